@@ -1,0 +1,132 @@
+//! Bytes that are usually text: a string on the wire when they are UTF-8, an array of numbers when not.
+//!
+//! Arguments, environment values and paths of Unix are bytes; a lossy copy would start another program.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Bytes {
+    pub fn as_os_str(&self) -> &OsStr {
+        OsStr::from_bytes(&self.0)
+    }
+
+    pub fn as_path(&self) -> &Path {
+        Path::new(self.as_os_str())
+    }
+
+    pub fn into_os_string(self) -> OsString {
+        OsString::from_vec(self.0)
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Sizes only: these are prompts and environment values, and Debug ends up in logs.
+        write!(f, "<{} bytes>", self.0.len())
+    }
+}
+
+impl From<&str> for Bytes {
+    fn from(text: &str) -> Self {
+        Bytes(text.as_bytes().to_vec())
+    }
+}
+
+impl From<String> for Bytes {
+    fn from(text: String) -> Self {
+        Bytes(text.into_bytes())
+    }
+}
+
+impl From<OsString> for Bytes {
+    fn from(text: OsString) -> Self {
+        Bytes(text.into_vec())
+    }
+}
+
+impl From<&OsStr> for Bytes {
+    fn from(text: &OsStr) -> Self {
+        Bytes(text.as_bytes().to_vec())
+    }
+}
+
+impl From<PathBuf> for Bytes {
+    fn from(path: PathBuf) -> Self {
+        Bytes(path.into_os_string().into_vec())
+    }
+}
+
+impl From<&Path> for Bytes {
+    fn from(path: &Path) -> Self {
+        Bytes(path.as_os_str().as_bytes().to_vec())
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => serializer.serialize_str(text),
+            Err(_) => self.0.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(BytesVisitor)
+    }
+}
+
+struct BytesVisitor;
+
+impl<'de> Visitor<'de> for BytesVisitor {
+    type Value = Bytes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or an array of bytes")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Bytes, E> {
+        Ok(Bytes::from(text))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Bytes, E> {
+        Ok(Bytes::from(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Bytes, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = seq.next_element()? {
+            bytes.push(byte);
+        }
+        Ok(Bytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_a_string_and_anything_else_survives_as_numbers() {
+        let text = Bytes::from("ä");
+        assert_eq!(serde_json::to_string(&text).unwrap(), "\"ä\"");
+        let odd = Bytes(vec![0xff, 0x00, 0x41]);
+        let json = serde_json::to_string(&odd).unwrap();
+        assert_eq!(json, "[255,0,65]");
+        assert_eq!(serde_json::from_str::<Bytes>(&json).unwrap(), odd);
+    }
+
+    #[test]
+    fn debug_shows_a_size_and_no_content() {
+        assert_eq!(format!("{:?}", Bytes::from("secret")), "<6 bytes>");
+    }
+}

@@ -1,0 +1,18 @@
+//! What Agency's processes say to each other: the wire types of every door.
+//!
+//! Holds no behaviour beyond encoding: who may say what, and when, is decided elsewhere.
+
+pub mod bytes;
+pub mod failure;
+pub mod keeper;
+pub mod method;
+pub mod paths;
+pub mod process;
+pub mod pty;
+pub mod rpc;
+pub mod socket;
+pub mod view;
+
+pub use bytes::Bytes;
+pub use failure::Failure;
+pub use process::ProcessIdentity;

@@ -1,0 +1,307 @@
+//! The methods of the one API: name, parameters, answer.
+//!
+//! Everything a person can do goes through these; the command line has no other way in.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::Bytes;
+use crate::keeper::{Ended, Size};
+use crate::pty::AttachMode;
+use crate::view;
+
+pub trait Method {
+    const NAME: &'static str;
+    type Params: Serialize + DeserializeOwned;
+    type Answer: Serialize + DeserializeOwned;
+}
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:ident = $wire:literal : $params:ty => $answer:ty;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy)]
+            pub struct $name;
+
+            impl Method for $name {
+                const NAME: &'static str = $wire;
+                type Params = $params;
+                type Answer = $answer;
+            }
+        )*
+
+        /// Every method's wire name.
+        pub const NAMES: &[&str] = &[$($wire),*];
+    };
+}
+
+methods! {
+    DaemonStatus = "daemon.status": Nothing => view::Daemon;
+    /// Answers, then leaves. With `agents`, once every agent has ended.
+    DaemonStop = "daemon.stop": DaemonStopParams => Nothing;
+    TaskNew = "task.new": TaskNewParams => Started;
+    TaskStart = "task.start": TaskStartParams => Started;
+    TaskRestart = "task.restart": TaskStartParams => Started;
+    TaskStop = "task.stop": TaskRef => Stopped;
+    TaskIdle = "task.idle": TaskRef => view::Task;
+    TaskComplete = "task.complete": TaskRef => view::Task;
+    TaskFail = "task.fail": TaskRef => view::Task;
+    TaskRemove = "task.remove": TaskRemoveParams => Removed;
+    TaskList = "task.list": TaskListParams => TaskListing;
+    TaskGet = "task.get": TaskRef => view::Task;
+    TaskSend = "task.send": TaskSendParams => Receipt;
+    /// What a command in the task's workspace needs; the caller runs it.
+    TaskPlan = "task.plan": TaskPlanParams => Plan;
+    PtyAttach = "pty.attach": PtyAttachParams => Stream;
+    /// The screen of a live run as it is now, and the exact state behind it.
+    PtyScreen = "pty.screen": TaskRef => ScreenDump;
+    LogRead = "log.read": LogReadParams => Stream;
+    OrphanList = "orphan.list": Nothing => Orphans;
+    OrphanKill = "orphan.kill": OrphanRef => Stopped;
+    /// Takes a keeper back into its task, remade if it is gone; with only the process left, ends it.
+    OrphanAdopt = "orphan.adopt": OrphanRef => OrphanAdopted;
+    TrustShow = "trust.show": ProjectRef => Trust;
+    TrustAgree = "trust.agree": TrustAgreeParams => Trust;
+    /// From now on this connection gets `event` notifications.
+    EventSubscribe = "event.subscribe": Nothing => Nothing;
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Nothing {}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DaemonStopParams {
+    pub agents: bool,
+}
+
+/// Where the caller stands; the project is found from there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProjectRef {
+    pub cwd: Bytes,
+}
+
+/// A task by id, slug, `id-slug` or a unique prefix of the slug.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRef {
+    pub cwd: Bytes,
+    pub name: String,
+}
+
+/// What a launch takes from the terminal and process that asked for it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Caller {
+    pub env: Vec<(Bytes, Bytes)>,
+    pub size: Option<Size>,
+    /// The caller's (soft, hard) limit of open files.
+    pub open_files: Option<(u64, u64)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskNewParams {
+    pub cwd: Bytes,
+    pub slug: String,
+    pub body: Bytes,
+    #[serde(default)]
+    pub agent: Option<String>,
+    #[serde(default)]
+    pub driver: Option<String>,
+    #[serde(default)]
+    pub base_branch: Option<String>,
+    #[serde(default)]
+    pub labels: Vec<String>,
+    #[serde(default)]
+    pub draft: bool,
+    #[serde(default)]
+    pub command: Option<Vec<Bytes>>,
+    /// `git` or `none`; found out when absent.
+    #[serde(default)]
+    pub vcs: Option<String>,
+    #[serde(default)]
+    pub caller: Caller,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskStartParams {
+    #[serde(flatten)]
+    pub task: TaskRef,
+    #[serde(default)]
+    pub caller: Caller,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    pub task: view::Task,
+    /// What the user should know of it: which agent was chosen, what was left out.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stopped {
+    pub task: Option<view::Task>,
+    pub code: Option<String>,
+    /// Processes outside the agent's group that were ended with it.
+    pub ended: Vec<Ended>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRemoveParams {
+    #[serde(flatten)]
+    pub task: TaskRef,
+    #[serde(default)]
+    pub discard: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Removed {
+    pub id: u64,
+    pub slug: String,
+    /// The hidden ref that keeps what was discarded.
+    pub kept_as: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskListParams {
+    /// The project around this directory; all projects when absent.
+    pub cwd: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskListing {
+    pub tasks: Vec<view::Task>,
+    pub orphans: Vec<view::Orphan>,
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskSendParams {
+    #[serde(flatten)]
+    pub task: TaskRef,
+    pub text: Bytes,
+    /// Press Enter after the text.
+    pub enter: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// `typed`: the agent's terminal has taken every byte.
+    pub receipt: String,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskPlanParams {
+    #[serde(flatten)]
+    pub task: TaskRef,
+    /// The agent's `run` action with this message; nothing but the place when absent.
+    #[serde(default)]
+    pub message: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    pub task: view::Task,
+    pub cwd: Bytes,
+    /// Empty unless a message was given.
+    pub argv: Vec<Bytes>,
+    /// To be added to the caller's own environment.
+    pub env: Vec<(Bytes, Bytes)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PtyAttachParams {
+    #[serde(flatten)]
+    pub task: TaskRef,
+    pub size: Size,
+    pub mode: AttachMode,
+    /// The run the caller itself runs in, if any: attaching a run to itself is refused.
+    #[serde(default)]
+    pub inside_run: Option<String>,
+    #[serde(default)]
+    pub ssh_auth_sock: Option<Bytes>,
+    /// This viewer was attached before and has the scrollback: begin with the screen alone.
+    #[serde(default)]
+    pub screen_only: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScreenDump {
+    pub size: Size,
+    /// Row and column, from 0.
+    pub cursor: (u16, u16),
+    /// Scrollback and screen, a line each.
+    pub text: String,
+    /// The journal up to but not including this record is in it.
+    pub next_seq: u64,
+    /// Opaque, and equal for equal journals.
+    pub dump: Bytes,
+}
+
+/// A token for one WebSocket at `/stream/{token}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    pub stream: String,
+    pub task: view::Task,
+    /// What the configuration calls `detach_keys`, for a viewer to whom nobody said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detach_keys: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LogReadParams {
+    #[serde(flatten)]
+    pub task: TaskRef,
+    #[serde(default)]
+    pub raw: bool,
+    #[serde(default)]
+    pub follow: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Orphans {
+    pub orphans: Vec<view::Orphan>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OrphanRef {
+    pub run: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OrphanAdopted {
+    /// Its task, live again; absent when only a process was left and has been ended.
+    pub task: Option<view::Task>,
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trust {
+    pub file: Bytes,
+    /// The exact text to agree to, absent when the project has no such file.
+    pub content: Option<Bytes>,
+    pub digest: Option<String>,
+    /// The commands in it, one a line.
+    pub commands: Vec<String>,
+    pub trusted: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrustAgreeParams {
+    pub cwd: Bytes,
+    /// Of the content that was shown; another one is refused.
+    pub digest: Option<String>,
+    pub revoke: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_noun_dot_verb_and_unique() {
+        let mut names = NAMES.to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), NAMES.len());
+        assert!(names.iter().all(|name| name.split('.').count() == 2));
+    }
+}

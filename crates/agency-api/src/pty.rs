@@ -1,0 +1,40 @@
+//! The terminal stream of a viewer: a WebSocket at `/stream/{token}`.
+//!
+//! Binary messages are terminal bytes, both ways. Text messages are these, as JSON.
+
+use serde::{Deserialize, Serialize};
+
+use crate::keeper::Size;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachMode {
+    /// Types and sizes if nobody else does, looks otherwise.
+    Control,
+    /// Types and sizes; whoever did so before looks from now on.
+    Take,
+    ReadOnly,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ViewerRequest {
+    Resize {
+        size: Size,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ViewerNotice {
+    /// Whether this viewer types and sizes; sent first, and at each change.
+    Control { yours: bool },
+    /// The run ended; the stream closes after this.
+    Exited { code: String },
+    /// The daemon leaves and another takes its place: attach again.
+    DaemonLeaves,
+    #[serde(other)]
+    Unknown,
+}
