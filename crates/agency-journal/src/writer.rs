@@ -1,0 +1,270 @@
+//! The writing end of a journal: appends records, rotates segments, deletes the oldest.
+//!
+//! Reads no clock, syncs nothing, maps nothing: plain write(2). It never leaves half a record behind that
+//! it can still cut off, and after an error it goes on as soon as the disk does.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use crate::body::{BodyRef, GapCause};
+use crate::disk::{Appendable, Disk, RealDisk};
+use crate::record::{self, MAX_PAYLOAD_BYTES, RECORD_HEADER_BYTES, Records, records};
+use crate::retention;
+use crate::segment::{self, SEGMENT_HEADER_BYTES, Segment, SegmentHeader};
+use crate::walk::Walk;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A segment that has reached this is followed by a new one.
+    pub segment_bytes: u64,
+    /// What all segments together may take on disk; the oldest go first. `None`: nothing is ever deleted.
+    pub max_bytes: Option<u64>,
+}
+
+impl Limits {
+    pub const TERMINAL: Limits = Limits { segment_bytes: 8 << 20, max_bytes: Some(256 << 20) };
+    pub const PIPES: Limits = Limits { segment_bytes: 8 << 20, max_bytes: None };
+}
+
+/// A buffer that grew for one huge record (a checkpoint) is not kept.
+const KEEP_SCRATCH_BYTES: usize = 256 * 1024;
+
+pub struct Writer {
+    dir: PathBuf,
+    limits: Limits,
+    disk: Box<dyn Disk>,
+    file: Box<dyn Appendable>,
+    number: u32,
+    /// Length of the segment up to the end of its last whole record.
+    len: u64,
+    /// Bytes of a failed append may stand after `len`.
+    is_torn: bool,
+    next_seq: u64,
+    /// Without what was lost and is not yet recorded.
+    recorded_offset: u64,
+    lost: Option<u64>,
+    removed: Option<u64>,
+    scratch: Vec<u8>,
+}
+
+/// What an append wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct Appended<'w> {
+    /// Of the record itself; gap records may stand before it.
+    pub seq: u64,
+    pub output_offset: u64,
+    /// Every record that this append wrote, encoded, in order: a live follower needs all of them.
+    pub encoded: &'w [u8],
+}
+
+impl<'w> Appended<'w> {
+    pub fn records(&self) -> Records<'w> {
+        records(self.encoded)
+    }
+}
+
+impl Writer {
+    /// A new journal. The directory is made if missing (0700) and must not hold a journal yet.
+    pub fn create(dir: &Path, limits: Limits) -> io::Result<Writer> {
+        Writer::create_on(Box::new(RealDisk), dir, limits)
+    }
+
+    pub fn create_on(disk: Box<dyn Disk>, dir: &Path, limits: Limits) -> io::Result<Writer> {
+        make_private(dir)?;
+        if !segment::list(dir)?.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a journal is there already"));
+        }
+        let header = SegmentHeader { number: 1, first_seq: 1, first_offset: 0 };
+        let file = new_segment(disk.as_ref(), dir, &header)?;
+        Ok(Writer::at(disk, file, dir, limits, header, SEGMENT_HEADER_BYTES as u64))
+    }
+
+    /// Goes on with a journal whose writer died: cuts off a torn tail, continues seq and offset.
+    pub fn recover(dir: &Path, limits: Limits) -> io::Result<Writer> {
+        Writer::recover_on(Box::new(RealDisk), dir, limits)
+    }
+
+    pub fn recover_on(disk: Box<dyn Disk>, dir: &Path, limits: Limits) -> io::Result<Writer> {
+        make_private(dir)?;
+        let Some(newest) = segment::list(dir)?.pop() else {
+            return Writer::create_on(disk, dir, limits);
+        };
+        if newest.is_sealed {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the newest segment is sealed"));
+        }
+        let end = Walk::to_end(dir)?;
+        let header =
+            SegmentHeader { number: newest.number, first_seq: end.next_seq, first_offset: end.next_offset };
+        let mut file = disk.open(&newest.path)?;
+        if fs::metadata(&newest.path)?.len() < SEGMENT_HEADER_BYTES as u64 {
+            // Only a power loss leaves that: the rename survived, the header did not.
+            file.truncate(0)?;
+            append_all(file.as_mut(), &header.encode())?;
+        }
+        file.truncate(end.position)?;
+        Ok(Writer::at(disk, file, dir, limits, header, end.position))
+    }
+
+    fn at(
+        disk: Box<dyn Disk>,
+        file: Box<dyn Appendable>,
+        dir: &Path,
+        limits: Limits,
+        next: SegmentHeader,
+        len: u64,
+    ) -> Writer {
+        Writer {
+            dir: dir.to_path_buf(),
+            limits,
+            disk,
+            file,
+            number: next.number,
+            len,
+            is_torn: false,
+            next_seq: next.first_seq,
+            recorded_offset: next.first_offset,
+            lost: None,
+            removed: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The seq of the next record that is written.
+    pub fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Bytes of output so far, lost ones included.
+    pub fn output_offset(&self) -> u64 {
+        self.recorded_offset.saturating_add(self.lost.unwrap_or(0))
+    }
+
+    /// Output that could not be written. The offset moves on; the next append that succeeds writes a gap first.
+    pub fn note_lost(&mut self, output_bytes: u64) {
+        self.lost = Some(self.lost.unwrap_or(0).saturating_add(output_bytes));
+    }
+
+    /// Writes one record (and the gaps that wait before it). After an error nothing of it is in the file.
+    pub fn append<'b>(&mut self, at_ns: u64, body: impl Into<BodyRef<'b>>) -> io::Result<Appended<'_>> {
+        let body = body.into();
+        if body.payload_len() > MAX_PAYLOAD_BYTES {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the record is too large"));
+        }
+        self.cut_torn_tail()?;
+        self.rotate_if_full(body.payload_len());
+        let end = self.encode(at_ns, &body);
+        self.write_scratch()?;
+        self.len += self.scratch.len() as u64;
+        (self.next_seq, self.recorded_offset) = (end.next_seq, end.next_offset);
+        (self.lost, self.removed) = (None, None);
+        Ok(Appended {
+            seq: end.next_seq - 1,
+            output_offset: end.next_offset.saturating_sub(body.output_advance()),
+            encoded: &self.scratch,
+        })
+    }
+
+    fn encode(&mut self, at_ns: u64, body: &BodyRef<'_>) -> End {
+        self.scratch.clear();
+        self.scratch.shrink_to(KEEP_SCRATCH_BYTES);
+        let lost = self.lost.map(|bytes| BodyRef::Gap { output_bytes: bytes, cause: GapCause::DiskFull });
+        let removed =
+            self.removed.map(|bytes| BodyRef::Gap { output_bytes: bytes, cause: GapCause::Retention });
+        let mut end = End { next_seq: self.next_seq, next_offset: self.recorded_offset };
+        for body in lost.iter().chain(&removed).chain([body]) {
+            record::encode_into(&mut self.scratch, end.next_seq, end.next_offset, at_ns, body);
+            end.next_seq += 1;
+            end.next_offset = end.next_offset.saturating_add(body.output_advance());
+        }
+        end
+    }
+
+    fn write_scratch(&mut self) -> io::Result<()> {
+        let written = append_all(self.file.as_mut(), &self.scratch);
+        if written.is_err() {
+            self.is_torn = true;
+            // If even this fails, the next append tries it again before it writes.
+            self.cut_torn_tail()?;
+        }
+        written
+    }
+
+    fn cut_torn_tail(&mut self) -> io::Result<()> {
+        if self.is_torn {
+            self.file.truncate(self.len)?;
+            self.is_torn = false;
+        }
+        Ok(())
+    }
+
+    fn rotate_if_full(&mut self, payload_len: usize) {
+        let record_bytes = (RECORD_HEADER_BYTES + payload_len) as u64;
+        let has_records = self.len > SEGMENT_HEADER_BYTES as u64;
+        if has_records && self.len + record_bytes > self.limits.segment_bytes {
+            self.remove_oldest();
+            self.rotate();
+        }
+    }
+
+    /// A segment that cannot be made is no reason to lose a record: the old one grows, the next append tries again.
+    fn rotate(&mut self) {
+        let header = SegmentHeader {
+            number: self.number.saturating_add(1),
+            first_seq: self.next_seq,
+            first_offset: self.recorded_offset,
+        };
+        if let Ok(file) = new_segment(self.disk.as_ref(), &self.dir, &header) {
+            self.file = file;
+            self.number = header.number;
+            self.len = SEGMENT_HEADER_BYTES as u64;
+        }
+    }
+
+    fn remove_oldest(&mut self) {
+        let Some(max_bytes) = self.limits.max_bytes else { return };
+        // The segment that comes next needs its room too.
+        let room = max_bytes.saturating_sub(self.limits.segment_bytes);
+        let removed = retention::remove_oldest(&self.dir, room);
+        if removed.segments > 0 {
+            self.removed = Some(self.removed.unwrap_or(0).saturating_add(removed.output_bytes));
+        }
+    }
+}
+
+/// Where a sequence of records ends.
+struct End {
+    next_seq: u64,
+    next_offset: u64,
+}
+
+fn make_private(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// Appears under its name only with a whole header, so that no reader sees half a one.
+fn new_segment(disk: &dyn Disk, dir: &Path, header: &SegmentHeader) -> io::Result<Box<dyn Appendable>> {
+    let path = Segment::raw(dir, header.number).path;
+    let unfinished = path.with_extension("aj.tmp");
+    let mut file = disk.create(&unfinished)?;
+    append_all(file.as_mut(), &header.encode())?;
+    fs::rename(&unfinished, &path)?;
+    Ok(file)
+}
+
+fn append_all(file: &mut dyn Appendable, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.append(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
+            Err(err) => return Err(err),
+        }
+    }
+    Ok(())
+}
