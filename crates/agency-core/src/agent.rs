@@ -1,0 +1,383 @@
+//! A named way to run a coding CLI: its commands, its driver, its limits, and those that are built in.
+//!
+//! Looks at no PATH and starts nothing. Who knows what is installed says so in an argument.
+
+mod agents;
+mod built_in;
+mod driver;
+mod error;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::tokens;
+
+pub use agents::Agents;
+pub use built_in::{built_ins, canonical_name};
+pub use driver::{Driver, UnknownDriver};
+pub use error::AgentError;
+
+/// A program and its arguments, before tokens are replaced. Never a shell string.
+pub type Action = Vec<String>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    pub name: String,
+    pub display_name: String,
+    pub start: Option<Action>,
+    pub resume: Option<Action>,
+    pub run: Option<Action>,
+    pub stream: Option<Action>,
+    pub acp: Option<Action>,
+    /// The same bridge under the name it had before, for those who have not renamed it yet.
+    pub acp_before_rename: Option<Action>,
+    pub driver: Driver,
+    pub restart: Option<Restart>,
+    pub max_restarts: Option<u32>,
+    pub stop_grace: Option<Duration>,
+    /// Programs that `stop` leaves alone although this agent started them (`gpg-agent`).
+    pub spare: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub needs_input_timeout: Option<Duration>,
+    pub stale_timeout: Option<Duration>,
+    /// The CLI has no argument for a first message and stays open: it is typed once it asks.
+    pub types_first_message: bool,
+}
+
+impl Agent {
+    /// An agent without any command, as a `[agents.NAME]` table starts from.
+    pub fn named(name: &str) -> Agent {
+        Agent {
+            name: name.to_owned(),
+            display_name: name.to_owned(),
+            start: None,
+            resume: None,
+            run: None,
+            stream: None,
+            acp: None,
+            acp_before_rename: None,
+            driver: Driver::Terminal,
+            restart: None,
+            max_restarts: None,
+            stop_grace: None,
+            spare: Vec::new(),
+            env: BTreeMap::new(),
+            needs_input_timeout: None,
+            stale_timeout: None,
+            types_first_message: false,
+        }
+    }
+
+    /// What begins a run: `resume` when this task's own session is known and the agent can, else `start`.
+    pub fn launch(&self, driver: Driver, session_known: bool) -> Result<&Action, AgentError> {
+        let resumable = self.resume.as_ref().filter(|_| session_known);
+        let action = match driver {
+            Driver::Terminal => resumable.or(self.command(driver)),
+            Driver::StreamJson | Driver::Acp => self.command(driver),
+        };
+        action.ok_or_else(|| self.no_command(driver))
+    }
+
+    fn command(&self, driver: Driver) -> Option<&Action> {
+        match driver {
+            Driver::Terminal => self.start.as_ref(),
+            Driver::StreamJson => self.stream.as_ref(),
+            Driver::Acp => self.acp.as_ref(),
+        }
+    }
+
+    /// Like [`launch`](Agent::launch) for `acp`, which may be installed under its older name.
+    pub fn launch_acp(&self, installed: impl Fn(&str) -> bool) -> Result<&Action, AgentError> {
+        let newer = self.launch(Driver::Acp, false)?;
+        let installed = |action: &Action| action.first().is_some_and(|program| installed(program));
+        match &self.acp_before_rename {
+            Some(older) if !installed(newer) && installed(older) => Ok(older),
+            _ => Ok(newer),
+        }
+    }
+
+    /// What `agency run TASK TEXT` executes.
+    pub fn run_action(&self) -> Result<&Action, AgentError> {
+        self.run.as_ref().ok_or_else(|| AgentError::CannotRun { agent: self.name.clone() })
+    }
+
+    fn no_command(&self, driver: Driver) -> AgentError {
+        AgentError::NoCommand { agent: self.name.clone(), driver, possible: self.drivers() }
+    }
+
+    /// The drivers this agent has a command for.
+    pub fn drivers(&self) -> Vec<Driver> {
+        Driver::ALL.into_iter().filter(|driver| self.command(*driver).is_some()).collect()
+    }
+
+    /// The program that its default driver starts.
+    pub fn program(&self) -> Option<&str> {
+        self.command(self.driver)?.first().map(String::as_str)
+    }
+
+    /// How a terminal run gets the task's text.
+    pub fn first_message(&self) -> FirstMessage {
+        let in_command = self.start.iter().flatten().any(|argument| tokens::mentions_prompt(argument));
+        match (in_command, self.types_first_message) {
+            (true, _) => FirstMessage::InCommand,
+            (false, true) => FirstMessage::Typed,
+            (false, false) => FirstMessage::ExportedOnly,
+        }
+    }
+
+    pub fn stop_grace(&self, driver: Driver) -> Duration {
+        self.stop_grace.unwrap_or(match driver {
+            Driver::Terminal => Duration::from_secs(2),
+            Driver::StreamJson => Duration::from_secs(30),
+            Driver::Acp => Duration::from_secs(5),
+        })
+    }
+
+    pub fn restart(&self, driver: Driver) -> Restart {
+        self.restart.unwrap_or(match driver {
+            Driver::Terminal => Restart::Never,
+            Driver::StreamJson | Driver::Acp => Restart::OnCrash,
+        })
+    }
+
+    pub fn max_restarts(&self, driver: Driver) -> u32 {
+        self.max_restarts.unwrap_or(match driver {
+            Driver::Terminal | Driver::StreamJson => 3,
+            Driver::Acp => 5,
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstMessage {
+    InCommand,
+    Typed,
+    /// A shell must not be handed prose as a command: it finds the text in `$AGENCY_PROMPT`.
+    ExportedOnly,
+}
+
+/// What follows an exit that nobody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    Never,
+    OnCrash,
+}
+
+impl Restart {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Restart::Never => "never",
+            Restart::OnCrash => "on-crash",
+        }
+    }
+}
+
+impl fmt::Display for Restart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Restart {
+    type Err = UnknownRestart;
+    fn from_str(text: &str) -> Result<Restart, UnknownRestart> {
+        let found = [Restart::Never, Restart::OnCrash].into_iter().find(|restart| restart.as_str() == text);
+        found.ok_or_else(|| UnknownRestart(text.to_owned()))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not a restart rule", .0.escape_debug())]
+pub struct UnknownRestart(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::TaskId;
+    use crate::slug::Slug;
+    use crate::tokens::Tokens;
+
+    const NOTHING: fn(&str) -> bool = |_| false;
+
+    fn launched(agent: &str, driver: Driver, body: &str, session: Option<&str>) -> String {
+        let tokens = Tokens {
+            task_id: TaskId(1),
+            slug: Slug::new("x").expect("a slug"),
+            body: body.as_bytes().to_vec(),
+            project_root: "/p".into(),
+            worktree: "/w".into(),
+            session_id: session.map(str::to_owned),
+            message: None,
+        };
+        let agents = Agents::built_in();
+        let action = agents.find(agent).and_then(|agent| agent.launch(driver, session.is_some()));
+        let argv = tokens.expand(action.expect("a command"));
+        let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy().replace(' ', "~")).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn built_in_agents_begin_with_the_prompt_and_go_on_with_their_session() {
+        for (agent, with_prompt, without, resumed) in [
+            ("fake", "sh", "sh", "sh"),
+            ("shell", "sh", "sh", "sh"),
+            ("opencode", "opencode --prompt=-~fix~it", "opencode --prompt=", "opencode --session s1"),
+            (
+                "claude-code",
+                "claude --permission-mode default -- -~fix~it",
+                "claude --permission-mode default",
+                "claude --permission-mode default --resume s1",
+            ),
+            (
+                "codex",
+                "codex --no-daemon --ask-for-approval on-request -- -~fix~it",
+                "codex --no-daemon --ask-for-approval on-request",
+                "codex resume --no-daemon --ask-for-approval on-request s1",
+            ),
+            ("gemini", "gemini -- -~fix~it", "gemini", "gemini --resume s1"),
+            ("aider", "aider", "aider", "aider"),
+        ] {
+            let terminal = Driver::Terminal;
+            assert_eq!(launched(agent, terminal, "- fix it\n", None), with_prompt);
+            assert_eq!(launched(agent, terminal, "", None), without);
+            assert_eq!(launched(agent, terminal, "- fix it\n", Some("s1")), resumed);
+        }
+    }
+
+    #[test]
+    fn a_stream_goes_on_with_its_session_when_there_is_one() {
+        let fresh = "claude --permission-mode default -p --verbose --input-format stream-json \
+                     --output-format stream-json --permission-prompt-tool stdio";
+        assert_eq!(launched("claude-code", Driver::StreamJson, "fix", None), fresh);
+        let resumed = format!("{fresh} --resume s1");
+        assert_eq!(launched("claude-code", Driver::StreamJson, "fix", Some("s1")), resumed);
+    }
+
+    #[test]
+    fn only_agents_that_can_take_it_are_given_the_text() {
+        let agents = Agents::built_in();
+        for (agent, expected) in [
+            ("fake", FirstMessage::ExportedOnly),
+            ("aider", FirstMessage::Typed),
+            ("claude-code", FirstMessage::InCommand),
+            ("codex", FirstMessage::InCommand),
+            ("opencode", FirstMessage::InCommand),
+            ("gemini", FirstMessage::InCommand),
+        ] {
+            assert_eq!(agents.find(agent).map(Agent::first_message), Ok(expected), "{agent}");
+        }
+    }
+
+    #[test]
+    fn the_bridge_is_found_under_either_of_its_names() {
+        let agents = Agents::built_in();
+        let claude = agents.find("claude-code").expect("built in");
+        for (installed, expected) in [
+            (vec![], "claude-agent-acp"),
+            (vec!["claude-code-acp"], "claude-code-acp"),
+            (vec!["claude-agent-acp"], "claude-agent-acp"),
+            (vec!["claude-code-acp", "claude-agent-acp"], "claude-agent-acp"),
+        ] {
+            let action = claude.launch_acp(|program| installed.contains(&program));
+            assert_eq!(action, Ok(&vec![expected.to_owned()]));
+        }
+    }
+
+    #[test]
+    fn the_default_agent_is_the_configured_one_or_the_first_installed() {
+        let agents = Agents::built_in();
+        for (configured, installed, expected) in [
+            (None, "claude codex opencode", "claude-code"),
+            (None, "opencode codex", "codex"),
+            (None, "opencode gemini", "opencode"),
+            (None, "gemini aider", "fake"),
+            (Some("aider"), "claude", "aider"),
+            (Some("shell"), "claude", "fake"),
+        ] {
+            let chosen =
+                agents.choose_default(configured, |program| installed.split(' ').any(|p| p == program));
+            assert_eq!(chosen.map(|agent| agent.name.as_str()), Ok(expected), "{configured:?} {installed}");
+        }
+        assert!(agents.choose_default(Some("nobody"), NOTHING).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why_and_what_to_do() {
+        let agents = Agents::built_in();
+        let none = Agent::named("mine");
+        let known = "aider, claude-code, codex, fake, gemini, opencode";
+        let unknown = |name: &str| agents.find(name).expect_err(name);
+        let refused = |agent: &Agent, driver| agent.launch(driver, false).expect_err("refused");
+        let fake = agents.find("fake").expect("built in");
+        for (error, text, hint) in [
+            (
+                unknown("cladue-code"),
+                "no agent is called `cladue-code`",
+                format!("did you mean `claude-code`? known agents: {known}"),
+            ),
+            (
+                unknown("cursor"),
+                "no agent is called `cursor`",
+                format!("known agents: {known}; or add [agents.cursor] to config.toml"),
+            ),
+            (
+                refused(fake, Driver::Acp),
+                "agent fake has no command for the acp driver",
+                "set `acp` under [agents.fake] in config.toml, or pass --driver terminal".to_owned(),
+            ),
+            (
+                refused(&none, Driver::StreamJson),
+                "agent mine has no command for the stream-json driver",
+                "set `stream` under [agents.mine] in config.toml".to_owned(),
+            ),
+            (
+                none.run_action().expect_err("no run"),
+                "agent mine has no `run` command",
+                "set `run` under [agents.mine] in config.toml".to_owned(),
+            ),
+            (
+                AgentError::NotInstalled { agent: "codex".to_owned(), program: "codex".to_owned() },
+                "agent codex is not installed: `codex` was not found",
+                "install `codex`, or choose another agent with --agent".to_owned(),
+            ),
+        ] {
+            assert_eq!((error.to_string().as_str(), error.hint()), (text, hint));
+        }
+    }
+
+    #[test]
+    fn limits_follow_the_driver_unless_set() {
+        let agent = Agent::named("mine");
+        let limits = |agent: &Agent, driver| {
+            (agent.stop_grace(driver).as_secs(), agent.restart(driver), agent.max_restarts(driver))
+        };
+        assert_eq!(limits(&agent, Driver::Terminal), (2, Restart::Never, 3));
+        assert_eq!(limits(&agent, Driver::StreamJson), (30, Restart::OnCrash, 3));
+        assert_eq!(limits(&agent, Driver::Acp), (5, Restart::OnCrash, 5));
+        let set = Agent {
+            stop_grace: Some(Duration::from_secs(9)),
+            restart: Some(Restart::OnCrash),
+            max_restarts: Some(1),
+            ..agent
+        };
+        assert_eq!(limits(&set, Driver::Terminal), (9, Restart::OnCrash, 1));
+    }
+
+    #[test]
+    fn names_of_drivers_and_rules_are_read_back() {
+        for driver in Driver::ALL {
+            assert_eq!(driver.to_string().parse(), Ok(driver));
+        }
+        for restart in [Restart::Never, Restart::OnCrash] {
+            assert_eq!(restart.to_string().parse(), Ok(restart));
+        }
+        let error = "tty".parse::<Driver>().expect_err("no driver");
+        assert_eq!(error.to_string(), "no driver is called `tty`");
+        assert_eq!(error.hint(), "drivers are terminal, stream-json and acp");
+    }
+}

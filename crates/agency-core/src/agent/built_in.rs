@@ -1,0 +1,109 @@
+//! The agents that need no configuration.
+//!
+//! Flags are those of the current CLIs; `config.toml` can replace each command.
+
+use super::{Action, Agent};
+
+/// Tried in this order when no default agent is configured.
+pub(super) const PREFERRED: [&str; 3] = ["claude-code", "codex", "opencode"];
+
+/// A shell is always there.
+pub(super) const FALLBACK: &str = "fake";
+
+/// The name an alias stands for; any other name is its own.
+pub fn canonical_name(name: &str) -> &str {
+    match name {
+        "shell" => FALLBACK,
+        other => other,
+    }
+}
+
+pub fn built_ins() -> Vec<Agent> {
+    vec![fake(), opencode(), claude_code(), codex(), gemini(), aider()]
+}
+
+fn action(words: &[&str]) -> Option<Action> {
+    Some(words.iter().map(|word| (*word).to_owned()).collect())
+}
+
+fn named(name: &str, display_name: &str) -> Agent {
+    Agent { display_name: display_name.to_owned(), ..Agent::named(name) }
+}
+
+fn fake() -> Agent {
+    Agent { start: action(&["sh"]), run: action(&["sh", "-c", "$AGENCY_MESSAGE"]), ..named("fake", "Shell") }
+}
+
+fn opencode() -> Agent {
+    Agent {
+        // Joined with `=`: its parser takes a text that begins with `-`, such as a list, for more options.
+        // An empty `--prompt=` is no prompt.
+        start: action(&["opencode", "--prompt=$AGENCY_PROMPT"]),
+        resume: action(&["opencode", "--session", "$AGENCY_SESSION_ID"]),
+        run: action(&["opencode", "run", "--", "$AGENCY_MESSAGE"]),
+        acp: action(&["opencode", "acp"]),
+        ..named("opencode", "OpenCode")
+    }
+}
+
+/// In a terminal it would otherwise approve its own actions.
+const CLAUDE_ASKS: [&str; 2] = ["--permission-mode", "default"];
+
+fn claude_code() -> Agent {
+    let claude = |words: &[&str]| action(&[&["claude"], &CLAUDE_ASKS[..], words].concat());
+    Agent {
+        start: claude(&["--", "$AGENCY_PROMPT"]),
+        resume: claude(&["--resume", "$AGENCY_SESSION_ID"]),
+        run: claude(&["-p", "--", "$AGENCY_MESSAGE"]),
+        stream: claude(&CLAUDE_STREAM),
+        acp: action(&["claude-agent-acp"]),
+        acp_before_rename: action(&["claude-code-acp"]),
+        ..named("claude-code", "Claude Code")
+    }
+}
+
+const CLAUDE_STREAM: [&str; 10] = [
+    "-p",
+    "--verbose",
+    "--input-format",
+    "stream-json",
+    "--output-format",
+    "stream-json",
+    "--permission-prompt-tool",
+    "stdio",
+    "--resume",
+    "$AGENCY_SESSION_ID",
+];
+
+fn codex() -> Agent {
+    // The shared server would do the work outside the run's process tree, and ending one task would end it for all.
+    let alone_and_asking = ["--no-daemon", "--ask-for-approval", "on-request"];
+    Agent {
+        start: action(&[&["codex"], &alone_and_asking[..], &["--", "$AGENCY_PROMPT"]].concat()),
+        resume: action(&[&["codex", "resume"], &alone_and_asking[..], &["$AGENCY_SESSION_ID"]].concat()),
+        run: action(&["codex", "exec", "--", "$AGENCY_MESSAGE"]),
+        acp: action(&["codex-acp"]),
+        ..named("codex", "Codex")
+    }
+}
+
+fn gemini() -> Agent {
+    Agent {
+        // On a terminal a bare text begins a conversation; `--prompt-interactive` refuses one that begins with `-`.
+        start: action(&["gemini", "--", "$AGENCY_PROMPT"]),
+        resume: action(&["gemini", "--resume", "$AGENCY_SESSION_ID"]),
+        run: action(&["gemini", "--prompt=$AGENCY_MESSAGE"]),
+        acp: action(&["gemini", "--acp"]),
+        ..named("gemini", "Gemini CLI")
+    }
+}
+
+fn aider() -> Agent {
+    Agent {
+        // `--message` ends when it has answered, so it is for `run` alone.
+        start: action(&["aider"]),
+        run: action(&["aider", "--message=$AGENCY_MESSAGE"]),
+        types_first_message: true,
+        ..named("aider", "aider")
+    }
+}

@@ -1,0 +1,149 @@
+//! The effective configuration: defaults, then the user's file, then the project's, key by key.
+//!
+//! Reads no files and asks for no consent: it is given texts, and says which of them would run programs.
+
+mod layer;
+mod reader;
+mod schema;
+mod time_span;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::agent::{Agent, AgentError, Agents};
+
+pub use layer::{ConfigError, ConfigProblem, Layer, Place, Setting, UnknownKey};
+pub use reader::parse;
+pub use schema::{AGENT_KEYS, GENERAL_KEYS, Key, KeyInfo, Kind, Value};
+pub use time_span::{TimeSpanError, parse_time_span};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub default_agent: Option<String>,
+    /// Live terminal and stream-json runs of all projects together; 0 is no limit.
+    pub max_agents: u32,
+    pub needs_input_timeout: Duration,
+    pub stale_timeout: Duration,
+    pub shutdown_timeout: Duration,
+    /// As written; what it means is the client's business.
+    pub detach_keys: String,
+    /// Lines kept above the screen.
+    pub scrollback: u32,
+    pub agents: Agents,
+    origins: BTreeMap<Key, Origin>,
+}
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    BuiltIn,
+    File { file: String, line: usize },
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            default_agent: None,
+            max_agents: 10,
+            needs_input_timeout: Duration::from_secs(5),
+            stale_timeout: Duration::from_secs(60),
+            shutdown_timeout: Duration::from_secs(30),
+            detach_keys: "ctrl-q".to_owned(),
+            scrollback: 10_000,
+            agents: Agents::built_in(),
+            origins: BTreeMap::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Later layers win, key by key, inside agents and their environment too.
+    pub fn merged<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Config {
+        let mut config = Config::default();
+        for layer in layers {
+            for (key, setting) in &layer.settings {
+                config.apply(key, setting.value.clone());
+                let origin = Origin::File { file: layer.file.clone(), line: setting.line };
+                config.origins.insert(key.clone(), origin);
+            }
+        }
+        config
+    }
+
+    pub fn origin(&self, key: &Key) -> Origin {
+        self.origins.get(key).cloned().unwrap_or(Origin::BuiltIn)
+    }
+
+    /// Every key that a file sets, and where.
+    pub fn origins(&self) -> impl Iterator<Item = (&Key, &Origin)> {
+        self.origins.iter()
+    }
+
+    /// The agent of a task that names none.
+    pub fn choose_default_agent(&self, installed: impl Fn(&str) -> bool) -> Result<&Agent, AgentError> {
+        self.agents.choose_default(self.default_agent.as_deref(), installed)
+    }
+
+    /// Silence after which this agent is taken to wait.
+    pub fn needs_input_timeout(&self, agent: &Agent) -> Duration {
+        agent.needs_input_timeout.unwrap_or(self.needs_input_timeout)
+    }
+
+    pub fn stale_timeout(&self, agent: &Agent) -> Duration {
+        agent.stale_timeout.unwrap_or(self.stale_timeout)
+    }
+
+    fn apply(&mut self, key: &Key, value: Value) {
+        match key {
+            Key::General(name) => self.apply_general(name, value),
+            Key::Agent { agent, name } => apply_to_agent(self.agents.entry(agent), name, value),
+            Key::Env { agent, variable } => {
+                let env = &mut self.agents.entry(agent).env;
+                env.extend(value.text().map(|text| (variable.clone(), text)));
+            }
+        }
+    }
+
+    fn apply_general(&mut self, name: &str, value: Value) {
+        match (name, value) {
+            ("default_agent", Value::Text(text)) => self.default_agent = Some(text),
+            ("max_agents", Value::Count(count)) => self.max_agents = count,
+            ("needs_input_timeout", Value::Time(time)) => self.needs_input_timeout = time,
+            ("stale_timeout", Value::Time(time)) => self.stale_timeout = time,
+            ("shutdown_timeout", Value::Time(time)) => self.shutdown_timeout = time,
+            ("detach_keys", Value::Text(text)) => self.detach_keys = text,
+            ("scrollback", Value::Count(count)) => self.scrollback = count,
+            (name, value) => unreachable!("the schema has no {name} = {value:?}"),
+        }
+    }
+}
+
+fn apply_to_agent(agent: &mut Agent, name: &str, value: Value) {
+    match (name, value) {
+        ("display_name", Value::Text(text)) => agent.display_name = text,
+        ("start", Value::Words(words)) => agent.start = command(words),
+        ("resume", Value::Words(words)) => agent.resume = command(words),
+        ("run", Value::Words(words)) => agent.run = command(words),
+        ("stream", Value::Words(words)) => agent.stream = command(words),
+        ("acp", Value::Words(words)) => {
+            agent.acp = command(words);
+            agent.acp_before_rename = None;
+        }
+        ("driver", Value::Driver(driver)) => agent.driver = driver,
+        ("restart", Value::Restart(restart)) => agent.restart = Some(restart),
+        ("max_restarts", Value::Count(count)) => agent.max_restarts = Some(count),
+        ("stop_grace", Value::Time(time)) => agent.stop_grace = Some(time),
+        ("spare", Value::Words(words)) => agent.spare = words,
+        ("needs_input_timeout", Value::Time(time)) => agent.needs_input_timeout = Some(time),
+        ("stale_timeout", Value::Time(time)) => agent.stale_timeout = Some(time),
+        (name, value) => unreachable!("the schema has no agents.*.{name} = {value:?}"),
+    }
+}
+
+/// `[]` takes a command away.
+fn command(words: Vec<String>) -> Option<Vec<String>> {
+    (!words.is_empty()).then_some(words)
+}
+
+#[cfg(test)]
+mod tests;

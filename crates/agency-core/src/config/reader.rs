@@ -1,0 +1,233 @@
+//! TOML text to a `Layer`: every value is checked against the schema, every complaint has a place.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use toml_edit::{Document, Item, Key as TomlKey, TableLike, Value as TomlValue};
+
+use super::layer::{ConfigError, ConfigProblem, Layer, Place, Setting, UnknownKey};
+use super::schema::{AGENT_KEYS, GENERAL_KEYS, Key, KeyInfo, Kind, Value};
+use super::time_span::{TimeSpanError, parse_time_span};
+use crate::agent::canonical_name;
+use crate::spelling::nearest;
+
+/// Reads one file. `file` is how messages name it.
+pub fn parse(text: &str, file: &str) -> Result<Layer, ConfigError> {
+    // Editors on Windows write it; it is no part of the first key.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader = Reader { file, text, settings: BTreeMap::new(), unknown_keys: Vec::new() };
+    let document = Document::parse(text).map_err(|error| {
+        let message = error.message().trim().replace('\n', ", ");
+        reader.error(error.span(), ConfigProblem::Syntax(message))
+    })?;
+    reader.general(document.as_table())?;
+    Ok(Layer { file: file.to_owned(), settings: reader.settings, unknown_keys: reader.unknown_keys })
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+    settings: BTreeMap<Key, Setting>,
+    unknown_keys: Vec<UnknownKey>,
+}
+
+impl Reader<'_> {
+    fn general(&mut self, table: &dyn TableLike) -> Result<(), ConfigError> {
+        for (key, item) in entries(table) {
+            match info(&GENERAL_KEYS, key.get()) {
+                Some(info) => self.setting(Key::General(info.name), info.kind, key, item)?,
+                None if key.get() == "agents" => self.agents(key, item)?,
+                None => {
+                    let known = GENERAL_KEYS.iter().map(|info| info.name).chain(["agents"]);
+                    self.unknown(key, "", known);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn agents(&mut self, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
+        for (name, item) in entries(self.table("agents", key, item)?) {
+            if !is_agent_name(name.get()) {
+                return Err(self.error(name.span(), ConfigProblem::AgentName(name.get().to_owned())));
+            }
+            self.agent(name, item)?;
+        }
+        Ok(())
+    }
+
+    fn agent(&mut self, name: &TomlKey, item: &Item) -> Result<(), ConfigError> {
+        let agent = canonical_name(name.get());
+        let path = format!("agents.{}", name.get());
+        for (key, item) in entries(self.table(&path, name, item)?) {
+            match info(&AGENT_KEYS, key.get()) {
+                Some(KeyInfo { kind: Kind::Env, .. }) => self.env(agent, key, item)?,
+                Some(info) => {
+                    let path = Key::Agent { agent: agent.to_owned(), name: info.name };
+                    self.setting(path, info.kind, key, item)?;
+                }
+                None => self.unknown(key, &format!("{path}."), AGENT_KEYS.iter().map(|info| info.name)),
+            }
+        }
+        Ok(())
+    }
+
+    fn env(&mut self, agent: &str, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
+        for (variable, item) in entries(self.table(&format!("agents.{agent}.env"), key, item)?) {
+            let name = variable.get();
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(self.error(variable.span(), ConfigProblem::VariableName(name.to_owned())));
+            }
+            let path = Key::Env { agent: agent.to_owned(), variable: name.to_owned() };
+            self.setting(path, Kind::Text, variable, item)?;
+        }
+        Ok(())
+    }
+
+    fn setting(&mut self, path: Key, kind: Kind, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
+        let value = match value(kind, item) {
+            Ok(value) => value,
+            Err(refused) => return Err(self.refusal(&path, kind, item, refused)),
+        };
+        let line = self.place(key.span()).line;
+        self.settings.insert(path, Setting { value, line });
+        Ok(())
+    }
+
+    fn refusal(&self, path: &Key, kind: Kind, item: &Item, refused: Refused) -> ConfigError {
+        let key = path.to_string();
+        let (span, problem) = match refused {
+            Refused::Type => {
+                let got = described(item);
+                (item.span(), ConfigProblem::WrongType { key, expected: kind.expected(), got })
+            }
+            Refused::Element(element) => {
+                let got = format!("one that holds {}", described_value(&element));
+                (element.span(), ConfigProblem::WrongType { key, expected: kind.expected(), got })
+            }
+            Refused::Time(source) => (item.span(), ConfigProblem::Time { key, source }),
+            Refused::Nul => (item.span(), ConfigProblem::Nul { key }),
+            Refused::NoProgram => (item.span(), ConfigProblem::NoProgram { key }),
+        };
+        self.error(span, problem)
+    }
+
+    fn table<'t>(&self, path: &str, key: &TomlKey, item: &'t Item) -> Result<&'t dyn TableLike, ConfigError> {
+        item.as_table_like().ok_or_else(|| {
+            let (key_name, got) = (path.to_owned(), described(item));
+            let problem = ConfigProblem::WrongType { key: key_name, expected: "a table", got };
+            self.error(item.span().or(key.span()), problem)
+        })
+    }
+
+    fn unknown(&mut self, key: &TomlKey, table: &str, known: impl Iterator<Item = &'static str>) {
+        let place = self.place(key.span());
+        let nearest = nearest(key.get(), known).into_iter().map(str::to_owned).collect();
+        self.unknown_keys.push(UnknownKey { place, key: format!("{table}{}", key.get()), nearest });
+    }
+
+    fn error(&self, span: Option<Range<usize>>, problem: ConfigProblem) -> ConfigError {
+        ConfigError { place: self.place(span), problem }
+    }
+
+    fn place(&self, span: Option<Range<usize>>) -> Place {
+        let offset = span.map_or(0, |span| self.text.floor_char_boundary(span.start));
+        let before = &self.text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Place {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+}
+
+fn entries(table: &dyn TableLike) -> impl Iterator<Item = (&TomlKey, &Item)> {
+    table.iter().filter_map(|(name, _)| table.get_key_value(name))
+}
+
+fn info(keys: &'static [KeyInfo], name: &str) -> Option<&'static KeyInfo> {
+    keys.iter().find(|info| info.name == name)
+}
+
+fn is_agent_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+enum Refused {
+    Type,
+    Element(Box<TomlValue>),
+    Time(TimeSpanError),
+    Nul,
+    NoProgram,
+}
+
+fn value(kind: Kind, item: &Item) -> Result<Value, Refused> {
+    match kind {
+        Kind::Text => Ok(Value::Text(text(item)?.to_owned())),
+        Kind::Count => {
+            let count = item.as_integer().and_then(|number| u32::try_from(number).ok());
+            Ok(Value::Count(count.ok_or(Refused::Type)?))
+        }
+        Kind::Time => Ok(Value::Time(parse_time_span(text(item)?).map_err(Refused::Time)?)),
+        Kind::Words => Ok(Value::Words(words(item)?)),
+        Kind::Command => {
+            let words = words(item)?;
+            if words.first().is_some_and(String::is_empty) {
+                return Err(Refused::NoProgram);
+            }
+            Ok(Value::Words(words))
+        }
+        Kind::Driver => Ok(Value::Driver(text(item)?.parse().map_err(|_| Refused::Type)?)),
+        Kind::Restart => Ok(Value::Restart(text(item)?.parse().map_err(|_| Refused::Type)?)),
+        // A table has no value of its own; its variables are read one by one.
+        Kind::Env => Err(Refused::Type),
+    }
+}
+
+fn text(item: &Item) -> Result<&str, Refused> {
+    without_nul(item.as_str().ok_or(Refused::Type)?)
+}
+
+fn words(item: &Item) -> Result<Vec<String>, Refused> {
+    let word = |value: &TomlValue| {
+        let text = value.as_str().ok_or_else(|| Refused::Element(Box::new(value.clone())))?;
+        Ok(without_nul(text)?.to_owned())
+    };
+    item.as_array().ok_or(Refused::Type)?.iter().map(word).collect()
+}
+
+fn without_nul(text: &str) -> Result<&str, Refused> {
+    if text.contains('\0') { Err(Refused::Nul) } else { Ok(text) }
+}
+
+/// `the integer 5`, `the string "x"`, `a table`.
+fn described(item: &Item) -> String {
+    match item {
+        Item::Value(value) => described_value(value),
+        Item::Table(_) => "a table".to_owned(),
+        Item::ArrayOfTables(_) => "an array of tables".to_owned(),
+        Item::None => "nothing".to_owned(),
+    }
+}
+
+fn described_value(value: &TomlValue) -> String {
+    match value {
+        TomlValue::String(text) => format!("the string {:?}", shortened(text.value())),
+        TomlValue::Integer(number) => format!("the number {}", number.value()),
+        TomlValue::Float(number) => format!("the number {}", number.value()),
+        TomlValue::Boolean(truth) => format!("{}", truth.value()),
+        TomlValue::Datetime(date) => format!("the date {}", date.value()),
+        TomlValue::Array(_) => "an array".to_owned(),
+        TomlValue::InlineTable(_) => "a table".to_owned(),
+    }
+}
+
+/// Enough to recognise it.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,322 @@
+//! Stories of files that people write, and of layers that meet.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::agent::{Driver, Restart};
+
+fn layer(text: &str, file: &str) -> Layer {
+    parse(text, file).unwrap_or_else(|error| panic!("{error} in\n{text}"))
+}
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn words(line: &str) -> Option<Vec<String>> {
+    Some(line.split_whitespace().map(str::to_owned).collect())
+}
+
+const EVERYTHING: &str = r#"
+default_agent       = "mine"
+max_agents          = 3
+needs_input_timeout = "500ms"
+stale_timeout       = "2m"
+shutdown_timeout    = "1h"
+detach_keys         = "ctrl-p,ctrl-q"
+scrollback          = 500
+
+[agents.mine]
+display_name = "My Agent"
+start  = ["mine", "$AGENCY_PROMPT"]
+resume = ["mine", "--again", "$AGENCY_SESSION_ID"]
+run    = ["mine", "-1", "$AGENCY_MESSAGE"]
+stream = ["mine", "--stream"]
+acp    = ["mine-acp"]
+driver = "acp"
+restart = "on-crash"
+max_restarts = 7
+stop_grace = "9s"
+spare = ["gpg-agent", "sccache"]
+env = { A = "1", "B.c" = "two" }
+needs_input_timeout = "1s"
+stale_timeout = "3s"
+"#;
+
+#[test]
+fn without_a_file_the_defaults_hold() {
+    let config = Config::merged([]);
+    assert_eq!(config, Config::default());
+    assert_eq!((config.max_agents, config.scrollback, config.detach_keys.as_str()), (10, 10_000, "ctrl-q"));
+    assert_eq!(
+        (config.needs_input_timeout, config.stale_timeout, config.shutdown_timeout),
+        (secs(5), secs(60), secs(30))
+    );
+    assert_eq!(config.choose_default_agent(|_| false).map(|agent| agent.name.as_str()), Ok("fake"));
+}
+
+#[test]
+fn every_key_is_read() {
+    let config = Config::merged([&layer(EVERYTHING, "config.toml")]);
+    assert_eq!(config.default_agent.as_deref(), Some("mine"));
+    assert_eq!((config.max_agents, config.scrollback), (3, 500));
+    assert_eq!(config.detach_keys, "ctrl-p,ctrl-q");
+    assert_eq!(
+        (config.needs_input_timeout, config.stale_timeout, config.shutdown_timeout),
+        (Duration::from_millis(500), secs(120), secs(3600))
+    );
+    let mine = config.agents.find("mine").expect("configured");
+    let expected = Agent {
+        display_name: "My Agent".to_owned(),
+        start: words("mine $AGENCY_PROMPT"),
+        resume: words("mine --again $AGENCY_SESSION_ID"),
+        run: words("mine -1 $AGENCY_MESSAGE"),
+        stream: words("mine --stream"),
+        acp: words("mine-acp"),
+        driver: Driver::Acp,
+        restart: Some(Restart::OnCrash),
+        max_restarts: Some(7),
+        stop_grace: Some(secs(9)),
+        spare: vec!["gpg-agent".to_owned(), "sccache".to_owned()],
+        env: [("A", "1"), ("B.c", "two")].map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        needs_input_timeout: Some(secs(1)),
+        stale_timeout: Some(secs(3)),
+        ..Agent::named("mine")
+    };
+    assert_eq!(mine, &expected);
+    assert_eq!((config.needs_input_timeout(mine), config.stale_timeout(mine)), (secs(1), secs(3)));
+    let fake = config.agents.find("fake").expect("built in");
+    assert_eq!(
+        (config.needs_input_timeout(fake), config.stale_timeout(fake)),
+        (config.needs_input_timeout, secs(120))
+    );
+}
+
+#[test]
+fn the_schema_names_every_key_that_is_read() {
+    let layer = layer(EVERYTHING, "config.toml");
+    assert_eq!(layer.unknown_keys, []);
+    for info in GENERAL_KEYS {
+        assert!(layer.settings.contains_key(&Key::General(info.name)), "{}", info.name);
+    }
+    for info in AGENT_KEYS {
+        let agent = "mine".to_owned();
+        let key = match info.kind {
+            Kind::Env => Key::Env { agent, variable: "A".to_owned() },
+            _ => Key::Agent { agent, name: info.name },
+        };
+        assert!(layer.settings.contains_key(&key), "{}", info.name);
+    }
+}
+
+#[test]
+fn later_layers_win_key_by_key_and_every_value_knows_where_it_is_from() {
+    let global = layer(
+        "max_agents = 3\nscrollback = 1\n\n[agents.codex]\nenv = { A = \"1\", B = \"1\" }\nstop_grace = \"9s\"\n",
+        "/home/me/config.toml",
+    );
+    let project = layer(
+        "scrollback = 2\n[agents.codex]\nenv.B = \"2\"\nstart = [\"codex\"]\n[agents.shell]\nstart = [\"bash\"]\n",
+        ".agency/config.toml",
+    );
+    let config = Config::merged([&global, &project]);
+    assert_eq!((config.max_agents, config.scrollback), (3, 2));
+    let codex = config.agents.find("codex").expect("built in");
+    assert_eq!(
+        codex.env,
+        [("A", "1"), ("B", "2")].map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    );
+    assert_eq!((codex.start.clone(), codex.stop_grace), (words("codex"), Some(secs(9))));
+    // What no layer sets stays as it was built in, and an alias is the agent itself.
+    assert_eq!(codex.display_name, "Codex");
+    assert_eq!(config.agents.find("fake").map(|agent| agent.start.clone()), Ok(words("bash")));
+
+    let origins: Vec<String> = config
+        .origins()
+        .map(|(key, origin)| match origin {
+            Origin::File { file, line } => format!("{key} {file}:{line}"),
+            Origin::BuiltIn => format!("{key} built in"),
+        })
+        .collect();
+    assert_eq!(
+        origins,
+        [
+            "max_agents /home/me/config.toml:1",
+            "scrollback .agency/config.toml:1",
+            "agents.codex.start .agency/config.toml:4",
+            "agents.codex.stop_grace /home/me/config.toml:6",
+            "agents.fake.start .agency/config.toml:6",
+            "agents.codex.env.A /home/me/config.toml:5",
+            "agents.codex.env.B .agency/config.toml:3",
+        ]
+    );
+    assert_eq!(config.origin(&Key::General("stale_timeout")), Origin::BuiltIn);
+}
+
+#[test]
+fn an_empty_command_takes_one_away_and_a_new_bridge_has_no_older_name() {
+    let config =
+        Config::merged([&layer("[agents.claude-code]\nresume = []\nacp = [\"my-bridge\"]\n", "config.toml")]);
+    let claude = config.agents.find("claude-code").expect("built in");
+    assert_eq!(claude.resume, None);
+    assert_eq!(claude.launch_acp(|program| program == "claude-code-acp"), Ok(&vec!["my-bridge".to_owned()]));
+}
+
+#[test]
+fn what_runs_programs_waits_for_consent_and_the_rest_does_not() {
+    for (text, waiting) in [
+        ("", ""),
+        ("default_agent = \"codex\"\nmax_agents = 1\ndetach_keys = \"ctrl-x\"\n", ""),
+        (
+            "[agents.codex]\ndisplay_name = \"X\"\ndriver = \"acp\"\nrestart = \"never\"\nspare = [\"x\"]\n",
+            "",
+        ),
+        ("[agents.x]\nstart = [\"rm\"]\nstop_grace = \"1s\"", "agents.x.start"),
+        ("agents.x.resume = [\"rm\"]", "agents.x.resume"),
+        ("agents.x.run = [\"rm\"]", "agents.x.run"),
+        ("agents.x.stream = [\"rm\"]", "agents.x.stream"),
+        ("agents.x.acp = [\"rm\"]", "agents.x.acp"),
+        ("agents = { shell = { env = { PATH = \"/evil\" } } }", "agents.fake.env.PATH"),
+        (
+            "[agents.x]\nacp = []\n[agents.x.env]\nLD_PRELOAD = \"/evil\"",
+            "agents.x.acp agents.x.env.LD_PRELOAD",
+        ),
+    ] {
+        let layer = layer(text, "config.toml");
+        assert_eq!(layer.runs_commands(), !waiting.is_empty(), "{text}");
+        let (harmless, left_out) = layer.clone().without_commands();
+        let left_out: Vec<String> = left_out.iter().map(Key::to_string).collect();
+        assert_eq!(left_out.join(" "), waiting, "{text}");
+        assert!(!harmless.runs_commands());
+        assert_eq!(harmless.settings.len() + left_out.len(), layer.settings.len());
+    }
+}
+
+#[test]
+fn unknown_keys_are_named_with_the_nearest_known_one() {
+    let layer = layer(
+        "max_agent = 3\nbanana = 1\n[agent.codex]\nstart = [\"x\"]\n[agents.codex]\nstarts = [\"x\"]\n  comand = 1\n",
+        "c.toml",
+    );
+    let warnings: Vec<String> = layer
+        .unknown_keys
+        .iter()
+        .map(|unknown| format!("{unknown} / {}", unknown.hint().unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        warnings,
+        [
+            "c.toml:1:1: unknown key `max_agent` / did you mean `max_agents`?",
+            "c.toml:2:1: unknown key `banana` / ",
+            "c.toml:3:2: unknown key `agent` / did you mean `agents`?",
+            "c.toml:6:1: unknown key `agents.codex.starts` / did you mean `start`?",
+            "c.toml:7:3: unknown key `agents.codex.comand` / ",
+        ]
+    );
+    assert!(layer.settings.is_empty());
+}
+
+#[test]
+fn errors_point_at_the_place_and_name_the_key() {
+    for (text, expected) in [
+        (
+            "max_agents = \"ten\"",
+            "c.toml:1:14: `max_agents` must be a whole number, 0 or more, not the string \"ten\"",
+        ),
+        ("max_agents = -1", "c.toml:1:14: `max_agents` must be a whole number, 0 or more, not the number -1"),
+        (
+            "max_agents = 1.5",
+            "c.toml:1:14: `max_agents` must be a whole number, 0 or more, not the number 1.5",
+        ),
+        ("\n\n  scrollback = true", "c.toml:3:16: `scrollback` must be a whole number, 0 or more, not true"),
+        (
+            "stale_timeout = 60",
+            "c.toml:1:17: `stale_timeout` must be a time such as \"500ms\", \"5s\", \"2m\" or \"1h\", not the number 60",
+        ),
+        ("stale_timeout = \"60\"", "c.toml:1:17: `stale_timeout`: `60` has no unit"),
+        ("[agents.x]\nstop_grace = \"soon\"", "c.toml:2:14: `agents.x.stop_grace`: `soon` is not a time"),
+        ("detach_keys = [\"a\"]", "c.toml:1:15: `detach_keys` must be a string, not an array"),
+        (
+            "default_agent = 2026-01-31",
+            "c.toml:1:17: `default_agent` must be a string, not the date 2026-01-31",
+        ),
+        ("agents = 3", "c.toml:1:10: `agents` must be a table, not the number 3"),
+        ("[[agents]]\nx = 1", "c.toml:1:1: `agents` must be a table, not an array of tables"),
+        ("agents.codex = \"codex\"", "c.toml:1:16: `agents.codex` must be a table, not the string \"codex\""),
+        (
+            "[agents.x]\nstart = \"sh -c 'ü'\"",
+            "c.toml:2:9: `agents.x.start` must be an array of strings, the program first, not the string \"sh -c 'ü'\"",
+        ),
+        (
+            "[agents.x]\n# ü\nstart = [\"ü\", 5]",
+            "c.toml:3:15: `agents.x.start` must be an array of strings, the program first, not one that holds the number 5",
+        ),
+        ("[agents.x]\nstart = [\"\", \"a\"]", "c.toml:2:9: `agents.x.start` names no program"),
+        (
+            "[agents.x]\nspare = 1",
+            "c.toml:2:9: `agents.x.spare` must be an array of strings, not the number 1",
+        ),
+        (
+            "[agents.x]\ndriver = \"tty\"",
+            "c.toml:2:10: `agents.x.driver` must be \"terminal\", \"stream-json\" or \"acp\", not the string \"tty\"",
+        ),
+        (
+            "[agents.x]\nrestart = false",
+            "c.toml:2:11: `agents.x.restart` must be \"never\" or \"on-crash\", not false",
+        ),
+        ("[agents.x]\nenv = []", "c.toml:2:7: `agents.x.env` must be a table, not an array"),
+        ("[agents.x.env]\nA = 1", "c.toml:2:5: `agents.x.env.A` must be a string, not the number 1"),
+        ("[agents.x.env]\n\"A=B\" = \"1\"", "c.toml:2:1: `A=B` cannot be the name of a variable"),
+        (
+            "[agents.x.env]\nA = \"\\u0000\"",
+            "c.toml:2:5: `agents.x.env.A` contains a NUL character, which no program can be given",
+        ),
+        ("[agents.\"a b\"]\nstart = []", "c.toml:1:9: `a b` cannot be the name of an agent"),
+        ("[agents.-x]\n", "c.toml:1:9: `-x` cannot be the name of an agent"),
+    ] {
+        let error = parse(text, "c.toml").expect_err(text);
+        assert_eq!(error.to_string(), expected);
+        assert!(!error.hint().is_empty() && !error.hint().ends_with('.'), "{}", error.hint());
+    }
+}
+
+#[test]
+fn what_is_no_toml_says_where() {
+    for (text, place) in [
+        ("max_agents =", "c.toml:1:13: "),
+        ("a = 1\na = 2", "c.toml:2:1: "),
+        ("[agents.x\n", "c.toml:1:10: "),
+        ("a = 1\n\nb = \"ü", "c.toml:3:7: "),
+        ("\u{feff}a = 1\nb", "c.toml:2:2: "),
+    ] {
+        let error = parse(text, "c.toml").expect_err(text);
+        assert!(error.to_string().starts_with(place) && !error.to_string().contains('\n'), "{error}");
+        assert!(matches!(error.problem, ConfigProblem::Syntax(_)));
+    }
+}
+
+#[test]
+fn a_byte_order_mark_and_foreign_line_ends_do_no_harm() {
+    let layer = layer("\u{feff}max_agents = 3\r\n[agents.codex]\r\nstop_grace = \"1s\"\r\n", "c.toml");
+    assert_eq!(layer.unknown_keys, []);
+    let lines: Vec<usize> = layer.settings.values().map(|setting| setting.line).collect();
+    assert_eq!(lines, [1, 3]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in prop_oneof![any::<String>(), "([a-z_.]{1,8} ?= ?[0-9\"\\[{a-z]{0,6}\n|\\[[a-z.\"]{1,8}\\]\n){0,4}"]) {
+        match parse(&text, "c.toml") {
+            Ok(layer) => drop(Config::merged([&layer])),
+            Err(error) => prop_assert!(error.place.line <= text.lines().count() + 1),
+        }
+    }
+
+    #[test]
+    fn times_as_we_would_write_them_are_read(number in 0u64..8760, unit in "ms|s|m|h") {
+        let text = format!("{number}{unit}");
+        prop_assert!(parse_time_span(&text).is_ok());
+    }
+}

@@ -1,0 +1,140 @@
+//! How a run ended: what is reported, what the kernel said, and whether somebody had asked for it.
+//!
+//! Not here: what follows from it (see `restart` and `supervisor`).
+
+use std::fmt;
+use std::str::FromStr;
+
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+
+/// The exit code, or the signal, or the admission that nobody can tell any more.
+///
+/// Written as `0`, `-15`, `unknown`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExitCode {
+    Code(i32),
+    Signal(i32),
+    Unknown,
+}
+
+impl ExitCode {
+    pub fn is_success(self) -> bool {
+        self == ExitCode::Code(0)
+    }
+}
+
+impl fmt::Display for ExitCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExitCode::Code(code) => write!(f, "{code}"),
+            ExitCode::Signal(signal) => write!(f, "-{signal}"),
+            ExitCode::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+/// What stands where an exit code should.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an exit code; expected a number, minus a signal, or `unknown`")]
+pub struct NotAnExitCode(String);
+
+impl FromStr for ExitCode {
+    type Err = NotAnExitCode;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "unknown" {
+            return Ok(ExitCode::Unknown);
+        }
+        let number: i32 = text.parse().map_err(|_| NotAnExitCode(text.to_owned()))?;
+        if number >= 0 {
+            return Ok(ExitCode::Code(number));
+        }
+        number.checked_neg().map(ExitCode::Signal).ok_or_else(|| NotAnExitCode(text.to_owned()))
+    }
+}
+
+/// What ending a run that we stopped took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StoppedBy {
+    Term,
+    Kill,
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RunExit {
+    /// What people are told: a run that we stopped says −15 or −9, whatever its wait status was.
+    pub code: ExitCode,
+    /// The wait status as it was.
+    pub raw: ExitCode,
+    /// Somebody asked for this end.
+    pub asked: bool,
+}
+
+impl RunExit {
+    /// The run ended by itself.
+    pub fn unasked(raw: ExitCode) -> Self {
+        RunExit { code: raw, raw, asked: false }
+    }
+
+    /// We ended the run.
+    pub fn stopped(by: StoppedBy, raw: ExitCode) -> Self {
+        let signal = match by {
+            StoppedBy::Term => SIGTERM,
+            StoppedBy::Kill => SIGKILL,
+        };
+        RunExit { code: ExitCode::Signal(signal), raw, asked: true }
+    }
+
+    /// The same end, seen by somebody who had asked for it: a stop may cross a run that ends by itself.
+    pub fn asked_for(self) -> Self {
+        if self.asked { self } else { RunExit::stopped(StoppedBy::Term, self.raw) }
+    }
+
+    /// An end that nobody asked for, with a code other than 0 or by a signal.
+    ///
+    /// An unknown end is not called a crash: restarting what may have finished would do its work twice.
+    pub fn is_crash(&self) -> bool {
+        match self.raw {
+            ExitCode::Code(code) => !self.asked && code != 0,
+            ExitCode::Signal(_) => !self.asked,
+            ExitCode::Unknown => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_written_as_people_read_them_and_read_back() {
+        for (code, text) in
+            [(ExitCode::Code(0), "0"), (ExitCode::Signal(15), "-15"), (ExitCode::Unknown, "unknown")]
+        {
+            assert_eq!(code.to_string(), text);
+            assert_eq!(text.parse(), Ok(code));
+        }
+        assert!("soon".parse::<ExitCode>().is_err());
+        assert!("-2147483648".parse::<ExitCode>().is_err());
+    }
+
+    #[test]
+    fn a_run_that_we_stopped_reports_the_signal_and_keeps_its_own_code() {
+        let exit = RunExit::stopped(StoppedBy::Term, ExitCode::Code(0));
+        assert_eq!((exit.code, exit.raw), (ExitCode::Signal(15), ExitCode::Code(0)));
+        let exit = RunExit::stopped(StoppedBy::Kill, ExitCode::Signal(9));
+        assert_eq!(exit.code, ExitCode::Signal(9));
+        assert!(!exit.is_crash());
+    }
+
+    #[test]
+    fn only_an_unasked_bad_end_is_a_crash() {
+        assert!(RunExit::unasked(ExitCode::Code(1)).is_crash());
+        assert!(RunExit::unasked(ExitCode::Signal(11)).is_crash());
+        assert!(!RunExit::unasked(ExitCode::Code(0)).is_crash());
+        assert!(!RunExit::unasked(ExitCode::Unknown).is_crash());
+        assert!(!RunExit::unasked(ExitCode::Code(1)).asked_for().is_crash());
+    }
+}

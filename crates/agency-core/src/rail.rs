@@ -1,0 +1,131 @@
+//! The one mark per workspace that the rail shows, derived from the other layers and never stored.
+//!
+//! Not here: colours and pulsing. Colour is never the only sign, so each mark has its word.
+
+use std::fmt;
+
+use crate::agent_state::AgentState;
+use crate::exit::ExitCode;
+use crate::task_status::TaskStatus;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WorkspaceStatus {
+    /// No agent has run here.
+    Idle,
+    Running,
+    NeedsInput,
+    Stale,
+    /// The last run ended with 0.
+    Completed,
+    /// The last run ended otherwise.
+    Errored,
+}
+
+impl WorkspaceStatus {
+    /// `state` is that of the newest run, if the daemon holds one; `last_exit` is the file's.
+    pub fn derive(status: TaskStatus, state: Option<AgentState>, last_exit: Option<ExitCode>) -> Self {
+        match state {
+            Some(AgentState::Starting | AgentState::Running) => WorkspaceStatus::Running,
+            Some(AgentState::NeedsInput { .. }) => WorkspaceStatus::NeedsInput,
+            Some(AgentState::Stale { .. }) => WorkspaceStatus::Stale,
+            Some(AgentState::Exited { code }) => Self::between_runs(status, Some(code)),
+            None => Self::between_runs(status, last_exit),
+        }
+    }
+
+    fn between_runs(status: TaskStatus, last_exit: Option<ExitCode>) -> Self {
+        // At rest these claim no process, so here one run is over and its successor on the way.
+        if status.claims_a_process() {
+            return WorkspaceStatus::Running;
+        }
+        match last_exit {
+            None => WorkspaceStatus::Idle,
+            Some(code) if code.is_success() => WorkspaceStatus::Completed,
+            Some(_) => WorkspaceStatus::Errored,
+        }
+    }
+
+    pub fn mark(self) -> &'static str {
+        match self {
+            WorkspaceStatus::Idle => "⚪",
+            WorkspaceStatus::Running => "🟢",
+            WorkspaceStatus::NeedsInput => "🟡",
+            WorkspaceStatus::Stale => "🟠",
+            WorkspaceStatus::Completed => "✅",
+            WorkspaceStatus::Errored => "🔴",
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            WorkspaceStatus::Idle => "idle",
+            WorkspaceStatus::Running => "running",
+            WorkspaceStatus::NeedsInput => "needs input",
+            WorkspaceStatus::Stale => "stale",
+            WorkspaceStatus::Completed => "completed",
+            WorkspaceStatus::Errored => "errored",
+        }
+    }
+}
+
+impl fmt::Display for WorkspaceStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Time;
+
+    const SINCE: Time = Time::ZERO;
+
+    fn shown(status: TaskStatus, state: Option<AgentState>, last_exit: Option<ExitCode>) -> &'static str {
+        WorkspaceStatus::derive(status, state, last_exit).word()
+    }
+
+    #[test]
+    fn a_live_run_decides_whatever_the_file_says() {
+        for status in TaskStatus::ALL {
+            let failed_before = Some(ExitCode::Code(1));
+            assert_eq!(shown(status, Some(AgentState::Starting), failed_before), "running");
+            assert_eq!(shown(status, Some(AgentState::Running), failed_before), "running");
+            assert_eq!(
+                shown(status, Some(AgentState::NeedsInput { since: SINCE }), failed_before),
+                "needs input"
+            );
+            assert_eq!(shown(status, Some(AgentState::Stale { since: SINCE }), failed_before), "stale");
+        }
+    }
+
+    #[test]
+    fn without_one_the_last_exit_decides() {
+        assert_eq!(shown(TaskStatus::Draft, None, None), "idle");
+        assert_eq!(shown(TaskStatus::Stopped, None, Some(ExitCode::Code(0))), "completed");
+        assert_eq!(shown(TaskStatus::Stopped, None, Some(ExitCode::Code(3))), "errored");
+        assert_eq!(shown(TaskStatus::Stopped, None, Some(ExitCode::Signal(15))), "errored");
+        assert_eq!(shown(TaskStatus::Stopped, None, Some(ExitCode::Unknown)), "errored");
+        let over = Some(AgentState::Exited { code: ExitCode::Code(0) });
+        assert_eq!(shown(TaskStatus::Completed, over, Some(ExitCode::Code(1))), "completed");
+    }
+
+    #[test]
+    fn between_a_run_and_its_successor_a_task_is_running() {
+        assert_eq!(shown(TaskStatus::Running, None, Some(ExitCode::Code(1))), "running");
+        let over = Some(AgentState::Exited { code: ExitCode::Code(1) });
+        assert_eq!(shown(TaskStatus::Idle, over, None), "running");
+    }
+
+    #[test]
+    fn no_two_marks_look_or_read_alike() {
+        use WorkspaceStatus::*;
+        let all = [Idle, Running, NeedsInput, Stale, Completed, Errored];
+        for (i, one) in all.iter().enumerate() {
+            for other in &all[i + 1..] {
+                assert_ne!(one.mark(), other.mark());
+                assert_ne!(one.word(), other.word());
+            }
+        }
+    }
+}

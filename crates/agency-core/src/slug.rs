@@ -1,0 +1,343 @@
+//! A task's short name, and finding the task that a person's word means.
+//!
+//! Knows nothing of files: it is given the names there are.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::TaskId;
+use crate::spelling::{did_you_mean, nearest};
+
+/// `{id}-{slug}` becomes a directory, a branch and a file name; longer ones hit limits of tools, not ours.
+pub const MAX_SLUG_LEN: usize = 64;
+
+/// `[A-Za-z0-9-]+`, at most [`MAX_SLUG_LEN`] bytes, not starting with `-`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Slug(String);
+
+impl Slug {
+    pub fn new(text: &str) -> Result<Slug, SlugError> {
+        match problem(text) {
+            None => Ok(Slug(text.to_owned())),
+            Some(problem) => {
+                Err(SlugError { text: text.to_owned(), problem, suggestion: Slug::cleaned(text) })
+            }
+        }
+    }
+
+    /// The nearest slug to any text, or none when no letter or digit is left of it.
+    pub fn cleaned(text: &str) -> Option<Slug> {
+        let dashed = text.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let words: Vec<&str> = dashed.split('-').filter(|word| !word.is_empty()).collect();
+        let mut joined = words.join("-");
+        joined.truncate(MAX_SLUG_LEN);
+        let joined = joined.trim_end_matches('-');
+        (!joined.is_empty()).then(|| Slug(joined.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn problem(text: &str) -> Option<SlugProblem> {
+    if text.is_empty() {
+        return Some(SlugProblem::Empty);
+    }
+    if text.starts_with('-') {
+        return Some(SlugProblem::StartsWithDash);
+    }
+    if let Some(found) = text.chars().find(|c| !(c.is_ascii_alphanumeric() || *c == '-')) {
+        return Some(SlugProblem::Character(found));
+    }
+    (text.len() > MAX_SLUG_LEN).then_some(SlugProblem::TooLong(text.len()))
+}
+
+impl fmt::Display for Slug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl FromStr for Slug {
+    type Err = SlugError;
+    fn from_str(text: &str) -> Result<Slug, SlugError> {
+        Slug::new(text)
+    }
+}
+
+impl TryFrom<String> for Slug {
+    type Error = SlugError;
+    fn try_from(text: String) -> Result<Slug, SlugError> {
+        Slug::new(&text)
+    }
+}
+
+impl From<Slug> for String {
+    fn from(slug: Slug) -> String {
+        slug.0
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not a task name: {problem}", .text.escape_debug())]
+pub struct SlugError {
+    pub text: String,
+    pub problem: SlugProblem,
+    pub suggestion: Option<Slug>,
+}
+
+impl SlugError {
+    pub fn hint(&self) -> String {
+        match &self.suggestion {
+            Some(slug) => format!("try `{slug}`"),
+            None => "use letters, digits and dashes, for example `fix-login`".to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SlugProblem {
+    #[error("it is empty")]
+    Empty,
+    #[error("it starts with `-`")]
+    StartsWithDash,
+    #[error("it contains `{}`; only letters a to z, digits and `-` are allowed", .0.escape_debug())]
+    Character(char),
+    #[error("it is {0} characters long; {MAX_SLUG_LEN} is the most")]
+    TooLong(usize),
+}
+
+/// One task as a person may name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskName {
+    pub id: TaskId,
+    pub slug: Slug,
+}
+
+impl fmt::Display for TaskName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}-{}", self.id, self.slug))
+    }
+}
+
+impl FromStr for TaskName {
+    type Err = TaskNameError;
+
+    /// The stem of a task file, the name of a worktree: `12-fix-login`.
+    fn from_str(text: &str) -> Result<TaskName, TaskNameError> {
+        let not_one = || TaskNameError(text.to_owned());
+        let (id, slug) = text.split_once('-').ok_or_else(not_one)?;
+        let id = parse_id(id).ok_or_else(not_one)?;
+        Ok(TaskName { id, slug: Slug::new(slug).map_err(|_| not_one())? })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not of the form ID-SLUG", .0.escape_debug())]
+pub struct TaskNameError(String);
+
+/// Only the way we write ids ourselves: `03` and `+3` are slugs or mistakes.
+fn parse_id(text: &str) -> Option<TaskId> {
+    let number: u64 = text.parse().ok()?;
+    (number.to_string() == text).then_some(TaskId(number))
+}
+
+/// Which of `tasks` the word means: `3`, `3-fix-login`, `fix-login`, or a beginning of the slug that only one has.
+pub fn resolve<'a>(word: &str, tasks: &'a [TaskName]) -> Result<&'a TaskName, ResolveError> {
+    for names in [by_id, by_whole_name, by_slug, by_prefix] {
+        let found: Vec<&TaskName> = tasks.iter().filter(|task| names(word, task)).collect();
+        match found.as_slice() {
+            [] => continue,
+            [one] => return Ok(one),
+            several => {
+                let candidates = several.iter().map(|task| (*task).clone()).collect();
+                return Err(ResolveError::Ambiguous { word: word.to_owned(), candidates });
+            }
+        }
+    }
+    Err(unknown(word, tasks))
+}
+
+fn by_id(word: &str, task: &TaskName) -> bool {
+    parse_id(word) == Some(task.id)
+}
+
+fn by_whole_name(word: &str, task: &TaskName) -> bool {
+    word == task.to_string()
+}
+
+fn by_slug(word: &str, task: &TaskName) -> bool {
+    word == task.slug.as_str()
+}
+
+fn by_prefix(word: &str, task: &TaskName) -> bool {
+    !word.is_empty() && task.slug.as_str().starts_with(word)
+}
+
+fn unknown(word: &str, tasks: &[TaskName]) -> ResolveError {
+    let near = nearest(word, tasks.iter().map(|task| task.slug.as_str()));
+    let near = near.into_iter().map(str::to_owned).collect();
+    ResolveError::Unknown { word: word.to_owned(), nearest: near }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    #[error("no task is called `{}`", .word.escape_debug())]
+    Unknown { word: String, nearest: Vec<String> },
+    #[error("`{word}` could be {}", listed(.candidates))]
+    Ambiguous { word: String, candidates: Vec<TaskName> },
+}
+
+impl ResolveError {
+    pub fn hint(&self) -> String {
+        match self {
+            ResolveError::Unknown { nearest, .. } => {
+                did_you_mean(nearest).unwrap_or_else(|| "`agency ls` shows the tasks there are".to_owned())
+            }
+            ResolveError::Ambiguous { .. } => "name it by its id, or by more of its name".to_owned(),
+        }
+    }
+}
+
+fn listed(candidates: &[TaskName]) -> String {
+    let names: Vec<String> = candidates.iter().map(TaskName::to_string).collect();
+    match names.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn good_names_are_taken_as_they_are() {
+        let longest = "a".repeat(MAX_SLUG_LEN);
+        for text in ["fix-login", "A", "7", "42-is-fine", "ends-", "Fix-LOGIN-2", longest.as_str()] {
+            assert_eq!(Slug::new(text).map(String::from), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn bad_names_say_what_is_wrong_and_what_would_do() {
+        let too_long = format!("{}-b", "a".repeat(MAX_SLUG_LEN - 1));
+        for (text, expected, hint) in [
+            (
+                "",
+                "`` is not a task name: it is empty",
+                "use letters, digits and dashes, for example `fix-login`",
+            ),
+            ("-rf", "`-rf` is not a task name: it starts with `-`", "try `rf`"),
+            (
+                "fix login!",
+                "`fix login!` is not a task name: it contains ` `; only letters a to z, digits and `-` are allowed",
+                "try `fix-login`",
+            ),
+            (
+                "größe",
+                "`größe` is not a task name: it contains `ö`; only letters a to z, digits and `-` are allowed",
+                "try `gr-e`",
+            ),
+            (
+                "../../etc",
+                "`../../etc` is not a task name: it contains `.`; only letters a to z, digits and `-` are allowed",
+                "try `etc`",
+            ),
+            (
+                "日本",
+                "`日本` is not a task name: it contains `日`; only letters a to z, digits and `-` are allowed",
+                "use letters, digits and dashes, for example `fix-login`",
+            ),
+            (
+                too_long.as_str(),
+                &format!("`{too_long}` is not a task name: it is 65 characters long; 64 is the most"),
+                &format!("try `{}`", "a".repeat(MAX_SLUG_LEN - 1)),
+            ),
+        ] {
+            let error = Slug::new(text).expect_err(text);
+            assert_eq!((error.to_string().as_str(), error.hint().as_str()), (expected, hint));
+        }
+    }
+
+    fn tasks() -> Vec<TaskName> {
+        let names = "1-fix-login 2-fix-logout 3-docs 4-docs-api 12-3 13-fix-login 14-1-fix";
+        names.split(' ').map(|name| name.parse().expect("a task name")).collect()
+    }
+
+    #[test]
+    fn a_word_finds_its_task() {
+        for (word, expected) in [
+            ("1", "1-fix-login"),
+            ("1-fix-login", "1-fix-login"),
+            ("13-fix-login", "13-fix-login"),
+            ("fix-logout", "2-fix-logout"),
+            ("fix-logou", "2-fix-logout"),
+            // An exact name is not ambiguous because a longer one begins the same.
+            ("docs", "3-docs"),
+            ("docs-", "4-docs-api"),
+            // Ids come first, even where a slug looks like one.
+            ("3", "3-docs"),
+            ("1-", "14-1-fix"),
+        ] {
+            assert_eq!(resolve(word, &tasks()).map(TaskName::to_string), Ok(expected.to_owned()), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_means_several_lists_them() {
+        for (word, expected) in [
+            ("fix-login", "`fix-login` could be 1-fix-login or 13-fix-login"),
+            ("fix", "`fix` could be 1-fix-login, 2-fix-logout or 13-fix-login"),
+        ] {
+            let error = resolve(word, &tasks()).expect_err(word);
+            assert_eq!(error.to_string(), expected);
+            assert_eq!(error.hint(), "name it by its id, or by more of its name");
+        }
+    }
+
+    #[test]
+    fn a_word_that_means_none_suggests_what_is_near() {
+        for (word, hint) in [
+            ("dcos", "did you mean `docs`?"),
+            ("fix-logot", "did you mean `fix-logout` or `fix-login`?"),
+            ("banana", "`agency ls` shows the tasks there are"),
+            ("99", "`agency ls` shows the tasks there are"),
+            ("01", "`agency ls` shows the tasks there are"),
+            ("", "`agency ls` shows the tasks there are"),
+        ] {
+            let error = resolve(word, &tasks()).expect_err(word);
+            assert_eq!(error.to_string(), format!("no task is called `{word}`"));
+            assert_eq!(error.hint(), hint, "{word}");
+        }
+    }
+
+    #[test]
+    fn only_names_that_we_write_are_task_names() {
+        for text in ["", "1", "1-", "x-fix", "01-fix", "-1-fix", "+1-fix", "1--fix", "1-fix_it"] {
+            assert!(text.parse::<TaskName>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cleaned_name_is_a_name(text in any::<String>()) {
+            if let Some(slug) = Slug::cleaned(&text) {
+                prop_assert_eq!(Slug::new(slug.as_str()), Ok(slug));
+            }
+        }
+
+        #[test]
+        fn a_task_is_found_by_its_whole_name(id in any::<u64>(), slug in "[A-Za-z0-9][A-Za-z0-9-]{0,63}") {
+            let task = TaskName { id: TaskId(id), slug: Slug::new(&slug).expect("a slug") };
+            prop_assert_eq!(task.to_string().parse(), Ok(task.clone()));
+            prop_assert_eq!(resolve(&task.to_string(), std::slice::from_ref(&task)), Ok(&task));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The lifecycle of every task: requests, answers of the world and the time go in, effects come out.
+//!
+//! Not here: doing any of it. The caller performs the effects and reports what came of them.
+//!
+//! Invariants: a task never has two processes; a status is written after its effect; every ticket is answered
+//! exactly once; an answer to a question that nobody asks any more changes nothing.
+
+mod effect;
+mod ending;
+mod event;
+mod found;
+mod launch;
+mod refusal;
+mod requests;
+mod shutdown;
+mod task;
+mod turn;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use effect::{Effect, Notice, Outcome, StartCause};
+pub use event::{Event, FoundRun, FoundTask, Origin, RunTerms, StartPlan, Verdict, Workspace};
+pub use refusal::{Doing, Refusal};
+
+use crate::Time;
+use crate::ids::{Epoch, RunId, TaskKey, Ticket};
+use crate::task_status::TaskStatus;
+use ending::STRANGERS_GRACE;
+use shutdown::Closing;
+use task::{Start, Task};
+use turn::{Hours, Turn};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Live runs over all projects; 0 is no limit.
+    pub max_agents: u32,
+    /// Over all graces together, before SIGKILL.
+    pub shutdown_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { max_agents: 10, shutdown_timeout: Duration::from_secs(30) }
+    }
+}
+
+#[derive(Debug)]
+pub struct Supervisor {
+    limits: Limits,
+    tasks: BTreeMap<TaskKey, Task>,
+    last_epoch: Epoch,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Open,
+    Closing(Closing),
+    Closed,
+}
+
+impl Supervisor {
+    pub fn new(limits: Limits) -> Self {
+        Supervisor { limits, tasks: BTreeMap::new(), last_epoch: Epoch(0), phase: Phase::Open }
+    }
+
+    /// Runs that are there already stay, whatever the new limit is.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    pub fn handle(&mut self, now: Time, event: Event) -> Vec<Effect> {
+        let mut effects = self.route(now, event);
+        effects.extend(self.close_when_quiet(now));
+        effects
+    }
+
+    fn route(&mut self, now: Time, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Booted { tasks } => self.on_booted(now, tasks),
+            Event::TaskSeen(found) => self.on_task_seen(now, found),
+            Event::Start { key, ticket, plan } => {
+                self.on_start(now, key, Start::asked(ticket, plan, StartCause::Asked))
+            }
+            Event::Restart { key, ticket, plan } => {
+                self.on_start(now, key, Start::asked(ticket, plan, StartCause::Restarted))
+            }
+            Event::Stop { key, ticket } => {
+                self.request(now, key, ticket, |task, turn| task.on_stop(turn, ticket))
+            }
+            Event::Idle { key, ticket } => {
+                self.request(now, key, ticket, |task, turn| task.on_idle(turn, ticket))
+            }
+            Event::Mark { key, ticket, verdict } => {
+                self.request(now, key, ticket, |task, turn| task.on_mark(turn, ticket, verdict))
+            }
+            Event::Remove { key, ticket } => {
+                self.request(now, key, ticket, |task, turn| task.on_remove(turn, ticket))
+            }
+            Event::Adopt { key, ticket, run, terms } => {
+                self.request(now, key, ticket, |task, turn| task.on_adopt(turn, ticket, run, terms))
+            }
+            Event::Shutdown { ticket } => self.on_shutdown(now, ticket),
+            Event::WorkspaceMade { key, epoch } => {
+                self.with_task(now, &key, |task, turn| task.on_workspace_made(turn, epoch))
+            }
+            Event::WorkspaceFailed { key, epoch, error } => {
+                self.with_task(now, &key, |task, turn| task.on_workspace_failed(turn, epoch, error))
+            }
+            Event::WorkspaceUndone { key, epoch } => {
+                self.with_task(now, &key, |task, turn| task.on_workspace_undone(turn, epoch))
+            }
+            Event::KeeperReady { key, epoch, run } => self.on_keeper_ready(now, key, epoch, run),
+            Event::KeeperFailed { key, epoch, error } => {
+                self.with_task(now, &key, |task, turn| task.on_keeper_failed(turn, epoch, error))
+            }
+            Event::RunExited { key, run, .. } if !self.tasks.contains_key(&key) => {
+                vec![Effect::DismissRun { key, run }]
+            }
+            Event::RunExited { key, run, exit } => {
+                self.with_task(now, &key, |task, turn| task.on_run_exited(turn, run, exit))
+            }
+            Event::Tick => self.on_tick(now),
+        }
+    }
+
+    /// When `Event::Tick` is needed next. Nothing else is waited for by time.
+    pub fn deadline(&self) -> Option<Time> {
+        let (closing, shutting_down) = match &self.phase {
+            Phase::Open => (None, false),
+            Phase::Closing(closing) => (self.closing_deadline(closing), true),
+            Phase::Closed => return None,
+        };
+        let tasks = self.tasks.values().filter_map(|task| task.deadline(shutting_down));
+        tasks.chain(closing).min()
+    }
+
+    /// Runs whose process is there, those being stopped included.
+    pub fn live_runs(&self) -> impl Iterator<Item = (&TaskKey, &RunId)> {
+        self.tasks.values().filter_map(|task| Some((&task.key, task.live_run()?)))
+    }
+
+    pub fn live_run(&self, key: &TaskKey) -> Option<&RunId> {
+        self.tasks.get(key)?.live_run()
+    }
+
+    pub fn status(&self, key: &TaskKey) -> Option<TaskStatus> {
+        self.tasks.get(key).map(|task| task.status)
+    }
+
+    /// What the task is in the middle of; nothing when it rests or simply runs.
+    pub fn doing(&self, key: &TaskKey) -> Option<Doing> {
+        self.tasks.get(key)?.doing()
+    }
+
+    fn hours(&self) -> Hours {
+        match &self.phase {
+            Phase::Open => Hours::Open,
+            Phase::Closing(closing) => closing.hours(),
+            Phase::Closed => Hours::Overtime,
+        }
+    }
+
+    fn on_start(&mut self, now: Time, key: TaskKey, start: Start) -> Vec<Effect> {
+        // A task that its caller has just made needs no introduction.
+        if start.plan.task == Origin::MadeByThisCall {
+            self.tasks.entry(key.clone()).or_insert_with(|| Task::resting(key.clone(), TaskStatus::Draft));
+        }
+        let room = self.room_for(&key);
+        match self.tasks.contains_key(&key) {
+            true => self.with_task(now, &key, |task, turn| task.on_start(turn, start, room)),
+            false => refused(start.tickets, Refusal::UnknownTask { key }),
+        }
+    }
+
+    /// A task that holds a slot already needs no other. Starts in flight hold one, or two of them could share the last.
+    fn room_for(&self, key: &TaskKey) -> Result<(), Refusal> {
+        if self.hours() != Hours::Open {
+            return Err(Refusal::ShuttingDown);
+        }
+        let max = self.limits.max_agents;
+        let holds_one = self.tasks.get(key).is_some_and(Task::holds_slot);
+        let taken = self.tasks.values().filter(|task| task.holds_slot()).count();
+        if max == 0 || holds_one || taken < max as usize {
+            Ok(())
+        } else {
+            Err(Refusal::MaxAgentsReached { max })
+        }
+    }
+
+    fn request(
+        &mut self,
+        now: Time,
+        key: TaskKey,
+        ticket: Ticket,
+        act: impl FnOnce(&mut Task, &mut Turn<'_>),
+    ) -> Vec<Effect> {
+        if self.hours() != Hours::Open {
+            return refused(vec![ticket], Refusal::ShuttingDown);
+        }
+        match self.tasks.contains_key(&key) {
+            true => self.with_task(now, &key, act),
+            false => refused(vec![ticket], Refusal::UnknownTask { key }),
+        }
+    }
+
+    fn on_keeper_ready(&mut self, now: Time, key: TaskKey, epoch: Epoch, run: RunId) -> Vec<Effect> {
+        match self.tasks.contains_key(&key) {
+            true => self.with_task(now, &key, |task, turn| task.on_keeper_ready(turn, epoch, run)),
+            false => vec![Effect::StopRun { key, run, grace: STRANGERS_GRACE }],
+        }
+    }
+
+    fn on_tick(&mut self, now: Time) -> Vec<Effect> {
+        self.press_on(now);
+        self.each_task(now, Task::on_tick)
+    }
+
+    fn with_task(
+        &mut self,
+        now: Time,
+        key: &TaskKey,
+        act: impl FnOnce(&mut Task, &mut Turn<'_>),
+    ) -> Vec<Effect> {
+        let mut turn = Turn::new(now, self.hours(), &mut self.last_epoch);
+        if let Some(task) = self.tasks.get_mut(key) {
+            act(task, &mut turn);
+        }
+        let (effects, forget) = turn.finish();
+        if forget {
+            self.tasks.remove(key);
+        }
+        effects
+    }
+
+    fn each_task(&mut self, now: Time, act: fn(&mut Task, &mut Turn<'_>)) -> Vec<Effect> {
+        let keys: Vec<TaskKey> = self.tasks.keys().cloned().collect();
+        keys.iter().flat_map(|key| self.with_task(now, key, act)).collect()
+    }
+}
+
+fn refused(tickets: Vec<Ticket>, refusal: Refusal) -> Vec<Effect> {
+    let reply = |ticket| Effect::Reply { ticket, outcome: Err(refusal.clone()) };
+    tickets.into_iter().map(reply).collect()
+}

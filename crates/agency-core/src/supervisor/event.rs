@@ -1,0 +1,170 @@
+//! All that can happen to the supervisor: what people ask for, what the world answers, and time.
+//!
+//! Not here: what follows from it.
+
+use std::time::Duration;
+
+use crate::exit::RunExit;
+use crate::ids::{Epoch, RunId, TaskKey, Ticket};
+use crate::restart::RestartPolicy;
+use crate::task_status::TaskStatus;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Once, first: all tasks of all known projects.
+    Booted {
+        tasks: Vec<FoundTask>,
+    },
+    /// A task file was made, edited by hand or came back. Read at this moment: what was read before a status was
+    /// written would take it back.
+    TaskSeen(FoundTask),
+
+    Start {
+        key: TaskKey,
+        ticket: Ticket,
+        plan: StartPlan,
+    },
+    Stop {
+        key: TaskKey,
+        ticket: Ticket,
+    },
+    Restart {
+        key: TaskKey,
+        ticket: Ticket,
+        plan: StartPlan,
+    },
+    Idle {
+        key: TaskKey,
+        ticket: Ticket,
+    },
+    Mark {
+        key: TaskKey,
+        ticket: Ticket,
+        verdict: Verdict,
+    },
+    /// The answer says when nothing lives in the workspace any more; the caller removes files and workspace.
+    Remove {
+        key: TaskKey,
+        ticket: Ticket,
+    },
+    /// Take a live orphan into its task.
+    Adopt {
+        key: TaskKey,
+        ticket: Ticket,
+        run: RunId,
+        terms: RunTerms,
+    },
+    /// End all agents, then the daemon.
+    Shutdown {
+        ticket: Ticket,
+    },
+
+    WorkspaceMade {
+        key: TaskKey,
+        epoch: Epoch,
+    },
+    /// Nothing of it is left.
+    WorkspaceFailed {
+        key: TaskKey,
+        epoch: Epoch,
+        error: String,
+    },
+    /// Removed, or found impossible to remove and logged.
+    WorkspaceUndone {
+        key: TaskKey,
+        epoch: Epoch,
+    },
+    KeeperReady {
+        key: TaskKey,
+        epoch: Epoch,
+        run: RunId,
+    },
+    /// No process is left of it.
+    KeeperFailed {
+        key: TaskKey,
+        epoch: Epoch,
+        error: String,
+    },
+    /// The whole tree is gone and its output drained.
+    RunExited {
+        key: TaskKey,
+        run: RunId,
+        exit: RunExit,
+    },
+
+    /// The time that `deadline` named has come.
+    Tick,
+}
+
+/// A task as files and keepers show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundTask {
+    pub key: TaskKey,
+    pub status: TaskStatus,
+    pub run: FoundRun,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundRun {
+    /// No keeper lives. For a task seen again this says nothing about a run that the supervisor knows of.
+    None,
+    Live {
+        run: RunId,
+        terms: RunTerms,
+    },
+    /// The run ended while no daemon was there, and its keeper (or the journal) still tells how.
+    Ended {
+        run: RunId,
+        exit: RunExit,
+    },
+    /// Another host that shares this home holds it.
+    Elsewhere,
+}
+
+/// What a start begins with and what it may take back when it fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartPlan {
+    pub workspace: Workspace,
+    pub task: Origin,
+    pub terms: RunTerms,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workspace {
+    Missing,
+    Ready,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The task was there before; nothing that fails may take it away.
+    Existing,
+    /// The call that asks for this start has just made the task file.
+    MadeByThisCall,
+}
+
+/// The terms on which a run is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunTerms {
+    /// Between SIGTERM and SIGKILL.
+    pub stop_grace: Duration,
+    pub restart: RestartPolicy,
+}
+
+/// What a person, or the agent itself, says about the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Completed,
+    Failed,
+    Reviewed,
+}
+
+impl From<Verdict> for TaskStatus {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Completed => TaskStatus::Completed,
+            Verdict::Failed => TaskStatus::Failed,
+            Verdict::Reviewed => TaskStatus::Reviewed,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Tasks as they are found: at boot, and whenever a file turns up or is edited by hand.
+//!
+//! Not here: how files and keepers are looked for. Boot spawns nothing; it only says what is true.
+
+use super::Supervisor;
+use super::effect::{Effect, Notice};
+use super::event::{FoundRun, FoundTask};
+use super::task::{Life, Run, Task, Then};
+use super::turn::{Hours, Turn};
+use crate::Time;
+
+impl Supervisor {
+    pub(super) fn on_booted(&mut self, now: Time, tasks: Vec<FoundTask>) -> Vec<Effect> {
+        let count = |kind: fn(&FoundTask) -> bool| tasks.iter().filter(|found| kind(found)).count();
+        let marked_stopped = count(claims_what_is_not_there);
+        let adopted = count(|found| matches!(found.run, FoundRun::Live { .. }));
+        let elsewhere = count(|found| matches!(found.run, FoundRun::Elsewhere));
+        let mut effects: Vec<Effect> =
+            tasks.into_iter().flat_map(|found| self.on_task_seen(now, found)).collect();
+        if marked_stopped > 0 {
+            let notice = Notice::DaemonResumeMarkStopped { marked_stopped, adopted, elsewhere };
+            effects.push(Effect::Report(notice));
+        }
+        effects
+    }
+
+    pub(super) fn on_task_seen(&mut self, now: Time, found: FoundTask) -> Vec<Effect> {
+        let key = found.key.clone();
+        self.tasks.entry(key.clone()).or_insert_with(|| Task::resting(key.clone(), found.status));
+        self.with_task(now, &key, |task, turn| task.on_seen(turn, found))
+    }
+}
+
+fn claims_what_is_not_there(found: &FoundTask) -> bool {
+    found.status.claims_a_process() && matches!(found.run, FoundRun::None | FoundRun::Ended { .. })
+}
+
+impl Task {
+    /// The file is the truth about the status, but not about a process that we hold.
+    pub(super) fn on_seen(&mut self, turn: &mut Turn<'_>, found: FoundTask) {
+        self.status = found.status;
+        match &self.life {
+            Life::Elsewhere | Life::Resting => self.take_in(turn, found.run),
+            Life::MakingWorkspace { .. }
+            | Life::StartingKeeper(_)
+            | Life::Live(_)
+            | Life::Stopping(_)
+            | Life::CancellingWorkspace { .. }
+            | Life::CancellingKeeper { .. }
+            | Life::UndoingWorkspace { .. }
+            | Life::UndoingTask { .. } => {}
+        }
+    }
+
+    fn take_in(&mut self, turn: &mut Turn<'_>, found: FoundRun) {
+        self.life = match found {
+            FoundRun::None => {
+                self.settle(turn);
+                Life::Resting
+            }
+            FoundRun::Live { run, terms } => self.take_in_live(turn, Run::begun(run, terms, turn.now)),
+            FoundRun::Ended { run, exit } => self.ended_unseen(turn, run, exit),
+            FoundRun::Elsewhere => Life::Elsewhere,
+        }
+    }
+
+    /// What turns up during a shutdown is to end like the others.
+    fn take_in_live(&mut self, turn: &mut Turn<'_>, run: Run) -> Life {
+        match turn.hours {
+            Hours::Open => Life::Live(run),
+            Hours::Closing | Hours::Overtime => self.stop_run(turn, run, Vec::new(), Then::Rest),
+        }
+    }
+}

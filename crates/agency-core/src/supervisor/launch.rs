@@ -1,0 +1,206 @@
+//! From a wish to a live run: the workspace, the keeper, and the way back when one of them fails.
+//!
+//! Not here: whether the wish is granted (see `requests`).
+
+use super::effect::{Effect, Notice, Outcome, StartCause};
+use super::event::{Origin, Workspace};
+use super::refusal::Refusal;
+use super::task::{Launch, Life, MadeBy, Run, Start, Task, Then};
+use super::turn::{Answer, Turn};
+use crate::ids::{Epoch, RunId, Ticket};
+use crate::task_status::TaskStatus;
+
+impl Task {
+    pub(super) fn begin(&mut self, turn: &mut Turn<'_>, start: Start) -> Life {
+        match start.plan.workspace {
+            Workspace::Missing => {
+                let epoch = turn.next_epoch();
+                turn.push(Effect::MakeWorkspace { key: self.key.clone(), epoch });
+                Life::MakingWorkspace { epoch, start }
+            }
+            Workspace::Ready => self.start_keeper(turn, start, MadeBy::Somebody),
+        }
+    }
+
+    fn start_keeper(&mut self, turn: &mut Turn<'_>, start: Start, workspace: MadeBy) -> Life {
+        let epoch = turn.next_epoch();
+        turn.push(Effect::StartKeeper {
+            key: self.key.clone(),
+            epoch,
+            // A draft is the only task that has never run.
+            resume: self.status != TaskStatus::Draft,
+            cause: start.cause,
+        });
+        Life::StartingKeeper(Launch { epoch, start, workspace, early_exits: Vec::new() })
+    }
+
+    pub(super) fn on_workspace_made(&mut self, turn: &mut Turn<'_>, answered: Epoch) {
+        self.life = match self.take_life() {
+            Life::MakingWorkspace { epoch, start } if epoch == answered => {
+                self.start_keeper(turn, start, MadeBy::ThisStart)
+            }
+            Life::CancellingWorkspace { epoch, waiting, then } if epoch == answered => {
+                self.unwanted_workspace(turn, waiting, then)
+            }
+            // Nobody asks that any more.
+            life => life,
+        }
+    }
+
+    /// Somebody may want it again by now, and then it need not be made twice.
+    fn unwanted_workspace(&mut self, turn: &mut Turn<'_>, waiting: Vec<Ticket>, then: Then) -> Life {
+        let answers = cancelled_starts(waiting);
+        match then {
+            Then::Start(start) => {
+                turn.answer_all(answers);
+                self.start_keeper(turn, start, MadeBy::ThisStart)
+            }
+            Then::Rest | Then::Remove(_) => self.undo_workspace(turn, answers, then),
+        }
+    }
+
+    pub(super) fn on_workspace_failed(&mut self, turn: &mut Turn<'_>, answered: Epoch, error: String) {
+        self.life = match self.take_life() {
+            Life::MakingWorkspace { epoch, start } if epoch == answered => {
+                let refusal = Refusal::WorkspaceFailed { key: self.key.clone(), error };
+                self.failed(turn, start, MadeBy::Somebody, refusal)
+            }
+            Life::CancellingWorkspace { epoch, waiting, then } if epoch == answered => {
+                self.proceed(turn, then.without_workspace(), cancelled_starts(waiting))
+            }
+            // Nobody asks that any more.
+            life => life,
+        }
+    }
+
+    pub(super) fn on_keeper_ready(&mut self, turn: &mut Turn<'_>, answered: Epoch, run: RunId) {
+        self.life = match self.take_life() {
+            Life::StartingKeeper(launch) if launch.epoch == answered => self.came_alive(turn, launch, run),
+            Life::CancellingKeeper { launch, waiting, then } if launch.epoch == answered => {
+                self.came_unwanted(turn, launch, run, waiting, then)
+            }
+            life => {
+                self.life = life;
+                return self.stop_stranger(turn, run);
+            }
+        }
+    }
+
+    fn came_alive(&mut self, turn: &mut Turn<'_>, launch: Launch, id: RunId) -> Life {
+        let Launch { start, early_exits, .. } = launch;
+        let run =
+            Run { id: id.clone(), terms: start.plan.terms, since: turn.now, history: start.history.clone() };
+        self.now_running(turn, start.cause);
+        start.answer(turn, &Ok(Outcome::Started { run: id }));
+        self.life = Life::Live(run);
+        for (run, exit) in early_exits {
+            self.on_run_exited(turn, run, exit);
+        }
+        self.take_life()
+    }
+
+    /// A crash brings back the process, not the status: that may be a pause the user asked for.
+    fn now_running(&mut self, turn: &mut Turn<'_>, cause: StartCause) {
+        match cause {
+            StartCause::Asked | StartCause::Restarted => {
+                // Refused only when the file was edited by hand meanwhile; then its word stands.
+                if let Ok(running) = self.status.to(TaskStatus::Running) {
+                    self.enter(turn, running);
+                }
+            }
+            StartCause::Crash => {}
+        }
+    }
+
+    /// It lives, so it is ended like any other run. Its workspace stays: an agent has been in it.
+    fn came_unwanted(
+        &mut self,
+        turn: &mut Turn<'_>,
+        launch: Launch,
+        id: RunId,
+        waiting: Vec<Ticket>,
+        then: Then,
+    ) -> Life {
+        let run = Run::begun(id, launch.start.plan.terms, turn.now);
+        self.life = self.stop_run(turn, run, waiting, then);
+        for (run, exit) in launch.early_exits {
+            self.on_run_exited(turn, run, exit);
+        }
+        self.take_life()
+    }
+
+    pub(super) fn on_keeper_failed(&mut self, turn: &mut Turn<'_>, answered: Epoch, error: String) {
+        self.life = match self.take_life() {
+            Life::StartingKeeper(launch) if launch.epoch == answered => {
+                self.dismiss_all(turn, launch.early_exits);
+                let refusal = Refusal::KeeperFailed { key: self.key.clone(), error };
+                self.failed(turn, launch.start, launch.workspace, refusal)
+            }
+            Life::CancellingKeeper { launch, waiting, then } if launch.epoch == answered => {
+                self.dismiss_all(turn, launch.early_exits);
+                self.unborn(turn, launch.workspace, waiting, then)
+            }
+            // Nobody asks that any more.
+            life => life,
+        }
+    }
+
+    fn unborn(&mut self, turn: &mut Turn<'_>, made: MadeBy, waiting: Vec<Ticket>, then: Then) -> Life {
+        match made {
+            MadeBy::ThisStart => self.unwanted_workspace(turn, waiting, then),
+            MadeBy::Somebody => self.proceed(turn, then, cancelled_starts(waiting)),
+        }
+    }
+
+    /// Takes back what this start made, and nothing else, before anybody is told.
+    fn failed(&mut self, turn: &mut Turn<'_>, start: Start, made: MadeBy, refusal: Refusal) -> Life {
+        if start.cause == StartCause::Crash {
+            turn.report(Notice::RestartFailed { key: self.key.clone(), error: refusal.to_string() });
+        }
+        let origin = start.plan.task;
+        let answers = start.answers(&Err(refusal));
+        match (made, origin) {
+            (MadeBy::ThisStart, Origin::Existing) => self.undo_workspace(turn, answers, Then::Rest),
+            (MadeBy::ThisStart, Origin::MadeByThisCall) => {
+                let epoch = self.push_undo(turn);
+                Life::UndoingTask { epoch, answers }
+            }
+            (MadeBy::Somebody, Origin::Existing) => self.proceed(turn, Then::Rest, answers),
+            (MadeBy::Somebody, Origin::MadeByThisCall) => self.undo_task(turn, answers),
+        }
+    }
+
+    fn undo_workspace(&mut self, turn: &mut Turn<'_>, answers: Vec<(Ticket, Answer)>, then: Then) -> Life {
+        self.settle(turn);
+        let epoch = self.push_undo(turn);
+        Life::UndoingWorkspace { epoch, answers, then }
+    }
+
+    fn push_undo(&mut self, turn: &mut Turn<'_>) -> Epoch {
+        let epoch = turn.next_epoch();
+        turn.push(Effect::UndoWorkspace { key: self.key.clone(), epoch });
+        epoch
+    }
+
+    pub(super) fn undo_task(&mut self, turn: &mut Turn<'_>, answers: Vec<(Ticket, Answer)>) -> Life {
+        turn.push(Effect::UndoTask { key: self.key.clone() });
+        turn.answer_all(answers);
+        turn.forget();
+        Life::Resting
+    }
+
+    pub(super) fn on_workspace_undone(&mut self, turn: &mut Turn<'_>, answered: Epoch) {
+        self.life = match self.take_life() {
+            Life::UndoingWorkspace { epoch, answers, then } if epoch == answered => {
+                self.proceed(turn, then.without_workspace(), answers)
+            }
+            Life::UndoingTask { epoch, answers } if epoch == answered => self.undo_task(turn, answers),
+            // Nobody asks that any more.
+            life => life,
+        }
+    }
+}
+
+fn cancelled_starts(waiting: Vec<Ticket>) -> Vec<(Ticket, Answer)> {
+    waiting.into_iter().map(|ticket| (ticket, Ok(Outcome::StartCancelled))).collect()
+}

@@ -1,0 +1,156 @@
+//! Why a request was not done, in words for the person who made it.
+//!
+//! Not here: which command they typed; the caller knows that and says it first.
+
+use std::fmt;
+
+use crate::ids::{RunId, TaskKey};
+use crate::task_status::{TaskStatus, TransitionRefused};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("maximum number of agents reached ({max})")]
+    MaxAgentsReached { max: u32 },
+    #[error("task {} {refused}", key.task)]
+    Transition { key: TaskKey, refused: TransitionRefused },
+    #[error("task {} is not running: it is {status}", key.task)]
+    NotRunning { key: TaskKey, status: TaskStatus },
+    #[error("task {} is {doing}", key.task)]
+    Busy { key: TaskKey, doing: Doing },
+    #[error("task {} runs on another host", key.task)]
+    Elsewhere { key: TaskKey },
+    #[error("there is no task {}", key.task)]
+    UnknownTask { key: TaskKey },
+    #[error("task {} already has a run, {run}", key.task)]
+    HasARun { key: TaskKey, run: RunId },
+    #[error("the start of task {} was cancelled", key.task)]
+    Cancelled { key: TaskKey },
+    #[error("could not make the workspace of task {}: {error}", key.task)]
+    WorkspaceFailed { key: TaskKey, error: String },
+    #[error("could not start the agent of task {}: {error}", key.task)]
+    KeeperFailed { key: TaskKey, error: String },
+    #[error("run {run} of task {} did not end, even by SIGKILL", key.task)]
+    WontDie { key: TaskKey, run: RunId },
+    #[error("the daemon is shutting down")]
+    ShuttingDown,
+}
+
+/// What a task is in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    Starting,
+    Restarting,
+    Stopping,
+    Cancelling,
+    CleaningUp,
+    BeingRemoved,
+}
+
+impl fmt::Display for Doing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Doing::Starting => "starting",
+            Doing::Restarting => "restarting",
+            Doing::Stopping => "stopping",
+            Doing::Cancelling => "being cancelled",
+            Doing::CleaningUp => "cleaning up after a start that failed",
+            Doing::BeingRemoved => "being removed",
+        })
+    }
+}
+
+impl Refusal {
+    /// A way out, where there is one.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Refusal::MaxAgentsReached { .. } => {
+                Some("stop another task, or raise max_agents in config.toml".to_owned())
+            }
+            Refusal::Transition { refused, .. } => Some(ways_from(refused.from)),
+            Refusal::NotRunning { key, .. } => Some(format!("`agency start {}` brings it back", key.task)),
+            Refusal::Busy { .. } => Some("try again in a moment".to_owned()),
+            Refusal::Elsewhere { .. } => Some("use agency on that host".to_owned()),
+            Refusal::UnknownTask { .. } => Some("`agency ls` shows the tasks there are".to_owned()),
+            Refusal::HasARun { key, .. } => Some(format!("`agency stop {}` ends that one", key.task)),
+            Refusal::WontDie { .. } => {
+                Some("the kernel holds it, perhaps in a file system that does not answer".to_owned())
+            }
+            Refusal::Cancelled { .. }
+            | Refusal::WorkspaceFailed { .. }
+            | Refusal::KeeperFailed { .. }
+            | Refusal::ShuttingDown => None,
+        }
+    }
+}
+
+fn ways_from(status: TaskStatus) -> String {
+    let ways: Vec<&str> = status.leads_to().iter().map(|next| next.as_str()).collect();
+    match ways.split_last() {
+        None => format!("{status} is final; make a new task"),
+        Some((only, [])) => format!("from {status} a task can become {only}"),
+        Some((last, others)) => format!("from {status} a task can become {} or {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{ProjectId, TaskId};
+
+    fn key() -> TaskKey {
+        TaskKey { project: ProjectId("4f2a".into()), task: TaskId(12) }
+    }
+
+    fn check(refusal: Refusal, text: &str, hint: &str) {
+        assert_eq!(refusal.to_string(), text);
+        assert_eq!(refusal.hint().as_deref().unwrap_or_default(), hint);
+    }
+
+    fn no_way(from: TaskStatus, to: TaskStatus) -> Refusal {
+        Refusal::Transition { key: key(), refused: from.to(to).expect_err("no such step") }
+    }
+
+    #[test]
+    fn refusals_name_the_task_the_reason_and_a_way_out() {
+        check(
+            Refusal::MaxAgentsReached { max: 10 },
+            "maximum number of agents reached (10)",
+            "stop another task, or raise max_agents in config.toml",
+        );
+        check(
+            Refusal::NotRunning { key: key(), status: TaskStatus::Completed },
+            "task 12 is not running: it is completed",
+            "`agency start 12` brings it back",
+        );
+        check(
+            Refusal::Busy { key: key(), doing: Doing::Restarting },
+            "task 12 is restarting",
+            "try again in a moment",
+        );
+        check(Refusal::ShuttingDown, "the daemon is shutting down", "");
+    }
+
+    #[test]
+    fn a_step_that_does_not_exist_names_both_ends_and_those_that_do() {
+        check(
+            no_way(TaskStatus::Merged, TaskStatus::Running),
+            "task 12 cannot go from merged to running",
+            "merged is final; make a new task",
+        );
+        check(
+            no_way(TaskStatus::Draft, TaskStatus::Completed),
+            "task 12 cannot go from draft to completed",
+            "from draft a task can become running",
+        );
+        check(
+            no_way(TaskStatus::Idle, TaskStatus::Completed),
+            "task 12 cannot go from idle to completed",
+            "from idle a task can become running or stopped",
+        );
+        check(
+            no_way(TaskStatus::Completed, TaskStatus::Idle),
+            "task 12 cannot go from completed to idle",
+            "from completed a task can become reviewed, merged or running",
+        );
+    }
+}

@@ -1,0 +1,231 @@
+//! What people ask of one task, and whether they get it.
+//!
+//! Not here: the limit over all tasks, which the supervisor checks before it asks here.
+
+use super::effect::{Outcome, StartCause};
+use super::event::{Origin, RunTerms, Verdict};
+use super::refusal::{Doing, Refusal};
+use super::task::{Life, Run, Start, Stop, Task, Then};
+use super::turn::Turn;
+use crate::ids::{RunId, Ticket};
+use crate::task_status::TaskStatus;
+
+impl Task {
+    /// A start never makes a second process. A restart makes sure that the process is a new one.
+    pub(super) fn on_start(&mut self, turn: &mut Turn<'_>, start: Start, room: Result<(), Refusal>) {
+        if let Err(refusal) = self.may_run().and(room) {
+            return self.refuse_start(turn, start, refusal);
+        }
+        self.life = match self.take_life() {
+            // Elsewhere was refused above.
+            Life::Elsewhere | Life::Resting => self.begin(turn, start),
+            Life::MakingWorkspace { epoch, start: mut first } => {
+                first.join(start);
+                Life::MakingWorkspace { epoch, start: first }
+            }
+            Life::StartingKeeper(mut launch) => {
+                launch.start.join(start);
+                Life::StartingKeeper(launch)
+            }
+            Life::Live(run) => self.start_live(turn, run, start),
+            life @ (Life::Stopping(_)
+            | Life::CancellingWorkspace { .. }
+            | Life::CancellingKeeper { .. }
+            | Life::UndoingWorkspace { .. }) => life.and_then(|then| then.and_start(turn, &self.key, start)),
+            Life::UndoingTask { epoch, answers } => {
+                start.answer(turn, &Err(self.busy(Doing::BeingRemoved)));
+                Life::UndoingTask { epoch, answers }
+            }
+        }
+    }
+
+    fn may_run(&self) -> Result<(), Refusal> {
+        if matches!(self.life, Life::Elsewhere) {
+            return Err(Refusal::Elsewhere { key: self.key.clone() });
+        }
+        match self.status {
+            TaskStatus::Running => Ok(()),
+            status => self.step(status, TaskStatus::Running).map(drop),
+        }
+    }
+
+    fn step(&self, from: TaskStatus, to: TaskStatus) -> Result<TaskStatus, Refusal> {
+        from.to(to).map_err(|refused| Refusal::Transition { key: self.key.clone(), refused })
+    }
+
+    fn refuse_start(&mut self, turn: &mut Turn<'_>, start: Start, refusal: Refusal) {
+        match (start.plan.task, &self.life) {
+            (Origin::MadeByThisCall, Life::Resting) => {
+                self.life = self.undo_task(turn, start.answers(&Err(refusal)));
+            }
+            (Origin::MadeByThisCall | Origin::Existing, _) => start.answer(turn, &Err(refusal)),
+        }
+    }
+
+    fn start_live(&mut self, turn: &mut Turn<'_>, run: Run, start: Start) -> Life {
+        if start.cause == StartCause::Restarted {
+            return self.stop_run(turn, run, Vec::new(), Then::Start(start));
+        }
+        let id = run.id.clone();
+        if self.status == TaskStatus::Running {
+            start.answer(turn, &Ok(Outcome::AlreadyRunning { run: id }));
+        } else {
+            self.enter(turn, TaskStatus::Running);
+            start.answer(turn, &Ok(Outcome::Resumed { run: id }));
+        }
+        Life::Live(run)
+    }
+
+    pub(super) fn on_stop(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
+        self.life = match self.take_life() {
+            Life::Elsewhere => {
+                turn.refuse(ticket, Refusal::Elsewhere { key: self.key.clone() });
+                Life::Elsewhere
+            }
+            life @ (Life::Resting | Life::UndoingTask { .. }) => {
+                turn.refuse(ticket, self.not_running());
+                life
+            }
+            Life::MakingWorkspace { epoch, start } => {
+                start.answer(turn, &Err(self.cancelled()));
+                Life::CancellingWorkspace { epoch, waiting: vec![ticket], then: Then::Rest }
+            }
+            Life::StartingKeeper(launch) => {
+                let launch = launch.unwanted(turn, &self.cancelled());
+                Life::CancellingKeeper { launch, waiting: vec![ticket], then: Then::Rest }
+            }
+            Life::Live(run) => self.stop_run(turn, run, vec![ticket], Then::Rest),
+            Life::Stopping(stop) => {
+                let then = stop.then.but_no_start(turn, &self.key);
+                Life::Stopping(Stop { waiting: with(stop.waiting, ticket), then, ..stop })
+            }
+            Life::CancellingWorkspace { epoch, waiting, then } => {
+                let then = then.but_no_start(turn, &self.key);
+                Life::CancellingWorkspace { epoch, waiting: with(waiting, ticket), then }
+            }
+            Life::CancellingKeeper { launch, waiting, then } => {
+                let then = then.but_no_start(turn, &self.key);
+                Life::CancellingKeeper { launch, waiting: with(waiting, ticket), then }
+            }
+            Life::UndoingWorkspace { epoch, mut answers, then: Then::Start(start) } => {
+                start.answer(turn, &Err(self.cancelled()));
+                answers.push((ticket, Ok(Outcome::StartCancelled)));
+                Life::UndoingWorkspace { epoch, answers, then: Then::Rest }
+            }
+            life @ Life::UndoingWorkspace { then: Then::Rest | Then::Remove(_), .. } => {
+                turn.refuse(ticket, self.not_running());
+                life
+            }
+        }
+    }
+
+    fn not_running(&self) -> Refusal {
+        Refusal::NotRunning { key: self.key.clone(), status: self.status }
+    }
+
+    pub(super) fn on_remove(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
+        self.life = match self.take_life() {
+            Life::Elsewhere => {
+                turn.refuse(ticket, Refusal::Elsewhere { key: self.key.clone() });
+                Life::Elsewhere
+            }
+            Life::Resting => self.proceed(turn, Then::Remove(ticket), Vec::new()),
+            Life::MakingWorkspace { epoch, start } => {
+                start.answer(turn, &Err(self.cancelled()));
+                Life::CancellingWorkspace { epoch, waiting: Vec::new(), then: Then::Remove(ticket) }
+            }
+            Life::StartingKeeper(launch) => {
+                let launch = launch.unwanted(turn, &self.cancelled());
+                Life::CancellingKeeper { launch, waiting: Vec::new(), then: Then::Remove(ticket) }
+            }
+            Life::Live(run) => self.stop_run(turn, run, Vec::new(), Then::Remove(ticket)),
+            life @ (Life::Stopping(_)
+            | Life::CancellingWorkspace { .. }
+            | Life::CancellingKeeper { .. }
+            | Life::UndoingWorkspace { .. }) => {
+                life.and_then(|then| then.and_remove(turn, &self.key, ticket))
+            }
+            Life::UndoingTask { epoch, answers } => {
+                turn.refuse(ticket, self.busy(Doing::BeingRemoved));
+                Life::UndoingTask { epoch, answers }
+            }
+        }
+    }
+
+    pub(super) fn on_idle(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
+        match self.may_become(TaskStatus::Idle) {
+            Ok(idle) => {
+                self.enter(turn, idle);
+                turn.grant(ticket, Outcome::Idle);
+            }
+            Err(refusal) => turn.refuse(ticket, refusal),
+        }
+    }
+
+    /// A verdict leaves a live run alone.
+    pub(super) fn on_mark(&mut self, turn: &mut Turn<'_>, ticket: Ticket, verdict: Verdict) {
+        match self.may_become(verdict.into()) {
+            Ok(status) => {
+                self.enter(turn, status);
+                turn.grant(ticket, Outcome::Marked(status));
+            }
+            Err(refusal) => turn.refuse(ticket, refusal),
+        }
+    }
+
+    /// While a start or a removal is on its way, what is said now would be overwritten by it without a word.
+    fn may_become(&self, next: TaskStatus) -> Result<TaskStatus, Refusal> {
+        if matches!(self.life, Life::Elsewhere) {
+            return Err(Refusal::Elsewhere { key: self.key.clone() });
+        }
+        let status = self.step(self.status, next)?;
+        match (next, self.doing()) {
+            (_, None) => Ok(status),
+            // A run that is being stopped cannot pause.
+            (TaskStatus::Idle, Some(doing)) => Err(self.busy(doing)),
+            (_, Some(Doing::Stopping | Doing::Cancelling | Doing::CleaningUp)) => Ok(status),
+            (_, Some(doing @ (Doing::Starting | Doing::Restarting | Doing::BeingRemoved))) => {
+                Err(self.busy(doing))
+            }
+        }
+    }
+
+    pub(super) fn on_adopt(&mut self, turn: &mut Turn<'_>, ticket: Ticket, run: RunId, terms: RunTerms) {
+        if let Err(refusal) = self.may_adopt(&run) {
+            return turn.refuse(ticket, refusal);
+        }
+        if self.live_run().is_none() {
+            self.life = Life::Live(Run::begun(run.clone(), terms, turn.now));
+        }
+        match self.status {
+            TaskStatus::Draft | TaskStatus::Stopped => self.enter(turn, TaskStatus::Running),
+            TaskStatus::Running
+            | TaskStatus::Idle
+            | TaskStatus::Completed
+            | TaskStatus::Failed
+            | TaskStatus::Reviewed
+            | TaskStatus::Merged => {}
+        }
+        turn.grant(ticket, Outcome::Adopted { run });
+    }
+
+    fn may_adopt(&self, run: &RunId) -> Result<(), Refusal> {
+        if matches!(self.life, Life::Elsewhere) {
+            return Err(Refusal::Elsewhere { key: self.key.clone() });
+        }
+        if let Some(doing) = self.doing() {
+            return Err(self.busy(doing));
+        }
+        match self.live_run() {
+            Some(other) if other != run => {
+                Err(Refusal::HasARun { key: self.key.clone(), run: other.clone() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn with(mut waiting: Vec<Ticket>, ticket: Ticket) -> Vec<Ticket> {
+    waiting.push(ticket);
+    waiting
+}

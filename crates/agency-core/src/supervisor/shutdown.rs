@@ -1,0 +1,164 @@
+//! The end of the daemon that also ends the agents: all in parallel, each with its grace, a limit over all.
+//!
+//! Not here: ends that leave the agents running. Those need no decision, so nobody asks.
+
+use super::effect::{Effect, Outcome};
+use super::ending::KILL_PATIENCE;
+use super::refusal::Refusal;
+use super::task::{Launch, Life, Pressure, Stop, Task, Then};
+use super::turn::{Hours, Turn};
+use super::{Phase, Supervisor};
+use crate::Time;
+use crate::ids::Ticket;
+
+/// A shutdown under way.
+#[derive(Debug)]
+pub(super) struct Closing {
+    tickets: Vec<Ticket>,
+    limit: Limit,
+}
+
+#[derive(Debug)]
+enum Limit {
+    Grace {
+        until: Time,
+    },
+    /// Everything was killed; what has not ended by then is left to the next daemon.
+    Overtime {
+        until: Time,
+    },
+}
+
+impl Closing {
+    pub(super) fn hours(&self) -> Hours {
+        match self.limit {
+            Limit::Grace { .. } => Hours::Closing,
+            Limit::Overtime { .. } => Hours::Overtime,
+        }
+    }
+}
+
+impl Supervisor {
+    pub(super) fn on_shutdown(&mut self, now: Time, ticket: Ticket) -> Vec<Effect> {
+        match &mut self.phase {
+            Phase::Open => {
+                let until = now.saturating_add(self.limits.shutdown_timeout);
+                self.phase = Phase::Closing(Closing { tickets: vec![ticket], limit: Limit::Grace { until } });
+                self.each_task(now, Task::on_shutdown)
+            }
+            Phase::Closing(closing) => {
+                closing.tickets.push(ticket);
+                Vec::new()
+            }
+            Phase::Closed => {
+                vec![Effect::Reply { ticket, outcome: Ok(Outcome::ShutDown { still_alive: Vec::new() }) }]
+            }
+        }
+    }
+
+    /// The limit over all, when its time has come.
+    pub(super) fn press_on(&mut self, now: Time) {
+        if let Phase::Closing(closing) = &mut self.phase
+            && let Limit::Grace { until } = closing.limit
+            && now >= until
+        {
+            closing.limit = Limit::Overtime { until: now.saturating_add(KILL_PATIENCE) };
+        }
+    }
+
+    /// When a shutdown needs a tick: at the limit over all, and when the last of those that are left behind may be.
+    pub(super) fn closing_deadline(&self, closing: &Closing) -> Option<Time> {
+        match closing.limit {
+            Limit::Grace { until } => Some(until),
+            Limit::Overtime { until } => self.tasks.values().filter_map(|task| task.left_at(until)).max(),
+        }
+    }
+
+    pub(super) fn close_when_quiet(&mut self, now: Time) -> Vec<Effect> {
+        let Phase::Closing(closing) = &self.phase else {
+            return Vec::new();
+        };
+        let may_close = match closing.limit {
+            Limit::Grace { .. } => self.tasks.values().all(Task::is_quiet),
+            Limit::Overtime { .. } => self.closing_deadline(closing).is_none_or(|left_at| now >= left_at),
+        };
+        if may_close { self.close(now) } else { Vec::new() }
+    }
+
+    fn close(&mut self, now: Time) -> Vec<Effect> {
+        let still_alive: Vec<_> = self.live_runs().map(|(key, _)| key.clone()).collect();
+        let mut effects = self.each_task(now, Task::abandon);
+        if let Phase::Closing(closing) = std::mem::replace(&mut self.phase, Phase::Closed) {
+            let outcome = Ok(Outcome::ShutDown { still_alive });
+            effects.extend(
+                closing.tickets.into_iter().map(|ticket| Effect::Reply { ticket, outcome: outcome.clone() }),
+            );
+        }
+        effects.push(Effect::Quit);
+        effects
+    }
+}
+
+impl Task {
+    /// All at once, each with its own grace.
+    pub(super) fn on_shutdown(&mut self, turn: &mut Turn<'_>) {
+        let closing = Refusal::ShuttingDown;
+        self.life = match self.take_life() {
+            Life::Elsewhere => Life::Elsewhere,
+            Life::Resting => Life::Resting,
+            Life::MakingWorkspace { epoch, start } => {
+                start.answer(turn, &Err(closing));
+                Life::CancellingWorkspace { epoch, waiting: Vec::new(), then: Then::Rest }
+            }
+            Life::StartingKeeper(launch) => {
+                let launch = launch.unwanted(turn, &closing);
+                Life::CancellingKeeper { launch, waiting: Vec::new(), then: Then::Rest }
+            }
+            Life::Live(run) => self.stop_run(turn, run, Vec::new(), Then::Rest),
+            life @ (Life::Stopping(_)
+            | Life::CancellingWorkspace { .. }
+            | Life::CancellingKeeper { .. }
+            | Life::UndoingWorkspace { .. }) => life.and_then(|then| then.dropped(turn, &closing)),
+            Life::UndoingTask { epoch, answers } => Life::UndoingTask { epoch, answers },
+        }
+    }
+
+    /// In overtime: until when this task keeps the daemon. What was killed late has its patience too.
+    fn left_at(&self, until: Time) -> Option<Time> {
+        match &self.life {
+            Life::Elsewhere | Life::Resting => None,
+            Life::Stopping(Stop { pressure: Pressure::Killed { give_up_at }, .. }) => Some(*give_up_at),
+            Life::Stopping(_)
+            | Life::MakingWorkspace { .. }
+            | Life::StartingKeeper(_)
+            | Life::Live(_)
+            | Life::CancellingWorkspace { .. }
+            | Life::CancellingKeeper { .. }
+            | Life::UndoingWorkspace { .. }
+            | Life::UndoingTask { .. } => Some(until),
+        }
+    }
+
+    /// The daemon ends now. What has not ended yet is left to the next one; nobody is left without an answer.
+    pub(super) fn abandon(&mut self, turn: &mut Turn<'_>) {
+        match self.take_life() {
+            Life::Elsewhere | Life::Resting | Life::Live(_) => {}
+            Life::MakingWorkspace { start, .. } | Life::StartingKeeper(Launch { start, .. }) => {
+                start.answer(turn, &Err(Refusal::ShuttingDown));
+            }
+            Life::Stopping(stop) => drop(self.give_up(turn, stop)),
+            Life::CancellingWorkspace { waiting, then, .. }
+            | Life::CancellingKeeper { waiting, then, .. } => {
+                then.dropped(turn, &Refusal::ShuttingDown);
+                for ticket in waiting {
+                    turn.refuse(ticket, Refusal::ShuttingDown);
+                }
+            }
+            Life::UndoingWorkspace { answers, then, .. } => {
+                then.dropped(turn, &Refusal::ShuttingDown);
+                turn.answer_all(answers);
+            }
+            Life::UndoingTask { answers, .. } => turn.answer_all(answers),
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! One task in the supervisor's memory: its status, and what its process is in the middle of.
+//!
+//! Not here: the events that move it (see `requests`, `launch`, `ending`).
+//!
+//! Invariant: a task has at most one process, born or about to be. What may still bring one forth is waited for,
+//! also when nobody wants it any more.
+
+use super::effect::StartCause;
+use super::event::{Origin, RunTerms, StartPlan, Workspace};
+use super::refusal::{Doing, Refusal};
+use super::turn::{Answer, Turn};
+use crate::Time;
+use crate::exit::RunExit;
+use crate::ids::{Epoch, RunId, TaskKey, Ticket};
+use crate::restart::RestartHistory;
+use crate::task_status::TaskStatus;
+
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) key: TaskKey,
+    pub(super) status: TaskStatus,
+    pub(super) life: Life,
+}
+
+#[derive(Debug)]
+pub(super) enum Life {
+    /// Held by another host. Looked at, never touched.
+    Elsewhere,
+    Resting,
+    MakingWorkspace {
+        epoch: Epoch,
+        start: Start,
+    },
+    StartingKeeper(Launch),
+    Live(Run),
+    Stopping(Stop),
+    /// Nobody wants the workspace that is being made.
+    CancellingWorkspace {
+        epoch: Epoch,
+        waiting: Vec<Ticket>,
+        then: Then,
+    },
+    /// Nobody wants the keeper that is being started.
+    CancellingKeeper {
+        launch: Launch,
+        waiting: Vec<Ticket>,
+        then: Then,
+    },
+    /// A start came to nothing; its workspace is being taken back.
+    UndoingWorkspace {
+        epoch: Epoch,
+        answers: Vec<(Ticket, Answer)>,
+        then: Then,
+    },
+    /// The same, and its task file goes too.
+    UndoingTask {
+        epoch: Epoch,
+        answers: Vec<(Ticket, Answer)>,
+    },
+}
+
+/// A start that somebody waits for, or that a crash made necessary.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) tickets: Vec<Ticket>,
+    pub(super) plan: StartPlan,
+    pub(super) cause: StartCause,
+    pub(super) history: RestartHistory,
+}
+
+#[derive(Debug)]
+pub(super) struct Launch {
+    pub(super) epoch: Epoch,
+    pub(super) start: Start,
+    pub(super) workspace: MadeBy,
+    /// Ends that were told before their keeper was: an agent may die within its first millisecond.
+    pub(super) early_exits: Vec<(RunId, RunExit)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MadeBy {
+    ThisStart,
+    Somebody,
+}
+
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) id: RunId,
+    pub(super) terms: RunTerms,
+    pub(super) since: Time,
+    pub(super) history: RestartHistory,
+}
+
+#[derive(Debug)]
+pub(super) struct Stop {
+    pub(super) run: Run,
+    pub(super) pressure: Pressure,
+    pub(super) waiting: Vec<Ticket>,
+    pub(super) then: Then,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pressure {
+    Asked { kill_at: Time },
+    Killed { give_up_at: Time },
+}
+
+/// What follows when the process, or the thought of it, is gone.
+#[derive(Debug)]
+pub(super) enum Then {
+    Rest,
+    Start(Start),
+    Remove(Ticket),
+}
+
+impl Task {
+    pub(super) fn resting(key: TaskKey, status: TaskStatus) -> Self {
+        Task { key, status, life: Life::Resting }
+    }
+
+    /// For the handlers, which put the next life in its place.
+    pub(super) fn take_life(&mut self) -> Life {
+        std::mem::replace(&mut self.life, Life::Resting)
+    }
+
+    pub(super) fn live_run(&self) -> Option<&RunId> {
+        match &self.life {
+            Life::Live(run) | Life::Stopping(Stop { run, .. }) => Some(&run.id),
+            Life::Elsewhere
+            | Life::Resting
+            | Life::MakingWorkspace { .. }
+            | Life::StartingKeeper(_)
+            | Life::CancellingWorkspace { .. }
+            | Life::CancellingKeeper { .. }
+            | Life::UndoingWorkspace { .. }
+            | Life::UndoingTask { .. } => None,
+        }
+    }
+
+    /// A process is there or may come: it counts against the limit.
+    pub(super) fn holds_slot(&self) -> bool {
+        match &self.life {
+            Life::MakingWorkspace { .. }
+            | Life::StartingKeeper(_)
+            | Life::Live(_)
+            | Life::Stopping(_)
+            | Life::CancellingKeeper { .. } => true,
+            Life::CancellingWorkspace { then, .. } | Life::UndoingWorkspace { then, .. } => then.is_start(),
+            Life::Elsewhere | Life::Resting | Life::UndoingTask { .. } => false,
+        }
+    }
+
+    /// Nothing is in flight and nothing lives here.
+    pub(super) fn is_quiet(&self) -> bool {
+        matches!(self.life, Life::Elsewhere | Life::Resting)
+    }
+
+    pub(super) fn doing(&self) -> Option<Doing> {
+        match &self.life {
+            Life::Elsewhere | Life::Resting | Life::Live(_) => None,
+            Life::MakingWorkspace { start, .. } | Life::StartingKeeper(Launch { start, .. }) => {
+                Some(start.doing())
+            }
+            Life::Stopping(stop) => Some(stop.then.doing(Doing::Stopping)),
+            Life::CancellingWorkspace { then, .. } | Life::CancellingKeeper { then, .. } => {
+                Some(then.doing(Doing::Cancelling))
+            }
+            Life::UndoingWorkspace { then, .. } => Some(then.doing(Doing::CleaningUp)),
+            Life::UndoingTask { .. } => Some(Doing::BeingRemoved),
+        }
+    }
+
+    /// When this task needs a tick. A shutdown has a clock of its own for what survives SIGKILL.
+    pub(super) fn deadline(&self, shutting_down: bool) -> Option<Time> {
+        let Life::Stopping(stop) = &self.life else {
+            return None;
+        };
+        match stop.pressure {
+            Pressure::Asked { kill_at } => Some(kill_at),
+            Pressure::Killed { .. } if shutting_down => None,
+            Pressure::Killed { give_up_at } => Some(give_up_at),
+        }
+    }
+
+    pub(super) fn busy(&self, doing: Doing) -> Refusal {
+        Refusal::Busy { key: self.key.clone(), doing }
+    }
+
+    pub(super) fn cancelled(&self) -> Refusal {
+        Refusal::Cancelled { key: self.key.clone() }
+    }
+}
+
+impl Life {
+    /// The same life with another prospect, where there is one.
+    pub(super) fn and_then(self, prospect: impl FnOnce(Then) -> Then) -> Life {
+        match self {
+            Life::Stopping(stop) => Life::Stopping(Stop { then: prospect(stop.then), ..stop }),
+            Life::CancellingWorkspace { epoch, waiting, then } => {
+                Life::CancellingWorkspace { epoch, waiting, then: prospect(then) }
+            }
+            Life::CancellingKeeper { launch, waiting, then } => {
+                Life::CancellingKeeper { launch, waiting, then: prospect(then) }
+            }
+            Life::UndoingWorkspace { epoch, answers, then } => {
+                Life::UndoingWorkspace { epoch, answers, then: prospect(then) }
+            }
+            Life::Elsewhere
+            | Life::Resting
+            | Life::MakingWorkspace { .. }
+            | Life::StartingKeeper(_)
+            | Life::Live(_)
+            | Life::UndoingTask { .. } => self,
+        }
+    }
+}
+
+impl Launch {
+    /// Those who wait for the start are told at once; the keeper itself is waited for.
+    pub(super) fn unwanted(mut self, turn: &mut Turn<'_>, refusal: &Refusal) -> Self {
+        for ticket in std::mem::take(&mut self.start.tickets) {
+            turn.refuse(ticket, refusal.clone());
+        }
+        self
+    }
+}
+
+impl Start {
+    pub(super) fn asked(ticket: Ticket, plan: StartPlan, cause: StartCause) -> Self {
+        Start { tickets: vec![ticket], plan, cause, history: RestartHistory::default() }
+    }
+
+    pub(super) fn after_crash(run: Run) -> Self {
+        let plan = StartPlan { workspace: Workspace::Ready, task: Origin::Existing, terms: run.terms };
+        Start { tickets: Vec::new(), plan, cause: StartCause::Crash, history: run.history }
+    }
+
+    /// One more waits for the same start. From now on it is one that somebody asked for.
+    pub(super) fn join(&mut self, other: Start) {
+        self.tickets.extend(other.tickets);
+        self.history = other.history;
+        match self.cause {
+            StartCause::Asked | StartCause::Restarted => {}
+            StartCause::Crash => self.cause = other.cause,
+        }
+    }
+
+    fn without_workspace(mut self) -> Self {
+        self.plan.workspace = Workspace::Missing;
+        self
+    }
+
+    pub(super) fn answer(self, turn: &mut Turn<'_>, outcome: &Answer) {
+        for ticket in self.tickets {
+            turn.answer(ticket, outcome.clone());
+        }
+    }
+
+    pub(super) fn answers(self, outcome: &Answer) -> Vec<(Ticket, Answer)> {
+        self.tickets.into_iter().map(|ticket| (ticket, outcome.clone())).collect()
+    }
+
+    fn doing(&self) -> Doing {
+        match self.cause {
+            StartCause::Asked => Doing::Starting,
+            StartCause::Restarted | StartCause::Crash => Doing::Restarting,
+        }
+    }
+}
+
+impl Run {
+    pub(super) fn begun(id: RunId, terms: RunTerms, now: Time) -> Self {
+        Run { id, terms, since: now, history: RestartHistory::default() }
+    }
+}
+
+impl Then {
+    /// The workspace has gone meanwhile.
+    pub(super) fn without_workspace(self) -> Then {
+        match self {
+            Then::Start(start) => Then::Start(start.without_workspace()),
+            Then::Rest | Then::Remove(_) => self,
+        }
+    }
+
+    fn is_start(&self) -> bool {
+        match self {
+            Then::Start(_) => true,
+            Then::Rest | Then::Remove(_) => false,
+        }
+    }
+
+    fn doing(&self, otherwise: Doing) -> Doing {
+        match self {
+            Then::Rest => otherwise,
+            Then::Start(start) => start.doing(),
+            Then::Remove(_) => Doing::BeingRemoved,
+        }
+    }
+
+    /// A start is wanted next. It joins the one that is, and yields to a removal.
+    pub(super) fn and_start(self, turn: &mut Turn<'_>, key: &TaskKey, wanted: Start) -> Then {
+        match self {
+            Then::Rest => Then::Start(wanted),
+            Then::Start(mut start) => {
+                start.join(wanted);
+                Then::Start(start)
+            }
+            Then::Remove(ticket) => {
+                let refusal = Refusal::Busy { key: key.clone(), doing: Doing::BeingRemoved };
+                wanted.answer(turn, &Err(refusal));
+                Then::Remove(ticket)
+            }
+        }
+    }
+
+    /// A removal is wanted next. There can be only one.
+    pub(super) fn and_remove(self, turn: &mut Turn<'_>, key: &TaskKey, ticket: Ticket) -> Then {
+        match self {
+            Then::Rest => Then::Remove(ticket),
+            Then::Start(start) => {
+                start.answer(turn, &Err(Refusal::Cancelled { key: key.clone() }));
+                Then::Remove(ticket)
+            }
+            Then::Remove(first) => {
+                turn.refuse(ticket, Refusal::Busy { key: key.clone(), doing: Doing::BeingRemoved });
+                Then::Remove(first)
+            }
+        }
+    }
+
+    /// A stop was asked for: no start may follow.
+    pub(super) fn but_no_start(self, turn: &mut Turn<'_>, key: &TaskKey) -> Then {
+        match self {
+            Then::Start(start) => {
+                start.answer(turn, &Err(Refusal::Cancelled { key: key.clone() }));
+                Then::Rest
+            }
+            Then::Rest | Then::Remove(_) => self,
+        }
+    }
+
+    /// Nothing may follow.
+    pub(super) fn dropped(self, turn: &mut Turn<'_>, refusal: &Refusal) -> Then {
+        match self {
+            Then::Rest => {}
+            Then::Start(start) => start.answer(turn, &Err(refusal.clone())),
+            Then::Remove(ticket) => turn.refuse(ticket, refusal.clone()),
+        }
+        Then::Rest
+    }
+}

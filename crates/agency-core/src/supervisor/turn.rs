@@ -1,0 +1,80 @@
+//! One event's worth of deciding: the time it happens at, and the effects it leads to.
+//!
+//! Not here: decisions. This only knows how to write them down.
+
+use super::effect::{Effect, Notice, Outcome};
+use super::refusal::Refusal;
+use crate::Time;
+use crate::ids::{Epoch, TaskKey, Ticket};
+use crate::task_status::TaskStatus;
+
+pub(super) type Answer = Result<Outcome, Refusal>;
+
+/// How the daemon stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hours {
+    Open,
+    /// Shutting down: nothing new begins, and what lives has its grace.
+    Closing,
+    /// Shutting down, and the time for graces is over.
+    Overtime,
+}
+
+pub(super) struct Turn<'a> {
+    pub(super) now: Time,
+    pub(super) hours: Hours,
+    last_epoch: &'a mut Epoch,
+    effects: Vec<Effect>,
+    forget: bool,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(now: Time, hours: Hours, last_epoch: &'a mut Epoch) -> Self {
+        Turn { now, hours, last_epoch, effects: Vec::new(), forget: false }
+    }
+
+    pub(super) fn next_epoch(&mut self) -> Epoch {
+        self.last_epoch.0 += 1;
+        *self.last_epoch
+    }
+
+    pub(super) fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    pub(super) fn report(&mut self, notice: Notice) {
+        self.push(Effect::Report(notice));
+    }
+
+    pub(super) fn write_status(&mut self, key: &TaskKey, status: TaskStatus) {
+        self.push(Effect::WriteStatus { key: key.clone(), status });
+    }
+
+    pub(super) fn answer(&mut self, ticket: Ticket, outcome: Answer) {
+        self.push(Effect::Reply { ticket, outcome });
+    }
+
+    pub(super) fn grant(&mut self, ticket: Ticket, outcome: Outcome) {
+        self.answer(ticket, Ok(outcome));
+    }
+
+    pub(super) fn refuse(&mut self, ticket: Ticket, refusal: Refusal) {
+        self.answer(ticket, Err(refusal));
+    }
+
+    pub(super) fn answer_all(&mut self, answers: Vec<(Ticket, Answer)>) {
+        for (ticket, outcome) in answers {
+            self.answer(ticket, outcome);
+        }
+    }
+
+    /// The task is no longer ours to know.
+    pub(super) fn forget(&mut self) {
+        self.forget = true;
+    }
+
+    /// The effects, and whether the task is to be forgotten.
+    pub(super) fn finish(self) -> (Vec<Effect>, bool) {
+        (self.effects, self.forget)
+    }
+}

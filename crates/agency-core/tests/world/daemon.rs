@@ -1,0 +1,335 @@
+//! The daemon of the simulated world: it performs what the supervisor decides, and may die between any two effects.
+//!
+//! Every effect is also an occasion to ask whether it may be done at all.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agency_core::Time;
+use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
+use agency_core::supervisor::*;
+use agency_core::task_status::TaskStatus;
+
+use crate::universe::{GitJob, GitKind, Happening, RunInTheWorld, World};
+
+pub(crate) struct Daemon {
+    pub(crate) supervisor: Supervisor,
+    /// Those who wait, and for which task; a shutdown is for none.
+    pub(crate) waiting: BTreeMap<Ticket, Option<TaskKey>>,
+    /// Who holds the terms of the run to come: the plan of the start that was asked for last.
+    pub(crate) terms: BTreeMap<TaskKey, RunTerms>,
+    /// When crashes were answered with a restart, since somebody last asked for a start.
+    pub(crate) crash_restarts: BTreeMap<TaskKey, Vec<Time>>,
+    /// Clocks are not exact: a tick may come late.
+    tick_late_by: Duration,
+    pub(crate) closing: bool,
+}
+
+impl Daemon {
+    pub(crate) fn tick_at(&self) -> Option<Time> {
+        self.supervisor.deadline().map(|due| due + self.tick_late_by)
+    }
+}
+
+impl World {
+    pub(crate) fn daemon_boots(&mut self) {
+        assert!(self.daemon.is_none(), "two daemons at once");
+        self.generation += 1;
+        self.tally.boots += 1;
+        self.say(|| format!("daemon {} boots", self.generation));
+        self.daemon = Some(Daemon {
+            supervisor: Supervisor::new(self.limits),
+            waiting: BTreeMap::new(),
+            terms: BTreeMap::new(),
+            crash_restarts: BTreeMap::new(),
+            tick_late_by: self.dice.one_of(&[Duration::ZERO, Duration::from_millis(700)]),
+            closing: false,
+        });
+        let tasks = self.known_keys().into_iter().map(|key| self.found(&key)).collect();
+        self.beyond_limit = self.living().count().saturating_sub(self.limits.max_agents as usize);
+        self.announce_all();
+        self.handle(Event::Booted { tasks });
+    }
+
+    /// The task as a daemon finds it. A keeper is there until it is dismissed, also when its process is not.
+    pub(crate) fn found(&self, key: &TaskKey) -> FoundTask {
+        let file = &self.files[key];
+        let kept = self.runs.iter().find(|(_, run)| run.key == *key && !run.dismissed);
+        let run = match kept {
+            _ if file.elsewhere => FoundRun::Elsewhere,
+            Some((id, RunInTheWorld { exit: Some(exit), .. })) => {
+                FoundRun::Ended { run: id.clone(), exit: *exit }
+            }
+            Some((id, run)) => FoundRun::Live { run: id.clone(), terms: run.terms },
+            None => FoundRun::None,
+        };
+        FoundTask { key: key.clone(), status: file.status, run }
+    }
+
+    fn announce_all(&mut self) {
+        for run in self.runs.values_mut() {
+            run.announced = true;
+        }
+    }
+
+    pub(crate) fn daemon_dies(&mut self) {
+        self.say(|| "the daemon dies".into());
+        self.tally.deaths_of_the_daemon += 1;
+        self.daemon = None;
+        self.after_the_daemon();
+    }
+
+    /// Callers see their connection close; nobody is left whom an answer could reach.
+    fn after_the_daemon(&mut self) {
+        for file in self.files.values_mut() {
+            file.made_by = None;
+        }
+        for run in self.runs.values_mut() {
+            run.announced = false;
+        }
+        self.fate_of_what_was_under_way();
+        if self.acts_left > 0 || self.dice.percent(50) {
+            let delay = self.dice.delay();
+            self.later(delay, Happening::DaemonBoots);
+        }
+    }
+
+    pub(crate) fn told(&mut self, generation: u64, event: Event) {
+        if generation != self.generation || self.daemon.is_none() {
+            return;
+        }
+        if let Event::KeeperReady { run, .. } = &event {
+            self.runs.get_mut(run).expect("it was born").announced = true;
+        }
+        self.handle(event);
+    }
+
+    /// Read at the moment it is handed over; what was read earlier may be older than what was written since.
+    pub(crate) fn task_is_seen(&mut self, key: TaskKey, generation: u64) {
+        if generation == self.generation && self.files.contains_key(&key) {
+            let found = self.found(&key);
+            self.handle(Event::TaskSeen(found));
+        }
+    }
+
+    pub(crate) fn tick(&mut self, at: Time) {
+        self.now = self.now.max(at);
+        self.handle(Event::Tick);
+        let next = self.daemon.as_ref().and_then(|daemon| daemon.supervisor.deadline());
+        assert!(next.is_none_or(|next| next > self.now), "a tick that settles nothing");
+    }
+
+    /// The daemon decides, and then does one thing after the other, unless it dies before the last.
+    pub(crate) fn handle(&mut self, event: Event) {
+        self.tally.events += 1;
+        self.say(|| format!("{event:?}"));
+        let now = self.now;
+        let Some(daemon) = &mut self.daemon else { return };
+        if let Event::Start { key, plan, .. } | Event::Restart { key, plan, .. } = &event {
+            daemon.terms.insert(key.clone(), plan.terms);
+        }
+        let effects = daemon.supervisor.handle(now, event);
+        for effect in effects {
+            if self.daemon.is_none() {
+                return;
+            }
+            if self.dice.percent(self.faults.daemon_dies) {
+                return self.daemon_dies();
+            }
+            self.say(|| format!("    {effect:?}"));
+            self.perform(effect);
+        }
+    }
+
+    fn daemon(&mut self) -> &mut Daemon {
+        self.daemon.as_mut().expect("a daemon performs")
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::MakeWorkspace { key, epoch } => self.make_workspace(key, epoch),
+            Effect::UndoWorkspace { key, epoch } => self.undo_workspace(key, epoch),
+            Effect::StartKeeper { key, epoch, cause, .. } => self.start_keeper(key, epoch, cause),
+            Effect::StopRun { run, grace, .. } => self.stop_run(run, grace),
+            Effect::KillRun { run, .. } => {
+                self.tally.kills += 1;
+                let delay = Duration::from_millis(self.dice.below(100));
+                self.later(delay, Happening::KillArrives { run });
+            }
+            Effect::DismissRun { run, .. } => self.dismiss(run),
+            Effect::WriteStatus { key, status } => self.write_status(key, status),
+            Effect::WriteExit { run, exit, .. } => {
+                let ended = self.runs[&run].exit.expect("a run that has ended");
+                assert_eq!(exit.raw, ended.raw, "the wrong exit is written down");
+            }
+            Effect::UndoTask { key } => self.undo_task(key),
+            Effect::Reply { ticket, outcome } => self.reply(ticket, outcome),
+            Effect::Report(notice) => {
+                let kind = match notice {
+                    Notice::Crashed { .. } => "crashed",
+                    Notice::Restarting { .. } => "restarting",
+                    Notice::RestartGivenUp { .. } => "restart given up",
+                    Notice::RestartFailed { .. } => "restart failed",
+                    Notice::WontDie { .. } => "won't die",
+                    Notice::DaemonResumeMarkStopped { .. } => "marked stopped",
+                };
+                *self.tally.notices.entry(kind).or_default() += 1;
+            }
+            Effect::Quit => self.quit(),
+        }
+    }
+
+    fn make_workspace(&mut self, key: TaskKey, epoch: Epoch) {
+        assert!(self.files[&key].workspace.is_none(), "a workspace is made over another");
+        let fails = self.dice.percent(self.faults.git_fails);
+        self.git_begins(key, epoch, GitKind::Make { fails });
+    }
+
+    fn undo_workspace(&mut self, key: TaskKey, epoch: Epoch) {
+        self.tally.undone_workspaces += 1;
+        let workspace = self.files[&key].workspace.as_ref().expect("something to undo");
+        assert!(workspace.made_in == self.generation, "a workspace that was there before is deleted");
+        assert!(!workspace.lived_in, "a workspace that an agent has worked in is deleted");
+        assert!(!self.lives(&key), "the ground is pulled from under an agent");
+        self.git_begins(key, epoch, GitKind::Undo);
+    }
+
+    fn git_begins(&mut self, key: TaskKey, epoch: Epoch, kind: GitKind) {
+        let generation = self.generation;
+        let other = self.git.insert(key.clone(), GitJob { generation, epoch, kind });
+        assert!(other.is_none(), "git is sent to do two things at once to {key}");
+        let delay = self.dice.delay();
+        self.later(delay, Happening::GitIsDone { key, generation, epoch });
+    }
+
+    fn start_keeper(&mut self, key: TaskKey, epoch: Epoch, cause: StartCause) {
+        assert!(self.files[&key].workspace.is_some(), "an agent is sent to where no workspace is");
+        let now = self.now;
+        let restarts = self.daemon().crash_restarts.entry(key.clone()).or_default();
+        match cause {
+            StartCause::Asked | StartCause::Restarted => restarts.clear(),
+            StartCause::Crash => restarts.push(now),
+        }
+        let lately = restarts.iter().filter(|at| now.saturating_sub(**at) < Duration::from_secs(300)).count();
+        assert!(lately <= 10, "a crash loop");
+        self.tally.crash_restarts += u64::from(cause == StartCause::Crash);
+        let fallback = self.runs.values().rfind(|run| run.key == key).map(|run| run.terms);
+        let asked = self.daemon().terms.get(&key).copied();
+        let terms = asked.or(fallback).expect("somebody set the terms");
+        let (delay, generation) = (self.dice.delay(), self.generation);
+        self.later(delay, Happening::KeeperSpawns { key, generation, epoch, terms });
+    }
+
+    fn stop_run(&mut self, run: RunId, grace: Duration) {
+        if self.dice.percent(self.faults.stop_is_lost) {
+            return self.say(|| format!("    the stop of {run} is lost"));
+        }
+        let delay = Duration::from_millis(self.dice.below(100));
+        self.later(delay, Happening::StopArrives { run, grace });
+    }
+
+    fn dismiss(&mut self, run: RunId) {
+        let run = self.runs.get_mut(&run).expect("it was born");
+        assert!(run.exit.is_some(), "a keeper is dismissed from a living process");
+        run.dismissed = true;
+    }
+
+    fn write_status(&mut self, key: TaskKey, status: TaskStatus) {
+        let kept = self.runs.values().any(|run| run.key == key && !run.dismissed);
+        let lives = self.lives(&key);
+        let file = self.files.get_mut(&key).expect("a status needs a file");
+        assert!(!file.elsewhere, "the task of another host is touched");
+        file.status = file.status.to(status).expect("a step that the contract knows");
+        match status {
+            TaskStatus::Running | TaskStatus::Idle => assert!(kept, "{status} is written before the effect"),
+            TaskStatus::Stopped => assert!(!lives, "stopped is written before the effect"),
+            TaskStatus::Draft
+            | TaskStatus::Completed
+            | TaskStatus::Failed
+            | TaskStatus::Reviewed
+            | TaskStatus::Merged => {}
+        }
+    }
+
+    fn undo_task(&mut self, key: TaskKey) {
+        self.tally.undone_tasks += 1;
+        let file = self.files.remove(&key).expect("something to undo");
+        let maker = file.made_by.expect("a task that was there before is deleted");
+        assert!(self.daemon().waiting.contains_key(&maker), "its maker was told already");
+        assert!(file.workspace.is_none(), "a workspace without a task");
+        assert!(!self.lives(&key) && !self.git.contains_key(&key), "a task goes that is at work");
+    }
+
+    fn reply(&mut self, ticket: Ticket, outcome: Result<Outcome, Refusal>) {
+        let asked = self.daemon().waiting.remove(&ticket);
+        let key = asked.expect("a ticket is answered once, and only when it was asked");
+        if let Some(file) = key.as_ref().and_then(|key| self.files.get_mut(key))
+            && file.made_by == Some(ticket)
+        {
+            file.made_by = None;
+        }
+        match outcome {
+            Ok(outcome) => self.granted(key, outcome),
+            Err(refusal) => *self.tally.refusals.entry(kind_of(&refusal)).or_default() += 1,
+        }
+    }
+
+    fn granted(&mut self, key: Option<TaskKey>, outcome: Outcome) {
+        self.tally.granted += 1;
+        let key = key.as_ref();
+        match outcome {
+            Outcome::Started { run }
+            | Outcome::Resumed { run }
+            | Outcome::AlreadyRunning { run }
+            | Outcome::Adopted { run } => {
+                assert!(!self.runs[&run].dismissed, "a run that is over is called started");
+            }
+            Outcome::Stopped { exit } => {
+                assert!(exit.asked && !self.lives(key.expect("a task")), "stopped is said too early");
+            }
+            Outcome::StartCancelled => assert!(!self.lives(key.expect("a task")), "cancelled, and it lives"),
+            Outcome::Idle | Outcome::Marked(_) => {}
+            Outcome::ReadyToRemove => self.remove(key.expect("a task").clone()),
+            Outcome::ShutDown { still_alive } => {
+                // News of an end may still be on its way, so more may be named than live.
+                let mut alive = self.living().filter(|(_, run)| run.announced);
+                assert!(alive.all(|(_, run)| still_alive.contains(&run.key)), "the living are not named");
+            }
+        }
+    }
+
+    fn remove(&mut self, key: TaskKey) {
+        assert!(!self.lives(&key) && !self.git.contains_key(&key), "a task goes that is at work");
+        // Removing is git's work and may fail; then the task is seen again.
+        if self.dice.percent(self.faults.git_fails) {
+            let (delay, generation) = (self.dice.delay(), self.generation);
+            return self.later(delay, Happening::TaskIsSeen { key, generation });
+        }
+        self.files.remove(&key);
+    }
+
+    fn quit(&mut self) {
+        self.tally.shutdowns += 1;
+        let daemon = self.daemon.take().expect("a daemon quits");
+        assert!(daemon.waiting.is_empty(), "the daemon quits without an answer to {:?}", daemon.waiting);
+        self.check_nothing_lives();
+        self.after_the_daemon();
+    }
+}
+
+fn kind_of(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::MaxAgentsReached { .. } => "max agents",
+        Refusal::Transition { .. } => "transition",
+        Refusal::NotRunning { .. } => "not running",
+        Refusal::Busy { .. } => "busy",
+        Refusal::Elsewhere { .. } => "elsewhere",
+        Refusal::UnknownTask { .. } => "unknown",
+        Refusal::HasARun { .. } => "has a run",
+        Refusal::Cancelled { .. } => "cancelled",
+        Refusal::WorkspaceFailed { .. } => "workspace failed",
+        Refusal::KeeperFailed { .. } => "keeper failed",
+        Refusal::WontDie { .. } => "won't die",
+        Refusal::ShuttingDown => "shutting down",
+    }
+}

@@ -1,0 +1,123 @@
+//! What must hold after every step of every story.
+
+use agency_core::ids::TaskKey;
+use agency_core::supervisor::Supervisor;
+
+use crate::daemon::Daemon;
+use crate::universe::{Tally, Temper, World};
+
+impl World {
+    pub(crate) fn check_laws(&self) {
+        let Some(daemon) = &self.daemon else { return };
+        self.check_that_every_process_has_an_owner(&daemon.supervisor);
+        for key in self.files.keys() {
+            self.check_task(daemon, key);
+        }
+        self.check_that_nobody_is_forgotten(daemon);
+    }
+
+    /// Never two processes for a task, never more than the limit, never on ground that git works on.
+    pub(crate) fn check_birth(&self, key: &TaskKey) {
+        assert!(!self.lives(key), "two processes for {key}");
+        assert!(!self.git.contains_key(key), "an agent starts in a workspace that git works on");
+        let alive = self.living().count() + 1;
+        let max = self.limits.max_agents as usize;
+        assert!(max == 0 || alive <= max + self.beyond_limit, "{alive} agents live, {max} may");
+    }
+
+    fn check_that_every_process_has_an_owner(&self, supervisor: &Supervisor) {
+        for (id, run) in self.living() {
+            let owned = if run.announced {
+                supervisor.live_run(&run.key) == Some(id)
+            } else {
+                supervisor.doing(&run.key).is_some()
+            };
+            assert!(owned, "{id} of {} lives and nobody owns it", run.key);
+        }
+    }
+
+    fn check_task(&self, daemon: &Daemon, key: &TaskKey) {
+        let file = &self.files[key];
+        let Some(status) = daemon.supervisor.status(key) else {
+            // Being removed, or not seen again yet.
+            return assert!(!self.lives(key), "{key} is forgotten and lives");
+        };
+        assert_eq!(status, file.status, "the file of {key} and the supervisor disagree");
+        let at_rest = daemon.supervisor.doing(key).is_none() && daemon.supervisor.live_run(key).is_none();
+        if at_rest && !file.elsewhere {
+            assert!(!status.claims_a_process(), "{key} rests and claims to be {status}");
+            assert!(!self.git.contains_key(key), "{key} rests and git works on it");
+            let workspace = file.workspace.as_ref();
+            let left_over = workspace.is_some_and(|it| it.made_in == self.generation && !it.lived_in);
+            assert!(!left_over, "a start of {key} came to nothing and left its workspace behind");
+        }
+    }
+
+    /// Who waits for a task waits because it is in the middle of something.
+    fn check_that_nobody_is_forgotten(&self, daemon: &Daemon) {
+        for (ticket, key) in &daemon.waiting {
+            let served = match key {
+                Some(key) => daemon.supervisor.doing(key).is_some(),
+                None => daemon.closing,
+            };
+            assert!(served, "{ticket} waits for {key:?}, where nothing happens");
+        }
+    }
+
+    /// Quiet, but perhaps not over: those who asked have their answers.
+    pub(crate) fn check_that_all_is_said(&self) {
+        let Some(daemon) = &self.daemon else { return };
+        assert!(daemon.waiting.is_empty(), "still without an answer: {:?}", daemon.waiting);
+        for key in self.files.keys() {
+            assert_eq!(daemon.supervisor.doing(key), None, "{key} never comes to rest");
+        }
+        for (key, run) in daemon.supervisor.live_runs() {
+            assert!(self.runs[run].exit.is_none(), "{run} of {key} is dead and taken for alive");
+        }
+    }
+
+    /// After a shutdown only that lives which cannot be killed.
+    pub(crate) fn check_nothing_lives(&self) {
+        for (id, run) in self.living() {
+            // A launch that took longer than the whole shutdown is left to the next daemon.
+            assert!(run.temper == Temper::Undead || !run.announced, "{id} of {} survives", run.key);
+        }
+    }
+
+    pub(crate) fn check_that_all_is_over(&self) {
+        self.check_nothing_lives();
+        for (key, file) in self.files.iter().filter(|(_, file)| !file.elsewhere) {
+            // An end that was told too late is held by the keeper, for the next daemon to write down.
+            let kept = self.runs.values().any(|run| run.key == *key && !run.dismissed);
+            assert!(kept || !file.status.claims_a_process(), "{key} is {} for ever", file.status);
+        }
+    }
+}
+
+impl Tally {
+    /// A world in which something never happens proves nothing about it.
+    pub(crate) fn assert_everything_happened(&self) {
+        for (what, count) in [
+            ("birth", self.births),
+            ("death of the daemon", self.deaths_of_the_daemon),
+            ("shutdown", self.shutdowns),
+            ("undone workspace", self.undone_workspaces),
+            ("undone task", self.undone_tasks),
+            ("restart after a crash", self.crash_restarts),
+            ("kill", self.kills),
+        ] {
+            assert!(count > 100, "{what}: only {count}");
+        }
+        let refused =
+            ["max agents", "transition", "not running", "busy", "elsewhere", "unknown", "cancelled"];
+        let failed = ["workspace failed", "keeper failed", "won't die", "shutting down"];
+        for kind in refused.iter().chain(&failed) {
+            assert!(self.refusals.get(kind).is_some_and(|count| *count > 20), "never refused: {kind}");
+        }
+        for kind in
+            ["crashed", "restarting", "restart given up", "restart failed", "won't die", "marked stopped"]
+        {
+            assert!(self.notices.get(kind).is_some_and(|count| *count > 20), "never noticed: {kind}");
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! What exists besides the daemon: time, task files, workspaces, keepers and their processes.
+//!
+//! Not here: decisions. Things happen when they are due, whoever is alive to see them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use agency_core::Time;
+use agency_core::exit::{ExitCode, RunExit, StoppedBy};
+use agency_core::ids::{Epoch, ProjectId, RunId, TaskId, TaskKey, Ticket};
+use agency_core::restart::RestartPolicy;
+use agency_core::supervisor::{Event, Limits, RunTerms};
+use agency_core::task_status::TaskStatus;
+
+use crate::daemon::Daemon;
+use crate::dice::Dice;
+
+pub(crate) struct World {
+    pub(crate) aloud: bool,
+    pub(crate) dice: Dice,
+    pub(crate) now: Time,
+    agenda: BTreeMap<(Time, u64), Happening>,
+    happenings: u64,
+    pub(crate) limits: Limits,
+    pub(crate) faults: Faults,
+    pub(crate) daemon: Option<Daemon>,
+    pub(crate) generation: u64,
+    pub(crate) files: BTreeMap<TaskKey, TaskOnDisk>,
+    pub(crate) runs: BTreeMap<RunId, RunInTheWorld>,
+    /// What git is at work on: one thing at a time for each task.
+    pub(crate) git: BTreeMap<TaskKey, GitJob>,
+    /// How many may live beyond the limit: adopting what lives asks for no slot.
+    pub(crate) beyond_limit: usize,
+    pub(crate) acts_left: u32,
+    pub(crate) last_ticket: u64,
+    pub(crate) last_task: u64,
+    pub(crate) tally: Tally,
+}
+
+/// What this story is unlucky in, in percent.
+pub(crate) struct Faults {
+    pub(crate) git_fails: u64,
+    pub(crate) spawn_fails: u64,
+    pub(crate) told_twice: u64,
+    pub(crate) stop_is_lost: u64,
+    pub(crate) daemon_dies: u64,
+    pub(crate) undead: u64,
+}
+
+pub(crate) struct TaskOnDisk {
+    pub(crate) status: TaskStatus,
+    pub(crate) workspace: Option<WorkspaceOnDisk>,
+    /// The call that has just made the file, as long as it waits for its answer.
+    pub(crate) made_by: Option<Ticket>,
+    pub(crate) elsewhere: bool,
+}
+
+pub(crate) struct WorkspaceOnDisk {
+    pub(crate) made_in: u64,
+    pub(crate) lived_in: bool,
+}
+
+pub(crate) struct GitJob {
+    pub(crate) generation: u64,
+    pub(crate) epoch: Epoch,
+    pub(crate) kind: GitKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum GitKind {
+    Make { fails: bool },
+    Undo,
+}
+
+pub(crate) struct RunInTheWorld {
+    pub(crate) key: TaskKey,
+    pub(crate) terms: RunTerms,
+    pub(crate) temper: Temper,
+    pub(crate) asked: Option<StoppedBy>,
+    pub(crate) exit: Option<RunExit>,
+    /// The daemon that lives now has been told of it.
+    pub(crate) announced: bool,
+    pub(crate) dismissed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Temper {
+    Obeys,
+    IgnoresTerm,
+    /// Held by the kernel, whatever one sends it.
+    Undead,
+}
+
+pub(crate) enum Happening {
+    PersonActs,
+    DaemonBoots,
+    TaskIsSeen { key: TaskKey, generation: u64 },
+    Told { generation: u64, event: Event },
+    GitIsDone { key: TaskKey, generation: u64, epoch: Epoch },
+    KeeperSpawns { key: TaskKey, generation: u64, epoch: Epoch, terms: RunTerms },
+    StopArrives { run: RunId, grace: Duration },
+    KillArrives { run: RunId },
+    GraceIsOver { run: RunId },
+    Ends { run: RunId, raw: ExitCode },
+}
+
+/// What happened in all stories, so that a world in which nothing goes wrong is noticed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) events: u64,
+    pub(crate) births: u64,
+    pub(crate) boots: u64,
+    pub(crate) deaths_of_the_daemon: u64,
+    pub(crate) shutdowns: u64,
+    pub(crate) undone_workspaces: u64,
+    pub(crate) undone_tasks: u64,
+    pub(crate) crash_restarts: u64,
+    pub(crate) kills: u64,
+    pub(crate) granted: u64,
+    pub(crate) refusals: BTreeMap<&'static str, u64>,
+    pub(crate) notices: BTreeMap<&'static str, u64>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let mut percent = |choices: &[u64]| dice.one_of(choices);
+        let faults = Faults {
+            git_fails: percent(&[0, 10, 50]),
+            spawn_fails: percent(&[0, 10, 50]),
+            told_twice: percent(&[0, 20]),
+            stop_is_lost: percent(&[0, 10, 50]),
+            daemon_dies: percent(&[0, 0, 1, 4]),
+            undead: percent(&[0, 0, 0, 5]),
+        };
+        let limits = Limits {
+            max_agents: dice.one_of(&[0, 1, 2, 3]),
+            shutdown_timeout: Duration::from_secs(dice.one_of(&[0, 1, 30])),
+        };
+        let mut world = World {
+            aloud: false,
+            now: Time::ZERO,
+            agenda: BTreeMap::new(),
+            happenings: 0,
+            limits,
+            faults,
+            daemon: None,
+            generation: 0,
+            files: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            git: BTreeMap::new(),
+            beyond_limit: 0,
+            acts_left: 20 + dice.below(30) as u32,
+            last_ticket: 0,
+            last_task: 0,
+            tally: Tally::default(),
+            dice,
+        };
+        world.lay_out();
+        world
+    }
+
+    fn lay_out(&mut self) {
+        for _ in 0..self.dice.below(5) {
+            let key = self.new_key();
+            let status = self.dice.one_of(&TaskStatus::ALL);
+            let workspace =
+                (status != TaskStatus::Draft).then_some(WorkspaceOnDisk { made_in: 0, lived_in: true });
+            let elsewhere = self.dice.percent(10);
+            self.files.insert(key, TaskOnDisk { status, workspace, made_by: None, elsewhere });
+        }
+    }
+
+    pub(crate) fn new_key(&mut self) -> TaskKey {
+        self.last_task += 1;
+        TaskKey { project: ProjectId("p".into()), task: TaskId(self.last_task) }
+    }
+
+    pub(crate) fn new_terms(&mut self) -> RunTerms {
+        let max_restarts = self.dice.one_of(&[0, 1, 3, 100]);
+        let restart = self.dice.one_of(&[RestartPolicy::Never, RestartPolicy::OnCrash { max_restarts }]);
+        RunTerms { stop_grace: Duration::from_secs(self.dice.one_of(&[0, 2, 30])), restart }
+    }
+
+    pub(crate) fn say(&self, what: impl FnOnce() -> String) {
+        if self.aloud {
+            eprintln!("{:>9.3}  {}", self.now.as_secs_f64(), what());
+        }
+    }
+
+    pub(crate) fn play(mut self) -> Tally {
+        self.later(Duration::ZERO, Happening::DaemonBoots);
+        self.later(Duration::ZERO, Happening::PersonActs);
+        self.until_nothing_is_left();
+        self.check_that_all_is_said();
+        self.last_shutdown();
+        self.until_nothing_is_left();
+        self.check_that_all_is_over();
+        self.tally
+    }
+
+    fn until_nothing_is_left(&mut self) {
+        let mut steps = 0;
+        while self.step() {
+            steps += 1;
+            assert!(steps < 100_000, "the story does not end");
+        }
+    }
+
+    /// The next thing: what is due first, the agenda or the daemon's own deadline.
+    fn step(&mut self) -> bool {
+        let next = self.agenda.keys().next().copied();
+        let tick = self.daemon.as_ref().and_then(|daemon| daemon.tick_at());
+        match (next, tick) {
+            (None, None) => return false,
+            (Some((due, _)), Some(tick)) if tick <= due => self.tick(tick),
+            (None, Some(tick)) => self.tick(tick),
+            (Some(due), _) => {
+                let happening = self.agenda.remove(&due).expect("it was just seen");
+                self.now = self.now.max(due.0);
+                self.happens(happening);
+            }
+        }
+        self.check_laws();
+        true
+    }
+
+    pub(crate) fn later(&mut self, delay: Duration, happening: Happening) {
+        self.happenings += 1;
+        self.agenda.insert((self.now + delay, self.happenings), happening);
+    }
+
+    fn happens(&mut self, happening: Happening) {
+        match happening {
+            Happening::PersonActs => self.person_acts(),
+            Happening::DaemonBoots => self.daemon_boots(),
+            Happening::TaskIsSeen { key, generation } => self.task_is_seen(key, generation),
+            Happening::Told { generation, event } => self.told(generation, event),
+            Happening::GitIsDone { key, generation, epoch } => self.git_is_done(key, generation, epoch),
+            Happening::KeeperSpawns { key, generation, epoch, terms } => {
+                self.keeper_spawns(key, generation, epoch, terms)
+            }
+            Happening::StopArrives { run, grace } => self.stop_arrives(run, grace),
+            Happening::KillArrives { run } => self.signalled(run, StoppedBy::Kill),
+            Happening::GraceIsOver { run } => self.signalled(run, StoppedBy::Kill),
+            Happening::Ends { run, raw } => self.ends(run, raw),
+        }
+    }
+
+    /// A message to the daemon of that generation. It may take its time, and may come twice.
+    pub(crate) fn tell(&mut self, generation: u64, event: Event) {
+        if self.dice.percent(self.faults.told_twice) {
+            let delay = self.dice.delay();
+            self.later(delay, Happening::Told { generation, event: event.clone() });
+        }
+        let delay = self.dice.delay();
+        self.later(delay, Happening::Told { generation, event });
+    }
+
+    fn git_is_done(&mut self, key: TaskKey, generation: u64, epoch: Epoch) {
+        // A job that died with its daemon is not done, and another may be under way by now.
+        if self.git.get(&key).is_none_or(|job| (job.generation, job.epoch) != (generation, epoch)) {
+            return;
+        }
+        let job = self.git.remove(&key).expect("it was just seen");
+        self.say(|| format!("git is done with {:?} of {key}", job.kind));
+        let event = self.git_result(key, job);
+        self.tell(generation, event);
+    }
+
+    fn git_result(&mut self, key: TaskKey, job: GitJob) -> Event {
+        let epoch = job.epoch;
+        let file = self.files.get_mut(&key);
+        match (job.kind, file) {
+            (GitKind::Make { fails: true }, _) => {
+                Event::WorkspaceFailed { key, epoch, error: "no luck".into() }
+            }
+            (GitKind::Make { fails: false }, Some(file)) => {
+                file.workspace = Some(WorkspaceOnDisk { made_in: job.generation, lived_in: false });
+                Event::WorkspaceMade { key, epoch }
+            }
+            (GitKind::Undo, Some(file)) => {
+                file.workspace = None;
+                Event::WorkspaceUndone { key, epoch }
+            }
+            (_, None) => panic!("git worked on {key}, which is no more"),
+        }
+    }
+
+    fn keeper_spawns(&mut self, key: TaskKey, generation: u64, epoch: Epoch, terms: RunTerms) {
+        let workspace = self.files.get(&key).and_then(|file| file.workspace.as_ref());
+        if workspace.is_none() || self.dice.percent(self.faults.spawn_fails) {
+            let error = "no such program".into();
+            return self.tell(generation, Event::KeeperFailed { key, epoch, error });
+        }
+        let run = self.born(key.clone(), terms);
+        self.tell(generation, Event::KeeperReady { key, epoch, run });
+    }
+
+    pub(crate) fn born(&mut self, key: TaskKey, terms: RunTerms) -> RunId {
+        self.tally.births += 1;
+        let run = RunId(format!("r{}", self.tally.births));
+        self.say(|| format!("{run} of {key} is born"));
+        self.check_birth(&key);
+        let file = self.files.get_mut(&key).expect("a task that is started has a file");
+        let workspace = file.workspace.as_mut().expect("an agent lives in its workspace");
+        workspace.lived_in = true;
+        let temper = self.new_temper();
+        let born =
+            RunInTheWorld { key, terms, temper, asked: None, exit: None, announced: false, dismissed: false };
+        self.runs.insert(run.clone(), born);
+        self.plan_natural_end(&run);
+        run
+    }
+
+    fn new_temper(&mut self) -> Temper {
+        if self.dice.percent(self.faults.undead) {
+            return Temper::Undead;
+        }
+        self.dice.one_of(&[Temper::Obeys, Temper::Obeys, Temper::IgnoresTerm])
+    }
+
+    fn plan_natural_end(&mut self, run: &RunId) {
+        if self.dice.percent(40) || self.runs[run].temper == Temper::Undead {
+            return;
+        }
+        let raw = self.dice.one_of(&[
+            ExitCode::Code(0),
+            ExitCode::Code(1),
+            ExitCode::Signal(11),
+            ExitCode::Unknown,
+            ExitCode::Code(2),
+        ]);
+        let short = self.dice.delay();
+        let life = self.dice.one_of(&[Duration::ZERO, short, Duration::from_secs(12)]);
+        self.later(life, Happening::Ends { run: run.clone(), raw });
+    }
+
+    fn stop_arrives(&mut self, run: RunId, grace: Duration) {
+        self.signalled(run.clone(), StoppedBy::Term);
+        self.later(grace, Happening::GraceIsOver { run });
+    }
+
+    fn signalled(&mut self, run: RunId, by: StoppedBy) {
+        let Some(process) = self.runs.get_mut(&run).filter(|process| process.exit.is_none()) else { return };
+        process.asked = Some(by);
+        let raw = match (process.temper, by) {
+            (Temper::Undead, _) | (Temper::IgnoresTerm, StoppedBy::Term) => return,
+            (Temper::Obeys, StoppedBy::Term) => ExitCode::Code(0),
+            (Temper::Obeys | Temper::IgnoresTerm, StoppedBy::Kill) => ExitCode::Signal(9),
+        };
+        self.later(Duration::from_millis(10), Happening::Ends { run, raw });
+    }
+
+    fn ends(&mut self, run: RunId, raw: ExitCode) {
+        let process = self.runs.get_mut(&run).expect("it was born");
+        if process.exit.is_some() {
+            return;
+        }
+        let exit = match process.asked {
+            Some(by) => RunExit::stopped(by, raw),
+            None => RunExit::unasked(raw),
+        };
+        process.exit = Some(exit);
+        let key = process.key.clone();
+        self.say(|| format!("{run} of {key} ends with {raw}"));
+        // Without a daemon the keeper holds the exit until one comes.
+        if self.daemon.is_some() {
+            self.tell(self.generation, Event::RunExited { key, run, exit });
+        }
+    }
+
+    /// Those that live, whoever knows of them.
+    pub(crate) fn living(&self) -> impl Iterator<Item = (&RunId, &RunInTheWorld)> {
+        self.runs.iter().filter(|(_, run)| run.exit.is_none())
+    }
+
+    pub(crate) fn lives(&self, key: &TaskKey) -> bool {
+        self.living().any(|(_, run)| run.key == *key)
+    }
+
+    /// What the daemon had under way when it died: each thing is either done by the time the next one boots or never.
+    pub(crate) fn fate_of_what_was_under_way(&mut self) {
+        let jobs: Vec<TaskKey> = self.git.keys().cloned().collect();
+        for key in jobs {
+            let job = self.git.remove(&key).expect("it was just seen");
+            if self.dice.percent(50) {
+                self.git_result(key, job);
+            }
+        }
+        let launches: Vec<_> = self
+            .agenda
+            .iter()
+            .filter(|(_, happening)| matches!(happening, Happening::KeeperSpawns { .. }))
+            .map(|(due, _)| *due)
+            .collect();
+        for due in launches {
+            let happening = self.agenda.remove(&due);
+            if let Some(Happening::KeeperSpawns { key, generation, epoch, terms }) = happening
+                && self.dice.percent(50)
+            {
+                self.keeper_spawns(key, generation, epoch, terms);
+            }
+        }
+    }
+
+    pub(crate) fn known_keys(&self) -> BTreeSet<TaskKey> {
+        self.files.keys().cloned().collect()
+    }
+}
+
+impl Tally {
+    pub(crate) fn and(mut self, other: Tally) -> Tally {
+        self.events += other.events;
+        self.births += other.births;
+        self.boots += other.boots;
+        self.deaths_of_the_daemon += other.deaths_of_the_daemon;
+        self.shutdowns += other.shutdowns;
+        self.undone_workspaces += other.undone_workspaces;
+        self.undone_tasks += other.undone_tasks;
+        self.crash_restarts += other.crash_restarts;
+        self.kills += other.kills;
+        self.granted += other.granted;
+        for (kind, count) in other.refusals {
+            *self.refusals.entry(kind).or_default() += count;
+        }
+        for (kind, count) in other.notices {
+            *self.notices.entry(kind).or_default() += count;
+        }
+        self
+    }
+}
