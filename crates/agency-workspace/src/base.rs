@@ -1,0 +1,127 @@
+//! What a workspace starts from: a name, and the commit it stood for.
+//!
+//! Not a merge base; only the meaning of a name is found here, and near names when it has none.
+
+use crate::create::CreateCause;
+use crate::git::GitError;
+use crate::repository::{Repository, text};
+
+/// More would be a list of branches, not a suggestion.
+const MOST_SUGGESTIONS: usize = 3;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// As given, or the current branch of the main checkout, or its commit where `HEAD` is detached.
+    pub name: String,
+    pub commit: String,
+}
+
+impl Base {
+    pub(crate) fn find(repository: &Repository, wanted: Option<&str>) -> Result<Base, CreateCause> {
+        match wanted {
+            None | Some("HEAD") => Self::current(repository),
+            Some(name) => Self::named(repository, name),
+        }
+    }
+
+    fn current(repository: &Repository) -> Result<Base, CreateCause> {
+        let Some(branch) = current_branch(repository)? else {
+            let commit = repository.git().line(&["rev-parse", "--verify", "HEAD"]).map(text)?;
+            return Ok(Base { name: commit.clone(), commit });
+        };
+        match repository.branch_tip(&branch)? {
+            Some(commit) => Ok(Base { name: branch, commit }),
+            None => Err(unborn(repository, branch)?),
+        }
+    }
+
+    fn named(repository: &Repository, name: &str) -> Result<Base, CreateCause> {
+        match commit_of(repository, name)? {
+            Some(commit) => Ok(Base { name: name.to_owned(), commit }),
+            None if all_names(repository)?.is_empty() => Err(CreateCause::NoCommit),
+            None => Err(missing(repository, name)?),
+        }
+    }
+}
+
+/// The branch `HEAD` of the main checkout is on, also before its first commit.
+pub(crate) fn current_branch(repository: &Repository) -> Result<Option<String>, GitError> {
+    let head = repository.git().maybe(&["symbolic-ref", "--quiet", "HEAD"])?.map(text);
+    Ok(head.map(|head| head.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(head)))
+}
+
+/// A branch before anything else of the same name.
+pub(crate) fn commit_of(repository: &Repository, name: &str) -> Result<Option<String>, GitError> {
+    // An option, not a name: no branch may begin with a dash.
+    if name.starts_with('-') {
+        return Ok(None);
+    }
+    match repository.commit(&format!("refs/heads/{name}"))? {
+        Some(commit) => Ok(Some(commit)),
+        None => repository.commit(name),
+    }
+}
+
+fn unborn(repository: &Repository, branch: String) -> Result<CreateCause, GitError> {
+    if all_names(repository)?.is_empty() { Ok(CreateCause::NoCommit) } else { missing(repository, &branch) }
+}
+
+fn missing(repository: &Repository, name: &str) -> Result<CreateCause, GitError> {
+    let near = nearest(name, all_names(repository)?);
+    Ok(CreateCause::BaseMissing { base: name.to_owned(), near })
+}
+
+fn all_names(repository: &Repository) -> Result<Vec<String>, GitError> {
+    let kinds = ["refs/heads", "refs/remotes", "refs/tags"];
+    let out = repository.git().read(&[&["for-each-ref", "--format=%(refname)"], &kinds[..]].concat())?;
+    let out = String::from_utf8_lossy(&out).into_owned();
+    let short = |name: &str| {
+        kinds.iter().find_map(|kind| name.strip_prefix(kind)?.strip_prefix('/').map(str::to_owned))
+    };
+    Ok(out.lines().filter_map(short).filter(|name| !name.ends_with("/HEAD")).collect())
+}
+
+fn nearest(name: &str, names: Vec<String>) -> Vec<String> {
+    let most = name.chars().count().div_ceil(3).max(1);
+    let mut scored: Vec<_> = names.into_iter().map(|near| (distance_to_any_end(name, &near), near)).collect();
+    scored.retain(|(distance, _)| *distance <= most);
+    scored.sort();
+    scored.dedup();
+    scored.into_iter().take(MOST_SUGGESTIONS).map(|(_, near)| near).collect()
+}
+
+/// `login` is near to `origin/login` and to `feature/login`.
+fn distance_to_any_end(name: &str, whole: &str) -> usize {
+    let ends = whole.match_indices('/').map(|(at, _)| 1 + distance(name, &whole[at + 1..]));
+    ends.chain([distance(name, whole)]).min().unwrap_or(usize::MAX)
+}
+
+/// Letters to insert, delete or replace, ignoring case.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, letter) in one.to_lowercase().chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
+        for (column, same) in other.iter().map(|o| *o == letter).enumerate() {
+            let replaced = diagonal + usize::from(!same);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_come_nearest_first_and_far_ones_not_at_all() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let known = names(&["main", "maintenance", "origin/mian", "feature/login", "release"]);
+        assert_eq!(nearest("mian", known.clone()), ["origin/mian", "main"]);
+        assert_eq!(nearest("login", known.clone()), ["feature/login"]);
+        assert_eq!(nearest("MAIN", known.clone()), ["main"]);
+        assert_eq!(nearest("something-else", known), [""; 0]);
+    }
+}

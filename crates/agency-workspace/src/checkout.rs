@@ -1,0 +1,51 @@
+//! The files of a checkout that no commit holds.
+//!
+//! Not commits: those are counted in `state`.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::git::{Git, GitError};
+use crate::project::{Kind, Project};
+
+/// Every untracked file by itself, whatever the user configured for their own eyes; no renames, so
+/// that each entry is one path.
+const STATUS: [&str; 6] =
+    ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=none"];
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot look into the main checkout {}", root.display())]
+pub struct CheckoutError {
+    pub root: PathBuf,
+    pub source: GitError,
+}
+
+impl CheckoutError {
+    pub fn hint(&self) -> Option<String> {
+        self.source.hint()
+    }
+}
+
+/// Uncommitted files of the main checkout, which new workspaces start without. None in a bare
+/// repository or a plain directory.
+pub fn dirty_checkout(project: &Project) -> Result<Vec<PathBuf>, CheckoutError> {
+    match &project.kind {
+        Kind::Git(repository) if !repository.is_bare() => {
+            let git = repository.git().with_work_tree(repository.root());
+            uncommitted(&git, &["--", ":/", ":(top,exclude).agency"])
+                .map_err(|source| CheckoutError { root: project.root().to_owned(), source })
+        }
+        Kind::Git(_) | Kind::Plain(_) => Ok(Vec::new()),
+    }
+}
+
+pub(crate) fn uncommitted(git: &Git, paths: &[&str]) -> Result<Vec<PathBuf>, GitError> {
+    let listed = git.read(&[&STATUS[..], paths].concat())?;
+    let entries = listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+    // Two letters and a space come before the path.
+    Ok(entries
+        .filter_map(|entry| entry.get(3..))
+        .map(|path| PathBuf::from(OsStr::from_bytes(path)))
+        .collect())
+}

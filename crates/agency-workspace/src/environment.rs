@@ -1,0 +1,104 @@
+//! The environment git, its hooks and its filters run in.
+//!
+//! Not the agent's environment: that one belongs to the keeper.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+
+/// What may stay of the caller's `GIT_*`: where git and its configuration are. Everything else
+/// (GIT_DIR, GIT_INDEX_FILE, GIT_CONFIG_COUNT…) would point our calls at another repository or index.
+const KEPT: [&str; 7] = [
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+    "GIT_EXEC_PATH",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+];
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct Environment(Vec<(OsString, OsString)>);
+
+impl Environment {
+    /// That of this process.
+    pub fn inherited() -> Self {
+        Self::of(std::env::vars_os())
+    }
+
+    /// That of somebody else: the CLI that asked, whose PATH finds the user's hooks and filters.
+    pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut kept: Vec<_> = variables.into_iter().filter(|(name, _)| !steers_git(name)).collect();
+        speak_english(&mut kept);
+        Self(kept)
+    }
+
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &(OsString, OsString)> {
+        self.0.iter()
+    }
+}
+
+/// Values are secrets, and what can be printed gets logged one day.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Environment({} variables)", self.0.len())
+    }
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self::inherited()
+    }
+}
+
+fn steers_git(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b"GIT_") && !KEPT.iter().any(|kept| kept.as_bytes() == name)
+}
+
+/// Messages are read, so they must be git's own words. `LC_ALL=C` would do, but hooks that print
+/// or read UTF-8 fail under it; so only the language of messages changes.
+fn speak_english(variables: &mut Vec<(OsString, OsString)>) {
+    let all = variables.iter().find(|(name, value)| name == "LC_ALL" && !value.is_empty());
+    let all = all.map(|(_, value)| value.clone());
+    let dropped = |name: &OsStr| {
+        let overridden = all.is_some() && (name == "LANG" || name.as_encoded_bytes().starts_with(b"LC_"));
+        overridden || name == "LC_ALL" || name == "LC_MESSAGES" || name == "LANGUAGE"
+    };
+    variables.retain(|(name, _)| !dropped(name));
+    if let Some(all) = all {
+        variables.push(("LANG".into(), all));
+    }
+    variables.push(("LC_MESSAGES".into(), "C".into()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(given: &[(&str, &str)]) -> Vec<String> {
+        let given = given.iter().map(|(name, value)| (name.into(), value.into()));
+        let environment = Environment::of(given);
+        environment.variables().map(|(n, v)| format!("{}={}", n.display(), v.display())).collect()
+    }
+
+    #[test]
+    fn what_points_git_elsewhere_is_dropped_and_what_configures_it_stays() {
+        let given =
+            [("GIT_DIR", "/x"), ("GIT_INDEX_FILE", "/y"), ("GIT_CONFIG_GLOBAL", "/z"), ("PATH", "/bin")];
+        assert_eq!(seen(&given), ["GIT_CONFIG_GLOBAL=/z", "PATH=/bin", "LC_MESSAGES=C"]);
+    }
+
+    #[test]
+    fn messages_are_english_and_the_encoding_stays_the_users() {
+        let german = [("LC_ALL", "de_DE.UTF-8"), ("LANG", "fr_FR"), ("LANGUAGE", "de"), ("LC_CTYPE", "C")];
+        assert_eq!(seen(&german), ["LANG=de_DE.UTF-8", "LC_MESSAGES=C"]);
+        assert_eq!(seen(&[("LANG", "de_DE.UTF-8")]), ["LANG=de_DE.UTF-8", "LC_MESSAGES=C"]);
+    }
+
+    #[test]
+    fn values_are_not_printed_by_accident() {
+        let environment = Environment::of([("TOKEN".into(), "secret".into())]);
+        assert_eq!(format!("{environment:?}"), "Environment(2 variables)");
+    }
+}

@@ -1,0 +1,77 @@
+//! Where the commits of a workspace have to be to count as merged.
+//!
+//! Only counts; merging is not done here.
+
+use crate::base::current_branch;
+use crate::git::GitError;
+use crate::name::WorkspaceName;
+use crate::repository::{Repository, text};
+
+#[derive(Debug)]
+pub(crate) struct Landing {
+    refs: Vec<String>,
+    /// `not in main`
+    pub(crate) words: String,
+}
+
+impl Landing {
+    pub(crate) fn of(
+        repository: &Repository,
+        name: &WorkspaceName,
+        base: Option<&str>,
+    ) -> Result<Self, GitError> {
+        let base = match base {
+            Some("HEAD") | None => current_branch(repository)?,
+            Some(base) => Some(base.to_owned()),
+        };
+        let moving = base.as_deref().map(|base| moving_ref(repository, base)).transpose()?.flatten();
+        match (base, moving) {
+            (Some(base), Some(moving)) => {
+                let refs = upstream_of(repository, &moving)?.into_iter().chain([moving]).collect();
+                Ok(Self { refs, words: format!("not in {base}") })
+            }
+            _ => Ok(Self::elsewhere(name)),
+        }
+    }
+
+    /// Without a branch to land on (deleted, or a commit from the start), any other one will do.
+    pub(crate) fn elsewhere(name: &WorkspaceName) -> Self {
+        let own = format!("--exclude={}", name.branch());
+        let refs = [&own, "--branches", "--remotes", "--tags"].map(str::to_owned);
+        Self { refs: refs.to_vec(), words: "in no other branch".into() }
+    }
+
+    /// Exactly there: what came since that commit, or is not on that branch.
+    pub(crate) fn at(revision: &str, words: &str) -> Self {
+        Self { refs: vec![revision.to_owned()], words: words.to_owned() }
+    }
+
+    pub(crate) fn missing_from(&self, repository: &Repository, tips: &[&str]) -> Result<u64, GitError> {
+        if tips.is_empty() {
+            return Ok(0);
+        }
+        let refs = self.refs.iter().map(String::as_str);
+        let args: Vec<&str> =
+            ["rev-list", "--count"].into_iter().chain(tips.iter().copied()).chain(["--not"]).collect();
+        let count = repository.git().line(&args.into_iter().chain(refs).collect::<Vec<_>>())?;
+        // Git prints a number; should it ever not, there is something to be careful about.
+        Ok(text(count).trim().parse().unwrap_or(u64::MAX))
+    }
+}
+
+/// The full name of a branch or remote branch, which commits are merged into.
+fn moving_ref(repository: &Repository, base: &str) -> Result<Option<String>, GitError> {
+    for full in [format!("refs/heads/{base}"), format!("refs/remotes/{base}")] {
+        if repository.commit(&full)?.is_some() {
+            return Ok(Some(full));
+        }
+    }
+    Ok(None)
+}
+
+/// Merged on the server and fetched is merged, also while the local branch lags.
+fn upstream_of(repository: &Repository, branch: &str) -> Result<Option<String>, GitError> {
+    let upstream = repository.git().line(&["for-each-ref", "--format=%(upstream)", branch]).map(text)?;
+    let exists = !upstream.is_empty() && repository.commit(&upstream)?.is_some();
+    Ok(exists.then_some(upstream))
+}

@@ -1,0 +1,159 @@
+//! A project: the repository or plain directory that workspaces are made for.
+//!
+//! Not the tasks in it. A project is found from any place inside, its own workspaces included,
+//! and is always the same one.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::environment::Environment;
+use crate::git::GitError;
+use crate::name::WorkspaceName;
+use crate::repository::Repository;
+
+/// How workspaces are kept apart; `--vcs` on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Vcs {
+    /// A worktree per task.
+    Git,
+    /// No isolation: every task works in the directory itself.
+    Plain,
+}
+
+/// The door for other kinds: each public function of this crate matches on it once.
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Git(Repository),
+    Plain(Environment),
+}
+
+#[derive(Debug, Clone)]
+pub struct Project {
+    root: PathBuf,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("cannot enter {}", path.display())]
+    Directory { path: PathBuf, source: io::Error },
+    #[error("{} is not in a git repository", path.display())]
+    NotARepository { path: PathBuf },
+    #[error("the main checkout of the repository {} cannot be found from {}", git_dir.display(), path.display())]
+    NoMainCheckout { git_dir: PathBuf, path: PathBuf },
+    #[error("cannot open the repository of {}", path.display())]
+    Git { path: PathBuf, source: GitError },
+}
+
+impl OpenError {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            OpenError::Directory { .. } => None,
+            OpenError::NotARepository { .. } => {
+                Some("run `git init` and commit, or pass --vcs none to work in the directory itself".into())
+            }
+            OpenError::NoMainCheckout { .. } => Some("run the command in the main checkout".into()),
+            OpenError::Git { source, .. } => source.hint(),
+        }
+    }
+}
+
+impl Project {
+    /// The project that `path` is in: the nearest git repository, or a plain directory around it
+    /// that already has tasks.
+    pub fn open(path: &Path) -> Result<Project, OpenError> {
+        Self::open_with(path, None, Environment::inherited())
+    }
+
+    /// As [`Project::open`], of a given kind, and with the environment of whoever asks.
+    ///
+    /// A repository used with `--vcs none` looks like a git project to everyone who does not
+    /// know, so keep [`Project::vcs`] next to the root and pass it here.
+    pub fn open_with(path: &Path, vcs: Option<Vcs>, environment: Environment) -> Result<Project, OpenError> {
+        let unreachable = |source| OpenError::Directory { path: path.to_owned(), source };
+        let dir = path.canonicalize().map_err(unreachable)?;
+        std::fs::read_dir(&dir).map_err(unreachable)?;
+        match vcs {
+            Some(Vcs::Plain) => Ok(Self::plain(dir, environment)),
+            Some(Vcs::Git) => Self::git(&dir, environment),
+            None => Self::detected(&dir, environment),
+        }
+    }
+
+    fn detected(dir: &Path, environment: Environment) -> Result<Project, OpenError> {
+        let found = Self::git(dir, environment.clone());
+        let plain_root = match &found {
+            // Below the top of a repository only if somebody chose so, and made tasks there.
+            Ok(project) => plain_inside(dir, &project.root),
+            Err(OpenError::NotARepository { .. }) => dir.ancestors().find(|dir| has_tasks(dir)),
+            Err(_) => None,
+        };
+        plain_root.map(|root| Ok(Self::plain(root.to_owned(), environment))).unwrap_or(found)
+    }
+
+    fn git(dir: &Path, environment: Environment) -> Result<Project, OpenError> {
+        let repository = Repository::find(dir, environment)?;
+        Ok(Self { root: repository.root().to_owned(), kind: Kind::Git(repository) })
+    }
+
+    fn plain(root: PathBuf, environment: Environment) -> Project {
+        Self { root, kind: Kind::Plain(environment) }
+    }
+
+    /// The top of the main checkout, also when opened from inside a worktree. Of a bare
+    /// repository: its directory, or the one around it if that is a door to it (`.git`).
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn vcs(&self) -> Vcs {
+        match self.kind {
+            Kind::Git(_) => Vcs::Git,
+            Kind::Plain(_) => Vcs::Plain,
+        }
+    }
+}
+
+/// Where the workspace of that name is or would be.
+pub fn workspace_path(project: &Project, name: &WorkspaceName) -> PathBuf {
+    match &project.kind {
+        Kind::Git(repository) => repository.workspace_path(name),
+        Kind::Plain(_) => project.root.clone(),
+    }
+}
+
+fn plain_inside<'a>(dir: &'a Path, root: &Path) -> Option<&'a Path> {
+    let below_the_top = |dir: &&Path| *dir != root && !dir.join(".git").exists();
+    dir.ancestors().take_while(below_the_top).find(|dir| has_tasks(dir))
+}
+
+fn has_tasks(dir: &Path) -> bool {
+    dir.join(".agency/tasks").is_dir()
+}
+
+impl fmt::Display for Vcs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Vcs::Git => "git",
+            Vcs::Plain => "none",
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a kind of workspace: git or none")]
+pub struct VcsError(String);
+
+impl FromStr for Vcs {
+    type Err = VcsError;
+
+    fn from_str(text: &str) -> Result<Self, VcsError> {
+        match text {
+            "git" => Ok(Vcs::Git),
+            "none" => Ok(Vcs::Plain),
+            other => Err(VcsError(other.to_owned())),
+        }
+    }
+}

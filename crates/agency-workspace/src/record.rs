@@ -1,0 +1,164 @@
+//! What git itself has written down about worktrees, and the open door into one of ours.
+//!
+//! Not whether there is work in them: see `state`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use tracing::debug;
+
+use crate::git::{Git, GitError};
+use crate::name::WorkspaceName;
+use crate::repository::{Repository, resolved};
+
+/// Git locks a record with this reason while it fills the directory. If it stays, git was killed.
+const INITIALIZING: &str = "initializing";
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) path: PathBuf,
+    /// None before the first commit of an orphan branch.
+    pub(crate) head: Option<String>,
+    /// None where `HEAD` is detached.
+    pub(crate) branch: Option<String>,
+    lock: Option<String>,
+}
+
+impl Record {
+    /// Why the user locked it, if they did.
+    pub(crate) fn locked_by_user(&self) -> Option<&str> {
+        self.lock.as_deref().filter(|reason| *reason != INITIALIZING)
+    }
+
+    pub(crate) fn is_half_made(&self) -> bool {
+        self.lock.as_deref() == Some(INITIALIZING)
+    }
+
+    /// Removes record and directory. Without force git itself looks for uncommitted files once more.
+    pub(crate) fn forget(&self, repository: &Repository, force: Force) -> Result<(), GitError> {
+        // Git does not take an empty directory for the worktree it was; this deletes nothing else.
+        if self.path.is_dir()
+            && let Err(err) = fs::remove_dir(&self.path)
+        {
+            debug!(path = %self.path.display(), %err, "the worktree is not empty");
+        }
+        let forced: &[&str] = match force {
+            // The second one is for the lock that git left when it was killed.
+            _ if self.is_half_made() => &["--force", "--force"],
+            Force::Yes => &["--force"],
+            Force::No => &[],
+        };
+        let args: Vec<&OsStr> = ["worktree", "remove"].iter().chain(forced).map(OsStr::new).collect();
+        let git = repository.git().with_config("status.showUntrackedFiles=all");
+        git.change(&[&args[..], &["--".as_ref(), self.path.as_os_str()]].concat()).map(drop)
+    }
+
+    /// The commit that nothing but this record may hold.
+    pub(crate) fn detached_head(&self) -> Option<&str> {
+        if self.branch.is_none() { self.head.as_deref() } else { None }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Force {
+    Yes,
+    No,
+}
+
+/// All worktrees, the main checkout included.
+pub(crate) fn records(repository: &Repository) -> Result<Vec<Record>, GitError> {
+    Ok(parse(&repository.git().read(&["worktree", "list", "--porcelain"])?))
+}
+
+pub(crate) fn record_of(repository: &Repository, name: &WorkspaceName) -> Result<Option<Record>, GitError> {
+    let path = as_git_sees_it(&repository.workspace_path(name));
+    Ok(records(repository)?.into_iter().find(|record| record.path == path))
+}
+
+/// The worktree, other than the one of that name, which has the branch of that name checked out.
+pub(crate) fn other_user_of_branch(
+    repository: &Repository,
+    name: &WorkspaceName,
+) -> Result<Option<PathBuf>, GitError> {
+    let path = as_git_sees_it(&repository.workspace_path(name));
+    let branch = name.branch();
+    let others = records(repository)?.into_iter().filter(|record| record.path != path);
+    Ok(others.filter(|record| record.branch.as_ref() == Some(&branch)).map(|record| record.path).next())
+}
+
+/// Records hold real paths; `.agency` may be a link to a bigger disk. The last part need not exist.
+fn as_git_sees_it(path: &Path) -> PathBuf {
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+    parent.zip(path.file_name()).map(|(parent, name)| parent.join(name)).unwrap_or_else(|| path.to_owned())
+}
+
+fn parse(porcelain: &[u8]) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    for line in porcelain.split(|byte| *byte == b'\n') {
+        let (key, value) = line.split_at(line.iter().position(|byte| *byte == b' ').unwrap_or(line.len()));
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        let said = || String::from_utf8_lossy(value).into_owned();
+        match (key, records.last_mut()) {
+            (b"worktree", _) => {
+                records.push(Record { path: PathBuf::from(OsStr::from_bytes(value)), ..Record::default() })
+            }
+            (b"HEAD", Some(record)) => {
+                record.head = Some(said()).filter(|head| head.bytes().any(|b| b != b'0'))
+            }
+            (b"branch", Some(record)) => record.branch = Some(said().replacen("refs/heads/", "", 1)),
+            (b"locked", Some(record)) => record.lock = Some(said()),
+            _ => {}
+        }
+    }
+    records
+}
+
+/// A worktree of this repository whose directory is there and points back to it.
+#[derive(Debug)]
+pub(crate) struct Worktree {
+    pub(crate) path: PathBuf,
+    pub(crate) git_dir: PathBuf,
+}
+
+impl Worktree {
+    /// None if the directory is not a worktree of this repository, whatever else it is.
+    pub(crate) fn open(repository: &Repository, path: &Path) -> Result<Option<Self>, GitError> {
+        // Without this file git would climb up and take the main checkout for the workspace.
+        if !path.join(".git").symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+            return Ok(None);
+        }
+        let git = Git::discovering(repository.environment(), path);
+        let (common_dir, git_dir) =
+            match (resolved(&git, path, "--git-common-dir"), resolved(&git, path, "--git-dir")) {
+                (Ok(common_dir), Ok(git_dir)) => (common_dir, git_dir),
+                (Err(GitError::Failed { .. }), _) => return Ok(None),
+                (Err(err), _) | (_, Err(err)) => return Err(err),
+            };
+        let is_linked = common_dir == repository.common_dir() && git_dir != common_dir;
+        Ok(is_linked.then(|| Self { path: path.to_owned(), git_dir }))
+    }
+
+    /// Git in this worktree and in no other.
+    pub(crate) fn git(&self, repository: &Repository) -> Git {
+        Git::on(repository.environment(), &self.git_dir, &self.path).with_work_tree(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_git_is_understood() {
+        let list =
+            b"worktree /a b\nHEAD 12ab\nbranch refs/heads/feature/x\n\nworktree /c\nHEAD 0000\ndetached\n\
+                     locked initializing\n\nworktree /d\nbare\nlocked\nprunable gone\n";
+        let [main, half, bare] = &parse(list)[..] else { panic!("three records") };
+        assert_eq!((main.path.as_path(), main.branch.as_deref()), (Path::new("/a b"), Some("feature/x")));
+        assert_eq!((main.detached_head(), half.detached_head()), (None, None));
+        assert!(half.is_half_made() && half.locked_by_user().is_none());
+        assert_eq!(bare.locked_by_user(), Some(""));
+    }
+}

@@ -1,0 +1,194 @@
+//! Removes a workspace, and keeps what was in it.
+//!
+//! Decides by itself what may go; whether an agent still works in it is the caller's to know.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::git::GitError;
+use crate::landing::Landing;
+use crate::name::WorkspaceName;
+use crate::project::{Kind, Project};
+use crate::record::{Force, Record, other_user_of_branch};
+use crate::repository::Repository;
+use crate::state::{Found, Place, Presence};
+use crate::trash;
+use crate::work::Work;
+
+/// What is gone, and where it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Removed {
+    /// `refs/agency/trash/…`: the files, the index and the branch as they were. None if there was
+    /// nothing to remove.
+    pub trash: Option<String>,
+    /// The branch that was deleted.
+    pub branch: Option<String>,
+    /// The directory that was deleted.
+    pub directory: Option<PathBuf>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot remove workspace {workspace}")]
+pub struct RemoveError {
+    pub workspace: WorkspaceName,
+    #[source]
+    pub cause: RemoveCause,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveCause {
+    #[error("{0}")]
+    HasWork(Work),
+    #[error("{} is not a worktree that git knows of this repository", path.display())]
+    NotOurs { path: PathBuf },
+    #[error("its worktree is locked: {reason}")]
+    Locked { path: PathBuf, reason: String },
+    #[error("its branch {branch} is checked out in {}", path.display())]
+    BranchInUse { branch: String, path: PathBuf },
+    #[error("git cannot keep the repositories inside it: {}", shown(paths))]
+    NestedRepositories { paths: Vec<PathBuf> },
+    #[error("cannot copy the index in {}", path.display())]
+    Index { path: PathBuf, source: io::Error },
+    #[error("it could not be removed completely")]
+    Unfinished { kept: Option<String>, source: GitError },
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl RemoveError {
+    pub fn hint(&self) -> Option<String> {
+        match &self.cause {
+            RemoveCause::HasWork(work) => Some(work.hint()),
+            RemoveCause::NotOurs { path } => Some(format!(
+                "if the repository was moved, run: git worktree repair '{0}'; otherwise delete {0} yourself",
+                path.display()
+            )),
+            RemoveCause::Locked { path, .. } => {
+                Some(format!("run: git worktree unlock '{}'", path.display()))
+            }
+            RemoveCause::BranchInUse { .. } => Some("switch to another branch there".into()),
+            RemoveCause::NestedRepositories { .. } => {
+                Some("push what they hold and delete them, or move them somewhere else".into())
+            }
+            RemoveCause::Unfinished { kept, source } => kept
+                .as_ref()
+                .map(|kept| format!("everything in it is kept as {kept}"))
+                .or_else(|| source.hint()),
+            RemoveCause::Index { .. } => None,
+            RemoveCause::Git(err) => err.hint(),
+        }
+    }
+}
+
+/// Removes directory, record and branch. `base` as in [`crate::state`].
+///
+/// Work that is uncommitted, or not in the base, refuses; with `discard` it goes. Either way
+/// everything but ignored files is first kept under [`Removed::trash`].
+pub fn remove(
+    project: &Project,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    discard: bool,
+) -> Result<Removed, RemoveError> {
+    match &project.kind {
+        Kind::Git(repository) => remove_worktree(repository, name, base, discard)
+            .map_err(|cause| RemoveError { workspace: name.clone(), cause }),
+        // The directory is the user's own; there is nothing of ours in it.
+        Kind::Plain(_) => Ok(Removed::default()),
+    }
+}
+
+/// Whether [`remove`] would refuse without `discard`, found out without touching anything.
+pub fn removable(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<(), RemoveError> {
+    let Kind::Git(repository) = &project.kind else { return Ok(()) };
+    let check = || {
+        let found = Found::look(repository, name)?;
+        refuse_foreign(repository, name, &found)?;
+        refuse_work(repository, name, &found, base)
+    };
+    check().map_err(|cause| RemoveError { workspace: name.clone(), cause })
+}
+
+fn remove_worktree(
+    repository: &Repository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    discard: bool,
+) -> Result<Removed, RemoveCause> {
+    let found = Found::look(repository, name)?;
+    refuse_foreign(repository, name, &found)?;
+    if !discard {
+        refuse_work(repository, name, &found, base)?;
+    }
+    let force = force_for(repository, &found, discard)?;
+    let trash = trash::keep(repository, name, &found)?;
+    let unfinished = |source| RemoveCause::Unfinished { kept: trash.clone(), source };
+    let directory = delete_worktree(repository, &found, force).map_err(unfinished)?;
+    let branch = delete_branch(repository, name, &found).map_err(unfinished)?;
+    Ok(Removed { trash, branch, directory })
+}
+
+fn refuse_foreign(repository: &Repository, name: &WorkspaceName, found: &Found) -> Result<(), RemoveCause> {
+    let path = repository.workspace_path(name);
+    if found.presence() == Presence::NotOurs {
+        return Err(RemoveCause::NotOurs { path });
+    }
+    if let Some(reason) = found.record.as_ref().and_then(Record::locked_by_user) {
+        return Err(RemoveCause::Locked { path, reason: reason.to_owned() });
+    }
+    match other_user_of_branch(repository, name)? {
+        Some(path) => Err(RemoveCause::BranchInUse { branch: name.branch(), path }),
+        None => Ok(()),
+    }
+}
+
+fn refuse_work(
+    repository: &Repository,
+    name: &WorkspaceName,
+    found: &Found,
+    base: Option<&str>,
+) -> Result<(), RemoveCause> {
+    let landing = Landing::of(repository, name, base)?;
+    match Work::at_risk(repository, name, found, &landing)? {
+        Some(work) => Err(RemoveCause::HasWork(work)),
+        None => Ok(()),
+    }
+}
+
+/// The directory that went with the record, if there was one.
+fn delete_worktree(
+    repository: &Repository,
+    found: &Found,
+    force: Force,
+) -> Result<Option<PathBuf>, GitError> {
+    let Some(record) = &found.record else { return Ok(None) };
+    record.forget(repository, force)?;
+    Ok((found.place != Place::Missing).then(|| record.path.clone()))
+}
+
+/// Git does not remove a checkout with submodules unless forced, not even a clean one.
+fn force_for(repository: &Repository, found: &Found, discard: bool) -> Result<Force, GitError> {
+    let links = match &found.worktree {
+        Some(worktree) => trash::gitlinks(&worktree.git(repository))?,
+        None => Vec::new(),
+    };
+    Ok(if discard || !links.is_empty() { Force::Yes } else { Force::No })
+}
+
+/// By `git branch`, which also cleans up what is configured for it.
+fn delete_branch(
+    repository: &Repository,
+    name: &WorkspaceName,
+    found: &Found,
+) -> Result<Option<String>, GitError> {
+    if found.tip.is_none() {
+        return Ok(None);
+    }
+    let branch = name.branch();
+    repository.git().change(&["branch", "--quiet", "-D", "--", &branch])?;
+    Ok(Some(branch))
+}
+
+fn shown(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,112 @@
+//! A git repository: where its main checkout and its common directory are.
+//!
+//! Not a project: no plain directories here.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::environment::Environment;
+use crate::git::{Git, GitError};
+use crate::name::WorkspaceName;
+use crate::project::OpenError;
+
+pub(crate) const WORKTREES: &str = ".agency/worktrees";
+
+#[derive(Debug, Clone)]
+pub(crate) struct Repository {
+    root: PathBuf,
+    /// Shared by all worktrees: `.git` of the main checkout, or the bare repository.
+    common_dir: PathBuf,
+    bare: bool,
+    environment: Environment,
+}
+
+impl Repository {
+    pub(crate) fn find(dir: &Path, environment: Environment) -> Result<Self, OpenError> {
+        let here = Git::discovering(&environment, dir);
+        let failed = |source| OpenError::Git { path: dir.to_owned(), source };
+        let common_dir = match common_dir(&here, dir) {
+            Err(err) if err.says("not a git repository") => {
+                return Err(OpenError::NotARepository { path: dir.to_owned() });
+            }
+            found => found.map_err(failed)?,
+        };
+        let common = Git::on(&environment, &common_dir, &common_dir);
+        let bare = common.line(&["rev-parse", "--is-bare-repository"]).map_err(failed)? == "true";
+        let root = match main_checkout(&environment, dir, &common_dir) {
+            Some(root) => root,
+            None if bare => common_dir.clone(),
+            None => return Err(OpenError::NoMainCheckout { git_dir: common_dir, path: dir.to_owned() }),
+        };
+        Ok(Self { root, common_dir, bare, environment })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    pub(crate) fn is_bare(&self) -> bool {
+        self.bare
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    pub(crate) fn workspace_path(&self, name: &WorkspaceName) -> PathBuf {
+        self.root.join(WORKTREES).join(name.as_str())
+    }
+
+    /// Git on the repository as a whole; `HEAD` is that of the main checkout.
+    pub(crate) fn git(&self) -> Git {
+        Git::on(&self.environment, &self.common_dir, &self.root)
+    }
+
+    /// The commit that `revision` names, if it names one.
+    pub(crate) fn commit(&self, revision: &str) -> Result<Option<String>, GitError> {
+        let commit = format!("{revision}^{{commit}}");
+        match self.git().line(&["rev-parse", "--verify", "--quiet", &commit]) {
+            // Git has many ways to say no: silence, `ambiguous`, `not a commit`.
+            Err(GitError::Failed { .. }) => Ok(None),
+            found => found.map(|commit| Some(text(commit))),
+        }
+    }
+
+    pub(crate) fn branch_tip(&self, branch: &str) -> Result<Option<String>, GitError> {
+        let branch = format!("refs/heads/{branch}");
+        Ok(self.git().maybe(&["rev-parse", "--verify", "--quiet", &branch])?.map(text))
+    }
+}
+
+pub(crate) fn text(out: OsString) -> String {
+    out.to_string_lossy().into_owned()
+}
+
+fn common_dir(git: &Git, dir: &Path) -> Result<PathBuf, GitError> {
+    resolved(git, dir, "--git-common-dir")
+}
+
+/// Git prints these relative to where it runs, or absolute, as it likes.
+pub(crate) fn resolved(git: &Git, dir: &Path, what: &str) -> Result<PathBuf, GitError> {
+    let printed = dir.join(git.line(&["rev-parse", what])?);
+    printed.canonicalize().map_err(|source| GitError::Start { command: "rev-parse".into(), source })
+}
+
+/// The directory that `common_dir` itself, not one of its linked worktrees, is checked out in.
+///
+/// It is beside the repository (`.git`), or configured (submodules), or around us (a separate
+/// git directory, which does not know its checkout).
+fn main_checkout(environment: &Environment, dir: &Path, common_dir: &Path) -> Option<PathBuf> {
+    let configured = Git::discovering(environment, common_dir).line(&["rev-parse", "--show-toplevel"]).ok();
+    let configured = configured.map(PathBuf::from);
+    let beside = common_dir.parent().map(Path::to_owned);
+    let around = dir.ancestors().map(Path::to_owned);
+    configured.into_iter().chain(beside).chain(around).find(|dir| {
+        let is_door = || resolved(&Git::discovering(environment, dir), dir, "--git-dir");
+        dir.join(".git").exists() && is_door().is_ok_and(|git_dir| git_dir == common_dir)
+    })
+}

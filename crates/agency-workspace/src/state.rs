@@ -1,0 +1,158 @@
+//! What there is of a workspace, and what in it would be lost with it.
+//!
+//! Only looks: nothing is changed here, not even the index.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::checkout::uncommitted;
+use crate::git::GitError;
+use crate::landing::Landing;
+use crate::name::WorkspaceName;
+use crate::project::{Kind, Project};
+use crate::record::{Record, Worktree, record_of};
+use crate::repository::Repository;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// There, and an agent can work in it.
+    Ready,
+    /// Git is still filling it, or was killed while it did: nobody should start in it.
+    HalfMade,
+    /// The branch is there, the directory is not: [`crate::reattach`] brings it back.
+    DirectoryGone,
+    /// In its place is something that git does not know as a worktree of this project.
+    NotOurs,
+    /// Never made, or removed.
+    Absent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceState {
+    pub path: PathBuf,
+    pub presence: Presence,
+    /// The branch, if it exists.
+    pub branch: Option<String>,
+    /// Relative to the workspace: changed, staged and untracked files, without ignored ones.
+    pub uncommitted: Vec<PathBuf>,
+    /// Commits of the workspace that are not in its base.
+    pub unmerged_commits: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot look into workspace {workspace}")]
+pub struct StateError {
+    pub workspace: WorkspaceName,
+    #[source]
+    pub cause: GitError,
+}
+
+impl StateError {
+    pub fn hint(&self) -> Option<String> {
+        self.cause.hint()
+    }
+}
+
+/// `base` is the task's `base_branch`; without one, the current branch of the main checkout.
+pub fn state(
+    project: &Project,
+    name: &WorkspaceName,
+    base: Option<&str>,
+) -> Result<WorkspaceState, StateError> {
+    match &project.kind {
+        Kind::Git(repository) => worktree_state(repository, name, base)
+            .map_err(|cause| StateError { workspace: name.clone(), cause }),
+        Kind::Plain(_) => Ok(directory_state(project)),
+    }
+}
+
+/// The quick part of [`state`]: whether there is a workspace to work in. Reads no files of it.
+pub fn presence(project: &Project, name: &WorkspaceName) -> Result<Presence, StateError> {
+    match &project.kind {
+        Kind::Git(repository) => Found::look(repository, name)
+            .map(|found| found.presence())
+            .map_err(|cause| StateError { workspace: name.clone(), cause }),
+        Kind::Plain(_) => Ok(directory_state(project).presence),
+    }
+}
+
+fn worktree_state(
+    repository: &Repository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+) -> Result<WorkspaceState, GitError> {
+    let found = Found::look(repository, name)?;
+    Ok(WorkspaceState {
+        path: repository.workspace_path(name),
+        presence: found.presence(),
+        branch: found.tip.as_ref().map(|_| name.branch()),
+        uncommitted: found.uncommitted(repository)?,
+        unmerged_commits: found.unmerged(repository, &Landing::of(repository, name, base)?)?,
+    })
+}
+
+fn directory_state(project: &Project) -> WorkspaceState {
+    let path = project.root().to_owned();
+    let presence = if path.is_dir() { Presence::Ready } else { Presence::Absent };
+    WorkspaceState { path, presence, branch: None, uncommitted: Vec::new(), unmerged_commits: 0 }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Missing,
+    /// As good as missing: nothing can be lost with it.
+    EmptyDirectory,
+    Occupied,
+}
+
+/// All traces of one workspace.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) place: Place,
+    pub(crate) record: Option<Record>,
+    pub(crate) worktree: Option<Worktree>,
+    /// The commit its branch points to.
+    pub(crate) tip: Option<String>,
+}
+
+impl Found {
+    pub(crate) fn look(repository: &Repository, name: &WorkspaceName) -> Result<Self, GitError> {
+        let path = repository.workspace_path(name);
+        let record = record_of(repository, name)?;
+        let worktree = match &record {
+            Some(_) => Worktree::open(repository, &path)?,
+            None => None,
+        };
+        let place = match path.symlink_metadata() {
+            Err(_) => Place::Missing,
+            Ok(_) if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none()) => {
+                Place::EmptyDirectory
+            }
+            Ok(_) => Place::Occupied,
+        };
+        Ok(Self { place, record, worktree, tip: repository.branch_tip(&name.branch())? })
+    }
+
+    pub(crate) fn presence(&self) -> Presence {
+        let half_made = self.record.as_ref().is_some_and(Record::is_half_made);
+        match (self.place, &self.worktree, &self.tip) {
+            (Place::Occupied, Some(_), _) if half_made => Presence::HalfMade,
+            (Place::Occupied, Some(_), _) => Presence::Ready,
+            (Place::Occupied, None, _) => Presence::NotOurs,
+            (Place::Missing | Place::EmptyDirectory, _, Some(_)) => Presence::DirectoryGone,
+            (Place::Missing | Place::EmptyDirectory, _, None) => Presence::Absent,
+        }
+    }
+
+    pub(crate) fn uncommitted(&self, repository: &Repository) -> Result<Vec<PathBuf>, GitError> {
+        self.worktree.as_ref().map_or(Ok(Vec::new()), |worktree| uncommitted(&worktree.git(repository), &[]))
+    }
+
+    /// Commits that only this workspace leads to. Another branch checked out in it stays when the
+    /// workspace goes; a detached `HEAD` does not.
+    pub(crate) fn unmerged(&self, repository: &Repository, landing: &Landing) -> Result<u64, GitError> {
+        let detached = self.record.as_ref().and_then(Record::detached_head);
+        let tips: Vec<&str> = self.tip.as_deref().into_iter().chain(detached).collect();
+        landing.missing_from(repository, &tips)
+    }
+}

@@ -1,0 +1,82 @@
+//! Takes back a workspace that was made for nothing, because its agent could not be started.
+//!
+//! Not the way to bring back what a user removed: that lies in the trash.
+
+use std::path::PathBuf;
+
+use crate::create::{Made, Workspace, delete_untouched_branch};
+use crate::git::GitError;
+use crate::landing::Landing;
+use crate::name::WorkspaceName;
+use crate::project::{Kind, Project};
+use crate::record::Force;
+use crate::repository::Repository;
+use crate::state::{Found, Presence};
+use crate::work::Work;
+
+#[derive(Debug, thiserror::Error)]
+#[error("workspace {workspace} stays")]
+pub struct UndoError {
+    pub workspace: WorkspaceName,
+    #[source]
+    pub cause: UndoCause,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum UndoCause {
+    #[error("{0}")]
+    HasWork(Work),
+    #[error("{} is not a worktree of this repository", path.display())]
+    NotOurs { path: PathBuf },
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl UndoError {
+    pub fn hint(&self) -> Option<String> {
+        match &self.cause {
+            UndoCause::HasWork(_) | UndoCause::NotOurs { .. } => None,
+            UndoCause::Git(err) => err.hint(),
+        }
+    }
+}
+
+/// Removes what the call that returned `workspace` made, if nothing was changed in it since.
+pub fn undo(project: &Project, workspace: &Workspace) -> Result<(), UndoError> {
+    let name = &workspace.name;
+    let undone = match (&project.kind, &workspace.made) {
+        (Kind::Plain(_), _) | (Kind::Git(_), Made::Nothing) => Ok(()),
+        (Kind::Git(repository), Made::Worktree) => {
+            let landing = Landing::at(&format!("refs/heads/{}", name.branch()), "not on its branch");
+            undo_worktree(repository, name, &landing).map(drop)
+        }
+        (Kind::Git(repository), Made::WorktreeAndBranch { tip }) => undo_all(repository, name, tip),
+    };
+    undone.map_err(|cause| UndoError { workspace: name.clone(), cause })
+}
+
+fn undo_all(repository: &Repository, name: &WorkspaceName, tip: &str) -> Result<(), UndoCause> {
+    let found = undo_worktree(repository, name, &Landing::at(tip, "new"))?;
+    if found.tip.is_some() {
+        delete_untouched_branch(repository, name, tip)?;
+    }
+    Ok(())
+}
+
+fn undo_worktree(
+    repository: &Repository,
+    name: &WorkspaceName,
+    landing: &Landing,
+) -> Result<Found, UndoCause> {
+    let found = Found::look(repository, name)?;
+    if found.presence() == Presence::NotOurs {
+        return Err(UndoCause::NotOurs { path: repository.workspace_path(name) });
+    }
+    if let Some(work) = Work::at_risk(repository, name, &found, landing)? {
+        return Err(UndoCause::HasWork(work));
+    }
+    if let Some(record) = &found.record {
+        record.forget(repository, Force::No)?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,62 @@
+//! Work that would be lost with a workspace, in the words a user reads.
+//!
+//! Not the list of files: see `state`.
+
+use std::fmt;
+
+use crate::git::GitError;
+use crate::landing::Landing;
+use crate::name::WorkspaceName;
+use crate::repository::{Repository, WORKTREES};
+use crate::state::Found;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Work {
+    pub uncommitted_files: usize,
+    pub unmerged_commits: u64,
+    workspace: WorkspaceName,
+    words: String,
+}
+
+impl Work {
+    /// None if there is nothing to lose.
+    pub(crate) fn at_risk(
+        repository: &Repository,
+        name: &WorkspaceName,
+        found: &Found,
+        landing: &Landing,
+    ) -> Result<Option<Self>, GitError> {
+        let uncommitted_files = found.uncommitted(repository)?.len();
+        let unmerged_commits = found.unmerged(repository, landing)?;
+        let (workspace, words) = (name.clone(), landing.words.clone());
+        let work = Self { uncommitted_files, unmerged_commits, workspace, words };
+        Ok((uncommitted_files > 0 || unmerged_commits > 0).then_some(work))
+    }
+
+    pub(crate) fn hint(&self) -> String {
+        match (self.uncommitted_files, self.unmerged_commits) {
+            (0, _) => "merge them, or pass --discard".into(),
+            (_, 0) => "commit them, or pass --discard".into(),
+            _ => "commit and merge them, or pass --discard".into(),
+        }
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.workspace;
+        match self.uncommitted_files {
+            0 => {}
+            1 => write!(f, "1 file in {WORKTREES}/{name} is not committed")?,
+            files => write!(f, "{files} files in {WORKTREES}/{name} are not committed")?,
+        }
+        if self.uncommitted_files > 0 && self.unmerged_commits > 0 {
+            f.write_str(", and ")?;
+        }
+        match self.unmerged_commits {
+            0 => Ok(()),
+            1 => write!(f, "1 commit on {} is {}", name.branch(), self.words),
+            commits => write!(f, "{commits} commits on {} are {}", name.branch(), self.words),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A place to play in: a temporary directory, a sealed environment, and git to prepare scenes with.
+
+use std::error::Error;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use agency_workspace::{Environment, OpenError, Project, Vcs, WorkspaceName};
+use tempfile::TempDir;
+
+pub(crate) struct Ground {
+    dir: TempDir,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Ground {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap().join("home");
+        fs::create_dir(&home).unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let mut environment: Vec<(OsString, OsString)> =
+            vec![("PATH".into(), path), ("HOME".into(), home.into())];
+        for (name, value) in [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null")] {
+            environment.push((name.into(), value.into()));
+        }
+        Self { dir, environment }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().canonicalize().unwrap()
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.retain(|(known, _)| known != name);
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn environment(&self) -> Environment {
+        Environment::of(self.environment.clone())
+    }
+
+    pub(crate) fn open(&self, path: &Path) -> Project {
+        self.try_open(path).unwrap()
+    }
+
+    pub(crate) fn try_open(&self, path: &Path) -> Result<Project, OpenError> {
+        Project::open_with(path, None, self.environment())
+    }
+
+    pub(crate) fn open_plain(&self, path: &Path) -> Project {
+        Project::open_with(path, Some(Vcs::Plain), self.environment()).unwrap()
+    }
+
+    /// Runs git as the user would, and insists that it works.
+    pub(crate) fn git<A: AsRef<OsStr>>(&self, dir: &Path, args: &[A]) -> String {
+        let mut command = Command::new("git");
+        command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
+        for who in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{who}_NAME"), "Ada").env(format!("GIT_{who}_EMAIL"), "ada@example.org");
+        }
+        command.args(["-c", "protocol.file.allow=always"]).current_dir(dir).args(args);
+        let output = command.output().unwrap();
+        let shown = args.iter().map(|arg| arg.as_ref().display().to_string()).collect::<Vec<_>>().join(" ");
+        assert!(output.status.success(), "git {shown}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// A repository with one commit on `main`, which holds `readme`.
+    pub(crate) fn repository(&self, name: &str) -> PathBuf {
+        let root = self.path().join(name);
+        fs::create_dir_all(&root).unwrap();
+        self.git(&root, &["init", "--quiet", "--initial-branch=main"]);
+        self.commit(&root, "readme", "hello\n");
+        root
+    }
+
+    /// Writes a file and commits it.
+    pub(crate) fn commit(&self, dir: &Path, file: &str, content: &str) -> String {
+        write(&dir.join(file), content);
+        self.git(dir, &["add", "--", file]);
+        self.git(dir, &["commit", "--quiet", "--message", file]);
+        self.git(dir, &["rev-parse", "HEAD"])
+    }
+
+    pub(crate) fn hook(&self, root: &Path, hook: &str, script: &str) {
+        let path = root.join(".git/hooks").join(hook);
+        write(&path, &format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Everything a failed or undone call must have left as it was: refs, worktrees, files.
+    pub(crate) fn everything(&self, root: &Path) -> String {
+        let refs = self.git(root, &["for-each-ref"]);
+        let worktrees = self.git(root, &["worktree", "list", "--porcelain"]);
+        let config = fs::read_to_string(root.join(".git/config")).unwrap();
+        let files = files_under(root).join("\n");
+        format!("{refs}\n{worktrees}\n{config}\n{files}")
+    }
+}
+
+pub(crate) fn write(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// Files and empty directories, without git's own. Where worktrees would be is no trace of one.
+pub(crate) fn files_under(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(dir) = open.pop() {
+        let entries: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+        if entries.is_empty() && !dir.ends_with(".agency/worktrees") {
+            found.push(dir.display().to_string());
+        }
+        for path in entries.into_iter().filter(|path| path.file_name() != Some(OsStr::new(".git"))) {
+            if path.is_dir() { open.push(path) } else { found.push(path.display().to_string()) }
+        }
+    }
+    found.sort();
+    found
+}
+
+pub(crate) fn name(name: &str) -> WorkspaceName {
+    name.parse().unwrap()
+}
+
+/// An error as the command line prints it.
+pub(crate) fn told(err: &dyn Error, hint: Option<String>) -> String {
+    let mut lines = vec![format!("Error: {err}")];
+    let mut cause = err.source();
+    while let Some(err) = cause {
+        lines.push(format!("Caused by: {err}"));
+        cause = err.source();
+    }
+    lines.extend(hint.map(|hint| format!("Hint: {hint}")));
+    lines.join("\n")
+}

@@ -1,0 +1,12 @@
+//! Whole stories with real git in directories of their own.
+//!
+//! Nothing here looks behind the public door, and nothing reads the configuration of this machine.
+
+mod contract;
+mod create;
+mod exclude;
+mod ground;
+mod open;
+mod remove;
+mod state;
+mod undo;
