@@ -1,0 +1,34 @@
+//! An agent that plays a script, so that a test knows what it does and when.
+//!
+//! `fake-agent FILE [ARG…]` or `fake-agent -c "say hello; ask name?; exit 3" [ARG…]`. See `script.rs` for the commands.
+//! Plays on a terminal or on plain pipes; knows no protocol.
+
+mod crash;
+mod input;
+mod offspring;
+mod player;
+mod reply;
+mod script;
+mod terminal;
+
+use std::process::exit;
+
+use player::Player;
+use script::Script;
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let text = match args.next().as_deref() {
+        Some("--offspring") => offspring::live(args),
+        Some("-c") => args.next().unwrap_or_default(),
+        Some(path) => std::fs::read_to_string(path).unwrap_or_else(|err| refuse(&format!("{path}: {err}"))),
+        None => refuse("usage: fake-agent FILE [ARG…] | fake-agent -c SCRIPT [ARG…]"),
+    };
+    let script = Script::parse(&text).unwrap_or_else(|err| refuse(&err.to_string()));
+    Player::new(args.collect()).play(&script.steps);
+}
+
+fn refuse(why: &str) -> ! {
+    eprintln!("fake-agent: {why}");
+    exit(2)
+}

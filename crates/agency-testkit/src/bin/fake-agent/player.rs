@@ -1,0 +1,223 @@
+//! Plays a script on a terminal (or on pipes, where modes and sizes do nothing).
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use agency_testkit::Flood;
+use rustix::termios::Termios;
+use signal_hook::consts::{SIGHUP, SIGTERM, SIGWINCH};
+use signal_hook::iterator::Signals;
+
+use crate::crash::crash;
+use crate::input::{Ended, Input};
+use crate::offspring;
+use crate::script::{Command, Kinship, Step};
+use crate::terminal;
+
+/// A terminal that answers at all answers within milliseconds, a loaded machine included.
+const REPLY_WITHIN: Duration = Duration::from_secs(3);
+
+/// The exit code when input ended while the script still wanted some.
+const INPUT_ENDED: i32 = 3;
+
+pub(crate) struct Player {
+    args: Vec<String>,
+    input: Input,
+    ignores_term: bool,
+    /// Lines end with `\r\n` once the terminal no longer adds the `\r`.
+    is_raw: Arc<AtomicBool>,
+}
+
+impl Player {
+    pub(crate) fn new(args: Vec<String>) -> Player {
+        Player { args, input: Input::default(), ignores_term: false, is_raw: Arc::default() }
+    }
+
+    pub(crate) fn play(&mut self, steps: &[Step]) {
+        for step in steps {
+            match step {
+                Step::Do(command) => {
+                    if let Err(Ended) = self.perform(command) {
+                        self.outlive_input();
+                    }
+                }
+                Step::Loop(Some(times), steps) => (0..*times).for_each(|_| self.play(steps)),
+                Step::Loop(None, steps) => loop {
+                    self.play(steps);
+                },
+            }
+        }
+    }
+
+    fn outlive_input(&self) -> ! {
+        // One that ignores SIGHUP does not leave because the terminal did.
+        if self.ignores_term { stay() } else { exit(INPUT_ENDED) }
+    }
+
+    fn perform(&mut self, command: &Command) -> Result<(), Ended> {
+        match command {
+            Command::Say(text) => self.say(text),
+            Command::Print(bytes) => print(bytes),
+            Command::Ask(prompt) => self.ask(prompt)?,
+            Command::WaitFor(text) => self.input.until(text)?,
+            Command::Sleep(time) => std::thread::sleep(*time),
+            Command::Await(pipe) => self.wait_at(pipe),
+            Command::IgnoreTerm => self.ignore_term(),
+            Command::ForkChild(kinship, name) => self.fork_child(*kinship, name),
+            Command::Crash(ending) => crash(*ending),
+            Command::Exit(code) => exit(*code),
+            Command::Flood(bytes) => flood(*bytes),
+            Command::Env(name) => self.say(&std::env::var(name).unwrap_or_else(|_| "unset".into())),
+            Command::Args => self.say_args(),
+            Command::Cwd => self.say_cwd(),
+            Command::Size => self.say(&terminal::size()),
+            Command::OnWinch => self.on_winch(),
+            Command::GetPass(prompt) => self.getpass(prompt)?,
+            Command::Raw => self.go_raw(),
+            Command::MarkFile(path) => self.mark(path),
+            Command::Query(sequence) => self.query(sequence)?,
+            Command::NoRead => stay(),
+        }
+        Ok(())
+    }
+
+    fn say(&self, text: &str) {
+        say(text, &self.is_raw);
+    }
+
+    fn ask(&mut self, prompt: &str) -> Result<(), Ended> {
+        print(format!("{prompt} ").as_bytes());
+        let line = self.input.line()?;
+        self.say(&format!("got: {}", String::from_utf8_lossy(&line)));
+        Ok(())
+    }
+
+    fn ignore_term(&mut self) {
+        self.ignores_term = true;
+        ignore_term();
+    }
+
+    fn wait_at(&self, pipe: &Path) {
+        if let Err(err) = std::fs::read(pipe) {
+            self.say(&format!("cannot wait at {}: {err}", pipe.display()));
+        }
+    }
+
+    fn fork_child(&self, kinship: Kinship, name: &str) {
+        match offspring::start(kinship, name, self.ignores_term) {
+            Ok(pid) => self.say(&format!("child {pid}")),
+            Err(err) => self.say(&format!("no child: {err}")),
+        }
+    }
+
+    fn say_args(&self) {
+        for (at, arg) in self.args.iter().enumerate() {
+            self.say(&format!("arg {}: {arg}", at + 1));
+        }
+    }
+
+    fn say_cwd(&self) {
+        match std::env::current_dir() {
+            Ok(path) => self.say(&path.display().to_string()),
+            Err(err) => self.say(&format!("no directory: {err}")),
+        }
+    }
+
+    fn on_winch(&self) {
+        let is_raw = self.is_raw.clone();
+        match Signals::new([SIGWINCH]) {
+            Ok(mut signals) => {
+                std::thread::spawn(move || {
+                    for _ in signals.forever() {
+                        say(&format!("resized {}", terminal::size()), &is_raw);
+                    }
+                });
+            }
+            Err(err) => self.say(&format!("no SIGWINCH: {err}")),
+        }
+    }
+
+    /// The prompt comes when ECHO is off already: who has seen it may type.
+    fn getpass(&mut self, prompt: &str) -> Result<(), Ended> {
+        let before = terminal::change(terminal::echo_off);
+        print(format!("{prompt} ").as_bytes());
+        let line = self.input.line();
+        before.as_ref().map(terminal::set);
+        self.say("");
+        self.say(&format!("got secret of {}", line?.len()));
+        Ok(())
+    }
+
+    fn go_raw(&mut self) {
+        if terminal::change(Termios::make_raw).is_some() {
+            self.is_raw.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn mark(&self, path: &Path) {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        if let Err(err) = file.and_then(|mut file| writeln!(file, "{}", std::process::id())) {
+            self.say(&format!("no mark in {}: {err}", path.display()));
+        }
+    }
+
+    fn query(&mut self, sequence: &[u8]) -> Result<(), Ended> {
+        let before = terminal::change(Termios::make_raw);
+        print(sequence);
+        let reply = self.input.reply(REPLY_WITHIN);
+        before.as_ref().map(terminal::set);
+        match reply? {
+            Some(reply) => {
+                let hex: String = reply.iter().map(|byte| format!("{byte:02x}")).collect();
+                self.say(&format!("reply: {hex}"));
+            }
+            None => self.say("reply: none"),
+        }
+        Ok(())
+    }
+}
+
+fn say(text: &str, is_raw: &AtomicBool) {
+    let end = if is_raw.load(Ordering::SeqCst) { "\r\n" } else { "\n" };
+    print(format!("{text}{end}").as_bytes());
+}
+
+fn print(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
+        // Nobody looks any more. Whether that ends the agent is for SIGHUP, and the script, to say.
+    }
+}
+
+/// In large pieces, as one writes who has much to say.
+fn flood(bytes: u64) {
+    let mut piece = Vec::new();
+    for line in Flood::of(bytes) {
+        piece.extend_from_slice(&line);
+        if piece.len() >= 8192 {
+            print(&piece);
+            piece.clear();
+        }
+    }
+    print(&piece);
+}
+
+/// Caught rather than ignored, and nothing done about it.
+pub(crate) fn ignore_term() {
+    for signal in [SIGTERM, SIGHUP] {
+        if let Err(err) = signal_hook::flag::register(signal, Arc::default()) {
+            eprintln!("fake-agent: signal {signal} still counts: {err}");
+        }
+    }
+}
+
+pub(crate) fn stay() -> ! {
+    loop {
+        std::thread::park();
+    }
+}

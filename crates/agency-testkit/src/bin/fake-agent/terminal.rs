@@ -1,0 +1,31 @@
+//! The modes and the size of the terminal on standard input. On a pipe nothing happens.
+
+use rustix::stdio::stdin;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+/// Changes the modes now and returns those before, `None` if this is not a terminal.
+pub(crate) fn change(modes: impl FnOnce(&mut Termios)) -> Option<Termios> {
+    let before = tcgetattr(stdin()).ok()?;
+    let mut after = before.clone();
+    modes(&mut after);
+    set(&after);
+    Some(before)
+}
+
+pub(crate) fn set(modes: &Termios) {
+    if let Err(err) = tcsetattr(stdin(), OptionalActions::Now, modes) {
+        eprintln!("fake-agent: cannot change the terminal: {err}");
+    }
+}
+
+pub(crate) fn echo_off(modes: &mut Termios) {
+    modes.local_modes.remove(LocalModes::ECHO);
+}
+
+/// `ROWS COLS`
+pub(crate) fn size() -> String {
+    match tcgetwinsize(stdin()) {
+        Ok(size) => format!("{} {}", size.ws_row, size.ws_col),
+        Err(_) => "no terminal".to_string(),
+    }
+}
