@@ -1,0 +1,105 @@
+//! Elsewhere: what POSIX alone can tell. A pid is all there is, so identity is weaker.
+//!
+//! Compiles for macOS so that it is not shut out; nobody has run it there.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use agency_api::ProcessIdentity;
+use agency_api::keeper::ProcessProbe;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+
+use super::Process;
+
+pub fn boot_id() -> String {
+    String::new()
+}
+
+/// There is none here: what leaves the tree is lost to us.
+pub fn become_subreaper() -> io::Result<()> {
+    Ok(())
+}
+
+pub fn process(pid: i32) -> Option<Process> {
+    let known = Pid::from_raw(pid)?;
+    rustix::process::test_kill_process(known).ok()?;
+    Some(Process {
+        pid,
+        parent: 0,
+        group: rustix::process::getpgid(Some(known)).map_or(0, |group| group.as_raw_nonzero().get()),
+        session: rustix::process::getsid(Some(known)).map_or(0, |session| session.as_raw_nonzero().get()),
+        start_time: 0,
+        name: String::new(),
+        state: 'S',
+        terminal: 0,
+    })
+}
+
+pub fn all_processes() -> Vec<Process> {
+    Vec::new()
+}
+
+/// Without a process table the children are unknown.
+pub fn descendants(_root: i32, _belongs: &dyn Fn(&Process) -> bool) -> Vec<Process> {
+    Vec::new()
+}
+
+pub fn with_environment(_name: &str, _value: &str) -> Vec<Process> {
+    Vec::new()
+}
+
+pub fn file_in_directory_of(_pid: i32, _name: &str) -> Option<Vec<u8>> {
+    None
+}
+
+pub fn handles_only(_pid: i32, _caught: Signal, _other: Signal) -> bool {
+    false
+}
+
+/// Reaches the whole group of a process that leads one: without a process table that is the tree.
+pub fn signal_if_same(identity: &ProcessIdentity, signal: Signal) -> io::Result<bool> {
+    let Some(pid) = Pid::from_raw(identity.pid) else { return Ok(false) };
+    let sent = match rustix::process::getpgid(Some(pid)) {
+        Ok(group) if group == pid => rustix::process::kill_process_group(pid, signal),
+        _ => rustix::process::kill_process(pid, signal),
+    };
+    match sent {
+        Ok(()) => Ok(true),
+        Err(Errno::SRCH) => Ok(false),
+        Err(err) => Err(err.into()),
+    }
+}
+
+/// A process that cannot be watched: only its terminal tells that it ended.
+pub struct Watch {
+    never: OwnedFd,
+}
+
+impl Watch {
+    pub fn open(_identity: &ProcessIdentity) -> io::Result<Option<Watch>> {
+        Ok(None)
+    }
+
+    pub fn wait_status(&self) -> Option<i32> {
+        None
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.never.as_fd()
+    }
+}
+
+pub fn probe(process: &Process, _terminal: Option<u64>) -> ProcessProbe {
+    ProcessProbe {
+        pid: process.pid,
+        parent: process.parent,
+        group: process.group,
+        session: process.session,
+        name: process.name.clone(),
+        state: process.state.to_string(),
+        ..ProcessProbe::default()
+    }
+}

@@ -1,0 +1,123 @@
+//! The agent's pseudo-terminal, seen from the master's side.
+//!
+//! Draws nothing and understands no escape sequence.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use agency_api::keeper::{Size, TerminalProbe};
+use rustix::fs::OFlags;
+use rustix::pty::{OpenptFlags, openpt, unlockpt};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, Winsize};
+
+pub(crate) struct Terminal {
+    master: OwnedFd,
+    /// Held while the agent lives: without it the master reports a hangup whenever the agent closes
+    /// the terminal for a moment. Dropped at its exit, so that the hangup then says "all is read".
+    slave: Option<OwnedFd>,
+    /// Which device the agent sees.
+    device: u64,
+}
+
+impl Terminal {
+    pub(crate) fn open(size: Size) -> io::Result<Terminal> {
+        let master = openpt(OPEN)?;
+        unlockpt(&master)?;
+        let terminal = Terminal::around(master)?;
+        terminal.set_utf8()?;
+        terminal.resize(size)?;
+        Ok(terminal)
+    }
+
+    /// A terminal that another keeper opened.
+    pub(crate) fn adopt(master: OwnedFd) -> io::Result<Terminal> {
+        Terminal::around(master)
+    }
+
+    fn around(master: OwnedFd) -> io::Result<Terminal> {
+        rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&master, true)?;
+        let slave = open_slave(&master)?;
+        let device = device_of(&slave)?;
+        Ok(Terminal { master, slave: Some(slave), device })
+    }
+
+    /// Erasing a character erases all of its bytes.
+    fn set_utf8(&self) -> io::Result<()> {
+        let mut modes = rustix::termios::tcgetattr(&self.master)?;
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
+        modes.input_modes.insert(InputModes::IUTF8);
+        Ok(rustix::termios::tcsetattr(&self.master, OptionalActions::Now, &modes)?)
+    }
+
+    /// The agent's end, for its three descriptors.
+    pub(crate) fn slave(&self) -> io::Result<OwnedFd> {
+        match &self.slave {
+            Some(slave) => slave.try_clone(),
+            None => open_slave(&self.master),
+        }
+    }
+
+    /// From now on the master says so when the last process has left the terminal.
+    pub(crate) fn release_slave(&mut self) {
+        self.slave = None;
+    }
+
+    pub(crate) fn resize(&self, size: Size) -> io::Result<()> {
+        let winsize = Winsize {
+            ws_row: size.rows,
+            ws_col: size.cols,
+            ws_xpixel: size.x_pixels,
+            ws_ypixel: size.y_pixels,
+        };
+        Ok(rustix::termios::tcsetwinsize(&self.master, winsize)?)
+    }
+
+    pub(crate) fn device(&self) -> u64 {
+        self.device
+    }
+
+    pub(crate) fn master(&self) -> BorrowedFd<'_> {
+        self.master.as_fd()
+    }
+
+    /// Whoever types now types a secret: lines are read whole and not shown.
+    pub(crate) fn hides_input(&self) -> bool {
+        self.modes().is_some_and(|(canonical, echo)| canonical && !echo)
+    }
+
+    pub(crate) fn probe(&self) -> Option<TerminalProbe> {
+        let (canonical, echo) = self.modes()?;
+        let foreground = rustix::termios::tcgetpgrp(&self.master);
+        let foreground_group = foreground.ok().map(|group| group.as_raw_nonzero().get());
+        Some(TerminalProbe { canonical, echo, foreground_group })
+    }
+
+    fn modes(&self) -> Option<(bool, bool)> {
+        let local = rustix::termios::tcgetattr(&self.master).ok()?.local_modes;
+        Some((local.contains(LocalModes::ICANON), local.contains(LocalModes::ECHO)))
+    }
+}
+
+#[cfg(target_os = "linux")]
+const OPEN: OpenptFlags = OpenptFlags::RDWR.union(OpenptFlags::NOCTTY).union(OpenptFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const OPEN: OpenptFlags = OpenptFlags::RDWR.union(OpenptFlags::NOCTTY);
+
+/// Through the master itself where possible: a path could lead into another mount of devpts.
+fn open_slave(master: &OwnedFd) -> io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    match rustix::pty::ioctl_tiocgptpeer(master, OPEN) {
+        // Before Linux 4.13 there was only the path.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOTTY) => {}
+        opened => return Ok(opened?),
+    }
+    let name = rustix::pty::ptsname(master, Vec::new())?;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(name, flags, rustix::fs::Mode::empty())?)
+}
+
+#[allow(clippy::unnecessary_cast, reason = "a device number is 32 bits on some systems")]
+fn device_of(slave: &OwnedFd) -> io::Result<u64> {
+    Ok(rustix::fs::fstat(slave)?.st_rdev as u64)
+}

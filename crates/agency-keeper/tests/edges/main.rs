@@ -1,0 +1,13 @@
+//! The keeper against the real thing: real terminals, real processes, real signals.
+//!
+//! One binary, because each one more costs a link. Nothing sleeps: every wait is for an event.
+
+mod harness;
+
+mod launching;
+mod life;
+mod peers;
+mod probing;
+mod rescue;
+mod trees;
+mod trouble;

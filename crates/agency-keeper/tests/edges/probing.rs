@@ -1,0 +1,76 @@
+//! What the kernel says of an agent, asked as an ordinary user.
+
+use std::os::unix::fs::PermissionsExt;
+
+use agency_api::keeper::{LaunchAnswer, Probe, ProcessProbe};
+
+use crate::harness::{Run, Setup, keeper_binary, launch, private_dir, spec};
+
+/// A keeper without privileges: as root, one of `nobody`; otherwise simply ours.
+fn unprivileged(argv: &[&str]) -> Run {
+    let dir = private_dir();
+    let nobody = rustix::process::geteuid().is_root().then_some(65534);
+    // The build directory may be closed to others.
+    let binary = dir.path().join("agency-keeper");
+    std::fs::copy(keeper_binary(), &binary).expect("a copy");
+    for path in [dir.path(), &binary] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("ours");
+        std::os::unix::fs::chown(path, nobody, nobody).expect("allowed");
+    }
+    let setup = Setup { user: nobody, binary: Some(binary), ..Setup::default() };
+    match launch(&spec(dir.path(), argv), setup) {
+        LaunchAnswer::Ready { keeper, child } => Run { dir, keeper, child },
+        LaunchAnswer::Failed { what, errno } => panic!("cannot {what}: errno {errno}"),
+    }
+}
+
+fn named<'a>(probe: &'a Probe, name: &str) -> Option<&'a ProcessProbe> {
+    probe.processes.iter().find(|process| process.name == name)
+}
+
+#[test]
+fn a_shell_at_its_prompt_is_blocked_reading_the_terminal() {
+    let run = unprivileged(&["sh", "-c", "echo up; read line; exec cat"]);
+    let mut daemon = run.daemon();
+    daemon.wait_for_text("up");
+    let probe =
+        daemon.probe_until("reading", |probe| named(probe, "sh").is_some_and(|shell| shell.at_terminal));
+    let shell = named(&probe, "sh").expect("seen");
+    assert_eq!((shell.pid, shell.state.as_str()), (run.child.pid, "S"));
+    assert_eq!(shell.syscall, Some((libc::SYS_read, 0)));
+    assert!(shell.wchan.is_some());
+    let terminal = probe.terminal.expect("it has one");
+    assert!(terminal.canonical && terminal.echo);
+    assert_eq!(terminal.foreground_group, Some(run.child.pid));
+}
+
+#[test]
+fn a_sleeping_child_is_at_work_and_its_shell_waits() {
+    let run = unprivileged(&["sh", "-c", "stty raw -echo; sleep 1000; echo"]);
+    let mut daemon = run.daemon();
+    let asleep = |probe: &Probe| named(probe, "sleep").is_some_and(|sleeper| sleeper.syscall.is_some());
+    let probe = daemon.probe_until("asleep", asleep);
+    let sleeper = named(&probe, "sleep").expect("seen");
+    assert_eq!((sleeper.parent, sleeper.at_terminal), (run.child.pid, false));
+    assert!(!named(&probe, "sh").expect("seen").at_terminal);
+    let terminal = probe.terminal.expect("it has one");
+    assert!(!terminal.canonical && !terminal.echo);
+}
+
+#[test]
+fn a_line_editor_that_selects_on_its_terminal_counts_as_reading() {
+    let run = unprivileged(&["bash", "--norc", "--noprofile", "-i"]);
+    let mut daemon = run.daemon();
+    let waits = |probe: &Probe| named(probe, "bash").is_some_and(|shell| shell.at_terminal);
+    let probe = daemon.probe_until("at its prompt", waits);
+    assert!(!probe.terminal.expect("it has one").canonical);
+}
+
+#[test]
+fn descendants_that_left_the_session_are_seen() {
+    let run = unprivileged(&["sh", "-c", "setsid sh -c 'exec sleep 1000' & cat"]);
+    let mut daemon = run.daemon();
+    let probe = daemon.probe_until("left", |probe| named(probe, "sleep").is_some());
+    let sleeper = named(&probe, "sleep").expect("seen");
+    assert_eq!(sleeper.session, sleeper.pid);
+}

@@ -1,0 +1,132 @@
+//! What must not kill a keeper: a full disk, a deleted socket, being stopped.
+
+use agency_api::keeper::FromKeeper;
+use agency_journal::{Body, GapCause};
+use agency_keeper::platform;
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
+
+use crate::harness::{Client, Event, PATIENCE, Run};
+
+fn set_file_limit(run: &Run, bytes: Option<u64>) {
+    let keeper = Pid::from_raw(run.keeper.pid);
+    prlimit(keeper, Resource::Fsize, Rlimit { current: bytes, maximum: None }).expect("our own process");
+}
+
+fn wait_for_journal(daemon: &mut Client, works: bool) {
+    daemon.wait("word of the journal", |event| match event {
+        Event::Said(FromKeeper::Journal { cause }) => (cause.is_none() == works).then_some(()),
+        _ => None,
+    });
+}
+
+/// A file that cannot grow, as on a full disk: half a record is written, then nothing more.
+#[test]
+fn a_full_disk_leaves_a_gap_and_a_living_agent() {
+    let run = Run::script(
+        "stty -echo; echo up; while read n; do head -c $n /dev/zero | tr '\\0' x; echo end $n; done",
+    );
+    let mut daemon = run.daemon();
+    daemon.wait_for_text("up");
+    set_file_limit(&run, Some(40_000));
+    daemon.type_in(1, b"100000\n");
+    wait_for_journal(&mut daemon, false);
+    daemon.wait_for_text("end 100000");
+    assert_eq!(daemon.output.len(), 100_000 + "up\r\nend 100000\r\n".len(), "who watches misses nothing");
+    set_file_limit(&run, None);
+    wait_for_journal(&mut daemon, true);
+    daemon.type_in(2, b"5\n");
+    daemon.wait_for_text("end 5");
+    let records = run.journal();
+    let mut offset = 0;
+    for record in &records {
+        assert_eq!(record.output_offset, offset, "{record:?}");
+        offset = record.end_offset();
+    }
+    assert_eq!(offset as usize, daemon.output.len(), "every byte is there or counted");
+    let lost = |body: &Body| matches!(body, Body::Gap { output_bytes: 1.., cause: GapCause::DiskFull });
+    assert!(records.iter().any(|record| lost(&record.body)), "and the loss is recorded");
+}
+
+#[test]
+fn an_exit_on_a_full_disk_is_told_at_once_and_recorded_later() {
+    let run = Run::script("echo up; read n; exit 8");
+    let mut daemon = run.daemon();
+    daemon.wait_for_text("up");
+    set_file_limit(&run, Some(1));
+    daemon.type_in(1, b"\n");
+    assert_eq!(daemon.wait_for_exit().0, agency_journal::ExitStatus::Code(8));
+    daemon.wait_for_gone();
+    let mut late = run.connect();
+    late.hello(1);
+    wait_for_journal(&mut late, false);
+    set_file_limit(&run, None);
+    wait_for_journal(&mut daemon, true);
+    assert!(run.journal().iter().any(|record| matches!(record.body, Body::Exit { .. })));
+}
+
+#[test]
+fn a_keeper_that_was_stopped_goes_on_where_it_was() {
+    let run = Run::of(&["cat"]);
+    let mut daemon = run.daemon();
+    daemon.type_in(1, b"one\n");
+    daemon.wait_for_text("one\r\none\r\n");
+    assert!(platform::signal_if_same(&run.keeper, Signal::STOP).expect("ours"));
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while platform::process(run.keeper.pid).is_some_and(|keeper| keeper.state != 'T') {
+        assert!(std::time::Instant::now() < deadline, "it does not stop");
+        std::thread::yield_now();
+    }
+    daemon.input(2, b"two\n");
+    assert!(platform::signal_if_same(&run.keeper, Signal::CONT).expect("ours"));
+    daemon.wait_for_text("two\r\ntwo\r\n");
+}
+
+#[test]
+fn a_socket_that_was_deleted_is_bound_anew_at_usr1() {
+    let run = Run::of(&["cat"]);
+    let mut daemon = run.daemon();
+    std::fs::remove_file(run.path("k")).expect("it was there");
+    assert!(platform::signal_if_same(&run.keeper, Signal::USR1).expect("ours"));
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while agency_api::socket::connect(&run.path("k")).is_err() {
+        assert!(std::time::Instant::now() < deadline, "no new socket");
+        std::thread::yield_now();
+    }
+    run.connect().hello(1);
+    daemon.type_in(1, b"old connection\n");
+    daemon.wait_for_text("old connection");
+}
+
+#[test]
+fn a_whole_run_directory_that_was_deleted_is_made_anew_at_usr1() {
+    let run = Run::of(&["cat"]);
+    let mut daemon = run.daemon();
+    std::fs::remove_dir_all(run.dir.path()).expect("it was there");
+    daemon.type_in(1, b"who needs files\n");
+    daemon.wait_for_text("who needs files\r\nwho needs files");
+    assert!(platform::signal_if_same(&run.keeper, Signal::USR1).expect("ours"));
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while agency_api::socket::connect(&run.path("k")).is_err() {
+        assert!(std::time::Instant::now() < deadline, "no new socket");
+        std::thread::yield_now();
+    }
+    run.connect().hello(1);
+}
+
+#[test]
+fn memory_that_a_flood_needed_is_given_back() {
+    let run = Run::script("stty -echo; head -c 20000000 /dev/zero | tr '\\0' x; echo done; cat");
+    let mut daemon = run.daemon();
+    daemon.wait_for_text("done");
+    let deadline = std::time::Instant::now() + PATIENCE;
+    let heap_kb = || {
+        let smaps = std::fs::read_to_string(format!("/proc/{}/smaps", run.keeper.pid)).expect("alive");
+        let heap = smaps.split_once("[heap]").map(|(_, rest)| rest).unwrap_or_default();
+        let line = heap.lines().find_map(|line| line.strip_prefix("Private_Dirty:")).unwrap_or("0 kB");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+    };
+    while heap_kb() > 128 {
+        assert!(std::time::Instant::now() < deadline, "{} KB of heap stay", heap_kb());
+        std::thread::yield_now();
+    }
+}
