@@ -1,0 +1,145 @@
+//! One connection to the daemon: calls go out, answers and events come in.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use agency_api::Failure;
+use agency_api::method::Method;
+use agency_api::paths::StateDir;
+use agency_api::rpc::{Outcome, Request, Response};
+use agency_api::view::Event;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use tokio::net::UnixStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::spawn::start_daemon;
+
+/// A WebSocket of terminal or log bytes.
+pub type StreamSocket = WebSocketStream<UnixStream>;
+
+pub struct Client {
+    socket: WebSocketStream<UnixStream>,
+    path: PathBuf,
+    next_id: u64,
+    /// Events that arrived while an answer was awaited.
+    events: VecDeque<Event>,
+}
+
+impl Client {
+    /// Connects to the daemon that runs, or says that none does.
+    pub async fn connect(state: &StateDir) -> Result<Client, Failure> {
+        let path = state.daemon_socket();
+        let socket = open(&path, "/rpc").await.map_err(|cause| {
+            Failure::new("cannot reach the daemon")
+                .because(format!("{}: {cause}", path.display()))
+                .hint("agency daemon status")
+        })?;
+        Ok(Client { socket, path, next_id: 0, events: VecDeque::new() })
+    }
+
+    /// Connects, after starting `executable` as the daemon if none runs.
+    pub async fn connect_or_start(state: &StateDir, executable: &Path) -> Result<Client, Failure> {
+        match Client::connect(state).await {
+            Ok(client) => Ok(client),
+            Err(_) => {
+                start_daemon(state, executable).await?;
+                Client::connect(state).await
+            }
+        }
+    }
+
+    pub async fn call<M: Method>(&mut self, _method: M, params: M::Params) -> Result<M::Answer, Failure> {
+        self.next_id += 1;
+        let id = self.next_id;
+        let params = serde_json::to_value(params).map_err(|err| garbled(M::NAME, &err))?;
+        let request = Request::new(Some(id), M::NAME, params);
+        let text = serde_json::to_string(&request).map_err(|err| garbled(M::NAME, &err))?;
+        self.socket.send(Message::text(text)).await.map_err(|err| lost(M::NAME, &err))?;
+        let answer = self.answer(id, M::NAME).await?;
+        serde_json::from_value(answer).map_err(|err| garbled(M::NAME, &err))
+    }
+
+    async fn answer(&mut self, id: u64, method: &str) -> Result<Value, Failure> {
+        loop {
+            let text = self.next_text(method).await?;
+            if let Ok(response) = serde_json::from_str::<Response>(&text) {
+                if response.id != id {
+                    continue;
+                }
+                return match response.outcome {
+                    Outcome::Result(value) => Ok(value),
+                    Outcome::Error(error) => Err(error.into()),
+                };
+            }
+            self.events.extend(event_of(&text));
+        }
+    }
+
+    /// The next event of a subscription; `None` once the daemon has gone.
+    pub async fn next_event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let text = self.next_text("event").await.ok()?;
+            self.events.extend(event_of(&text));
+        }
+    }
+
+    /// Opens the stream that an answer named.
+    pub async fn stream(&self, token: &str) -> Result<StreamSocket, Failure> {
+        open(&self.path, &format!("/stream/{token}"))
+            .await
+            .map_err(|cause| Failure::new("cannot open the stream").because(cause))
+    }
+
+    async fn next_text(&mut self, method: &str) -> Result<String, Failure> {
+        loop {
+            match self.socket.next().await {
+                Some(Ok(Message::Text(text))) => return Ok(text.to_string()),
+                Some(Ok(Message::Close(_))) | None => {
+                    return Err(Failure::new("the daemon closed the connection")
+                        .because(format!("while {method} was waiting for its answer"))
+                        .hint("its log says why: see `agency daemon status`"));
+                }
+                Some(Ok(_)) => {}
+                Some(Err(err)) => return Err(lost(method, &err)),
+            }
+        }
+    }
+}
+
+fn event_of(text: &str) -> Option<Event> {
+    let notification: Request = serde_json::from_str(text).ok()?;
+    serde_json::from_value(notification.params).ok()
+}
+
+async fn open(path: &Path, resource: &str) -> Result<WebSocketStream<UnixStream>, String> {
+    let stream = agency_api::socket::connect(path).map_err(|err| err.to_string())?;
+    stream.set_nonblocking(true).map_err(|err| err.to_string())?;
+    let stream = UnixStream::from_std(stream).map_err(|err| err.to_string())?;
+    let url = format!("ws://localhost{resource}");
+    let (socket, _) = tokio_tungstenite::client_async_with_config(url, stream, Some(limits()))
+        .await
+        .map_err(|err| err.to_string())?;
+    Ok(socket)
+}
+
+/// Logs and prompts may be long; the daemon is trusted not to flood its own client.
+fn limits() -> tokio_tungstenite::tungstenite::protocol::WebSocketConfig {
+    tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default()
+        .max_message_size(None)
+        .max_frame_size(None)
+}
+
+fn lost(method: &str, error: &tokio_tungstenite::tungstenite::Error) -> Failure {
+    Failure::new("the connection to the daemon broke").because(format!("{method}: {error}"))
+}
+
+fn garbled(method: &str, error: &serde_json::Error) -> Failure {
+    Failure::new(format!("the daemon and this program disagree about {method}"))
+        .because(error.to_string())
+        .hint("they may be of different versions: `agency daemon restart` starts the new one, agents live on")
+}
