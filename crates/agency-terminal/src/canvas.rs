@@ -1,0 +1,287 @@
+//! The cells of both screens and the cursor on them: the rio-vt engine, behind the few calls we need.
+//!
+//! Not the terminal: modes, tabs, character sets, titles and every answer are kept by us, because the
+//! engine hides its own. What it hides and we use (margins and three modes) is mirrored here, so that a
+//! canvas can be read out and built again exactly.
+//!
+//! The alternate screen exists only while it is shown. Then `under` is the primary one.
+
+use rio_vt::ansi::CursorShape;
+use rio_vt::ansi::mode::{NamedMode, NamedPrivateMode};
+use rio_vt::config::colors::{AnsiColor, NamedColor};
+use rio_vt::crosswords::grid::Dimensions;
+use rio_vt::crosswords::pos::{Column, Line};
+use rio_vt::crosswords::square::{Hyperlink, Square};
+use rio_vt::crosswords::style::Style;
+use rio_vt::crosswords::{Crosswords, CrosswordsSize};
+use rio_vt::event::{VoidListener, WindowId};
+use rio_vt::performer::handler::Handler;
+
+use crate::cells::{Cells, Link, link_of, resize_cells};
+use crate::size::Size;
+
+mod draw;
+
+pub(crate) use draw::Erase;
+
+/// The engine keeps a second screen of its own, which we do not use. It need not be wide.
+const IDLE_COLUMNS: usize = 2;
+
+/// The engine lets go of more spare rows than a thousand.
+const SPARE_ROWS_MAX: usize = 1000;
+
+pub(crate) struct Canvas {
+    engine: Crosswords<VoidListener>,
+    under: Option<Cells>,
+    scrollback_lines: usize,
+    /// First and last row of the scrolling region.
+    margins: (u16, u16),
+    insert: bool,
+    autowrap: bool,
+    clusters: bool,
+}
+
+impl Canvas {
+    pub(crate) fn new(size: Size, scrollback_lines: usize) -> Canvas {
+        let cells = Cells::new(size.rows.into(), size.cols.into(), scrollback_lines);
+        Canvas::of(cells, None, scrollback_lines)
+    }
+
+    /// A canvas with these cells, all of one size; its margins and modes as at first.
+    pub(crate) fn of(shown: Cells, under: Option<Cells>, scrollback_lines: usize) -> Canvas {
+        let rows = shown.screen_lines();
+        let nobody = WindowId::from(0);
+        let size = CrosswordsSize::new(IDLE_COLUMNS, rows);
+        let mut engine = Crosswords::new(size, CursorShape::Block, VoidListener, nobody, 0, 0);
+        engine.grid = shown;
+        Canvas {
+            engine,
+            under,
+            scrollback_lines,
+            margins: (0, rows as u16 - 1),
+            insert: false,
+            autowrap: true,
+            clusters: true,
+        }
+    }
+
+    /// The screen that is shown.
+    pub(crate) fn shown(&self) -> &Cells {
+        &self.engine.grid
+    }
+
+    pub(crate) fn shown_mut(&mut self) -> &mut Cells {
+        &mut self.engine.grid
+    }
+
+    /// The screen that has a history.
+    pub(crate) fn primary(&self) -> &Cells {
+        self.under.as_ref().unwrap_or(&self.engine.grid)
+    }
+
+    pub(crate) fn primary_mut(&mut self) -> &mut Cells {
+        self.under.as_mut().unwrap_or(&mut self.engine.grid)
+    }
+
+    pub(crate) fn is_alternate(&self) -> bool {
+        self.under.is_some()
+    }
+
+    pub(crate) fn scrollback_lines(&self) -> usize {
+        self.scrollback_lines
+    }
+
+    pub(crate) fn cols(&self) -> u16 {
+        self.shown().columns() as u16
+    }
+
+    pub(crate) fn rows(&self) -> u16 {
+        self.shown().screen_lines() as u16
+    }
+
+    // The cursor.
+
+    /// Row and column of the cursor.
+    pub(crate) fn cursor(&self) -> (u16, u16) {
+        let pos = self.shown().cursor.pos;
+        (pos.row.0 as u16, pos.col.0 as u16)
+    }
+
+    /// The line is full: the next character goes to the next one.
+    pub(crate) fn wrap_pending(&self) -> bool {
+        self.shown().cursor.should_wrap
+    }
+
+    pub(crate) fn set_wrap_pending(&mut self, pending: bool) {
+        self.shown_mut().cursor.should_wrap = pending;
+    }
+
+    pub(crate) fn move_to(&mut self, row: u16, col: u16) {
+        let (row, col) = (row.min(self.rows() - 1), col.min(self.cols() - 1));
+        let cursor = &mut self.engine.grid.cursor;
+        cursor.pos.row = Line(row.into());
+        cursor.pos.col = Column(col.into());
+        cursor.should_wrap = false;
+    }
+
+    /// First and last row that scroll.
+    pub(crate) fn margins(&self) -> (u16, u16) {
+        self.margins
+    }
+
+    /// Leaves the cursor where it is. `false`, and nothing done, for less than two rows.
+    pub(crate) fn set_margins(&mut self, first: u16, last: u16) -> bool {
+        let last = last.min(self.rows() - 1);
+        let whole = (first, last) == (0, self.rows() - 1);
+        if first >= last && !whole {
+            return false;
+        }
+        let cursor = self.engine.grid.cursor.clone();
+        self.engine.set_scrolling_region(usize::from(first) + 1, Some(usize::from(last) + 1));
+        self.engine.grid.cursor = cursor;
+        self.margins = (first, last);
+        true
+    }
+
+    // The pen.
+
+    pub(crate) fn style(&self) -> Style {
+        self.shown().template_style()
+    }
+
+    pub(crate) fn set_style(&mut self, style: Style) {
+        self.shown_mut().set_template_style(style);
+    }
+
+    pub(crate) fn link(&self) -> Option<Link> {
+        let cells = self.shown();
+        link_of(cells, cells.cursor.template)
+    }
+
+    pub(crate) fn set_link(&mut self, link: Option<&Link>) {
+        self.engine.set_hyperlink(link.map(|link| Hyperlink::new(Some(&link.id), &link.uri)));
+    }
+
+    /// What erasing leaves: the background of the pen and nothing else of it.
+    fn erasing_style(&self) -> Style {
+        Style { bg: self.style().bg, ..Style::default() }
+    }
+
+    /// Lets the engine blank whole rows. It would fill them with all of the pen, underlines included.
+    fn erasing(&mut self, act: impl FnOnce(&mut Crosswords<VoidListener>)) {
+        self.make_room();
+        let pen = self.style();
+        if only_background(&pen) {
+            act(&mut self.engine);
+            return;
+        }
+        self.engine.grid.set_template_style(self.erasing_style());
+        act(&mut self.engine);
+        self.engine.grid.set_template_style(pen);
+    }
+
+    /// When a row goes to the history, the engine makes room for a thousand, a megabyte or so. Most
+    /// histories are shorter than that; with room for a screenful at hand it makes none.
+    fn make_room(&mut self) {
+        let cells = &mut self.engine.grid;
+        let (rows, history) = (cells.screen_lines(), cells.history_size());
+        let spare = cells.raw.rows().len() - cells.raw.len();
+        if spare >= rows || self.under.is_some() || history >= self.scrollback_lines {
+            return;
+        }
+        let more = rows.max(history / 2).min(SPARE_ROWS_MAX);
+        cells.raw.grow_visible_lines(rows + more);
+        cells.raw.shrink_visible_lines(rows);
+    }
+
+    // Modes the engine needs to know.
+
+    pub(crate) fn insert(&self) -> bool {
+        self.insert
+    }
+
+    pub(crate) fn set_insert(&mut self, on: bool) {
+        self.insert = on;
+        match on {
+            true => self.engine.set_mode(NamedMode::Insert.into()),
+            false => self.engine.unset_mode(NamedMode::Insert.into()),
+        }
+    }
+
+    pub(crate) fn autowrap(&self) -> bool {
+        self.autowrap
+    }
+
+    pub(crate) fn set_autowrap(&mut self, on: bool) {
+        self.autowrap = on;
+        self.set_engine_mode(NamedPrivateMode::LineWrap, on);
+    }
+
+    /// Whether a grapheme cluster of many characters takes one place (mode 2027).
+    pub(crate) fn clusters(&self) -> bool {
+        self.clusters
+    }
+
+    pub(crate) fn set_clusters(&mut self, on: bool) {
+        self.clusters = on;
+        self.set_engine_mode(NamedPrivateMode::GraphemeCluster, on);
+    }
+
+    fn set_engine_mode(&mut self, mode: NamedPrivateMode, on: bool) {
+        match on {
+            true => self.engine.set_private_mode(mode.into()),
+            false => self.engine.unset_private_mode(mode.into()),
+        }
+    }
+
+    // Both screens.
+
+    /// The alternate screen is blank, and its cursor is where the primary one's is.
+    pub(crate) fn show_alternate(&mut self) {
+        if self.is_alternate() {
+            return;
+        }
+        let (link, erasing) = (self.link(), self.erasing_style());
+        let mut cells = Cells::new(self.rows().into(), self.cols().into(), 0);
+        cells.cursor = self.shown().cursor.clone();
+        cells.cursor.template = Square::default();
+        let pen = self.style();
+        cells.set_template_style(erasing);
+        cells.sync_template_style();
+        cells.reset_region(..);
+        cells.set_template_style(pen);
+        self.under = Some(std::mem::replace(&mut self.engine.grid, cells));
+        self.set_link(link.as_ref());
+    }
+
+    /// The primary screen as it was left, its cursor and pen too.
+    pub(crate) fn show_primary(&mut self) {
+        if let Some(cells) = self.under.take() {
+            self.engine.grid = cells;
+        }
+    }
+
+    /// Rows of the primary screen flow to the new width; the alternate one's are cut.
+    pub(crate) fn resize(&mut self, size: Size) {
+        if (size.cols, size.rows) == (self.cols(), self.rows()) {
+            return;
+        }
+        // The engine sizes what it hides by the grid it has, so it gets one of its own meanwhile.
+        let stand_in = Cells::new(self.rows().into(), IDLE_COLUMNS, 0);
+        let mut shown = std::mem::replace(&mut self.engine.grid, stand_in);
+        self.engine.resize(CrosswordsSize::new(IDLE_COLUMNS, size.rows.into()));
+        resize_cells(&mut shown, self.under.is_none(), size);
+        self.engine.grid = shown;
+        if let Some(primary) = &mut self.under {
+            resize_cells(primary, true, size);
+        }
+        self.set_margins(0, size.rows - 1);
+    }
+}
+
+/// Whether a pen draws the same blanks whether it erases or writes.
+fn only_background(pen: &Style) -> bool {
+    pen.flags.is_empty()
+        && pen.underline_color.is_none()
+        && pen.fg == AnsiColor::Named(NamedColor::Foreground)
+}

@@ -1,0 +1,230 @@
+//! Putting characters on a canvas, and taking them off: print, scroll, insert, delete, erase.
+//!
+//! The engine does most of it. What it does unlike other terminals is done, or put right, here.
+
+use rio_vt::ansi::mode::NamedPrivateMode;
+use rio_vt::ansi::{ClearMode, LineClearMode};
+use rio_vt::codepoint_width::codepoint_width;
+use rio_vt::crosswords::grid::Dimensions;
+use rio_vt::crosswords::grid::row::SemanticPrompt;
+use rio_vt::crosswords::pos::{Column, Line};
+use rio_vt::crosswords::square::Square;
+use rio_vt::performer::handler::Handler;
+
+use super::{Canvas, only_background};
+
+/// Marks kept on one character. Unicode's stream-safe format allows 30; without a bound, a stream of
+/// marks on one cell costs time and memory with the square of its length.
+const MARKS_MAX: usize = 30;
+
+/// Which part of the screen or line to erase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Erase {
+    ToEnd,
+    ToStart,
+    All,
+}
+
+impl Canvas {
+    /// Prints characters of which each is a printable ASCII one.
+    pub(crate) fn print_ascii(&mut self, mut text: &str) {
+        if self.insert {
+            return text.chars().for_each(|c| self.print(c));
+        }
+        // Wrapping is done here and not in the engine, because a wrap may scroll, and so blank a row.
+        while self.autowrap && !text.is_empty() {
+            if self.wrap_pending() {
+                self.erasing(|engine| engine.wrapline());
+            }
+            let room = usize::from(self.cols() - self.cursor().1);
+            let (now, later) = text.split_at(room.min(text.len()));
+            self.engine.input_ascii_str(now);
+            text = later;
+        }
+        if !text.is_empty() {
+            self.engine.input_ascii_str(text);
+        }
+    }
+
+    pub(crate) fn print(&mut self, c: char) {
+        let Some(width) = codepoint_width(c as u32) else { return };
+        let full = self.marks_before_cursor() >= MARKS_MAX;
+        if full && width == 0 {
+            return;
+        }
+        let (row, _) = self.cursor();
+        if row == self.margins.1 {
+            self.make_room();
+        }
+        if full {
+            self.set_engine_mode(NamedPrivateMode::GraphemeCluster, false);
+        }
+        self.engine.input(c);
+        if full {
+            self.set_engine_mode(NamedPrivateMode::GraphemeCluster, self.clusters);
+        }
+        if self.insert {
+            self.repair_row();
+        }
+        // A wrap at the last row scrolled, and the engine blanked the new row with all of the pen.
+        if row == self.margins.1 && self.cursor().1 <= 2 {
+            self.blank_rest_of_fresh_row();
+        }
+    }
+
+    /// Inserting pushes halves of wide characters over the edge, or apart. The engine leaves the other halves.
+    fn repair_row(&mut self) {
+        let cells = &mut self.engine.grid;
+        let row = cells.cursor.pos.row;
+        let row = &mut cells[row].inner;
+        for at in 0..row.len() {
+            let followed = row.get(at + 1).is_some_and(|next| next.is_spacer());
+            let preceded = at > 0 && row[at - 1].is_wide();
+            let displaced = row[at].is_leading_spacer() && at + 1 < row.len();
+            if row[at].is_wide() && !followed || row[at].is_spacer() && !preceded || displaced {
+                row[at].clear();
+            }
+        }
+    }
+
+    /// How many marks the character before the cursor has.
+    fn marks_before_cursor(&self) -> usize {
+        let cells = self.shown();
+        let pos = cells.cursor.pos;
+        let row = &cells[pos.row].inner;
+        let mut col = if cells.cursor.should_wrap { pos.col.0 } else { pos.col.0.saturating_sub(1) };
+        if row[col].is_spacer() {
+            col = col.saturating_sub(1);
+        }
+        let extras = row[col].extras_id_checked().and_then(|id| cells.extras_table.get(id));
+        extras.map_or(0, |extras| extras.zerowidth.len())
+    }
+
+    /// Untouched cells of the cursor's row that carry the pen carry only its background afterwards.
+    fn blank_rest_of_fresh_row(&mut self) {
+        let pen = self.style();
+        if only_background(&pen) {
+            return;
+        }
+        let erasing = self.erasing_style();
+        let cells = &mut self.engine.grid;
+        let mut blank_in = |style| {
+            cells.set_template_style(style);
+            cells.sync_template_style();
+            Square::default().with_style_id(cells.template_style_id())
+        };
+        let (blank, untouched) = (blank_in(erasing), blank_in(pen));
+        let row = cells.cursor.pos.row;
+        for cell in cells[row].inner.iter_mut().filter(|cell| **cell == untouched) {
+            *cell = blank;
+        }
+    }
+
+    pub(crate) fn linefeed(&mut self) {
+        self.erasing(|engine| engine.linefeed());
+    }
+
+    pub(crate) fn reverse_linefeed(&mut self) {
+        self.erasing(|engine| engine.reverse_index());
+    }
+
+    pub(crate) fn scroll_up(&mut self, rows: u16) {
+        self.erasing(|engine| engine.scroll_up(rows.into()));
+    }
+
+    pub(crate) fn scroll_down(&mut self, rows: u16) {
+        self.erasing(|engine| engine.scroll_down(rows.into()));
+    }
+
+    pub(crate) fn insert_lines(&mut self, lines: u16) {
+        self.erasing(|engine| engine.insert_blank_lines(lines.into()));
+    }
+
+    /// Not by the engine: at the first row it would move the deleted lines into the history.
+    pub(crate) fn delete_lines(&mut self, lines: u16) {
+        let (row, _) = self.cursor();
+        let (first, last) = self.margins;
+        if !(first..=last).contains(&row) {
+            return;
+        }
+        let lines = lines.min(last + 1 - row);
+        self.erasing(|engine| {
+            let cells = &mut engine.grid;
+            cells.sync_template_style();
+            for to in row..last + 1 - lines {
+                cells.raw.swap(Line(to.into()), Line((to + lines).into()));
+            }
+            cells.reset_region(Line((last + 1 - lines).into())..=Line(last.into()));
+        });
+    }
+
+    pub(crate) fn insert_chars(&mut self, chars: u16) {
+        self.engine.insert_blank(chars.into());
+    }
+
+    pub(crate) fn delete_chars(&mut self, chars: u16) {
+        let room = self.cols() - self.cursor().1;
+        self.engine.delete_chars(chars.min(room).into());
+    }
+
+    pub(crate) fn erase_chars(&mut self, chars: u16) {
+        self.engine.erase_chars(Column(chars.into()));
+    }
+
+    pub(crate) fn erase_line(&mut self, part: Erase) {
+        let mode = match part {
+            Erase::ToEnd => LineClearMode::Right,
+            Erase::ToStart => LineClearMode::Left,
+            Erase::All => LineClearMode::All,
+        };
+        self.engine.clear_line(mode);
+    }
+
+    pub(crate) fn erase_screen(&mut self, part: Erase) {
+        let (row, _) = self.cursor();
+        let keep = if self.is_alternate() { 0 } else { self.rows_with_text() };
+        self.erasing(|engine| {
+            engine.grid.sync_template_style();
+            match part {
+                Erase::ToEnd => engine.clear_screen(ClearMode::Below),
+                Erase::ToStart if row > 0 => engine.grid.reset_region(..Line(row.into())),
+                Erase::ToStart => {}
+                Erase::All => {
+                    // On the primary screen, what was there goes to the history, as in tmux.
+                    let all = Line(0)..Line(engine.grid.screen_lines() as i32);
+                    engine.grid.scroll_up(&all, keep);
+                    engine.grid.reset_region(..);
+                }
+            }
+        });
+        if part == Erase::ToStart {
+            self.erase_line(Erase::ToStart);
+        }
+    }
+
+    /// Rows from the top, down to the last one on which something is written.
+    fn rows_with_text(&self) -> usize {
+        let written = |row: &i32| {
+            let cells = &self.shown()[Line(*row)].inner;
+            cells.iter().any(|cell| !matches!(cell.c(), '\0' | ' '))
+        };
+        (0..i32::from(self.rows())).rev().find(written).map_or(0, |last| last as usize + 1)
+    }
+
+    pub(crate) fn erase_history(&mut self) {
+        if !self.is_alternate() {
+            self.shown_mut().clear_history();
+        }
+    }
+
+    /// Fills the screen with `E` (DECALN).
+    pub(crate) fn fill_for_alignment(&mut self) {
+        self.engine.decaln();
+    }
+
+    pub(crate) fn mark_prompt(&mut self, mark: SemanticPrompt) {
+        let cells = self.shown_mut();
+        let row = cells.cursor.pos.row;
+        cells[row].semantic_prompt = mark;
+    }
+}

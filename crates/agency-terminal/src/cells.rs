@@ -1,0 +1,91 @@
+//! The cells of one screen: read them, and resize them.
+//!
+//! Not what is written to them; the canvas draws.
+
+use rio_vt::crosswords::grid::row::Row;
+use rio_vt::crosswords::grid::{Dimensions, Grid};
+use rio_vt::crosswords::pos::{Column, Line};
+use rio_vt::crosswords::square::Square;
+
+use crate::size::Size;
+
+/// A screen and the history above it, as the engine keeps them.
+pub(crate) type Cells = Grid<Square>;
+
+/// A link that cells can carry (OSC 8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// What the program called it; empty if it did not. Cells of the same link light up together.
+    pub(crate) id: String,
+    pub(crate) uri: String,
+}
+
+/// Rows flow to the new width, or are cut.
+pub(crate) fn resize_cells(cells: &mut Cells, reflow: bool, size: Size) {
+    forget_the_past(cells);
+    cells.resize(reflow, size.rows.into(), size.cols.into());
+    if !reflow {
+        cut_wide_characters(cells);
+    }
+    // A reflow may leave the cursor outside of a small screen, or waiting to wrap before the last column.
+    let (last_row, last_col) = (i32::from(size.rows) - 1, usize::from(size.cols) - 1);
+    let cursor = &mut cells.cursor;
+    cursor.pos.row = Line(cursor.pos.row.0.clamp(0, last_row));
+    cursor.pos.col = Column(cursor.pos.col.0.min(last_col));
+    cursor.should_wrap &= cursor.pos.col.0 == last_col;
+}
+
+/// A row that was cut inside a wide character keeps nothing of it.
+fn cut_wide_characters(cells: &mut Cells) {
+    for line in 0..cells.screen_lines() as i32 {
+        if let Some(last) = cells[Line(line)].last_mut().filter(|cell| cell.is_wide()) {
+            last.clear();
+        }
+    }
+}
+
+/// How rows came to be as they are (which were touched, which are kept as spares) makes a difference to
+/// the engine when it resizes. It must not, or a canvas built from a dump would flow differently.
+fn forget_the_past(cells: &mut Cells) {
+    let rows = cells.raw.take_all().into_iter().map(as_new).collect();
+    cells.raw.replace_inner(rows);
+}
+
+fn as_new(row: Row<Square>) -> Row<Square> {
+    let mark = row.semantic_prompt;
+    let occupied = occupied(&row.inner);
+    let mut new = Row::from_vec(row.inner, occupied);
+    new.semantic_prompt = mark;
+    new
+}
+
+/// How many cells from the left are more than an untouched blank.
+pub(crate) fn occupied(cells: &[Square]) -> usize {
+    cells.iter().rposition(|cell| !cell.is_default()).map_or(0, |last| last + 1)
+}
+
+/// Whether the row goes on in the next one.
+pub(crate) fn is_wrapped(row: &Row<Square>) -> bool {
+    row.inner.last().is_some_and(|cell| cell.wrapline())
+}
+
+/// The link that a cell (or the pen) carries.
+pub(crate) fn link_of(cells: &Cells, cell: Square) -> Option<Link> {
+    let extras = cells.extras_table.get(cell.extras_id_checked()?)?;
+    let link = extras.hyperlink.as_ref()?;
+    Some(Link { id: link.id().to_owned(), uri: link.uri().to_owned() })
+}
+
+/// The character of a cell, a space for a blank one, and the marks on it.
+pub(crate) fn text_of(cells: &Cells, cell: Square) -> (char, &[char]) {
+    let blank = cell.c() == '\0' || cell.is_bg_only();
+    let extras = cell.extras_id_checked().and_then(|id| cells.extras_table.get(id));
+    (if blank { ' ' } else { cell.c() }, extras.map_or(&[], |extras| &extras.zerowidth))
+}
+
+/// All of a cell but its character.
+pub(crate) fn look_of(cell: Square) -> Square {
+    let mut look = cell;
+    look.set_c('\0');
+    look
+}

@@ -1,0 +1,362 @@
+//! A terminal as bytes, and a terminal from such bytes that goes on exactly as the first would.
+//!
+//! Written fast and often, read seldom and without trust: damaged bytes are an error, never a panic.
+//! Equal terminals give equal dumps, whatever their past, so dumps can be compared.
+//!
+//! Layout: magic, version, CRC-32 of the rest; then the fields of [`Terminal`] in the order below.
+
+use rio_vt::config::colors::{AnsiColor, ColorRgb, NamedColor};
+use rio_vt::crosswords::style::{Style, StyleFlags, UnderlineKind};
+
+use crate::canvas::Canvas;
+use crate::cells::Link;
+use crate::charset::{Charset, Charsets};
+use crate::dump_cells::{read_cells, write_cells};
+use crate::kitty::Keyboard;
+use crate::modes::{CursorShape, Modes, Mouse, MouseEncoding};
+use crate::palette::{Palette, Rgb};
+use crate::pen;
+use crate::scan::Scanner;
+use crate::size::Size;
+use crate::tabs::Tabs;
+use crate::terminal::{PerScreen, SavedCursor, Terminal};
+use crate::wire::{Reader, Writer};
+
+const MAGIC: [u8; 4] = *b"AgTm";
+const VERSION: u8 = 1;
+const HEADER: usize = MAGIC.len() + 1 + 4;
+
+/// More history than this is a damaged number.
+const SCROLLBACK_MAX: usize = 10_000_000;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DumpError {
+    #[error("not a dump of a screen")]
+    Foreign,
+    #[error("screen dump of unknown version {0}")]
+    Version(u8),
+    #[error("the screen dump is damaged")]
+    Damaged,
+}
+
+pub(crate) fn dump(terminal: &Terminal) -> Vec<u8> {
+    let mut out = Writer(vec![0; HEADER]);
+    write_size(&mut out, terminal.size);
+    write_scanner(&mut out, &terminal.scanner);
+    write_modes(&mut out, &terminal.modes);
+    write_charsets(&mut out, &terminal.charsets);
+    write_tabs(&mut out, &terminal.tabs);
+    write_palette(&mut out, &terminal.palette);
+    out.text(&terminal.title);
+    out.len(terminal.titles.len());
+    terminal.titles.iter().for_each(|title| out.text(title));
+    write_keyboard(&mut out, &terminal.keyboards.primary);
+    write_keyboard(&mut out, &terminal.keyboards.alternate);
+    write_saved(&mut out, &terminal.saved.primary);
+    write_saved(&mut out, &terminal.saved.alternate);
+    out.number(terminal.last_printed.map_or(0, u32::from));
+    write_canvas(&mut out, &terminal.canvas);
+    let mut out = out.0;
+    let checksum = crc32fast::hash(&out[HEADER..]);
+    out[..4].copy_from_slice(&MAGIC);
+    out[4] = VERSION;
+    out[5..HEADER].copy_from_slice(&checksum.to_le_bytes());
+    out
+}
+
+pub(crate) fn restore(bytes: &[u8]) -> Result<Terminal, DumpError> {
+    let mut bytes = Reader(body(bytes)?);
+    let from = &mut bytes;
+    let size = read_size(from)?;
+    let terminal = Terminal {
+        size,
+        scanner: read_scanner(from)?,
+        modes: read_modes(from)?,
+        charsets: read_charsets(from)?,
+        tabs: read_tabs(from, size.cols)?,
+        palette: read_palette(from)?,
+        title: from.text()?.to_owned(),
+        titles: (0..from.len()?).map(|_| Ok(from.text()?.to_owned())).collect::<Result<_, _>>()?,
+        keyboards: PerScreen { primary: read_keyboard(from)?, alternate: read_keyboard(from)? },
+        saved: PerScreen { primary: read_saved(from, size)?, alternate: read_saved(from, size)? },
+        last_printed: match from.number::<u32>()? {
+            0 => None,
+            c => Some(char::from_u32(c).ok_or(DumpError::Damaged)?),
+        },
+        canvas: read_canvas(from, size)?,
+    };
+    if bytes.0.is_empty() { Ok(terminal) } else { Err(DumpError::Damaged) }
+}
+
+/// What follows a header that fits.
+fn body(bytes: &[u8]) -> Result<&[u8], DumpError> {
+    let (header, body) = bytes.split_at_checked(HEADER).ok_or(DumpError::Foreign)?;
+    if header[..4] != MAGIC {
+        return Err(DumpError::Foreign);
+    }
+    if header[4] != VERSION {
+        return Err(DumpError::Version(header[4]));
+    }
+    if header[5..] != crc32fast::hash(body).to_le_bytes() {
+        return Err(DumpError::Damaged);
+    }
+    Ok(body)
+}
+
+fn write_size(out: &mut Writer, size: Size) {
+    for number in [size.cols, size.rows, size.x_pixels, size.y_pixels] {
+        out.number(number);
+    }
+}
+
+fn read_size(from: &mut Reader<'_>) -> Result<Size, DumpError> {
+    let size = Size {
+        cols: from.number()?,
+        rows: from.number()?,
+        x_pixels: from.number()?,
+        y_pixels: from.number()?,
+    };
+    if size == size.bounded() { Ok(size) } else { Err(DumpError::Damaged) }
+}
+
+fn write_scanner(out: &mut Writer, scanner: &Scanner) {
+    let (held, overflowed) = scanner.held();
+    out.bytes(held);
+    out.flag(overflowed);
+}
+
+fn read_scanner(from: &mut Reader<'_>) -> Result<Scanner, DumpError> {
+    let held = from.bytes()?;
+    Scanner::holding(held, from.flag()?).ok_or(DumpError::Damaged)
+}
+
+fn write_modes(out: &mut Writer, modes: &Modes) {
+    for flag in [
+        modes.app_cursor,
+        modes.app_keypad,
+        modes.bracketed_paste,
+        modes.focus_events,
+        modes.alternate_scroll,
+        modes.cursor_visible,
+        modes.cursor_blinking,
+        modes.synchronized,
+        modes.linefeed_newline,
+        modes.origin,
+    ] {
+        out.flag(flag);
+    }
+    out.byte(modes.mouse as u8);
+    out.byte(modes.mouse_encoding as u8);
+    out.byte(modes.cursor_shape as u8);
+    out.byte(modes.modify_other_keys);
+}
+
+fn read_modes(from: &mut Reader<'_>) -> Result<Modes, DumpError> {
+    Ok(Modes {
+        app_cursor: from.flag()?,
+        app_keypad: from.flag()?,
+        bracketed_paste: from.flag()?,
+        focus_events: from.flag()?,
+        alternate_scroll: from.flag()?,
+        cursor_visible: from.flag()?,
+        cursor_blinking: from.flag()?,
+        synchronized: from.flag()?,
+        linefeed_newline: from.flag()?,
+        origin: from.flag()?,
+        mouse: choice(from, [Mouse::Off, Mouse::Press, Mouse::Click, Mouse::Drag, Mouse::Motion])?,
+        mouse_encoding: choice(
+            from,
+            [
+                MouseEncoding::Bytes,
+                MouseEncoding::Utf8,
+                MouseEncoding::Sgr,
+                MouseEncoding::Urxvt,
+                MouseEncoding::SgrPixels,
+            ],
+        )?,
+        cursor_shape: choice(from, [CursorShape::Block, CursorShape::Underline, CursorShape::Bar])?,
+        modify_other_keys: from.byte()?,
+    })
+}
+
+/// One of `all`, written as its place among them.
+fn choice<T: Copy, const N: usize>(from: &mut Reader<'_>, all: [T; N]) -> Result<T, DumpError> {
+    all.get(usize::from(from.byte()?)).copied().ok_or(DumpError::Damaged)
+}
+
+fn write_charsets(out: &mut Writer, charsets: &Charsets) {
+    out.0.extend(charsets.sets.map(|set| set as u8));
+    out.byte(charsets.used);
+    out.byte(charsets.next.map_or(0, |next| next + 1));
+}
+
+fn read_charsets(from: &mut Reader<'_>) -> Result<Charsets, DumpError> {
+    let mut sets = [Charset::Ascii; 4];
+    for set in &mut sets {
+        *set = choice(from, [Charset::Ascii, Charset::LineDrawing, Charset::British])?;
+    }
+    let used = choice(from, [0, 1, 2, 3])?;
+    let next = choice(from, [None, Some(0), Some(1), Some(2), Some(3)])?;
+    Ok(Charsets { sets, used, next })
+}
+
+fn write_tabs(out: &mut Writer, tabs: &Tabs) {
+    out.len(tabs.stops().count());
+    tabs.stops().for_each(|stop| out.number(stop));
+}
+
+fn read_tabs(from: &mut Reader<'_>, cols: u16) -> Result<Tabs, DumpError> {
+    let mut tabs = Tabs::new(cols);
+    tabs.clear();
+    for _ in 0..from.len()? {
+        tabs.set(from.number()?, true);
+    }
+    Ok(tabs)
+}
+
+fn write_palette(out: &mut Writer, palette: &Palette) {
+    out.len(palette.changed().count());
+    for (index, Rgb(r, g, b)) in palette.changed() {
+        out.number(index);
+        out.0.extend([r, g, b]);
+    }
+}
+
+fn read_palette(from: &mut Reader<'_>) -> Result<Palette, DumpError> {
+    let mut palette = Palette::default();
+    for _ in 0..from.len()? {
+        palette.set(from.number()?, Rgb(from.byte()?, from.byte()?, from.byte()?));
+    }
+    Ok(palette)
+}
+
+fn write_keyboard(out: &mut Writer, keyboard: &Keyboard) {
+    out.byte(keyboard.flags);
+    out.bytes(&keyboard.covered);
+}
+
+fn read_keyboard(from: &mut Reader<'_>) -> Result<Keyboard, DumpError> {
+    Keyboard::from_parts(from.byte()?, from.bytes()?.to_vec()).ok_or(DumpError::Damaged)
+}
+
+fn write_saved(out: &mut Writer, saved: &SavedCursor) {
+    out.number(saved.row);
+    out.number(saved.col);
+    out.flag(saved.wrap_pending);
+    write_style(out, &saved.style);
+    write_link(out, saved.link.as_ref());
+    write_charsets(out, &saved.charsets);
+    out.flag(saved.origin);
+}
+
+fn read_saved(from: &mut Reader<'_>, size: Size) -> Result<SavedCursor, DumpError> {
+    let (row, col) = read_place(from, size)?;
+    Ok(SavedCursor {
+        row,
+        col,
+        wrap_pending: from.flag()?,
+        style: read_style(from)?,
+        link: read_link(from)?,
+        charsets: read_charsets(from)?,
+        origin: from.flag()?,
+    })
+}
+
+/// A row and a column on the screen.
+pub(crate) fn read_place(from: &mut Reader<'_>, size: Size) -> Result<(u16, u16), DumpError> {
+    let (row, col) = (from.number()?, from.number()?);
+    if row < size.rows && col < size.cols { Ok((row, col)) } else { Err(DumpError::Damaged) }
+}
+
+fn write_canvas(out: &mut Writer, canvas: &Canvas) {
+    out.len(canvas.scrollback_lines());
+    let (first, last) = canvas.margins();
+    out.number(first);
+    out.number(last);
+    for flag in [canvas.insert(), canvas.autowrap(), canvas.clusters(), canvas.is_alternate()] {
+        out.flag(flag);
+    }
+    write_cells(out, canvas.primary());
+    if canvas.is_alternate() {
+        write_cells(out, canvas.shown());
+    }
+}
+
+fn read_canvas(from: &mut Reader<'_>, size: Size) -> Result<Canvas, DumpError> {
+    let scrollback_lines: usize = from.number()?;
+    if scrollback_lines > SCROLLBACK_MAX {
+        return Err(DumpError::Damaged);
+    }
+    let (first, last) = (from.number()?, from.number()?);
+    let (insert, autowrap, clusters, alternate) = (from.flag()?, from.flag()?, from.flag()?, from.flag()?);
+    let primary = read_cells(from, size, scrollback_lines)?;
+    let (shown, under) = match alternate {
+        true => (read_cells(from, size, 0)?, Some(primary)),
+        false => (primary, None),
+    };
+    let mut canvas = Canvas::of(shown, under, scrollback_lines);
+    canvas.set_insert(insert);
+    canvas.set_autowrap(autowrap);
+    canvas.set_clusters(clusters);
+    let fits = last < size.rows && canvas.set_margins(first, last);
+    if fits { Ok(canvas) } else { Err(DumpError::Damaged) }
+}
+
+pub(crate) fn write_link(out: &mut Writer, link: Option<&Link>) {
+    out.flag(link.is_some());
+    if let Some(link) = link {
+        out.text(&link.id);
+        out.text(&link.uri);
+    }
+}
+
+pub(crate) fn read_link(from: &mut Reader<'_>) -> Result<Option<Link>, DumpError> {
+    Ok(match from.flag()? {
+        true => Some(Link { id: from.text()?.to_owned(), uri: from.text()?.to_owned() }),
+        false => None,
+    })
+}
+
+pub(crate) fn write_style(out: &mut Writer, style: &Style) {
+    write_colour(out, Some(style.fg));
+    write_colour(out, Some(style.bg));
+    write_colour(out, style.underline_color);
+    out.number(style.flags.bits());
+}
+
+pub(crate) fn read_style(from: &mut Reader<'_>) -> Result<Style, DumpError> {
+    let fg = read_colour(from)?.ok_or(DumpError::Damaged)?;
+    let bg = read_colour(from)?.ok_or(DumpError::Damaged)?;
+    let underline_color = read_colour(from)?;
+    let mut flags = StyleFlags::from_bits(from.number()?).ok_or(DumpError::Damaged)?;
+    // The engine counts on at most one kind of underline.
+    let underline: Option<UnderlineKind> = flags.underline_kind();
+    flags.set_underline(underline);
+    Ok(Style { fg, bg, underline_color, flags })
+}
+
+/// No colour, the foreground, the background, one of sixteen, one of 256, or one of all.
+fn write_colour(out: &mut Writer, colour: Option<AnsiColor>) {
+    match colour {
+        None => out.byte(0),
+        Some(AnsiColor::Named(NamedColor::Background)) => out.byte(2),
+        Some(AnsiColor::Named(name)) => match pen::index_of(name) {
+            Some(index) => out.0.extend([3, index]),
+            None => out.byte(1),
+        },
+        Some(AnsiColor::Indexed(index)) => out.0.extend([4, index]),
+        Some(AnsiColor::Spec(ColorRgb { r, g, b })) => out.0.extend([5, r, g, b]),
+    }
+}
+
+fn read_colour(from: &mut Reader<'_>) -> Result<Option<AnsiColor>, DumpError> {
+    Ok(Some(match from.byte()? {
+        0 => return Ok(None),
+        1 => AnsiColor::Named(NamedColor::Foreground),
+        2 => AnsiColor::Named(NamedColor::Background),
+        3 => pen::named(from.byte()?.into()),
+        4 => AnsiColor::Indexed(from.byte()?),
+        5 => AnsiColor::Spec(ColorRgb { r: from.byte()?, g: from.byte()?, b: from.byte()? }),
+        _ => return Err(DumpError::Damaged),
+    }))
+}

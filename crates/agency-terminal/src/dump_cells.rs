@@ -1,0 +1,228 @@
+//! The cells of one screen as bytes: characters, and runs of cells that look alike.
+//!
+//! The engine keeps looks in tables whose order tells of the past; here they are numbered in the order in
+//! which the rows need them.
+
+use std::collections::HashMap;
+
+use rio_vt::crosswords::grid::Dimensions;
+use rio_vt::crosswords::grid::row::{Row, SemanticPrompt};
+use rio_vt::crosswords::pos::{Column, Line};
+use rio_vt::crosswords::square::{CellFlags, ContentTag, Extras, Hyperlink, Square, Wide};
+
+use crate::cells::{Cells, Link, link_of, look_of, occupied};
+use crate::dump::{DumpError, read_link, read_place, read_style, write_link, write_style};
+use crate::size::Size;
+use crate::wire::{Reader, Writer};
+
+/// More cells than this is a damaged number.
+const CELLS_MAX: usize = 1 << 27;
+
+pub(crate) fn write_cells(out: &mut Writer, cells: &Cells) {
+    let mut rows = Writer::default();
+    let mut looks = Looks::default();
+    for line in cells.topmost_line().0..cells.screen_lines() as i32 {
+        write_row(&mut rows, &cells[Line(line)], &mut looks);
+    }
+    out.len(looks.order.len());
+    looks.order.iter().for_each(|look| write_look(out, cells, *look));
+    out.len(cells.total_lines());
+    out.0.append(&mut rows.0);
+    write_cursor(out, cells);
+}
+
+pub(crate) fn read_cells(from: &mut Reader<'_>, size: Size, history: usize) -> Result<Cells, DumpError> {
+    let mut cells = Cells::new(size.rows.into(), size.cols.into(), history);
+    let looks = read_looks(from, &mut cells)?;
+    let total = from.len()?;
+    let most = history.saturating_add(size.rows.into());
+    if total < usize::from(size.rows) || total > most || total * usize::from(size.cols) > CELLS_MAX {
+        return Err(DumpError::Damaged);
+    }
+    let mut rows = (0..total).map(|_| read_row(from, size.cols, &looks)).collect::<Result<Vec<_>, _>>()?;
+    // The engine counts rows from the bottom.
+    rows.reverse();
+    cells.raw.replace_inner(rows);
+    read_cursor(from, size, &mut cells)?;
+    Ok(cells)
+}
+
+/// Looks by the order of their first use.
+#[derive(Default)]
+struct Looks {
+    places: HashMap<u64, usize>,
+    order: Vec<Square>,
+    /// The last one asked for: neighbours look alike.
+    last: Option<(u64, usize)>,
+}
+
+impl Looks {
+    fn place(&mut self, look: Square) -> usize {
+        if let Some((_, place)) = self.last.filter(|(raw, _)| *raw == look.raw()) {
+            return place;
+        }
+        let place = *self.places.entry(look.raw()).or_insert_with(|| {
+            self.order.push(look);
+            self.order.len() - 1
+        });
+        self.last = Some((look.raw(), place));
+        place
+    }
+}
+
+fn write_row(out: &mut Writer, row: &Row<Square>, looks: &mut Looks) {
+    out.byte(match row.semantic_prompt {
+        SemanticPrompt::None => 0,
+        SemanticPrompt::Prompt => 1,
+        SemanticPrompt::PromptContinuation => 2,
+    });
+    let cells = &row.inner[..occupied(&row.inner)];
+    out.len(cells.len());
+    for run in cells.chunk_by(|one, other| look_of(*one) == look_of(*other)) {
+        out.len(run.len());
+        out.len(looks.place(look_of(run[0])));
+        for cell in run {
+            write_char(out, cell.c());
+        }
+    }
+}
+
+fn write_char(out: &mut Writer, c: char) {
+    match c {
+        '\0'..='\x7f' => out.byte(c as u8),
+        _ => out.0.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+fn read_row(from: &mut Reader<'_>, cols: u16, looks: &[Square]) -> Result<Row<Square>, DumpError> {
+    let mark = match from.byte()? {
+        0 => SemanticPrompt::None,
+        1 => SemanticPrompt::Prompt,
+        2 => SemanticPrompt::PromptContinuation,
+        _ => return Err(DumpError::Damaged),
+    };
+    let occupied: usize = from.number()?;
+    if occupied > usize::from(cols) {
+        return Err(DumpError::Damaged);
+    }
+    let mut cells = Vec::with_capacity(cols.into());
+    while cells.len() < occupied {
+        let run: usize = from.number()?;
+        if run == 0 || run > occupied - cells.len() {
+            return Err(DumpError::Damaged);
+        }
+        let look = *looks.get(from.number::<usize>()?).ok_or(DumpError::Damaged)?;
+        for _ in 0..run {
+            let mut cell = look;
+            cell.set_c(read_char(from)?);
+            cells.push(cell);
+        }
+    }
+    cells.resize(cols.into(), Square::default());
+    let mut row = Row::from_vec(cells, occupied);
+    row.semantic_prompt = mark;
+    Ok(row)
+}
+
+fn read_char(from: &mut Reader<'_>) -> Result<char, DumpError> {
+    let first = *from.0.first().ok_or(DumpError::Damaged)?;
+    let len = match first {
+        0..0x80 => 1,
+        0x80..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        _ => 4,
+    };
+    let text = std::str::from_utf8(from.take(len)?).map_err(|_| DumpError::Damaged)?;
+    text.chars().next().ok_or(DumpError::Damaged)
+}
+
+fn write_look(out: &mut Writer, cells: &Cells, look: Square) {
+    out.byte(look.wide() as u8);
+    out.byte(look.cell_flags().bits());
+    match look.content_tag() {
+        ContentTag::BgPalette => out.0.extend([1, look.bg_palette_index()]),
+        ContentTag::BgRgb => {
+            let (r, g, b) = look.bg_rgb();
+            out.0.extend([2, r, g, b]);
+        }
+        ContentTag::Codepoint => {
+            out.byte(0);
+            write_style(out, &cells.style_of(&look));
+            write_link(out, link_of(cells, look).as_ref());
+            let extras = look.extras_id().and_then(|id| cells.extras_table.get(id));
+            let marks: String = extras.iter().flat_map(|extras| &extras.zerowidth).collect();
+            out.text(&marks);
+        }
+    }
+}
+
+/// The looks lie on a row while they are read: a sweep of the engine's tables spares what rows use.
+fn read_looks(from: &mut Reader<'_>, cells: &mut Cells) -> Result<Vec<Square>, DumpError> {
+    cells.raw[Line(0)] = Row::from_vec(Vec::new(), 0);
+    for _ in 0..from.len()? {
+        let look = read_look(from, cells)?;
+        let shelf = &mut cells.raw[Line(0)];
+        shelf.inner.push(look);
+        shelf.has_styles = true;
+    }
+    Ok(std::mem::take(&mut cells.raw[Line(0)].inner))
+}
+
+fn read_look(from: &mut Reader<'_>, cells: &mut Cells) -> Result<Square, DumpError> {
+    let wide = match from.byte()? {
+        0 => Wide::Narrow,
+        1 => Wide::Wide,
+        2 => Wide::Spacer,
+        3 => Wide::LeadingSpacer,
+        _ => return Err(DumpError::Damaged),
+    };
+    let flags = CellFlags::from_bits(from.byte()?).ok_or(DumpError::Damaged)?;
+    let mut look = Square::default();
+    match from.byte()? {
+        0 => {
+            cells.set_template_style(read_style(from)?);
+            cells.sync_template_style();
+            look.set_style_id(cells.template_style_id());
+            let (link, marks) = (read_link(from)?, from.text()?);
+            look.set_extras_id(extras_id(cells, link, marks));
+        }
+        1 => look.set_bg_palette(from.byte()?),
+        2 => look.set_bg_rgb(from.byte()?, from.byte()?, from.byte()?),
+        _ => return Err(DumpError::Damaged),
+    }
+    look.set_cell_flags(flags);
+    look.set_wide(wide);
+    Ok(look)
+}
+
+fn extras_id(cells: &mut Cells, link: Option<Link>, marks: &str) -> Option<u16> {
+    let hyperlink = link.map(|link| Hyperlink::new(Some(link.id), link.uri));
+    let extras = Extras { zerowidth: marks.chars().collect(), hyperlink };
+    if extras.is_empty() {
+        return None;
+    }
+    Some(cells.alloc_extras(extras)).filter(|id| *id != 0)
+}
+
+fn write_cursor(out: &mut Writer, cells: &Cells) {
+    let cursor = &cells.cursor;
+    out.number(cursor.pos.row.0 as u64);
+    out.number(cursor.pos.col.0 as u64);
+    out.flag(cursor.should_wrap);
+    write_style(out, &cursor.pending_style);
+    write_link(out, link_of(cells, cursor.template).as_ref());
+}
+
+fn read_cursor(from: &mut Reader<'_>, size: Size, cells: &mut Cells) -> Result<(), DumpError> {
+    let (row, col) = read_place(from, size)?;
+    cells.cursor.pos.row = Line(row.into());
+    cells.cursor.pos.col = Column(col.into());
+    cells.cursor.should_wrap = from.flag()?;
+    cells.set_template_style(read_style(from)?);
+    if let Some(link) = read_link(from)? {
+        let id = extras_id(cells, Some(link), "");
+        cells.cursor.template.set_extras_id(id);
+        cells.cursor.template.insert_cell_flag(CellFlags::HYPERLINK);
+    }
+    Ok(())
+}

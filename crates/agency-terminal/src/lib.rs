@@ -1,0 +1,39 @@
+//! Draws: a program's bytes to a screen with its scrollback, and that screen to bytes for a viewer.
+//!
+//! Starts nothing, reads no clock, knows no files: the same bytes always draw the same screen. The
+//! emulator (rio-vt) is not to be seen from outside; [`Screen`] is the door.
+
+mod canvas;
+mod cells;
+mod charset;
+mod csi;
+mod dump;
+mod dump_cells;
+mod event;
+mod filter;
+mod history;
+pub mod keys;
+mod kitty;
+mod modes;
+mod palette;
+mod pen;
+mod query;
+mod redraw;
+mod reply;
+mod scan;
+mod screen;
+mod sequence;
+mod size;
+mod snapshot;
+mod string;
+mod tabs;
+mod terminal;
+mod wire;
+
+pub use dump::DumpError;
+pub use event::{Fed, Progress, Prompt, ScreenEvent};
+pub use filter::ViewerFilter;
+pub use modes::{CursorShape, Modes, Mouse, MouseEncoding};
+pub use screen::Screen;
+pub use size::Size;
+pub use snapshot::{CellSnapshot, Colour, CursorSnapshot, Pen, RowSnapshot, ScreenSnapshot, Snapshot};

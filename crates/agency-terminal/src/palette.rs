@@ -1,0 +1,157 @@
+//! Colours by number, as a program changed and asks for them.
+//!
+//! Not the colours that a viewer sees: those are the viewer's own until a program changes them.
+
+use std::collections::BTreeMap;
+
+pub(crate) const FOREGROUND: u16 = 256;
+pub(crate) const BACKGROUND: u16 = 257;
+pub(crate) const CURSOR: u16 = 258;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rgb(pub(crate) u8, pub(crate) u8, pub(crate) u8);
+
+/// xterm's first sixteen.
+const NAMED: [Rgb; 16] = [
+    Rgb(0x00, 0x00, 0x00),
+    Rgb(0xcd, 0x00, 0x00),
+    Rgb(0x00, 0xcd, 0x00),
+    Rgb(0xcd, 0xcd, 0x00),
+    Rgb(0x00, 0x00, 0xee),
+    Rgb(0xcd, 0x00, 0xcd),
+    Rgb(0x00, 0xcd, 0xcd),
+    Rgb(0xe5, 0xe5, 0xe5),
+    Rgb(0x7f, 0x7f, 0x7f),
+    Rgb(0xff, 0x00, 0x00),
+    Rgb(0x00, 0xff, 0x00),
+    Rgb(0xff, 0xff, 0x00),
+    Rgb(0x5c, 0x5c, 0xff),
+    Rgb(0xff, 0x00, 0xff),
+    Rgb(0x00, 0xff, 0xff),
+    Rgb(0xff, 0xff, 0xff),
+];
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Palette {
+    changed: BTreeMap<u16, Rgb>,
+}
+
+impl Palette {
+    pub(crate) fn get(&self, index: u16) -> Rgb {
+        self.changed.get(&index).copied().unwrap_or_else(|| unchanged(index))
+    }
+
+    pub(crate) fn set(&mut self, index: u16, colour: Rgb) {
+        self.changed.insert(index, colour);
+    }
+
+    pub(crate) fn reset(&mut self, index: u16) {
+        self.changed.remove(&index);
+    }
+
+    /// The 256 numbered colours, not the three that have names.
+    pub(crate) fn reset_numbered(&mut self) {
+        self.changed.retain(|index, _| *index >= FOREGROUND);
+    }
+
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (u16, Rgb)> + '_ {
+        self.changed.iter().map(|(index, colour)| (*index, *colour))
+    }
+}
+
+/// Light on dark, as long as nobody knows better.
+fn unchanged(index: u16) -> Rgb {
+    match index {
+        0..=15 => NAMED[usize::from(index)],
+        16..=231 => {
+            let level = |step: u16| if step == 0 { 0 } else { (55 + step * 40) as u8 };
+            let cube = index - 16;
+            Rgb(level(cube / 36), level(cube / 6 % 6), level(cube % 6))
+        }
+        232..=255 => {
+            let grey = (8 + (index - 232) * 10) as u8;
+            Rgb(grey, grey, grey)
+        }
+        BACKGROUND => Rgb(0, 0, 0),
+        _ => Rgb(0xe5, 0xe5, 0xe5),
+    }
+}
+
+impl Rgb {
+    /// `rgb:r/g/b` with one to four digits each, or `#rgb` to `#rrrrggggbbbb`.
+    pub(crate) fn parse(text: &[u8]) -> Option<Rgb> {
+        let text = std::str::from_utf8(text).ok()?;
+        if let Some(parts) = text.strip_prefix("rgb:") {
+            let mut parts = parts.split('/').map(scaled);
+            let colour = Rgb(parts.next()??, parts.next()??, parts.next()??);
+            return parts.next().is_none().then_some(colour);
+        }
+        let digits = text.strip_prefix('#')?;
+        let each = digits.len() / 3;
+        if !digits.is_ascii() || digits.len() % 3 != 0 {
+            return None;
+        }
+        Some(Rgb(
+            topmost(digits.get(..each)?)?,
+            topmost(digits.get(each..2 * each)?)?,
+            topmost(&digits[2 * each..])?,
+        ))
+    }
+}
+
+impl std::fmt::Display for Rgb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Rgb(r, g, b) = self;
+        write!(f, "rgb:{r:02x}{r:02x}/{g:02x}{g:02x}/{b:02x}{b:02x}")
+    }
+}
+
+/// `f` is all of it, and so is `ff`.
+fn scaled(digits: &str) -> Option<u8> {
+    let value = hex(digits)?;
+    let most = (1u32 << (4 * digits.len())) - 1;
+    Some((value * 255 / most) as u8)
+}
+
+/// `f` is `f0`: with a hash sign, missing digits are zeros.
+fn topmost(digits: &str) -> Option<u8> {
+    let value = hex(digits)?;
+    Some(if digits.len() == 1 { value << 4 } else { value >> (4 * (digits.len() - 2)) } as u8)
+}
+
+fn hex(digits: &str) -> Option<u32> {
+    let plain = (1..=4).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    plain.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_read_as_xterm_reads_them() {
+        assert_eq!(Rgb::parse(b"rgb:ff/80/0"), Some(Rgb(0xff, 0x80, 0)));
+        assert_eq!(Rgb::parse(b"rgb:ffff/8080/0000"), Some(Rgb(0xff, 0x80, 0)));
+        assert_eq!(Rgb::parse(b"#f80"), Some(Rgb(0xf0, 0x80, 0)));
+        assert_eq!(Rgb::parse(b"#ff8000"), Some(Rgb(0xff, 0x80, 0)));
+        for bad in [
+            &b"red"[..],
+            b"#",
+            b"#ff",
+            b"rgb:1/2",
+            b"rgb:1/2/3/4",
+            b"rgb:+1/2/3",
+            b"#\xc3\xa9\xc3\xa9\xc3\xa9",
+        ] {
+            assert_eq!(Rgb::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_cube_and_the_greys_are_where_programs_expect_them() {
+        assert_eq!(
+            [16, 196, 231, 232, 255].map(unchanged),
+            [Rgb(0, 0, 0), Rgb(255, 0, 0), Rgb(255, 255, 255), Rgb(8, 8, 8), Rgb(238, 238, 238),]
+        );
+    }
+}

@@ -1,0 +1,302 @@
+//! A screen as the bytes that draw it on a viewer's terminal of the same size.
+//!
+//! Whatever state that terminal is in. Its own scrollback is not erased. What cannot be seen (the saved
+//! cursor of the other screen, shells' prompt marks) is not sent.
+
+use std::io::Write;
+
+use rio_vt::crosswords::grid::Dimensions;
+use rio_vt::crosswords::pos::Line;
+use rio_vt::crosswords::square::{Square, Wide};
+use rio_vt::crosswords::style::Style;
+
+use crate::cells::{Cells, Link, is_wrapped, link_of, look_of, occupied, text_of};
+use crate::charset::Charsets;
+use crate::kitty::Keyboard;
+use crate::palette;
+use crate::pen;
+use crate::tabs::Tabs;
+use crate::terminal::{SavedCursor, Terminal};
+
+pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
+    let canvas = &terminal.canvas;
+    let mut out = Out::default();
+    out.say("\x1b[?2026h");
+    begin(&mut out);
+    // How the program's characters make clusters, the viewer's terminal must know before it draws them.
+    private_mode(&mut out, 2027, canvas.clusters());
+    palette_colours(&mut out, terminal);
+    let primary = canvas.primary();
+    let first = if with_scrollback { primary.topmost_line().0 } else { 0 };
+    rows(&mut out, primary, first);
+    keyboard(&mut out, &terminal.keyboards.primary);
+    if canvas.is_alternate() {
+        // The viewer's terminal puts the primary cursor and pen away, and brings them back later.
+        cursor(&mut out, primary, &terminal.saved.primary.charsets);
+        out.say("\x1b[?1049h\x1b(B\x0f\x1b[0m\x1b[H\x1b[2J");
+        out.forget_pen();
+        rows(&mut out, canvas.shown(), 0);
+        keyboard(&mut out, &terminal.keyboards.alternate);
+    }
+    tabs(&mut out, terminal);
+    saved_and_margins(&mut out, terminal);
+    modes(&mut out, terminal);
+    out.say(&format!("\x1b]2;{}\x1b\\", terminal.title));
+    cursor(&mut out, canvas.shown(), &terminal.charsets);
+    last_modes(&mut out, terminal);
+    out.say("\x1b[?2026l");
+    out.bytes
+}
+
+/// Bytes so far, and how the viewer's pen is.
+#[derive(Default)]
+struct Out {
+    bytes: Vec<u8>,
+    style: Option<Style>,
+    link: Option<Link>,
+    /// The last cell's look: neighbours look alike.
+    look: Option<Square>,
+    /// The row that the viewer's terminal counts from.
+    origin: u16,
+}
+
+impl Out {
+    fn say(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    fn forget_pen(&mut self) {
+        self.style = None;
+        self.look = None;
+    }
+
+    fn pen(&mut self, style: &Style, link: Option<Link>) {
+        self.look = None;
+        if self.style.as_ref() != Some(style) {
+            self.say(&format!("\x1b[{}m", pen::parameters(style)));
+            self.style = Some(*style);
+        }
+        if self.link != link {
+            let (id, uri) = link.as_ref().map_or(("", ""), |link| (&link.id, &link.uri));
+            let key = if id.is_empty() { "" } else { "id=" };
+            self.say(&format!("\x1b]8;{key}{id};{uri}\x1b\\"));
+            self.link = link;
+        }
+    }
+
+    fn cell(&mut self, cells: &Cells, cell: Square) {
+        let look = look_of(cell);
+        if self.look != Some(look) {
+            self.pen(&cells.style_of(&cell), link_of(cells, cell));
+            self.look = Some(look);
+        }
+        let (c, marks) = text_of(cells, cell);
+        self.bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        for mark in marks {
+            self.bytes.extend_from_slice(mark.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+
+    fn go_to(&mut self, row: u16, col: u16) {
+        self.say(&format!("\x1b[{};{}H", row.saturating_sub(self.origin) + 1, col + 1));
+    }
+
+    /// Rows count from `first` (origin mode), or from the top.
+    fn count_from(&mut self, first: Option<u16>) {
+        self.say(if first.is_some() { "\x1b[?6h" } else { "\x1b[?6l" });
+        self.origin = first.unwrap_or(0);
+    }
+}
+
+/// From any state to a blank primary screen with everything drawable as usual.
+fn begin(out: &mut Out) {
+    // Out of the alternate screen; margins, origin, insert, wrap, newline; character sets; pen; link.
+    out.say(
+        "\x1b[?1049l\x1b[r\x1b[?6l\x1b[4l\x1b[?7h\x1b[20l\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0m\x1b]8;;\x1b\\",
+    );
+    out.say("\x1b[H\x1b[2J");
+}
+
+/// Draws rows one after the other; what has no room scrolls up.
+fn rows(out: &mut Out, cells: &Cells, first: i32) {
+    let last = cells.screen_lines() as i32 - 1;
+    let mut wrapping = false;
+    for line in first..=last {
+        row(out, cells, line, wrapping);
+        wrapping = is_wrapped(&cells[Line(line)]) && line < last;
+        if !wrapping && line < last {
+            // New rows take the pen's background.
+            out.pen(&Style::default(), None);
+            out.say("\r\n");
+        }
+    }
+}
+
+/// `wrapping`: the row before goes on here, so its first cell must be written to bring the wrap about.
+fn row(out: &mut Out, cells: &Cells, line: i32, wrapping: bool) {
+    let row = &cells[Line(line)];
+    let used = match is_wrapped(row) {
+        true => row.inner.len(),
+        false => occupied(&row.inner).max(usize::from(wrapping)),
+    };
+    for (at, cell) in row.inner[..used].iter().enumerate() {
+        match cell.wide() {
+            Wide::Spacer => {}
+            // It brings this cell about.
+            Wide::LeadingSpacer if wide_follows(cells, line, at) => {}
+            Wide::LeadingSpacer => {
+                out.pen(&cells.style_of(cell), None);
+                out.say(" ");
+            }
+            Wide::Narrow | Wide::Wide => {
+                out.cell(cells, *cell);
+                let next = at + 1 + usize::from(cell.is_wide());
+                if width_is_disputed(*cell) && next < row.inner.len() {
+                    out.say(&format!("\x1b[{}G", next + 1));
+                }
+            }
+        }
+    }
+    if wrapping && used < row.inner.len() {
+        // The wrap may have scrolled, and filled the new row with the background of its first character.
+        out.pen(&Style::default(), None);
+        out.say("\x1b[K");
+    }
+}
+
+/// Terminals disagree on how wide clusters and symbols are. After such a cell the viewer's is told where
+/// it is, so that a character may look odd but nothing behind it moves.
+fn width_is_disputed(cell: Square) -> bool {
+    cell.has_grapheme()
+        || matches!(cell.c(), '\u{2300}'..='\u{23ff}' | '\u{2600}'..='\u{27bf}' | '\u{1f000}'..)
+}
+
+/// Whether the next row begins with a wide character that did not fit here, and looks the same.
+fn wide_follows(cells: &Cells, line: i32, at: usize) -> bool {
+    let last_row = line + 1 == cells.screen_lines() as i32;
+    if last_row || at + 1 != cells.columns() || !is_wrapped(&cells[Line(line)]) {
+        return false;
+    }
+    let (here, next) = (cells[Line(line)].inner[at], cells[Line(line + 1)].inner[0]);
+    let (blank, style) = (cells.style_of(&here), cells.style_of(&next));
+    next.is_wide() && (blank == style || !(blank.renders_on_blank() || style.renders_on_blank()))
+}
+
+/// The cursor's place, pending wrap and pen.
+fn cursor(out: &mut Out, cells: &Cells, charsets: &Charsets) {
+    let cursor = &cells.cursor;
+    let (row, col) = (cursor.pos.row.0 as u16, cursor.pos.col.0 as u16);
+    out.go_to(row, col);
+    if cursor.should_wrap {
+        write_last_again(out, cells, row, col);
+    }
+    out.pen(&cursor.pending_style, link_of(cells, cursor.template));
+    self::charsets(out, charsets);
+}
+
+/// A wrap is pending after the last cell was written, and only then. Not where the line already goes on:
+/// writing its last cell would part it.
+fn write_last_again(out: &mut Out, cells: &Cells, row: u16, col: u16) {
+    if is_wrapped(&cells[Line(row.into())]) {
+        return;
+    }
+    let inner = &cells[Line(row.into())].inner;
+    let at = usize::from(col);
+    let lead = if inner[at].is_spacer() { at.saturating_sub(1) } else { at };
+    out.go_to(row, lead as u16);
+    out.cell(cells, inner[lead]);
+}
+
+fn charsets(out: &mut Out, charsets: &Charsets) {
+    for (slot, set) in "()*+".chars().zip(charsets.sets) {
+        out.say(&format!("\x1b{slot}{}", set.last() as char));
+    }
+    out.say(["\x0f", "\x0e", "\x1bn", "\x1bo"][usize::from(charsets.used & 3)]);
+}
+
+fn palette_colours(out: &mut Out, terminal: &Terminal) {
+    for (index, colour) in terminal.palette.changed() {
+        out.say(&match index {
+            ..palette::FOREGROUND => format!("\x1b]4;{index};{colour}\x1b\\"),
+            _ => format!("\x1b]{};{colour}\x1b\\", index - palette::FOREGROUND + 10),
+        });
+    }
+}
+
+/// All flags of the screen that is shown, and those they cover.
+fn keyboard(out: &mut Out, keyboard: &Keyboard) {
+    // More than any terminal keeps: none are left.
+    out.say("\x1b[<99u");
+    let mut flags = keyboard.covered.iter().chain([&keyboard.flags]);
+    if let Some(base) = flags.next().filter(|base| **base != 0) {
+        out.say(&format!("\x1b[={base};1u"));
+    }
+    flags.for_each(|flags| out.say(&format!("\x1b[>{flags}u")));
+}
+
+fn tabs(out: &mut Out, terminal: &Terminal) {
+    if terminal.tabs == Tabs::new(terminal.size.cols) {
+        return out.say("\x1b[?5W");
+    }
+    out.say("\x1b[3g");
+    for stop in terminal.tabs.stops() {
+        out.go_to(0, stop);
+        out.say("\x1bH");
+    }
+}
+
+/// The cursor that `ESC 8` brings back, then the margins: between margins not every place can be reached.
+fn saved_and_margins(out: &mut Out, terminal: &Terminal) {
+    let canvas = &terminal.canvas;
+    let saved = terminal.saved.of(canvas.is_alternate());
+    if *saved != SavedCursor::default() {
+        out.count_from(saved.origin.then_some(0));
+        out.go_to(saved.row, saved.col);
+        if saved.wrap_pending {
+            write_last_again(out, canvas.shown(), saved.row, saved.col);
+        }
+        out.pen(&saved.style, saved.link.clone());
+        charsets(out, &saved.charsets);
+        out.say("\x1b7\x1b(B\x0f");
+    }
+    let (first, last) = canvas.margins();
+    out.say(&format!("\x1b[{};{}r", first + 1, last + 1));
+    out.count_from(terminal.modes.origin.then_some(first));
+}
+
+fn modes(out: &mut Out, terminal: &Terminal) {
+    let modes = &terminal.modes;
+    for mode in [1, 12, 25, 1004, 1007, 2004] {
+        private_mode(out, mode, modes.get(mode) == Some(true));
+    }
+    // The last one set wins, and resetting any resets all: so off first, then the one.
+    out.say("\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l");
+    for mode in [modes.mouse.number(), modes.mouse_encoding.number()].into_iter().flatten() {
+        private_mode(out, mode, true);
+    }
+    out.say(if modes.app_keypad { "\x1b=" } else { "\x1b>" });
+    out.say(&format!("\x1b[{} q", modes.cursor_style()));
+    out.say(&format!("\x1b[>4;{}m", modes.modify_other_keys));
+}
+
+/// Modes that would spoil the drawing, now that it is done.
+fn last_modes(out: &mut Out, terminal: &Terminal) {
+    let canvas = &terminal.canvas;
+    if terminal.modes.linefeed_newline {
+        out.say("\x1b[20h");
+    }
+    if canvas.insert() {
+        out.say("\x1b[4h");
+    }
+    if !canvas.autowrap() {
+        out.say("\x1b[?7l");
+    }
+    if let Some(next @ 2..) = terminal.charsets.next {
+        out.say(if next == 2 { "\x1bN" } else { "\x1bO" });
+    }
+}
+
+fn private_mode(out: &mut Out, mode: u16, on: bool) {
+    let end = if on { 'h' } else { 'l' };
+    write!(out.bytes, "\x1b[?{mode}{end}").expect("writing to memory does not fail");
+}

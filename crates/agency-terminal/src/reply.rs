@@ -1,0 +1,206 @@
+//! Our answers to a program that asks its terminal something.
+//!
+//! Each question is answered here and nowhere else, whether or not anybody looks on.
+
+use std::fmt::Display;
+
+use crate::event::Fed;
+use crate::pen;
+use crate::terminal::Terminal;
+
+/// VT220 with colours. Not sixel: images are the viewer's, who may have none.
+const PRIMARY_ATTRIBUTES: &str = "?62;22c";
+
+/// Programs read the middle number as xterm's patch level, and from 277 on vim writes the better mouse
+/// encoding. The number of a version of ours would be too small for that for years.
+const SECONDARY_ATTRIBUTES: &str = ">1;4000;0c";
+
+/// "AGCY".
+const UNIT_ID: &str = "41474359";
+
+/// What we know to say of ourselves through OSC 7501.
+const STATUS_PROTOCOL: &str = "7501;?:states=idle,working,done,blocked,error:kinds=permission,question,auth";
+
+impl Fed {
+    fn csi(&mut self, text: impl Display) {
+        self.replies.extend_from_slice(format!("\x1b[{text}").as_bytes());
+    }
+
+    fn dcs(&mut self, text: impl Display) {
+        self.replies.extend_from_slice(format!("\x1bP{text}\x1b\\").as_bytes());
+    }
+
+    fn osc(&mut self, text: impl Display, bell: bool) {
+        let end = if bell { "\x07" } else { "\x1b\\" };
+        self.replies.extend_from_slice(format!("\x1b]{text}{end}").as_bytes());
+    }
+}
+
+impl Terminal {
+    /// DA1, DA2, DA3.
+    pub(crate) fn report_attributes(&mut self, prefix: u8, fed: &mut Fed) {
+        match prefix {
+            0 => fed.csi(PRIMARY_ATTRIBUTES),
+            b'>' => fed.csi(SECONDARY_ATTRIBUTES),
+            b'=' => fed.dcs(format_args!("!|{UNIT_ID}")),
+            _ => {}
+        }
+    }
+
+    /// XTVERSION.
+    pub(crate) fn report_version(&mut self, fed: &mut Fed) {
+        fed.dcs(concat!(">|agency ", env!("CARGO_PKG_VERSION")));
+    }
+
+    /// DSR and CPR.
+    pub(crate) fn report_status(&mut self, what: u16, fed: &mut Fed) {
+        match what {
+            5 => fed.csi("0n"),
+            6 => {
+                let (row, col) = self.place();
+                fed.csi(format_args!("{row};{col}R"));
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn report_private_status(&mut self, what: u16, fed: &mut Fed) {
+        match what {
+            6 => {
+                let (row, col) = self.place();
+                fed.csi(format_args!("?{row};{col};1R"));
+            }
+            // No printer, no keys to define, an English keyboard, no locator, no macros, no errors.
+            15 => fed.csi("?13n"),
+            25 => fed.csi("?21n"),
+            26 => fed.csi("?27;1;0;0n"),
+            53 | 55 => fed.csi("?50n"),
+            56 => fed.csi("?57;0n"),
+            62 => fed.csi("0000*{"),
+            75 => fed.csi("?70n"),
+            // Dark.
+            996 => fed.csi("?997;1n"),
+            _ => {}
+        }
+    }
+
+    /// The cursor as the program counts: from 1, and from the top margin in origin mode.
+    fn place(&self) -> (u16, u16) {
+        let (row, col) = self.canvas.cursor();
+        let first = if self.modes.origin { self.canvas.margins().0 } else { 0 };
+        (row.saturating_sub(first) + 1, col + 1)
+    }
+
+    /// DECREQTPARM.
+    pub(crate) fn report_parameters(&mut self, what: u16, fed: &mut Fed) {
+        if what <= 1 {
+            fed.csi(format_args!("{};1;1;128;128;1;0x", what + 2));
+        }
+    }
+
+    /// DECRQM: 1 set, 2 reset, 0 unknown.
+    pub(crate) fn report_mode(&mut self, mode: u16, fed: &mut Fed) {
+        let on = match mode {
+            4 => Some(self.canvas.insert()),
+            20 => Some(self.modes.linefeed_newline),
+            _ => None,
+        };
+        fed.csi(format_args!("{mode};{}$y", mode_state(on)));
+    }
+
+    pub(crate) fn report_private_mode(&mut self, mode: u16, fed: &mut Fed) {
+        fed.csi(format_args!("?{mode};{}$y", mode_state(self.private_mode(mode))));
+    }
+
+    pub(crate) fn report_keyboard(&mut self, fed: &mut Fed) {
+        let flags = self.keyboard().flags;
+        fed.csi(format_args!("?{flags}u"));
+    }
+
+    /// XTQMODKEYS.
+    pub(crate) fn report_other_keys(&mut self, fed: &mut Fed) {
+        fed.csi(format_args!(">4;{}m", self.modes.modify_other_keys));
+    }
+
+    /// XTSMGRAPHICS: there is no such thing.
+    pub(crate) fn report_graphics(&mut self, item: u16, fed: &mut Fed) {
+        fed.csi(format_args!("?{item};1;0S"));
+    }
+
+    /// Window reports. Titles are never told: they could type for whoever set them.
+    pub(crate) fn report_window(&mut self, what: u16, fed: &mut Fed) {
+        let (cell_width, cell_height) = self.size.cell_pixels();
+        let (width, height) = self.size.text_pixels();
+        let (rows, cols) = (self.size.rows, self.size.cols);
+        match what {
+            11 => fed.csi("1t"),
+            13 => fed.csi("3;0;0t"),
+            14 => fed.csi(format_args!("4;{height};{width}t")),
+            15 => fed.csi(format_args!("5;{height};{width}t")),
+            16 => fed.csi(format_args!("6;{cell_height};{cell_width}t")),
+            18 => fed.csi(format_args!("8;{rows};{cols}t")),
+            19 => fed.csi(format_args!("9;{rows};{cols}t")),
+            20 => fed.osc("L", false),
+            21 => fed.osc("l", false),
+            _ => {}
+        }
+    }
+
+    /// OSC 4, 10, 11, 12.
+    pub(crate) fn report_colour(&mut self, name: &str, index: u16, bell: bool, fed: &mut Fed) {
+        let colour = self.palette.get(index);
+        fed.osc(format_args!("{name};{colour}"), bell);
+    }
+
+    pub(crate) fn report_status_protocol(&mut self, fed: &mut Fed) {
+        fed.osc(STATUS_PROTOCOL, false);
+    }
+
+    /// DECRQSS: the setting that a sequence with this ending would change.
+    pub(crate) fn report_setting(&mut self, setting: &[u8], fed: &mut Fed) {
+        let (first, last) = self.canvas.margins();
+        let value = match setting {
+            b"m" => format!("{}m", pen::parameters(&self.canvas.style())),
+            b"r" => format!("{};{}r", first + 1, last + 1),
+            b" q" => format!("{} q", self.modes.cursor_style()),
+            b"t" => format!("{}t", self.size.rows),
+            b"\"p" => "62;1\"p".to_owned(),
+            b"\"q" => "0\"q".to_owned(),
+            _ => return fed.dcs("0$r"),
+        };
+        fed.dcs(format_args!("1$r{value}"));
+    }
+
+    /// XTGETTCAP: names in hexadecimal, answered one by one.
+    pub(crate) fn report_capabilities(&mut self, names: &[u8], fed: &mut Fed) {
+        for name in names.split(|byte| *byte == b';') {
+            let known = match name.to_ascii_uppercase().as_slice() {
+                // TN, name
+                b"544E" | b"6E616D65" => "xterm-256color",
+                // Co, colors
+                b"436F" | b"636F6C6F7273" => "256",
+                // RGB
+                b"524742" => "8/8/8",
+                _ => "",
+            };
+            // Only what is hexadecimal may come back, or a question could put words into our mouth.
+            let name: String =
+                name.iter().filter(|byte| byte.is_ascii_hexdigit()).map(|byte| *byte as char).collect();
+            match known {
+                "" => fed.dcs(format_args!("0+r{name}")),
+                value => {
+                    let value: String = value.bytes().map(|byte| format!("{byte:02X}")).collect();
+                    fed.dcs(format_args!("1+r{name}={value}"));
+                }
+            }
+        }
+    }
+}
+
+fn mode_state(on: Option<bool>) -> u8 {
+    match on {
+        None => 0,
+        Some(true) => 1,
+        Some(false) => 2,
+    }
+}

@@ -1,0 +1,276 @@
+//! What escape and control sequences do.
+//!
+//! Not the answers to those that ask (see `reply`), nor strings (see `string`).
+
+use rio_vt::crosswords::style::Style;
+
+use crate::canvas::Erase;
+use crate::charset::Charset;
+use crate::csi::Csi;
+use crate::event::Fed;
+use crate::pen;
+use crate::tabs::Tabs;
+use crate::terminal::Terminal;
+
+impl Terminal {
+    pub(crate) fn escape(&mut self, body: &[u8], fed: &mut Fed) {
+        let Some((&last, rest)) = body.split_last() else { return };
+        match (rest.iter().copied().find(|byte| *byte >= 0x20), last) {
+            (None, b'7') => self.save_cursor(),
+            (None, b'8') => self.restore_cursor(),
+            (None, b'D') => self.canvas.linefeed(),
+            (None, b'E') => {
+                self.canvas.linefeed();
+                self.carriage_return();
+            }
+            (None, b'H') => self.tabs.set(self.canvas.cursor().1, true),
+            (None, b'M') => self.canvas.reverse_linefeed(),
+            (None, b'N') => self.charsets.next = Some(2),
+            (None, b'O') => self.charsets.next = Some(3),
+            (None, b'Z') => self.report_attributes(0, fed),
+            (None, b'c') => self.reset(fed),
+            (None, b'n') => self.charsets.used = 2,
+            (None, b'o') => self.charsets.used = 3,
+            (None, b'=') => self.modes.app_keypad = true,
+            (None, b'>') => self.modes.app_keypad = false,
+            (Some(b'#'), b'8') => self.fill_for_alignment(),
+            (Some(slot @ b'('..=b'+'), set) => {
+                self.charsets.sets[usize::from(slot - b'(')] = Charset::designated(set);
+            }
+            _ => {}
+        }
+    }
+
+    /// DECALN also lets the margins go.
+    fn fill_for_alignment(&mut self) {
+        self.canvas.set_margins(0, self.size.rows - 1);
+        self.canvas.fill_for_alignment();
+        self.canvas.move_to(0, 0);
+    }
+
+    pub(crate) fn csi(&mut self, body: &[u8], fed: &mut Fed) {
+        let Some(csi) = Csi::parse(body) else { return };
+        match (csi.prefix, csi.intermediate) {
+            (0, 0) => self.plain(&csi, fed),
+            (b'?', 0) => self.private(&csi, fed),
+            (b'>' | b'<' | b'=', 0) => self.keyboard_or_report(&csi, fed),
+            (0, b' ') if csi.last == b'q' => self.modes.set_cursor_style(csi.get(0)),
+            (0, b'!') if csi.last == b'p' => self.reset_softly(),
+            (0, b'$') if csi.last == b'p' => self.report_mode(csi.get(0), fed),
+            (b'?', b'$') if csi.last == b'p' => self.report_private_mode(csi.get(0), fed),
+            _ => {}
+        }
+    }
+
+    fn plain(&mut self, csi: &Csi, fed: &mut Fed) {
+        let count = csi.or(0, 1);
+        match csi.last {
+            b'A'..=b'H' | b'`' | b'a' | b'd'..=b'f' | b'I' | b'Z' => self.motion(csi, count),
+            b'@' => self.canvas.insert_chars(count),
+            b'J' => self.erase_screen(csi.get(0)),
+            b'K' => self.erase_line(csi.get(0)),
+            b'L' => {
+                self.canvas.insert_lines(count);
+                self.carriage_return_in_margins();
+            }
+            b'M' => {
+                self.canvas.delete_lines(count);
+                self.carriage_return_in_margins();
+            }
+            b'P' => self.canvas.delete_chars(count),
+            b'S' => self.canvas.scroll_up(count),
+            // With more parameters this is mouse tracking by highlight, which nobody has.
+            b'T' if csi.parameters().len() == 1 => self.canvas.scroll_down(count),
+            b'X' => self.canvas.erase_chars(count),
+            b'b' => self.repeat(count),
+            b'g' => self.clear_tabs(csi.get(0)),
+            b'h' => csi.parameters().iter().for_each(|mode| self.set_mode(*mode, true)),
+            b'l' => csi.parameters().iter().for_each(|mode| self.set_mode(*mode, false)),
+            b'm' => self.set_pen(csi),
+            b'r' => self.set_margins(csi),
+            b's' => self.save_cursor(),
+            b'u' => self.restore_cursor(),
+            b't' => self.window(csi.get(0), fed),
+            b'c' => self.report_attributes(0, fed),
+            b'n' => self.report_status(csi.get(0), fed),
+            b'x' => self.report_parameters(csi.get(0), fed),
+            _ => {}
+        }
+    }
+
+    fn private(&mut self, csi: &Csi, fed: &mut Fed) {
+        match csi.last {
+            b'h' => csi.parameters().iter().for_each(|mode| self.set_private_mode(*mode, true)),
+            b'l' => csi.parameters().iter().for_each(|mode| self.set_private_mode(*mode, false)),
+            // The selective kinds erase all, for nothing can be protected.
+            b'J' => self.erase_screen(csi.get(0)),
+            b'K' => self.erase_line(csi.get(0)),
+            b'W' if csi.get(0) == 5 => self.tabs = Tabs::new(self.size.cols),
+            b'n' => self.report_private_status(csi.get(0), fed),
+            b'u' => self.report_keyboard(fed),
+            b'm' if csi.get(0) == 4 => self.report_other_keys(fed),
+            b'S' => self.report_graphics(csi.get(0), fed),
+            _ => {}
+        }
+    }
+
+    fn keyboard_or_report(&mut self, csi: &Csi, fed: &mut Fed) {
+        match (csi.prefix, csi.last) {
+            (b'>', b'u') => self.keyboard().push(csi.get(0)),
+            (b'<', b'u') => self.keyboard().pop(csi.or(0, 1)),
+            (b'=', b'u') => self.keyboard().set(csi.get(0), csi.or(1, 1)),
+            (b'>', b'm') if csi.get(0) == 4 => self.modes.modify_other_keys = csi.get(1).min(2) as u8,
+            // Without a parameter, all such options go back to what they were at first.
+            (b'>', b'm') if csi.parameters() == [0] => self.modes.modify_other_keys = 0,
+            (b'>', b'n') if csi.get(0) == 4 => self.modes.modify_other_keys = 0,
+            (prefix, b'c') => self.report_attributes(prefix, fed),
+            (b'>', b'q') => self.report_version(fed),
+            _ => {}
+        }
+    }
+
+    // Motion.
+
+    fn motion(&mut self, csi: &Csi, count: u16) {
+        let (row, col) = self.canvas.cursor();
+        match csi.last {
+            b'A' => self.canvas.move_to(self.up(row, count), col),
+            b'B' | b'e' => self.canvas.move_to(self.down(row, count), col),
+            b'C' | b'a' => self.canvas.move_to(row, col.saturating_add(count)),
+            b'D' => self.canvas.move_to(row, col.saturating_sub(count)),
+            b'E' => self.canvas.move_to(self.down(row, count), 0),
+            b'F' => self.canvas.move_to(self.up(row, count), 0),
+            b'G' | b'`' => self.canvas.move_to(row, count - 1),
+            b'd' => self.go_to(count - 1, col),
+            b'H' | b'f' => self.go_to(count - 1, csi.or(1, 1) - 1),
+            b'I' => self.tab(count),
+            b'Z' => self.tab_back(count),
+            _ => {}
+        }
+    }
+
+    /// Up, but not across the top margin.
+    fn up(&self, row: u16, count: u16) -> u16 {
+        let (first, _) = self.canvas.margins();
+        let stop = if row >= first { first } else { 0 };
+        row.saturating_sub(count).max(stop)
+    }
+
+    /// Down, but not across the bottom margin.
+    fn down(&self, row: u16, count: u16) -> u16 {
+        let (_, last) = self.canvas.margins();
+        let stop = if row <= last { last } else { self.size.rows - 1 };
+        row.saturating_add(count).min(stop)
+    }
+
+    /// To a place counted from where the program counts: the screen or the margins.
+    pub(crate) fn go_to(&mut self, row: u16, col: u16) {
+        let (first, last) = self.canvas.margins();
+        let row = if self.modes.origin { row.saturating_add(first).min(last) } else { row };
+        self.canvas.move_to(row, col);
+    }
+
+    fn carriage_return_in_margins(&mut self) {
+        let (row, _) = self.canvas.cursor();
+        let (first, last) = self.canvas.margins();
+        if (first..=last).contains(&row) {
+            self.carriage_return();
+        }
+    }
+
+    // Erasing, tabs, pen, margins.
+
+    fn erase_screen(&mut self, part: u16) {
+        match part {
+            0 => self.canvas.erase_screen(Erase::ToEnd),
+            1 => self.canvas.erase_screen(Erase::ToStart),
+            2 => self.canvas.erase_screen(Erase::All),
+            3 => self.canvas.erase_history(),
+            _ => {}
+        }
+    }
+
+    fn erase_line(&mut self, part: u16) {
+        match part {
+            0 => self.canvas.erase_line(Erase::ToEnd),
+            1 => self.canvas.erase_line(Erase::ToStart),
+            2 => self.canvas.erase_line(Erase::All),
+            _ => {}
+        }
+    }
+
+    fn clear_tabs(&mut self, which: u16) {
+        match which {
+            0 => self.tabs.set(self.canvas.cursor().1, false),
+            3 => self.tabs.clear(),
+            _ => {}
+        }
+    }
+
+    fn set_pen(&mut self, csi: &Csi) {
+        let mut style: Style = self.canvas.style();
+        pen::apply(&mut style, csi);
+        self.canvas.set_style(style);
+    }
+
+    fn set_margins(&mut self, csi: &Csi) {
+        if self.canvas.set_margins(csi.or(0, 1) - 1, csi.or(1, self.size.rows) - 1) {
+            self.go_to(0, 0);
+        }
+    }
+
+    // Modes.
+
+    fn set_mode(&mut self, mode: u16, on: bool) {
+        match mode {
+            4 => self.canvas.set_insert(on),
+            20 => self.modes.linefeed_newline = on,
+            _ => {}
+        }
+    }
+
+    fn set_private_mode(&mut self, mode: u16, on: bool) {
+        match mode {
+            3 => self.clear_for_columns(),
+            7 => self.canvas.set_autowrap(on),
+            47 | 1047 if on => self.show_alternate(false),
+            47 | 1047 => self.show_primary(false),
+            1048 if on => self.save_cursor(),
+            1048 => self.restore_cursor(),
+            1049 if on => self.show_alternate(true),
+            1049 => self.show_primary(true),
+            2027 => self.canvas.set_clusters(on),
+            _ => {
+                self.modes.set(mode, on);
+                if mode == 6 {
+                    self.go_to(0, 0);
+                }
+            }
+        }
+    }
+
+    /// DECCOLM: the width is the viewer's to choose, but the rest of it happens.
+    fn clear_for_columns(&mut self) {
+        self.canvas.set_margins(0, self.size.rows - 1);
+        self.canvas.erase_screen(Erase::All);
+        self.canvas.move_to(0, 0);
+    }
+
+    /// The modes that are kept in the canvas; the others are asked for there.
+    pub(crate) fn private_mode(&self, mode: u16) -> Option<bool> {
+        match mode {
+            7 => Some(self.canvas.autowrap()),
+            47 | 1047 | 1049 => Some(self.canvas.is_alternate()),
+            2027 => Some(self.canvas.clusters()),
+            _ => self.modes.get(mode),
+        }
+    }
+
+    fn window(&mut self, operation: u16, fed: &mut Fed) {
+        match operation {
+            22 => self.push_title(),
+            23 => self.pop_title(fed),
+            _ => self.report_window(operation, fed),
+        }
+    }
+}

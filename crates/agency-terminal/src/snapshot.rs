@@ -1,0 +1,208 @@
+//! A terminal laid open, to compare and to look at.
+//!
+//! Nothing can be restored from it: that is what dumps are for.
+
+use rio_vt::config::colors::AnsiColor;
+use rio_vt::crosswords::grid::Dimensions;
+use rio_vt::crosswords::grid::row::{Row, SemanticPrompt};
+use rio_vt::crosswords::pos::Line;
+use rio_vt::crosswords::square::{Square, Wide};
+use rio_vt::crosswords::style::{Style, StyleFlags};
+use serde::Serialize;
+
+use crate::cells::{Cells, Link, is_wrapped, link_of, occupied, text_of};
+use crate::modes::Modes;
+use crate::pen;
+use crate::size::Size;
+use crate::terminal::{SavedCursor, Terminal};
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Snapshot {
+    pub size: Size,
+    /// Oldest first.
+    pub scrollback: Vec<RowSnapshot>,
+    pub primary: ScreenSnapshot,
+    /// `None` unless it is shown.
+    pub alternate: Option<ScreenSnapshot>,
+    /// First and last row that scroll.
+    pub margins: (u16, u16),
+    pub tabs: Vec<u16>,
+    /// The final bytes that designate G0 to G3.
+    pub charsets: [char; 4],
+    /// Which of them is in use, and which for the next character only.
+    pub charset: (u8, Option<u8>),
+    pub saved_primary: CursorSnapshot,
+    pub saved_alternate: CursorSnapshot,
+    pub insert: bool,
+    pub autowrap: bool,
+    pub grapheme_clusters: bool,
+    pub modes: Modes,
+    /// Flags covered by later ones, oldest first, then the flags in force.
+    pub keyboard_primary: Vec<u8>,
+    pub keyboard_alternate: Vec<u8>,
+    /// Colours that the program changed, by number; 256 to 258 are foreground, background and cursor.
+    pub palette: Vec<(u16, [u8; 3])>,
+    pub title: String,
+    pub titles: Vec<String>,
+    /// Bytes of a unit that is not yet whole.
+    pub held: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScreenSnapshot {
+    pub rows: Vec<RowSnapshot>,
+    pub cursor: CursorSnapshot,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RowSnapshot {
+    /// Without the untouched ones at the end.
+    pub cells: Vec<CellSnapshot>,
+    /// The line goes on in the next row.
+    pub wrapped: bool,
+    /// A shell said that its prompt is here.
+    pub prompt: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellSnapshot {
+    /// Empty for a cell that was never written, or that a wide character takes.
+    pub text: String,
+    /// Columns: 0 for a cell that a wide character takes.
+    pub width: u8,
+    pub pen: Pen,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CursorSnapshot {
+    pub row: u16,
+    pub col: u16,
+    pub wrap_pending: bool,
+    pub pen: Pen,
+    pub origin: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pen {
+    pub foreground: Colour,
+    pub background: Colour,
+    pub underline_colour: Option<Colour>,
+    pub bold: bool,
+    pub dim: bool,
+    pub italic: bool,
+    pub blink: bool,
+    pub inverse: bool,
+    pub hidden: bool,
+    pub strikeout: bool,
+    /// 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed.
+    pub underline: u8,
+    /// Address of a link.
+    pub link: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Colour {
+    Default,
+    Indexed(u8),
+    Rgb(u8, u8, u8),
+}
+
+pub(crate) fn snapshot(terminal: &Terminal) -> Snapshot {
+    let canvas = &terminal.canvas;
+    let primary = canvas.primary();
+    let history = primary.topmost_line().0..0;
+    let keyboards = &terminal.keyboards;
+    Snapshot {
+        size: terminal.size,
+        scrollback: history.map(|line| row(primary, &primary[Line(line)])).collect(),
+        primary: screen(primary),
+        alternate: canvas.is_alternate().then(|| screen(canvas.shown())),
+        margins: canvas.margins(),
+        tabs: terminal.tabs.stops().collect(),
+        charsets: terminal.charsets.sets.map(|set| set.last() as char),
+        charset: (terminal.charsets.used, terminal.charsets.next),
+        saved_primary: saved(&terminal.saved.primary),
+        saved_alternate: saved(&terminal.saved.alternate),
+        insert: canvas.insert(),
+        autowrap: canvas.autowrap(),
+        grapheme_clusters: canvas.clusters(),
+        modes: terminal.modes,
+        keyboard_primary: [&keyboards.primary.covered[..], &[keyboards.primary.flags]].concat(),
+        keyboard_alternate: [&keyboards.alternate.covered[..], &[keyboards.alternate.flags]].concat(),
+        palette: terminal.palette.changed().map(|(index, rgb)| (index, [rgb.0, rgb.1, rgb.2])).collect(),
+        title: terminal.title.clone(),
+        titles: terminal.titles.clone(),
+        held: terminal.scanner.held().0.to_vec(),
+    }
+}
+
+fn screen(cells: &Cells) -> ScreenSnapshot {
+    let cursor = &cells.cursor;
+    ScreenSnapshot {
+        rows: (0..cells.screen_lines() as i32).map(|line| row(cells, &cells[Line(line)])).collect(),
+        cursor: CursorSnapshot {
+            row: cursor.pos.row.0 as u16,
+            col: cursor.pos.col.0 as u16,
+            wrap_pending: cursor.should_wrap,
+            pen: pen_of(&cursor.pending_style, link_of(cells, cursor.template)),
+            origin: None,
+        },
+    }
+}
+
+fn saved(saved: &SavedCursor) -> CursorSnapshot {
+    CursorSnapshot {
+        row: saved.row,
+        col: saved.col,
+        wrap_pending: saved.wrap_pending,
+        pen: pen_of(&saved.style, saved.link.clone()),
+        origin: Some(saved.origin),
+    }
+}
+
+fn row(cells: &Cells, row: &Row<Square>) -> RowSnapshot {
+    let used = occupied(&row.inner);
+    RowSnapshot {
+        cells: row.inner[..used].iter().map(|square| cell(cells, *square)).collect(),
+        wrapped: is_wrapped(row),
+        prompt: row.semantic_prompt != SemanticPrompt::None,
+    }
+}
+
+fn cell(cells: &Cells, square: Square) -> CellSnapshot {
+    let width = match square.wide() {
+        Wide::Narrow => 1,
+        Wide::Wide => 2,
+        Wide::Spacer | Wide::LeadingSpacer => 0,
+    };
+    let (c, marks) = text_of(cells, square);
+    let written = width > 0 && square.c() != '\0';
+    let text = if written { [&[c], marks].concat().iter().collect() } else { String::new() };
+    CellSnapshot { text, width, pen: pen_of(&cells.style_of(&square), link_of(cells, square)) }
+}
+
+fn pen_of(style: &Style, link: Option<Link>) -> Pen {
+    let has = |flag| style.flags.intersects(flag);
+    Pen {
+        foreground: colour(style.fg),
+        background: colour(style.bg),
+        underline_colour: style.underline_color.map(colour),
+        bold: has(StyleFlags::BOLD),
+        dim: has(StyleFlags::DIM),
+        italic: has(StyleFlags::ITALIC),
+        blink: has(StyleFlags::ALL_BLINK),
+        inverse: has(StyleFlags::INVERSE),
+        hidden: has(StyleFlags::HIDDEN),
+        strikeout: has(StyleFlags::STRIKEOUT),
+        underline: style.flags.underline_kind().map_or(0, |kind| kind as u8 + 1),
+        link: link.map(|link| link.uri),
+    }
+}
+
+fn colour(colour: AnsiColor) -> Colour {
+    match colour {
+        AnsiColor::Named(name) => pen::index_of(name).map_or(Colour::Default, Colour::Indexed),
+        AnsiColor::Indexed(index) => Colour::Indexed(index),
+        AnsiColor::Spec(rgb) => Colour::Rgb(rgb.r, rgb.g, rgb.b),
+    }
+}

@@ -1,0 +1,343 @@
+//! A terminal: everything that a program's output has done so far, on the screen and off it.
+//!
+//! Not safe from the engine's panics, and not read by anyone outside: that is [`crate::Screen`]'s work.
+//! Between two calls it is always between two units of the stream; half of one waits in the scanner.
+
+use rio_vt::crosswords::style::Style;
+
+use crate::canvas::{Canvas, Erase};
+use crate::cells::Link;
+use crate::charset::Charsets;
+use crate::event::{Fed, ScreenEvent};
+use crate::kitty::Keyboard;
+use crate::modes::Modes;
+use crate::palette::Palette;
+use crate::scan::{Kind, Scanner, Unit};
+use crate::size::Size;
+use crate::tabs::Tabs;
+
+/// Titles that can be put away; xterm keeps ten.
+const TITLES_MAX: usize = 16;
+
+/// Longer titles are cut: nobody can read them, and some are put away by the dozen.
+const TITLE_MAX: usize = 1024;
+
+/// What `ESC 7` puts away, for each screen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SavedCursor {
+    pub(crate) row: u16,
+    pub(crate) col: u16,
+    pub(crate) wrap_pending: bool,
+    pub(crate) style: Style,
+    pub(crate) link: Option<Link>,
+    pub(crate) charsets: Charsets,
+    pub(crate) origin: bool,
+}
+
+/// One of a thing for each screen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct PerScreen<T> {
+    pub(crate) primary: T,
+    pub(crate) alternate: T,
+}
+
+impl<T> PerScreen<T> {
+    pub(crate) fn of(&self, alternate: bool) -> &T {
+        if alternate { &self.alternate } else { &self.primary }
+    }
+
+    pub(crate) fn of_mut(&mut self, alternate: bool) -> &mut T {
+        if alternate { &mut self.alternate } else { &mut self.primary }
+    }
+}
+
+pub(crate) struct Terminal {
+    pub(crate) size: Size,
+    pub(crate) scanner: Scanner,
+    pub(crate) canvas: Canvas,
+    pub(crate) modes: Modes,
+    pub(crate) charsets: Charsets,
+    pub(crate) tabs: Tabs,
+    pub(crate) palette: Palette,
+    pub(crate) title: String,
+    pub(crate) titles: Vec<String>,
+    pub(crate) saved: PerScreen<SavedCursor>,
+    pub(crate) keyboards: PerScreen<Keyboard>,
+    /// What REP repeats.
+    pub(crate) last_printed: Option<char>,
+}
+
+impl Terminal {
+    pub(crate) fn new(size: Size, scrollback_lines: usize) -> Terminal {
+        let size = size.bounded();
+        Terminal {
+            size,
+            scanner: Scanner::default(),
+            canvas: Canvas::new(size, scrollback_lines),
+            modes: Modes::default(),
+            charsets: Charsets::default(),
+            tabs: Tabs::new(size.cols),
+            palette: Palette::default(),
+            title: String::new(),
+            titles: Vec::new(),
+            saved: PerScreen::default(),
+            keyboards: PerScreen::default(),
+            last_printed: None,
+        }
+    }
+
+    pub(crate) fn feed(&mut self, bytes: &[u8], fed: &mut Fed) {
+        let mut scanner = std::mem::take(&mut self.scanner);
+        scanner.feed(bytes, |unit| self.act(&unit, fed));
+        self.scanner = scanner;
+    }
+
+    fn act(&mut self, unit: &Unit<'_>, fed: &mut Fed) {
+        match unit.kind {
+            Kind::Text => self.print(unit.raw),
+            Kind::Control => self.control(unit.raw[0], fed),
+            Kind::Escape | Kind::Csi | Kind::Aborted => {
+                unit.controls().for_each(|control| self.control(control, fed));
+                match unit.kind {
+                    Kind::Escape => self.escape(unit.body(), fed),
+                    Kind::Csi => self.csi(unit.body(), fed),
+                    _ => {}
+                }
+            }
+            Kind::String(kind) => self.string(kind, unit.body(), unit.raw, fed),
+            // A string too long to be held is an image, and images are the viewer's.
+            Kind::Piece { .. } => {}
+        }
+    }
+
+    fn print(&mut self, text: &[u8]) {
+        if let Ok(text) = std::str::from_utf8(text) {
+            return self.print_valid(text);
+        }
+        for chunk in text.utf8_chunks() {
+            self.print_valid(chunk.valid());
+            if !chunk.invalid().is_empty() {
+                self.print_char(char::REPLACEMENT_CHARACTER);
+            }
+        }
+    }
+
+    fn print_valid(&mut self, mut text: &str) {
+        if text.is_ascii() {
+            return self.print_ascii(text);
+        }
+        while !text.is_empty() {
+            let ascii = text.bytes().position(|byte| !byte.is_ascii()).unwrap_or(text.len());
+            let (plain, rest) = text.split_at(ascii);
+            self.print_ascii(plain);
+            let other = rest.bytes().position(|byte| byte.is_ascii()).unwrap_or(rest.len());
+            let (other, rest) = rest.split_at(other);
+            other.chars().for_each(|c| self.print_char(c));
+            text = rest;
+        }
+    }
+
+    fn print_ascii(&mut self, mut text: &str) {
+        if let (Some(_), Some(first)) = (self.charsets.next, text.chars().next()) {
+            self.print_char(first);
+            text = &text[1..];
+        }
+        if !self.charsets.are_ascii() {
+            text.chars().for_each(|c| self.print_char(c));
+            return;
+        }
+        self.canvas.print_ascii(text);
+        self.last_printed = text.chars().next_back().or(self.last_printed);
+    }
+
+    fn print_char(&mut self, c: char) {
+        let c = self.charsets.map(c);
+        self.canvas.print(c);
+        self.last_printed = Some(c);
+    }
+
+    /// REP. More than a screenful of one character says no more.
+    pub(crate) fn repeat(&mut self, count: u16) {
+        let screenful = u32::from(self.size.cols) * u32::from(self.size.rows);
+        if let Some(c) = self.last_printed {
+            (0..u32::from(count).min(screenful)).for_each(|_| self.canvas.print(c));
+        }
+    }
+
+    pub(crate) fn control(&mut self, control: u8, fed: &mut Fed) {
+        let (row, col) = self.canvas.cursor();
+        match control {
+            0x07 => fed.bell(),
+            0x08 => self.canvas.move_to(row, col.saturating_sub(1)),
+            b'\t' => self.tab(1),
+            b'\n' | 0x0b | 0x0c => {
+                self.canvas.linefeed();
+                if self.modes.linefeed_newline {
+                    self.carriage_return();
+                }
+            }
+            b'\r' => self.carriage_return(),
+            0x0e => self.charsets.used = 1,
+            0x0f => self.charsets.used = 0,
+            _ => {}
+        }
+    }
+
+    pub(crate) fn carriage_return(&mut self) {
+        let (row, _) = self.canvas.cursor();
+        self.canvas.move_to(row, 0);
+    }
+
+    /// Tabs forward. At the end of a full line the cursor stays, and so does its pending wrap.
+    pub(crate) fn tab(&mut self, count: u16) {
+        let (row, from) = self.canvas.cursor();
+        let to = (0..count.min(self.size.cols)).fold(from, |col, _| self.tabs.after(col));
+        if to != from {
+            self.canvas.move_to(row, to);
+        }
+    }
+
+    pub(crate) fn tab_back(&mut self, count: u16) {
+        let (row, from) = self.canvas.cursor();
+        let to = (0..count.min(self.size.cols)).fold(from, |col, _| self.tabs.before(col));
+        self.canvas.move_to(row, to);
+    }
+
+    pub(crate) fn keyboard(&mut self) -> &mut Keyboard {
+        self.keyboards.of_mut(self.canvas.is_alternate())
+    }
+
+    // Titles.
+
+    pub(crate) fn set_title(&mut self, title: &str, fed: &mut Fed) {
+        let title: String = title.chars().filter(|c| !c.is_control()).take(TITLE_MAX).collect();
+        let title = title.trim().to_owned();
+        if title != self.title {
+            self.title = title;
+            fed.events.push(ScreenEvent::Title(self.title.clone()));
+        }
+    }
+
+    pub(crate) fn push_title(&mut self) {
+        if self.titles.len() == TITLES_MAX {
+            self.titles.remove(0);
+        }
+        self.titles.push(self.title.clone());
+    }
+
+    pub(crate) fn pop_title(&mut self, fed: &mut Fed) {
+        if let Some(title) = self.titles.pop() {
+            self.set_title(&title, fed);
+        }
+    }
+
+    // The cursor, put away and taken back.
+
+    pub(crate) fn save_cursor(&mut self) {
+        let (row, col) = self.canvas.cursor();
+        let saved = SavedCursor {
+            row,
+            col,
+            wrap_pending: self.canvas.wrap_pending(),
+            style: self.canvas.style(),
+            link: self.canvas.link(),
+            charsets: self.charsets,
+            origin: self.modes.origin,
+        };
+        *self.saved.of_mut(self.canvas.is_alternate()) = saved;
+    }
+
+    pub(crate) fn restore_cursor(&mut self) {
+        let saved = self.saved.of(self.canvas.is_alternate()).clone();
+        self.canvas.move_to(saved.row, saved.col);
+        self.canvas.set_wrap_pending(saved.wrap_pending);
+        self.canvas.set_style(saved.style);
+        self.canvas.set_link(saved.link.as_ref());
+        self.charsets = saved.charsets;
+        self.modes.origin = saved.origin;
+    }
+
+    // Both screens.
+
+    /// 1049: the primary cursor is put away, and the alternate screen is blank.
+    pub(crate) fn show_alternate(&mut self, save_cursor: bool) {
+        if self.canvas.is_alternate() {
+            return;
+        }
+        if save_cursor {
+            self.save_cursor();
+        }
+        self.canvas.show_alternate();
+    }
+
+    /// Without `restore_cursor` the cursor and the pen stay as they are; there is only one of each.
+    pub(crate) fn show_primary(&mut self, restore_cursor: bool) {
+        if !self.canvas.is_alternate() {
+            return;
+        }
+        let (row, col) = self.canvas.cursor();
+        let (style, link) = (self.canvas.style(), self.canvas.link());
+        self.canvas.show_primary();
+        if restore_cursor {
+            // The canvas kept cursor and pen, through resizes too. The rest was saved on entering.
+            self.charsets = self.saved.primary.charsets;
+            self.modes.origin = self.saved.primary.origin;
+        } else {
+            self.canvas.move_to(row, col);
+            self.canvas.set_style(style);
+            self.canvas.set_link(link.as_ref());
+        }
+    }
+
+    pub(crate) fn resize(&mut self, size: Size) {
+        self.size = size.bounded();
+        self.canvas.resize(self.size);
+        self.tabs.resize(self.size.cols);
+        for saved in [&mut self.saved.primary, &mut self.saved.alternate] {
+            saved.row = saved.row.min(self.size.rows - 1);
+            saved.col = saved.col.min(self.size.cols - 1);
+            saved.wrap_pending &= saved.col == self.size.cols - 1;
+        }
+    }
+
+    // Resets.
+
+    /// DECSTR: modes, margins, pen and saved cursor, but nothing that is drawn.
+    pub(crate) fn reset_softly(&mut self) {
+        self.modes = Modes {
+            // Not the mouse and its like, which xterm leaves alone.
+            mouse: self.modes.mouse,
+            mouse_encoding: self.modes.mouse_encoding,
+            focus_events: self.modes.focus_events,
+            bracketed_paste: self.modes.bracketed_paste,
+            alternate_scroll: self.modes.alternate_scroll,
+            synchronized: self.modes.synchronized,
+            ..Modes::default()
+        };
+        self.canvas.set_insert(false);
+        self.canvas.set_autowrap(true);
+        self.canvas.set_margins(0, self.size.rows - 1);
+        self.canvas.set_style(Style::default());
+        self.canvas.set_link(None);
+        self.charsets = Charsets::default();
+        *self.saved.of_mut(self.canvas.is_alternate()) = SavedCursor::default();
+    }
+
+    /// RIS, and the beginning of a new run: all as at first, but what was on the primary screen is
+    /// history now, and no history is lost.
+    pub(crate) fn reset(&mut self, fed: &mut Fed) {
+        self.canvas.show_primary();
+        self.reset_softly();
+        self.modes = Modes::default();
+        self.canvas.set_clusters(true);
+        self.canvas.erase_screen(Erase::All);
+        self.canvas.move_to(0, 0);
+        self.tabs = Tabs::new(self.size.cols);
+        self.palette = Palette::default();
+        self.titles.clear();
+        self.set_title("", fed);
+        self.saved = PerScreen::default();
+        self.keyboards = PerScreen::default();
+        self.last_printed = None;
+    }
+}

@@ -1,0 +1,101 @@
+//! Bytes that mean nothing, and dumps that were damaged: neither may bring anybody down.
+
+mod common;
+
+use agency_terminal::{DumpError, Screen, ScreenEvent, Size, ViewerFilter};
+use common::{Dice, reborn, recordings};
+
+/// Bytes that terminals take seriously come up more often than others.
+fn noise(dice: &mut Dice, len: usize) -> Vec<u8> {
+    let serious = b"\x1b\x1b\x1b\x1b[[[[]]PX^_()?>=<!$ \";:0123456789ABCDHJKLMPSTXZ@bcdfghlmnpqrstuwx\\\x07\x18\x9b\xc2\xe2\xf0\r\n\t\x08";
+    (0..len)
+        .map(|_| match dice.roll(3) {
+            0 => dice.roll(256) as u8,
+            _ => serious[dice.roll(serious.len())],
+        })
+        .collect()
+}
+
+#[test]
+fn noise_never_panics_and_never_parts_a_dump_from_its_screen() {
+    let mut dice = Dice(1);
+    for _ in 0..60 {
+        let size = Size::cells(dice.roll(40) as u16, dice.roll(12) as u16);
+        let mut screen = Screen::new(size, dice.roll(30));
+        let mut filter = ViewerFilter::new();
+        let mut passed = Vec::new();
+        for _ in 0..40 {
+            let len = dice.roll(300);
+            let bytes = noise(&mut dice, len);
+            let fed = screen.feed(&bytes);
+            assert!(!fed.events.contains(&ScreenEvent::Panicked), "{}", bytes.escape_ascii());
+            filter.pass(&bytes, &mut passed);
+            screen.resize(Size::cells(dice.roll(50) as u16, dice.roll(14) as u16));
+            let mut restored = reborn(&mut screen);
+            assert!(restored.dump() == screen.dump());
+            screen.redraw(true);
+            screen.text();
+            if dice.roll(9) == 0 {
+                screen.drain_history();
+                screen.session_separator("---");
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_dumps_are_refused() {
+    let recording = recordings().swap_remove(0);
+    let mut screen = Screen::new(recording.size, 100);
+    screen.feed(&recording.output[..20_000]);
+    let dump = screen.dump();
+    let mut dice = Dice(2);
+    for _ in 0..300 {
+        let mut damaged = dump.clone();
+        let at = dice.roll(damaged.len());
+        damaged[at] ^= 1 << dice.roll(8);
+        assert!(Screen::restore(&damaged).is_err(), "byte {at}");
+        assert!(Screen::restore(&dump[..at]).is_err(), "cut at {at}");
+    }
+    assert_eq!(Screen::restore(b"").err(), Some(DumpError::Foreign));
+    assert_eq!(Screen::restore(b"something else entirely").err(), Some(DumpError::Foreign));
+}
+
+#[test]
+fn a_dump_of_another_version_says_so() {
+    let mut dump = Screen::new(Size::cells(9, 9), 0).dump();
+    dump[4] = 99;
+    assert_eq!(Screen::restore(&dump).err(), Some(DumpError::Version(99)));
+}
+
+/// Damage that a checksum does not show: whoever made it has made it fit.
+#[test]
+fn a_forged_dump_is_refused_or_drawn_but_never_panics() {
+    let mut screen = Screen::new(Size::cells(20, 6), 20);
+    screen.feed("\x1b[31mred 漢字 e\u{301}\x1b]8;;x:y\x07link\r\n".repeat(9).as_bytes());
+    screen.feed(b"\x1b[2;4r\x1b[?1049halt\x1b[>3u\x1b]4;1;#fff\x07\x1b7\x1b[");
+    let dump = screen.dump();
+    let mut dice = Dice(3);
+    for _ in 0..6000 {
+        let mut forged = dump.clone();
+        for _ in 0..=dice.roll(3) {
+            let at = 9 + dice.roll(forged.len() - 9);
+            forged[at] = dice.roll(256) as u8;
+        }
+        let checksum = crc32(&forged[9..]);
+        forged[5..9].copy_from_slice(&checksum.to_le_bytes());
+        if let Ok(mut screen) = Screen::restore(&forged) {
+            screen.feed(b"x\r\n\x1b[5A\x1b[2Jy\x1b8\x1b[?1049lz");
+            screen.resize(Size::cells(13, 4));
+            screen.redraw(true);
+            screen.text();
+        }
+    }
+}
+
+/// The checksum of a dump, bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))
+    })
+}

@@ -1,0 +1,190 @@
+//! What a viewer is sent draws the same picture.
+
+mod common;
+
+use agency_terminal::{CellSnapshot, CursorSnapshot, Pen, RowSnapshot, Screen, Size, Snapshot};
+use common::soup::{Act, play, soup, start};
+use common::{SCROLLBACK, assert_same, drawn, recordings};
+use proptest::prelude::*;
+
+/// What of a screen can be seen, or makes a difference to keys and mouse.
+fn visible(mut snapshot: Snapshot) -> Snapshot {
+    let size = snapshot.size;
+    snapshot.scrollback.iter_mut().for_each(plain);
+    snapshot.primary.rows.iter_mut().for_each(plain);
+    forget_wraps_taken(&mut snapshot);
+    // That the last row goes on in one that is not there cannot be told.
+    snapshot.primary.rows.iter_mut().last().unwrap().wrapped = false;
+    if let Some(alternate) = &mut snapshot.alternate {
+        alternate.rows.iter_mut().for_each(plain);
+        alternate.rows.iter_mut().last().unwrap().wrapped = false;
+        snapshot.saved_primary = nowhere();
+    } else {
+        snapshot.keyboard_alternate = Vec::new();
+        snapshot.saved_alternate = nowhere();
+    }
+    // A redraw is a picture of its own, and ends as one.
+    snapshot.modes.synchronized = false;
+    Snapshot { size, held: Vec::new(), titles: Vec::new(), ..snapshot }
+}
+
+/// A wrap that is pending where the line already goes on cannot be told either.
+fn forget_wraps_taken(snapshot: &mut Snapshot) {
+    let alternate = snapshot.alternate.is_some();
+    let saved = if alternate { &mut snapshot.saved_alternate } else { &mut snapshot.saved_primary };
+    for screen in [Some(&mut snapshot.primary), snapshot.alternate.as_mut()].into_iter().flatten() {
+        for cursor in [&mut screen.cursor, &mut *saved] {
+            cursor.wrap_pending &= !screen.rows[usize::from(cursor.row)].wrapped;
+        }
+    }
+}
+
+fn nowhere() -> CursorSnapshot {
+    Screen::new(Size::cells(9, 9), 0).snapshot().saved_primary
+}
+
+/// Cells that were never written look like spaces.
+fn plain(row: &mut RowSnapshot) {
+    let blank = Screen::new(Size::cells(9, 9), 0).snapshot().primary.cursor.pen;
+    let mut before = 0;
+    for cell in &mut row.cells {
+        if cell.text.is_empty() && before != 2 {
+            *cell = CellSnapshot { text: " ".to_owned(), width: 1, pen: cell.pen.clone() };
+        }
+        before = cell.width;
+        if cell.text == " " {
+            cell.pen = on_a_blank(&cell.pen, &blank);
+        }
+    }
+    while row.cells.last().is_some_and(|cell| cell.text == " " && cell.pen == blank) {
+        row.cells.pop();
+    }
+    row.prompt = false;
+}
+
+/// What of a pen shows where nothing is written.
+fn on_a_blank(pen: &Pen, blank: &Pen) -> Pen {
+    let lined = pen.underline != 0 || pen.strikeout;
+    Pen {
+        foreground: if lined || pen.inverse { pen.foreground } else { blank.foreground },
+        underline_colour: pen.underline_colour.filter(|_| lined),
+        bold: false,
+        dim: false,
+        italic: false,
+        blink: false,
+        hidden: false,
+        link: None,
+        ..pen.clone()
+    }
+}
+
+#[track_caller]
+fn check(screen: &mut Screen) {
+    let bytes = screen.redraw(true);
+    let mut viewer = drawn(screen.size(), &bytes);
+    let (seen, meant) = (visible(viewer.snapshot()), visible(screen.snapshot()));
+    assert_same(&seen, &meant, "fresh");
+    // Drawing over something else, and a second time, comes to the same.
+    let mut used = drawn(
+        screen.size(),
+        b"\x1b[?1049h\x1b[3;5r\x1b[?6h\x1b[4h\x1b[31mold\x1b(0\x1b[>7u\x1b[?1003h\x1b[?7l",
+    );
+    used.feed(&bytes);
+    used.feed(&screen.redraw(false));
+    let mut seen = visible(used.snapshot());
+    seen.scrollback = meant.scrollback.clone();
+    // The alternate screen's keyboard is not touched while it is not shown.
+    seen.saved_primary = meant.saved_primary.clone();
+    assert_same(&seen, &meant, "used");
+}
+
+#[track_caller]
+fn check_after(bytes: &str) {
+    check(&mut drawn(Size::cells(20, 6), bytes.as_bytes()));
+}
+
+#[test]
+fn a_redraw_shows_what_a_recording_showed() {
+    for recording in recordings() {
+        let mut screen = Screen::new(recording.size, SCROLLBACK);
+        for chunk in recording.output.chunks(3001) {
+            screen.feed(chunk);
+            check(&mut screen);
+        }
+    }
+}
+
+#[test]
+fn scrollback_comes_first_and_scrolls_up() {
+    let lines: String = (0..30).map(|line| format!("line {line}\r\n")).collect();
+    check_after(&lines);
+    check_after(&format!("{lines}{}", "a long line that wraps more than once ".repeat(5)));
+}
+
+#[test]
+fn the_alternate_screen_covers_the_primary_one() {
+    check_after("primary\r\n\x1b[1mbold\x1b[?1049h\x1b[2;3Halternate\x1b[7m inverse");
+    check_after("primary\x1b[?1049hgone\x1b[?1049l back");
+    check_after("one\x1b[?47htwo\x1b[3;3H\x1b[31m\x1b[?47lthree");
+}
+
+#[test]
+fn wide_characters_and_marks_come_as_they_were() {
+    check_after("漢字漢字漢字漢字漢字漢字漢字");
+    check_after("a漢字漢字漢字漢字漢字漢字漢字");
+    check_after("e\u{301}🇩🇪👩‍👩‍👧‍👦 ❤\u{fe0f} 한글");
+    check_after("漢字\x1b[1;2Hx\x1b[1;20H漢");
+}
+
+#[test]
+fn a_pending_wrap_is_pending_for_the_viewer_too() {
+    check_after("01234567890123456789");
+    check_after("012345678901234567漢");
+    check_after("\x1b[31;44m0123456789012345678X\x1b[0m");
+    check_after("01234567890123456789\x1b[2;5r\x1b[?6h\x1b[4;1H01234567890123456789");
+    check_after("01234567890123456789\x1b7\x1b[3;3H");
+}
+
+#[test]
+fn modes_margins_tabs_and_pen_are_as_the_program_left_them() {
+    check_after("\x1b[?1h\x1b=\x1b[?2004h\x1b[?1002h\x1b[?1006h\x1b[?1004h\x1b[?25l\x1b[5 q\x1b[?1007l");
+    check_after("\x1b[2;4r\x1b[?6h\x1b[2;2H\x1b[1;4:3;38;2;1;2;3;48;5;9;58:5:7m");
+    check_after("\x1b[3g\x1b[1;5H\x1bH\x1b[1;9H\x1bH\x1b[4h\x1b[20h\x1b[?7l\x1b[?2027l");
+    check_after("\x1b(0\x1b)A\x0elqk\x1b[>1u\x1b[>5u\x1b[=3u\x1b[>4;2m");
+    check_after("\x1b[>3u\x1b[?1049h\x1b[>5u\x1b[>7u");
+    check_after("\x1b]2;a title\x1b\\\x1b]4;3;#123456\x07\x1b]11;#fff\x07");
+    check_after(
+        "\x1b]8;id=a;https://example.org\x1b\\link\x1b]8;;\x1b\\ \x1b]8;;https://example.org/2\x1b\\open",
+    );
+}
+
+#[test]
+fn colours_reach_to_the_edge() {
+    check_after("\x1b[44m\x1b[2J\x1b[H text \x1b[K\x1b[0m\r\nplain\r\n\x1b[41m\x1b[K\x1b[0m");
+    check_after("\x1b[48;5;200m\x1b[K\r\n\x1b[48;2;1;2;3mrgb\x1b[K");
+    check_after("\x1b[4;31m\x1b[6;1Hunderlined text that wraps at the end of the screen");
+}
+
+#[test]
+fn a_redraw_is_one_picture() {
+    let bytes = drawn(Size::cells(20, 6), b"hello").redraw(false);
+    assert!(bytes.starts_with(b"\x1b[?2026h") && bytes.ends_with(b"\x1b[?2026l"));
+}
+
+/// Characters that join their neighbours do so again when they are drawn in another order.
+fn joins(act: &Act) -> bool {
+    let Act::Write(bytes) = act else { return false };
+    let text = String::from_utf8_lossy(bytes);
+    text.contains("2027") || text.chars().any(|c| matches!(c, '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' | '\u{900}'..='\u{97f}' | '\u{1f1e6}'..='\u{1f1ff}' | '각'))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_redraw_shows_what_any_soup_showed(soup in soup()) {
+        let mut screen = start();
+        soup.iter().filter(|act| !joins(act)).for_each(|act| play(&mut screen, act));
+        check(&mut screen);
+    }
+}
