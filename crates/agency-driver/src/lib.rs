@@ -1,0 +1,5 @@
+//! How Agency talks to an agent: bytes in, events out.
+//!
+//! Starts nothing and reads no clock, so that a recording is a test.
+
+pub mod terminal;
