@@ -1,0 +1,128 @@
+//! The environment of an agent: the caller's own, less what belongs to the caller's terminal, plus ours.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use agency_api::Bytes;
+
+/// Known only to the run it was made for; also how a rescuing keeper finds the tree again.
+pub const RUN_ID: &str = "AGENCY_RUN_ID";
+pub const SOCKET: &str = "AGENCY_SOCKET";
+pub const PROMPT_FILE: &str = "AGENCY_PROMPT_FILE";
+
+/// Speak of the terminal or the agent that the caller sits in, not of ours.
+const REMOVED: &[&str] = &[
+    "TMUX",
+    "TMUX_PANE",
+    "STY",
+    "WINDOW",
+    "WINDOWID",
+    "ZELLIJ",
+    "TERMINFO",
+    "TERMCAP",
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "COLUMNS",
+    "LINES",
+    "OLDPWD",
+    "NOTIFY_SOCKET",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_FDNAMES",
+];
+const REMOVED_PREFIXES: &[&str] =
+    &["TERM_PROGRAM", "KITTY_", "AGENCY_", "ITERM_", "WEZTERM_", "GHOSTTY_", "VTE_", "ZELLIJ_", "ALACRITTY_"];
+
+pub type Environment = BTreeMap<OsString, OsString>;
+
+/// What of the caller's environment an agent gets.
+pub fn from_caller(caller: &[(Bytes, Bytes)]) -> Environment {
+    let kept = caller.iter().filter(|(name, _)| !is_removed(name.as_os_str()));
+    let mut env: Environment =
+        kept.map(|(name, value)| (name.as_os_str().to_owned(), value.as_os_str().to_owned())).collect();
+    env.insert("TERM".into(), "xterm-256color".into());
+    env.insert("COLORTERM".into(), "truecolor".into());
+    if !speaks_utf8(&env) {
+        // Without it agents print `_` for every glyph.
+        env.insert("LANG".into(), "C.UTF-8".into());
+        env.remove(OsStr::new("LC_ALL"));
+        env.remove(OsStr::new("LC_CTYPE"));
+    }
+    env
+}
+
+pub fn to_wire(env: Environment) -> Vec<(Bytes, Bytes)> {
+    env.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+fn is_removed(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    REMOVED.iter().any(|removed| removed.as_bytes() == name)
+        || REMOVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
+}
+
+/// The first of these that is set decides, as in every C library.
+fn speaks_utf8(env: &Environment) -> bool {
+    let decisive = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .filter_map(|name| env.get(OsStr::new(name)))
+        .find(|value| !value.is_empty());
+    decisive.is_some_and(|value| {
+        let value = value.to_string_lossy().to_ascii_lowercase();
+        value.contains("utf-8") || value.contains("utf8")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Environment {
+        from_caller(
+            &pairs.iter().map(|(name, value)| (Bytes::from(*name), Bytes::from(*value))).collect::<Vec<_>>(),
+        )
+    }
+
+    fn get<'a>(env: &'a Environment, name: &str) -> Option<&'a str> {
+        env.get(OsStr::new(name)).and_then(|value| value.to_str())
+    }
+
+    #[test]
+    fn what_speaks_of_the_callers_terminal_stays_behind() {
+        let env = env(&[
+            ("TMUX", "x"),
+            ("KITTY_PID", "1"),
+            ("TERM_PROGRAM_VERSION", "3"),
+            ("CLAUDECODE", "1"),
+            ("AGENCY_RUN_ID", "r"),
+            ("AGENCY_TASK_ID", "4"),
+            ("EDITOR", "vim"),
+            ("TERM", "dumb"),
+        ]);
+        for gone in
+            ["TMUX", "KITTY_PID", "TERM_PROGRAM_VERSION", "CLAUDECODE", "AGENCY_RUN_ID", "AGENCY_TASK_ID"]
+        {
+            assert_eq!(get(&env, gone), None, "{gone}");
+        }
+        assert_eq!(get(&env, "EDITOR"), Some("vim"));
+        assert_eq!(get(&env, "TERM"), Some("xterm-256color"));
+        assert_eq!(get(&env, "COLORTERM"), Some("truecolor"));
+    }
+
+    #[test]
+    fn a_locale_that_speaks_utf8_is_left_alone_and_another_is_helped() {
+        assert_eq!(get(&env(&[("LANG", "de_DE.UTF-8")]), "LANG"), Some("de_DE.UTF-8"));
+        assert_eq!(get(&env(&[("LC_ALL", "en_GB.utf8"), ("LANG", "C")]), "LANG"), Some("C"));
+        assert_eq!(get(&env(&[]), "LANG"), Some("C.UTF-8"));
+        let posix = env(&[("LC_ALL", "POSIX"), ("LANG", "de_DE.UTF-8")]);
+        assert_eq!((get(&posix, "LANG"), get(&posix, "LC_ALL")), (Some("C.UTF-8"), None));
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_arrive_as_they_are() {
+        let odd = Bytes(vec![0xff, 0x41]);
+        let env = from_caller(&[(Bytes::from("ODD"), odd.clone())]);
+        assert_eq!(to_wire(env).into_iter().find(|(name, _)| *name == Bytes::from("ODD")).unwrap().1, odd);
+    }
+}

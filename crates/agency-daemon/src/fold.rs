@@ -1,0 +1,210 @@
+//! A run's journal folded into its terminal: the same code whether it is live, adopted or long over.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use agency_core::agent_state::Timing;
+use agency_core::exit::{ExitCode, RunExit, StoppedBy};
+use agency_driver::terminal::TerminalRun;
+use agency_journal::{Asked, Body, ExitStatus, Reader, Record, Source};
+use agency_terminal::{ScreenEvent, Size};
+
+/// What a fold needs besides the journal.
+#[derive(Debug, Clone, Copy)]
+pub struct FoldSettings {
+    pub timing: Timing,
+    pub scrollback: usize,
+}
+
+pub struct Fold {
+    pub run: TerminalRun,
+    /// The first record that has not been folded.
+    pub next_seq: u64,
+    /// Output bytes of the run up to there.
+    pub output_offset: u64,
+    /// Output up to here is in a checkpoint.
+    pub checkpointed_to: u64,
+    pub exit: Option<RunExit>,
+    settings: FoldSettings,
+    began: bool,
+}
+
+/// What one record changed.
+#[derive(Debug, Default)]
+pub struct Folded {
+    pub events: Vec<ScreenEvent>,
+    pub resized: Option<Size>,
+    pub exit: Option<RunExit>,
+}
+
+impl Fold {
+    pub fn fresh(settings: FoldSettings) -> Fold {
+        let size = Size { cols: 80, rows: 24, x_pixels: 0, y_pixels: 0 };
+        let run = TerminalRun::began(size, settings.scrollback, settings.timing, Duration::ZERO);
+        Fold { run, next_seq: 0, output_offset: 0, checkpointed_to: 0, exit: None, settings, began: false }
+    }
+
+    /// Folds everything that the journal in `dir` holds now, from its newest checkpoint on.
+    pub fn rebuild(dir: &Path, settings: FoldSettings) -> io::Result<Fold> {
+        let mut fold = Fold::from_checkpoint(dir, settings)?;
+        let mut reader = Reader::open(dir, unseal)?;
+        reader.seek(fold.next_seq)?;
+        while let Some(record) = reader.next()? {
+            fold.record(&record);
+        }
+        Ok(fold)
+    }
+
+    fn from_checkpoint(dir: &Path, settings: FoldSettings) -> io::Result<Fold> {
+        let mut before = None;
+        while let Some(record) = agency_journal::latest_checkpoint(dir, unseal, before)? {
+            if let Body::Checkpoint { at_seq, bytes } = &record.body {
+                match restored(bytes, settings) {
+                    Ok(run) => {
+                        let next_seq = if *at_seq == NO_RECORD { record.seq + 1 } else { at_seq + 1 };
+                        let output_offset = record.output_offset;
+                        let checkpointed_to = output_offset;
+                        return Ok(Fold {
+                            run,
+                            next_seq,
+                            output_offset,
+                            checkpointed_to,
+                            exit: None,
+                            settings,
+                            began: true,
+                        });
+                    }
+                    Err(cause) => tracing::warn!(seq = record.seq, %cause, "a checkpoint cannot be used"),
+                }
+            }
+            before = Some(record.seq);
+        }
+        Ok(Fold::fresh(settings))
+    }
+
+    pub fn record(&mut self, record: &Record) -> Folded {
+        let at = Duration::from_nanos(record.at_ns);
+        if !self.began {
+            // The machine counts silence from here: the journal's first record is the spawn.
+            let size = Size { cols: 80, rows: 24, x_pixels: 0, y_pixels: 0 };
+            self.run = TerminalRun::began(size, self.settings.scrollback, self.settings.timing, at);
+            self.began = true;
+        }
+        self.next_seq = record.seq + 1;
+        self.output_offset = record.end_offset();
+        let mut folded = Folded::default();
+        match &record.body {
+            Body::Output { bytes, .. } => folded.events = self.run.on_output(bytes, record.end_offset(), at),
+            Body::Input { source, .. } | Body::HiddenInput { source, .. } => {
+                if let Source::Answer { output_offset } = source {
+                    self.run.on_answered(*output_offset);
+                }
+            }
+            Body::Resize { cols, rows, x_pixels, y_pixels } => {
+                let size = Size { cols: *cols, rows: *rows, x_pixels: *x_pixels, y_pixels: *y_pixels };
+                self.run.on_resize(size);
+                folded.resized = Some(size);
+            }
+            Body::Exit { status, asked } => {
+                let exit = run_exit(*status, *asked);
+                self.run.on_exit(exit.code, at);
+                self.exit = Some(exit);
+                folded.exit = Some(exit);
+            }
+            // The first state of the run, handed to the keeper at launch.
+            Body::Checkpoint { at_seq, bytes } if *at_seq == NO_RECORD => {
+                match restored(bytes, self.settings) {
+                    Ok(run) => self.run = run,
+                    Err(cause) => {
+                        tracing::warn!(seq = record.seq, %cause, "the first checkpoint cannot be used")
+                    }
+                }
+            }
+            Body::Checkpoint { .. } | Body::Note { .. } | Body::Anchor { .. } | Body::Gap { .. } => {}
+            Body::Unknown { .. } => {}
+        }
+        folded
+    }
+
+    /// Draws what no journal has.
+    pub fn show(&mut self, bytes: &[u8]) {
+        self.run.screen().feed(bytes);
+    }
+
+    /// What the journal keeps so that the next fold starts here.
+    pub fn checkpoint(&mut self) -> io::Result<(u64, Vec<u8>)> {
+        let bytes = compress(&self.run.checkpoint())?;
+        self.checkpointed_to = self.output_offset;
+        Ok((self.next_seq.saturating_sub(1), bytes))
+    }
+}
+
+/// The position of a checkpoint that came with the launch: before every record.
+pub const NO_RECORD: u64 = u64::MAX;
+
+/// What a new run of the task starts from: everything the last one showed, and a separator.
+pub fn seed(last_journal: &Path, size: Size, settings: FoldSettings, now: Duration) -> io::Result<Vec<u8>> {
+    let last = Fold::rebuild(last_journal, settings)?;
+    let mut next = TerminalRun::continued(last.run, size, settings.timing, now);
+    compress(&next.checkpoint())
+}
+
+fn restored(bytes: &[u8], settings: FoldSettings) -> Result<TerminalRun, String> {
+    let plain = zstd::decode_all(bytes).map_err(|err| err.to_string())?;
+    TerminalRun::restored(&plain, settings.timing).map_err(|err| err.to_string())
+}
+
+/// Journals are written for every byte an agent prints; the fastest level is the one that is not felt.
+const COMPRESSION_LEVEL: i32 = 1;
+
+pub fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    zstd::encode_all(bytes, COMPRESSION_LEVEL)
+}
+
+/// Reads a sealed segment.
+pub fn unseal(path: &Path) -> io::Result<Vec<u8>> {
+    zstd::decode_all(std::fs::File::open(path)?)
+}
+
+pub fn run_exit(status: ExitStatus, asked: Option<Asked>) -> RunExit {
+    let raw = match status {
+        ExitStatus::Code(code) => ExitCode::Code(code),
+        ExitStatus::Signal(signal) => ExitCode::Signal(signal),
+        ExitStatus::Unknown => ExitCode::Unknown,
+    };
+    match asked {
+        Some(Asked::Term) => RunExit::stopped(StoppedBy::Term, raw),
+        Some(Asked::Kill) => RunExit::stopped(StoppedBy::Kill, raw),
+        None => RunExit::unasked(raw),
+    }
+}
+
+/// How the run in a journal ended, if the journal knows.
+pub fn exit_in(journal: &Path) -> io::Result<Option<RunExit>> {
+    let mut reader = Reader::open(journal, unseal)?;
+    if let Some(checkpoint) = agency_journal::latest_checkpoint(journal, unseal, None)? {
+        reader.seek(checkpoint.seq)?;
+    }
+    let mut exit = None;
+    while let Some(record) = reader.next()? {
+        if let Body::Exit { status, asked } = record.body {
+            exit = Some(run_exit(status, asked));
+        }
+    }
+    Ok(exit)
+}
+
+/// The records from `from_seq` up to but not including `until_seq`.
+pub fn records(journal: &Path, from_seq: u64, until_seq: u64) -> io::Result<Vec<Record>> {
+    let mut reader = Reader::open(journal, unseal)?;
+    reader.seek(from_seq)?;
+    let mut records = Vec::new();
+    while let Some(record) = reader.next()? {
+        if record.seq >= until_seq {
+            break;
+        }
+        records.push(record);
+    }
+    Ok(records)
+}

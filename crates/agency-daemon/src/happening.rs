@@ -1,0 +1,204 @@
+//! All that can happen to the daemon, as one enum, and the sender everything reports to.
+
+use agency_api::method::{Caller, PtyAttachParams, TaskNewParams};
+use agency_api::{Bytes, Failure};
+use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
+use agency_core::supervisor::Verdict;
+use agency_workspace::{Project, Removed, Workspace};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::run::{RunHandle, RunNews};
+use crate::run_meta::RunMeta;
+
+/// Requests wait here while the loop is busy; every sender waits its turn.
+const WAITING: usize = 1024;
+
+#[derive(Debug)]
+pub enum Happening {
+    Called {
+        call: Call,
+        answer: Answer,
+    },
+    WorkspaceMade {
+        key: TaskKey,
+        epoch: Epoch,
+        made: Result<Workspace, Failure>,
+    },
+    WorkspaceUndone {
+        key: TaskKey,
+        epoch: Epoch,
+    },
+    KeeperStarted {
+        key: TaskKey,
+        epoch: Epoch,
+        started: Result<StartedRun, Failure>,
+    },
+    RunNews {
+        run: RunId,
+        news: RunNews,
+    },
+    /// Whether the workspace may be removed.
+    RemovalChecked {
+        key: TaskKey,
+        ticket: Ticket,
+        verdict: Result<(), Failure>,
+    },
+    WorkspaceRemoved {
+        key: TaskKey,
+        answer: Answer,
+        removed: Result<Removed, Failure>,
+    },
+    OrphanFollowed {
+        run: RunId,
+        intent: OrphanIntent,
+        answer: Answer,
+        followed: Result<RunHandle, Failure>,
+    },
+    OrphanEnded {
+        run: RunId,
+        answer: Answer,
+        ended: usize,
+    },
+    /// SIGTERM or SIGINT: end the agents, then leave.
+    EndAll,
+    /// SIGHUP: leave, the agents stay.
+    Leave,
+}
+
+#[derive(Debug)]
+pub struct StartedRun {
+    pub meta: RunMeta,
+    pub handle: RunHandle,
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrphanIntent {
+    End,
+    Adopt,
+}
+
+#[derive(Debug)]
+pub struct TaskCall {
+    pub project: Project,
+    pub name: String,
+}
+
+/// A task whose workspace has been found possible.
+#[derive(Debug)]
+pub struct NewTask {
+    pub project: Project,
+    pub params: TaskNewParams,
+    /// What the workspace starts from; none for a plain directory.
+    pub base: Option<String>,
+    pub warning: Option<String>,
+}
+
+#[derive(Debug)]
+pub enum Call {
+    Status,
+    Stop {
+        agents: bool,
+    },
+    /// Answered with the name the next task would have.
+    NextName {
+        project: Project,
+        slug: String,
+    },
+    New(Box<NewTask>),
+    Start {
+        task: TaskCall,
+        caller: Caller,
+    },
+    Restart {
+        task: TaskCall,
+        caller: Caller,
+    },
+    StopTask(TaskCall),
+    Idle(TaskCall),
+    Mark(TaskCall, Verdict),
+    Remove {
+        task: TaskCall,
+        discard: bool,
+    },
+    List {
+        project: Option<Project>,
+    },
+    Get(TaskCall),
+    Send {
+        task: TaskCall,
+        text: Bytes,
+        enter: bool,
+    },
+    Plan {
+        task: TaskCall,
+        message: Option<Bytes>,
+    },
+    Attach {
+        task: TaskCall,
+        params: PtyAttachParams,
+    },
+    Screen(TaskCall),
+    Log {
+        task: TaskCall,
+        raw: bool,
+        follow: bool,
+    },
+    Orphans,
+    OrphanKill {
+        run: RunId,
+    },
+    OrphanAdopt {
+        run: RunId,
+    },
+    TrustShow {
+        project: Project,
+    },
+    TrustAgree {
+        project: Project,
+        digest: Option<String>,
+        revoke: bool,
+    },
+}
+
+/// Whoever called, waiting.
+#[derive(Debug)]
+pub struct Answer(pub oneshot::Sender<Result<Value, Failure>>);
+
+impl Answer {
+    pub fn give(self, outcome: Result<Value, Failure>) {
+        // A caller that hung up meanwhile needs no answer.
+        drop(self.0.send(outcome));
+    }
+
+    pub fn give_as<T: serde::Serialize>(self, outcome: Result<T, Failure>) {
+        self.give(outcome.and_then(|value| {
+            serde_json::to_value(value)
+                .map_err(|err| Failure::new("an answer cannot be written").caused_by(&err))
+        }));
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Reporter(mpsc::Sender<Happening>);
+
+pub fn channel() -> (Reporter, mpsc::Receiver<Happening>) {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    (Reporter(sender), receiver)
+}
+
+impl Reporter {
+    /// Waits while the loop is behind. Nothing is ever dropped, except once the loop has ended.
+    pub async fn report(&self, happening: Happening) {
+        if self.0.send(happening).await.is_err() {
+            tracing::debug!("the loop has ended; a report falls away");
+        }
+    }
+
+    pub async fn call(&self, call: Call) -> Result<Value, Failure> {
+        let (answer, outcome) = oneshot::channel();
+        self.report(Happening::Called { call, answer: Answer(answer) }).await;
+        outcome.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))
+    }
+}

@@ -1,0 +1,183 @@
+//! The daemon's hold on one keeper: the link, the lifeline, and how to get it back.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agency_api::keeper::{Ended, LaunchSpec, Start, ToKeeper};
+use agency_api::paths::RunDir;
+use agency_api::{Bytes, ProcessIdentity};
+use agency_core::ids::RunId;
+use agency_keeper::pidfile::PidFile;
+use agency_keeper::platform;
+use agency_terminal::Size;
+use rustix::process::Signal;
+
+use crate::fold::{Fold, FoldSettings};
+use crate::launch::{LaunchError, start_keeper};
+use crate::limits;
+use crate::link::{Frames, Link, LinkError};
+
+/// A keeper that lost its socket binds it anew within milliseconds of being asked.
+const REBIND_WITHIN: Duration = Duration::from_secs(3);
+
+/// What a run needs to follow its keeper and to replace it.
+#[derive(Debug, Clone)]
+pub struct RunContext {
+    pub id: RunId,
+    pub name: String,
+    pub dir: RunDir,
+    pub epoch: u64,
+    pub keeper_binary: PathBuf,
+    pub open_files: Option<(u64, u64)>,
+    pub spare: Vec<String>,
+    pub fold: FoldSettings,
+}
+
+pub struct Hold {
+    pub context: RunContext,
+    pub frames: Frames,
+    pub keeper: ProcessIdentity,
+    pub child: Option<ProcessIdentity>,
+    /// In memory only.
+    pub environment: Vec<(Bytes, Bytes)>,
+    /// Processes that were ended with the agent, once it and its tree are gone.
+    pub gone: Option<Vec<Ended>>,
+    /// When it is gone, its last record comes before this one.
+    pub next_seq_at_gone: u64,
+    /// There is no keeper any more and there will be none.
+    pub left: bool,
+    lifeline: Option<OwnedFd>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RegainError {
+    #[error("the keeper is dead and its terminal with it")]
+    NoLifeline,
+    #[error("cannot put another keeper in its place")]
+    Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+impl Hold {
+    pub async fn connect(context: RunContext) -> Result<Hold, LinkError> {
+        let (context, link) = blocking(move || {
+            let link = connect(&context);
+            (context, link)
+        })
+        .await?;
+        Hold::on(context, link?)
+    }
+
+    fn on(context: RunContext, mut link: Link) -> Result<Hold, LinkError> {
+        let welcome = link.welcome.clone();
+        Ok(Hold {
+            keeper: welcome.keeper,
+            child: welcome.child,
+            gone: welcome.gone.then_some(welcome.ended),
+            next_seq_at_gone: welcome.next_seq,
+            environment: std::mem::take(&mut link.environment),
+            lifeline: link.lifeline.take(),
+            frames: link.into_frames()?,
+            left: false,
+            context,
+        })
+    }
+
+    pub async fn follow(&mut self, from_seq: u64) -> io::Result<()> {
+        self.frames.say(&ToKeeper::Follow { from_seq }).await
+    }
+
+    pub async fn resize(&mut self, size: Size) -> io::Result<()> {
+        self.frames.resize(wire_size(size)).await
+    }
+
+    pub fn is_gone(&mut self, ended: Vec<Ended>, next_seq: u64) {
+        self.gone = Some(ended);
+        self.next_seq_at_gone = next_seq;
+    }
+
+    /// The journal as it stands, folded.
+    pub async fn rebuild(&self) -> Fold {
+        let (journal, settings) = (self.context.dir.journal(), self.context.fold);
+        let rebuilt = blocking(move || Fold::rebuild(&journal, settings)).await;
+        match rebuilt.and_then(|fold| fold) {
+            Ok(fold) => fold,
+            Err(cause) => {
+                tracing::error!(run = %self.context.id, %cause, "the journal cannot be read; the screen starts empty");
+                Fold::fresh(settings)
+            }
+        }
+    }
+
+    /// Connects again; through a new keeper if the old one was killed, which is what `true` says.
+    pub async fn regain(&mut self) -> Result<bool, RegainError> {
+        let context = self.context.clone();
+        let (keeper, child, env) = (self.keeper.clone(), self.child.clone(), self.environment.clone());
+        let lifeline = self.lifeline.take();
+        let regained = blocking(move || -> Result<(Link, bool), RegainError> {
+            if platform::is_alive(&keeper) {
+                return Ok((connect(&context)?, false));
+            }
+            let master = lifeline.ok_or(RegainError::NoLifeline)?;
+            let spec = rescue_spec(&context, child, env);
+            start_keeper(&context.keeper_binary, &spec, None, Some(master.as_fd()))?;
+            Ok((connect(&context)?, true))
+        })
+        .await
+        .map_err(LinkError::from)?;
+        let (link, replaced) = regained?;
+        *self = Hold::on(self.context.clone(), link)?;
+        Ok(replaced)
+    }
+}
+
+/// A keeper whose socket was deleted is asked to bind it anew.
+fn connect(context: &RunContext) -> Result<Link, LinkError> {
+    let first = Link::connect(&context.dir, context.epoch);
+    let Err(LinkError::Io(_)) = &first else { return first };
+    let Ok(Some(PidFile { keeper, .. })) = PidFile::read(&context.dir.pid_file()) else { return first };
+    if !matches!(platform::signal_if_same(&keeper, Signal::USR1), Ok(true)) {
+        return first;
+    }
+    let deadline = std::time::Instant::now() + REBIND_WITHIN;
+    loop {
+        match Link::connect(&context.dir, context.epoch) {
+            Err(LinkError::Io(_)) if std::time::Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn rescue_spec(context: &RunContext, child: Option<ProcessIdentity>, env: Vec<(Bytes, Bytes)>) -> LaunchSpec {
+    LaunchSpec {
+        run_id: context.id.0.clone(),
+        name: context.name.clone(),
+        run_dir: context.dir.path().into(),
+        start: Start::Rescue { child, env },
+        segment_bytes: limits::SEGMENT_BYTES,
+        max_journal_bytes: Some(limits::TERMINAL_JOURNAL_BYTES),
+        open_files: context.open_files,
+        linger_ms: limits::KEEPER_LINGERS.as_millis() as u64,
+        spare: context.spare.clone(),
+    }
+}
+
+pub fn wire_size(size: Size) -> agency_api::keeper::Size {
+    let Size { cols, rows, x_pixels, y_pixels } = size;
+    agency_api::keeper::Size { cols, rows, x_pixels, y_pixels }
+}
+
+pub fn screen_size(size: agency_api::keeper::Size) -> Size {
+    let agency_api::keeper::Size { cols, rows, x_pixels, y_pixels } = size;
+    // A terminal without a cell can hold nothing; some callers report one.
+    Size { cols: cols.max(1), rows: rows.max(1), x_pixels, y_pixels }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+}

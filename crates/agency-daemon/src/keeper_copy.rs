@@ -1,0 +1,61 @@
+//! The keeper's binary, copied under a name of its own version.
+//!
+//! Keepers run for weeks; an upgrade that replaced the file they were started from would pull it
+//! away under them, and a rescue would start another version than it expects.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use agency_api::paths::{StateDir, create_private, short_hash};
+
+use crate::atomic;
+
+const NAME: &str = "agency-keeper";
+
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperCopyError {
+    #[error("no {NAME} beside {}", .0.display())]
+    Missing(PathBuf),
+    #[error("cannot copy {} to {}", from.display(), to.display())]
+    Copy { from: PathBuf, to: PathBuf, source: io::Error },
+}
+
+/// The copy of the keeper that belongs to this build; made if it is not there yet.
+pub fn installed(state: &StateDir) -> Result<PathBuf, KeeperCopyError> {
+    let from = find()?;
+    let content = std::fs::read(&from).map_err(|source| copy_error(&from, &state.keeper_copies(), source))?;
+    let name = format!("{NAME}-{}-{}", env!("CARGO_PKG_VERSION"), &short_hash(&content)[..8]);
+    let to = state.keeper_copies().join(name);
+    if is_whole(&to, content.len() as u64) {
+        return Ok(to);
+    }
+    create_private(&state.keeper_copies())
+        .and_then(|()| atomic::write_with_mode(&to, &content, 0o700))
+        .map_err(|source| copy_error(&from, &to, source))?;
+    Ok(to)
+}
+
+fn is_whole(path: &Path, len: u64) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| meta.len() == len && meta.permissions().mode() & 0o100 != 0)
+}
+
+/// `$AGENCY_KEEPER`, else beside this program, else where a development build puts it.
+fn find() -> Result<PathBuf, KeeperCopyError> {
+    if let Some(path) = std::env::var_os("AGENCY_KEEPER") {
+        return Ok(PathBuf::from(path));
+    }
+    let program =
+        std::env::current_exe().map_err(|_| KeeperCopyError::Missing(PathBuf::from("this program")))?;
+    let beside = program.with_file_name(NAME);
+    let built = program.ancestors().nth(2).map(|target| target.join("keeper").join(NAME));
+    [Some(beside), built]
+        .into_iter()
+        .flatten()
+        .find(|path| path.is_file())
+        .ok_or(KeeperCopyError::Missing(program))
+}
+
+fn copy_error(from: &Path, to: &Path, source: io::Error) -> KeeperCopyError {
+    KeeperCopyError::Copy { from: from.to_path_buf(), to: to.to_path_buf(), source }
+}

@@ -1,0 +1,201 @@
+//! Runs: the one process that knows every task, follows every keeper and answers every caller.
+//!
+//! May be killed at any instruction: keepers, journals, task files and workspaces survive, and the
+//! next daemon says what it found.
+
+mod atomic;
+mod audience;
+mod clock;
+mod environment;
+mod fold;
+mod happening;
+mod hold;
+mod keeper_copy;
+mod launch;
+mod limits;
+mod link;
+mod lock;
+mod log;
+mod logs;
+mod plan;
+mod rpc;
+mod run;
+mod run_meta;
+mod seal;
+mod server;
+mod settings;
+mod store;
+mod streams;
+mod trust;
+mod view;
+mod viewer;
+mod world;
+
+use std::io::{self, Write};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agency_api::paths::StateDir;
+use agency_api::{Failure, socket};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, broadcast};
+
+use crate::happening::{Happening, Reporter};
+use crate::lock::DaemonLock;
+use crate::server::{Door, UNSENT_ANSWERS};
+use crate::streams::Streams;
+use crate::world::{Ground, World};
+
+/// A subscriber may be this many events behind before it is told that it missed some.
+const EVENTS_WAITING: usize = 4096;
+
+const ANSWERS_SENT_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a daemon that came second waits for the first one to listen.
+const OTHER_LISTENS_WITHIN: Duration = Duration::from_secs(20);
+
+/// Runs the daemon until it is told to leave. Says `ready` on standard output once it listens, or why it cannot.
+pub fn run(state: StateDir) -> Result<(), Failure> {
+    let outcome = begin(&state);
+    if let Err(failure) = &outcome {
+        let reasons = std::iter::once(&failure.message).chain(&failure.causes);
+        say(&reasons.map(String::as_str).collect::<Vec<_>>().join(": "));
+    }
+    match outcome? {
+        Some(prepared) => live(state, prepared),
+        None => {
+            say("ready");
+            Ok(())
+        }
+    }
+}
+
+/// Waits while another daemon holds the lock: until that one listens, which is as good, or has left.
+fn begin(state: &StateDir) -> Result<Option<Prepared>, Failure> {
+    let deadline = Instant::now() + OTHER_LISTENS_WITHIN;
+    loop {
+        if let Some(prepared) = prepare(state)? {
+            return Ok(Some(prepared));
+        }
+        if socket::connect(&state.daemon_socket()).is_ok() {
+            return Ok(None);
+        }
+        if Instant::now() > deadline {
+            return Err(Failure::new("another daemon holds the lock but does not listen")
+                .hint(format!("its log: {}", state.daemon_log().display())));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+struct Prepared {
+    _lock: DaemonLock,
+    epoch: u64,
+    open_files: Option<(u64, u64)>,
+    keeper_binary: std::path::PathBuf,
+    listener: UnixListener,
+}
+
+/// `None` when another daemon is there already.
+fn prepare(state: &StateDir) -> Result<Option<Prepared>, Failure> {
+    let cannot = |what: &str| Failure::new(format!("cannot {what} in {}", state.root().display()));
+    // Away from the caller's terminal; started by hand from a shell it leads a group already, which is as good.
+    rustix::process::setsid().map(drop).unwrap_or_default();
+    state.create().map_err(|err| cannot("keep state").caused_by(&err))?;
+    let Some(lock) = DaemonLock::take(state).map_err(|err| cannot("take the lock").caused_by(&err))? else {
+        return Ok(None);
+    };
+    log::open(state).map_err(|err| cannot("write the log").caused_by(&err))?;
+    let epoch = lock::next_epoch(state).map_err(|err| cannot("count epochs").caused_by(&err))?;
+    let open_files = limits::raise_open_files();
+    let keeper_binary = keeper_copy::installed(state).map_err(|err| {
+        Failure::new("the keeper's program cannot be used")
+            .caused_by(&err)
+            .hint("`make` builds agency and agency-keeper side by side")
+    })?;
+    let listener = socket::bind(&state.daemon_socket()).map_err(|err| cannot("listen").caused_by(&err))?;
+    Ok(Some(Prepared { _lock: lock, epoch, open_files, keeper_binary, listener }))
+}
+
+fn live(state: StateDir, prepared: Prepared) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("agency")
+        .build()
+        .map_err(|err| Failure::new("cannot start threads").caused_by(&err))?;
+    runtime.block_on(serve(&state, prepared));
+    // Blocking work that is still under way belongs to callers who were told that we leave.
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    Ok(())
+}
+
+async fn serve(state: &StateDir, prepared: Prepared) {
+    let (reporter, inbox) = happening::channel();
+    let (events, _) = broadcast::channel(EVENTS_WAITING);
+    let streams = Arc::new(Streams::default());
+    let ground = Ground {
+        state: state.clone(),
+        epoch: prepared.epoch,
+        keeper_binary: prepared.keeper_binary,
+        open_files: prepared.open_files,
+        streams: streams.clone(),
+        events: events.clone(),
+        reporter: reporter.clone(),
+    };
+    tracing::info!(
+        pid = std::process::id(),
+        epoch = prepared.epoch,
+        version = env!("CARGO_PKG_VERSION"),
+        "the daemon is here"
+    );
+    watch_signals(reporter.clone());
+    let world = World::boot(ground).await;
+    let unsent = Arc::new(Semaphore::new(UNSENT_ANSWERS as usize));
+    let door = Door { reporter, streams, events, unsent: unsent.clone() };
+    tokio::spawn(async move {
+        if let Err(cause) = server::serve(prepared.listener, door).await {
+            tracing::error!(%cause, "the daemon's door is broken");
+        }
+    });
+    say("ready");
+    world.live(inbox).await;
+    // Whoever asked us to leave is told so first; one that does not listen is not waited for long.
+    drop(tokio::time::timeout(ANSWERS_SENT_WITHIN, unsent.acquire_many(UNSENT_ANSWERS)).await);
+    // The next daemon binds it anew; until then callers see at once that nobody is here.
+    if let Err(cause) = std::fs::remove_file(state.daemon_socket()) {
+        tracing::warn!(%cause, "the socket stays behind");
+    }
+}
+
+fn watch_signals(reporter: Reporter) {
+    let watch = |kind: SignalKind, happening: fn() -> Happening| {
+        let reporter = reporter.clone();
+        match signal(kind) {
+            Ok(mut signals) => {
+                tokio::spawn(async move {
+                    while signals.recv().await.is_some() {
+                        reporter.report(happening()).await;
+                    }
+                });
+            }
+            Err(cause) => tracing::error!(%cause, ?kind, "a signal cannot be watched"),
+        }
+    };
+    watch(SignalKind::terminate(), || Happening::EndAll);
+    watch(SignalKind::interrupt(), || Happening::EndAll);
+    watch(SignalKind::hangup(), || Happening::Leave);
+}
+
+/// One line for whoever started us, who may not care; then silence, so that a closed pipe never matters.
+fn say(line: &str) {
+    let mut stdout = io::stdout();
+    let told = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    let silenced = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/null")
+        .and_then(|null| rustix::stdio::dup2_stdout(null).map_err(io::Error::from));
+    if let Err(cause) = told.and(silenced) {
+        tracing::debug!(%cause, "nobody hears us");
+    }
+}

@@ -1,0 +1,184 @@
+//! The daemon's end of a keeper's socket: handshake, then frames.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::time::Duration;
+
+use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, Size, ToKeeper, VERSION, Welcome};
+use agency_api::paths::RunDir;
+use agency_api::{Bytes, socket};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+/// A keeper answers within a millisecond; one that is stopped or swapped out gets this long.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+
+/// One read takes at most this much, so that commands are served between reads of a flood.
+const READ_BYTES: usize = 256 << 10;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    #[error("cannot reach the keeper")]
+    Io(#[from] io::Error),
+    #[error("the keeper refused: {0}")]
+    Refused(String),
+    #[error("the keeper speaks in riddles: {0}")]
+    Garbled(String),
+}
+
+pub struct Link {
+    pub welcome: Welcome,
+    /// The launch environment, in memory only: for a rescue and for restarts.
+    pub environment: Vec<(Bytes, Bytes)>,
+    /// A duplicate of the PTY master: if the keeper is killed, this keeps the agent from being hung up.
+    pub lifeline: Option<OwnedFd>,
+    stream: StdStream,
+    buffer: Vec<u8>,
+}
+
+impl Link {
+    /// Blocking: call it from a thread that may block.
+    pub fn connect(run: &RunDir, epoch: u64) -> Result<Link, LinkError> {
+        let stream = socket::connect(&run.socket())?;
+        stream.set_read_timeout(Some(HANDSHAKE_WITHIN))?;
+        stream.set_write_timeout(Some(HANDSHAKE_WITHIN))?;
+        let mut hands = Handshake { stream, buffer: Vec::new(), descriptor: None };
+        hands.say(&ToKeeper::Hello {
+            min: OLDEST_VERSION,
+            max: VERSION,
+            epoch,
+            peer: format!("agency {}", env!("CARGO_PKG_VERSION")),
+            lifeline: true,
+        })?;
+        let welcome = hands.welcome()?;
+        hands.say(&ToKeeper::Environment { id: 0 })?;
+        let environment = hands.environment()?;
+        let Handshake { stream, buffer, descriptor } = hands;
+        stream.set_read_timeout(None)?;
+        stream.set_write_timeout(None)?;
+        Ok(Link { welcome, environment, lifeline: descriptor, stream, buffer })
+    }
+
+    /// From here on the link is driven by the runtime.
+    pub fn into_frames(self) -> io::Result<Frames> {
+        self.stream.set_nonblocking(true)?;
+        Ok(Frames { stream: UnixStream::from_std(self.stream)?, buffer: self.buffer, start: 0 })
+    }
+}
+
+struct Handshake {
+    stream: StdStream,
+    buffer: Vec<u8>,
+    descriptor: Option<OwnedFd>,
+}
+
+impl Handshake {
+    fn say(&mut self, message: &ToKeeper) -> Result<(), LinkError> {
+        Ok(self.stream.write_all(&Frame::control(message)?.encoded())?)
+    }
+
+    fn welcome(&mut self) -> Result<Welcome, LinkError> {
+        loop {
+            match self.hear()? {
+                FromKeeper::Welcome(welcome) => return Ok(welcome),
+                FromKeeper::Refused { reason } => return Err(LinkError::Refused(reason)),
+                _ => {}
+            }
+        }
+    }
+
+    fn environment(&mut self) -> Result<Vec<(Bytes, Bytes)>, LinkError> {
+        loop {
+            if let FromKeeper::Environment { env, .. } = self.hear()? {
+                return Ok(env);
+            }
+        }
+    }
+
+    fn hear(&mut self) -> Result<FromKeeper, LinkError> {
+        loop {
+            let decoded = Frame::decode(&self.buffer).map_err(|err| LinkError::Garbled(err.to_string()))?;
+            if let Some((frame, used)) = decoded {
+                self.buffer.drain(..used);
+                if let Frame::Control(json) = frame {
+                    return serde_json::from_slice(&json).map_err(|err| LinkError::Garbled(err.to_string()));
+                }
+                continue;
+            }
+            self.receive()?;
+        }
+    }
+
+    /// Reads what is there, and the descriptor that may come along.
+    fn receive(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 4096];
+        if self.descriptor.is_some() {
+            let count = self.stream.read(&mut bytes)?;
+            return self.received(&bytes[..count]);
+        }
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let slice = &mut [io::IoSliceMut::new(&mut bytes)];
+        let message = recvmsg(&self.stream, slice, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        for extra in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(mut descriptors) = extra {
+                self.descriptor = descriptors.next().or(self.descriptor.take());
+            }
+        }
+        self.received(&bytes[..message.bytes])
+    }
+
+    fn received(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the keeper hung up in the handshake"));
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Frames in and out of a connected keeper.
+pub struct Frames {
+    stream: UnixStream,
+    buffer: Vec<u8>,
+    /// Where the first frame that has not been taken begins.
+    start: usize,
+}
+
+impl Frames {
+    /// Waits for more bytes. An error, or the end, means that the keeper is gone.
+    pub async fn fill(&mut self) -> io::Result<()> {
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        if self.buffer.capacity() - self.buffer.len() < READ_BYTES {
+            self.buffer.reserve(READ_BYTES);
+        }
+        match self.stream.read_buf(&mut self.buffer).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The next whole frame among the bytes that have come.
+    pub fn take(&mut self) -> io::Result<Option<Frame>> {
+        let decoded = Frame::decode(&self.buffer[self.start..])
+            .map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))?;
+        let Some((frame, used)) = decoded else { return Ok(None) };
+        self.start += used;
+        Ok(Some(frame))
+    }
+
+    pub async fn send(&mut self, frame: &Frame) -> io::Result<()> {
+        self.stream.write_all(&frame.encoded()).await
+    }
+
+    pub async fn say(&mut self, message: &ToKeeper) -> io::Result<()> {
+        self.send(&Frame::control(message)?).await
+    }
+
+    pub async fn resize(&mut self, size: Size) -> io::Result<()> {
+        self.say(&ToKeeper::Resize { size }).await
+    }
+}

@@ -1,0 +1,240 @@
+//! What a task's runs printed, as text or as the very bytes, to the end or for as long as it goes on.
+
+use std::io;
+
+use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, ToKeeper, VERSION};
+use agency_api::paths::RunDir;
+use agency_driver::terminal::SEPARATOR;
+use agency_journal::{Body, Decoded, Reader, Record};
+use agency_terminal::{Screen, Size};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+
+use crate::fold::unseal;
+
+/// A reader that is slower than the disk makes the disk wait.
+const CHUNKS_WAITING: usize = 16;
+
+#[derive(Debug)]
+pub struct LogRequest {
+    /// Oldest first.
+    pub runs: Vec<RunDir>,
+    pub raw: bool,
+    /// Go on with the newest run while it lives.
+    pub follow: bool,
+}
+
+/// The log as it is read; the receiver's end is the log's.
+pub fn read(request: LogRequest) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
+    tokio::spawn(async move {
+        match write_all(request, sender).await {
+            Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
+                tracing::warn!(%cause, "a log cannot be read to its end");
+            }
+            _ => {}
+        }
+    });
+    receiver
+}
+
+async fn write_all(request: LogRequest, sink: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+    let newest = request.runs.last().cloned();
+    let follow = request.follow;
+    let past_sink = sink.clone();
+    let (mut out, next_seq) =
+        tokio::task::spawn_blocking(move || past(&request, &past_sink)).await.map_err(io::Error::other)??;
+    if let (Some(newest), true) = (newest, follow) {
+        out.flush_complete_lines();
+        live(&mut out, &newest, next_seq, &sink).await?;
+    }
+    out.rest_of_screen();
+    out.hand_over(&sink).await
+}
+
+/// What the journals hold by now; returns the record that comes after it.
+fn past(request: &LogRequest, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<(Output, u64)> {
+    let mut out = Output { rendering: Rendering::new(request.raw), ready: Vec::new() };
+    let mut next_seq = 0;
+    for (at, run) in request.runs.iter().enumerate() {
+        if at > 0 {
+            out.end_of_run();
+        }
+        next_seq = 0;
+        let mut reader = Reader::open(&run.journal(), unseal)?;
+        while let Some(record) = reader.next()? {
+            next_seq = record.seq + 1;
+            out.record(&record);
+            if !out.ready.is_empty() {
+                sink.blocking_send(std::mem::take(&mut out.ready)).map_err(|_| nobody_reads())?;
+            }
+        }
+    }
+    Ok((out, next_seq))
+}
+
+/// Follows the keeper itself, as a guest, until the run is gone or nobody reads.
+async fn live(out: &mut Output, run: &RunDir, next_seq: u64, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+    let Ok(mut guest) = Guest::connect(run, next_seq).await else {
+        // No keeper: the run is over and the journal was all there is.
+        return Ok(());
+    };
+    loop {
+        out.hand_over(sink).await?;
+        let frame = tokio::select! {
+            frame = guest.next() => frame?,
+            () = sink.closed() => return Err(nobody_reads()),
+        };
+        match frame {
+            Some(Frame::Record(bytes)) => {
+                if let Decoded::Complete(record, _) = Record::decode(&bytes) {
+                    out.record(&record);
+                }
+                if guest.buffer.is_empty() {
+                    out.flush_complete_lines();
+                }
+            }
+            Some(Frame::Control(json)) if is_gone(&json) => return Ok(()),
+            Some(_) => {}
+            None => return Ok(()),
+        }
+    }
+}
+
+fn is_gone(json: &[u8]) -> bool {
+    match serde_json::from_slice(json) {
+        Ok(FromKeeper::Gone { .. }) => true,
+        Ok(FromKeeper::Welcome(welcome)) => welcome.gone,
+        _ => false,
+    }
+}
+
+fn nobody_reads() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads the log any more")
+}
+
+struct Output {
+    rendering: Rendering,
+    /// Not handed over yet.
+    ready: Vec<u8>,
+}
+
+enum Rendering {
+    Raw,
+    Text { screen: Box<Screen>, printed: usize },
+}
+
+impl Rendering {
+    fn new(raw: bool) -> Rendering {
+        match raw {
+            true => Rendering::Raw,
+            false => Rendering::Text { screen: Box::new(fresh_screen()), printed: 0 },
+        }
+    }
+}
+
+/// Lines are taken out of the scrollback as they arrive there, so it may be as small as it likes to be.
+fn fresh_screen() -> Screen {
+    Screen::new(Size { cols: 80, rows: 24, x_pixels: 0, y_pixels: 0 }, SCROLLBACK)
+}
+
+/// More than one record can scroll off, and no more than memory is worth.
+const SCROLLBACK: usize = 100_000;
+
+impl Output {
+    fn record(&mut self, record: &Record) {
+        match (&mut self.rendering, &record.body) {
+            (Rendering::Raw, Body::Output { bytes, .. }) => self.ready.extend_from_slice(bytes),
+            (Rendering::Text { screen, .. }, Body::Output { bytes, .. }) => {
+                screen.feed(bytes);
+                self.take_history();
+            }
+            (Rendering::Text { screen, .. }, Body::Resize { cols, rows, .. }) => {
+                screen.resize(Size { cols: *cols, rows: *rows, x_pixels: 0, y_pixels: 0 });
+            }
+            _ => {}
+        }
+    }
+
+    fn take_history(&mut self) {
+        let Rendering::Text { screen, printed } = &mut self.rendering else { return };
+        let lines = screen.drain_history();
+        let already = (*printed).min(lines.len());
+        *printed -= already;
+        write_lines(&mut self.ready, lines.iter().skip(already).map(String::as_str));
+    }
+
+    /// In a log that goes on, a line is printed once the cursor has left it.
+    fn flush_complete_lines(&mut self) {
+        let Rendering::Text { screen, printed } = &mut self.rendering else { return };
+        let complete = screen.lines_above_cursor();
+        write_lines(&mut self.ready, complete.iter().skip(*printed).map(String::as_str));
+        *printed = complete.len().max(*printed);
+    }
+
+    fn end_of_run(&mut self) {
+        self.rest_of_screen();
+        let end = if let Rendering::Raw = self.rendering { "\r\n" } else { "\n" };
+        self.ready.extend_from_slice(format!("{}{SEPARATOR}{end}", end.trim_end_matches('\n')).as_bytes());
+        self.rendering = Rendering::new(matches!(self.rendering, Rendering::Raw));
+    }
+
+    fn rest_of_screen(&mut self) {
+        let Rendering::Text { screen, printed } = &mut self.rendering else { return };
+        let text = screen.text();
+        write_lines(&mut self.ready, text.trim_end().lines().skip(*printed));
+    }
+
+    async fn hand_over(&mut self, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+        if self.ready.is_empty() {
+            return Ok(());
+        }
+        sink.send(std::mem::take(&mut self.ready)).await.map_err(|_| nobody_reads())
+    }
+}
+
+fn write_lines<'a>(out: &mut Vec<u8>, lines: impl Iterator<Item = &'a str>) {
+    for line in lines {
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+    }
+}
+
+/// A keeper's reader that may look and nothing else.
+struct Guest {
+    stream: UnixStream,
+    buffer: Vec<u8>,
+}
+
+impl Guest {
+    async fn connect(run: &RunDir, from_seq: u64) -> io::Result<Guest> {
+        let stream = agency_api::socket::connect(&run.socket())?;
+        stream.set_nonblocking(true)?;
+        let mut stream = UnixStream::from_std(stream)?;
+        let hello = ToKeeper::Hello {
+            min: OLDEST_VERSION,
+            max: VERSION,
+            epoch: 0,
+            peer: "agency logs".to_string(),
+            lifeline: false,
+        };
+        stream.write_all(&Frame::control(&hello)?.encoded()).await?;
+        stream.write_all(&Frame::control(&ToKeeper::Follow { from_seq })?.encoded()).await?;
+        Ok(Guest { stream, buffer: Vec::new() })
+    }
+
+    async fn next(&mut self) -> io::Result<Option<Frame>> {
+        loop {
+            let decoded =
+                Frame::decode(&self.buffer).map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))?;
+            if let Some((frame, used)) = decoded {
+                self.buffer.drain(..used);
+                return Ok(Some(frame));
+            }
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}

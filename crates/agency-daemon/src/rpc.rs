@@ -1,0 +1,174 @@
+//! JSON-RPC requests made into calls, and their outcomes into answers.
+//!
+//! Opening a project runs git, so it happens here and not in the loop.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use agency_api::method::{self, Caller, Method, Nothing, ProjectRef, TaskNewParams, TaskRef};
+use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Request};
+use agency_api::{Bytes, Failure};
+use agency_core::ids::RunId;
+use agency_core::supervisor::Verdict;
+use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
+use serde_json::Value;
+
+use crate::happening::{Call, NewTask, Reporter, TaskCall};
+
+pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, ErrorObject> {
+    let Request { method, params, .. } = request;
+    let call = match method.as_str() {
+        method::TaskNew::NAME => {
+            Call::New(Box::new(new_task(reporter, params_of::<method::TaskNew>(params)?).await?))
+        }
+        method::TaskList::NAME => {
+            let params = params_of::<method::TaskList>(params)?;
+            let project = match params.cwd {
+                Some(cwd) => Some(open(cwd, None, Environment::inherited()).await?),
+                None => None,
+            };
+            Call::List { project }
+        }
+        method::DaemonStatus::NAME => Call::Status,
+        method::DaemonStop::NAME => Call::Stop { agents: params_of::<method::DaemonStop>(params)?.agents },
+        method::TaskStart::NAME => {
+            let params = params_of::<method::TaskStart>(params)?;
+            Call::Start { task: task(params.task).await?, caller: params.caller }
+        }
+        method::TaskRestart::NAME => {
+            let params = params_of::<method::TaskRestart>(params)?;
+            Call::Restart { task: task(params.task).await?, caller: params.caller }
+        }
+        method::TaskStop::NAME => Call::StopTask(task(params_of::<method::TaskStop>(params)?).await?),
+        method::TaskIdle::NAME => Call::Idle(task(params_of::<method::TaskIdle>(params)?).await?),
+        method::TaskComplete::NAME => {
+            Call::Mark(task(params_of::<method::TaskComplete>(params)?).await?, Verdict::Completed)
+        }
+        method::TaskFail::NAME => {
+            Call::Mark(task(params_of::<method::TaskFail>(params)?).await?, Verdict::Failed)
+        }
+        method::TaskRemove::NAME => {
+            let params = params_of::<method::TaskRemove>(params)?;
+            Call::Remove { task: task(params.task).await?, discard: params.discard }
+        }
+        method::TaskGet::NAME => Call::Get(task(params_of::<method::TaskGet>(params)?).await?),
+        method::TaskSend::NAME => {
+            let params = params_of::<method::TaskSend>(params)?;
+            Call::Send { task: task(params.task).await?, text: params.text, enter: params.enter }
+        }
+        method::TaskPlan::NAME => {
+            let params = params_of::<method::TaskPlan>(params)?;
+            Call::Plan { task: task(params.task).await?, message: params.message }
+        }
+        method::PtyAttach::NAME => {
+            let params = params_of::<method::PtyAttach>(params)?;
+            Call::Attach { task: task(params.task.clone()).await?, params }
+        }
+        method::PtyScreen::NAME => Call::Screen(task(params_of::<method::PtyScreen>(params)?).await?),
+        method::LogRead::NAME => {
+            let params = params_of::<method::LogRead>(params)?;
+            Call::Log { task: task(params.task).await?, raw: params.raw, follow: params.follow }
+        }
+        method::OrphanList::NAME => Call::Orphans,
+        method::OrphanKill::NAME => {
+            Call::OrphanKill { run: RunId(params_of::<method::OrphanKill>(params)?.run) }
+        }
+        method::OrphanAdopt::NAME => {
+            Call::OrphanAdopt { run: RunId(params_of::<method::OrphanAdopt>(params)?.run) }
+        }
+        method::TrustShow::NAME => {
+            Call::TrustShow { project: project(params_of::<method::TrustShow>(params)?).await? }
+        }
+        method::TrustAgree::NAME => {
+            let params = params_of::<method::TrustAgree>(params)?;
+            let project = project(ProjectRef { cwd: params.cwd }).await?;
+            Call::TrustAgree { project, digest: params.digest, revoke: params.revoke }
+        }
+        // Subscribing is the connection's own business and never gets here.
+        other => return Err(ErrorObject::new(METHOD_NOT_FOUND, format!("there is no method {other}"))),
+    };
+    Ok(reporter.call(call).await?)
+}
+
+fn params_of<M: Method>(params: Value) -> Result<M::Params, ErrorObject> {
+    let params = if params.is_null() { serde_json::json!(Nothing {}) } else { params };
+    serde_json::from_value(params)
+        .map_err(|err| ErrorObject::new(INVALID_PARAMS, format!("the parameters of {}: {err}", M::NAME)))
+}
+
+async fn task(task: TaskRef) -> Result<TaskCall, Failure> {
+    Ok(TaskCall { project: open(task.cwd, None, Environment::inherited()).await?, name: task.name })
+}
+
+async fn project(project: ProjectRef) -> Result<Project, Failure> {
+    open(project.cwd, None, Environment::inherited()).await
+}
+
+async fn new_task(reporter: &Reporter, params: TaskNewParams) -> Result<NewTask, Failure> {
+    let vcs = params
+        .vcs
+        .as_deref()
+        .map(str::parse::<Vcs>)
+        .transpose()
+        .map_err(|err| Failure::new(err.to_string()))?;
+    let project = open(params.cwd.clone(), vcs, environment_of(&params.caller)).await?;
+    let call = Call::NextName { project: project.clone(), slug: params.slug.clone() };
+    let name: String = serde_json::from_value(reporter.call(call).await?).unwrap_or_default();
+    blocking(move || {
+        let (base, warning) = check(&project, &name, params.base_branch.as_deref())?;
+        Ok(NewTask { project, params, base, warning })
+    })
+    .await
+}
+
+/// What the workspace would start from, and what it will not contain. Fails where making it would.
+fn check(
+    project: &Project,
+    name: &str,
+    base: Option<&str>,
+) -> Result<(Option<String>, Option<String>), Failure> {
+    let name: WorkspaceName =
+        name.parse().map_err(|err: agency_workspace::NameError| Failure::new(err.to_string()))?;
+    let base =
+        agency_workspace::check(project, &name, base).map_err(|err| crate::world::workspace_failure(&err))?;
+    if project.vcs() == Vcs::Plain {
+        return Ok((None, None));
+    }
+    // Only worth a warning, so not worth a failure either.
+    let dirty = agency_workspace::dirty_checkout(project).unwrap_or_default().len();
+    let warning = match dirty {
+        0 => None,
+        1 => Some("1 file with uncommitted changes in your checkout is not in the workspace".to_string()),
+        many => {
+            Some(format!("{many} files with uncommitted changes in your checkout are not in the workspace"))
+        }
+    };
+    Ok((base.map(|base| base.name), warning))
+}
+
+fn environment_of(caller: &Caller) -> Environment {
+    let pairs = |(name, value): &(Bytes, Bytes)| -> (OsString, OsString) {
+        (name.as_os_str().to_owned(), value.as_os_str().to_owned())
+    };
+    Environment::of(caller.env.iter().map(pairs))
+}
+
+async fn open(cwd: Bytes, vcs: Option<Vcs>, environment: Environment) -> Result<Project, Failure> {
+    blocking(move || {
+        let path: &Path = cwd.as_path();
+        Project::open_with(path, vcs, environment).map_err(|err| {
+            let failure = Failure::new(err.to_string()).caused_by_source(&err);
+            err.hint().into_iter().fold(failure, Failure::hint)
+        })
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(cause) => Err(Failure::new("the request failed badly").caused_by(&cause)),
+    }
+}

@@ -1,0 +1,544 @@
+//! One live run, as the daemon sees it: follows its keeper, folds its journal, serves its viewers.
+//!
+//! Decides nothing about the task: it reports what happens and does what it is told.
+//!
+//! Invariant: the screen is fed by journal records alone. Input, resizes and answers go to the
+//! keeper and come back as records.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agency_api::keeper::{Ended, Frame, FromKeeper, InputSource, ToKeeper};
+use agency_api::method::ScreenDump;
+use agency_api::pty::ViewerNotice;
+use agency_api::{Bytes, Failure, ProcessIdentity};
+use agency_core::agent_state::AgentState;
+use agency_core::exit::{ExitCode, RunExit};
+use agency_core::ids::RunId;
+use agency_journal::{Body, Decoded, Record};
+use agency_terminal::Size;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::audience::{Audience, View};
+use crate::clock;
+use crate::fold::Fold;
+use crate::happening::{Happening, Reporter};
+use crate::hold::{Hold, RunContext, wire_size};
+use crate::link::LinkError;
+use crate::seal;
+use crate::viewer::{ViewerId, ViewerQueue};
+
+/// Folding this much again takes a fraction of a second; a checkpoint costs some ten milliseconds.
+const CHECKPOINT_EVERY_BYTES: u64 = 16 << 20;
+
+/// Typed input waits here while the keeper is busy; more than this is not typing.
+const COMMANDS_WAITING: usize = 256;
+
+/// Text and Enter that arrive in one read are taken for a paste, and the Enter for a line in it.
+const ENTER_AFTER_TEXT: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub enum RunCommand {
+    /// Always first: the daemon knows the run now, and its news will be understood.
+    Begin,
+    Attach {
+        viewer: ViewerId,
+        queue: Arc<ViewerQueue>,
+        view: View,
+    },
+    Detach {
+        viewer: ViewerId,
+    },
+    Typed {
+        viewer: ViewerId,
+        bytes: Vec<u8>,
+    },
+    Resized {
+        viewer: ViewerId,
+        size: Size,
+    },
+    /// The viewer lost output and has sent all it had.
+    Refresh {
+        viewer: ViewerId,
+    },
+    Send {
+        text: Vec<u8>,
+        enter: bool,
+        receipt: Receipt,
+    },
+    Screen {
+        answer: oneshot::Sender<ScreenDump>,
+    },
+    Stop {
+        grace: Duration,
+    },
+    /// The run is over and everyone knows: let the keeper go.
+    Dismiss,
+    /// The daemon leaves; keeper and agent stay.
+    Leave {
+        done: oneshot::Sender<()>,
+    },
+}
+
+/// Told how many bytes the agent's terminal has taken.
+type Receipt = oneshot::Sender<Result<u64, Failure>>;
+
+/// What a run tells the daemon.
+#[derive(Debug)]
+pub enum RunNews {
+    State(AgentState),
+    Viewers(usize),
+    /// The agent has exited, its output is folded, its tree is gone.
+    Over {
+        exit: RunExit,
+        ended: Vec<Ended>,
+    },
+    /// The keeper was killed and another one holds the run now.
+    Rescued {
+        keeper: ProcessIdentity,
+    },
+    /// The journal cannot be written, or can again.
+    Journal {
+        cause: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub struct RunHandle {
+    pub commands: mpsc::Sender<RunCommand>,
+    pub keeper: ProcessIdentity,
+    pub environment: Vec<(Bytes, Bytes)>,
+    /// The agent and its tree were gone when the keeper was found.
+    pub gone: bool,
+    /// What its journal said when it was found; news follow at each change.
+    pub state: AgentState,
+}
+
+/// Where a run's news go.
+pub struct NewsDesk {
+    pub reporter: Reporter,
+    pub run: RunId,
+}
+
+impl NewsDesk {
+    async fn tell(&self, news: RunNews) {
+        self.reporter.report(Happening::RunNews { run: self.run.clone(), news }).await;
+    }
+}
+
+/// Connects to the keeper, folds its journal on a thread that may block, then follows it.
+pub async fn follow(context: RunContext, news: NewsDesk) -> Result<RunHandle, LinkError> {
+    let task = RunTask::begin(Hold::connect(context).await?, news).await;
+    let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING);
+    let handle = RunHandle {
+        commands,
+        keeper: task.hold.keeper.clone(),
+        environment: task.hold.environment.clone(),
+        gone: task.hold.gone.is_some(),
+        state: task.fold.run.state(),
+    };
+    tokio::spawn(async move {
+        // Nobody wants it followed after all: the keeper goes on without us.
+        if let Some(RunCommand::Begin) = inbox.recv().await {
+            task.live(inbox).await;
+        }
+    });
+    Ok(handle)
+}
+
+struct RunTask {
+    hold: Hold,
+    fold: Fold,
+    audience: Audience,
+    receipts: HashMap<u64, Taken>,
+    next_input: u64,
+    /// An Enter that waits for its text to settle.
+    enter: Option<(Duration, u64, Receipt)>,
+    /// Answers up to this output offset are on their way to the agent.
+    answers_sent_to: u64,
+    reported: AgentState,
+    over: bool,
+    news: NewsDesk,
+}
+
+/// What follows when an input has been taken.
+enum Taken {
+    Tell { bytes: u64, receipt: Receipt },
+    PressEnter { bytes: u64, receipt: Receipt },
+}
+
+enum Flow {
+    Stay,
+    Leave,
+}
+
+impl RunHandle {
+    /// Commands arrive in the order they were given unless the run is far behind.
+    pub fn command(&self, command: RunCommand) {
+        match self.commands.try_send(command) {
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
+            Err(mpsc::error::TrySendError::Full(command)) => {
+                let commands = self.commands.clone();
+                // Closed meanwhile: the run is over, which no command can change.
+                tokio::spawn(async move { drop(commands.send(command).await) });
+            }
+        }
+    }
+}
+
+impl RunTask {
+    async fn begin(hold: Hold, news: NewsDesk) -> RunTask {
+        let mut fold = hold.rebuild().await;
+        // Silence counts also while no daemon looked.
+        fold.run.tick(clock::now());
+        RunTask {
+            reported: fold.run.state(),
+            hold,
+            fold,
+            audience: Audience::default(),
+            receipts: HashMap::new(),
+            next_input: 1,
+            enter: None,
+            answers_sent_to: 0,
+            over: false,
+            news,
+        }
+    }
+
+    async fn live(mut self, mut inbox: mpsc::Receiver<RunCommand>) {
+        let mut connected = self.hold.follow(self.fold.next_seq).await;
+        loop {
+            if let Err(cause) = connected {
+                connected = self.lost(&cause).await;
+                continue;
+            }
+            connected = self.settle().await;
+            if connected.is_err() {
+                continue;
+            }
+            let deadline = sleep_until(self.deadline());
+            tokio::select! {
+                biased;
+                command = inbox.recv() => match command {
+                    Some(command) => match self.command(command).await {
+                        Ok(Flow::Stay) => {}
+                        Ok(Flow::Leave) => return,
+                        Err(cause) => connected = Err(cause),
+                    },
+                    None => return,
+                },
+                filled = self.hold.frames.fill(), if !self.hold.left => connected = match filled {
+                    Ok(()) => self.frames().await,
+                    Err(cause) => Err(cause),
+                },
+                () = deadline => connected = self.due().await,
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        let enter = self.enter.as_ref().map(|(at, ..)| *at);
+        [self.fold.run.deadline(), enter].into_iter().flatten().min()
+    }
+
+    async fn due(&mut self) -> io::Result<()> {
+        let now = clock::now();
+        self.fold.run.tick(now);
+        match self.enter.take_if(|(at, ..)| *at <= now) {
+            Some((_, bytes, receipt)) => {
+                self.input(b"\r".to_vec(), Taken::Tell { bytes: bytes + 1, receipt }).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// After every step: what is owed goes out, what changed is told.
+    async fn settle(&mut self) -> io::Result<()> {
+        self.answer().await?;
+        self.report_state().await;
+        self.checkpoint_if_due().await?;
+        self.finish_if_over().await;
+        Ok(())
+    }
+
+    async fn answer(&mut self) -> io::Result<()> {
+        if self.fold.exit.is_some() {
+            return Ok(());
+        }
+        let due: Vec<_> =
+            self.fold.run.owed().filter(|owed| owed.output_offset > self.answers_sent_to).cloned().collect();
+        for answer in due {
+            self.answers_sent_to = answer.output_offset;
+            let source = InputSource::Answer { output_offset: answer.output_offset };
+            self.hold.frames.send(&Frame::Input { source, id: 0, bytes: answer.bytes }).await?;
+        }
+        Ok(())
+    }
+
+    async fn report_state(&mut self) {
+        let state = self.fold.run.state();
+        if self.reported == state {
+            return;
+        }
+        self.reported = state;
+        self.news.tell(RunNews::State(state)).await;
+        if !matches!(state, AgentState::Starting | AgentState::Running) {
+            // A quiet moment: the sealed part of the journal can be compressed.
+            seal::in_background(self.hold.context.dir.journal());
+        }
+    }
+
+    async fn checkpoint_if_due(&mut self) -> io::Result<()> {
+        let since = self.fold.output_offset.saturating_sub(self.fold.checkpointed_to);
+        if since < CHECKPOINT_EVERY_BYTES || !self.fold.run.screen().in_ground() {
+            return Ok(());
+        }
+        self.checkpoint().await
+    }
+
+    async fn checkpoint(&mut self) -> io::Result<()> {
+        let (at_seq, bytes) = self.fold.checkpoint()?;
+        self.hold.frames.send(&Frame::Checkpoint { at_seq, bytes }).await
+    }
+
+    /// How it ended, once the exit has been folded and the tree is gone.
+    fn exit(&self) -> Option<RunExit> {
+        self.hold.gone.as_ref()?;
+        let caught_up = self.fold.next_seq >= self.hold.next_seq_at_gone;
+        // A journal that has none lost it, on a full disk say.
+        self.fold.exit.or(caught_up.then_some(RunExit::unasked(ExitCode::Unknown)))
+    }
+
+    async fn finish_if_over(&mut self) {
+        let Some(exit) = self.exit() else { return };
+        // Told to every viewer, also one that comes late, and to the daemon once.
+        self.audience.end(&ViewerNotice::Exited { code: exit.code.to_string() });
+        if !std::mem::replace(&mut self.over, true) {
+            for (_, taken) in self.receipts.drain() {
+                taken.refuse(Failure::new("the agent exited before it took the text"));
+            }
+            self.news.tell(RunNews::Over { exit, ended: self.hold.gone.clone().unwrap_or_default() }).await;
+        }
+    }
+
+    async fn frames(&mut self) -> io::Result<()> {
+        while let Some(frame) = self.hold.frames.take()? {
+            match frame {
+                Frame::Record(bytes) => self.record(&bytes)?,
+                Frame::Control(json) => match serde_json::from_slice(&json) {
+                    Ok(message) => self.heard(message).await?,
+                    Err(cause) => {
+                        tracing::warn!(run = %self.hold.context.id, %cause, "a message makes no sense")
+                    }
+                },
+                Frame::Input { .. } | Frame::Checkpoint { .. } | Frame::Note { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let record = match Record::decode(bytes) {
+            Decoded::Complete(record, _) => record,
+            other => return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a record: {other:?}"))),
+        };
+        self.fold_record(&record);
+        Ok(())
+    }
+
+    fn fold_record(&mut self, record: &Record) {
+        if let (0, Body::Output { bytes, .. }) = (record.seq, &record.body) {
+            // The disk did not take it. People see it all the same; the journal will show a gap.
+            self.fold.show(bytes);
+            return self.audience.output(bytes);
+        }
+        if record.seq < self.fold.next_seq {
+            return;
+        }
+        let folded = self.fold.record(record);
+        if let Body::Output { bytes, .. } = &record.body {
+            self.audience.output(bytes);
+        }
+        if folded.resized.is_some() {
+            self.audience.resized(self.fold.run.screen());
+        }
+    }
+
+    /// Records that were compressed before the keeper could send them are read here.
+    async fn read_sealed(&mut self, from_seq: u64, until_seq: u64) -> io::Result<()> {
+        let journal = self.hold.context.dir.journal();
+        let records =
+            tokio::task::spawn_blocking(move || crate::fold::records(&journal, from_seq, until_seq))
+                .await
+                .map_err(io::Error::other)??;
+        for record in &records {
+            self.fold_record(record);
+        }
+        Ok(())
+    }
+
+    async fn heard(&mut self, message: FromKeeper) -> io::Result<()> {
+        match message {
+            FromKeeper::InputTaken { id } => self.taken(id),
+            FromKeeper::InputRefused { id, reason } => {
+                if let Some(taken) = self.receipts.remove(&id) {
+                    taken.refuse(Failure::new("the agent's terminal takes no input").because(reason));
+                }
+            }
+            FromKeeper::Sealed { from_seq, until_seq } => self.read_sealed(from_seq, until_seq).await?,
+            FromKeeper::Gone { ended } => self.hold.is_gone(ended, self.fold.next_seq),
+            FromKeeper::Journal { cause } => self.news.tell(RunNews::Journal { cause }).await,
+            FromKeeper::Welcome(_) | FromKeeper::Refused { .. } => {}
+            FromKeeper::Probe { .. } | FromKeeper::Environment { .. } | FromKeeper::Unknown => {}
+        }
+        Ok(())
+    }
+
+    fn taken(&mut self, id: u64) {
+        match self.receipts.remove(&id) {
+            Some(Taken::Tell { bytes, receipt }) => tell(receipt, Ok(bytes)),
+            Some(Taken::PressEnter { bytes, receipt }) => {
+                self.enter = Some((clock::now() + ENTER_AFTER_TEXT, bytes, receipt));
+            }
+            None => {}
+        }
+    }
+
+    async fn command(&mut self, command: RunCommand) -> io::Result<Flow> {
+        match command {
+            RunCommand::Begin => {}
+            RunCommand::Attach { viewer, queue, view } => {
+                let wanted = self.audience.attach(self.fold.run.screen(), viewer, queue, view);
+                self.news.tell(RunNews::Viewers(self.audience.len())).await;
+                if let Some(size) = wanted {
+                    self.hold.resize(size).await?;
+                }
+            }
+            RunCommand::Detach { viewer } => {
+                self.audience.detach(viewer);
+                self.news.tell(RunNews::Viewers(self.audience.len())).await;
+            }
+            RunCommand::Typed { viewer, bytes } if self.audience.is_controller(viewer) => {
+                self.hold.frames.send(&Frame::Input { source: InputSource::User, id: 0, bytes }).await?;
+            }
+            RunCommand::Resized { viewer, size } if self.audience.is_controller(viewer) => {
+                self.hold.resize(size).await?;
+            }
+            // Those who only look neither type nor size.
+            RunCommand::Typed { .. } | RunCommand::Resized { .. } => {}
+            RunCommand::Refresh { viewer } => self.audience.refresh(self.fold.run.screen(), viewer),
+            RunCommand::Send { text, enter, receipt } => self.send(text, enter, receipt).await?,
+            RunCommand::Screen { answer } => tell(answer, self.screen_dump()),
+            RunCommand::Stop { grace } => {
+                self.hold.frames.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await?;
+            }
+            RunCommand::Dismiss => {
+                self.checkpoint().await?;
+                self.hold.frames.say(&ToKeeper::Dismiss).await?;
+                seal::in_background(self.hold.context.dir.journal());
+                return Ok(Flow::Leave);
+            }
+            RunCommand::Leave { done } => {
+                self.audience.end(&ViewerNotice::DaemonLeaves);
+                tell(done, ());
+                return Ok(Flow::Leave);
+            }
+        }
+        Ok(Flow::Stay)
+    }
+
+    fn screen_dump(&mut self) -> ScreenDump {
+        let next_seq = self.fold.next_seq;
+        let screen = self.fold.run.screen();
+        ScreenDump {
+            size: wire_size(screen.size()),
+            cursor: screen.cursor(),
+            text: screen.text(),
+            next_seq,
+            dump: Bytes(screen.dump()),
+        }
+    }
+
+    /// Text as the agent can take it, and Enter apart from it.
+    async fn send(&mut self, text: Vec<u8>, enter: bool, receipt: Receipt) -> io::Result<()> {
+        let typed = as_typed(&text, self.fold.run.screen().modes().bracketed_paste);
+        let bytes = typed.len() as u64;
+        match (typed.is_empty(), enter) {
+            (true, true) => self.input(b"\r".to_vec(), Taken::Tell { bytes: 1, receipt }).await,
+            (true, false) => {
+                tell(receipt, Ok(0));
+                Ok(())
+            }
+            (false, true) => self.input(typed, Taken::PressEnter { bytes, receipt }).await,
+            (false, false) => self.input(typed, Taken::Tell { bytes, receipt }).await,
+        }
+    }
+
+    async fn input(&mut self, bytes: Vec<u8>, then: Taken) -> io::Result<()> {
+        let id = self.next_input;
+        self.next_input += 1;
+        self.receipts.insert(id, then);
+        self.hold.frames.send(&Frame::Input { source: InputSource::Send, id, bytes }).await
+    }
+
+    /// The keeper hung up: find it again, or put another in its place, or say that the run is over.
+    async fn lost(&mut self, cause: &io::Error) -> io::Result<()> {
+        if self.over {
+            self.hold.left = true;
+            return Ok(());
+        }
+        tracing::warn!(run = %self.hold.context.id, %cause, "the keeper hung up");
+        for (_, taken) in self.receipts.drain() {
+            taken.refuse(Failure::new("the keeper hung up before the agent took the text"));
+        }
+        // What was on its way may not have arrived; the journal will tell.
+        self.answers_sent_to = 0;
+        match self.hold.regain().await {
+            Ok(replaced) => {
+                if replaced {
+                    self.news.tell(RunNews::Rescued { keeper: self.hold.keeper.clone() }).await;
+                }
+                self.hold.follow(self.fold.next_seq).await
+            }
+            Err(cause) => {
+                tracing::error!(run = %self.hold.context.id, %cause, "the run is lost");
+                self.fold = self.hold.rebuild().await;
+                self.hold.is_gone(Vec::new(), 0);
+                self.hold.left = true;
+                self.finish_if_over().await;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Taken {
+    fn refuse(self, failure: Failure) {
+        match self {
+            Taken::Tell { receipt, .. } | Taken::PressEnter { receipt, .. } => tell(receipt, Err(failure)),
+        }
+    }
+}
+
+/// Whoever asked may have left by now, which is no trouble of ours.
+fn tell<T>(whom: oneshot::Sender<T>, what: T) {
+    drop(whom.send(what));
+}
+
+/// Several lines go in as one paste where the agent understands pastes, else line by line.
+fn as_typed(text: &[u8], bracketed_paste: bool) -> Vec<u8> {
+    let lines = text.split(|byte| *byte == b'\n').count();
+    if lines > 1 && bracketed_paste {
+        return [b"\x1b[200~".as_slice(), text, b"\x1b[201~"].concat();
+    }
+    text.iter().map(|byte| if *byte == b'\n' { b'\r' } else { *byte }).collect()
+}
+
+pub async fn sleep_until(deadline: Option<Duration>) {
+    match deadline {
+        Some(at) => tokio::time::sleep(at.saturating_sub(clock::now())).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,67 @@
+//! `run.json`: whose run this is. Written before the keeper starts; holds no prompt and no environment.
+
+use std::io;
+use std::path::PathBuf;
+
+use agency_api::paths::{RunDir, StateDir};
+use agency_core::ids::RunId;
+use serde::{Deserialize, Serialize};
+
+use crate::atomic;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunMeta {
+    pub run: RunId,
+    /// Which machine holds it: with a shared home, others see this file too.
+    pub host: String,
+    /// The machine's name, for people.
+    pub host_name: String,
+    pub root: PathBuf,
+    pub vcs: String,
+    pub task: u64,
+    pub slug: String,
+    pub agent: String,
+    pub driver: String,
+    pub base_branch: Option<String>,
+    /// RFC 3339, then a counter: the order of a task's runs.
+    pub started_at: String,
+    pub order: u64,
+}
+
+impl RunMeta {
+    pub fn write(&self, dir: &RunDir) -> io::Result<()> {
+        atomic::write(&dir.meta(), &serde_json::to_vec_pretty(self)?)
+    }
+
+    pub fn read(dir: &RunDir) -> Option<RunMeta> {
+        serde_json::from_slice(&std::fs::read(dir.meta()).ok()?).ok()
+    }
+
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.task, self.slug)
+    }
+}
+
+/// Every run that left a trace, oldest first.
+pub fn all(state: &StateDir) -> Vec<(RunDir, RunMeta)> {
+    let Ok(entries) = std::fs::read_dir(state.runs()) else { return Vec::new() };
+    let mut runs: Vec<(RunDir, RunMeta)> = entries
+        .flatten()
+        .map(|entry| RunDir(entry.path()))
+        .filter_map(|dir| RunMeta::read(&dir).map(|meta| (dir, meta)))
+        .collect();
+    runs.sort_by_key(|(_, meta)| meta.order);
+    runs
+}
+
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// A name nobody else has, short enough for a socket path.
+pub fn new_run_id() -> io::Result<RunId> {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut random = [0; 10];
+    getrandom::fill(&mut random).map_err(|err| io::Error::other(err.to_string()))?;
+    Ok(RunId(random.iter().map(|byte| LETTERS[usize::from(byte % 32)] as char).collect()))
+}

@@ -1,0 +1,37 @@
+//! Compressing the parts of a journal that nobody writes to any more.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex};
+
+use crate::fold::compress;
+
+/// Journals being worked on: a second pass over one would only collide with the first.
+static BUSY: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
+
+pub fn in_background(journal: PathBuf) {
+    if busy().insert(journal.clone()) {
+        tokio::task::spawn_blocking(move || {
+            seal_all(&journal);
+            busy().remove(&journal);
+        });
+    }
+}
+
+fn seal_all(journal: &Path) {
+    let segments = match agency_journal::sealed_segments(journal) {
+        Ok(segments) => segments,
+        Err(cause) => return tracing::warn!(journal = %journal.display(), %cause, "cannot list segments"),
+    };
+    for segment in segments {
+        if let Err(cause) = agency_journal::seal(&segment, compress) {
+            // It stays as it is, readable; the next quiet moment tries again.
+            tracing::warn!(segment = %segment.display(), %cause, "cannot compress a segment");
+            return;
+        }
+    }
+}
+
+fn busy() -> std::sync::MutexGuard<'static, HashSet<PathBuf>> {
+    BUSY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,270 @@
+//! The daemon's door: WebSockets on a Unix socket that only its owner can open.
+//!
+//! `/rpc` speaks JSON-RPC in text messages; `/stream/{token}` carries the bytes of a terminal or a log.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use agency_api::method::{EventSubscribe, Method, Nothing};
+use agency_api::pty::ViewerRequest;
+use agency_api::rpc::{ErrorObject, INVALID_REQUEST, PARSE_ERROR, Request, Response};
+use agency_api::{socket, view};
+use axum::Router;
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response as HttpResponse};
+use axum::routing::any;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use tokio::net::unix::SocketAddr;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
+
+use crate::happening::Reporter;
+use crate::hold::screen_size;
+use crate::rpc;
+use crate::run::RunCommand;
+use crate::streams::{Promised, Streams};
+use crate::viewer::{Next, Outgoing, ViewerId, ViewerQueue};
+
+/// A prompt of many megabytes is pasted now and then; beyond this it is an accident.
+const MAX_MESSAGE_BYTES: usize = 256 << 20;
+
+/// Answers and events of one connection wait here while it is slow.
+const ANSWERS_WAITING: usize = 64;
+
+/// Each answer that is still to be sent holds one; whoever can take them all knows that every caller was told.
+pub const UNSENT_ANSWERS: u32 = 1 << 20;
+
+#[derive(Clone)]
+pub struct Door {
+    pub reporter: Reporter,
+    pub streams: Arc<Streams>,
+    pub events: broadcast::Sender<view::Event>,
+    pub unsent: Arc<Semaphore>,
+}
+
+/// A message on its way out; let go of once it is sent.
+struct Outbound {
+    text: String,
+    _unsent: Option<OwnedSemaphorePermit>,
+}
+
+pub async fn serve(listener: std::os::unix::net::UnixListener, door: Door) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = Owners(UnixListener::from_std(listener)?);
+    let router = Router::new()
+        .route("/rpc", any(open_rpc))
+        .route("/stream/{token}", any(open_stream))
+        .with_state(door);
+    axum::serve(listener, router).await
+}
+
+/// Accepts connections of the user who runs us; others are dropped without a word.
+struct Owners(UnixListener);
+
+impl axum::serve::Listener for Owners {
+    type Io = UnixStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (UnixStream, SocketAddr) {
+        loop {
+            match self.0.accept().await {
+                Ok((stream, address)) if matches!(socket::peer_is_us(&stream), Ok(true)) => {
+                    return (stream, address);
+                }
+                Ok(_) => tracing::warn!("another user tried to connect"),
+                // Out of descriptors, most likely: they come back as connections close.
+                Err(cause) => {
+                    tracing::warn!(%cause, "cannot accept a connection");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+}
+
+async fn open_rpc(State(door): State<Door>, upgrade: WebSocketUpgrade) -> HttpResponse {
+    upgrade
+        .max_message_size(MAX_MESSAGE_BYTES)
+        .max_frame_size(MAX_MESSAGE_BYTES)
+        .on_upgrade(|socket| converse(door, socket))
+}
+
+async fn converse(door: Door, socket: WebSocket) {
+    let (sink, mut requests) = socket.split();
+    let (answers, waiting) = mpsc::channel(ANSWERS_WAITING);
+    tokio::spawn(send_answers(sink, waiting));
+    while let Some(Ok(message)) = requests.next().await {
+        match message {
+            Message::Text(text) => {
+                // Each in its own task: a stop that takes seconds holds up nothing else.
+                tokio::spawn(respond(door.clone(), text, answers.clone()));
+            }
+            Message::Close(_) => return,
+            Message::Binary(_) | Message::Ping(_) | Message::Pong(_) => {}
+        }
+    }
+}
+
+async fn send_answers(mut sink: SplitSink<WebSocket, Message>, mut waiting: mpsc::Receiver<Outbound>) {
+    while let Some(Outbound { text, _unsent }) = waiting.recv().await {
+        if sink.send(Message::Text(text.into())).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn respond(door: Door, text: Utf8Bytes, answers: mpsc::Sender<Outbound>) {
+    let unsent = door.unsent.clone().acquire_owned().await.ok();
+    let (id, outcome) = match parse(&text) {
+        Err(error) => (Value::Null, Err(error)),
+        Ok(Request { id: None, .. }) => return,
+        Ok(Request { id: Some(id), method, .. }) if method == EventSubscribe::NAME => {
+            tokio::spawn(pass_events(door.events.subscribe(), answers.clone()));
+            (id, Ok(serde_json::json!(Nothing {})))
+        }
+        Ok(request) => {
+            let id = request.id.clone().unwrap_or_default();
+            (id, rpc::answer(&door.reporter, request).await)
+        }
+    };
+    if let Ok(text) = serde_json::to_string(&Response::new(id, outcome)) {
+        // A caller that hung up needs no answer.
+        drop(answers.send(Outbound { text, _unsent: unsent }).await);
+    }
+}
+
+fn parse(text: &str) -> Result<Request, ErrorObject> {
+    let value: Value =
+        serde_json::from_str(text).map_err(|err| ErrorObject::new(PARSE_ERROR, err.to_string()))?;
+    serde_json::from_value(value).map_err(|err| ErrorObject::new(INVALID_REQUEST, err.to_string()))
+}
+
+/// A subscriber that falls behind is told how much it missed; nothing is dropped silently.
+async fn pass_events(mut events: broadcast::Receiver<view::Event>, answers: mpsc::Sender<Outbound>) {
+    loop {
+        let params = match events.recv().await {
+            Ok(event) => serde_json::to_value(event),
+            Err(broadcast::error::RecvError::Lagged(count)) => Ok(serde_json::json!({
+                "seq": 0, "time": crate::clock::timestamp(), "type": "Missed", "data": { "count": count },
+            })),
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        let text = params.and_then(|params| serde_json::to_string(&Request::new(None, "event", params)));
+        let Ok(text) = text else { continue };
+        if answers.send(Outbound { text, _unsent: None }).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn open_stream(
+    State(door): State<Door>,
+    Path(token): Path<String>,
+    upgrade: WebSocketUpgrade,
+) -> HttpResponse {
+    match door.streams.redeem(&token) {
+        Some(promised) => upgrade.on_upgrade(|socket| stream(promised, socket)),
+        None => (StatusCode::NOT_FOUND, "no such stream").into_response(),
+    }
+}
+
+async fn stream(promised: Promised, socket: WebSocket) {
+    match promised {
+        Promised::Viewer { run, view } => {
+            static NEXT: AtomicU64 = AtomicU64::new(1);
+            let viewer = ViewerId(NEXT.fetch_add(1, Ordering::Relaxed));
+            let queue = Arc::new(ViewerQueue::default());
+            let (sink, source) = socket.split();
+            let attach = RunCommand::Attach { viewer, queue: queue.clone(), view };
+            if run.send(attach).await.is_err() {
+                return;
+            }
+            tokio::select! {
+                () = show(sink, &queue, viewer, &run) => {}
+                () = listen(source, viewer, &run) => {}
+            }
+            // A run that is over has forgotten its viewers.
+            run.send(RunCommand::Detach { viewer }).await.unwrap_or_default();
+        }
+        Promised::Log(request) => {
+            let (sink, source) = socket.split();
+            tokio::select! {
+                () = pour(sink, crate::logs::read(request)) => {}
+                () = until_closed(source) => {}
+            }
+        }
+    }
+}
+
+async fn show(
+    mut sink: SplitSink<WebSocket, Message>,
+    queue: &ViewerQueue,
+    viewer: ViewerId,
+    run: &mpsc::Sender<RunCommand>,
+) {
+    loop {
+        let message = match queue.next().await {
+            Next::Send(Outgoing::Bytes(bytes)) => Message::Binary(bytes.into()),
+            Next::Send(Outgoing::Notice(notice)) => match serde_json::to_string(&notice) {
+                Ok(text) => Message::Text(text.into()),
+                Err(_) => continue,
+            },
+            Next::Send(Outgoing::End) => {
+                // Polite, and the other end may be gone already.
+                sink.send(Message::Close(None)).await.unwrap_or_default();
+                return;
+            }
+            Next::Refresh => match run.send(RunCommand::Refresh { viewer }).await {
+                Ok(()) => continue,
+                Err(_) => return,
+            },
+        };
+        if sink.send(message).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn listen(mut source: SplitStream<WebSocket>, viewer: ViewerId, run: &mpsc::Sender<RunCommand>) {
+    while let Some(Ok(message)) = source.next().await {
+        let command = match message {
+            Message::Binary(bytes) => RunCommand::Typed { viewer, bytes: bytes.to_vec() },
+            Message::Text(text) => match serde_json::from_str(&text) {
+                Ok(ViewerRequest::Resize { size }) => RunCommand::Resized { viewer, size: screen_size(size) },
+                Ok(ViewerRequest::Unknown) | Err(_) => continue,
+            },
+            Message::Close(_) => return,
+            Message::Ping(_) | Message::Pong(_) => continue,
+        };
+        if run.send(command).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn pour(mut sink: SplitSink<WebSocket, Message>, mut log: mpsc::Receiver<Vec<u8>>) {
+    while let Some(bytes) = log.recv().await {
+        if sink.send(Message::Binary(bytes.into())).await.is_err() {
+            return;
+        }
+    }
+    // Polite, and the other end may be gone already.
+    sink.send(Message::Close(None)).await.unwrap_or_default();
+}
+
+async fn until_closed(mut source: SplitStream<WebSocket>) {
+    while let Some(Ok(message)) = source.next().await {
+        if let Message::Close(_) = message {
+            return;
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Streams that were promised to a caller and wait for their WebSocket.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Mutex;
+
+use tokio::sync::mpsc;
+
+use crate::audience::View;
+use crate::logs::LogRequest;
+use crate::run::RunCommand;
+
+/// A caller opens its stream at once; what was never opened makes room for others.
+const MAX_WAITING: usize = 64;
+
+#[derive(Debug)]
+pub enum Promised {
+    Viewer { run: mpsc::Sender<RunCommand>, view: View },
+    Log(LogRequest),
+}
+
+#[derive(Debug, Default)]
+pub struct Streams {
+    waiting: Mutex<VecDeque<(String, Promised)>>,
+}
+
+impl Streams {
+    /// Returns the token that opens it, once.
+    pub fn promise(&self, promised: Promised) -> io::Result<String> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|err| io::Error::other(err.to_string()))?;
+        let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut waiting = self.lock();
+        if waiting.len() == MAX_WAITING {
+            waiting.pop_front();
+        }
+        waiting.push_back((token.clone(), promised));
+        Ok(token)
+    }
+
+    pub fn redeem(&self, token: &str) -> Option<Promised> {
+        let mut waiting = self.lock();
+        let at = waiting.iter().position(|(known, _)| known == token)?;
+        waiting.remove(at).map(|(_, promised)| promised)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(String, Promised)>> {
+        self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

@@ -1,0 +1,234 @@
+//! The daemon's one loop: something happens, the supervisor decides, effects are carried out.
+//!
+//! Decides nothing itself. What takes long is done elsewhere and reports back as a [`Happening`].
+
+mod boot;
+mod calls;
+mod effects;
+mod lifecycle;
+mod orphans;
+mod tasks;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agency_api::keeper::Ended;
+use agency_api::paths::StateDir;
+use agency_api::{Failure, view};
+use agency_core::agent_state::AgentState;
+use agency_core::ids::{RunId, TaskKey, Ticket};
+use agency_core::supervisor::{Event, Supervisor};
+use agency_workspace::Workspace;
+use serde_json::Value;
+use tokio::sync::{broadcast, mpsc};
+
+use crate::clock;
+use crate::happening::{Answer, Happening, Reporter};
+use crate::plan::LaunchPlan;
+use crate::run::{RunCommand, RunHandle, RunNews};
+use crate::run_meta::RunMeta;
+use crate::store::Store;
+use crate::streams::Streams;
+use crate::trust::TrustBook;
+
+pub use effects::workspace_failure;
+pub use orphans::OrphanRun;
+
+/// What the world is given and never changes.
+pub struct Ground {
+    pub state: StateDir,
+    pub epoch: u64,
+    pub keeper_binary: PathBuf,
+    /// The user's own limit of open files, before the daemon raised it.
+    pub open_files: Option<(u64, u64)>,
+    pub streams: Arc<Streams>,
+    pub events: broadcast::Sender<view::Event>,
+    pub reporter: Reporter,
+}
+
+pub struct World {
+    ground: Ground,
+    store: Store,
+    trust: TrustBook,
+    supervisor: Supervisor,
+    runs: HashMap<RunId, LiveRun>,
+    /// Every task's runs that left a journal, oldest first.
+    history: HashMap<TaskKey, Vec<RunMeta>>,
+    plans: HashMap<TaskKey, LaunchPlan>,
+    /// What starts in flight have made, and what went wrong with them, in full.
+    made: HashMap<TaskKey, Workspace>,
+    failures: HashMap<TaskKey, Failure>,
+    notes: HashMap<TaskKey, Vec<String>>,
+    /// What the last end of a run took along.
+    ended: HashMap<TaskKey, Vec<Ended>>,
+    orphans: BTreeMap<RunId, OrphanRun>,
+    /// Hosts that hold a task's run.
+    elsewhere: HashMap<TaskKey, String>,
+    pending: HashMap<Ticket, Pending>,
+    next_ticket: u64,
+    next_event: u64,
+    born: Duration,
+    leaving: bool,
+}
+
+/// A run whose keeper is there.
+struct LiveRun {
+    key: TaskKey,
+    meta: RunMeta,
+    handle: RunHandle,
+    state: AgentState,
+    viewers: usize,
+}
+
+/// Who waits for what.
+enum Pending {
+    Start { key: TaskKey, answer: Answer },
+    Stop { key: TaskKey, answer: Answer },
+    Mark { key: TaskKey, answer: Answer },
+    Remove { key: TaskKey, discard: bool, answer: Answer },
+    Adopt { key: TaskKey, answer: Answer },
+    Shutdown { answer: Option<Answer> },
+}
+
+impl World {
+    pub async fn live(mut self, mut inbox: mpsc::Receiver<Happening>) {
+        while !self.leaving {
+            let deadline = self.supervisor.deadline();
+            let happening = tokio::select! {
+                happening = inbox.recv() => happening,
+                () = crate::run::sleep_until(deadline) => None,
+            };
+            match happening {
+                Some(happening) => self.happened(happening),
+                None => self.decide(Event::Tick),
+            }
+        }
+        // Reports of what still happens have nowhere to go, and must not wait for us.
+        drop(inbox);
+        self.leave().await;
+    }
+
+    /// From here on the run's news are understood.
+    fn register(&mut self, key: TaskKey, meta: RunMeta, handle: RunHandle) {
+        handle.command(RunCommand::Begin);
+        let run = meta.run.clone();
+        self.runs.insert(run, LiveRun { key, meta, state: handle.state, handle, viewers: 0 });
+    }
+
+    fn happened(&mut self, happening: Happening) {
+        match happening {
+            Happening::Called { call, answer } => self.called(call, answer),
+            Happening::WorkspaceMade { key, epoch, made } => self.on_workspace_made(key, epoch, made),
+            Happening::WorkspaceUndone { key, epoch } => self.decide(Event::WorkspaceUndone { key, epoch }),
+            Happening::KeeperStarted { key, epoch, started } => self.on_keeper_started(key, epoch, started),
+            Happening::RunNews { run, news } => self.on_run_news(run, news),
+            Happening::RemovalChecked { key, ticket, verdict } => {
+                self.on_removal_checked(key, ticket, verdict)
+            }
+            Happening::WorkspaceRemoved { key, answer, removed } => {
+                self.on_workspace_removed(&key, answer, removed)
+            }
+            Happening::OrphanFollowed { run, intent, answer, followed } => {
+                self.on_orphan_followed(run, intent, answer, followed);
+            }
+            Happening::OrphanEnded { run, answer, ended } => self.on_orphan_ended(&run, answer, ended),
+            Happening::EndAll => self.end_all(None),
+            Happening::Leave => self.leaving = true,
+        }
+    }
+
+    /// The supervisor decides, and it is done.
+    fn decide(&mut self, event: Event) {
+        for effect in self.supervisor.handle(clock::now(), event) {
+            self.perform(effect);
+        }
+    }
+
+    fn on_run_news(&mut self, run: RunId, news: RunNews) {
+        let Some(live) = self.runs.get_mut(&run) else {
+            return self.on_orphan_news(&run, news);
+        };
+        let key = live.key.clone();
+        match news {
+            RunNews::State(state) => {
+                let old = std::mem::replace(&mut live.state, state);
+                self.announce_state(&key, &run, old, state);
+            }
+            RunNews::Viewers(viewers) => live.viewers = viewers,
+            RunNews::Over { exit, ended } => {
+                tracing::info!(task = %key, %run, code = %exit.code, "run over");
+                self.ended.insert(key.clone(), ended);
+                self.decide(Event::RunExited { key, run, exit });
+            }
+            RunNews::Rescued { keeper } => {
+                tracing::warn!(task = %key, %run, "the keeper was killed; another one holds the run now");
+                live.handle.keeper = keeper;
+                self.announce(Some(&key), Some(&run), "Error", keeper_killed());
+            }
+            RunNews::Journal { cause: Some(cause) } => {
+                tracing::error!(task = %key, %run, %cause, "the journal cannot be written");
+                self.announce(
+                    Some(&key),
+                    Some(&run),
+                    "Error",
+                    error_data("the journal cannot be written", &cause),
+                );
+            }
+            RunNews::Journal { cause: None } => {
+                tracing::info!(task = %key, %run, "the journal is written again")
+            }
+        }
+    }
+
+    fn announce_state(&mut self, key: &TaskKey, run: &RunId, old: AgentState, new: AgentState) {
+        let now = clock::now();
+        let data = serde_json::json!({
+            "old": crate::view::state(old, now),
+            "new": crate::view::state(new, now),
+        });
+        self.announce(Some(key), Some(run), "StateChange", data);
+    }
+
+    fn announce(&mut self, key: Option<&TaskKey>, run: Option<&RunId>, kind: &str, data: Value) {
+        self.next_event += 1;
+        let root = key.and_then(|key| self.store.project(&key.project)).map(|project| project.root().into());
+        let agent = run.and_then(|run| self.runs.get(run)).map(|live| live.meta.agent.clone());
+        let event = view::Event {
+            seq: self.next_event,
+            time: clock::timestamp(),
+            project: root,
+            task: key.map(|key| key.task.0),
+            agent,
+            run: run.map(|run| run.0.clone()),
+            kind: kind.to_string(),
+            data,
+        };
+        // Nobody may be listening, which is fine.
+        self.ground.events.send(event).unwrap_or_default();
+    }
+
+    fn ticket(&mut self, pending: Pending) -> Ticket {
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        self.pending.insert(ticket, pending);
+        ticket
+    }
+
+    fn end_all(&mut self, answer: Option<Answer>) {
+        let ticket = self.ticket(Pending::Shutdown { answer });
+        self.decide(Event::Shutdown { ticket });
+    }
+}
+
+fn keeper_killed() -> Value {
+    error_data(
+        "the keeper was killed",
+        "another one holds the run now; what was printed meanwhile may be missing",
+    )
+}
+
+fn error_data(message: &str, cause: &str) -> Value {
+    serde_json::json!({ "message": message, "cause": cause })
+}

@@ -1,0 +1,306 @@
+//! What a new daemon finds: projects, tasks, keepers that live, and what is left of those that do not.
+//!
+//! Nothing is spawned here. A live keeper is adopted; a task that claims a process and has none is
+//! stopped; what nobody owns is an orphan.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io;
+use std::time::{Duration, Instant};
+
+use agency_api::paths::{RunDir, project_id};
+use agency_api::view::OrphanKind;
+use agency_core::config::Config;
+use agency_core::exit::{ExitCode, RunExit};
+use agency_core::ids::{ProjectId, TaskId, TaskKey};
+use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, RunTerms, Supervisor};
+use agency_core::task_status::TaskStatus;
+use agency_keeper::launch::ABANDONED_FILE;
+use agency_keeper::pidfile::PidFile;
+use agency_keeper::platform;
+use rustix::fs::{FlockOperation, flock};
+
+use super::{Ground, OrphanRun, World};
+use crate::clock;
+use crate::fold;
+use crate::hold::RunContext;
+use crate::plan;
+use crate::run::{self, NewsDesk, RunHandle};
+use crate::run_meta::{self, RunMeta};
+use crate::settings;
+use crate::store::Store;
+use crate::trust::TrustBook;
+
+/// A keeper that holds its run has its agent within milliseconds.
+const LAUNCHED_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is left of one run.
+enum Remains {
+    Kept(RunHandle),
+    /// The agent's process lives, its keeper does not.
+    Process(agency_api::ProcessIdentity),
+    Elsewhere,
+    Nothing,
+}
+
+impl World {
+    pub async fn boot(ground: Ground) -> World {
+        let store = Store::load(&ground.state);
+        let trust = TrustBook::load(&ground.state).unwrap_or_else(|cause| {
+            tracing::warn!(%cause, "what was trusted cannot be read; everything asks again");
+            TrustBook::default()
+        });
+        let mut world = World {
+            supervisor: Supervisor::new(Limits::default()),
+            store,
+            trust,
+            runs: HashMap::new(),
+            history: HashMap::new(),
+            plans: HashMap::new(),
+            made: HashMap::new(),
+            failures: HashMap::new(),
+            notes: HashMap::new(),
+            ended: HashMap::new(),
+            orphans: BTreeMap::new(),
+            elsewhere: HashMap::new(),
+            pending: HashMap::new(),
+            next_ticket: 0,
+            next_event: 0,
+            born: clock::now(),
+            leaving: false,
+            ground,
+        };
+        world.find_runs().await;
+        world.tell_supervisor();
+        world
+    }
+
+    async fn find_runs(&mut self) {
+        let runs = run_meta::all(&self.ground.state);
+        let looks: Vec<_> = runs
+            .into_iter()
+            .map(|(dir, meta)| {
+                let (context, elsewhere) = (self.context_of(&meta), meta.host != self.ground.state.host());
+                let news = NewsDesk { reporter: self.ground.reporter.clone(), run: meta.run.clone() };
+                tokio::spawn(async move {
+                    let remains =
+                        if elsewhere { elsewhere_remains(&dir) } else { look(&dir, context, news).await };
+                    (meta, remains)
+                })
+            })
+            .collect();
+        for look in looks {
+            match look.await {
+                Ok((meta, remains)) => self.place(meta, remains),
+                Err(cause) => tracing::error!(%cause, "a run could not be looked at"),
+            }
+        }
+    }
+
+    /// Puts a run where it belongs: its task, or the orphans.
+    fn place(&mut self, meta: RunMeta, remains: Remains) {
+        let key = key_of(&meta);
+        let owned = self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == meta.slug);
+        let taken = self.runs.values().any(|live| live.key == key);
+        if owned {
+            self.history.entry(key.clone()).or_default().push(meta.clone());
+        }
+        match remains {
+            Remains::Kept(handle) if owned && !taken => {
+                self.register(key, meta, handle);
+            }
+            Remains::Kept(handle) => self.orphan_found(meta, OrphanKind::Keeper, Some(handle.keeper)),
+            Remains::Process(process) => self.orphan_found(meta, OrphanKind::Process, Some(process)),
+            Remains::Elsewhere if owned => {
+                self.elsewhere.insert(key, meta.host_name);
+            }
+            Remains::Elsewhere | Remains::Nothing => {}
+        }
+    }
+
+    fn orphan_found(
+        &mut self,
+        meta: RunMeta,
+        kind: OrphanKind,
+        process: Option<agency_api::ProcessIdentity>,
+    ) {
+        tracing::warn!(run = %meta.run, task = meta.name(), ?kind, "an orphan: no task owns it");
+        self.orphans.insert(meta.run.clone(), OrphanRun { meta, kind, process, ending: None });
+    }
+
+    fn tell_supervisor(&mut self) {
+        let keys: Vec<TaskKey> = self
+            .store
+            .projects()
+            .flat_map(|(id, known)| {
+                known.tasks.keys().map(|task| TaskKey { project: id.clone(), task: *task })
+            })
+            .collect();
+        let mut tasks = Vec::new();
+        for key in keys {
+            let run = self.found_run(&key);
+            if let Some(status) = self.status_found(&key, &run) {
+                tasks.push(FoundTask { key, status, run });
+            }
+        }
+        let dead: Vec<TaskKey> = tasks
+            .iter()
+            .filter(|task| task.status.claims_a_process() && task.run == FoundRun::None)
+            .map(|task| task.key.clone())
+            .collect();
+        self.decide(Event::Booted { tasks });
+        for key in dead {
+            self.remember_exit(&key);
+        }
+    }
+
+    /// What the file says, made true where the daemon before us started a run and did not live to write it down.
+    fn status_found(&mut self, key: &TaskKey, run: &FoundRun) -> Option<TaskStatus> {
+        let status = self.store.file(key).ok()?.fields().status;
+        let unwritten = matches!(status, TaskStatus::Draft | TaskStatus::Stopped);
+        if !unwritten || !matches!(run, FoundRun::Live { .. }) {
+            return Some(status);
+        }
+        self.write_status(key, TaskStatus::Running);
+        Some(TaskStatus::Running)
+    }
+
+    fn found_run(&self, key: &TaskKey) -> FoundRun {
+        if self.elsewhere.contains_key(key) {
+            return FoundRun::Elsewhere;
+        }
+        match self.runs.values().find(|live| live.key == *key) {
+            Some(live) if live.handle.gone => {
+                FoundRun::Ended { run: live.meta.run.clone(), exit: self.recorded_exit(&live.meta) }
+            }
+            Some(live) => {
+                FoundRun::Live { run: live.meta.run.clone(), terms: self.terms_of(key, &live.meta) }
+            }
+            None => FoundRun::None,
+        }
+    }
+
+    /// A run that ended while nobody looked.
+    fn remember_exit(&mut self, key: &TaskKey) {
+        let Some(meta) = self.history.get(key).and_then(|runs| runs.last()) else { return };
+        let exit = self.recorded_exit(meta);
+        self.write_exit(key, exit);
+    }
+
+    /// How a run ended, as far as its journal knows.
+    fn recorded_exit(&self, meta: &RunMeta) -> RunExit {
+        let journal = self.ground.state.run(&meta.run.0).journal();
+        let exit = fold::exit_in(&journal).unwrap_or_else(|cause| {
+            tracing::warn!(journal = %journal.display(), %cause, "a journal cannot be read");
+            None
+        });
+        exit.unwrap_or(RunExit::unasked(ExitCode::Unknown))
+    }
+
+    /// How a run is followed, from what is known of it and what is configured now.
+    pub(super) fn context_of(&self, meta: &RunMeta) -> RunContext {
+        let key = key_of(meta);
+        let config = self.config_for(&key.project);
+        let agent = config.agents.find(&meta.agent).cloned();
+        let agent = agent.unwrap_or_else(|_| agency_core::agent::Agent::named(&meta.agent));
+        RunContext {
+            id: meta.run.clone(),
+            name: meta.name(),
+            dir: self.ground.state.run(&meta.run.0),
+            epoch: self.ground.epoch,
+            keeper_binary: self.ground.keeper_binary.clone(),
+            open_files: self.ground.open_files,
+            spare: agent.spare.clone(),
+            fold: plan::fold_settings(&config, &agent),
+        }
+    }
+
+    pub(super) fn terms_of(&self, key: &TaskKey, meta: &RunMeta) -> RunTerms {
+        let config = self.config_for(&key.project);
+        let agent = config.agents.find(&meta.agent).cloned();
+        let agent = agent.unwrap_or_else(|_| agency_core::agent::Agent::named(&meta.agent));
+        plan::terms(&agent, meta.driver.parse().unwrap_or_default())
+    }
+
+    fn config_for(&self, project: &ProjectId) -> Config {
+        let root = self.store.project(project).map(|known| (project, known.root()));
+        settings::load(root, &self.trust).map(|settings| settings.config).unwrap_or_default()
+    }
+
+    /// A task whose removal failed is still there.
+    pub(super) fn see_again(&mut self, key: &TaskKey) {
+        if let Ok(file) = self.store.file(key) {
+            let status = file.fields().status;
+            self.decide(Event::TaskSeen(FoundTask { key: key.clone(), status, run: FoundRun::None }));
+        }
+    }
+}
+
+fn key_of(meta: &RunMeta) -> TaskKey {
+    TaskKey { project: ProjectId(project_id(&meta.root)), task: TaskId(meta.task) }
+}
+
+async fn look(dir: &RunDir, context: RunContext, news: NewsDesk) -> Remains {
+    let pid_file = PidFile::read(&dir.pid_file()).unwrap_or_else(|cause| {
+        tracing::warn!(run = %context.id, %cause, "the pid file cannot be read");
+        None
+    });
+    let pid_file = match pid_file {
+        Some(pid_file) => pid_file,
+        None if has_begun(dir) => return Remains::Nothing,
+        None => match abandon_or_wait(dir.clone()).await {
+            Some(pid_file) => pid_file,
+            None => return Remains::Nothing,
+        },
+    };
+    if platform::is_alive(&pid_file.keeper) {
+        match run::follow(context, news).await {
+            Ok(handle) => return Remains::Kept(handle),
+            Err(cause) => {
+                tracing::error!(dir = %dir.path().display(), %cause, "a keeper lives but cannot be reached");
+                return Remains::Process(pid_file.keeper);
+            }
+        }
+    }
+    match pid_file.child.filter(platform::is_alive) {
+        Some(child) => Remains::Process(child),
+        None => Remains::Nothing,
+    }
+}
+
+/// A keeper writes its journal before anything else that lasts.
+fn has_begun(dir: &RunDir) -> bool {
+    std::fs::read_dir(dir.journal()).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// A launch that the daemon before us did not live to see: its keeper may only now be on its way. Either the
+/// run is ours to call off, or the keeper holds it already and will say who it is.
+async fn abandon_or_wait(dir: RunDir) -> Option<PidFile> {
+    let looked = tokio::task::spawn_blocking(move || -> io::Result<Option<PidFile>> {
+        let directory = File::open(dir.path())?;
+        if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            std::fs::write(dir.path().join(ABANDONED_FILE), b"")?;
+            return Ok(None);
+        }
+        let deadline = Instant::now() + LAUNCHED_WITHIN;
+        loop {
+            match PidFile::read(&dir.pid_file())? {
+                Some(pid_file) if pid_file.child.is_some() => return Ok(Some(pid_file)),
+                found if Instant::now() > deadline => return Ok(found),
+                _ => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    });
+    match looked.await.map_err(io::Error::other) {
+        Ok(Ok(found)) => found,
+        Ok(Err(cause)) | Err(cause) => {
+            tracing::warn!(%cause, "a launch in flight cannot be looked at");
+            None
+        }
+    }
+}
+
+/// The other host's keeper removes its pid file when the run is over.
+fn elsewhere_remains(dir: &RunDir) -> Remains {
+    if dir.pid_file().exists() { Remains::Elsewhere } else { Remains::Nothing }
+}

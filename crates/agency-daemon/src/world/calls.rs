@@ -1,0 +1,459 @@
+//! What callers ask for: answered at once, or handed to the supervisor with a ticket.
+
+use agency_api::method::{
+    Caller, Nothing, Orphans, Plan, PtyAttachParams, Receipt, Started, Stream, TaskListing, Trust,
+};
+use agency_api::{Bytes, Failure, view};
+use agency_core::agent::Driver;
+use agency_core::config::Config;
+use agency_core::ids::{ProjectId, TaskKey};
+use agency_core::slug::Slug;
+use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Origin, StartPlan, Workspace as Standing};
+use agency_core::task_file::{Fields, TaskFile};
+use agency_core::tokens::Tokens;
+use agency_workspace::Project;
+
+use super::effects::in_background;
+use super::lifecycle::may_remove;
+use super::tasks::store_failure;
+use super::{Pending, World};
+use crate::audience::View;
+use crate::happening::{Answer, Call, Happening, NewTask, TaskCall};
+use crate::hold::screen_size;
+use crate::logs::LogRequest;
+use crate::plan::{self, PlannedTask};
+use crate::run::RunCommand;
+use crate::streams::Promised;
+use crate::{clock, environment, settings, trust};
+
+impl World {
+    pub(super) fn called(&mut self, call: Call, answer: Answer) {
+        match call {
+            Call::Status => answer.give_as(Ok(self.daemon_view())),
+            Call::Stop { agents: true } => self.end_all(Some(answer)),
+            Call::Stop { agents: false } => {
+                answer.give_as(Ok(Nothing {}));
+                self.leaving = true;
+            }
+            Call::NextName { project, slug } => answer.give_as(self.next_name(project, &slug)),
+            Call::New(new) => self.new_task(*new, answer),
+            Call::Start { task, caller } => self.start(task, caller, answer, false),
+            Call::Restart { task, caller } => self.start(task, caller, answer, true),
+            Call::StopTask(task) => self.stop_task(task, answer),
+            Call::Idle(task) => self.with_task(task, answer, |world, key, answer| {
+                let ticket = world.ticket(Pending::Mark { key: key.clone(), answer });
+                world.decide(Event::Idle { key, ticket });
+            }),
+            Call::Mark(task, verdict) => self.with_task(task, answer, |world, key, answer| {
+                let ticket = world.ticket(Pending::Mark { key: key.clone(), answer });
+                world.decide(Event::Mark { key, ticket, verdict });
+            }),
+            Call::Remove { task, discard } => self.with_task(task, answer, move |world, key, answer| {
+                world.remove_task(key, discard, answer);
+            }),
+            Call::List { project } => answer.give_as(self.list(project)),
+            Call::Get(task) => {
+                let view = self.find(task).and_then(|key| self.view(&key));
+                answer.give_as(view);
+            }
+            Call::Send { task, text, enter } => self.send(task, text, enter, answer),
+            Call::Plan { task, message } => answer.give_as(self.plan(task, message)),
+            Call::Attach { task, params } => answer.give_as(self.attach(task, &params)),
+            Call::Screen(task) => self.screen(task, answer),
+            Call::Log { task, raw, follow } => answer.give_as(self.log(task, raw, follow)),
+            Call::Orphans => answer.give_as(Ok(Orphans { orphans: self.orphan_views() })),
+            Call::OrphanKill { run } => self.kill_orphan(run, answer),
+            Call::OrphanAdopt { run } => self.adopt_orphan(run, answer),
+            Call::TrustShow { project } => answer.give_as(self.trust_view(project)),
+            Call::TrustAgree { project, digest, revoke } => {
+                answer.give_as(self.agree(project, digest, revoke))
+            }
+        }
+    }
+
+    fn with_task(&mut self, task: TaskCall, answer: Answer, then: impl FnOnce(&mut World, TaskKey, Answer)) {
+        match self.find(task) {
+            Ok(key) => then(self, key, answer),
+            Err(failure) => answer.give(Err(failure)),
+        }
+    }
+
+    fn daemon_view(&self) -> view::Daemon {
+        let state = &self.ground.state;
+        view::Daemon {
+            pid: std::process::id() as i32,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            epoch: self.ground.epoch,
+            uptime_seconds: clock::now().saturating_sub(self.born).as_secs(),
+            socket: state.daemon_socket().into(),
+            state_dir: state.root().into(),
+            log: state.daemon_log().into(),
+            projects: self.store.projects().count() as u64,
+            live_runs: self.supervisor.live_runs().count() as u64,
+            orphans: self.orphans.len() as u64,
+        }
+    }
+
+    /// What the task would be called, if nobody makes another one first.
+    fn next_name(&mut self, project: Project, slug: &str) -> Result<String, Failure> {
+        let slug = Slug::new(slug).map_err(|err| Failure::new(err.to_string()).hint(err.hint()))?;
+        let id = self.open_project(project)?;
+        Ok(self.store.next_name(&id, slug).to_string())
+    }
+
+    fn new_task(&mut self, new: NewTask, answer: Answer) {
+        match self.create_task(&new) {
+            Ok((key, notes)) if new.params.draft => {
+                let task = self.view(&key);
+                answer.give_as(task.map(|task| Started { task, notes }));
+            }
+            Ok((key, notes)) => {
+                self.notes.insert(key.clone(), notes);
+                self.begin(key, &new.params.caller, Origin::MadeByThisCall, answer, false);
+            }
+            Err(failure) => answer.give(Err(failure)),
+        }
+    }
+
+    /// Checks everything, then writes the task file.
+    fn create_task(&mut self, new: &NewTask) -> Result<(TaskKey, Vec<String>), Failure> {
+        let params = &new.params;
+        let slug = Slug::new(&params.slug).map_err(|err| Failure::new(err.to_string()).hint(err.hint()))?;
+        let id = self.open_project(new.project.clone())?;
+        if params.vcs.is_some() {
+            self.store.choose_vcs(&id, new.project.clone()).map_err(store_failure)?;
+        }
+        let mut settings = self.settings(Some(&id))?;
+        let mut notes = std::mem::take(&mut settings.warnings);
+        let env = environment::from_caller(&params.caller.env);
+        let chosen = plan::choose_agent(&settings.config, params.agent.as_deref(), &env);
+        let (agent, chosen) = chosen.map_err(|failure| settings.about_trust(failure))?;
+        notes.extend(chosen.filter(|_| params.command.is_none()));
+        let driver = params.driver.as_deref().map(str::parse::<Driver>).transpose();
+        let driver =
+            driver.map_err(|err| Failure::new(err.to_string()).hint("terminal, stream-json or acp"))?;
+        let command = params.command.as_ref().map(|words| texts(words)).transpose()?;
+        let name = self.store.next_name(&id, slug);
+        notes.extend(new.warning.clone());
+        if !params.draft {
+            let root = self.store.project(&id).map(|known| known.root().to_path_buf()).unwrap_or_default();
+            let task =
+                PlannedTask { driver, command: command.as_deref(), session_known: false, directory: &root };
+            plan::plan(&settings.config, agent, task, &params.caller)?;
+        }
+        let fields = Fields {
+            base_branch: new.base.clone(),
+            labels: params.labels.clone(),
+            created_at: Some(clock::timestamp()),
+            agent: Some(agent.name.clone()),
+            driver: Some(driver.unwrap_or(agent.driver)),
+            command: command.clone(),
+            ..Fields::default()
+        };
+        if let Some(command) = command {
+            // Typed by the user just now; the same words in the file later are theirs too.
+            let digest = trust::command_digest(&command);
+            self.trust.agree(&self.ground.state, &id, digest).map_err(|err| cannot_remember(&err))?;
+        }
+        let file = TaskFile::create(fields, params.body.0.clone());
+        let key = self.store.create(&id, name, file).map_err(store_failure)?;
+        self.decide(Event::TaskSeen(FoundTask {
+            key: key.clone(),
+            status: agency_core::task_status::TaskStatus::Draft,
+            run: FoundRun::None,
+        }));
+        Ok((key, notes))
+    }
+
+    fn start(&mut self, task: TaskCall, caller: Caller, answer: Answer, restart: bool) {
+        self.with_task(task, answer, |world, key, answer| {
+            world.begin(key, &caller, Origin::Existing, answer, restart);
+        });
+    }
+
+    fn begin(&mut self, key: TaskKey, caller: &Caller, origin: Origin, answer: Answer, restart: bool) {
+        let planned = self.plan_start(&key, caller);
+        let plan = match planned {
+            Ok(plan) => plan,
+            Err(failure) => {
+                if origin == Origin::MadeByThisCall {
+                    self.store
+                        .undo_create(&key)
+                        .unwrap_or_else(|left| tracing::warn!(%left, "a task file stays behind"));
+                }
+                return answer.give(Err(failure));
+            }
+        };
+        self.refresh_limits();
+        let standing = match self.workspace_of(&key) {
+            Ok((project, name)) if agency_workspace::workspace_path(&project, &name).is_dir() => {
+                Standing::Ready
+            }
+            _ => Standing::Missing,
+        };
+        let start = StartPlan { workspace: standing, task: origin, terms: plan.terms };
+        // A live run keeps the plan it was started with until it is over.
+        self.plans.insert(key.clone(), plan);
+        let ticket = self.ticket(Pending::Start { key: key.clone(), answer });
+        self.decide(match restart {
+            false => Event::Start { key, ticket, plan: start },
+            true => Event::Restart { key, ticket, plan: start },
+        });
+    }
+
+    /// The limits as they are configured now.
+    fn refresh_limits(&mut self) {
+        if let Ok(settings) = self.settings(None) {
+            let (max_agents, shutdown_timeout) =
+                (settings.config.max_agents, settings.config.shutdown_timeout);
+            self.supervisor.set_limits(Limits { max_agents, shutdown_timeout });
+        }
+    }
+
+    fn stop_task(&mut self, task: TaskCall, answer: Answer) {
+        self.with_task(task, answer, |world, key, answer| {
+            let ticket = world.ticket(Pending::Stop { key: key.clone(), answer });
+            world.decide(Event::Stop { key, ticket });
+        });
+    }
+
+    fn list(&mut self, project: Option<Project>) -> Result<TaskListing, Failure> {
+        let projects: Vec<ProjectId> = match project {
+            Some(project) => vec![self.open_project(project)?],
+            None => self.store.projects().map(|(id, _)| id.clone()).collect(),
+        };
+        let (mut tasks, mut warnings) = (Vec::new(), Vec::new());
+        for id in &projects {
+            let changed = self.store.refresh(id).map_err(store_failure)?;
+            self.see_changes(id, changed);
+            let config = match self.settings(Some(id)) {
+                Ok(settings) => {
+                    warnings.extend(settings.warnings);
+                    settings.config
+                }
+                // A list is shown all the same; the words about the file are worth a warning.
+                Err(failure) => {
+                    warnings.extend(failure.causes);
+                    Config::default()
+                }
+            };
+            let ids = self.store.project(id).into_iter().flat_map(|known| known.tasks.keys());
+            for task in ids {
+                tasks.push(self.view_with(&TaskKey { project: id.clone(), task: *task }, &config)?);
+            }
+        }
+        warnings.dedup();
+        Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings })
+    }
+
+    fn send(&mut self, task: TaskCall, text: Bytes, enter: bool, answer: Answer) {
+        let commands = self.find(task).and_then(|key| Ok(self.live_run(&key)?.handle.commands.clone()));
+        match commands {
+            Err(failure) => answer.give(Err(failure)),
+            Ok(commands) => {
+                tokio::spawn(async move {
+                    let (receipt, taken) = tokio::sync::oneshot::channel();
+                    let gone = || Failure::new("the run ended before it took the text");
+                    let sent = commands.send(RunCommand::Send { text: text.0, enter, receipt }).await;
+                    let taken = match sent {
+                        Ok(()) => taken.await.unwrap_or_else(|_| Err(gone())),
+                        Err(_) => Err(gone()),
+                    };
+                    answer.give_as(taken.map(|bytes| Receipt { receipt: "typed".to_string(), bytes }));
+                });
+            }
+        }
+    }
+
+    fn screen(&mut self, task: TaskCall, answer: Answer) {
+        let commands = self.find(task).and_then(|key| Ok(self.live_run(&key)?.handle.commands.clone()));
+        match commands {
+            Err(failure) => answer.give(Err(failure)),
+            Ok(commands) => {
+                tokio::spawn(async move {
+                    let (sender, dump) = tokio::sync::oneshot::channel();
+                    // A run that ends meanwhile lets go of the question, which is the answer.
+                    drop(commands.send(RunCommand::Screen { answer: sender }).await);
+                    answer.give_as(
+                        dump.await.map_err(|_| Failure::new("the run ended before it could be looked at")),
+                    );
+                });
+            }
+        }
+    }
+
+    /// The live run of a task; the way out when there is none.
+    pub(super) fn live_run(&self, key: &TaskKey) -> Result<&super::LiveRun, Failure> {
+        let name = self.store.task(key).map_or_else(|| key.task.to_string(), |task| task.name.to_string());
+        if let Some(host) = self.elsewhere.get(key) {
+            return Err(Failure::new(format!("task {name} runs on {host}")).hint("use `agency` there"));
+        }
+        let live = self.supervisor.live_run(key).and_then(|run| self.runs.get(run));
+        live.ok_or_else(|| {
+            let status = self.supervisor.status(key).map_or("not known", |status| status.as_str());
+            Failure::new(format!("task {name} has no live agent: it is {status}"))
+                .hint(format!("agency start {}", key.task))
+        })
+    }
+
+    fn plan(&mut self, task: TaskCall, message: Option<Bytes>) -> Result<Plan, Failure> {
+        let key = self.find(task)?;
+        let (project, workspace) = self.workspace_of(&key)?;
+        let cwd = agency_workspace::workspace_path(&project, &workspace);
+        if !cwd.is_dir() {
+            return Err(Failure::new(format!("task {workspace} has no workspace yet"))
+                .because(format!("{} is not there", cwd.display()))
+                .hint(format!("agency start {} makes it", key.task)));
+        }
+        let file = self.store.file(&key).map_err(store_failure)?;
+        let task = self.store.task(&key).map(|task| task.name.clone());
+        let name = task.ok_or_else(|| Failure::new(format!("there is no task {}", key.task)))?;
+        let tokens = Tokens {
+            task_id: name.id,
+            slug: name.slug,
+            body: file.body().to_vec(),
+            project_root: project.root().to_path_buf(),
+            worktree: cwd.clone(),
+            session_id: file.fields().session_id.clone(),
+            message: message.as_ref().map(|message| message.as_os_str().to_owned()),
+        };
+        let argv = match message {
+            None => Vec::new(),
+            Some(_) => {
+                let settings = self.settings(Some(&key.project))?;
+                let agent = settings.config.agents.find(file.fields().agent.as_deref().unwrap_or_default());
+                let action = agent.and_then(|agent| agent.run_action()).map_err(plan::agent_failure)?;
+                tokens.expand(action).into_iter().map(Bytes::from).collect()
+            }
+        };
+        let env = tokens
+            .exported()
+            .into_iter()
+            .map(|(name, value)| (Bytes::from(name), Bytes::from(value)))
+            .collect();
+        Ok(Plan { task: self.view(&key)?, cwd: cwd.into(), argv, env })
+    }
+
+    fn attach(&mut self, task: TaskCall, params: &PtyAttachParams) -> Result<Stream, Failure> {
+        let key = self.find(task)?;
+        let live = self.live_run(&key)?;
+        if params.inside_run.as_deref() == Some(live.meta.run.0.as_str()) {
+            return Err(Failure::new("cannot attach a run to itself")
+                .because(format!("this terminal is the one of task {}", live.meta.name()))
+                .hint("attach from another terminal"));
+        }
+        if let Some(target) = params.ssh_auth_sock.as_ref().filter(|target| !target.0.is_empty()) {
+            let dir = self.ground.state.run(&live.meta.run.0);
+            if let Err(cause) = plan::refresh_ssh_link(&dir, target.as_os_str()) {
+                tracing::warn!(%cause, "the link to the ssh agent stays as it was");
+            }
+        }
+        let run = live.handle.commands.clone();
+        let view =
+            View { size: screen_size(params.size), mode: params.mode, screen_only: params.screen_only };
+        let promised = Promised::Viewer { run, view };
+        let detach_keys = self.settings(Some(&key.project)).ok().map(|settings| settings.config.detach_keys);
+        self.promise(&key, promised, detach_keys)
+    }
+
+    fn log(&mut self, task: TaskCall, raw: bool, follow: bool) -> Result<Stream, Failure> {
+        let key = self.find(task)?;
+        let runs = self.history.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let runs = runs.iter().map(|meta| self.ground.state.run(&meta.run.0)).collect();
+        self.promise(&key, Promised::Log(LogRequest { runs, raw, follow }), None)
+    }
+
+    fn promise(
+        &self,
+        key: &TaskKey,
+        promised: Promised,
+        detach_keys: Option<String>,
+    ) -> Result<Stream, Failure> {
+        let token = self.ground.streams.promise(promised);
+        let stream = token.map_err(|err| Failure::new("cannot promise a stream").caused_by(&err))?;
+        Ok(Stream { stream, task: self.view(key)?, detach_keys })
+    }
+
+    fn trust_view(&mut self, project: Project) -> Result<Trust, Failure> {
+        let id = self.open_project(project)?;
+        let root = self.store.project(&id).map(|known| known.root().to_path_buf()).unwrap_or_default();
+        let file = settings::project_file(&root)?;
+        let strange = self.strange_commands(&id);
+        let config_trusted = file.commands.is_empty()
+            || file.digest.as_ref().is_some_and(|digest| self.trust.trusts(&id, digest));
+        let mut commands = file.commands;
+        commands.extend(strange.iter().map(|(key, command)| format!("task {} runs {command:?}", key.task)));
+        // One digest over all that was shown, so that agreeing means exactly that.
+        let shown = format!("{:?}{:?}", file.digest, commands);
+        Ok(Trust {
+            file: file.path.into(),
+            content: file.content.map(Bytes),
+            digest: (!commands.is_empty()).then(|| trust::digest(shown.as_bytes())),
+            trusted: config_trusted && strange.is_empty(),
+            commands,
+        })
+    }
+
+    /// Commands in task files that were never typed here.
+    fn strange_commands(&self, id: &ProjectId) -> Vec<(TaskKey, Vec<String>)> {
+        let Some(known) = self.store.project(id) else { return Vec::new() };
+        let commands = known.tasks.iter().filter_map(|(task, stored)| {
+            let command = stored.content.as_ref().ok()?.fields().command.clone()?;
+            let key = TaskKey { project: id.clone(), task: *task };
+            (!self.trust.trusts(id, &trust::command_digest(&command))).then_some((key, command))
+        });
+        commands.collect()
+    }
+
+    fn agree(&mut self, project: Project, digest: Option<String>, revoke: bool) -> Result<Trust, Failure> {
+        let shown = self.trust_view(project.clone())?;
+        let id = self.open_project(project.clone())?;
+        if revoke {
+            self.trust.revoke(&self.ground.state, &id).map_err(|err| cannot_remember(&err))?;
+            return self.trust_view(project);
+        }
+        if shown.digest != digest {
+            return Err(Failure::new("what this repository wants to run has changed since it was shown")
+                .hint("look again: agency trust"));
+        }
+        let agreed = shown.content.iter().map(|content| trust::digest(&content.0));
+        let agreed: Vec<String> = agreed
+            .chain(self.strange_commands(&id).iter().map(|(_, words)| trust::command_digest(words)))
+            .collect();
+        for digest in agreed {
+            self.trust.agree(&self.ground.state, &id, digest).map_err(|err| cannot_remember(&err))?;
+        }
+        self.trust_view(project)
+    }
+
+    fn remove_task(&mut self, key: TaskKey, discard: bool, answer: Answer) {
+        if let (Ok(live), false) = (self.live_run(&key), discard) {
+            let name = live.meta.name();
+            return answer.give(Err(Failure::new(format!("cannot remove task {name}"))
+                .because("its agent is still there")
+                .hint(format!("agency stop {}, or pass --discard", key.task))));
+        }
+        let checked = self.workspace_of(&key);
+        let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
+        let ticket = self.ticket(Pending::Remove { key: key.clone(), discard, answer });
+        let reporter = self.ground.reporter.clone();
+        tokio::spawn(async move {
+            let verdict = in_background(move || match checked? {
+                _ if discard => Ok(()),
+                (project, name) => may_remove(&project, &name, base.as_deref()),
+            })
+            .await;
+            reporter.report(Happening::RemovalChecked { key, ticket, verdict }).await;
+        });
+    }
+}
+
+fn texts(words: &[Bytes]) -> Result<Vec<String>, Failure> {
+    let text = |word: &Bytes| String::from_utf8(word.0.clone());
+    let texts: Result<Vec<String>, _> = words.iter().map(text).collect();
+    texts.map_err(|_| Failure::new("the command is not UTF-8 text").because("a task file could not hold it"))
+}
+
+fn cannot_remember(error: &std::io::Error) -> Failure {
+    Failure::new("cannot remember what was agreed to").caused_by(error)
+}

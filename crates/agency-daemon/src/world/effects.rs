@@ -1,0 +1,370 @@
+//! One function per effect.
+
+use std::time::Duration;
+
+use agency_api::Failure;
+use agency_api::paths::create_private;
+use agency_core::exit::RunExit;
+use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
+use agency_core::supervisor::{Effect, Notice, Outcome, Refusal, StartCause};
+use agency_core::task_file::{Field, LastExit};
+use agency_core::task_status::TaskStatus;
+use agency_workspace::{Presence, Project, Workspace, WorkspaceName};
+
+use super::{Pending, World, error_data};
+use crate::clock;
+use crate::fold;
+use crate::happening::{Happening, Reporter, StartedRun};
+use crate::hold::{RunContext, screen_size};
+use crate::launch::start_keeper;
+use crate::plan::{LaunchPlan, Place};
+use crate::run::{self, NewsDesk, RunCommand};
+use crate::run_meta::{self, RunMeta};
+
+impl World {
+    pub(super) fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::MakeWorkspace { key, epoch } => self.make_workspace(key, epoch),
+            Effect::UndoWorkspace { key, epoch } => self.undo_workspace(key, epoch),
+            Effect::StartKeeper { key, epoch, cause, .. } => self.start_keeper(key, epoch, cause),
+            Effect::StopRun { run, grace, .. } => self.command(&run, RunCommand::Stop { grace }),
+            Effect::KillRun { run, .. } => self.command(&run, RunCommand::Stop { grace: Duration::ZERO }),
+            Effect::DismissRun { run, .. } => self.dismiss_run(&run),
+            Effect::WriteStatus { key, status } => self.write_status(&key, status),
+            Effect::WriteExit { key, exit, .. } => self.write_exit(&key, exit),
+            Effect::UndoTask { key } => self.undo_task(&key),
+            Effect::Reply { ticket, outcome } => self.reply(ticket, outcome),
+            Effect::Report(notice) => self.report(notice),
+            Effect::Quit => self.leaving = true,
+        }
+    }
+
+    fn make_workspace(&mut self, key: TaskKey, epoch: Epoch) {
+        let reporter = self.ground.reporter.clone();
+        let planned = self.workspace_of(&key).map(|(project, name)| {
+            let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
+            (project, name, base)
+        });
+        tokio::spawn(async move {
+            let made = match planned {
+                Ok((project, name, base)) => {
+                    in_background(move || make(&project, &name, base.as_deref())).await
+                }
+                Err(failure) => Err(failure),
+            };
+            reporter.report(Happening::WorkspaceMade { key, epoch, made }).await;
+        });
+    }
+
+    fn undo_workspace(&mut self, key: TaskKey, epoch: Epoch) {
+        let reporter = self.ground.reporter.clone();
+        let made = self.made.remove(&key);
+        let project = self.workspace_of(&key).map(|(project, _)| project);
+        tokio::spawn(async move {
+            if let (Ok(project), Some(workspace)) = (project, made) {
+                let undone = in_background(move || {
+                    agency_workspace::undo(&project, &workspace)
+                        .map_err(|err| Failure::new(err.to_string()).caused_by(&err))
+                });
+                if let Err(left) = undone.await {
+                    tracing::warn!(task = %key, %left, "a workspace stays behind");
+                }
+            }
+            reporter.report(Happening::WorkspaceUndone { key, epoch }).await;
+        });
+    }
+
+    fn start_keeper(&mut self, key: TaskKey, epoch: Epoch, cause: StartCause) {
+        let reporter = self.ground.reporter.clone();
+        match self.prepare_launch(&key, cause) {
+            Ok(launch) => {
+                tokio::spawn(async move {
+                    let started = launch.go(reporter.clone()).await;
+                    reporter.report(Happening::KeeperStarted { key, epoch, started }).await;
+                });
+            }
+            Err(failure) => {
+                tokio::spawn(async move {
+                    reporter.report(Happening::KeeperStarted { key, epoch, started: Err(failure) }).await;
+                });
+            }
+        }
+    }
+
+    fn prepare_launch(&mut self, key: &TaskKey, cause: StartCause) -> Result<Launch, Failure> {
+        if cause == StartCause::Crash {
+            self.plan_again(key)?;
+        }
+        let plan = self.plans.get(key).cloned().ok_or_else(|| Failure::new("the start was not planned"))?;
+        let (project, workspace) = self.workspace_of(key)?;
+        let task =
+            self.store.task(key).ok_or_else(|| Failure::new(format!("there is no task {}", key.task)))?;
+        let file =
+            self.store.file(key).map_err(|err| Failure::new("the task cannot be started").caused_by(&err))?;
+        let run = run_meta::new_run_id().map_err(|err| Failure::new("no random numbers").caused_by(&err))?;
+        let dir = self.ground.state.run(&run.0);
+        let worktree = agency_workspace::workspace_path(&project, &workspace);
+        if !worktree.is_dir() {
+            // Never go on elsewhere: an agent in the wrong directory works on the wrong files.
+            return Err(Failure::new(format!("the workspace {} is gone", worktree.display())));
+        }
+        let before = self.history.get(key).and_then(|runs| runs.last());
+        let meta = RunMeta {
+            run: run.clone(),
+            host: self.ground.state.host().to_string(),
+            host_name: run_meta::host_name(),
+            root: project.root().to_path_buf(),
+            vcs: project.vcs().to_string(),
+            task: key.task.0,
+            slug: task.name.slug.as_str().to_string(),
+            agent: plan.agent.name.clone(),
+            driver: plan.driver.to_string(),
+            base_branch: file.fields().base_branch.clone(),
+            started_at: clock::timestamp(),
+            order: before.map_or(1, |meta| meta.order + 1),
+        };
+        Ok(Launch {
+            last_journal: before.map(|meta| self.ground.state.run(&meta.run.0).journal()),
+            context: RunContext {
+                id: run,
+                name: task.name.to_string(),
+                dir,
+                epoch: self.ground.epoch,
+                keeper_binary: self.ground.keeper_binary.clone(),
+                open_files: plan.open_files.or(self.ground.open_files),
+                spare: plan.agent.spare.clone(),
+                fold: plan.fold,
+            },
+            name: task.name.clone(),
+            file: file.clone(),
+            worktree,
+            socket: self.ground.state.daemon_socket(),
+            plan,
+            meta,
+        })
+    }
+
+    /// A restart after a crash has no caller: its environment is what the keeper held.
+    fn plan_again(&mut self, key: &TaskKey) -> Result<(), Failure> {
+        let run = self.runs.values().find(|live| live.key == *key);
+        let environment = run.map(|live| live.handle.environment.clone()).unwrap_or_default();
+        let mut caller = agency_api::method::Caller { env: environment, ..Default::default() };
+        if let Some(plan) = self.plans.get(key) {
+            caller.size = Some(plan.size);
+            caller.open_files = plan.open_files;
+        }
+        let plan = self.plan_start(key, &caller)?;
+        self.plans.insert(key.clone(), plan);
+        Ok(())
+    }
+
+    pub(super) fn command(&self, run: &RunId, command: RunCommand) {
+        match self.runs.get(run) {
+            Some(live) => live.handle.command(command),
+            // Over already, which is what most commands want.
+            None => tracing::debug!(%run, "no such run to command"),
+        }
+    }
+
+    fn dismiss_run(&mut self, run: &RunId) {
+        self.command(run, RunCommand::Dismiss);
+        self.runs.remove(run);
+    }
+
+    pub(super) fn write_status(&mut self, key: &TaskKey, status: TaskStatus) {
+        self.write(key, vec![Field::Status(status)]);
+        let data = serde_json::json!({ "status": status.as_str() });
+        self.announce(Some(key), None, "StatusChange", data);
+    }
+
+    pub(super) fn write_exit(&mut self, key: &TaskKey, exit: RunExit) {
+        let last = LastExit { code: exit.code, raw: exit.raw, at: Some(clock::timestamp()) };
+        self.write(key, vec![Field::LastExit(Some(last))]);
+    }
+
+    fn write(&mut self, key: &TaskKey, fields: Vec<Field>) {
+        if let Err(cause) = self.store.set(key, fields) {
+            tracing::error!(task = %key, %cause, "the task file cannot be written");
+            let data = error_data("the task file cannot be written", &cause.to_string());
+            self.announce(Some(key), None, "Error", data);
+        }
+    }
+
+    fn undo_task(&mut self, key: &TaskKey) {
+        if let Err(cause) = self.store.undo_create(key) {
+            tracing::warn!(task = %key, %cause, "a task file stays behind");
+        }
+        self.plans.remove(key);
+    }
+
+    fn report(&mut self, notice: Notice) {
+        match notice {
+            Notice::Crashed { key, run, exit } => {
+                tracing::warn!(task = %key, %run, code = %exit.code, "the agent crashed");
+                let data = error_data("the agent crashed", &format!("it ended with {}", exit.code));
+                self.announce(Some(&key), Some(&run), "Error", data);
+            }
+            Notice::Restarting { key, attempt } => {
+                tracing::info!(task = %key, attempt, "restarting after a crash");
+            }
+            Notice::RestartGivenUp { key, why } => {
+                tracing::error!(task = %key, %why, "not restarted any more");
+                self.announce(
+                    Some(&key),
+                    None,
+                    "Error",
+                    error_data("not restarted any more", &why.to_string()),
+                );
+            }
+            Notice::RestartFailed { key, error } => {
+                tracing::error!(task = %key, cause = %error, "the restart failed");
+                self.announce(Some(&key), None, "Error", error_data("the restart failed", &error));
+            }
+            Notice::WontDie { key, run } => {
+                tracing::error!(task = %key, %run, "not even SIGKILL ended the run");
+                self.announce(
+                    Some(&key),
+                    Some(&run),
+                    "Error",
+                    error_data("the run does not end", "SIGKILL did not help"),
+                );
+            }
+            Notice::DaemonResumeMarkStopped { marked_stopped, adopted, elsewhere } => {
+                tracing::info!(marked_stopped, adopted, elsewhere, "daemon_resume_mark_stopped");
+            }
+        }
+    }
+
+    fn reply(&mut self, ticket: Ticket, outcome: Result<Outcome, Refusal>) {
+        let Some(pending) = self.pending.remove(&ticket) else {
+            return tracing::error!(%ticket, "an answer that nobody waits for");
+        };
+        match pending {
+            Pending::Start { key, answer } => self.answer_start(&key, answer, outcome),
+            Pending::Stop { key, answer } => self.answer_stop(&key, answer, outcome),
+            Pending::Mark { key, answer } => {
+                let view = outcome.map_err(refused).and_then(|_| self.view(&key));
+                answer.give_as(view);
+            }
+            Pending::Remove { key, discard, answer } => self.answer_remove(key, discard, answer, outcome),
+            Pending::Adopt { key, answer } => self.answer_adopt(&key, answer, outcome),
+            Pending::Shutdown { answer } => {
+                if let Ok(Outcome::ShutDown { still_alive }) = &outcome {
+                    for key in still_alive {
+                        tracing::error!(task = %key, "still alive; the next daemon will find it");
+                    }
+                }
+                if let Some(answer) = answer {
+                    answer.give_as(outcome.map(|_| agency_api::method::Nothing {}).map_err(refused));
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn refused(refusal: Refusal) -> Failure {
+    let failure = Failure::new(refusal.to_string());
+    match refusal.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// The workspace of a task: made anew, or its directory brought back to a branch that is still there.
+fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Workspace, Failure> {
+    let failed = |err: agency_workspace::CreateError| workspace_failure(&err);
+    agency_workspace::exclude(project).map_err(|err| {
+        let failure = Failure::new(err.to_string()).caused_by_source(&err);
+        err.hint().into_iter().fold(failure, Failure::hint)
+    })?;
+    let presence = agency_workspace::presence(project, name)
+        .map_err(|err| Failure::new(err.to_string()).caused_by_source(&err))?;
+    match presence {
+        Presence::DirectoryGone => agency_workspace::reattach(project, name).map_err(failed),
+        // What is in the way is for `create` to name.
+        Presence::Absent | Presence::Ready | Presence::HalfMade | Presence::NotOurs => {
+            agency_workspace::create(project, name, base).map_err(failed)
+        }
+    }
+}
+
+pub fn workspace_failure(error: &agency_workspace::CreateError) -> Failure {
+    let failure = Failure::new(error.to_string()).caused_by_source(error);
+    error.hint().into_iter().fold(failure, Failure::hint)
+}
+
+pub(super) async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(cause) => Err(Failure::new("a step of the start failed badly").caused_by(&cause)),
+    }
+}
+
+/// Everything a keeper is started with.
+struct Launch {
+    plan: LaunchPlan,
+    meta: RunMeta,
+    context: RunContext,
+    name: agency_core::slug::TaskName,
+    file: agency_core::task_file::TaskFile,
+    worktree: std::path::PathBuf,
+    socket: std::path::PathBuf,
+    last_journal: Option<std::path::PathBuf>,
+}
+
+impl Launch {
+    async fn go(self, reporter: Reporter) -> Result<StartedRun, Failure> {
+        let (context, meta) = (self.context.clone(), self.meta.clone());
+        let dir = context.dir.clone();
+        let notes = in_background(move || {
+            self.start().inspect_err(|_| {
+                // Made by this very call, and nothing in it is worth keeping.
+                if let Err(left) = std::fs::remove_dir_all(dir.path()) {
+                    tracing::warn!(%left, "the directory of a failed start stays behind");
+                }
+            })
+        })
+        .await?;
+        let run = context.id.clone();
+        let handle = run::follow(context, NewsDesk { reporter, run })
+            .await
+            .map_err(|err| Failure::new("the keeper started, but cannot be reached").caused_by(&err))?;
+        Ok(StartedRun { meta, handle, notes })
+    }
+
+    /// Blocking.
+    fn start(&self) -> Result<Vec<String>, Failure> {
+        let dir = &self.context.dir;
+        let prepared = create_private(&dir.journal()).and_then(|()| self.meta.write(dir));
+        prepared
+            .map_err(|err| Failure::new(format!("cannot write {}", dir.path().display())).caused_by(&err))?;
+        let place = Place {
+            name: &self.name,
+            root: &self.meta.root,
+            worktree: &self.worktree,
+            run: &self.context.id,
+            run_dir: dir,
+            daemon_socket: &self.socket,
+        };
+        let (mut spec, notes) = self.plan.spec(&self.file, &place)?;
+        spec.open_files = self.context.open_files;
+        let seed = self.seed();
+        start_keeper(&self.context.keeper_binary, &spec, seed, None)
+            .map_err(|err| Failure::new(err.to_string()).caused_by_source(&err))?;
+        Ok(notes)
+    }
+
+    /// What earlier runs left on the screen. Lost history is a pity, not a reason to start nothing.
+    fn seed(&self) -> Option<Vec<u8>> {
+        let journal = self.last_journal.as_ref()?;
+        match fold::seed(journal, screen_size(self.plan.size), self.plan.fold, clock::now()) {
+            Ok(seed) => Some(seed),
+            Err(cause) => {
+                tracing::warn!(journal = %journal.display(), %cause, "the scrollback of the run before is lost");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What comes back from the steps of a task's life, and what its callers are told.
+
+use agency_api::Failure;
+use agency_api::method::{Removed, Started, Stopped};
+use agency_core::ids::{Epoch, TaskKey, Ticket};
+use agency_core::supervisor::{Event, Outcome, Refusal};
+use agency_workspace::{Project, Workspace, WorkspaceName};
+
+use super::effects::{in_background, refused};
+use super::tasks::store_failure;
+use super::{Pending, World};
+use crate::happening::{Answer, Happening, StartedRun};
+use crate::run::RunCommand;
+
+impl World {
+    pub(super) fn on_workspace_made(&mut self, key: TaskKey, epoch: Epoch, made: Result<Workspace, Failure>) {
+        match made {
+            Ok(workspace) => {
+                self.note(&key, workspace.warnings.clone());
+                self.made.insert(key.clone(), workspace);
+                self.decide(Event::WorkspaceMade { key, epoch });
+            }
+            Err(failure) => {
+                let error = failure.message.clone();
+                self.failures.insert(key.clone(), failure);
+                self.decide(Event::WorkspaceFailed { key, epoch, error });
+            }
+        }
+    }
+
+    pub(super) fn on_keeper_started(
+        &mut self,
+        key: TaskKey,
+        epoch: Epoch,
+        started: Result<StartedRun, Failure>,
+    ) {
+        match started {
+            Ok(StartedRun { meta, handle, notes }) => {
+                self.note(&key, notes);
+                let run = meta.run.clone();
+                tracing::info!(task = %key, %run, agent = meta.agent, "run started");
+                self.history.entry(key.clone()).or_default().push(meta.clone());
+                self.register(key.clone(), meta, handle);
+                self.decide(Event::KeeperReady { key, epoch, run });
+            }
+            Err(failure) => {
+                tracing::warn!(task = %key, cause = failure.message, "a start failed");
+                let error = failure.message.clone();
+                self.failures.insert(key.clone(), failure);
+                self.decide(Event::KeeperFailed { key, epoch, error });
+            }
+        }
+    }
+
+    fn note(&mut self, key: &TaskKey, notes: Vec<String>) {
+        if !notes.is_empty() {
+            self.notes.entry(key.clone()).or_default().extend(notes);
+        }
+    }
+
+    pub(super) fn answer_start(&mut self, key: &TaskKey, answer: Answer, outcome: Result<Outcome, Refusal>) {
+        self.made.remove(key);
+        let notes = self.notes.remove(key).unwrap_or_default();
+        let full = self.failures.remove(key);
+        match outcome {
+            Ok(_) => answer.give_as(self.view(key).map(|task| Started { task, notes })),
+            Err(Refusal::WorkspaceFailed { .. } | Refusal::KeeperFailed { .. }) if full.is_some() => {
+                let failure = full.unwrap_or_else(|| Failure::new("the start failed"));
+                answer.give(Err(started_badly(key, failure)));
+            }
+            Err(refusal) => answer.give(Err(refused(refusal))),
+        }
+    }
+
+    pub(super) fn answer_stop(&mut self, key: &TaskKey, answer: Answer, outcome: Result<Outcome, Refusal>) {
+        let ended = self.ended.remove(key).unwrap_or_default();
+        let task = self.view(key).ok();
+        answer.give_as(match outcome {
+            Ok(Outcome::Stopped { exit }) => Ok(Stopped { task, code: Some(exit.code.to_string()), ended }),
+            Ok(_) => Ok(Stopped { task, code: None, ended }),
+            Err(refusal) => Err(refused(refusal)),
+        });
+    }
+
+    pub(super) fn on_removal_checked(&mut self, key: TaskKey, ticket: Ticket, verdict: Result<(), Failure>) {
+        match verdict {
+            Ok(()) => self.decide(Event::Remove { key, ticket }),
+            Err(failure) => {
+                if let Some(Pending::Remove { answer, .. }) = self.pending.remove(&ticket) {
+                    answer.give(Err(failure));
+                }
+            }
+        }
+    }
+
+    /// Nothing lives there any more: the workspace goes, then the task.
+    pub(super) fn answer_remove(
+        &mut self,
+        key: TaskKey,
+        discard: bool,
+        answer: Answer,
+        outcome: Result<Outcome, Refusal>,
+    ) {
+        if let Err(refusal) = outcome {
+            return answer.give(Err(refused(refusal)));
+        }
+        let workspace = self.workspace_of(&key);
+        let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
+        let reporter = self.ground.reporter.clone();
+        tokio::spawn(async move {
+            let removed = in_background(move || {
+                let (project, name) = workspace?;
+                agency_workspace::remove(&project, &name, base.as_deref(), discard)
+                    .map_err(|err| removal_failure(&err))
+            })
+            .await;
+            reporter.report(Happening::WorkspaceRemoved { key, answer, removed }).await;
+        });
+    }
+
+    pub(super) fn on_workspace_removed(
+        &mut self,
+        key: &TaskKey,
+        answer: Answer,
+        removed: Result<agency_workspace::Removed, Failure>,
+    ) {
+        let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_string()).unwrap_or_default();
+        let gone = removed.and_then(|removed| {
+            self.store.remove(key).map_err(store_failure)?;
+            Ok(Removed { id: key.task.0, slug, kept_as: removed.trash })
+        });
+        match &gone {
+            Ok(_) => {
+                self.history.remove(key);
+                self.announce(Some(key), None, "TaskRemoved", serde_json::Value::Null);
+            }
+            // The supervisor has let go of it; the file brings it back.
+            Err(_) => self.see_again(key),
+        }
+        answer.give_as(gone);
+    }
+
+    /// The daemon leaves: viewers are told, keepers and agents stay.
+    pub(super) async fn leave(mut self) {
+        let mut waiting = Vec::new();
+        for (_, live) in self.runs.drain() {
+            let (done, left) = tokio::sync::oneshot::channel();
+            if live.handle.commands.send(RunCommand::Leave { done }).await.is_ok() {
+                waiting.push(left);
+            }
+        }
+        for left in waiting {
+            // One that ended meanwhile has left as well.
+            left.await.unwrap_or_default();
+        }
+        for (_, pending) in self.pending.drain() {
+            pending.give_up();
+        }
+        tracing::info!("the daemon leaves");
+    }
+}
+
+impl Pending {
+    fn give_up(self) {
+        let failure = Failure::new("the daemon is leaving").hint("try again: it starts by itself");
+        match self {
+            Pending::Start { answer, .. }
+            | Pending::Stop { answer, .. }
+            | Pending::Mark { answer, .. }
+            | Pending::Remove { answer, .. }
+            | Pending::Adopt { answer, .. }
+            | Pending::Shutdown { answer: Some(answer) } => answer.give(Err(failure)),
+            Pending::Shutdown { answer: None } => {}
+        }
+    }
+}
+
+fn started_badly(key: &TaskKey, failure: Failure) -> Failure {
+    let mut causes = vec![failure.message];
+    causes.extend(failure.causes);
+    Failure { message: format!("cannot start task {}", key.task), causes, hint: failure.hint }
+}
+
+fn removal_failure(error: &agency_workspace::RemoveError) -> Failure {
+    let failure = Failure::new(error.to_string()).caused_by_source(error);
+    error.hint().into_iter().fold(failure, Failure::hint)
+}
+
+/// Blocking. Refuses while there is work in the workspace that would be lost.
+pub(super) fn may_remove(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<(), Failure> {
+    agency_workspace::removable(project, name, base).map_err(|err| removal_failure(&err))
+}

@@ -1,0 +1,204 @@
+//! Keepers and processes that no task owns: shown, ended, or taken back.
+
+use std::time::{Duration, Instant};
+
+use agency_api::method::{OrphanAdopted, Stopped};
+use agency_api::{Failure, ProcessIdentity, view};
+use agency_core::ids::{RunId, TaskId, TaskKey};
+use agency_core::slug::{Slug, TaskName};
+use agency_core::supervisor::{Event, FoundRun, FoundTask, Outcome, Refusal};
+use agency_core::task_file::{Fields, TaskFile};
+use agency_core::task_status::TaskStatus;
+use agency_keeper::platform;
+use agency_workspace::{Project, Vcs};
+
+use super::effects::refused;
+use super::tasks::store_failure;
+use super::{Pending, World};
+use crate::environment;
+use crate::happening::{Answer, Happening, OrphanIntent};
+use crate::run::{self, NewsDesk, RunCommand, RunHandle, RunNews};
+use crate::run_meta::RunMeta;
+
+/// Between SIGTERM and SIGKILL for what nobody owns.
+const GRACE: Duration = Duration::from_secs(2);
+
+pub struct OrphanRun {
+    pub meta: RunMeta,
+    pub kind: view::OrphanKind,
+    pub process: Option<ProcessIdentity>,
+    /// Being ended: who waits, and through what.
+    pub ending: Option<(RunHandle, Answer)>,
+}
+
+impl World {
+    pub(super) fn orphan_views(&self) -> Vec<view::Orphan> {
+        let seen = |orphan: &OrphanRun| view::Orphan {
+            run: orphan.meta.run.0.clone(),
+            kind: orphan.kind,
+            project: Some(orphan.meta.root.as_path().into()),
+            task: Some(orphan.meta.task),
+            slug: Some(orphan.meta.slug.clone()),
+            agent: Some(orphan.meta.agent.clone()),
+            pid: orphan.process.as_ref().map(|process| process.pid),
+        };
+        self.orphans.values().map(seen).collect()
+    }
+
+    fn orphan(&self, run: &RunId) -> Result<&OrphanRun, Failure> {
+        let unknown =
+            || Failure::new(format!("no orphan is called {run}")).hint("`agency orphans` lists them");
+        self.orphans.get(run).ok_or_else(unknown)
+    }
+
+    pub(super) fn kill_orphan(&mut self, run: RunId, answer: Answer) {
+        match self.orphan(&run).map(|orphan| orphan.kind) {
+            Err(failure) => answer.give(Err(failure)),
+            Ok(view::OrphanKind::Keeper) => self.follow_orphan(run, OrphanIntent::End, answer),
+            Ok(view::OrphanKind::Process) => self.end_process(run, answer),
+        }
+    }
+
+    pub(super) fn adopt_orphan(&mut self, run: RunId, answer: Answer) {
+        match self.orphan(&run).map(|orphan| orphan.kind) {
+            Err(failure) => answer.give(Err(failure)),
+            Ok(view::OrphanKind::Keeper) => self.follow_orphan(run, OrphanIntent::Adopt, answer),
+            // Its terminal is gone with its keeper, so nobody can look at it again.
+            Ok(view::OrphanKind::Process) => self.end_process(run, answer),
+        }
+    }
+
+    fn follow_orphan(&mut self, run: RunId, intent: OrphanIntent, answer: Answer) {
+        let Some(orphan) = self.orphans.get(&run) else { return };
+        let context = self.context_of(&orphan.meta);
+        let reporter = self.ground.reporter.clone();
+        tokio::spawn(async move {
+            let news = NewsDesk { reporter: reporter.clone(), run: run.clone() };
+            let followed = run::follow(context, news)
+                .await
+                .map_err(|err| Failure::new(format!("cannot reach the keeper of {run}")).caused_by(&err));
+            reporter.report(Happening::OrphanFollowed { run, intent, answer, followed }).await;
+        });
+    }
+
+    pub(super) fn on_orphan_followed(
+        &mut self,
+        run: RunId,
+        intent: OrphanIntent,
+        answer: Answer,
+        followed: Result<RunHandle, Failure>,
+    ) {
+        let handle = match followed {
+            Ok(handle) => handle,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        match intent {
+            OrphanIntent::End => {
+                handle.command(RunCommand::Begin);
+                handle.command(RunCommand::Stop { grace: GRACE });
+                if let Some(orphan) = self.orphans.get_mut(&run) {
+                    orphan.ending = Some((handle, answer));
+                }
+            }
+            OrphanIntent::Adopt => match self.task_for(&run) {
+                Ok(key) => self.take_in(key, run, handle, answer),
+                Err(failure) => answer.give(Err(failure)),
+            },
+        }
+    }
+
+    /// The task an orphan was started for, remade if it is gone.
+    fn task_for(&mut self, run: &RunId) -> Result<TaskKey, Failure> {
+        let meta = self.orphan(run)?.meta.clone();
+        let vcs = meta.vcs.parse::<Vcs>().ok();
+        let project = Project::open_with(&meta.root, vcs, agency_workspace::Environment::inherited())
+            .map_err(|err| {
+                Failure::new(format!("the project {} is gone", meta.root.display())).caused_by(&err)
+            })?;
+        let id = self.open_project(project)?;
+        let key = TaskKey { project: id.clone(), task: TaskId(meta.task) };
+        if self.store.task(&key).is_some() {
+            return Ok(key);
+        }
+        let slug = Slug::new(&meta.slug).map_err(|err| Failure::new(err.to_string()))?;
+        let fields = Fields {
+            base_branch: meta.base_branch.clone(),
+            created_at: Some(meta.started_at.clone()),
+            agent: Some(meta.agent.clone()),
+            driver: meta.driver.parse().ok(),
+            ..Fields::default()
+        };
+        let name = TaskName { id: key.task, slug };
+        let file = TaskFile::create(fields, Vec::new());
+        let key = self.store.create(&id, name, file).map_err(store_failure)?;
+        let found = FoundTask { key: key.clone(), status: TaskStatus::Draft, run: FoundRun::None };
+        self.decide(Event::TaskSeen(found));
+        Ok(key)
+    }
+
+    fn take_in(&mut self, key: TaskKey, run: RunId, handle: RunHandle, answer: Answer) {
+        let Some(orphan) = self.orphans.remove(&run) else { return };
+        let terms = self.terms_of(&key, &orphan.meta);
+        self.register(key.clone(), orphan.meta.clone(), handle);
+        self.history.entry(key.clone()).or_default().push(orphan.meta);
+        let ticket = self.ticket(Pending::Adopt { key: key.clone(), answer });
+        self.decide(Event::Adopt { key, ticket, run, terms });
+    }
+
+    pub(super) fn answer_adopt(&mut self, key: &TaskKey, answer: Answer, outcome: Result<Outcome, Refusal>) {
+        answer.give_as(match outcome {
+            Ok(_) => self.view(key).map(|task| OrphanAdopted { task: Some(task), notes: Vec::new() }),
+            Err(refusal) => Err(refused(refusal)),
+        });
+    }
+
+    /// Only the process is left: its terminal cannot be had back, so it is ended.
+    fn end_process(&mut self, run: RunId, answer: Answer) {
+        let reporter = self.ground.reporter.clone();
+        tokio::spawn(async move {
+            let name = run.0.clone();
+            let ended = tokio::task::spawn_blocking(move || end_tree(&name)).await.unwrap_or(0);
+            reporter.report(Happening::OrphanEnded { run, answer, ended }).await;
+        });
+    }
+
+    pub(super) fn on_orphan_ended(&mut self, run: &RunId, answer: Answer, ended: usize) {
+        self.orphans.remove(run);
+        tracing::info!(%run, ended, "an orphaned process tree was ended");
+        answer.give_as(Ok(Stopped { task: None, code: None, ended: Vec::new() }));
+    }
+
+    /// News of a run that no task owns.
+    pub(super) fn on_orphan_news(&mut self, run: &RunId, news: RunNews) {
+        let RunNews::Over { exit, ended } = news else { return };
+        let Some(orphan) = self.orphans.remove(run) else { return };
+        if let Some((handle, answer)) = orphan.ending {
+            handle.command(RunCommand::Dismiss);
+            answer.give_as(Ok(Stopped { task: None, code: Some(exit.code.to_string()), ended }));
+        }
+    }
+}
+
+/// Blocking. TERM, grace, KILL to everything that carries the run's name.
+fn end_tree(run: &str) -> usize {
+    let members = || platform::with_environment(environment::RUN_ID, run);
+    let first = members();
+    for process in &first {
+        signal(process, rustix::process::Signal::TERM);
+        signal(process, rustix::process::Signal::HUP);
+    }
+    let deadline = Instant::now() + GRACE;
+    while !members().is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for process in members() {
+        signal(&process, rustix::process::Signal::KILL);
+    }
+    first.len()
+}
+
+fn signal(process: &platform::Process, signal: rustix::process::Signal) {
+    if let Err(cause) = platform::signal_if_same(&process.identity(), signal) {
+        tracing::warn!(pid = process.identity().pid, %cause, "cannot signal an orphaned process");
+    }
+}

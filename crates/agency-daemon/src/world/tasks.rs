@@ -1,0 +1,146 @@
+//! Finding tasks, planning their starts, and showing them.
+
+use std::path::Path;
+
+use agency_api::method::Caller;
+use agency_api::{Failure, view};
+use agency_core::config::Config;
+use agency_core::ids::{ProjectId, TaskId, TaskKey};
+use agency_core::rail::WorkspaceStatus;
+use agency_core::supervisor::{Event, FoundRun, FoundTask};
+use agency_core::task_status::TaskStatus;
+use agency_workspace::{Project, WorkspaceName};
+
+use super::World;
+use crate::happening::TaskCall;
+use crate::plan::{self, LaunchPlan, PlannedTask};
+use crate::settings::{self, Settings};
+use crate::store::StoreError;
+use crate::{clock, environment, trust};
+
+impl World {
+    /// Makes the project known and picks up what was edited by hand.
+    pub(super) fn open_project(&mut self, project: Project) -> Result<ProjectId, Failure> {
+        let (id, changed) = self.store.open(project).map_err(store_failure)?;
+        self.see_changes(&id, changed);
+        Ok(id)
+    }
+
+    /// Tells the supervisor what was edited by hand.
+    pub(super) fn see_changes(&mut self, project: &ProjectId, changed: Vec<TaskId>) {
+        for task in changed {
+            let key = TaskKey { project: project.clone(), task };
+            if let Ok(file) = self.store.file(&key) {
+                let found = FoundTask { status: file.fields().status, run: FoundRun::None, key };
+                self.decide(Event::TaskSeen(found));
+            }
+        }
+    }
+
+    pub(super) fn find(&mut self, task: TaskCall) -> Result<TaskKey, Failure> {
+        let project = self.open_project(task.project)?;
+        self.store.resolve(&project, &task.name).map_err(|err| Failure::new(err.to_string()).hint(err.hint()))
+    }
+
+    pub(super) fn settings(&self, project: Option<&ProjectId>) -> Result<Settings, Failure> {
+        let root = project.and_then(|id| Some((id, self.store.project(id)?.root())));
+        settings::load(root, &self.trust)
+    }
+
+    pub(super) fn workspace_of(&self, key: &TaskKey) -> Result<(Project, WorkspaceName), Failure> {
+        let gone = || Failure::new(format!("there is no task {}", key.task));
+        let known = self.store.project(&key.project).ok_or_else(gone)?;
+        let task = known.tasks.get(&key.task).ok_or_else(gone)?;
+        let name = known.workspace_name(&task.name).map_err(|err| Failure::new(err.to_string()))?;
+        Ok((known.project.clone(), name))
+    }
+
+    /// Everything that can stand in the way of a start, found out before anything is made.
+    pub(super) fn plan_start(&self, key: &TaskKey, caller: &Caller) -> Result<LaunchPlan, Failure> {
+        let file = self.store.file(key).map_err(store_failure)?;
+        let fields = file.fields();
+        let settings = self.settings(Some(&key.project))?;
+        let env = environment::from_caller(&caller.env);
+        let chosen = plan::choose_agent(&settings.config, fields.agent.as_deref(), &env);
+        let (agent, _) = chosen.map_err(|failure| settings.about_trust(failure))?;
+        if let Some(command) = &fields.command {
+            self.require_consent(key, command)?;
+        }
+        let root = self.store.project(&key.project).map_or(Path::new("/"), |known| known.root());
+        let task = PlannedTask {
+            driver: fields.driver,
+            command: fields.command.as_deref(),
+            session_known: fields.session_id.is_some(),
+            directory: root,
+        };
+        plan::plan(&settings.config, agent, task, caller)
+    }
+
+    /// A command in a task file that nobody typed here came with the repository.
+    fn require_consent(&self, key: &TaskKey, command: &[String]) -> Result<(), Failure> {
+        if self.trust.trusts(&key.project, &trust::command_digest(command)) {
+            return Ok(());
+        }
+        Err(Failure::new(format!("the command of task {} is not trusted", key.task))
+            .because(format!("its file asks to run {command:?}, which was not given to `agency new` here"))
+            .hint("`agency trust` shows and allows what this repository wants to run"))
+    }
+
+    pub(super) fn view(&self, key: &TaskKey) -> Result<view::Task, Failure> {
+        let config = self.settings(Some(&key.project)).map(|settings| settings.config).unwrap_or_default();
+        self.view_with(key, &config)
+    }
+
+    pub(super) fn view_with(&self, key: &TaskKey, config: &Config) -> Result<view::Task, Failure> {
+        let gone = || Failure::new(format!("there is no task {}", key.task));
+        let known = self.store.project(&key.project).ok_or_else(gone)?;
+        let task = known.tasks.get(&key.task).ok_or_else(gone)?;
+        let live = self.runs.values().find(|live| live.key == *key);
+        let last_run = self.history.get(key).and_then(|runs| runs.last());
+        let fields = task.content.as_ref().map(|file| file.fields().clone()).unwrap_or_default();
+        let state = live.map(|live| live.state);
+        let last_exit = fields.last_exit.as_ref().map(|exit| exit.code);
+        let status = self.supervisor.status(key).unwrap_or(fields.status);
+        let workspace = known.workspace_name(&task.name).ok();
+        let worktree = workspace.as_ref().map(|name| agency_workspace::workspace_path(&known.project, name));
+        let agent = fields.agent.clone().or(last_run.map(|meta| meta.agent.clone())).unwrap_or_default();
+        Ok(view::Task {
+            id: key.task.0,
+            slug: task.name.slug.as_str().to_string(),
+            project: known.root().into(),
+            status: crate::view::status(status),
+            state: state.map(|state| crate::view::state(state, clock::now())),
+            workspace_status: crate::view::workspace_status(WorkspaceStatus::derive(
+                status, state, last_exit,
+            )),
+            agent_name: config.agents.find(&agent).map_or(agent.clone(), |found| found.display_name.clone()),
+            agent,
+            driver: fields.driver.unwrap_or_default().to_string(),
+            labels: fields.labels,
+            base_branch: fields.base_branch,
+            branch: workspace
+                .filter(|_| known.project.vcs() == agency_workspace::Vcs::Git)
+                .map(|name| name.branch()),
+            worktree: worktree.filter(|path| status != TaskStatus::Draft && path.is_dir()).map(Into::into),
+            file: task.path.clone().into(),
+            age_seconds: fields.created_at.as_deref().and_then(clock::age).map(|age| age.as_secs()),
+            created_at: fields.created_at,
+            last_exit: last_exit.map(|code| code.to_string()),
+            run: live.map(|live| live.meta.run.0.clone()),
+            viewers: live.map_or(0, |live| live.viewers as u64),
+            elsewhere: self.elsewhere.get(key).cloned(),
+            broken: task.content.as_ref().err().cloned(),
+        })
+    }
+}
+
+pub(super) fn store_failure(error: StoreError) -> Failure {
+    let failure = Failure::new(error.to_string()).caused_by_source(&error);
+    match error {
+        StoreError::Broken { .. } | StoreError::Content { .. } => {
+            failure.hint("mend the front matter of that file")
+        }
+        StoreError::OtherVcs { .. } => failure.hint("leave --vcs out, or remove those tasks first"),
+        StoreError::Write { .. } | StoreError::Read { .. } | StoreError::NoTask(_) => failure,
+    }
+}
