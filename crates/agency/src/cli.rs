@@ -1,0 +1,460 @@
+//! The command line as clap reads it: names, options, and help that teaches.
+//!
+//! Only definitions. What a command does is in the file of its name under `command/`.
+
+use std::ffi::OsString;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "agency",
+    version,
+    about = "Run many coding agents side by side, each in a workspace of its own",
+    long_about = "Run many coding agents side by side, each in a workspace of its own.\n\n\
+        A task is one piece of work for one agent. It gets a git worktree and a branch, and a terminal\n\
+        that goes on when you leave, when Agency is upgraded and when the daemon crashes.",
+    after_help = "\
+Examples:
+  agency new fix-login -m \"make the login work\"   start an agent and watch it
+  ctrl-q                                          leave; the agent goes on
+  agency ls                                       who is working, who needs you
+  agency attach fix-login                         come back
+  agency rm fix-login                             remove workspace and task
+
+A TASK is named by its id, its slug, or any unique beginning of the slug.
+`agency help COMMAND` shows examples for each command."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a task, start its agent, and attach to it
+    New(New),
+    /// List tasks: what runs, what waits for you
+    #[command(visible_alias = "list")]
+    Ls(Ls),
+    /// Show a task's terminal and type into it
+    Attach(Attach),
+    /// Type a text into a task's terminal and press Enter
+    Send(Send),
+    /// Print what a task's agent printed, as text
+    Logs(Logs),
+    /// Start a task's agent, or wake an idle one
+    Start(Start),
+    /// End a task's agent and everything it started
+    #[command(after_help = "\
+The agent gets SIGTERM and SIGHUP, and SIGKILL if it is still there after its
+grace (2 s). Children that left its process group are ended too, and named. The
+workspace stays.
+
+Examples:
+  agency stop fix-login
+  agency start fix-login         # brings it back")]
+    Stop(TaskName),
+    /// Stop a task's agent, wait until it is gone, start it again
+    Restart(Start),
+    /// Set a running task aside: its agent lives on and keeps its slot
+    #[command(after_help = "\
+Examples:
+  agency idle fix-login
+  agency start fix-login         # running again, the same process")]
+    Idle(TaskName),
+    /// Say that a task's work is done
+    #[command(after_help = "\
+The agent is left alone: say `agency stop` to end it.
+
+Examples:
+  agency complete fix-login
+  agency start fix-login         # there was more to do after all")]
+    Complete(TaskName),
+    /// Say that a task's work has failed
+    #[command(after_help = "\
+The agent is left alone: say `agency stop` to end it.
+
+Examples:
+  agency fail fix-login
+  agency start fix-login         # try again in the same workspace")]
+    Fail(TaskName),
+    /// Remove a task and its workspace
+    Rm(Rm),
+    /// Print the directory of a task's workspace
+    #[command(after_help = "\
+Examples:
+  cd \"$(agency path fix-login)\"
+  git -C \"$(agency path fix-login)\" log --oneline")]
+    Path(TaskName),
+    /// Open your own shell in a task's workspace
+    #[command(after_help = "\
+Runs $SHELL there, with the task's $AGENCY_* variables. It is yours, not the
+agent's: it ends when you leave it.
+
+Examples:
+  agency shell fix-login")]
+    Shell(TaskName),
+    /// Run a command in a task's workspace
+    Exec(Exec),
+    /// Ask a task's agent one question, without its terminal
+    Run(Run),
+    /// Print what happens, as it happens
+    Events(Events),
+    /// Agents that nobody owns any more: list, end or take them back
+    Orphans(Orphans),
+    /// Agree to the commands in this project's configuration
+    Trust(Trust),
+    /// The process behind it all: status, start, stop, restart
+    #[command(after_help = "\
+The daemon is started by the first command that needs it. Agents outlive it.
+
+Examples:
+  agency daemon status
+  agency daemon restart          # after an upgrade; agents go on
+  agency daemon stop --agents    # end every agent, then the daemon")]
+    Daemon {
+        #[command(subcommand)]
+        command: Daemon,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskName {
+    /// Id, slug, or a unique beginning of the slug
+    pub(crate) task: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without -m your editor ($VISUAL, $EDITOR) opens for the text; in a script it is
+read from standard input. On a terminal you are attached: ctrl-q leaves, and the
+agent goes on. Otherwise one line is printed: id, slug, status.
+
+Examples:
+  agency new fix-login -m \"make the login work\"
+  agency new fix-login --agent claude-code
+  agency new fix-login --no-attach < issue.md
+  agency new later --draft -m \"an idea\"      # nothing is started
+  agency new build -- make -j8               # any command instead of an agent")]
+pub(crate) struct New {
+    /// The task's name: letters, digits and dashes
+    pub(crate) slug: String,
+    /// What the agent should do
+    #[arg(short, long = "message", value_name = "TEXT")]
+    pub(crate) message: Option<OsString>,
+    /// Which agent; the default is the configured one, or the first installed
+    #[arg(long)]
+    pub(crate) agent: Option<String>,
+    /// How to talk to the agent: terminal, stream-json or acp
+    #[arg(long)]
+    pub(crate) driver: Option<String>,
+    /// Where the task's branch begins; the default is the current branch
+    #[arg(long, value_name = "BRANCH")]
+    pub(crate) base_branch: Option<String>,
+    /// A label; may be given more than once
+    #[arg(long = "label", value_name = "LABEL")]
+    pub(crate) labels: Vec<String>,
+    /// Write the task down and start nothing
+    #[arg(long)]
+    pub(crate) draft: bool,
+    /// Stay here instead of showing the agent's terminal
+    #[arg(long)]
+    pub(crate) no_attach: bool,
+    /// How the workspace is kept apart: a git worktree, or not at all (works outside a repository)
+    #[arg(long, value_enum)]
+    pub(crate) vcs: Option<Vcs>,
+    /// A command to run instead of an agent
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Vcs {
+    Git,
+    None,
+}
+
+impl Vcs {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Vcs::Git => "git",
+            Vcs::None => "none",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+STATUS is what was said about the task, STATE is what its agent does now.
+
+Examples:
+  agency ls
+  agency ls --all
+  agency ls --json | jq -r '.tasks[] | select(.workspace_status == \"needs_input\") | .slug'")]
+pub(crate) struct Ls {
+    /// The tasks of every project, not only of this one
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Ctrl-q leaves; the agent goes on. Another key: detach_keys in config.toml, or
+AGENCY_DETACH_KEYS (`ctrl-p,ctrl-q` is a sequence, `none` turns it off). With one
+Agency inside another the outer one sees the key first. If the daemon is
+restarted, you stay attached.
+
+Examples:
+  agency attach fix-login
+  agency attach 3 --read-only
+  agency attach fix --take             # someone else types; now you do")]
+pub(crate) struct Attach {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Take over from the viewer who types now
+    #[arg(long, conflicts_with = "read_only")]
+    pub(crate) take: bool,
+    /// Look, but send no keys and change no size
+    #[arg(long)]
+    pub(crate) read_only: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Words are joined by spaces. `-` alone reads the text from standard input.
+
+Examples:
+  agency send fix-login \"cargo test\"
+  agency send fix-login \"\"              # only Enter
+  agency send fix-login --no-enter y
+  git diff | agency send fix-login -")]
+pub(crate) struct Send {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// What to type
+    #[arg(required = true, value_name = "TEXT")]
+    pub(crate) text: Vec<OsString>,
+    /// Do not press Enter after it
+    #[arg(long)]
+    pub(crate) no_enter: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  agency logs fix-login | tail -20
+  agency logs fix-login -f
+  agency logs fix-login --raw > session.bytes    # every byte, escape sequences included")]
+pub(crate) struct Logs {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Go on printing until the agent ends
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// The bytes as they came, not as text
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A task has one process: starting it twice does not make two. Scrollback is kept
+across runs.
+
+Examples:
+  agency start fix-login
+  agency start -a fix-login
+  agency restart fix-login")]
+pub(crate) struct Start {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Show its terminal afterwards
+    #[arg(short, long)]
+    pub(crate) attach: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A workspace with uncommitted or unmerged work is refused, and nothing changes.
+With --discard it goes all the same, and its content is kept under a hidden ref
+of the repository, which is printed.
+
+Examples:
+  agency rm fix-login
+  agency rm --discard fix-login")]
+pub(crate) struct Rm {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Remove it even with uncommitted or unmerged work
+    #[arg(long)]
+    pub(crate) discard: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Output and exit code are the command's own.
+
+Examples:
+  agency exec fix-login -- git status
+  agency exec fix-login -- sh -c 'make test | tail -3'")]
+pub(crate) struct Exec {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Runs the agent's `run` action in the task's workspace, beside the agent in its
+terminal. Output and exit code are its own.
+
+Examples:
+  agency run fix-login \"which tests cover the login?\"")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// What to ask
+    #[arg(required = true, value_name = "TEXT")]
+    pub(crate) text: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  agency events
+  agency events --json | jq -c 'select(.type == \"StateChange\")'")]
+pub(crate) struct Events {
+    /// One JSON document a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+An orphan is a live agent that no task owns, as after a deleted task file.
+
+Examples:
+  agency orphans
+  agency orphans attach k3v9x0a2bc     # back into its task, remade if need be
+  agency orphans kill k3v9x0a2bc"
+)]
+pub(crate) struct Orphans {
+    #[command(subcommand)]
+    pub(crate) command: Option<OrphanCommand>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OrphanCommand {
+    /// End an orphan and everything it started
+    #[command(after_help = "Examples:\n  agency orphans kill k3v9x0a2bc")]
+    Kill(RunName),
+    /// Take an orphan back into its task and attach to it
+    #[command(after_help = "Examples:\n  agency orphans attach k3v9x0a2bc")]
+    Attach(RunName),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunName {
+    /// The run, as `agency orphans` lists it
+    pub(crate) run: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A repository can bring a .agency/config.toml that runs commands. It is not used
+before you have agreed to exactly that content; when the file changes, you are
+asked again.
+
+Examples:
+  agency trust                   # shows it and asks
+  agency trust --yes             # in a script
+  agency trust --revoke")]
+pub(crate) struct Trust {
+    /// Take the agreement back
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) revoke: bool,
+    /// Agree without being asked
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Daemon {
+    /// Say whether it runs, since when, and where its files are
+    #[command(after_help = "Exit code 1 when none runs.\n\nExamples:\n  agency daemon status --json")]
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start it, if it does not run
+    #[command(after_help = "Examples:\n  agency daemon start")]
+    Start,
+    /// End it; agents go on unless --agents is given
+    #[command(after_help = "Examples:\n  agency daemon stop\n  agency daemon stop --agents")]
+    Stop {
+        /// End every agent first
+        #[arg(long)]
+        agents: bool,
+    },
+    /// End it and start it anew; agents go on
+    #[command(after_help = "Examples:\n  agency daemon restart")]
+    Restart,
+    /// Be the daemon
+    #[command(hide = true)]
+    Run,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn definitions_hold_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_explains_itself_with_an_example() {
+        fn check(command: &clap::Command) {
+            let name = command.get_name();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(command.is_hide_set() || help.contains("Examples:"), "{name} has no example");
+            assert!(command.get_about().is_some(), "{name} has no description");
+            command.get_subcommands().for_each(check);
+        }
+        Cli::command().get_subcommands().for_each(check);
+    }
+
+    #[test]
+    fn what_follows_the_dashes_is_never_ours() {
+        let parsed = Cli::try_parse_from(["agency", "exec", "fix", "--", "ls", "--help", "-m"]).unwrap();
+        let Some(Command::Exec(exec)) = parsed.command else { panic!("not exec") };
+        assert_eq!(exec.command, ["ls", "--help", "-m"]);
+        let parsed = Cli::try_parse_from(["agency", "new", "x", "--draft", "--", "sh", "--draft"]).unwrap();
+        let Some(Command::New(new)) = parsed.command else { panic!("not new") };
+        assert_eq!(new.command, ["sh", "--draft"]);
+    }
+
+    #[test]
+    fn options_may_stand_behind_the_text() {
+        let parsed = Cli::try_parse_from(["agency", "send", "fix", "a b", "c", "--no-enter"]).unwrap();
+        let Some(Command::Send(send)) = parsed.command else { panic!("not send") };
+        assert_eq!((send.text.len(), send.no_enter), (2, true));
+        assert!(Cli::try_parse_from(["agency", "send", "fix", "-"]).is_ok());
+        assert!(Cli::try_parse_from(["agency", "send", "fix"]).is_err());
+    }
+}

@@ -1,0 +1,54 @@
+//! One file per subcommand; here only the list of them.
+
+pub(crate) mod daemon;
+
+mod attach;
+mod events;
+mod exec;
+mod logs;
+mod ls;
+mod mark;
+mod new;
+mod orphans;
+mod path;
+mod prompt;
+mod rm;
+mod run;
+mod send;
+mod shell;
+mod start;
+mod stop;
+mod trust;
+mod workspace;
+
+use agency_api::method;
+
+use crate::cli::Command;
+use crate::context::Context;
+use crate::stop::Done;
+
+pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Done {
+    let Some(command) = command else { return ls::overview(context).await };
+    match command {
+        Command::New(args) => new::new(context, args).await,
+        Command::Ls(args) => ls::ls(context, args).await,
+        Command::Attach(args) => attach::attach(context, args).await,
+        Command::Send(args) => send::send(context, args).await,
+        Command::Logs(args) => logs::logs(context, args).await,
+        Command::Start(args) => start::start(context, args).await,
+        Command::Stop(args) => stop::stop(context, args).await,
+        Command::Restart(args) => start::restart(context, args).await,
+        Command::Idle(args) => mark::mark(context, method::TaskIdle, args).await,
+        Command::Complete(args) => mark::mark(context, method::TaskComplete, args).await,
+        Command::Fail(args) => mark::mark(context, method::TaskFail, args).await,
+        Command::Rm(args) => rm::rm(context, args).await,
+        Command::Path(args) => path::path(context, args).await,
+        Command::Shell(args) => shell::shell(context, args).await,
+        Command::Exec(args) => exec::exec(context, args).await,
+        Command::Run(args) => run::run(context, args).await,
+        Command::Events(args) => events::events(context, args).await,
+        Command::Orphans(args) => orphans::orphans(context, args).await,
+        Command::Trust(args) => trust::trust(context, args).await,
+        Command::Daemon { command } => daemon::daemon(context, command).await,
+    }
+}

@@ -1,0 +1,226 @@
+//! `agency ls`, and `agency` alone: the tasks, and what could be done next.
+
+use std::process::ExitCode;
+
+use agency_api::method::{TaskList, TaskListParams, TaskListing};
+use agency_api::view::{Task, WorkspaceStatus};
+
+use crate::cli::Ls;
+use crate::context::{self, Context};
+use crate::output::{self, Cell, Colour, Paint, cell, column, count, flexible, printable};
+use crate::stop::{Done, with_hint};
+
+const NO_TASKS: &str = "\
+No tasks yet. Start one:
+
+  agency new fix-login -m \"make the login work\"   an agent in a workspace of its own
+  agency new shell -- sh                          or any command
+
+`agency help` shows everything else.";
+
+pub(super) async fn ls(context: &Context, args: Ls) -> Done {
+    let mut daemon = context.daemon().await?;
+    let listing = match args.all {
+        true => daemon.call(TaskList, TaskListParams { cwd: None }).await?,
+        false => {
+            let here = TaskListParams { cwd: Some(context::here()?) };
+            let everywhere = |failure| with_hint(failure, "agency ls --all shows the tasks of every project");
+            daemon.call(TaskList, here).await.map_err(everywhere)?
+        }
+    };
+    if args.json {
+        output::json(&listing)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&listing, args.all)
+}
+
+/// Inside a project its tasks, anywhere else those of all projects.
+pub(super) async fn overview(context: &Context) -> Done {
+    let mut daemon = context.daemon().await?;
+    let here = TaskListParams { cwd: Some(context::here()?) };
+    let (listing, all) = match daemon.call(TaskList, here).await {
+        Ok(listing) => (listing, false),
+        Err(_) => (daemon.call(TaskList, TaskListParams { cwd: None }).await?, true),
+    };
+    print(&listing, all)?;
+    if let Some(task) = next_task(&listing.tasks) {
+        output::line(&next_steps(task))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The one that waits for a person, or else the last one.
+fn next_task(tasks: &[Task]) -> Option<&Task> {
+    let waits =
+        |task: &&Task| matches!(task.workspace_status, WorkspaceStatus::NeedsInput | WorkspaceStatus::Stale);
+    tasks.iter().find(waits).or(tasks.last())
+}
+
+fn next_steps(task: &Task) -> String {
+    let slug = &task.slug;
+    let (verb, what) = match task.run.is_some() {
+        true => ("attach", "its terminal; ctrl-q leaves"),
+        false => ("start", "brings its agent back"),
+    };
+    let commands = [
+        (format!("agency {verb} {slug}"), what),
+        ("agency new SLUG -m TEXT".to_owned(), "another task"),
+        ("agency help".to_owned(), "everything else"),
+    ];
+    let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
+    let lines = commands.iter().map(|(command, what)| format!("  {command:width$}  {what}"));
+    std::iter::once("\nNext:".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+fn print(listing: &TaskListing, all: bool) -> Done {
+    match listing.tasks.is_empty() {
+        true => output::line(NO_TASKS)?,
+        false => output::line(&table(&listing.tasks, all))?,
+    }
+    for line in below(listing) {
+        output::line(&line)?;
+    }
+    let broken = listing.tasks.iter().filter_map(|task| Some((task, task.broken.as_ref()?)));
+    broken.for_each(|(task, why)| {
+        output::warning(&format!("task {}-{} cannot be used: {why}", task.id, task.slug))
+    });
+    listing.warnings.iter().for_each(|warning| output::warning(warning));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(tasks: &[Task], all: bool) -> String {
+    let mut columns = vec![
+        column("ID"),
+        flexible("SLUG", 8),
+        column("STATUS"),
+        column("STATE"),
+        flexible("AGENT", 5),
+        column("AGE"),
+    ];
+    if all {
+        columns.push(flexible("PROJECT", 12));
+    }
+    output::table(&columns, &tasks.iter().map(|task| row(task, all)).collect::<Vec<_>>())
+}
+
+fn row(task: &Task, all: bool) -> Vec<Cell> {
+    let mut cells = vec![
+        cell(task.id.to_string()),
+        cell(&task.slug),
+        cell(output::status_name(task.status)),
+        cell(state(task)).coloured(colour(task.workspace_status)),
+        cell(&task.agent_name),
+        cell(task.age_seconds.map_or_else(|| "-".to_owned(), output::duration)),
+    ];
+    if all {
+        cells.push(cell(task.project.as_path().display().to_string()));
+    }
+    cells
+}
+
+fn state(task: &Task) -> String {
+    let words = match (&task.broken, &task.elsewhere, &task.state) {
+        (Some(_), _, _) => "broken".to_owned(),
+        (None, Some(host), _) => format!("on {host}"),
+        (None, None, Some(state)) => output::state_text(state),
+        (None, None, None) => match &task.last_exit {
+            Some(code) => format!("exited {code}"),
+            None => "-".to_owned(),
+        },
+    };
+    format!("{} {words}", output::mark(task.workspace_status))
+}
+
+fn colour(status: WorkspaceStatus) -> Option<Colour> {
+    match status {
+        WorkspaceStatus::Idle => Some(Colour::Faint),
+        WorkspaceStatus::Running | WorkspaceStatus::Completed => Some(Colour::Green),
+        WorkspaceStatus::NeedsInput | WorkspaceStatus::Stale => Some(Colour::Yellow),
+        WorkspaceStatus::Errored => Some(Colour::Red),
+    }
+}
+
+/// What the table has no row for.
+fn below(listing: &TaskListing) -> Vec<String> {
+    let mut lines = Vec::new();
+    let elsewhere: Vec<_> = listing.tasks.iter().filter(|task| task.elsewhere.is_some()).collect();
+    if !elsewhere.is_empty() {
+        lines.push(format!("{} elsewhere: attach on that host", count(elsewhere.len(), "task")));
+    }
+    if !listing.orphans.is_empty() {
+        lines.push(format!("{}: agency orphans", count(listing.orphans.len(), "orphan")));
+    }
+    let paint = Paint::for_stdout();
+    lines.iter().map(|line| paint.paint(Colour::Yellow, &printable(line))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use agency_api::Bytes;
+    use agency_api::view::{AgentState, TaskStatus};
+
+    use super::*;
+
+    fn task(id: u64, slug: &str, status: TaskStatus, state: Option<AgentState>) -> Task {
+        let workspace_status = match state {
+            Some(AgentState::NeedsInput { .. }) => WorkspaceStatus::NeedsInput,
+            Some(_) => WorkspaceStatus::Running,
+            None => WorkspaceStatus::Idle,
+        };
+        Task {
+            id,
+            slug: slug.into(),
+            project: Bytes::from("/p"),
+            status,
+            run: state.as_ref().map(|_| "r".into()),
+            state,
+            workspace_status,
+            agent: "fake".into(),
+            agent_name: "Shell".into(),
+            driver: "terminal".into(),
+            labels: Vec::new(),
+            base_branch: None,
+            branch: None,
+            worktree: None,
+            file: Bytes::default(),
+            created_at: None,
+            age_seconds: Some(200),
+            last_exit: None,
+            viewers: 0,
+            elsewhere: None,
+            broken: None,
+        }
+    }
+
+    #[test]
+    fn the_table_says_what_runs_and_what_waits() {
+        let mut far = task(3, "far", TaskStatus::Running, None);
+        far.elsewhere = Some("build-7".into());
+        let tasks = [
+            task(1, "fix-login", TaskStatus::Running, Some(AgentState::NeedsInput { for_seconds: 12 })),
+            task(2, "idea", TaskStatus::Draft, None),
+            far,
+        ];
+        assert_eq!(
+            table(&tasks, false),
+            "\
+ID  SLUG       STATUS   STATE               AGENT  AGE
+1   fix-login  running  🟡 needs input 12s  Shell  3m
+2   idea       draft    ⚪ -                Shell  3m
+3   far        running  ⚪ on build-7       Shell  3m"
+        );
+    }
+
+    #[test]
+    fn the_next_step_is_the_task_that_waits() {
+        let tasks = [
+            task(1, "works", TaskStatus::Running, Some(AgentState::Running)),
+            task(2, "waits", TaskStatus::Running, Some(AgentState::NeedsInput { for_seconds: 1 })),
+            task(3, "done", TaskStatus::Stopped, None),
+        ];
+        assert_eq!(next_task(&tasks).map(|task| task.id), Some(2));
+        assert!(next_steps(&tasks[1]).contains("agency attach waits"));
+        assert!(next_steps(&tasks[2]).contains("agency start done"));
+    }
+}

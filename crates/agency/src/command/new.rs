@@ -1,0 +1,63 @@
+//! `agency new`: a task, its workspace, its agent, and the way in.
+
+use std::process::ExitCode;
+
+use agency_api::Failure;
+use agency_api::method::{Started, TaskNew, TaskNewParams};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::prompt::Prompt;
+use super::start;
+use crate::caller;
+use crate::cli::New;
+use crate::context::{self, Context};
+use crate::output;
+use crate::stop::Done;
+
+pub(super) async fn new(context: &Context, args: New) -> Done {
+    let prompt = Prompt::obtain(&context.state, &args).await?;
+    let made = tokio::select! {
+        made = make(context, &args, &prompt) => made,
+        failure = interrupted() => Err(failure),
+    };
+    let started = match made {
+        Ok(started) => started,
+        Err(failure) => return Err(prompt.keep(failure).into()),
+    };
+    prompt.forget();
+    started.notes.iter().for_each(|note| output::note(&output::printable(note)));
+    if args.draft || args.no_attach {
+        output::line(&output::task_line(&started.task))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    start::show(context, &started.task).await
+}
+
+async fn make(context: &Context, args: &New, prompt: &Prompt) -> Result<Started, Failure> {
+    let command: Vec<_> = args.command.iter().map(|word| word.as_os_str().into()).collect();
+    let params = TaskNewParams {
+        cwd: context::here()?,
+        slug: args.slug.clone(),
+        body: prompt.text(),
+        agent: args.agent.clone(),
+        driver: args.driver.clone(),
+        base_branch: args.base_branch.clone(),
+        labels: args.labels.clone(),
+        draft: args.draft,
+        command: (!command.is_empty()).then_some(command),
+        vcs: args.vcs.map(|vcs| vcs.name().to_owned()),
+        caller: caller::caller(),
+    };
+    context.daemon().await?.call(TaskNew, params).await
+}
+
+/// The editor needed ctrl-c to pass us by; from then on nobody but us can heed it.
+async fn interrupted() -> Failure {
+    match signal(SignalKind::interrupt()) {
+        Ok(mut interrupts) => interrupts.recv().await,
+        // Then it was never taken from the system, which ends us.
+        Err(_) => std::future::pending().await,
+    };
+    Failure::new("interrupted").hint("`agency ls` shows whether the task was made")
+}

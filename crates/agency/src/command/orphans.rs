@@ -1,0 +1,93 @@
+//! `agency orphans`: agents that nobody owns any more.
+
+use std::process::ExitCode;
+
+use agency_api::method::{Nothing, OrphanAdopt, OrphanKill, OrphanList, OrphanRef, Orphans as Listing};
+use agency_api::view::{Orphan, OrphanKind};
+
+use super::{start, stop};
+use crate::cli::{OrphanCommand, Orphans};
+use crate::context::Context;
+use crate::output::{self, cell, column, flexible, printable};
+use crate::stop::Done;
+
+pub(super) async fn orphans(context: &Context, args: Orphans) -> Done {
+    match args.command {
+        None => list(context, args.json).await,
+        Some(OrphanCommand::Kill(name)) => kill(context, name.run).await,
+        Some(OrphanCommand::Attach(name)) => attach(context, name.run).await,
+    }
+}
+
+async fn list(context: &Context, json: bool) -> Done {
+    let listing = context.daemon().await?.call(OrphanList, Nothing {}).await?;
+    match json {
+        true => output::json(&listing)?,
+        false => output::line(&human(&listing))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn human(listing: &Listing) -> String {
+    let Some(first) = listing.orphans.first() else {
+        return "No orphans: every agent has its task.".to_owned();
+    };
+    let columns = [
+        column("RUN"),
+        column("KIND"),
+        flexible("TASK", 10),
+        flexible("AGENT", 6),
+        column("PID"),
+        flexible("PROJECT", 12),
+    ];
+    let rows: Vec<_> = listing.orphans.iter().map(row).collect();
+    format!(
+        "{}\n\nTake one back: agency orphans attach {run}\nEnd it:        agency orphans kill {run}",
+        output::table(&columns, &rows),
+        run = printable(&first.run)
+    )
+}
+
+fn row(orphan: &Orphan) -> Vec<output::Cell> {
+    let kind = match orphan.kind {
+        OrphanKind::Keeper => "keeper",
+        OrphanKind::Process => "process only",
+    };
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    vec![
+        cell(&orphan.run),
+        cell(kind),
+        cell(task_name(orphan)),
+        cell(or_dash(orphan.agent.clone())),
+        cell(or_dash(orphan.pid.map(|pid| pid.to_string()))),
+        cell(or_dash(orphan.project.as_ref().map(|root| root.as_path().display().to_string()))),
+    ]
+}
+
+fn task_name(orphan: &Orphan) -> String {
+    match (orphan.task, &orphan.slug) {
+        (Some(id), Some(slug)) => format!("{id}-{slug}"),
+        (Some(id), None) => id.to_string(),
+        (None, Some(slug)) => slug.clone(),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+async fn kill(context: &Context, run: String) -> Done {
+    let stopped = context.daemon().await?.call(OrphanKill, OrphanRef { run: run.clone() }).await?;
+    output::line(&format!("{} ended", printable(&run)))?;
+    stop::say_ended(&stopped.ended);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn attach(context: &Context, run: String) -> Done {
+    let adopted = context.daemon().await?.call(OrphanAdopt, OrphanRef { run: run.clone() }).await?;
+    adopted.notes.iter().for_each(|note| output::note(&printable(note)));
+    match adopted.task {
+        Some(task) => start::show(context, &task).await,
+        None => {
+            output::line(&format!("{} ended: only its process was left", printable(&run)))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `agency send`: types a text into a task's terminal.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::process::ExitCode;
+
+use agency_api::method::{TaskSend, TaskSendParams};
+use agency_api::{Bytes, Failure};
+
+use crate::cli::Send;
+use crate::context::Context;
+use crate::output;
+use crate::stop::Done;
+
+/// More than this is no message; a terminal would take minutes to swallow it.
+const LONGEST_TEXT: u64 = 16 << 20;
+
+pub(super) async fn send(context: &Context, args: Send) -> Done {
+    let task = context.task(&args.name.task)?;
+    let enter = !args.no_enter;
+    let text = match args.text.as_slice() {
+        [only] if only == "-" => from_stdin(enter)?,
+        words => joined(words),
+    };
+    let mut daemon = context.daemon().await?;
+    let receipt = daemon.call(TaskSend, TaskSendParams { task, text, enter }).await?;
+    output::line(&format!("{} {} bytes", receipt.receipt, receipt.bytes))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn joined(words: &[OsString]) -> Bytes {
+    words.join(OsStr::new(" ")).into()
+}
+
+fn from_stdin(enter: bool) -> Result<Bytes, Failure> {
+    let mut text = read_stdin(LONGEST_TEXT)?;
+    // The line's own end is what Enter stands for.
+    if enter && text.ends_with(b"\n") {
+        text.pop();
+    }
+    Ok(Bytes(text))
+}
+
+/// Standard input to its end, and an error instead of more than `limit` bytes.
+pub(super) fn read_stdin(limit: u64) -> Result<Vec<u8>, Failure> {
+    let mut text = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(limit + 1)
+        .read_to_end(&mut text)
+        .map_err(|err| Failure::new("cannot read the text from standard input").caused_by(&err))?;
+    if text.len() as u64 > limit {
+        return Err(Failure::new(format!("the text on standard input is longer than {} MiB", limit >> 20))
+            .hint("put it in a file in the repository and name that file in a short text"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn words_are_joined_byte_for_byte() {
+        let odd = OsStr::from_bytes(b"\xff").to_owned();
+        assert_eq!(joined(&["cargo test".into(), odd]).0, b"cargo test \xff");
+        assert_eq!(joined(&["".into()]).0, b"");
+    }
+}

@@ -1,0 +1,57 @@
+//! `agency start` and `agency restart`.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use agency_api::method::{Method, Started, TaskRestart, TaskStart, TaskStartParams};
+use agency_api::pty::AttachMode;
+use agency_api::view::Task;
+
+use crate::attach::{self, Target};
+use crate::caller;
+use crate::cli::Start;
+use crate::context::{self, Context};
+use crate::output;
+use crate::stop::{Done, Stop, with_hint};
+
+pub(super) async fn start(context: &Context, args: Start) -> Done {
+    begin(context, TaskStart, args).await
+}
+
+pub(super) async fn restart(context: &Context, args: Start) -> Done {
+    begin(context, TaskRestart, args).await
+}
+
+async fn begin<M>(context: &Context, method: M, args: Start) -> Done
+where
+    M: Method<Params = TaskStartParams, Answer = Started>,
+{
+    let params = TaskStartParams { task: context.task(&args.name.task)?, caller: caller::caller() };
+    let started = context.daemon().await?.call(method, params).await?;
+    started.notes.iter().for_each(|note| output::note(&output::printable(note)));
+    match args.attach {
+        true => show(context, &started.task).await,
+        false => say(&started.task),
+    }
+}
+
+fn say(task: &Task) -> Done {
+    output::line(&output::task_line(task))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The terminal of a task that was just started, or a line about it where there is no terminal.
+pub(super) async fn show(context: &Context, task: &Task) -> Done {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return say(task);
+    }
+    let target = Target { task: context::reference(task), mode: AttachMode::Control };
+    let lives = |stop| match stop {
+        Stop::Failed(failure) => {
+            let way_in = format!("{}-{} was started: agency attach {}", task.id, task.slug, task.id);
+            Stop::Failed(with_hint(failure, &way_in))
+        }
+        other => other,
+    };
+    attach::attach(context, target).await.map_err(lives)
+}

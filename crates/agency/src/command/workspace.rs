@@ -1,0 +1,49 @@
+//! Running a command of the caller's own in a task's workspace.
+//!
+//! The caller becomes that command, so that its output, signals and exit code are exactly its own.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use agency_api::method::{Plan, TaskPlan, TaskPlanParams};
+use agency_api::{Bytes, Failure};
+
+use crate::context::Context;
+use crate::stop::Stop;
+
+pub(super) async fn plan(context: &Context, task: &str, message: Option<Bytes>) -> Result<Plan, Failure> {
+    let params = TaskPlanParams { task: context.task(task)?, message };
+    context.daemon().await?.call(TaskPlan, params).await
+}
+
+/// Does not return unless it fails.
+pub(super) fn become_command(plan: &Plan, argv: &[Bytes]) -> Stop {
+    match prepare(plan, argv) {
+        Ok(mut command) => cannot_run(&argv[0], &command.exec()).into(),
+        Err(failure) => failure.into(),
+    }
+}
+
+fn prepare(plan: &Plan, argv: &[Bytes]) -> Result<Command, Failure> {
+    let directory = plan.cwd.as_path();
+    // Without this check a missing directory would be reported as a missing program.
+    if !directory.is_dir() {
+        return Err(Failure::new(format!("the workspace of {}-{} is gone", plan.task.id, plan.task.slug))
+            .because(format!("{} is not a directory", directory.display()))
+            .hint(format!("agency start {} makes it again", plan.task.slug)));
+    }
+    let (program, arguments) =
+        argv.split_first().ok_or_else(|| Failure::new("there is no command to run"))?;
+    let mut command = Command::new(program.as_os_str());
+    command.args(arguments.iter().map(Bytes::as_os_str)).current_dir(directory).env("PWD", directory);
+    command.envs(plan.env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
+    Ok(command)
+}
+
+fn cannot_run(program: &Bytes, error: &std::io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot run {}", program.as_path().display())).caused_by(error);
+    match error.kind() {
+        std::io::ErrorKind::NotFound => failure.hint("is it installed, and in PATH?"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,59 @@
+//! Where a command is run: the state it belongs to, the directory it stands in, the binary it is.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use agency_api::method::TaskRef;
+use agency_api::paths::StateDir;
+use agency_api::view::Task;
+use agency_api::{Bytes, Failure};
+use agency_client::Client;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    pub(crate) state: StateDir,
+    /// What is run as the daemon when none answers.
+    pub(crate) executable: PathBuf,
+}
+
+impl Context {
+    pub(crate) fn from_process() -> Result<Context, Failure> {
+        let state = StateDir::from_env().map_err(|err| {
+            Failure::new(err.to_string()).hint("set HOME, or XDG_STATE_HOME to an absolute path")
+        })?;
+        Ok(Context { state, executable: executable()? })
+    }
+
+    /// The daemon, started if need be.
+    pub(crate) async fn daemon(&self) -> Result<Client, Failure> {
+        Client::connect_or_start(&self.state, &self.executable).await
+    }
+
+    pub(crate) fn task(&self, name: &str) -> Result<TaskRef, Failure> {
+        Ok(TaskRef { cwd: here()?, name: name.to_owned() })
+    }
+}
+
+/// A task that is already known, wherever the caller stands.
+pub(crate) fn reference(task: &Task) -> TaskRef {
+    TaskRef { cwd: task.project.clone(), name: task.id.to_string() }
+}
+
+pub(crate) fn here() -> Result<Bytes, Failure> {
+    std::env::current_dir().map(Bytes::from).map_err(|err| {
+        Failure::new("cannot tell the current directory")
+            .caused_by(&err)
+            .hint("it may have been deleted: cd somewhere else")
+    })
+}
+
+/// Linux marks the path of a replaced binary; the new one has the old name.
+fn executable() -> Result<PathBuf, Failure> {
+    let path = std::env::current_exe()
+        .map_err(|err| Failure::new("cannot tell which program this is").caused_by(&err))?;
+    match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(name) if !path.exists() => Ok(PathBuf::from(OsString::from_vec(name.to_vec()))),
+        _ => Ok(path),
+    }
+}

@@ -1,0 +1,44 @@
+//! The program people type: reads the command line, does one thing, says how it went.
+//!
+//! Everything but the daemon itself goes through the API; nothing here knows keepers or files of tasks.
+
+mod attach;
+mod caller;
+mod cli;
+mod command;
+mod context;
+mod output;
+mod stop;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::context::Context;
+use crate::stop::{Done, Stop};
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match run(cli) {
+        Ok(code) => code,
+        // The reader has enough (`agency logs x | head`): nothing is wrong.
+        Err(Stop::PipeClosed) => ExitCode::SUCCESS,
+        Err(Stop::Failed(failure)) => {
+            output::print_failure(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: cli::Cli) -> Done {
+    let context = Context::from_process()?;
+    if let Some(cli::Command::Daemon { command: cli::Daemon::Run }) = cli.command {
+        // It makes a runtime of its own.
+        return command::daemon::run(&context);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| stop::failed("cannot start the event loop", &err))?;
+    runtime.block_on(command::dispatch(&context, cli.command))
+}

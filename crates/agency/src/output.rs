@@ -1,0 +1,325 @@
+//! What people see: tables that fit, colours where they help, times as people say them.
+//!
+//! Colour only on a terminal and without NO_COLOR, and never as the only sign.
+
+use std::io::{self, IsTerminal, Write};
+
+use agency_api::Failure;
+use agency_api::view::{AgentState, Task, TaskStatus, WorkspaceStatus};
+use serde::Serialize;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::caller;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paint {
+    Coloured,
+    Plain,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+    Faint,
+}
+
+impl Paint {
+    pub(crate) fn for_stdout() -> Paint {
+        Paint::on(io::stdout().is_terminal())
+    }
+
+    pub(crate) fn for_stderr() -> Paint {
+        Paint::on(io::stderr().is_terminal())
+    }
+
+    fn on(terminal: bool) -> Paint {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if terminal && !unwanted { Paint::Coloured } else { Paint::Plain }
+    }
+
+    pub(crate) fn paint(self, colour: Colour, text: &str) -> String {
+        let code = match colour {
+            Colour::Red => "1;31",
+            Colour::Green => "32",
+            Colour::Yellow => "33",
+            Colour::Cyan => "36",
+            Colour::Faint => "2",
+        };
+        match self {
+            Paint::Coloured => format!("\x1b[{code}m{text}\x1b[0m"),
+            Paint::Plain => text.to_owned(),
+        }
+    }
+}
+
+/// One line on standard output. Flushed, so that a closed pipe is noticed here.
+pub(crate) fn line(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{text}")?;
+    stdout.flush()
+}
+
+/// One line on standard error. Nothing can be said about an error stream that does not work.
+pub(crate) fn note(text: &str) {
+    writeln!(io::stderr().lock(), "{text}").ok();
+}
+
+pub(crate) fn warning(text: &str) {
+    note(&format!("{} {}", Paint::for_stderr().paint(Colour::Yellow, "Warning:"), printable(text)));
+}
+
+pub(crate) fn print_failure(failure: &Failure) {
+    note(&failure_text(failure, Paint::for_stderr()));
+}
+
+fn failure_text(failure: &Failure, paint: Paint) -> String {
+    let mut lines = vec![format!("{} {}", paint.paint(Colour::Red, "Error:"), printable(&failure.message))];
+    for cause in &failure.causes {
+        lines.push(format!("{} {}", paint.paint(Colour::Yellow, "Caused by:"), printable(cause)));
+    }
+    if let Some(hint) = &failure.hint {
+        lines.push(format!("{} {}", paint.paint(Colour::Cyan, "Hint:"), printable(hint)));
+    }
+    lines.join("\n")
+}
+
+/// One JSON document: to be read on a terminal, to be parsed otherwise.
+pub(crate) fn json<T: Serialize>(value: &T) -> io::Result<()> {
+    let text = match io::stdout().is_terminal() {
+        true => serde_json::to_string_pretty(value)?,
+        false => serde_json::to_string(value)?,
+    };
+    line(&text)
+}
+
+/// `{id} {slug} {status}`, which scripts read.
+pub(crate) fn task_line(task: &Task) -> String {
+    format!("{} {} {}", task.id, task.slug, status_name(task.status))
+}
+
+/// Text of others, with what could move the cursor or turn letters around made visible.
+pub(crate) fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || turns => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+pub(crate) fn status_name(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Draft => "draft",
+        TaskStatus::Running => "running",
+        TaskStatus::Idle => "idle",
+        TaskStatus::Stopped => "stopped",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Reviewed => "reviewed",
+        TaskStatus::Merged => "merged",
+    }
+}
+
+pub(crate) fn state_text(state: &AgentState) -> String {
+    match state {
+        AgentState::Starting => "starting".to_owned(),
+        AgentState::Running => "running".to_owned(),
+        AgentState::NeedsInput { for_seconds } => format!("needs input {}", duration(*for_seconds)),
+        AgentState::Stale { for_seconds } => format!("stale {}", duration(*for_seconds)),
+        AgentState::Exited { code } => format!("exited {code}"),
+    }
+}
+
+/// The rail's mark: a sign that also works without colour.
+pub(crate) fn mark(status: WorkspaceStatus) -> &'static str {
+    match status {
+        WorkspaceStatus::Idle => "⚪",
+        WorkspaceStatus::Running => "🟢",
+        WorkspaceStatus::NeedsInput => "🟡",
+        WorkspaceStatus::Stale => "🟠",
+        WorkspaceStatus::Completed => "✅",
+        WorkspaceStatus::Errored => "🔴",
+    }
+}
+
+/// The largest unit alone: `12s`, `3m`, `2h`, `5d`.
+pub(crate) fn duration(seconds: u64) -> String {
+    match seconds {
+        0..=59 => format!("{seconds}s"),
+        60..=3_599 => format!("{}m", seconds / 60),
+        3_600..=86_399 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// `1 task`, `2 tasks`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
+pub(crate) struct Column {
+    title: &'static str,
+    /// The width below which a cell is not cut; `None` is never cut.
+    least: Option<usize>,
+}
+
+pub(crate) fn column(title: &'static str) -> Column {
+    Column { title, least: None }
+}
+
+/// A column that gives way when the terminal is narrow.
+pub(crate) fn flexible(title: &'static str, least: usize) -> Column {
+    Column { title, least: Some(least) }
+}
+
+pub(crate) struct Cell {
+    text: String,
+    colour: Option<Colour>,
+}
+
+pub(crate) fn cell(text: impl Into<String>) -> Cell {
+    Cell { text: printable(&text.into()).replace(['\n', '\t'], " "), colour: None }
+}
+
+impl Cell {
+    pub(crate) fn coloured(mut self, colour: Option<Colour>) -> Cell {
+        self.colour = colour;
+        self
+    }
+}
+
+/// Aligned lines, headings first, as wide as standard output's terminal allows.
+pub(crate) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> String {
+    let width =
+        io::stdout().is_terminal().then(caller::terminal_size).flatten().map(|size| size.cols as usize);
+    lay_out(columns, rows, width, Paint::for_stdout())
+}
+
+const GAP: usize = 2;
+
+fn lay_out(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize>, paint: Paint) -> String {
+    let widths = fitted(columns, natural_widths(columns, rows), width);
+    let head = columns.iter().map(|column| cell(column.title).coloured(Some(Colour::Faint))).collect();
+    let lines = std::iter::once(&head).chain(rows).map(|row| lay_out_row(row, &widths, paint));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn natural_widths(columns: &[Column], rows: &[Vec<Cell>]) -> Vec<usize> {
+    let cells = |at: usize| rows.iter().filter_map(move |row| row.get(at)).map(|cell| cell.text.width());
+    columns.iter().enumerate().map(|(at, column)| cells(at).fold(column.title.width(), usize::max)).collect()
+}
+
+/// Takes from the widest column that may give, until all fit or none can.
+fn fitted(columns: &[Column], mut widths: Vec<usize>, width: Option<usize>) -> Vec<usize> {
+    let Some(width) = width else { return widths };
+    let gaps = GAP * columns.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > width {
+        let can_give = |at: &usize| columns[*at].least.is_some_and(|least| widths[*at] > least);
+        match (0..columns.len()).filter(can_give).max_by_key(|at| widths[*at]) {
+            Some(at) => widths[at] -= 1,
+            None => break,
+        }
+    }
+    widths
+}
+
+fn lay_out_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {
+    let mut out = String::new();
+    for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
+        let text = cut(&cell.text, *width);
+        let padding = if at + 1 == row.len() { 0 } else { width - text.width() + GAP };
+        match cell.colour {
+            Some(colour) => out.push_str(&paint.paint(colour, &text)),
+            None => out.push_str(&text),
+        }
+        out.extend(std::iter::repeat_n(' ', padding));
+    }
+    out
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let (mut out, mut used) = (String::new(), 1);
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        out.push(c);
+    }
+    out.push('…');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_said_in_their_largest_unit() {
+        let said = [0, 59, 60, 3_599, 3_600, 86_399, 86_400].map(duration);
+        assert_eq!(said, ["0s", "59s", "1m", "59m", "1h", "23h", "1d"]);
+    }
+
+    fn sample(width: Option<usize>) -> String {
+        let columns = [column("ID"), flexible("SLUG", 6), column("STATE"), flexible("AGENT", 4)];
+        let rows = [
+            vec![cell("1"), cell("fix-login-for-good"), cell("🟡 needs input 12s"), cell("Shell")],
+            vec![cell("12"), cell("x"), cell("🟢 running"), cell("Claude Code")],
+        ];
+        lay_out(&columns, &rows, width, Paint::Plain)
+    }
+
+    #[test]
+    fn columns_are_aligned_by_what_a_terminal_draws() {
+        assert_eq!(
+            sample(None),
+            "\
+ID  SLUG                STATE               AGENT
+1   fix-login-for-good  🟡 needs input 12s  Shell
+12  x                   🟢 running          Claude Code"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_the_columns_that_may_give() {
+        assert_eq!(
+            sample(Some(42)),
+            "\
+ID  SLUG      STATE               AGENT
+1   fix-log…  🟡 needs input 12s  Shell
+12  x         🟢 running          Claude …"
+        );
+        assert!(sample(Some(5)).contains("fix-l…"), "and never more than they may");
+    }
+
+    #[test]
+    fn text_of_others_cannot_move_the_cursor() {
+        assert_eq!(printable("a\x1b[2Jb\r\u{202e}c\nd ä"), "a\\u{1b}[2Jb\\r\\u{202e}c\nd ä");
+    }
+
+    #[test]
+    fn a_failure_is_plain_where_colours_are_not_wanted() {
+        let failure = Failure::new("no task fix").because("none begins so").hint("agency ls");
+        assert_eq!(failure_text(&failure, Paint::Plain), failure.to_string());
+        assert!(failure_text(&failure, Paint::Coloured).starts_with("\x1b[1;31mError:\x1b[0m no task fix\n"));
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!((count(1, "orphan"), count(2, "orphan")), ("1 orphan".into(), "2 orphans".into()));
+    }
+}

@@ -1,0 +1,344 @@
+//! `agency attach` on a real terminal, against a daemon that plays a script.
+
+mod cli_support;
+
+use agency_api::Failure;
+use agency_api::pty::ViewerNotice;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use cli_support::Home;
+use cli_support::daemon::{FakeDaemon, FakeStream, task};
+use cli_support::pty::{Pty, Settings};
+
+/// Everything a program may have switched on, and the answer to each.
+const GIVEN_BACK: &[&str] = &[
+    "\x1b[?2026l",
+    "\x1b[<99u",
+    "\x1b[=0u",
+    "\x1b[>4m",
+    "\x1b[?1049l",
+    "\x1b[?1000l",
+    "\x1b[?1002l",
+    "\x1b[?1003l",
+    "\x1b[?1004l",
+    "\x1b[?1005l",
+    "\x1b[?1006l",
+    "\x1b[?1015l",
+    "\x1b[?2004l",
+    "\x1b[?1l",
+    "\x1b>",
+    "\x1b[r",
+    "\x1b[?6l",
+    "\x1b[?7h",
+    "\x1b(B",
+    "\x1b[0m",
+    "\x1b[?25h",
+    "\x1b[0 q",
+    "\x1b]104\x1b\\",
+    "\x1b]110\x1b\\",
+    "\x1b]111\x1b\\",
+    "\x1b]112\x1b\\",
+    "\x1b[23;0t",
+];
+
+struct Attached {
+    daemon: FakeDaemon,
+    stream: FakeStream,
+    terminal: Pty,
+    params: Value,
+    before: Settings,
+    home: Home,
+}
+
+/// `agency attach fix-login`, up to the first screen.
+fn attached(arguments: &[&str], environment: &[(&str, &str)]) -> Attached {
+    let home = Home::new();
+    let daemon = FakeDaemon::start(&home);
+    attached_to(home, daemon, arguments, environment)
+}
+
+fn attached_to(home: Home, daemon: FakeDaemon, arguments: &[&str], environment: &[(&str, &str)]) -> Attached {
+    let mut command = home.agency(&[&["attach", "fix-login"], arguments].concat());
+    command.envs(environment.iter().copied());
+    let idle = Pty::spawn(std::process::Command::new("true"));
+    let before = idle.settings();
+    let terminal = Pty::spawn(command);
+    let params = daemon.called("pty.attach");
+    let stream = daemon.stream();
+    stream.notice(&ViewerNotice::Control { yours: true });
+    stream.say(b"the screen");
+    terminal.wait_for("the screen");
+    Attached { daemon, stream, terminal, params, before, home }
+}
+
+impl Attached {
+    #[track_caller]
+    fn ends(&mut self, code: i32, last_line: &str) {
+        let status = self.terminal.end();
+        let drawn = self.terminal.wait_for(last_line);
+        assert_eq!(status.code(), Some(code), "{}", drawn.escape_debug());
+        assert_eq!(self.terminal.settings(), self.before, "settings of the terminal");
+        let left = drawn.rfind("\x1b[?1049l").expect("the end of the view");
+        for sequence in GIVEN_BACK {
+            assert!(drawn[left.saturating_sub(30)..].contains(sequence), "{sequence:?} is missing");
+        }
+        assert!(drawn.trim_end().ends_with(last_line), "{}", drawn.escape_debug());
+    }
+
+    fn crash(self) -> (Pty, Settings, Home) {
+        self.daemon.crash();
+        (self.terminal, self.before, self.home)
+    }
+}
+
+#[test]
+fn keys_go_to_the_agent_until_the_detach_key() {
+    let mut view = attached(&[], &[]);
+    assert_ne!(view.terminal.settings(), view.before, "raw while attached");
+    view.terminal.type_in("ls\r");
+    assert_eq!(view.stream.typed_until("\r"), "ls\r");
+    view.terminal.type_in("exit\r\x11never\r");
+    view.ends(0, "[detached from 1-fix-login]");
+    assert_eq!(view.stream.typed_to_the_end(), "exit\r");
+}
+
+#[test]
+fn the_attachment_says_where_it_comes_from() {
+    let view = attached(&["--take"], &[("AGENCY_RUN_ID", "abc"), ("SSH_AUTH_SOCK", "/run/agent")]);
+    assert_eq!(view.params["name"], "fix-login");
+    assert_eq!(view.params["mode"], "take");
+    assert_eq!(view.params["size"], json!({ "cols": 80, "rows": 24, "x_pixels": 640, "y_pixels": 384 }));
+    assert_eq!(view.params["inside_run"], "abc");
+    assert_eq!(view.params["ssh_auth_sock"], "/run/agent");
+    assert_eq!(view.params["screen_only"], false);
+}
+
+#[test]
+fn what_was_on_the_screen_goes_up_and_is_not_drawn_over() {
+    let view = attached(&[], &[]);
+    let drawn = view.terminal.drawn();
+    let begins = drawn.find("the screen").unwrap();
+    assert!(drawn[..begins].ends_with(&"\n".repeat(24)), "{}", drawn.escape_debug());
+}
+
+#[test]
+fn the_detach_key_is_known_in_every_encoding() {
+    for key in ["\x1b[113;5u", "\x1b[113;5:1u", "\x1b[27;5;113~"] {
+        let mut view = attached(&[], &[]);
+        view.terminal.type_in(key);
+        view.ends(0, "[detached from 1-fix-login]");
+        assert_eq!(view.stream.typed_to_the_end(), "");
+    }
+}
+
+#[test]
+fn the_detach_key_of_the_environment_wins_over_the_configured_one() {
+    let home = Home::new();
+    let daemon = FakeDaemon::start(&home);
+    let answer = json!({ "stream": "t", "task": task("running"), "detach_keys": "f12" });
+    daemon.answer("pty.attach", answer.clone());
+    let mut view = attached_to(home, daemon, &[], &[]);
+    view.terminal.type_in("\x11\x1b[24~");
+    view.ends(0, "[detached from 1-fix-login]");
+    assert_eq!(view.stream.typed_to_the_end(), "\x11");
+
+    let home = Home::new();
+    let daemon = FakeDaemon::start(&home);
+    daemon.answer("pty.attach", answer);
+    let mut view = attached_to(home, daemon, &[], &[("AGENCY_DETACH_KEYS", "ctrl-p,ctrl-x")]);
+    view.terminal.type_in("\x11\x1b[24~\x10\x18");
+    view.ends(0, "[detached from 1-fix-login]");
+    assert_eq!(view.stream.typed_to_the_end(), "\x11\x1b[24~");
+}
+
+#[test]
+fn escape_alone_is_passed_on() {
+    let mut view = attached(&[], &[]);
+    view.terminal.type_in("\x1b");
+    assert_eq!(view.stream.typed_until("\x1b"), "\x1b");
+    view.terminal.type_in("\x11");
+    view.ends(0, "[detached from 1-fix-login]");
+}
+
+#[test]
+fn an_exit_shows_the_last_words_and_the_code() {
+    let mut view = attached(&[], &[]);
+    view.stream.say("last words ".repeat(20_000).as_bytes());
+    view.stream.notice(&ViewerNotice::Exited { code: "-15".into() });
+    view.ends(0, "[1-fix-login exited -15]");
+    assert_eq!(view.terminal.drawn().matches("last words ").count(), 20_000);
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
+        let mut view = attached(&[], &[]);
+        view.terminal.signal(signal);
+        view.ends(code, "\x1b[999;1H");
+    }
+}
+
+#[test]
+fn a_terminal_that_hangs_does_not_keep_us() {
+    let term: fn(&mut Pty) = |terminal| terminal.signal(Signal::TERM);
+    let key: fn(&mut Pty) = |terminal| terminal.type_in("\x11");
+    for (leave, code) in [(term, 143), (key, 1)] {
+        let mut view = attached(&[], &[]);
+        view.stream.say("flood ".repeat(4 << 20).as_bytes());
+        view.terminal.wait_for("flood");
+        view.terminal.hang();
+        leave(&mut view.terminal);
+        assert_eq!(view.terminal.end().code(), Some(code));
+        assert_eq!(view.terminal.settings(), view.before);
+    }
+}
+
+#[test]
+fn leaving_a_flood_does_not_wait_for_it() {
+    let mut view = attached(&[], &[]);
+    view.stream.say("flood ".repeat(1 << 20).as_bytes());
+    view.terminal.wait_for("flood");
+    view.terminal.type_in("\x11");
+    view.ends(0, "[detached from 1-fix-login]");
+}
+
+#[test]
+fn a_new_size_is_told() {
+    let view = attached(&[], &[]);
+    view.terminal.resize(100, 30);
+    let size = json!({ "cols": 100, "rows": 30, "x_pixels": 800, "y_pixels": 480 });
+    assert_eq!(view.stream.request(), json!({ "type": "resize", "size": size }));
+}
+
+#[test]
+fn a_reader_types_nothing() {
+    let mut view = attached(&["--read-only"], &[]);
+    assert_eq!(view.params["mode"], "read_only");
+    view.terminal.type_in("rm -rf\r\x11");
+    view.ends(0, "[detached from 1-fix-login]");
+    assert_eq!(view.stream.typed_to_the_end(), "");
+}
+
+#[test]
+fn whoever_loses_control_types_nothing() {
+    let mut view = attached(&[], &[]);
+    view.stream.notice(&ViewerNotice::Control { yours: false });
+    view.terminal.wait_for("looking on");
+    view.terminal.type_in("lost\x11");
+    view.ends(0, "[detached from 1-fix-login]");
+    assert_eq!(view.stream.typed_to_the_end(), "");
+}
+
+#[test]
+fn whoever_gets_control_back_types_again() {
+    let mut view = attached(&[], &[]);
+    view.stream.notice(&ViewerNotice::Control { yours: false });
+    view.stream.notice(&ViewerNotice::Control { yours: true });
+    view.stream.say(b"yours again");
+    view.terminal.wait_for("yours again");
+    view.terminal.type_in("kept\x11");
+    view.ends(0, "[detached from 1-fix-login]");
+    assert_eq!(view.stream.typed_to_the_end(), "kept");
+}
+
+#[test]
+fn a_crash_of_the_daemon_is_survived() {
+    let view = attached(&["--take"], &[]);
+    let (mut terminal, before, home) = view.crash();
+    terminal.type_in("typed meanwhile ");
+    let daemon = FakeDaemon::start(&home);
+    let params = daemon.called("pty.attach");
+    assert_eq!(params["screen_only"], true);
+    assert_eq!(params["mode"], "control", "taking over is not repeated");
+    let stream = daemon.stream();
+    stream.say(b"the screen again");
+    terminal.wait_for("the screen again");
+    terminal.type_in("and after");
+    assert_eq!(stream.typed_until("after"), "typed meanwhile and after");
+    terminal.type_in("\x11");
+    let mut view = Attached { daemon, stream, terminal, params, before, home };
+    view.ends(0, "[detached from 1-fix-login]");
+}
+
+#[test]
+fn a_daemon_that_leaves_is_followed_to_the_next_one() {
+    let view = attached(&[], &[]);
+    view.stream.notice(&ViewerNotice::DaemonLeaves);
+    view.stream.close();
+    let (mut terminal, before, home) = view.crash();
+    let daemon = FakeDaemon::start(&home);
+    let params = daemon.called("pty.attach");
+    let stream = daemon.stream();
+    stream.notice(&ViewerNotice::Exited { code: "0".into() });
+    terminal.end();
+    let mut view = Attached { daemon, stream, terminal, params, before, home };
+    view.ends(0, "[1-fix-login exited 0]");
+}
+
+#[test]
+fn a_long_absence_is_said_and_can_be_left() {
+    let view = attached(&[], &[]);
+    let (mut terminal, _before, _home) = view.crash();
+    terminal.wait_for("[the daemon is away, 1-fix-login goes on; looking for it]");
+    terminal.type_in("\x11");
+    assert_eq!(terminal.end().code(), Some(0));
+    terminal.wait_for("[detached from 1-fix-login]");
+}
+
+#[test]
+fn an_agent_that_ended_in_between_is_reported() {
+    let view = attached(&[], &[]);
+    let (mut terminal, before, home) = view.crash();
+    let daemon = FakeDaemon::start(&home);
+    daemon
+        .refuse("pty.attach", Failure::new("1-fix-login is not running"))
+        .answer("task.get", task("stopped"));
+    assert_eq!(terminal.end().code(), Some(0));
+    terminal.wait_for("[1-fix-login exited -15 while the daemon was away]");
+    assert_eq!(terminal.settings(), before);
+    drop((daemon, home));
+}
+
+#[test]
+fn a_refusal_leaves_the_terminal_alone() {
+    let home = Home::new();
+    let daemon = FakeDaemon::start(&home);
+    daemon.refuse("pty.attach", Failure::new("1-fix-login is not running").hint("agency start fix-login"));
+    let mut terminal = Pty::spawn(home.agency(&["attach", "fix-login"]));
+    assert_eq!(terminal.end().code(), Some(1));
+    let drawn = terminal.wait_for("agency start fix-login");
+    assert!(!drawn.contains("\x1b[?1049l"), "{}", drawn.escape_debug());
+}
+
+#[test]
+fn a_stop_and_a_continue_draw_the_screen_anew() {
+    let view = attached(&[], &[]);
+    view.terminal.signal(Signal::STOP);
+    view.terminal.signal(Signal::CONT);
+    assert_eq!(view.daemon.called("pty.attach")["screen_only"], true);
+    view.daemon.stream().say(b"drawn anew");
+    view.terminal.wait_for("drawn anew");
+}
+
+#[test]
+fn without_a_terminal_there_is_nothing_to_attach_to() {
+    Home::new().run(&["attach", "fix-login"]).is(
+        1,
+        "",
+        "Error: cannot attach to fix-login without a terminal\n\
+         Caused by: standard input and output must both be one\n\
+         Hint: agency logs -f fix-login prints what it does, agency send fix-login TEXT types\n",
+    );
+}
+
+#[test]
+fn a_bad_detach_key_is_refused_before_anything_happens() {
+    let home = Home::new();
+    let mut command = home.agency(&["attach", "fix-login"]);
+    command.env("AGENCY_DETACH_KEYS", "ctlr-q");
+    let mut terminal = Pty::spawn(command);
+    assert_eq!(terminal.end().code(), Some(1));
+    terminal.wait_for("AGENCY_DETACH_KEYS cannot be used");
+    terminal.wait_for("\"ctlr-q\" is not a key");
+}

@@ -1,0 +1,469 @@
+//! What the commands ask of the daemon, and what they print, word for word.
+
+mod cli_support;
+
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use agency_api::Failure;
+use agency_api::pty::ViewerNotice;
+use serde_json::{Value, json};
+
+use cli_support::Home;
+use cli_support::daemon::{FakeDaemon, task};
+use cli_support::pty::Pty;
+
+fn home_and_daemon() -> (Home, FakeDaemon) {
+    let home = Home::new();
+    let daemon = FakeDaemon::start(&home);
+    (home, daemon)
+}
+
+fn listing(tasks: Value, orphans: Value) -> Value {
+    json!({ "tasks": tasks, "orphans": orphans, "warnings": [] })
+}
+
+fn orphan() -> Value {
+    json!({
+        "run": "k3v9x0a2bc", "kind": "keeper", "project": "/project", "task": 7, "slug": "lost",
+        "agent": "fake", "pid": 4711,
+    })
+}
+
+#[test]
+fn ls_shows_a_table_and_what_it_has_no_row_for() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("task.list", listing(json!([task("running"), task("stopped")]), json!([orphan()])));
+    home.run(&["ls"]).is(
+        0,
+        "\
+ID  SLUG       STATUS   STATE               AGENT  AGE
+1   fix-login  running  🟡 needs input 12s  Shell  3m
+1   fix-login  stopped  ⚪ exited -15       Shell  3m
+1 orphan: agency orphans
+",
+        "",
+    );
+    assert_eq!(daemon.called("task.list")["cwd"], home.path().canonicalize().unwrap().to_str().unwrap());
+}
+
+#[test]
+fn ls_in_json_is_one_document_of_the_api() {
+    let (home, daemon) = home_and_daemon();
+    let answer = listing(json!([task("running")]), json!([]));
+    daemon.answer("task.list", answer.clone());
+    let said = home.run(&["ls", "--all", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&said.stdout).unwrap(), answer);
+    assert_eq!(said.stdout.lines().count(), 1);
+    assert_eq!(daemon.called("task.list")["cwd"], Value::Null);
+}
+
+#[test]
+fn an_empty_list_teaches_the_first_step() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("task.list", listing(json!([]), json!([])));
+    let said = home.run(&[]);
+    assert_eq!(said.code, Some(0));
+    assert!(said.stdout.starts_with("No tasks yet. Start one:\n\n  agency new fix-login"), "{}", said.stdout);
+}
+
+#[test]
+fn agency_alone_lists_and_says_what_to_do_next() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("task.list", listing(json!([task("running")]), json!([])));
+    home.run(&[]).is(
+        0,
+        "\
+ID  SLUG       STATUS   STATE               AGENT  AGE
+1   fix-login  running  🟡 needs input 12s  Shell  3m
+
+Next:
+  agency attach fix-login  its terminal; ctrl-q leaves
+  agency new SLUG -m TEXT  another task
+  agency help              everything else
+",
+        "",
+    );
+}
+
+#[test]
+fn a_refusal_reads_as_error_cause_and_hint() {
+    let (home, daemon) = home_and_daemon();
+    let failure =
+        Failure::new("no task is called fix").because("it could be fix-a or fix-b").hint("agency ls");
+    daemon.refuse("task.stop", failure);
+    home.run(&["stop", "fix"]).is(
+        1,
+        "",
+        "Error: no task is called fix\nCaused by: it could be fix-a or fix-b\nHint: agency ls\n",
+    );
+}
+
+#[test]
+fn a_mistyped_command_gets_a_suggestion() {
+    let said = Home::new().run(&["atttach", "x"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.stderr.contains("a similar subcommand exists: 'attach'"), "{}", said.stderr);
+}
+
+#[test]
+fn new_sends_everything_and_prints_one_line_without_a_terminal() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("task.new", json!({ "task": task("running"), "notes": ["agent: Shell (sh)"] }));
+    let arguments = [
+        "new",
+        "fix-login",
+        "-m",
+        "make it work",
+        "--agent",
+        "fake",
+        "--label",
+        "a",
+        "--label",
+        "b",
+        "--vcs",
+        "none",
+    ];
+    home.run(&arguments).is(0, "1 fix-login running\n", "agent: Shell (sh)\n");
+    let params = daemon.called("task.new");
+    assert_eq!((&params["slug"], &params["body"]), (&json!("fix-login"), &json!("make it work")));
+    assert_eq!((&params["labels"], &params["vcs"]), (&json!(["a", "b"]), &json!("none")));
+    assert_eq!((&params["command"], &params["draft"]), (&Value::Null, &json!(false)));
+    let environment = params["caller"]["env"].as_array().unwrap();
+    assert!(environment.contains(&json!(["TERM", "xterm-256color"])));
+    assert!(params["caller"]["open_files"][0].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn new_takes_any_command_with_arguments_that_look_like_ours() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("task.new", json!({ "task": task("running"), "notes": [] }));
+    home.run(&["new", "build", "--", "make", "-m", "--draft"]).is(0, "1 fix-login running\n", "");
+    let params = daemon.called("task.new");
+    assert_eq!(params["command"], json!(["make", "-m", "--draft"]));
+    assert_eq!((&params["body"], &params["draft"]), (&json!(""), &json!(false)));
+}
+
+#[test]
+fn new_reads_the_text_from_standard_input() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("task.new", json!({ "task": task("draft"), "notes": [] }));
+    home.run_with_input(&["new", "x", "--draft"], "# Login\n\nmake it work\n").is(
+        0,
+        "1 fix-login draft\n",
+        "",
+    );
+    assert_eq!(daemon.called("task.new")["body"], "# Login\n\nmake it work");
+    assert_eq!(home.drafts(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_text_from_standard_input_is_kept_when_the_task_cannot_be_made() {
+    let (home, daemon) = home_and_daemon();
+    daemon.refuse("task.new", Failure::new("this is not a repository").hint("pass --vcs none"));
+    let said = home.run_with_input(&["new", "fix login"], "long text\n");
+    let drafts = home.drafts();
+    let [draft] = drafts.as_slice() else { panic!("{drafts:?}") };
+    said.is(
+        1,
+        "",
+        &format!(
+            "Error: this is not a repository\nHint: pass --vcs none\n      \
+             your text is kept: agency new 'fix login' < {}\n",
+            draft.display()
+        ),
+    );
+    assert_eq!(std::fs::read_to_string(draft).unwrap(), "long text");
+    assert_eq!(std::fs::metadata(draft).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// An editor that appends `text` and ends with `code`.
+fn editor(home: &Home, text: &str, code: i32) -> String {
+    let script = home.path().join("editor");
+    std::fs::write(
+        &script,
+        format!("#!/bin/sh\ncat \"$2\" > seen\nprintf '{text}' >> \"$2\"\nexit {code}\n"),
+    )
+    .unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{} --wait", script.display())
+}
+
+#[test]
+fn new_on_a_terminal_opens_the_editor() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("task.new", json!({ "task": task("draft"), "notes": [] }));
+    let mut command = home.agency(&["new", "x", "--draft"]);
+    command.env("EDITOR", editor(&home, "make it work\\n", 0));
+    let mut terminal = Pty::spawn(command);
+    assert_eq!(terminal.end().code(), Some(0));
+    terminal.wait_for("1 fix-login draft");
+    assert_eq!(daemon.called("task.new")["body"], "make it work");
+    assert!(
+        std::fs::read_to_string(home.path().join("seen")).unwrap().starts_with("<!-- agency: what should")
+    );
+    assert_eq!(home.drafts(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn an_editor_that_fails_makes_nothing_and_loses_nothing() {
+    let (home, _daemon) = home_and_daemon();
+    let mut command = home.agency(&["new", "x"]);
+    command.env("VISUAL", editor(&home, "half a thought", 1)).env("EDITOR", "false");
+    let mut terminal = Pty::spawn(command);
+    assert_eq!(terminal.end().code(), Some(1));
+    terminal.wait_for("the editor failed, so nothing was made");
+    terminal.wait_for("your text is kept: agency new x < ");
+    let drafts = home.drafts();
+    assert_eq!(std::fs::read_to_string(&drafts[0]).unwrap(), "half a thought");
+
+    let mut command = home.agency(&["new", "x"]);
+    command.env("EDITOR", "false");
+    let mut terminal = Pty::spawn(command);
+    assert_eq!(terminal.end().code(), Some(1));
+    assert_eq!(home.drafts(), drafts, "an empty text needs no file");
+}
+
+#[test]
+fn send_joins_words_and_prints_the_receipt() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("task.send", json!({ "receipt": "typed", "bytes": 11 }));
+    home.run(&["send", "fix", "cargo", "test"]).is(0, "typed 11 bytes\n", "");
+    let params = daemon.called("task.send");
+    assert_eq!((&params["text"], &params["enter"]), (&json!("cargo test"), &json!(true)));
+    home.run_with_input(&["send", "fix", "-"], "a\nb\n");
+    assert_eq!(daemon.called("task.send")["text"], "a\nb");
+    home.run_with_input(&["send", "fix", "-", "--no-enter"], "a\nb\n");
+    let params = daemon.called("task.send");
+    assert_eq!((&params["text"], &params["enter"]), (&json!("a\nb\n"), &json!(false)));
+}
+
+#[test]
+fn stop_names_what_it_ended_outside_the_group() {
+    let (home, daemon) = home_and_daemon();
+    let ended = json!([
+        { "pid": 12, "name": "node", "killed": false },
+        { "pid": 13, "name": "stubborn", "killed": true },
+    ]);
+    daemon.answer("task.stop", json!({ "task": task("stopped"), "code": "-15", "ended": ended }));
+    home.run(&["stop", "fix"]).is(
+        0,
+        "1 fix-login stopped\n",
+        "also ended: node (pid 12)\nalso killed: stubborn (pid 13)\n",
+    );
+}
+
+#[test]
+fn rm_says_where_the_work_is_kept() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("task.remove", json!({ "id": 1, "slug": "fix-login", "kept_as": "refs/agency/trash/1" }));
+    home.run(&["rm", "--discard", "fix"]).is(
+        0,
+        "1 fix-login removed\nwhat was in it is kept as refs/agency/trash/1\n",
+        "",
+    );
+    assert_eq!(daemon.called("task.remove")["discard"], true);
+}
+
+fn plan(home: &Home, argv: Value) -> Value {
+    json!({ "task": task("running"), "cwd": home.path(), "argv": argv, "env": [["AGENCY_SLUG", "fix-login"]] })
+}
+
+#[test]
+fn exec_shell_and_run_become_the_command_in_the_workspace() {
+    let (home, daemon) = home_and_daemon();
+    std::fs::create_dir(home.path().join("w")).unwrap();
+    let mut answer = plan(&home, json!([]));
+    answer["cwd"] = json!(home.path().join("w"));
+    daemon.answer("task.plan", answer.clone());
+    let inside = format!("{}/w fix-login\n", home.path().display());
+    home.run(&["exec", "fix", "--", "sh", "-c", "echo $PWD $AGENCY_SLUG; exit 7"]).is(7, &inside, "");
+    home.run(&["path", "fix"]).is(0, &format!("{}/w\n", home.path().display()), "");
+    let mut shell = home.agency(&["shell", "fix"]);
+    assert_eq!(
+        shell.env("SHELL", "pwd").output().unwrap().stdout,
+        inside.replace(" fix-login", "").as_bytes()
+    );
+    answer["argv"] = json!(["sh", "-c", "echo asked; exit 3"]);
+    daemon.answer("task.plan", answer);
+    home.run(&["run", "fix", "what", "now?"]).is(3, "asked\n", "");
+    let asked =
+        std::iter::from_fn(|| Some(daemon.called("task.plan"))).find(|params| !params["message"].is_null());
+    assert_eq!(asked.unwrap()["message"], "what now?");
+}
+
+#[test]
+fn a_missing_workspace_is_not_mistaken_for_a_missing_program() {
+    let (home, daemon) = home_and_daemon();
+    let mut answer = plan(&home, json!([]));
+    answer["cwd"] = json!("/nowhere");
+    daemon.answer("task.plan", answer);
+    home.run(&["exec", "fix", "ls"]).is(
+        1,
+        "",
+        "Error: the workspace of 1-fix-login is gone\nCaused by: /nowhere is not a directory\n\
+         Hint: agency start fix-login makes it again\n",
+    );
+    daemon.answer("task.plan", plan(&home, json!([])));
+    let said = home.run(&["exec", "fix", "no-such-program"]);
+    assert!(
+        said.stderr.starts_with("Error: cannot run no-such-program\nCaused by: No such file"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
+fn logs_are_copied_to_the_end() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("log.read", json!({ "stream": "l", "task": task("running") }));
+    let child = home.agency(&["logs", "fix", "--raw"]).stdout(Stdio::piped()).spawn().unwrap();
+    let stream = daemon.stream();
+    stream.say(b"one \x1b[1m");
+    stream.say(b"two\n");
+    stream.close();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout), (Some(0), b"one \x1b[1mtwo\n".to_vec()));
+    let params = daemon.called("log.read");
+    assert_eq!((&params["raw"], &params["follow"]), (&json!(true), &json!(false)));
+}
+
+#[test]
+fn a_log_that_breaks_off_does_not_look_whole() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("log.read", json!({ "stream": "l", "task": task("running") }));
+    let mut command = home.agency(&["logs", "fix", "-f"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stream = daemon.stream();
+    stream.say(b"one\n");
+    stream.notice(&ViewerNotice::DaemonLeaves);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout), (Some(1), b"one\n".to_vec()));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("Error: the log ends before its time\n"));
+}
+
+#[test]
+fn a_reader_that_has_enough_ends_the_log_quietly() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("log.read", json!({ "stream": "l", "task": task("running") }));
+    let mut command = home.agency(&["logs", "fix"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stream = daemon.stream();
+    stream.say(b"first line\n");
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0; 11]).unwrap();
+    drop(stdout);
+    stream.say(b"more\n");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+}
+
+#[test]
+fn events_that_end_with_the_daemon_do_not_end_in_silence() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("event.subscribe", json!({}));
+    let child = home.agency(&["events"]).stderr(Stdio::piped()).spawn().unwrap();
+    daemon.called("event.subscribe");
+    daemon.crash();
+    let said = cli_support::Said::from(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(1));
+    assert!(
+        said.stderr.starts_with("Error: the daemon has gone, and with it the events\n"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
+fn orphans_are_listed_with_the_way_out() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("orphan.list", json!({ "orphans": [orphan()] }));
+    home.run(&["orphans"]).is(
+        0,
+        "\
+RUN         KIND    TASK    AGENT  PID   PROJECT
+k3v9x0a2bc  keeper  7-lost  fake   4711  /project
+
+Take one back: agency orphans attach k3v9x0a2bc
+End it:        agency orphans kill k3v9x0a2bc
+",
+        "",
+    );
+    daemon.answer("orphan.kill", json!({ "task": null, "code": "-15", "ended": [] }));
+    home.run(&["orphans", "kill", "k3v9x0a2bc"]).is(0, "k3v9x0a2bc ended\n", "");
+    daemon.answer("orphan.list", json!({ "orphans": [] }));
+    home.run(&["orphans"]).is(0, "No orphans: every agent has its task.\n", "");
+}
+
+fn trust(trusted: bool) -> Value {
+    json!({
+        "file": "/project/.agency/config.toml", "content": "…", "digest": "d1",
+        "commands": ["agents.x.start: evil \u{1b}[2K --all"], "trusted": trusted,
+    })
+}
+
+const WOULD_RUN: &str = "/project/.agency/config.toml would run:\n  agents.x.start: evil \\u{1b}[2K --all\n";
+
+#[test]
+fn trust_shows_what_would_run_and_needs_a_yes() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("trust.show", trust(false)).answer("trust.agree", trust(true));
+    home.run(&["trust"]).is(
+        1,
+        WOULD_RUN,
+        "Error: cannot ask for consent without a terminal\n\
+         Hint: read the commands above; `agency trust --yes` agrees to them\n",
+    );
+    home.run(&["trust", "--yes"]).is(0, &format!("{WOULD_RUN}trusted: /project/.agency/config.toml\n"), "");
+    let params = daemon.called("trust.agree");
+    assert_eq!((&params["digest"], &params["revoke"]), (&json!("d1"), &json!(false)));
+    home.run(&["trust", "--revoke"]).is(0, "no longer trusted: /project/.agency/config.toml\n", "");
+    assert_eq!(daemon.called("trust.agree")["revoke"], true);
+}
+
+#[test]
+fn trust_asks_on_a_terminal_and_takes_silence_for_a_no() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("trust.show", trust(false)).answer("trust.agree", trust(true));
+    for (answer, code) in [("\r", 1), ("n\r", 1), ("y\r", 0)] {
+        let mut terminal = Pty::spawn(home.agency(&["trust"]));
+        terminal.wait_for("Agree to exactly this content? [y/N]");
+        terminal.type_in(answer);
+        assert_eq!(terminal.end().code(), Some(code), "{answer:?}");
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let (home, daemon) = home_and_daemon();
+    daemon.refuse("task.stop", Failure::new("no task x"));
+    let mut terminal = Pty::spawn(home.agency(&["stop", "x"]));
+    terminal.wait_for("\x1b[1;31mError:\x1b[0m no task x");
+    terminal.end();
+    let mut command = home.agency(&["stop", "x"]);
+    command.env("NO_COLOR", "1");
+    let mut terminal = Pty::spawn(command);
+    terminal.end();
+    assert!(terminal.wait_for("no task x").starts_with("Error: no task x"));
+}
+
+#[test]
+fn status_and_stop_start_no_daemon() {
+    let home = Home::new();
+    home.run(&["daemon", "status"]).is(
+        1,
+        "",
+        "Error: no daemon is running\nHint: the next command starts one: agency ls\n",
+    );
+    home.run(&["daemon", "stop"]).is(0, "no daemon was running\n", "");
+}
+
+#[test]
+fn without_a_home_there_is_a_clear_word() {
+    let home = Home::new();
+    let mut command = home.agency(&["ls"]);
+    let output = command.env_remove("HOME").env_remove("XDG_STATE_HOME").output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("neither XDG_STATE_HOME nor HOME is set\nHint: set HOME"), "{stderr}");
+}
