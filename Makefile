@@ -1,0 +1,33 @@
+# Two commands are all a fresh machine needs: `make run` and `make test`.
+
+CARGO ?= cargo
+PREFIX ?= $(HOME)/.local
+
+.PHONY: build run test check fmt install clean
+
+build:
+	$(CARGO) build --locked --release -p agency
+	$(CARGO) build --locked --profile keeper -p agency-keeper
+	cp -f target/keeper/agency-keeper target/release/agency-keeper
+
+# On a terminal: Agency in a scratch repository, attached to a shell agent.
+# Without one: the same story, played and printed.
+run: build
+	./scripts/run
+
+test:
+	./scripts/test
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+fmt:
+	$(CARGO) fmt --all
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 0755 target/release/agency target/keeper/agency-keeper $(DESTDIR)$(PREFIX)/bin
+
+clean:
+	$(CARGO) clean
