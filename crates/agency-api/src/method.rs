@@ -58,7 +58,7 @@ methods! {
     LogRead = "log.read": LogReadParams => Stream;
     OrphanList = "orphan.list": Nothing => Orphans;
     OrphanKill = "orphan.kill": OrphanRef => Stopped;
-    /// Takes a keeper back into its task, remade if it is gone; with only the process left, ends it.
+    /// Takes a keeper back into its task, remade if it is gone; with only the process left, ends that.
     OrphanAdopt = "orphan.adopt": OrphanRef => OrphanAdopted;
     TrustShow = "trust.show": ProjectRef => Trust;
     TrustAgree = "trust.agree": TrustAgreeParams => Trust;
@@ -268,7 +268,8 @@ pub struct OrphanRef {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OrphanAdopted {
-    /// Its task, live again; absent when only a process was left and has been ended.
+    /// Its task, live again; without a run when only a process was left: that has been ended, and the
+    /// caller starts the task again.
     pub task: Option<view::Task>,
     pub notes: Vec<String>,
 }

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,9 +31,10 @@ impl StateDir {
         StateDir { root, host: host_id() }
     }
 
-    /// Makes the directory, for its owner alone.
+    /// Makes the directory, for its owner alone, also if it was there before.
     pub fn create(&self) -> io::Result<()> {
-        create_private(&self.root)
+        create_private(&self.root)?;
+        keep_private(&self.root, rustix::process::geteuid().as_raw())
     }
 
     pub fn root(&self) -> &Path {
@@ -130,6 +131,19 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Whoever owns the directory decides what our sockets and files are: that must be us, and us alone.
+fn keep_private(path: &Path, us: u32) -> io::Result<()> {
+    let meta = std::fs::metadata(path)?;
+    if meta.uid() != us {
+        let problem = format!("{} belongs to another user (uid {}, we are {us})", path.display(), meta.uid());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+    }
+    if meta.mode() & 0o777 == 0o700 {
+        return Ok(());
+    }
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
+}
+
 /// A short stable name for bytes: 64 bits of FNV-1a, as hex.
 pub fn short_hash(bytes: &[u8]) -> String {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -139,12 +153,62 @@ pub fn short_hash(bytes: &[u8]) -> String {
 }
 
 fn host_id() -> String {
-    let mut identity = std::fs::read("/etc/machine-id").unwrap_or_default();
-    identity.extend_from_slice(rustix::system::uname().nodename().to_bytes());
-    short_hash(&identity)[..8].to_string()
+    let machine_id = std::fs::read("/etc/machine-id").unwrap_or_default();
+    let uname = rustix::system::uname();
+    short_hash(host_identity(&machine_id, uname.nodename().to_bytes()))[..8].to_string()
+}
+
+/// The machine's own id where it has one: its name may change under running keepers, which would then
+/// seem to be another host's. Containers that share a home mostly have ids of their own or none, and
+/// those without are told apart by name.
+fn host_identity<'a>(machine_id: &'a [u8], host_name: &'a [u8]) -> &'a [u8] {
+    match machine_id.trim_ascii() {
+        // What an image says before its first boot.
+        b"" | b"uninitialized" => host_name,
+        id => id,
+    }
 }
 
 /// The identity of a project: its canonical root.
 pub fn project_id(root: &Path) -> String {
     short_hash(root.as_os_str().as_bytes())[..12].to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn the_state_directory_is_its_owners_alone_also_when_it_was_open_before() {
+        let home = tempfile::tempdir().unwrap();
+        let state = StateDir::at(home.path().join("deep/agency"));
+        state.create().unwrap();
+        assert_eq!(mode(state.root()), 0o700);
+        std::fs::set_permissions(state.root(), std::fs::Permissions::from_mode(0o775)).unwrap();
+        state.create().unwrap();
+        assert_eq!(mode(state.root()), 0o700);
+    }
+
+    #[test]
+    fn a_state_directory_of_somebody_else_is_refused_and_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let stranger = std::fs::metadata(home.path()).unwrap().uid() + 1;
+        let err = keep_private(home.path(), stranger).expect_err("refused");
+        assert_eq!(err.kind(), io::ErrorKind::PermissionDenied);
+        assert!(err.to_string().contains("belongs to another user"), "{err}");
+        assert_eq!(mode(home.path()), 0o755);
+    }
+
+    #[test]
+    fn a_host_that_is_renamed_stays_the_same_host() {
+        assert_eq!(host_identity(b"4a7f\n", b"old"), host_identity(b"4a7f\n", b"new"));
+        for without in [b"".as_slice(), b"\n", b"uninitialized\n"] {
+            assert_eq!(host_identity(without, b"name"), b"name");
+        }
+    }
 }

@@ -11,7 +11,7 @@ pub struct Task {
     /// The project's root directory.
     pub project: Bytes,
     pub status: TaskStatus,
-    /// Of the live run, or of the last one if it ended under this daemon's eyes.
+    /// Of the live run, while there is one.
     pub state: Option<AgentState>,
     /// What the rail shows.
     pub workspace_status: WorkspaceStatus,

@@ -13,6 +13,9 @@ use crate::spelling::{did_you_mean, nearest};
 /// `{id}-{slug}` becomes a directory, a branch and a file name; longer ones hit limits of tools, not ours.
 pub const MAX_SLUG_LEN: usize = 64;
 
+/// JSON readers keep whole numbers exact up to here; nobody has had that many tasks.
+pub const MAX_ID: u64 = 1 << 53;
+
 /// `[A-Za-z0-9-]+`, at most [`MAX_SLUG_LEN`] bytes, not starting with `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -143,7 +146,7 @@ pub struct TaskNameError(String);
 /// Only the way we write ids ourselves: `03` and `+3` are slugs or mistakes.
 fn parse_id(text: &str) -> Option<TaskId> {
     let number: u64 = text.parse().ok()?;
-    (number.to_string() == text).then_some(TaskId(number))
+    (number <= MAX_ID && number.to_string() == text).then_some(TaskId(number))
 }
 
 /// Which of `tasks` the word means: `3`, `3-fix-login`, `fix-login`, or a beginning of the slug that only one has.
@@ -325,6 +328,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_number_beyond_what_we_count_to_is_no_id() {
+        assert!("9007199254740992-x".parse::<TaskName>().is_ok());
+        assert!("9007199254740993-x".parse::<TaskName>().is_err());
+        assert!("18446744073709551615-x".parse::<TaskName>().is_err());
+    }
+
     proptest! {
         #[test]
         fn a_cleaned_name_is_a_name(text in any::<String>()) {
@@ -334,7 +344,7 @@ mod tests {
         }
 
         #[test]
-        fn a_task_is_found_by_its_whole_name(id in any::<u64>(), slug in "[A-Za-z0-9][A-Za-z0-9-]{0,63}") {
+        fn a_task_is_found_by_its_whole_name(id in 0..=MAX_ID, slug in "[A-Za-z0-9][A-Za-z0-9-]{0,63}") {
             let task = TaskName { id: TaskId(id), slug: Slug::new(&slug).expect("a slug") };
             prop_assert_eq!(task.to_string().parse(), Ok(task.clone()));
             prop_assert_eq!(resolve(&task.to_string(), std::slice::from_ref(&task)), Ok(&task));
