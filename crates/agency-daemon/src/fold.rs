@@ -8,7 +8,7 @@ use agency_core::agent_state::Timing;
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
 use agency_driver::terminal::TerminalRun;
 use agency_journal::{Asked, Body, ExitStatus, Reader, Record, Source};
-use agency_terminal::{ScreenEvent, Size};
+use agency_terminal::Size;
 
 /// What a fold needs besides the journal.
 #[derive(Debug, Clone, Copy)]
@@ -28,14 +28,6 @@ pub struct Fold {
     pub exit: Option<RunExit>,
     settings: FoldSettings,
     began: bool,
-}
-
-/// What one record changed.
-#[derive(Debug, Default)]
-pub struct Folded {
-    pub events: Vec<ScreenEvent>,
-    pub resized: Option<Size>,
-    pub exit: Option<RunExit>,
 }
 
 impl Fold {
@@ -83,7 +75,7 @@ impl Fold {
         Ok(Fold::fresh(settings))
     }
 
-    pub fn record(&mut self, record: &Record) -> Folded {
+    pub fn record(&mut self, record: &Record) {
         let at = Duration::from_nanos(record.at_ns);
         if !self.began {
             // The machine counts silence from here: the journal's first record is the spawn.
@@ -91,11 +83,15 @@ impl Fold {
             self.run = TerminalRun::began(size, self.settings.scrollback, self.settings.timing, at);
             self.began = true;
         }
-        self.next_seq = record.seq + 1;
-        self.output_offset = record.end_offset();
-        let mut folded = Folded::default();
+        // What the disk did not take has no number; it is shown, and the journal will tell of a gap.
+        if record.seq > 0 {
+            self.next_seq = record.seq + 1;
+            self.output_offset = record.end_offset();
+        }
         match &record.body {
-            Body::Output { bytes, .. } => folded.events = self.run.on_output(bytes, record.end_offset(), at),
+            Body::Output { bytes, .. } => {
+                self.run.on_output(bytes, record.end_offset(), at);
+            }
             Body::Input { source, .. } | Body::HiddenInput { source, .. } => {
                 if let Source::Answer { output_offset } = source {
                     self.run.on_answered(*output_offset);
@@ -104,13 +100,11 @@ impl Fold {
             Body::Resize { cols, rows, x_pixels, y_pixels } => {
                 let size = Size { cols: *cols, rows: *rows, x_pixels: *x_pixels, y_pixels: *y_pixels };
                 self.run.on_resize(size);
-                folded.resized = Some(size);
             }
             Body::Exit { status, asked } => {
                 let exit = run_exit(*status, *asked);
                 self.run.on_exit(exit.code, at);
                 self.exit = Some(exit);
-                folded.exit = Some(exit);
             }
             // The first state of the run, handed to the keeper at launch.
             Body::Checkpoint { at_seq, bytes } if *at_seq == NO_RECORD => {
@@ -124,12 +118,6 @@ impl Fold {
             Body::Checkpoint { .. } | Body::Note { .. } | Body::Anchor { .. } | Body::Gap { .. } => {}
             Body::Unknown { .. } => {}
         }
-        folded
-    }
-
-    /// Draws what no journal has.
-    pub fn show(&mut self, bytes: &[u8]) {
-        self.run.screen().feed(bytes);
     }
 
     /// What the journal keeps so that the next fold starts here.
@@ -182,10 +170,21 @@ pub fn run_exit(status: ExitStatus, asked: Option<Asked>) -> RunExit {
 
 /// How the run in a journal ended, if the journal knows.
 pub fn exit_in(journal: &Path) -> io::Result<Option<RunExit>> {
-    let mut reader = Reader::open(journal, unseal)?;
-    if let Some(checkpoint) = agency_journal::latest_checkpoint(journal, unseal, None)? {
-        reader.seek(checkpoint.seq)?;
+    let mut before = None;
+    loop {
+        // The last checkpoint may have been taken after the exit, so look on from the one before it.
+        let checkpoint = agency_journal::latest_checkpoint(journal, unseal, before)?;
+        before = checkpoint.map(|record| record.seq);
+        let exit = last_exit(journal, before.unwrap_or(0))?;
+        if exit.is_some() || before.is_none() {
+            return Ok(exit);
+        }
     }
+}
+
+fn last_exit(journal: &Path, from_seq: u64) -> io::Result<Option<RunExit>> {
+    let mut reader = Reader::open(journal, unseal)?;
+    reader.seek(from_seq)?;
     let mut exit = None;
     while let Some(record) = reader.next()? {
         if let Body::Exit { status, asked } = record.body {

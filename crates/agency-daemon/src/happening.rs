@@ -23,7 +23,8 @@ pub enum Happening {
     WorkspaceMade {
         key: TaskKey,
         epoch: Epoch,
-        made: Result<Workspace, Failure>,
+        /// `None`: it was there already.
+        made: Result<Option<Workspace>, Failure>,
     },
     WorkspaceUndone {
         key: TaskKey,
@@ -57,6 +58,7 @@ pub enum Happening {
     },
     OrphanEnded {
         run: RunId,
+        intent: OrphanIntent,
         answer: Answer,
         ended: usize,
     },

@@ -22,6 +22,10 @@ use crate::link::{Frames, Link, LinkError};
 /// A keeper that lost its socket binds it anew within milliseconds of being asked.
 const REBIND_WITHIN: Duration = Duration::from_secs(3);
 
+/// Between two attempts to get hold of a keeper that is there but does not answer.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
 /// What a run needs to follow its keeper and to replace it.
 #[derive(Debug, Clone)]
 pub struct RunContext {
@@ -48,6 +52,7 @@ pub struct Hold {
     pub next_seq_at_gone: u64,
     /// There is no keeper any more and there will be none.
     pub left: bool,
+    pub journal_trouble: Option<String>,
     lifeline: Option<OwnedFd>,
 }
 
@@ -80,6 +85,7 @@ impl Hold {
             next_seq_at_gone: welcome.next_seq,
             environment: std::mem::take(&mut link.environment),
             lifeline: link.lifeline.take(),
+            journal_trouble: link.journal_trouble.take(),
             frames: link.into_frames()?,
             left: false,
             context,
@@ -114,10 +120,29 @@ impl Hold {
 
     /// Connects again; through a new keeper if the old one was killed, which is what `true` says.
     pub async fn regain(&mut self) -> Result<bool, RegainError> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.regain_once().await {
+                Ok((link, replaced)) => {
+                    *self = Hold::on(self.context.clone(), link)?;
+                    return Ok(replaced);
+                }
+                // Nothing is left to get hold of.
+                Err(RegainError::NoLifeline) => return Err(RegainError::NoLifeline),
+                Err(cause) if !self.is_anyone_there() => return Err(cause),
+                // A socket closes before its process has ended, and a stopped keeper answers later.
+                Err(cause) => tracing::debug!(run = %self.context.id, %cause, "not regained yet"),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn regain_once(&self) -> Result<(Link, bool), RegainError> {
         let context = self.context.clone();
         let (keeper, child, env) = (self.keeper.clone(), self.child.clone(), self.environment.clone());
-        let lifeline = self.lifeline.take();
-        let regained = blocking(move || -> Result<(Link, bool), RegainError> {
+        let lifeline = self.lifeline.as_ref().map(OwnedFd::try_clone).transpose().map_err(LinkError::from)?;
+        blocking(move || {
             if platform::is_alive(&keeper) {
                 return Ok((connect(&context)?, false));
             }
@@ -127,10 +152,12 @@ impl Hold {
             Ok((connect(&context)?, true))
         })
         .await
-        .map_err(LinkError::from)?;
-        let (link, replaced) = regained?;
-        *self = Hold::on(self.context.clone(), link)?;
-        Ok(replaced)
+        .map_err(LinkError::from)?
+    }
+
+    /// A run whose keeper or agent lives is not over, whatever we cannot reach.
+    fn is_anyone_there(&self) -> bool {
+        platform::is_alive(&self.keeper) || self.child.as_ref().is_some_and(platform::is_alive)
     }
 }
 
@@ -145,7 +172,8 @@ fn connect(context: &RunContext) -> Result<Link, LinkError> {
     let deadline = std::time::Instant::now() + REBIND_WITHIN;
     loop {
         match Link::connect(&context.dir, context.epoch) {
-            Err(LinkError::Io(_)) if std::time::Instant::now() < deadline => {
+            // One that was dying when it was asked binds nothing any more.
+            Err(LinkError::Io(_)) if std::time::Instant::now() < deadline && platform::is_alive(&keeper) => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             other => return other,

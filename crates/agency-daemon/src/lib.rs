@@ -18,6 +18,7 @@ mod lock;
 mod log;
 mod logs;
 mod plan;
+mod read_small;
 mod rpc;
 mod run;
 mod run_meta;

@@ -34,6 +34,8 @@ pub struct Link {
     pub environment: Vec<(Bytes, Bytes)>,
     /// A duplicate of the PTY master: if the keeper is killed, this keeps the agent from being hung up.
     pub lifeline: Option<OwnedFd>,
+    /// Why the journal cannot be written, if it cannot.
+    pub journal_trouble: Option<String>,
     stream: StdStream,
     buffer: Vec<u8>,
 }
@@ -44,7 +46,7 @@ impl Link {
         let stream = socket::connect(&run.socket())?;
         stream.set_read_timeout(Some(HANDSHAKE_WITHIN))?;
         stream.set_write_timeout(Some(HANDSHAKE_WITHIN))?;
-        let mut hands = Handshake { stream, buffer: Vec::new(), descriptor: None };
+        let mut hands = Handshake { stream, buffer: Vec::new(), descriptor: None, trouble: None };
         hands.say(&ToKeeper::Hello {
             min: OLDEST_VERSION,
             max: VERSION,
@@ -55,10 +57,10 @@ impl Link {
         let welcome = hands.welcome()?;
         hands.say(&ToKeeper::Environment { id: 0 })?;
         let environment = hands.environment()?;
-        let Handshake { stream, buffer, descriptor } = hands;
+        let Handshake { stream, buffer, descriptor, trouble } = hands;
         stream.set_read_timeout(None)?;
         stream.set_write_timeout(None)?;
-        Ok(Link { welcome, environment, lifeline: descriptor, stream, buffer })
+        Ok(Link { welcome, environment, lifeline: descriptor, journal_trouble: trouble, stream, buffer })
     }
 
     /// From here on the link is driven by the runtime.
@@ -72,6 +74,7 @@ struct Handshake {
     stream: StdStream,
     buffer: Vec<u8>,
     descriptor: Option<OwnedFd>,
+    trouble: Option<String>,
 }
 
 impl Handshake {
@@ -91,8 +94,10 @@ impl Handshake {
 
     fn environment(&mut self) -> Result<Vec<(Bytes, Bytes)>, LinkError> {
         loop {
-            if let FromKeeper::Environment { env, .. } = self.hear()? {
-                return Ok(env);
+            match self.hear()? {
+                FromKeeper::Environment { env, .. } => return Ok(env),
+                FromKeeper::Journal { cause } => self.trouble = cause,
+                _ => {}
             }
         }
     }
@@ -170,8 +175,25 @@ impl Frames {
         Ok(Some(frame))
     }
 
+    /// Reads while it writes: a keeper that has much to say listens only once it could say some of it.
     pub async fn send(&mut self, frame: &Frame) -> io::Result<()> {
-        self.stream.write_all(&frame.encoded()).await
+        let bytes = frame.encoded();
+        let (mut keeper, mut to_keeper) = self.stream.split();
+        let mut writing = std::pin::pin!(to_keeper.write_all(&bytes));
+        loop {
+            tokio::select! {
+                biased;
+                written = &mut writing => return written,
+                heard = keeper.read_buf(&mut self.buffer) => if heard? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                },
+            }
+        }
+    }
+
+    /// Whole frames may have come along while something was sent.
+    pub fn has_more(&self) -> bool {
+        self.buffer.len() > self.start
     }
 
     pub async fn say(&mut self, message: &ToKeeper) -> io::Result<()> {

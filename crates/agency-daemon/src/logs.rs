@@ -76,10 +76,21 @@ fn past(request: &LogRequest, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<(Outpu
 
 /// Follows the keeper itself, as a guest, until the run is gone or nobody reads.
 async fn live(out: &mut Output, run: &RunDir, next_seq: u64, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<()> {
-    let Ok(mut guest) = Guest::connect(run, next_seq).await else {
-        // No keeper: the run is over and the journal was all there is.
-        return Ok(());
-    };
+    let mut next_seq = next_seq;
+    if let Ok(mut guest) = Guest::connect(run, next_seq).await {
+        follow(out, run, &mut guest, &mut next_seq, sink).await?;
+    }
+    // The keeper is gone, or was before we came: the journal has the rest.
+    read_on(out, run, &mut next_seq, u64::MAX)
+}
+
+async fn follow(
+    out: &mut Output,
+    run: &RunDir,
+    guest: &mut Guest,
+    next_seq: &mut u64,
+    sink: &mpsc::Sender<Vec<u8>>,
+) -> io::Result<()> {
     loop {
         out.hand_over(sink).await?;
         let frame = tokio::select! {
@@ -89,25 +100,31 @@ async fn live(out: &mut Output, run: &RunDir, next_seq: u64, sink: &mpsc::Sender
         match frame {
             Some(Frame::Record(bytes)) => {
                 if let Decoded::Complete(record, _) = Record::decode(&bytes) {
+                    *next_seq = (record.seq + 1).max(*next_seq);
                     out.record(&record);
                 }
                 if guest.buffer.is_empty() {
                     out.flush_complete_lines();
                 }
             }
-            Some(Frame::Control(json)) if is_gone(&json) => return Ok(()),
+            Some(Frame::Control(json)) => match serde_json::from_slice(&json) {
+                Ok(FromKeeper::Gone { .. }) => return Ok(()),
+                Ok(FromKeeper::Sealed { until_seq, .. }) => read_on(out, run, next_seq, until_seq)?,
+                _ => {}
+            },
             Some(_) => {}
             None => return Ok(()),
         }
     }
 }
 
-fn is_gone(json: &[u8]) -> bool {
-    match serde_json::from_slice(json) {
-        Ok(FromKeeper::Gone { .. }) => true,
-        Ok(FromKeeper::Welcome(welcome)) => welcome.gone,
-        _ => false,
+/// What the journal holds from `next_seq` up to but not including `until_seq`.
+fn read_on(out: &mut Output, run: &RunDir, next_seq: &mut u64, until_seq: u64) -> io::Result<()> {
+    for record in crate::fold::records(&run.journal(), *next_seq, until_seq)? {
+        *next_seq = record.seq + 1;
+        out.record(&record);
     }
+    Ok(())
 }
 
 fn nobody_reads() -> io::Error {

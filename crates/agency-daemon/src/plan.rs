@@ -1,7 +1,7 @@
 //! What a start will do, found out before anything is made: which agent, which command, on which terms.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -208,23 +208,82 @@ fn pass_long_values_by_file(
     file: &TaskFile,
     run_dir: &RunDir,
 ) -> Result<Vec<String>, Failure> {
-    let too_long = |value: &OsString| value.len() > limits::LONGEST_EXEC_VALUE;
-    if !argv.iter().any(too_long) && !env.values().any(too_long) {
-        return Ok(Vec::new());
-    }
     let path = run_dir.path().join("prompt.md");
-    crate::atomic::write(&path, tokens::first_message(file.body()))
-        .map_err(|err| Failure::new(format!("cannot write {}", path.display())).caused_by(&err))?;
-    for argument in argv.iter_mut().filter(|argument| too_long(argument)) {
-        *argument = format!("Your task is in the file {}. Read it first.", path.display()).into();
+    let told = shorten_arguments(argv, file.body(), &path)?;
+    let dropped = drop_long_variables(env);
+    let (text, others): (Vec<String>, Vec<String>) =
+        dropped.into_iter().partition(|name| name == tokens::PROMPT || name == tokens::BODY);
+    let mut notes: Vec<String> = others
+        .iter()
+        .map(|name| format!("the variable {name} is too long for a program: the agent runs without it"))
+        .collect();
+    if told || !text.is_empty() {
+        crate::atomic::write(&path, tokens::first_message(file.body()))
+            .map_err(|err| Failure::new(format!("cannot write {}", path.display())).caused_by(&err))?;
+        env.insert(environment::PROMPT_FILE.into(), path.clone().into());
+        let size = file.body().len();
+        let instead = match told {
+            true => format!("the agent is told to read {}", path.display()),
+            false => format!("{} names the file that has it", environment::PROMPT_FILE),
+        };
+        notes.push(format!("the task's text is too long for a command ({size} bytes): {instead}"));
     }
-    env.retain(|_, value| !too_long(value));
-    env.insert(environment::PROMPT_FILE.into(), path.clone().into());
-    let size = file.body().len();
-    Ok(vec![format!(
-        "the task's text is too long for a command ({size} bytes): the agent is told to read {}",
-        path.display()
-    )])
+    Ok(notes)
+}
+
+/// Puts the way to the task's text where the text is too long. Returns whether it had to.
+fn shorten_arguments(argv: &mut [OsString], body: &[u8], path: &Path) -> Result<bool, Failure> {
+    let text: Vec<u8> = tokens::first_message(body).iter().copied().filter(|byte| *byte != 0).collect();
+    let instead = format!("Your task is in the file {}. Read it first.", path.display());
+    let mut told = false;
+    for (position, argument) in argv.iter_mut().enumerate() {
+        if argument.len() <= limits::LONGEST_EXEC_VALUE {
+            continue;
+        }
+        let shortened = replaced(argument.as_bytes(), &text, instead.as_bytes());
+        if shortened.len() > limits::LONGEST_EXEC_VALUE {
+            return Err(Failure::new(format!("argument {position} of the agent's command is too long"))
+                .because(format!("it has {} bytes, and programs take 128 KiB at most", argument.len()))
+                .hint("put it in a file and name that file in the command"));
+        }
+        *argument = OsString::from_vec(shortened);
+        told = true;
+    }
+    Ok(told)
+}
+
+fn replaced(haystack: &[u8], needle: &[u8], instead: &[u8]) -> Vec<u8> {
+    // Words as short as the replacement are found everywhere, and are not what is too long.
+    if needle.len() <= instead.len() {
+        return haystack.to_vec();
+    }
+    let (mut result, mut rest) = (Vec::new(), haystack);
+    while let Some((first, tail)) = rest.split_first() {
+        match rest.strip_prefix(needle) {
+            Some(after) => {
+                result.extend_from_slice(instead);
+                rest = after;
+            }
+            None => {
+                result.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    result
+}
+
+/// Returns the names; values are nobody's business.
+fn drop_long_variables(env: &mut Environment) -> Vec<String> {
+    let mut dropped = Vec::new();
+    env.retain(|name, value| {
+        let fits = name.len() + value.len() <= limits::LONGEST_EXEC_VALUE;
+        if !fits {
+            dropped.push(name.to_string_lossy().into_owned());
+        }
+        fits
+    });
+    dropped
 }
 
 pub fn agent_failure(error: AgentError) -> Failure {
@@ -252,4 +311,87 @@ fn path_directories(env: &Environment) -> impl Iterator<Item = PathBuf> + '_ {
 
 fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use agency_core::task_file::Fields;
+
+    use super::*;
+
+    struct Passed {
+        argv: Vec<String>,
+        env: Environment,
+        notes: Vec<String>,
+        prompt_file: Option<String>,
+        path: String,
+    }
+
+    fn pass(body: &str, argv: &[&str], env: &[(&str, &str)]) -> Result<Passed, Failure> {
+        let dir = tempfile::tempdir().unwrap();
+        let run_dir = RunDir(dir.path().to_path_buf());
+        let file = TaskFile::create(Fields::default(), body.as_bytes().to_vec());
+        let mut argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
+        let mut env: Environment = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let notes = pass_long_values_by_file(&mut argv, &mut env, &file, &run_dir)?;
+        let path = dir.path().join("prompt.md");
+        Ok(Passed {
+            argv: argv.into_iter().map(|argument| argument.into_string().unwrap()).collect(),
+            env,
+            notes,
+            prompt_file: std::fs::read_to_string(&path).ok(),
+            path: path.display().to_string(),
+        })
+    }
+
+    fn long(letter: &str) -> String {
+        letter.repeat(limits::LONGEST_EXEC_VALUE + 1)
+    }
+
+    #[test]
+    fn what_fits_is_passed_as_it_is() {
+        let passed = pass("do it\n", &["tool", "do it"], &[("AGENCY_PROMPT", "do it")]).unwrap();
+        assert_eq!(
+            (passed.argv, passed.notes, passed.prompt_file),
+            (vec!["tool".into(), "do it".into()], vec![], None)
+        );
+    }
+
+    #[test]
+    fn a_long_text_waits_in_a_file_and_the_rest_of_its_argument_stays() {
+        let text = long("t");
+        let argument = format!("--prompt={text}");
+        let passed =
+            pass(&text, &["tool", &argument], &[("AGENCY_PROMPT", &text), ("EDITOR", "vi")]).unwrap();
+        let path = &passed.path;
+        assert_eq!(passed.argv[1], format!("--prompt=Your task is in the file {path}. Read it first."));
+        assert_eq!(passed.prompt_file, Some(text));
+        let names: Vec<_> = passed.env.keys().map(|name| name.to_str().unwrap()).collect();
+        assert_eq!(names, ["AGENCY_PROMPT_FILE", "EDITOR"]);
+        assert_eq!(passed.notes.len(), 1);
+        assert!(
+            passed.notes[0].ends_with(&format!("the agent is told to read {path}")),
+            "{}",
+            passed.notes[0]
+        );
+    }
+
+    #[test]
+    fn another_argument_that_is_too_long_is_an_error_that_names_it() {
+        for body in ["", "x", "do it"] {
+            let failure = pass(body, &["tool", "--all", &long("x")], &[]).err().expect("refused");
+            assert_eq!(failure.message, "argument 2 of the agent's command is too long", "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_variable_of_the_caller_is_named_and_the_text_is_not_blamed() {
+        let passed = pass("do it", &["tool"], &[("SECRETS", &long("s")), ("EDITOR", "vi")]).unwrap();
+        assert_eq!(
+            passed.notes,
+            ["the variable SECRETS is too long for a program: the agent runs without it"]
+        );
+        assert_eq!(passed.prompt_file, None);
+        assert_eq!(passed.env.len(), 1);
+    }
 }

@@ -5,7 +5,7 @@
 //! Invariant: the screen is fed by journal records alone. Input, resizes and answers go to the
 //! keeper and come back as records.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,6 +154,9 @@ struct RunTask {
     audience: Audience,
     receipts: HashMap<u64, Taken>,
     next_input: u64,
+    /// Texts to type, one after the other: the next begins when the Enter of the one before was taken.
+    sends: VecDeque<(Vec<u8>, bool, Receipt)>,
+    sending: bool,
     /// An Enter that waits for its text to settle.
     enter: Option<(Duration, u64, Receipt)>,
     /// Answers up to this output offset are on their way to the agent.
@@ -200,6 +203,8 @@ impl RunTask {
             audience: Audience::default(),
             receipts: HashMap::new(),
             next_input: 1,
+            sends: VecDeque::new(),
+            sending: false,
             enter: None,
             answers_sent_to: 0,
             over: false,
@@ -208,6 +213,9 @@ impl RunTask {
     }
 
     async fn live(mut self, mut inbox: mpsc::Receiver<RunCommand>) {
+        if let Some(cause) = self.hold.journal_trouble.take() {
+            self.news.tell(RunNews::Journal { cause: Some(cause) }).await;
+        }
         let mut connected = self.hold.follow(self.fold.next_seq).await;
         loop {
             if let Err(cause) = connected {
@@ -229,10 +237,7 @@ impl RunTask {
                     },
                     None => return,
                 },
-                filled = self.hold.frames.fill(), if !self.hold.left => connected = match filled {
-                    Ok(()) => self.frames().await,
-                    Err(cause) => Err(cause),
-                },
+                filled = self.hold.frames.fill(), if !self.hold.left => connected = filled,
                 () = deadline => connected = self.due().await,
             }
         }
@@ -256,6 +261,11 @@ impl RunTask {
 
     /// After every step: what is owed goes out, what changed is told.
     async fn settle(&mut self) -> io::Result<()> {
+        while self.hold.frames.has_more() {
+            if !self.frames().await? {
+                break;
+            }
+        }
         self.answer().await?;
         self.report_state().await;
         self.checkpoint_if_due().await?;
@@ -316,15 +326,16 @@ impl RunTask {
         // Told to every viewer, also one that comes late, and to the daemon once.
         self.audience.end(&ViewerNotice::Exited { code: exit.code.to_string() });
         if !std::mem::replace(&mut self.over, true) {
-            for (_, taken) in self.receipts.drain() {
-                taken.refuse(Failure::new("the agent exited before it took the text"));
-            }
+            self.refuse_sends("the agent exited before it took the text");
             self.news.tell(RunNews::Over { exit, ended: self.hold.gone.clone().unwrap_or_default() }).await;
         }
     }
 
-    async fn frames(&mut self) -> io::Result<()> {
+    /// Takes in every whole frame that has come; `false` if there was none.
+    async fn frames(&mut self) -> io::Result<bool> {
+        let mut any = false;
         while let Some(frame) = self.hold.frames.take()? {
+            any = true;
             match frame {
                 Frame::Record(bytes) => self.record(&bytes)?,
                 Frame::Control(json) => match serde_json::from_slice(&json) {
@@ -336,7 +347,7 @@ impl RunTask {
                 Frame::Input { .. } | Frame::Checkpoint { .. } | Frame::Note { .. } => {}
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     fn record(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -349,43 +360,45 @@ impl RunTask {
     }
 
     fn fold_record(&mut self, record: &Record) {
-        if let (0, Body::Output { bytes, .. }) = (record.seq, &record.body) {
-            // The disk did not take it. People see it all the same; the journal will show a gap.
-            self.fold.show(bytes);
-            return self.audience.output(bytes);
-        }
-        if record.seq < self.fold.next_seq {
+        // A record without a number is live only: the disk did not take it.
+        if record.seq > 0 && record.seq < self.fold.next_seq {
             return;
         }
-        let folded = self.fold.record(record);
-        if let Body::Output { bytes, .. } = &record.body {
-            self.audience.output(bytes);
-        }
-        if folded.resized.is_some() {
-            self.audience.resized(self.fold.run.screen());
+        self.fold.record(record);
+        match &record.body {
+            Body::Output { bytes, .. } => self.audience.output(bytes),
+            Body::Resize { .. } => self.audience.resized(self.fold.run.screen()),
+            _ => {}
         }
     }
 
     /// Records that were compressed before the keeper could send them are read here.
     async fn read_sealed(&mut self, from_seq: u64, until_seq: u64) -> io::Result<()> {
         let journal = self.hold.context.dir.journal();
-        let records =
-            tokio::task::spawn_blocking(move || crate::fold::records(&journal, from_seq, until_seq))
-                .await
-                .map_err(io::Error::other)??;
-        for record in &records {
-            self.fold_record(record);
+        let read = tokio::task::spawn_blocking(move || crate::fold::records(&journal, from_seq, until_seq));
+        match read.await.map_err(io::Error::other)? {
+            Ok(records) => records.iter().for_each(|record| self.fold_record(record)),
+            // Asking again would give the same answer; what comes after it is still worth seeing.
+            Err(cause) => {
+                tracing::error!(run = %self.hold.context.id, %cause, from_seq, until_seq, "records are lost");
+                self.fold.next_seq = until_seq;
+            }
         }
         Ok(())
     }
 
     async fn heard(&mut self, message: FromKeeper) -> io::Result<()> {
         match message {
-            FromKeeper::InputTaken { id } => self.taken(id),
+            FromKeeper::InputTaken { id } => {
+                self.taken(id);
+                self.send_next().await?;
+            }
             FromKeeper::InputRefused { id, reason } => {
                 if let Some(taken) = self.receipts.remove(&id) {
+                    self.sending = false;
                     taken.refuse(Failure::new("the agent's terminal takes no input").because(reason));
                 }
+                self.send_next().await?;
             }
             FromKeeper::Sealed { from_seq, until_seq } => self.read_sealed(from_seq, until_seq).await?,
             FromKeeper::Gone { ended } => self.hold.is_gone(ended, self.fold.next_seq),
@@ -398,7 +411,10 @@ impl RunTask {
 
     fn taken(&mut self, id: u64) {
         match self.receipts.remove(&id) {
-            Some(Taken::Tell { bytes, receipt }) => tell(receipt, Ok(bytes)),
+            Some(Taken::Tell { bytes, receipt }) => {
+                self.sending = false;
+                tell(receipt, Ok(bytes));
+            }
             Some(Taken::PressEnter { bytes, receipt }) => {
                 self.enter = Some((clock::now() + ENTER_AFTER_TEXT, bytes, receipt));
             }
@@ -429,7 +445,10 @@ impl RunTask {
             // Those who only look neither type nor size.
             RunCommand::Typed { .. } | RunCommand::Resized { .. } => {}
             RunCommand::Refresh { viewer } => self.audience.refresh(self.fold.run.screen(), viewer),
-            RunCommand::Send { text, enter, receipt } => self.send(text, enter, receipt).await?,
+            RunCommand::Send { text, enter, receipt } => {
+                self.sends.push_back((text, enter, receipt));
+                self.send_next().await?;
+            }
             RunCommand::Screen { answer } => tell(answer, self.screen_dump()),
             RunCommand::Stop { grace } => {
                 self.hold.frames.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await?;
@@ -461,6 +480,14 @@ impl RunTask {
         }
     }
 
+    async fn send_next(&mut self) -> io::Result<()> {
+        while !self.sending {
+            let Some((text, enter, receipt)) = self.sends.pop_front() else { return Ok(()) };
+            self.send(text, enter, receipt).await?;
+        }
+        Ok(())
+    }
+
     /// Text as the agent can take it, and Enter apart from it.
     async fn send(&mut self, text: Vec<u8>, enter: bool, receipt: Receipt) -> io::Result<()> {
         let typed = as_typed(&text, self.fold.run.screen().modes().bracketed_paste);
@@ -476,10 +503,21 @@ impl RunTask {
         }
     }
 
+    fn refuse_sends(&mut self, why: &str) {
+        let begun = self.receipts.drain().map(|(_, taken)| taken.receipt());
+        let waiting = self.sends.drain(..).map(|(_, _, receipt)| receipt);
+        let entering = self.enter.take().map(|(_, _, receipt)| receipt);
+        for receipt in begun.chain(waiting).chain(entering) {
+            tell(receipt, Err(Failure::new(why)));
+        }
+        self.sending = false;
+    }
+
     async fn input(&mut self, bytes: Vec<u8>, then: Taken) -> io::Result<()> {
         let id = self.next_input;
         self.next_input += 1;
         self.receipts.insert(id, then);
+        self.sending = true;
         self.hold.frames.send(&Frame::Input { source: InputSource::Send, id, bytes }).await
     }
 
@@ -490,9 +528,7 @@ impl RunTask {
             return Ok(());
         }
         tracing::warn!(run = %self.hold.context.id, %cause, "the keeper hung up");
-        for (_, taken) in self.receipts.drain() {
-            taken.refuse(Failure::new("the keeper hung up before the agent took the text"));
-        }
+        self.refuse_sends("the keeper hung up before the agent took the text");
         // What was on its way may not have arrived; the journal will tell.
         self.answers_sent_to = 0;
         match self.hold.regain().await {
@@ -515,10 +551,14 @@ impl RunTask {
 }
 
 impl Taken {
-    fn refuse(self, failure: Failure) {
+    fn receipt(self) -> Receipt {
         match self {
-            Taken::Tell { receipt, .. } | Taken::PressEnter { receipt, .. } => tell(receipt, Err(failure)),
+            Taken::Tell { receipt, .. } | Taken::PressEnter { receipt, .. } => receipt,
         }
+    }
+
+    fn refuse(self, failure: Failure) {
+        tell(self.receipt(), Err(failure));
     }
 }
 

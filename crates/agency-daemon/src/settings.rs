@@ -7,6 +7,7 @@ use agency_api::Failure;
 use agency_core::config::{self, Config, ConfigError, Key, Layer, Value};
 use agency_core::ids::ProjectId;
 
+use crate::read_small::{Links, read_small};
 use crate::trust::{TrustBook, digest};
 
 pub struct Settings {
@@ -29,20 +30,28 @@ impl Settings {
     }
 }
 
-/// The project's own file, as far as consent goes.
+/// The project's own file, as far as consent goes. Digest and layer are of that very content.
 pub struct ProjectFile {
     pub path: PathBuf,
     pub content: Option<Vec<u8>>,
     pub digest: Option<String>,
+    pub layer: Option<Layer>,
+}
+
+impl ProjectFile {
     /// What it would run, one a line.
-    pub commands: Vec<String>,
+    pub fn commands(&self) -> Vec<String> {
+        let settings = self.layer.iter().flat_map(|layer| &layer.settings);
+        settings.filter_map(|(key, setting)| described(key, &setting.value)).collect()
+    }
 }
 
 pub fn load(root: Option<(&ProjectId, &Path)>, trust: &TrustBook) -> Result<Settings, Failure> {
     let mut layers = Vec::new();
     let mut warnings = Vec::new();
     if let Some(path) = agency_api::paths::global_config() {
-        layers.extend(read_layer(&path)?);
+        let content = read(&path, Links::Followed)?;
+        layers.extend(content.map(|content| parse(&path, &content)).transpose()?);
     }
     if let Some((id, root)) = root {
         layers.extend(project_layer(id, root, trust, &mut warnings)?);
@@ -62,7 +71,7 @@ fn project_layer(
     warnings: &mut Vec<String>,
 ) -> Result<Option<Layer>, Failure> {
     let file = project_file(root)?;
-    let Some(layer) = read_layer(&file.path)? else { return Ok(None) };
+    let Some(layer) = file.layer else { return Ok(None) };
     let agreed = file.digest.is_some_and(|digest| trust.trusts(id, &digest));
     if agreed || !layer.runs_commands() {
         return Ok(Some(layer));
@@ -80,15 +89,10 @@ fn project_layer(
 
 pub fn project_file(root: &Path) -> Result<ProjectFile, Failure> {
     let path = root.join(".agency/config.toml");
-    let content = read(&path)?;
-    let commands = match read_layer(&path)? {
-        Some(layer) => {
-            layer.settings.iter().filter_map(|(key, setting)| described(key, &setting.value)).collect()
-        }
-        None => Vec::new(),
-    };
+    let content = read(&path, Links::Refused)?;
+    let layer = content.as_ref().map(|content| parse(&path, content)).transpose()?;
     let digest = content.as_deref().map(digest);
-    Ok(ProjectFile { path, content, digest, commands })
+    Ok(ProjectFile { path, content, digest, layer })
 }
 
 fn described(key: &Key, value: &Value) -> Option<String> {
@@ -101,16 +105,15 @@ fn described(key: &Key, value: &Value) -> Option<String> {
     })
 }
 
-fn read_layer(path: &Path) -> Result<Option<Layer>, Failure> {
-    let Some(bytes) = read(path)? else { return Ok(None) };
-    let text = String::from_utf8(bytes).map_err(|err| cannot_read(path).caused_by(&err))?;
-    config::parse(&text, &path.display().to_string()).map(Some).map_err(|err: ConfigError| {
+fn parse(path: &Path, content: &[u8]) -> Result<Layer, Failure> {
+    let text = std::str::from_utf8(content).map_err(|err| cannot_read(path).caused_by(&err))?;
+    config::parse(text, &path.display().to_string()).map_err(|err: ConfigError| {
         Failure::new("the configuration cannot be used").because(err.to_string()).hint(err.hint())
     })
 }
 
-fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
-    match std::fs::read(path) {
+fn read(path: &Path, links: Links) -> Result<Option<Vec<u8>>, Failure> {
+    match read_small(path, links) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(cannot_read(path).caused_by(&err)),
@@ -119,4 +122,45 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
 
 fn cannot_read(path: &Path) -> Failure {
     Failure::new(format!("cannot read {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn project(config: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(".agency")).unwrap();
+        std::fs::write(dir.path().join(".agency/config.toml"), config).unwrap();
+        dir
+    }
+
+    #[test]
+    fn what_is_agreed_to_and_what_is_used_are_one_content() {
+        let dir = project("max_agents = 2\n[agents.mine]\nstart = [\"tool\", \"--fast\"]\n");
+        let file = project_file(dir.path()).unwrap();
+        std::fs::write(&file.path, "[agents.mine]\nstart = [\"other\"]\n").unwrap();
+        assert_eq!(file.digest, file.content.as_deref().map(digest));
+        assert_eq!(file.commands(), [r#"agents.mine.start = ["tool", "--fast"]"#]);
+        assert_eq!(file.layer.map(|layer| layer.settings.len()), Some(2));
+    }
+
+    #[test]
+    fn a_project_without_a_file_has_nothing_to_agree_to() {
+        let file = project_file(tempfile::tempdir().unwrap().path()).unwrap();
+        assert!(file.content.is_none() && file.digest.is_none() && file.layer.is_none());
+        assert!(file.commands().is_empty());
+    }
+
+    #[test]
+    fn a_projects_file_that_is_a_link_is_refused() {
+        let dir = project("");
+        let path = dir.path().join(".agency/config.toml");
+        std::fs::remove_file(&path).unwrap();
+        symlink("/dev/zero", &path).unwrap();
+        let failure = project_file(dir.path()).err().expect("refused");
+        assert_eq!(failure.causes, ["it is a symbolic link, which is not followed"]);
+    }
 }

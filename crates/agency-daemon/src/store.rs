@@ -4,18 +4,20 @@
 //! its mirror. What the daemon knows about processes is not here.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use agency_api::paths::{StateDir, create_private, project_id};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
-use agency_core::slug::{ResolveError, Slug, TaskName};
+use agency_core::slug::{MAX_ID, ResolveError, Slug, TaskName};
 use agency_core::task_file::{Field, TaskFile, TaskFileError};
 use agency_workspace::{Project, Vcs, WorkspaceName};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
+use crate::read_small::{Links, read_small};
 
 pub struct Store {
     state: StateDir,
@@ -25,6 +27,8 @@ pub struct Store {
 pub struct StoredProject {
     pub project: Project,
     pub tasks: BTreeMap<TaskId, StoredTask>,
+    /// Files that look like tasks and are none, each with the reason.
+    pub unused: Vec<String>,
     directory: PathBuf,
     next_id: u64,
 }
@@ -34,13 +38,16 @@ pub struct StoredTask {
     pub path: PathBuf,
     /// What the file says, or why it cannot be read.
     pub content: Result<TaskFile, String>,
-    stamp: Stamp,
+    /// None when it has to be read again in any case.
+    stamp: Option<Stamp>,
 }
 
-/// Whether a file may have changed since it was read.
+/// Whether a file may have changed since it was read. The change time sees what keeps the modification time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
-    modified: Option<SystemTime>,
+    inode: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
     len: u64,
 }
 
@@ -92,11 +99,13 @@ impl Store {
     /// Makes the project known, or refreshes what is known of it. Returns the tasks that changed by hand.
     pub fn open(&mut self, project: Project) -> Result<(ProjectId, Vec<TaskId>), StoreError> {
         let id = ProjectId(project_id(project.root()));
+        refuse_links(project.root())?;
         if !self.projects.contains_key(&id) {
             let directory = self.state.project(&id.0);
             create_private(&directory.join("tasks")).map_err(|source| write_error(&directory, source))?;
             let next_id = read_remembered(&directory).map_or(1, |remembered| remembered.next_id);
-            let known = StoredProject { project, tasks: BTreeMap::new(), directory, next_id };
+            let (tasks, unused) = (BTreeMap::new(), Vec::new());
+            let known = StoredProject { project, tasks, unused, directory, next_id };
             known.remember()?;
             self.projects.insert(id.clone(), known);
         }
@@ -169,11 +178,16 @@ impl Store {
     ) -> Result<TaskKey, StoreError> {
         let key = TaskKey { project: project.clone(), task: name.id };
         let known = self.projects.get_mut(project).ok_or_else(|| StoreError::NoTask(key.clone()))?;
-        let tasks = known.tasks_directory();
-        std::fs::create_dir_all(&tasks).map_err(|source| write_error(&tasks, source))?;
+        let path = known.task_path(&name);
+        if name.id.0 > MAX_ID {
+            return Err(write_error(
+                &path,
+                io::Error::other("a task file with the highest id is there already"),
+            ));
+        }
+        known.make_tasks_directory()?;
         known.next_id = known.next_id.max(name.id.0 + 1);
         known.remember()?;
-        let path = known.task_path(&name);
         known.write(&name, &path, &file)?;
         let stamp = stamp(&path);
         known.tasks.insert(name.id, StoredTask { name, path, content: Ok(file), stamp });
@@ -211,14 +225,14 @@ impl Store {
     /// Takes a task away; its file is kept in the state directory.
     pub fn remove(&mut self, key: &TaskKey) -> Result<(), StoreError> {
         let Some(known) = self.projects.get_mut(&key.project) else { return Ok(()) };
-        let Some(task) = known.tasks.remove(&key.task) else { return Ok(()) };
-        let trash = known.directory.join("trash");
-        create_private(&trash).map_err(|source| write_error(&trash, source))?;
-        let kept = trash.join(file_name(&task.name));
-        let bytes = std::fs::read(&task.path).map_err(|source| read_error(&task.path, source))?;
+        let Some(task) = known.tasks.get(&key.task) else { return Ok(()) };
+        let kept = known.trash_path(&task.name)?;
+        let bytes = read(&task.path).map_err(|source| read_error(&task.path, source))?;
         atomic::write(&kept, &bytes).map_err(|source| write_error(&kept, source))?;
         remove_if_there(&known.mirror_path(&task.name))?;
-        remove_if_there(&task.path)
+        remove_if_there(&task.path)?;
+        known.tasks.remove(&key.task);
+        Ok(())
     }
 }
 
@@ -243,6 +257,18 @@ impl StoredProject {
         self.directory.join("tasks").join(file_name(name))
     }
 
+    fn trash_path(&self, name: &TaskName) -> Result<PathBuf, StoreError> {
+        let trash = self.directory.join("trash");
+        create_private(&trash).map_err(|source| write_error(&trash, source))?;
+        Ok(trash.join(file_name(name)))
+    }
+
+    fn make_tasks_directory(&self) -> Result<(), StoreError> {
+        refuse_links(self.root())?;
+        let tasks = self.tasks_directory();
+        std::fs::create_dir_all(&tasks).map_err(|source| write_error(&tasks, source))
+    }
+
     fn remember(&self) -> Result<(), StoreError> {
         let remembered = Remembered {
             root: self.root().to_path_buf(),
@@ -257,67 +283,182 @@ impl StoredProject {
     fn write(&self, name: &TaskName, path: &Path, file: &TaskFile) -> Result<(), StoreError> {
         let bytes = file.to_bytes();
         // Shared with the user's editor and tools, like any file of theirs.
-        let mode = std::fs::metadata(path).map_or(0o644, |meta| {
-            use std::os::unix::fs::MetadataExt;
-            meta.mode() & 0o777
-        });
+        let mode = path.symlink_metadata().map_or(0o644, |meta| meta.mode() & 0o777);
         atomic::write_with_mode(path, &bytes, mode).map_err(|source| write_error(path, source))?;
-        self.mirror(name, &bytes)
+        self.mirror(name, &bytes);
+        Ok(())
     }
 
-    fn mirror(&self, name: &TaskName, bytes: &[u8]) -> Result<(), StoreError> {
+    /// A net for later: what it cannot catch is no reason to stop now.
+    fn mirror(&self, name: &TaskName, bytes: &[u8]) {
         let mirror = self.mirror_path(name);
-        atomic::write(&mirror, bytes).map_err(|source| write_error(&mirror, source))
+        if let Err(cause) = atomic::write(&mirror, bytes) {
+            tracing::warn!(%cause, mirror = %mirror.display(), "a task file has no fresh mirror");
+        }
     }
 
+    /// Fails only before anything has changed; what is wrong with one file is said of that file alone.
     fn refresh(&mut self) -> Result<Vec<TaskId>, StoreError> {
-        if self.root().is_dir() {
-            self.bring_back_deleted()?;
-        }
+        refuse_links(self.root())?;
+        let tasks = self.tasks_directory();
+        let found = task_files(&tasks).map_err(|source| read_error(&tasks, source))?;
+        let (mut files, unused) = self.one_for_each_id(found);
+        let lost = match self.root().is_dir() {
+            true => self.bring_back_deleted(&mut files),
+            false => Vec::new(),
+        };
+        self.unused = unused;
+        let mut before = std::mem::take(&mut self.tasks);
         let mut changed = Vec::new();
-        let mut there = BTreeMap::new();
-        for (name, path) in task_files(&self.tasks_directory()) {
+        for (name, path) in files.into_values() {
             let stamp = stamp(&path);
-            match self.tasks.remove(&name.id) {
-                Some(known) if known.stamp == stamp && known.path == path => {
-                    there.insert(name.id, known);
-                }
+            let task = match before.remove(&name.id) {
+                Some(known) if stamp.is_some() && known.stamp == stamp && known.path == path => known,
                 _ => {
                     changed.push(name.id);
-                    self.next_id = self.next_id.max(name.id.0 + 1);
-                    there.insert(name.id, self.read(name, path, stamp)?);
+                    self.read(name, path, stamp)
                 }
-            }
+            };
+            self.know(task);
         }
-        self.tasks = there;
+        lost.into_iter().for_each(|task| self.know(task));
         Ok(changed)
     }
 
-    fn read(&self, name: TaskName, path: PathBuf, stamp: Stamp) -> Result<StoredTask, StoreError> {
-        let bytes = std::fs::read(&path).map_err(|source| read_error(&path, source))?;
-        let content = TaskFile::parse(&bytes).map_err(|err| err.to_string());
-        // A broken file must not take the place of a whole mirror.
-        if content.is_ok() {
-            self.mirror(&name, &bytes)?;
-        }
-        Ok(StoredTask { name, path, content, stamp })
+    fn know(&mut self, task: StoredTask) {
+        let id = task.name.id;
+        self.next_id = self.next_id.max(id.0 + 1);
+        self.tasks.insert(id, task);
     }
 
-    /// `git clean -fdx` takes ignored files; the mirror has them all.
-    fn bring_back_deleted(&self) -> Result<(), StoreError> {
-        for (name, mirror) in task_files(&self.directory.join("tasks")) {
-            let path = self.task_path(&name);
-            if path.exists() {
+    fn read(&self, name: TaskName, path: PathBuf, stamp: Option<Stamp>) -> StoredTask {
+        match read(&path) {
+            Ok(bytes) => {
+                let content = TaskFile::parse(&bytes).map_err(|err| err.to_string());
+                // A broken file must not take the place of a whole mirror.
+                if content.is_ok() {
+                    self.mirror(&name, &bytes);
+                }
+                StoredTask { name, path, content, stamp }
+            }
+            // It may be the moment that is bad and not the file.
+            Err(cause) => StoredTask { name, path, content: Err(cause.to_string()), stamp: None },
+        }
+    }
+
+    /// A second file with an id must not take the place of the task that has it.
+    fn one_for_each_id(&self, found: Vec<(TaskName, PathBuf)>) -> (Files, Vec<String>) {
+        let (mut files, mut unused) = (Files::new(), Vec::new());
+        for (name, path) in found {
+            let loser = match files.entry(name.id) {
+                Entry::Vacant(place) => {
+                    place.insert((name, path));
+                    continue;
+                }
+                Entry::Occupied(mut place) if self.claim(&name, &path) > self.claim_of(place.get()) => {
+                    place.insert((name, path))
+                }
+                Entry::Occupied(_) => (name, path),
+            };
+            let (winner, _) = &files[&loser.0.id];
+            unused.push(format!(
+                "{} is not used: {winner} has the same id; give it another one",
+                loser.1.display()
+            ));
+        }
+        (files, unused)
+    }
+
+    fn claim_of(&self, (name, path): &(TaskName, PathBuf)) -> Claim {
+        self.claim(name, path)
+    }
+
+    fn claim(&self, name: &TaskName, path: &Path) -> Claim {
+        if self.tasks.get(&name.id).is_some_and(|known| known.path == path) {
+            Claim::Known
+        } else if self.mirror_path(name).is_file() {
+            Claim::Mirrored
+        } else {
+            Claim::New
+        }
+    }
+
+    /// `git clean -fdx` takes ignored files; the mirror has them all. Returns what cannot be had back.
+    fn bring_back_deleted(&self, files: &mut Files) -> Vec<StoredTask> {
+        let mirrors = self.directory.join("tasks");
+        let found = task_files(&mirrors).unwrap_or_else(|cause| {
+            tracing::warn!(%cause, mirrors = %mirrors.display(), "the mirrors cannot be listed");
+            Vec::new()
+        });
+        let mut lost = Vec::new();
+        for (name, mirror) in found {
+            if let Some((now, _)) = files.get(&name.id) {
+                self.follow_rename(&name, &mirror, now);
                 continue;
             }
-            let bytes = std::fs::read(&mirror).map_err(|source| read_error(&mirror, source))?;
-            let tasks = self.tasks_directory();
-            std::fs::create_dir_all(&tasks).map_err(|source| write_error(&tasks, source))?;
-            atomic::write_with_mode(&path, &bytes, 0o644).map_err(|source| write_error(&path, source))?;
-            tracing::info!(task = %name, "a task file that was deleted is back from its mirror");
+            let path = self.task_path(&name);
+            match self.bring_back(&mirror, &path) {
+                Ok(()) => {
+                    tracing::info!(task = %name, "a task file that was deleted is back from its mirror");
+                    files.insert(name.id, (name, path));
+                }
+                Err(cause) => {
+                    let problem = format!("it is gone, and does not come back from its mirror: {cause}");
+                    lost.push(StoredTask { name, path, content: Err(problem), stamp: None });
+                }
+            }
         }
-        Ok(())
+        lost
     }
+
+    fn bring_back(&self, mirror: &Path, path: &Path) -> io::Result<()> {
+        let bytes = read(mirror)?;
+        std::fs::create_dir_all(self.tasks_directory())?;
+        atomic::write_with_mode(path, &bytes, 0o644)
+    }
+
+    /// The user renamed the file; its mirror goes with it instead of bringing the old name back.
+    fn follow_rename(&self, name: &TaskName, mirror: &Path, now: &TaskName) {
+        if name == now || self.task_path(name).symlink_metadata().is_ok() {
+            return;
+        }
+        let follows = self.mirror_path(now);
+        let moved = match follows.exists() {
+            false => std::fs::rename(mirror, &follows).map_err(|source| write_error(&follows, source)),
+            true => self
+                .trash_path(name)
+                .and_then(|kept| std::fs::rename(mirror, &kept).map_err(|source| write_error(&kept, source))),
+        };
+        if let Err(cause) = moved {
+            tracing::warn!(%cause, mirror = %mirror.display(), "the mirror of a renamed task stays behind");
+        }
+    }
+}
+
+type Files = BTreeMap<TaskId, (TaskName, PathBuf)>;
+
+/// Which of two files with one id is the task; the greater one wins.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Claim {
+    New,
+    Mirrored,
+    Known,
+}
+
+/// What is written below a link would land wherever the repository points.
+fn refuse_links(root: &Path) -> Result<(), StoreError> {
+    for name in [".agency", ".agency/tasks"] {
+        let path = root.join(name);
+        if path.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
+            let problem = "it is a symbolic link, which is not followed: make it a directory";
+            return Err(read_error(&path, io::Error::other(problem)));
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_small(path, Links::Refused)
 }
 
 fn file_name(name: &TaskName) -> String {
@@ -325,22 +466,29 @@ fn file_name(name: &TaskName) -> String {
 }
 
 /// The task files in a directory, by id. Other files are none of ours.
-fn task_files(directory: &Path) -> Vec<(TaskName, PathBuf)> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+fn task_files(directory: &Path) -> io::Result<Vec<(TaskName, PathBuf)>> {
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries.collect::<io::Result<Vec<_>>>()?,
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(err) => return Err(err),
+    };
     let named = |path: PathBuf| {
-        let name = path.file_name()?.to_str()?.strip_suffix(".md")?.parse().ok()?;
+        let name: TaskName = path.file_name()?.to_str()?.strip_suffix(".md")?.parse().ok()?;
         Some((name, path))
     };
-    let mut files: Vec<_> = entries.flatten().filter_map(|entry| named(entry.path())).collect();
-    files.sort_by_key(|(name, _): &(TaskName, PathBuf)| name.id);
-    files
+    let mut files: Vec<_> = entries.into_iter().filter_map(|entry| named(entry.path())).collect();
+    files.sort_by(|(one, at), (other, there)| (one.id, at).cmp(&(other.id, there)));
+    Ok(files)
 }
 
-fn stamp(path: &Path) -> Stamp {
-    match std::fs::metadata(path) {
-        Ok(meta) => Stamp { modified: meta.modified().ok(), len: meta.len() },
-        Err(_) => Stamp { modified: None, len: 0 },
-    }
+fn stamp(path: &Path) -> Option<Stamp> {
+    let meta = path.symlink_metadata().ok()?;
+    Some(Stamp {
+        inode: meta.ino(),
+        modified: (meta.mtime(), meta.mtime_nsec()),
+        changed: (meta.ctime(), meta.ctime_nsec()),
+        len: meta.len(),
+    })
 }
 
 fn remembered_projects(state: &StateDir) -> Vec<Remembered> {
@@ -365,4 +513,185 @@ fn write_error(path: &Path, source: io::Error) -> StoreError {
 
 fn read_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Read { path: path.to_path_buf(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use agency_core::task_file::Fields;
+
+    use super::*;
+
+    const TEXT: &str = "---\nstatus: draft\n---\nx\n";
+
+    struct Ground {
+        dir: tempfile::TempDir,
+        store: Store,
+    }
+
+    impl Ground {
+        fn new() -> Ground {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::create_dir_all(dir.path().join("project/.agency/tasks")).unwrap();
+            let store = Store::load(&StateDir::at(dir.path().join("state")));
+            Ground { dir, store }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.dir.path().join("project/.agency/tasks").join(name)
+        }
+
+        fn write(&self, name: &str) {
+            std::fs::write(self.path(name), TEXT).unwrap();
+        }
+
+        fn open(&mut self) -> Result<(ProjectId, Vec<TaskId>), StoreError> {
+            let root = self.dir.path().join("project");
+            let plain = agency_workspace::Environment::inherited();
+            self.store.open(Project::open_with(&root, Some(Vcs::Plain), plain).unwrap())
+        }
+
+        /// Every task, with what is wrong with it.
+        fn tasks(&mut self) -> Vec<String> {
+            let (id, _) = self.open().unwrap();
+            let describe = |task: &StoredTask| match &task.content {
+                Ok(_) => task.name.to_string(),
+                Err(problem) => format!("{}: {problem}", task.name),
+            };
+            self.store.project(&id).unwrap().tasks.values().map(describe).collect()
+        }
+
+        fn unused(&self) -> Vec<String> {
+            self.store.projects().flat_map(|(_, known)| known.unused.clone()).collect()
+        }
+
+        fn mirrors(&self) -> PathBuf {
+            let (_, known) = self.store.projects().next().unwrap();
+            known.directory.join("tasks")
+        }
+    }
+
+    #[test]
+    fn one_file_that_cannot_be_read_is_one_broken_task() {
+        let mut ground = Ground::new();
+        for name in ["1-one.md", "9-nine.md"] {
+            ground.write(name);
+        }
+        assert_eq!(ground.tasks(), ["1-one", "9-nine"]);
+        std::fs::create_dir(ground.path("5-x.md")).unwrap();
+        symlink("/dev/zero", ground.path("6-x.md")).unwrap();
+        symlink("/nowhere", ground.path("7-x.md")).unwrap();
+        let link = "it is a symbolic link, which is not followed";
+        let expected = [
+            "1-one".to_owned(),
+            "5-x: it is not a regular file".to_owned(),
+            format!("6-x: {link}"),
+            format!("7-x: {link}"),
+            "9-nine".to_owned(),
+        ];
+        assert_eq!(ground.tasks(), expected);
+        std::fs::remove_dir(ground.path("5-x.md")).unwrap();
+        ground.write("5-x.md");
+        assert_eq!(ground.tasks()[1], "5-x");
+    }
+
+    #[test]
+    fn a_mirror_that_cannot_be_written_or_read_stops_nothing() {
+        let mut ground = Ground::new();
+        assert!(ground.tasks().is_empty());
+        std::fs::create_dir(ground.mirrors().join("1-one.md")).unwrap();
+        ground.write("1-one.md");
+        ground.write("2-two.md");
+        assert_eq!(ground.tasks(), ["1-one", "2-two"]);
+        std::fs::remove_file(ground.path("1-one.md")).unwrap();
+        let gone = "it is gone, and does not come back from its mirror: it is not a regular file";
+        assert_eq!(ground.tasks(), [format!("1-one: {gone}"), "2-two".to_owned()]);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_listed_loses_no_task() {
+        let mut ground = Ground::new();
+        ground.write("1-one.md");
+        ground.tasks();
+        let tasks = ground.path("");
+        std::fs::rename(&tasks, ground.dir.path().join("aside")).unwrap();
+        std::fs::write(ground.dir.path().join("project/.agency/tasks"), "").unwrap();
+        assert!(matches!(ground.open(), Err(StoreError::Read { .. })));
+        assert_eq!(ground.store.projects().next().unwrap().1.tasks.len(), 1);
+    }
+
+    #[test]
+    fn a_deleted_file_comes_back_and_a_renamed_one_does_not() {
+        let mut ground = Ground::new();
+        ground.write("1-a.md");
+        ground.write("2-b.md");
+        ground.tasks();
+        std::fs::remove_file(ground.path("2-b.md")).unwrap();
+        std::fs::rename(ground.path("1-a.md"), ground.path("1-renamed.md")).unwrap();
+        assert_eq!(ground.tasks(), ["1-renamed", "2-b"]);
+        assert!(!ground.path("1-a.md").exists());
+        std::fs::remove_file(ground.path("1-renamed.md")).unwrap();
+        assert_eq!(ground.tasks(), ["1-renamed", "2-b"]);
+        assert_eq!(ground.unused(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_second_file_with_an_id_is_reported_and_takes_no_place() {
+        let mut ground = Ground::new();
+        ground.write("1-mine.md");
+        ground.tasks();
+        ground.write("1-alien.md");
+        let expected = format!(
+            "{} is not used: 1-mine has the same id; give it another one",
+            ground.path("1-alien.md").display()
+        );
+        for _ in 0..2 {
+            assert_eq!(ground.tasks(), ["1-mine"]);
+            assert_eq!(ground.unused().as_slice(), std::slice::from_ref(&expected));
+            // The next daemon knows it by the mirror.
+            ground.store = Store::load(&StateDir::at(ground.dir.path().join("state")));
+        }
+        std::fs::remove_file(ground.path("1-alien.md")).unwrap();
+        assert_eq!(ground.tasks(), ["1-mine"]);
+        assert_eq!(ground.unused(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_id_too_large_to_count_on_is_no_task_and_the_largest_leaves_no_room() {
+        let mut ground = Ground::new();
+        ground.write("18446744073709551615-x.md");
+        assert!(ground.tasks().is_empty());
+        ground.write("9007199254740992-x.md");
+        assert_eq!(ground.tasks(), ["9007199254740992-x"]);
+        let (id, _) = ground.open().unwrap();
+        let name = ground.store.next_name(&id, Slug::new("next").unwrap());
+        let file = TaskFile::create(Fields::default(), Vec::new());
+        assert!(matches!(ground.store.create(&id, name, file), Err(StoreError::Write { .. })));
+    }
+
+    #[test]
+    fn a_project_whose_directory_is_a_link_is_refused_and_not_written_through() {
+        for linked in [".agency", ".agency/tasks"] {
+            let mut ground = Ground::new();
+            let (path, target) =
+                (ground.dir.path().join("project").join(linked), ground.dir.path().join("elsewhere"));
+            std::fs::remove_dir_all(&path).unwrap();
+            std::fs::create_dir(&target).unwrap();
+            symlink(&target, &path).unwrap();
+            let err = ground.open().expect_err("refused");
+            assert!(matches!(&err, StoreError::Read { path: at, .. } if *at == path), "{err}");
+            assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_removed_task_that_cannot_be_kept_stays() {
+        let mut ground = Ground::new();
+        std::fs::create_dir(ground.path("5-x.md")).unwrap();
+        let (project, _) = ground.open().unwrap();
+        let key = TaskKey { project, task: TaskId(5) };
+        assert!(ground.store.remove(&key).is_err());
+        assert!(ground.store.task(&key).is_some());
+    }
 }

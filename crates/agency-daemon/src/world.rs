@@ -4,6 +4,7 @@
 
 mod boot;
 mod calls;
+mod consent;
 mod effects;
 mod lifecycle;
 mod orphans;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use agency_api::keeper::Ended;
 use agency_api::paths::StateDir;
-use agency_api::{Failure, view};
+use agency_api::{Bytes, Failure, view};
 use agency_core::agent_state::AgentState;
 use agency_core::ids::{RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
@@ -57,6 +58,8 @@ pub struct World {
     /// Every task's runs that left a journal, oldest first.
     history: HashMap<TaskKey, Vec<RunMeta>>,
     plans: HashMap<TaskKey, LaunchPlan>,
+    /// What the keepers of runs that are over held, for a restart. In memory only.
+    environments: HashMap<TaskKey, Vec<(Bytes, Bytes)>>,
     /// What starts in flight have made, and what went wrong with them, in full.
     made: HashMap<TaskKey, Workspace>,
     failures: HashMap<TaskKey, Failure>,
@@ -88,7 +91,7 @@ enum Pending {
     Stop { key: TaskKey, answer: Answer },
     Mark { key: TaskKey, answer: Answer },
     Remove { key: TaskKey, discard: bool, answer: Answer },
-    Adopt { key: TaskKey, answer: Answer },
+    Adopt { key: TaskKey, run: RunId, answer: Answer },
     Shutdown { answer: Option<Answer> },
 }
 
@@ -133,7 +136,9 @@ impl World {
             Happening::OrphanFollowed { run, intent, answer, followed } => {
                 self.on_orphan_followed(run, intent, answer, followed);
             }
-            Happening::OrphanEnded { run, answer, ended } => self.on_orphan_ended(&run, answer, ended),
+            Happening::OrphanEnded { run, intent, answer, ended } => {
+                self.on_orphan_ended(&run, intent, answer, ended);
+            }
             Happening::EndAll => self.end_all(None),
             Happening::Leave => self.leaving = true,
         }
@@ -217,6 +222,7 @@ impl World {
     }
 
     fn end_all(&mut self, answer: Option<Answer>) {
+        self.refresh_limits();
         let ticket = self.ticket(Pending::Shutdown { answer });
         self.decide(Event::Shutdown { ticket });
     }

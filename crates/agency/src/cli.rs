@@ -339,7 +339,8 @@ pub(crate) struct Events {
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-An orphan is a live agent that no task owns, as after a deleted task file.
+An orphan is a live agent that no task owns: what stays, for example, when the
+directory of its project is gone.
 
 Examples:
   agency orphans
@@ -372,9 +373,9 @@ pub(crate) struct RunName {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A repository can bring a .agency/config.toml that runs commands. It is not used
-before you have agreed to exactly that content; when the file changes, you are
-asked again.
+A repository can bring a .agency/config.toml or task files that run commands.
+They are not run before you have agreed to exactly that content; when it
+changes, you are asked again.
 
 Examples:
   agency trust                   # shows it and asks

@@ -235,6 +235,8 @@ fn whoever_gets_control_back_types_again() {
     let mut view = attached(&[], &[]);
     view.stream.notice(&ViewerNotice::Control { yours: false });
     view.stream.notice(&ViewerNotice::Control { yours: true });
+    // Whoever typed meanwhile had another size.
+    assert_eq!(view.stream.request()["type"], "resize");
     view.stream.say(b"yours again");
     view.terminal.wait_for("yours again");
     view.terminal.type_in("kept\x11");

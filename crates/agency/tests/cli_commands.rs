@@ -403,7 +403,8 @@ fn trust(trusted: bool) -> Value {
     })
 }
 
-const WOULD_RUN: &str = "/project/.agency/config.toml would run:\n  agents.x.start: evil \\u{1b}[2K --all\n";
+const WOULD_RUN: &str =
+    "the configuration and tasks of /project would run:\n  agents.x.start: evil \\u{1b}[2K --all\n";
 
 #[test]
 fn trust_shows_what_would_run_and_needs_a_yes() {
@@ -415,11 +416,25 @@ fn trust_shows_what_would_run_and_needs_a_yes() {
         "Error: cannot ask for consent without a terminal\n\
          Hint: read the commands above; `agency trust --yes` agrees to them\n",
     );
-    home.run(&["trust", "--yes"]).is(0, &format!("{WOULD_RUN}trusted: /project/.agency/config.toml\n"), "");
+    home.run(&["trust", "--yes"]).is(0, &format!("{WOULD_RUN}trusted: /project\n"), "");
     let params = daemon.called("trust.agree");
     assert_eq!((&params["digest"], &params["revoke"]), (&json!("d1"), &json!(false)));
-    home.run(&["trust", "--revoke"]).is(0, "no longer trusted: /project/.agency/config.toml\n", "");
+    home.run(&["trust", "--revoke"]).is(0, "no longer trusted: /project\n", "");
     assert_eq!(daemon.called("trust.agree")["revoke"], true);
+}
+
+#[test]
+fn commands_of_task_files_are_shown_also_without_a_configuration() {
+    let (home, daemon) = home_and_daemon();
+    let mut brought = trust(false);
+    brought["content"] = Value::Null;
+    brought["commands"] = json!(["task 1 runs [\"evil\"]"]);
+    daemon.answer("trust.show", brought).answer("trust.agree", trust(true));
+    home.run(&["trust", "--yes"]).is(
+        0,
+        "the configuration and tasks of /project would run:\n  task 1 runs [\"evil\"]\ntrusted: /project\n",
+        "",
+    );
 }
 
 #[test]

@@ -57,6 +57,7 @@ impl World {
             runs: HashMap::new(),
             history: HashMap::new(),
             plans: HashMap::new(),
+            environments: HashMap::new(),
             made: HashMap::new(),
             failures: HashMap::new(),
             notes: HashMap::new(),
@@ -70,6 +71,7 @@ impl World {
             leaving: false,
             ground,
         };
+        world.refresh_limits();
         world.find_runs().await;
         world.tell_supervisor();
         world
@@ -165,7 +167,7 @@ impl World {
         Some(TaskStatus::Running)
     }
 
-    fn found_run(&self, key: &TaskKey) -> FoundRun {
+    pub(super) fn found_run(&self, key: &TaskKey) -> FoundRun {
         if self.elsewhere.contains_key(key) {
             return FoundRun::Elsewhere;
         }
@@ -227,16 +229,33 @@ impl World {
         settings::load(root, &self.trust).map(|settings| settings.config).unwrap_or_default()
     }
 
+    /// Whether another host holds a run of the task right now.
+    pub(super) fn look_elsewhere(&mut self, key: &TaskKey) {
+        let own = self.ground.state.host();
+        let there = run_meta::all(&self.ground.state)
+            .into_iter()
+            .filter(|(dir, meta)| meta.host != own && key_of(meta) == *key && dir.pid_file().exists())
+            .map(|(_, meta)| meta.host_name)
+            .next_back();
+        let before = match there.clone() {
+            Some(host) => self.elsewhere.insert(key.clone(), host),
+            None => self.elsewhere.remove(key),
+        };
+        if before.is_some() && there.is_none() {
+            self.see_again(key);
+        }
+    }
+
     /// A task whose removal failed is still there.
     pub(super) fn see_again(&mut self, key: &TaskKey) {
         if let Ok(file) = self.store.file(key) {
             let status = file.fields().status;
-            self.decide(Event::TaskSeen(FoundTask { key: key.clone(), status, run: FoundRun::None }));
+            self.decide(Event::TaskSeen(FoundTask { key: key.clone(), status, run: self.found_run(key) }));
         }
     }
 }
 
-fn key_of(meta: &RunMeta) -> TaskKey {
+pub(super) fn key_of(meta: &RunMeta) -> TaskKey {
     TaskKey { project: ProjectId(project_id(&meta.root)), task: TaskId(meta.task) }
 }
 
@@ -247,7 +266,6 @@ async fn look(dir: &RunDir, context: RunContext, news: NewsDesk) -> Remains {
     });
     let pid_file = match pid_file {
         Some(pid_file) => pid_file,
-        None if has_begun(dir) => return Remains::Nothing,
         None => match abandon_or_wait(dir.clone()).await {
             Some(pid_file) => pid_file,
             None => return Remains::Nothing,
@@ -279,6 +297,9 @@ async fn abandon_or_wait(dir: RunDir) -> Option<PidFile> {
     let looked = tokio::task::spawn_blocking(move || -> io::Result<Option<PidFile>> {
         let directory = File::open(dir.path())?;
         if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            if has_begun(&dir) {
+                return Ok(None);
+            }
             std::fs::write(dir.path().join(ABANDONED_FILE), b"")?;
             return Ok(None);
         }

@@ -1,7 +1,7 @@
 //! What callers ask for: answered at once, or handed to the supervisor with a ticket.
 
 use agency_api::method::{
-    Caller, Nothing, Orphans, Plan, PtyAttachParams, Receipt, Started, Stream, TaskListing, Trust,
+    Caller, Nothing, Orphans, Plan, PtyAttachParams, Receipt, Started, Stream, TaskListing,
 };
 use agency_api::{Bytes, Failure, view};
 use agency_core::agent::Driver;
@@ -13,18 +13,19 @@ use agency_core::task_file::{Fields, TaskFile};
 use agency_core::tokens::Tokens;
 use agency_workspace::Project;
 
+use super::consent::cannot_remember;
 use super::effects::in_background;
 use super::lifecycle::may_remove;
 use super::tasks::store_failure;
 use super::{Pending, World};
 use crate::audience::View;
-use crate::happening::{Answer, Call, Happening, NewTask, TaskCall};
+use crate::happening::{Answer, Call, Happening, NewTask, OrphanIntent, TaskCall};
 use crate::hold::screen_size;
 use crate::logs::LogRequest;
 use crate::plan::{self, PlannedTask};
 use crate::run::RunCommand;
 use crate::streams::Promised;
-use crate::{clock, environment, settings, trust};
+use crate::{clock, environment, trust};
 
 impl World {
     pub(super) fn called(&mut self, call: Call, answer: Answer) {
@@ -62,8 +63,8 @@ impl World {
             Call::Screen(task) => self.screen(task, answer),
             Call::Log { task, raw, follow } => answer.give_as(self.log(task, raw, follow)),
             Call::Orphans => answer.give_as(Ok(Orphans { orphans: self.orphan_views() })),
-            Call::OrphanKill { run } => self.kill_orphan(run, answer),
-            Call::OrphanAdopt { run } => self.adopt_orphan(run, answer),
+            Call::OrphanKill { run } => self.see_to_orphan(run, OrphanIntent::End, answer),
+            Call::OrphanAdopt { run } => self.see_to_orphan(run, OrphanIntent::Adopt, answer),
             Call::TrustShow { project } => answer.give_as(self.trust_view(project)),
             Call::TrustAgree { project, digest, revoke } => {
                 answer.give_as(self.agree(project, digest, revoke))
@@ -172,7 +173,8 @@ impl World {
     }
 
     fn begin(&mut self, key: TaskKey, caller: &Caller, origin: Origin, answer: Answer, restart: bool) {
-        let planned = self.plan_start(&key, caller);
+        self.look_elsewhere(&key);
+        let planned = self.nothing_left_of(&key).and_then(|()| self.plan_start(&key, caller));
         let plan = match planned {
             Ok(plan) => plan,
             Err(failure) => {
@@ -185,14 +187,8 @@ impl World {
             }
         };
         self.refresh_limits();
-        let standing = match self.workspace_of(&key) {
-            Ok((project, name)) if agency_workspace::workspace_path(&project, &name).is_dir() => {
-                Standing::Ready
-            }
-            _ => Standing::Missing,
-        };
-        let start = StartPlan { workspace: standing, task: origin, terms: plan.terms };
-        // A live run keeps the plan it was started with until it is over.
+        // Whether there is one already is looked at when it is made, with the eyes of git.
+        let start = StartPlan { workspace: Standing::Missing, task: origin, terms: plan.terms };
         self.plans.insert(key.clone(), plan);
         let ticket = self.ticket(Pending::Start { key: key.clone(), answer });
         self.decide(match restart {
@@ -201,8 +197,20 @@ impl World {
         });
     }
 
+    /// What is left of an earlier run would be a second process in the same workspace.
+    fn nothing_left_of(&self, key: &TaskKey) -> Result<(), Failure> {
+        match self.orphans.values().find(|orphan| super::boot::key_of(&orphan.meta) == *key) {
+            None => Ok(()),
+            Some(orphan) => {
+                Err(Failure::new(format!("task {} still has a process of an earlier run", key.task))
+                    .because(format!("nobody could take run {} over", orphan.meta.run))
+                    .hint(format!("agency orphans kill {}", orphan.meta.run)))
+            }
+        }
+    }
+
     /// The limits as they are configured now.
-    fn refresh_limits(&mut self) {
+    pub(super) fn refresh_limits(&mut self) {
         if let Ok(settings) = self.settings(None) {
             let (max_agents, shutdown_timeout) =
                 (settings.config.max_agents, settings.config.shutdown_timeout);
@@ -224,8 +232,12 @@ impl World {
         };
         let (mut tasks, mut warnings) = (Vec::new(), Vec::new());
         for id in &projects {
-            let changed = self.store.refresh(id).map_err(store_failure)?;
-            self.see_changes(id, changed);
+            match self.store.refresh(id).map_err(store_failure) {
+                Ok(changed) => self.see_changes(id, changed),
+                // One project that cannot be read does not hide the others.
+                Err(failure) => warnings.extend(std::iter::once(failure.message).chain(failure.causes)),
+            }
+            warnings.extend(self.store.project(id).into_iter().flat_map(|known| known.unused.clone()));
             let config = match self.settings(Some(id)) {
                 Ok(settings) => {
                     warnings.extend(settings.warnings);
@@ -374,58 +386,6 @@ impl World {
         Ok(Stream { stream, task: self.view(key)?, detach_keys })
     }
 
-    fn trust_view(&mut self, project: Project) -> Result<Trust, Failure> {
-        let id = self.open_project(project)?;
-        let root = self.store.project(&id).map(|known| known.root().to_path_buf()).unwrap_or_default();
-        let file = settings::project_file(&root)?;
-        let strange = self.strange_commands(&id);
-        let config_trusted = file.commands.is_empty()
-            || file.digest.as_ref().is_some_and(|digest| self.trust.trusts(&id, digest));
-        let mut commands = file.commands;
-        commands.extend(strange.iter().map(|(key, command)| format!("task {} runs {command:?}", key.task)));
-        // One digest over all that was shown, so that agreeing means exactly that.
-        let shown = format!("{:?}{:?}", file.digest, commands);
-        Ok(Trust {
-            file: file.path.into(),
-            content: file.content.map(Bytes),
-            digest: (!commands.is_empty()).then(|| trust::digest(shown.as_bytes())),
-            trusted: config_trusted && strange.is_empty(),
-            commands,
-        })
-    }
-
-    /// Commands in task files that were never typed here.
-    fn strange_commands(&self, id: &ProjectId) -> Vec<(TaskKey, Vec<String>)> {
-        let Some(known) = self.store.project(id) else { return Vec::new() };
-        let commands = known.tasks.iter().filter_map(|(task, stored)| {
-            let command = stored.content.as_ref().ok()?.fields().command.clone()?;
-            let key = TaskKey { project: id.clone(), task: *task };
-            (!self.trust.trusts(id, &trust::command_digest(&command))).then_some((key, command))
-        });
-        commands.collect()
-    }
-
-    fn agree(&mut self, project: Project, digest: Option<String>, revoke: bool) -> Result<Trust, Failure> {
-        let shown = self.trust_view(project.clone())?;
-        let id = self.open_project(project.clone())?;
-        if revoke {
-            self.trust.revoke(&self.ground.state, &id).map_err(|err| cannot_remember(&err))?;
-            return self.trust_view(project);
-        }
-        if shown.digest != digest {
-            return Err(Failure::new("what this repository wants to run has changed since it was shown")
-                .hint("look again: agency trust"));
-        }
-        let agreed = shown.content.iter().map(|content| trust::digest(&content.0));
-        let agreed: Vec<String> = agreed
-            .chain(self.strange_commands(&id).iter().map(|(_, words)| trust::command_digest(words)))
-            .collect();
-        for digest in agreed {
-            self.trust.agree(&self.ground.state, &id, digest).map_err(|err| cannot_remember(&err))?;
-        }
-        self.trust_view(project)
-    }
-
     fn remove_task(&mut self, key: TaskKey, discard: bool, answer: Answer) {
         if let (Ok(live), false) = (self.live_run(&key), discard) {
             let name = live.meta.name();
@@ -452,8 +412,4 @@ fn texts(words: &[Bytes]) -> Result<Vec<String>, Failure> {
     let text = |word: &Bytes| String::from_utf8(word.0.clone());
     let texts: Result<Vec<String>, _> = words.iter().map(text).collect();
     texts.map_err(|_| Failure::new("the command is not UTF-8 text").because("a task file could not hold it"))
-}
-
-fn cannot_remember(error: &std::io::Error) -> Failure {
-    Failure::new("cannot remember what was agreed to").caused_by(error)
 }

@@ -1,15 +1,19 @@
 //! One function per effect.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agency_api::Failure;
-use agency_api::paths::create_private;
+use agency_api::paths::{RunDir, create_private};
 use agency_core::exit::RunExit;
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Effect, Notice, Outcome, Refusal, StartCause};
 use agency_core::task_file::{Field, LastExit};
 use agency_core::task_status::TaskStatus;
+use agency_keeper::pidfile::PidFile;
+use agency_keeper::platform;
 use agency_workspace::{Presence, Project, Workspace, WorkspaceName};
+
+use rustix::process::Signal;
 
 use super::{Pending, World, error_data};
 use crate::clock;
@@ -146,8 +150,7 @@ impl World {
 
     /// A restart after a crash has no caller: its environment is what the keeper held.
     fn plan_again(&mut self, key: &TaskKey) -> Result<(), Failure> {
-        let run = self.runs.values().find(|live| live.key == *key);
-        let environment = run.map(|live| live.handle.environment.clone()).unwrap_or_default();
+        let environment = self.environments.remove(key).unwrap_or_default();
         let mut caller = agency_api::method::Caller { env: environment, ..Default::default() };
         if let Some(plan) = self.plans.get(key) {
             caller.size = Some(plan.size);
@@ -168,7 +171,9 @@ impl World {
 
     fn dismiss_run(&mut self, run: &RunId) {
         self.command(run, RunCommand::Dismiss);
-        self.runs.remove(run);
+        if let Some(live) = self.runs.remove(run) {
+            self.environments.insert(live.key, live.handle.environment);
+        }
     }
 
     pub(super) fn write_status(&mut self, key: &TaskKey, status: TaskStatus) {
@@ -183,6 +188,10 @@ impl World {
     }
 
     fn write(&mut self, key: &TaskKey, fields: Vec<Field>) {
+        // What was edited by hand meanwhile is seen, not just written around.
+        if let Ok(changed) = self.store.refresh(&key.project) {
+            self.see_changes(&key.project, changed);
+        }
         if let Err(cause) = self.store.set(key, fields) {
             tracing::error!(task = %key, %cause, "the task file cannot be written");
             let data = error_data("the task file cannot be written", &cause.to_string());
@@ -247,7 +256,7 @@ impl World {
                 answer.give_as(view);
             }
             Pending::Remove { key, discard, answer } => self.answer_remove(key, discard, answer, outcome),
-            Pending::Adopt { key, answer } => self.answer_adopt(&key, answer, outcome),
+            Pending::Adopt { key, run, answer } => self.answer_adopt(&key, &run, answer, outcome),
             Pending::Shutdown { answer } => {
                 if let Ok(Outcome::ShutDown { still_alive }) = &outcome {
                     for key in still_alive {
@@ -271,7 +280,7 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
 }
 
 /// The workspace of a task: made anew, or its directory brought back to a branch that is still there.
-fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Workspace, Failure> {
+fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Option<Workspace>, Failure> {
     let failed = |err: agency_workspace::CreateError| workspace_failure(&err);
     agency_workspace::exclude(project).map_err(|err| {
         let failure = Failure::new(err.to_string()).caused_by_source(&err);
@@ -280,10 +289,11 @@ fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<W
     let presence = agency_workspace::presence(project, name)
         .map_err(|err| Failure::new(err.to_string()).caused_by_source(&err))?;
     match presence {
-        Presence::DirectoryGone => agency_workspace::reattach(project, name).map_err(failed),
+        Presence::Ready => Ok(None),
+        Presence::DirectoryGone => agency_workspace::reattach(project, name).map(Some).map_err(failed),
         // What is in the way is for `create` to name.
-        Presence::Absent | Presence::Ready | Presence::HalfMade | Presence::NotOurs => {
-            agency_workspace::create(project, name, base).map_err(failed)
+        Presence::Absent | Presence::HalfMade | Presence::NotOurs => {
+            agency_workspace::create(project, name, base).map(Some).map_err(failed)
         }
     }
 }
@@ -301,6 +311,21 @@ pub(super) async fn in_background<T: Send + 'static>(
         Err(cause) => Err(Failure::new("a step of the start failed badly").caused_by(&cause)),
     }
 }
+
+/// Blocking. Ends a keeper that nobody can talk to, and its agent with it: a start that failed leaves no process.
+fn end_keeper(dir: &RunDir) -> Result<(), Failure> {
+    let Ok(Some(PidFile { keeper, .. })) = PidFile::read(&dir.pid_file()) else { return Ok(()) };
+    let cannot = |cause: &std::io::Error| Failure::new("a keeper cannot be ended").caused_by(cause);
+    platform::signal_if_same(&keeper, Signal::TERM).map_err(|err| cannot(&err))?;
+    let deadline = Instant::now() + KEEPER_ENDS_WITHIN;
+    while platform::is_alive(&keeper) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// It ends its tree first, with a grace of two seconds.
+const KEEPER_ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Everything a keeper is started with.
 struct Launch {
@@ -328,10 +353,14 @@ impl Launch {
         })
         .await?;
         let run = context.id.clone();
-        let handle = run::follow(context, NewsDesk { reporter, run })
-            .await
-            .map_err(|err| Failure::new("the keeper started, but cannot be reached").caused_by(&err))?;
-        Ok(StartedRun { meta, handle, notes })
+        let dir = context.dir.clone();
+        match run::follow(context, NewsDesk { reporter, run }).await {
+            Ok(handle) => Ok(StartedRun { meta, handle, notes }),
+            Err(cause) => {
+                in_background(move || end_keeper(&dir)).await?;
+                Err(Failure::new("the keeper started, but cannot be reached").caused_by(&cause))
+            }
+        }
     }
 
     /// Blocking.

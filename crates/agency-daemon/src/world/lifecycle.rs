@@ -1,5 +1,7 @@
 //! What comes back from the steps of a task's life, and what its callers are told.
 
+use std::time::Duration;
+
 use agency_api::Failure;
 use agency_api::method::{Removed, Started, Stopped};
 use agency_core::ids::{Epoch, TaskKey, Ticket};
@@ -13,11 +15,18 @@ use crate::happening::{Answer, Happening, StartedRun};
 use crate::run::RunCommand;
 
 impl World {
-    pub(super) fn on_workspace_made(&mut self, key: TaskKey, epoch: Epoch, made: Result<Workspace, Failure>) {
+    pub(super) fn on_workspace_made(
+        &mut self,
+        key: TaskKey,
+        epoch: Epoch,
+        made: Result<Option<Workspace>, Failure>,
+    ) {
         match made {
             Ok(workspace) => {
-                self.note(&key, workspace.warnings.clone());
-                self.made.insert(key.clone(), workspace);
+                if let Some(workspace) = workspace {
+                    self.note(&key, workspace.warnings.clone());
+                    self.made.insert(key.clone(), workspace);
+                }
                 self.decide(Event::WorkspaceMade { key, epoch });
             }
             Err(failure) => {
@@ -59,11 +68,13 @@ impl World {
     }
 
     pub(super) fn answer_start(&mut self, key: &TaskKey, answer: Answer, outcome: Result<Outcome, Refusal>) {
-        self.made.remove(key);
         let notes = self.notes.remove(key).unwrap_or_default();
         let full = self.failures.remove(key);
         match outcome {
-            Ok(_) => answer.give_as(self.view(key).map(|task| Started { task, notes })),
+            Ok(_) => {
+                self.made.remove(key);
+                answer.give_as(self.view(key).map(|task| Started { task, notes }));
+            }
             Err(Refusal::WorkspaceFailed { .. } | Refusal::KeeperFailed { .. }) if full.is_some() => {
                 let failure = full.unwrap_or_else(|| Failure::new("the start failed"));
                 answer.give(Err(started_badly(key, failure)));
@@ -132,6 +143,7 @@ impl World {
         match &gone {
             Ok(_) => {
                 self.history.remove(key);
+                self.environments.remove(key);
                 self.announce(Some(key), None, "TaskRemoved", serde_json::Value::Null);
             }
             // The supervisor has let go of it; the file brings it back.
@@ -145,13 +157,18 @@ impl World {
         let mut waiting = Vec::new();
         for (_, live) in self.runs.drain() {
             let (done, left) = tokio::sync::oneshot::channel();
-            if live.handle.commands.send(RunCommand::Leave { done }).await.is_ok() {
-                waiting.push(left);
-            }
+            live.handle.command(RunCommand::Leave { done });
+            waiting.push(left);
         }
-        for left in waiting {
-            // One that ended meanwhile has left as well.
-            left.await.unwrap_or_default();
+        let all_left = async {
+            for left in waiting {
+                // One that ended meanwhile has left as well.
+                left.await.unwrap_or_default();
+            }
+        };
+        // One that hangs must not keep the others' daemon; its keeper does not need us.
+        if tokio::time::timeout(LEFT_WITHIN, all_left).await.is_err() {
+            tracing::warn!("some runs did not take leave");
         }
         for (_, pending) in self.pending.drain() {
             pending.give_up();
@@ -159,6 +176,9 @@ impl World {
         tracing::info!("the daemon leaves");
     }
 }
+
+/// Taking leave is one message to each viewer.
+const LEFT_WITHIN: Duration = Duration::from_secs(2);
 
 impl Pending {
     fn give_up(self) {

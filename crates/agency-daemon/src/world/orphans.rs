@@ -51,20 +51,13 @@ impl World {
         self.orphans.get(run).ok_or_else(unknown)
     }
 
-    pub(super) fn kill_orphan(&mut self, run: RunId, answer: Answer) {
-        match self.orphan(&run).map(|orphan| orphan.kind) {
+    pub(super) fn see_to_orphan(&mut self, run: RunId, intent: OrphanIntent, answer: Answer) {
+        match self.orphan(&run).map(|orphan| (orphan.kind, orphan.ending.is_some())) {
             Err(failure) => answer.give(Err(failure)),
-            Ok(view::OrphanKind::Keeper) => self.follow_orphan(run, OrphanIntent::End, answer),
-            Ok(view::OrphanKind::Process) => self.end_process(run, answer),
-        }
-    }
-
-    pub(super) fn adopt_orphan(&mut self, run: RunId, answer: Answer) {
-        match self.orphan(&run).map(|orphan| orphan.kind) {
-            Err(failure) => answer.give(Err(failure)),
-            Ok(view::OrphanKind::Keeper) => self.follow_orphan(run, OrphanIntent::Adopt, answer),
-            // Its terminal is gone with its keeper, so nobody can look at it again.
-            Ok(view::OrphanKind::Process) => self.end_process(run, answer),
+            Ok((_, true)) => answer.give(Err(Failure::new(format!("{run} is being ended already")))),
+            Ok((view::OrphanKind::Keeper, false)) => self.follow_orphan(run, intent, answer),
+            // Its terminal is gone with its keeper, so nobody can look at it again: either way it ends.
+            Ok((view::OrphanKind::Process, false)) => self.end_process(run, intent, answer),
         }
     }
 
@@ -140,12 +133,28 @@ impl World {
         let Some(orphan) = self.orphans.remove(&run) else { return };
         let terms = self.terms_of(&key, &orphan.meta);
         self.register(key.clone(), orphan.meta.clone(), handle);
-        self.history.entry(key.clone()).or_default().push(orphan.meta);
-        let ticket = self.ticket(Pending::Adopt { key: key.clone(), answer });
+        let history = self.history.entry(key.clone()).or_default();
+        if !history.contains(&orphan.meta) {
+            history.push(orphan.meta);
+        }
+        let ticket = self.ticket(Pending::Adopt { key: key.clone(), run: run.clone(), answer });
         self.decide(Event::Adopt { key, ticket, run, terms });
     }
 
-    pub(super) fn answer_adopt(&mut self, key: &TaskKey, answer: Answer, outcome: Result<Outcome, Refusal>) {
+    pub(super) fn answer_adopt(
+        &mut self,
+        key: &TaskKey,
+        run: &RunId,
+        answer: Answer,
+        outcome: Result<Outcome, Refusal>,
+    ) {
+        let refused_run = if outcome.is_err() { self.runs.remove(run) } else { None };
+        if let Some(live) = refused_run {
+            // Nobody's again.
+            let process = Some(live.handle.keeper);
+            let orphan = OrphanRun { meta: live.meta, kind: view::OrphanKind::Keeper, process, ending: None };
+            self.orphans.insert(run.clone(), orphan);
+        }
         answer.give_as(match outcome {
             Ok(_) => self.view(key).map(|task| OrphanAdopted { task: Some(task), notes: Vec::new() }),
             Err(refusal) => Err(refused(refusal)),
@@ -153,19 +162,33 @@ impl World {
     }
 
     /// Only the process is left: its terminal cannot be had back, so it is ended.
-    fn end_process(&mut self, run: RunId, answer: Answer) {
+    fn end_process(&mut self, run: RunId, intent: OrphanIntent, answer: Answer) {
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
             let name = run.0.clone();
             let ended = tokio::task::spawn_blocking(move || end_tree(&name)).await.unwrap_or(0);
-            reporter.report(Happening::OrphanEnded { run, answer, ended }).await;
+            reporter.report(Happening::OrphanEnded { run, intent, answer, ended }).await;
         });
     }
 
-    pub(super) fn on_orphan_ended(&mut self, run: &RunId, answer: Answer, ended: usize) {
-        self.orphans.remove(run);
+    pub(super) fn on_orphan_ended(
+        &mut self,
+        run: &RunId,
+        intent: OrphanIntent,
+        answer: Answer,
+        ended: usize,
+    ) {
         tracing::info!(%run, ended, "an orphaned process tree was ended");
-        answer.give_as(Ok(Stopped { task: None, code: None, ended: Vec::new() }));
+        match intent {
+            OrphanIntent::End => answer.give_as(Ok(Stopped { task: None, code: None, ended: Vec::new() })),
+            // Whoever asked has the environment to start it again with; nobody here has.
+            OrphanIntent::Adopt => {
+                let task = self.task_for(run).and_then(|key| self.view(&key));
+                let notes = vec!["only its process was left, and has been ended".to_string()];
+                answer.give_as(task.map(|task| OrphanAdopted { task: Some(task), notes }));
+            }
+        }
+        self.orphans.remove(run);
     }
 
     /// News of a run that no task owns.
@@ -181,7 +204,13 @@ impl World {
 
 /// Blocking. TERM, grace, KILL to everything that carries the run's name.
 fn end_tree(run: &str) -> usize {
-    let members = || platform::with_environment(environment::RUN_ID, run);
+    // A daemon that an agent started carries its name, and must not end itself.
+    let own = std::process::id() as i32;
+    let members = || {
+        let mut members = platform::with_environment(environment::RUN_ID, run);
+        members.retain(|process| process.pid != own);
+        members
+    };
     let first = members();
     for process in &first {
         signal(process, rustix::process::Signal::TERM);

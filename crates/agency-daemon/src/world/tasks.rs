@@ -7,7 +7,6 @@ use agency_api::{Failure, view};
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::rail::WorkspaceStatus;
-use agency_core::supervisor::{Event, FoundRun, FoundTask};
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{Project, WorkspaceName};
 
@@ -30,10 +29,8 @@ impl World {
     pub(super) fn see_changes(&mut self, project: &ProjectId, changed: Vec<TaskId>) {
         for task in changed {
             let key = TaskKey { project: project.clone(), task };
-            if let Ok(file) = self.store.file(&key) {
-                let found = FoundTask { status: file.fields().status, run: FoundRun::None, key };
-                self.decide(Event::TaskSeen(found));
-            }
+            self.look_elsewhere(&key);
+            self.see_again(&key);
         }
     }
 
@@ -113,7 +110,7 @@ impl World {
             workspace_status: crate::view::workspace_status(WorkspaceStatus::derive(
                 status, state, last_exit,
             )),
-            agent_name: config.agents.find(&agent).map_or(agent.clone(), |found| found.display_name.clone()),
+            agent_name: shown_agent(config, &agent, fields.command.as_deref()),
             agent,
             driver: fields.driver.unwrap_or_default().to_string(),
             labels: fields.labels,
@@ -142,5 +139,15 @@ pub(super) fn store_failure(error: StoreError) -> Failure {
         }
         StoreError::OtherVcs { .. } => failure.hint("leave --vcs out, or remove those tasks first"),
         StoreError::Write { .. } | StoreError::Read { .. } | StoreError::NoTask(_) => failure,
+    }
+}
+
+/// What people call it: the agent's name, or the program of a task that runs a command of its own.
+fn shown_agent(config: &Config, agent: &str, command: Option<&[String]>) -> String {
+    let program = command.and_then(<[String]>::first).and_then(|program| Path::new(program).file_name());
+    match (program, config.agents.find(agent)) {
+        (Some(program), _) => program.to_string_lossy().into_owned(),
+        (None, Ok(found)) => found.display_name.clone(),
+        (None, Err(_)) => agent.to_string(),
     }
 }

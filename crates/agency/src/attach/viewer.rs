@@ -221,6 +221,10 @@ impl Viewer {
         };
         if role != self.role {
             self.role = role;
+            if role == Role::Types {
+                // The terminal still has the size of whoever typed before us.
+                self.unsaid.size = caller::terminal_size();
+            }
             self.draw_title();
         }
     }

@@ -84,6 +84,7 @@ async fn attach(context: &Context, run: String) -> Done {
     let adopted = context.daemon().await?.call(OrphanAdopt, OrphanRef { run: run.clone() }).await?;
     adopted.notes.iter().for_each(|note| output::note(&printable(note)));
     match adopted.task {
+        Some(task) if task.run.is_none() => start::again(context, &task).await,
         Some(task) => start::show(context, &task).await,
         None => {
             output::line(&format!("{} ended: only its process was left", printable(&run)))?;

@@ -12,8 +12,8 @@ use crate::context::Context;
 use crate::output;
 use crate::stop::Done;
 
-/// More than this is no message; a terminal would take minutes to swallow it.
-const LONGEST_TEXT: u64 = 16 << 20;
+/// A keeper takes no more at once; what makes it a paste has room beside it.
+const LONGEST_TEXT: usize = (1 << 20) - 1024;
 
 pub(super) async fn send(context: &Context, args: Send) -> Done {
     let task = context.task(&args.name.task)?;
@@ -22,6 +22,7 @@ pub(super) async fn send(context: &Context, args: Send) -> Done {
         [only] if only == "-" => from_stdin(enter)?,
         words => joined(words),
     };
+    not_too_long(&text)?;
     let mut daemon = context.daemon().await?;
     let receipt = daemon.call(TaskSend, TaskSendParams { task, text, enter }).await?;
     output::line(&format!("{} {} bytes", receipt.receipt, receipt.bytes))?;
@@ -33,12 +34,22 @@ pub(super) fn joined(words: &[OsString]) -> Bytes {
 }
 
 fn from_stdin(enter: bool) -> Result<Bytes, Failure> {
-    let mut text = read_stdin(LONGEST_TEXT)?;
+    // A little more, so that the refusal is one and the same.
+    let mut text = read_stdin(2 * LONGEST_TEXT as u64)?;
     // The line's own end is what Enter stands for.
     if enter && text.ends_with(b"\n") {
         text.pop();
     }
     Ok(Bytes(text))
+}
+
+fn not_too_long(text: &Bytes) -> Result<(), Failure> {
+    if text.0.len() <= LONGEST_TEXT {
+        return Ok(());
+    }
+    Err(Failure::new(format!("the text is too long to type ({} bytes)", text.0.len()))
+        .because("a terminal takes at most 1 MiB at once")
+        .hint("put it in a file and tell the agent to read that file"))
 }
 
 /// Standard input to its end, and an error instead of more than `limit` bytes.
@@ -67,5 +78,13 @@ mod tests {
         let odd = OsStr::from_bytes(b"\xff").to_owned();
         assert_eq!(joined(&["cargo test".into(), odd]).0, b"cargo test \xff");
         assert_eq!(joined(&["".into()]).0, b"");
+    }
+
+    #[test]
+    fn a_text_that_no_keeper_would_take_is_refused_with_a_way_out() {
+        assert!(not_too_long(&Bytes(vec![b'x'; LONGEST_TEXT])).is_ok());
+        let failure = not_too_long(&Bytes(vec![b'x'; 1 << 20])).expect_err("refused");
+        assert_eq!(failure.message, "the text is too long to type (1048576 bytes)");
+        assert!(failure.hint.is_some_and(|hint| hint.contains("in a file")));
     }
 }

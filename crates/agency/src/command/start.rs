@@ -22,6 +22,14 @@ pub(super) async fn restart(context: &Context, args: Start) -> Done {
     begin(context, TaskRestart, args).await
 }
 
+/// A task that is known and has no run any more.
+pub(super) async fn again(context: &Context, task: &Task) -> Done {
+    let params = TaskStartParams { task: context::reference(task), caller: caller::caller() };
+    let started = context.daemon().await?.call(TaskStart, params).await?;
+    started.notes.iter().for_each(|note| output::note(&output::printable(note)));
+    show(context, &started.task).await
+}
+
 async fn begin<M>(context: &Context, method: M, args: Start) -> Done
 where
     M: Method<Params = TaskStartParams, Answer = Started>,

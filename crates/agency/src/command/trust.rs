@@ -1,4 +1,4 @@
-//! `agency trust`: shows what a project's configuration would run, and remembers the consent.
+//! `agency trust`: shows what a project's own files would run, and remembers the consent.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
@@ -23,13 +23,13 @@ pub(super) async fn trust(context: &Context, args: Trust) -> Done {
 
 async fn revoke(daemon: &mut Client, view: &View) -> Done {
     answer(daemon, None, true).await?;
-    output::line(&format!("no longer trusted: {}", file(view)))?;
+    output::line(&format!("no longer trusted: {}", project(view)))?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn agree(daemon: &mut Client, view: &View, yes: bool) -> Done {
-    if view.content.is_none() || view.commands.is_empty() {
-        output::line(&format!("nothing to agree to: {} runs no commands", file(view)))?;
+    if view.commands.is_empty() {
+        output::line(&format!("nothing to agree to: {} brings no commands", project(view)))?;
         return Ok(ExitCode::SUCCESS);
     }
     show(view)?;
@@ -38,10 +38,12 @@ async fn agree(daemon: &mut Client, view: &View, yes: bool) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     if !yes && !ask()? {
-        return Err(Failure::new(format!("not trusted: {}", file(view))).because("you did not agree").into());
+        return Err(Failure::new(format!("not trusted: {}", project(view)))
+            .because("you did not agree")
+            .into());
     }
     answer(daemon, view.digest.clone(), false).await?;
-    output::line(&format!("trusted: {}", file(view)))?;
+    output::line(&format!("trusted: {}", project(view)))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -50,7 +52,7 @@ async fn answer(daemon: &mut Client, digest: Option<String>, revoke: bool) -> Re
 }
 
 fn show(view: &View) -> Result<(), Stop> {
-    output::line(&format!("{} would run:", file(view)))?;
+    output::line(&format!("the configuration and tasks of {} would run:", project(view)))?;
     for command in &view.commands {
         output::line(&format!("  {}", printable(command)))?;
     }
@@ -72,6 +74,8 @@ fn ask() -> Result<bool, Stop> {
     Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-fn file(view: &View) -> String {
-    printable(&view.file.as_path().display().to_string())
+/// The repository that brings the commands: they may stand in its configuration and in task files.
+fn project(view: &View) -> String {
+    let root = view.file.as_path().ancestors().nth(2).unwrap_or(view.file.as_path());
+    printable(&root.display().to_string())
 }
