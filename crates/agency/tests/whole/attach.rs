@@ -1,0 +1,235 @@
+//! `agency attach` on a real terminal: the screen as it is, the scrollback above it, and the way out.
+
+use agency_terminal::{Screen, Size};
+use agency_testkit::Pty;
+
+use crate::stage::{SOON, Stage};
+
+const CTRL_Q: &str = "\x11";
+
+/// The user's own terminal after all that was written to it.
+fn users_screen(terminal: &Pty) -> Screen {
+    let mut screen = Screen::new(Size::cells(80, 24), 1000);
+    screen.feed(terminal.seen());
+    screen
+}
+
+#[test]
+fn the_screen_is_as_it_is_with_the_scrollback_above_it() {
+    let stage = Stage::new();
+    stage.play("one", "flood 4K; ask ready?");
+    stage.wait_printed("one", "ready?");
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    // 64 lines are more than a screen has.
+    for number in [1, 20, 40, 64] {
+        terminal.wait_for(&format!("flood {number:010}"));
+    }
+    terminal.wait_for("ready?");
+    let text = users_screen(&terminal).text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("flood")).collect();
+    assert_eq!(lines.len(), 64, "each line once, in the user's own scrollback: {text}");
+}
+
+#[test]
+fn what_is_typed_arrives_and_ctrl_q_leaves_the_agent_at_work() {
+    let stage = Stage::new();
+    stage.play("one", "loop; ask ready?; end");
+    let agent = stage.agent("one");
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    terminal.wait_for("ready?");
+    terminal.send("hello\r");
+    terminal.wait_for("got: hello");
+    terminal.send(CTRL_Q);
+    assert!(terminal.wait_exit().success(), "{terminal}");
+    terminal.wait_for("[detached from 1-one]");
+
+    assert_eq!(stage.agent("one"), agent);
+    stage.run(["send", "one", "still there"]).ok();
+    stage.wait_printed("one", "got: still there");
+    assert_eq!(stage.status("one"), "running");
+}
+
+#[test]
+fn the_users_terminal_is_given_back_whatever_the_agent_did_to_it() {
+    let stage = Stage::new();
+    let modes = r"\e[?1049h\e[?1000h\e[?1006h\e[?2004h\e[?1004h\e[>1u\e[?1h\e=\e[?25l\e[2\x3b10r\e[?6h\e[31m\e]0\x3bmine\a";
+    stage.play("one", &format!("raw; print {modes}; say in disguise; no-read"));
+    let terminal = Pty::spawn(stage.command("true"), 80, 24);
+    let before = terminal.modes();
+
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    terminal.wait_for("in disguise");
+    let attached = users_screen(&terminal);
+    assert!(attached.is_alternate());
+    assert_ne!(terminal.modes(), before, "keys go through one by one");
+    terminal.send(CTRL_Q);
+    assert!(terminal.wait_exit().success(), "{terminal}");
+
+    assert_eq!(terminal.modes(), before);
+    let given_back = users_screen(&terminal);
+    let fresh = Screen::new(Size::cells(80, 24), 1000);
+    assert_eq!(given_back.modes(), fresh.modes());
+    assert_eq!((given_back.is_alternate(), given_back.keyboard_flags()), (false, 0));
+    assert_eq!(given_back.title(), fresh.title());
+}
+
+#[test]
+fn the_agents_terminal_takes_the_size_of_the_users() {
+    let stage = Stage::new();
+    stage.play("one", "on-winch; size; loop; ask ready?; size; end");
+    stage.wait_printed("one", "ready?");
+    let mut terminal = Pty::spawn(stage.agency(["attach", "one"]), 100, 30);
+    terminal.wait_for("resized 30 100");
+    terminal.resize(61, 17);
+    terminal.wait_for("resized 17 61");
+    terminal.send("\r");
+    terminal.wait_for("17 61");
+}
+
+#[test]
+fn a_second_viewer_looks_on_until_it_takes_over() {
+    let stage = Stage::new();
+    stage.play("one", "loop; ask ready?; end");
+    let mut first = stage.on_terminal(["attach", "one"]);
+    first.wait_for("ready?");
+    let mut second = stage.on_terminal(["attach", "one"]);
+    second.wait_for("ready?");
+    second.send("from the second\r");
+    first.send("from the first\r");
+    for viewer in [&mut first, &mut second] {
+        viewer.wait_for("got: from the first");
+    }
+    let mut third = stage.on_terminal(["attach", "one", "--take"]);
+    third.wait_for("ready?");
+    third.send("from the third\r");
+    for viewer in [&mut first, &mut second, &mut third] {
+        viewer.wait_for("got: from the third");
+    }
+    assert!(!stage.logs("one").contains("from the second"));
+    assert_eq!(stage.task("one")["viewers"], 3);
+}
+
+#[test]
+fn a_viewer_sees_the_end_of_the_run() {
+    let stage = Stage::new();
+    stage.play("one", "ask last words?; say farewell; exit 3");
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    terminal.wait_for("last words?");
+    terminal.send("none\r");
+    terminal.wait_for("farewell");
+    terminal.wait_for("[1-one exited 3]");
+    terminal.wait_exit();
+}
+
+#[test]
+fn a_stopped_task_cannot_be_attached_until_it_is_started() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    stage.run(["stop", "one"]).ok();
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    assert_eq!(terminal.wait_exit().code(), Some(1), "{terminal}");
+    terminal.wait_for("Error:");
+    terminal.wait_for("task 1-one has no live agent: it is stopped");
+    terminal.wait_for("agency start 1");
+}
+
+#[test]
+fn without_a_terminal_attach_is_refused_with_another_way() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    let refusal = stage.refused(&["attach", "one"]);
+    assert!(refusal.contains("agency logs -f one"), "{refusal}");
+}
+
+#[test]
+fn the_detach_key_can_be_another_one() {
+    let stage = Stage::with_config("detach_keys = \"ctrl-p,ctrl-q\"\n");
+    stage.play("one", "raw; loop; wait-for x; say heard; end");
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    terminal.send("x");
+    terminal.wait_for("heard");
+    terminal.send(format!("{CTRL_Q}x"));
+    terminal.wait_for("heard");
+    terminal.send(format!("\x10{CTRL_Q}"));
+    assert!(terminal.wait_exit().success(), "{terminal}");
+    terminal.wait_for("[detached from 1-one]");
+}
+
+#[test]
+fn a_viewer_stays_attached_while_the_daemon_is_killed_and_comes_back() {
+    let stage = Stage::new();
+    stage.play("one", "loop; ask ready?; end");
+    let agent = stage.agent("one");
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    terminal.wait_for("ready?");
+    for number in 1..=3 {
+        stage.kill_daemon();
+        // Nobody else is here to start the next one.
+        stage.eventually("the viewer starts a daemon", SOON, || stage.daemon());
+        stage.wait_task("one", "is looked at again", |task| task["viewers"] == 1);
+        terminal.send(format!("after {number}\r"));
+        terminal.wait_for(&format!("got: after {number}"));
+    }
+    assert_eq!(stage.agent("one"), agent);
+    terminal.send(CTRL_Q);
+    assert!(terminal.wait_exit().success(), "{terminal}");
+}
+
+#[test]
+fn the_detach_key_of_the_environment_wins() {
+    let stage = Stage::with_config("detach_keys = \"ctrl-p\"\n");
+    stage.play("one", "loop; ask ready?; end");
+    let mut attach = stage.agency(["attach", "one"]);
+    attach.env("AGENCY_DETACH_KEYS", "ctrl-x");
+    let mut terminal = Pty::spawn(attach, 80, 24);
+    terminal.wait_for("ready?");
+    terminal.send("\x18");
+    assert!(terminal.wait_exit().success(), "{terminal}");
+    terminal.wait_for("[detached from 1-one]");
+}
+
+#[test]
+fn a_window_that_is_closed_takes_nobody_along() {
+    let stage = Stage::new();
+    stage.play("one", "loop; ask ready?; end");
+    let agent = stage.agent("one");
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    terminal.wait_for("ready?");
+    terminal.hang_up();
+    stage.wait_task("one", "is left", |task| task["viewers"] == 0);
+    assert_eq!((stage.agent("one"), stage.status("one")), (agent, "running".to_owned()));
+}
+
+#[test]
+fn a_viewer_who_does_not_read_holds_nobody_up_and_sees_the_screen_in_the_end() {
+    let stage = Stage::new();
+    stage.play("one", "ask begin?; flood 8M; ask done?");
+    let mut lagging = stage.on_terminal(["attach", "one"]);
+    lagging.wait_for("begin?");
+    let mut reading = stage.on_terminal(["attach", "one", "--read-only"]);
+    reading.wait_for("begin?");
+    stage.run(["send", "one", "go"]).ok();
+    reading.wait_for("done?");
+    lagging.wait_for("done?");
+    // What it could not keep up with was left out, not queued for ever.
+    let whole: usize = 8 << 20;
+    assert!(lagging.seen().len() < whole, "{} bytes were drawn", lagging.seen().len());
+    lagging.send("yes\r");
+    lagging.wait_for("got: yes");
+}
+
+#[test]
+fn a_flood_does_not_drown_the_keyboard() {
+    let stage = Stage::new();
+    stage.play("one", "loop; flood 256K; sleep 0.01; end");
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    terminal.wait_for("flood 0000000100");
+    terminal.send(CTRL_Q);
+    assert!(terminal.wait_exit().success());
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    terminal.wait_for("flood 0000000100");
+    // The terminal itself makes a signal of it.
+    terminal.send("\x03");
+    terminal.wait_exit();
+    terminal.wait_for("[1-one exited -2]");
+}

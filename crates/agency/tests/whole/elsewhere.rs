@@ -1,0 +1,64 @@
+//! One home on several hosts: what runs on another one is shown as such and never touched.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::stage::Stage;
+
+/// A task that runs on another host, as this one sees it, and that host's pid file.
+fn on_another_host() -> (Stage, PathBuf) {
+    let stage = Stage::new();
+    stage.play("far", "ask ready?");
+    let run = stage.keeper("far").run;
+    let dir = stage.state().join("r").join(&run);
+    let pid_file = fs::read(dir.join("pid")).expect("a pid file");
+    stage.run(["stop", "far"]).ok();
+    stage.kill_daemon();
+
+    let meta = fs::read_to_string(dir.join("run.json")).expect("a description");
+    let mut meta: serde_json::Value = serde_json::from_str(&meta).expect("JSON");
+    meta["host"] = "0123abcd".into();
+    meta["host_name"] = "build-7".into();
+    fs::write(dir.join("run.json"), meta.to_string()).expect("ours");
+    fs::write(dir.join("pid"), pid_file).expect("ours");
+    let file = stage.task_file("1-far").replace("status: stopped", "status: running");
+    fs::write(stage.task_path("1-far"), file).expect("ours");
+    (stage, dir.join("pid"))
+}
+
+#[test]
+fn a_run_on_another_host_is_shown_as_elsewhere_and_never_marked_stopped() {
+    let (stage, pid_file) = on_another_host();
+    for _ in 0..2 {
+        let task = stage.task("far");
+        assert_eq!((&task["status"], &task["elsewhere"]), (&"running".into(), &"build-7".into()));
+        stage.kill_daemon();
+    }
+    assert!(stage.task_file("1-far").contains("status: running\n"));
+    let shown = stage.run(["ls"]).ok();
+    assert!(shown.contains("on build-7") && shown.contains("attach on that host"), "{shown}");
+    assert!(pid_file.exists(), "it is that host's to remove");
+}
+
+#[test]
+fn nothing_is_done_from_here_to_a_run_on_another_host() {
+    let (stage, _) = on_another_host();
+    for args in
+        [&["stop", "far"][..], &["start", "far"], &["idle", "far"], &["send", "far", "x"], &["rm", "far"]]
+    {
+        let refusal = stage.refused(args);
+        assert!(refusal.contains("build-7") || refusal.contains("another host"), "{args:?}: {refusal}");
+    }
+    assert!(stage.worktree("1-far").is_dir());
+    assert_eq!(stage.status("far"), "running");
+}
+
+#[test]
+fn once_the_other_host_is_done_the_task_is_anybodys() {
+    let (stage, pid_file) = on_another_host();
+    assert_eq!(stage.task("far")["elsewhere"], "build-7");
+    fs::remove_file(pid_file).expect("the other host's keeper removes it");
+    stage.kill_daemon();
+    assert_eq!(stage.status("far"), "stopped");
+    assert_eq!(stage.run(["start", "far"]).ok(), "1 far running\n");
+}

@@ -1,0 +1,244 @@
+//! How runs end: stopped with grace, by themselves, by a crash; and what comes after.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use agency_testkit::{Gate, Process, Ran};
+
+use crate::stage::{SOON, Stage};
+
+/// The processes whose pids the agent has said: `child PID`.
+#[track_caller]
+fn children(stage: &Stage, slug: &str) -> Vec<Process> {
+    let logs = stage.wait_printed(slug, "ready?");
+    let pids = logs.lines().filter_map(|line| line.strip_prefix("child ")?.parse().ok());
+    pids.map(|pid| Process::find(pid).unwrap_or_else(|| panic!("child {pid} is gone: {logs}"))).collect()
+}
+
+#[test]
+fn a_polite_agent_goes_when_asked() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    stage.wait_printed("one", "ready?");
+    let agent = stage.agent("one");
+    assert_eq!(stage.run(["stop", "one"]).ok(), "1 one stopped\n");
+    assert!(!agent.is_alive());
+    assert_eq!(stage.task("one")["last_exit"], "-15");
+    stage.eventually("its keeper goes too", SOON, || stage.keepers().is_empty().then_some(()));
+    assert!(stage.worktree("1-one").is_dir(), "the workspace stays");
+}
+
+#[test]
+fn what_it_said_itself_is_kept_beside_what_we_asked() {
+    let stage = Stage::new();
+    let line = "trap 'echo cleaning up; exit 5' TERM HUP; echo ready; while :; do sleep 0.05; done";
+    stage.run(["new", "one", "--", "sh", "-c", line]).ok();
+    stage.wait_printed("one", "ready");
+    stage.run(["stop", "one"]).ok();
+    let file = stage.task_file("1-one");
+    assert!(file.contains("last_exit: {code: -15, raw: 5, at: "), "{file}");
+    assert!(stage.logs("one").contains("cleaning up"), "its last words are not lost");
+}
+
+#[test]
+fn an_agent_that_ignores_stop_is_killed_after_its_grace() {
+    let stage = Stage::new();
+    stage.play("one", "ignore-term; ask ready?");
+    stage.wait_printed("one", "ready?");
+    let asked_at = Instant::now();
+    assert_eq!(stage.run(["stop", "one"]).ok(), "1 one stopped\n");
+    assert!(asked_at.elapsed() >= Duration::from_secs(2), "it had its grace");
+    let file = stage.task_file("1-one");
+    assert!(file.contains("last_exit: {code: -9, raw: -9, at: "), "{file}");
+}
+
+#[test]
+fn the_grace_can_be_another_one() {
+    let stage = Stage::with_config(
+        "[agents.stubborn]\nstart = [\"fake-agent\", \"-c\", \"ignore-term; ask ready?\"]\nstop_grace = \"100ms\"\n",
+    );
+    stage.run(["new", "one", "--agent", "stubborn"]).ok();
+    stage.wait_printed("one", "ready?");
+    stage.run(["stop", "one"]).ok();
+    assert_eq!(stage.task("one")["last_exit"], "-9");
+}
+
+#[test]
+fn stop_ends_the_whole_tree_and_names_what_was_outside_the_group() {
+    let stage = Stage::new();
+    stage.play("one", "fork-child near; fork-child setsid far; fork-child double farther; ask ready?");
+    let children = children(&stage, "one");
+    let [_, far, farther] = children[..] else { panic!("three children") };
+    let ran = stage.run(["stop", "one"]);
+    assert!(children.iter().all(|child| !child.is_alive()));
+    let said = ran.stderr.clone();
+    assert_eq!(ran.ok(), "1 one stopped\n");
+    assert!(said.contains(&format!("also ended: far (pid {})", far.pid)), "{said}");
+    assert!(said.contains(&format!("also ended: farther (pid {})", farther.pid)), "{said}");
+    assert!(!said.contains("near"), "{said}");
+}
+
+#[test]
+fn a_tree_that_ignores_stop_is_killed_and_named() {
+    let stage = Stage::new();
+    stage.play("one", "ignore-term; fork-child setsid far; fork-child double farther; ask ready?");
+    let children = children(&stage, "one");
+    let ran = stage.run(["stop", "one"]);
+    assert!(children.iter().all(|child| !child.is_alive()));
+    assert!(
+        ran.stderr.contains("also killed: far ") && ran.stderr.contains("also killed: farther "),
+        "{ran}"
+    );
+}
+
+#[test]
+fn an_agent_that_ends_by_itself_leaves_nothing_running() {
+    let stage = Stage::new();
+    stage.play("one", "fork-child setsid far; fork-child double farther; ask ready?; exit 0");
+    let children = children(&stage, "one");
+    stage.run(["send", "one", "bye"]).ok();
+    stage.wait_status("one", "stopped");
+    assert!(children.iter().all(|child| !child.is_alive()));
+}
+
+#[test]
+fn what_is_spared_stays() {
+    let stage = Stage::with_config(
+        r#"
+        [agents.tidy]
+        start = ["fake-agent", "-c", "fork-child double gpg-agent; fork-child double helper; ask ready?"]
+        spare = ["gpg-agent"]
+        "#,
+    );
+    stage.run(["new", "one", "--agent", "tidy"]).ok();
+    let children = children(&stage, "one");
+    let ran = stage.run(["stop", "one"]);
+    assert!(children[0].is_alive() && !children[1].is_alive());
+    assert!(ran.stderr.contains("helper") && !ran.stderr.contains("gpg-agent"), "{ran}");
+}
+
+#[test]
+fn exits_are_remembered_as_they_were() {
+    let stage = Stage::new();
+    for (slug, script, code, shown) in [
+        ("well", "say done; exit 0", "0", "completed"),
+        ("badly", "say done; exit 3", "3", "errored"),
+        ("fatally", "say done; crash SEGV", "-11", "errored"),
+        ("by-kill", "say done; crash KILL", "-9", "errored"),
+    ] {
+        stage.play(slug, script);
+        let task = stage.wait_status(slug, "stopped");
+        assert_eq!((&task["last_exit"], &task["workspace_status"]), (&code.into(), &shown.into()), "{slug}");
+        assert_eq!(task["run"], serde_json::Value::Null);
+        assert_eq!(stage.logs(slug), "done\n");
+    }
+    stage.eventually("no keeper stays", SOON, || stage.keepers().is_empty().then_some(()));
+}
+
+#[test]
+fn a_crash_stays_down() {
+    let stage = Stage::new();
+    let marks = stage.home().join("marks");
+    stage.play("one", &format!("mark-file {}; crash 3", marks.display()));
+    stage.wait_status("one", "stopped");
+    assert!(stage.daemon_log().contains("the agent crashed"));
+    assert_eq!(fs::read_to_string(marks).expect("it ran").lines().count(), 1);
+    assert_eq!(stage.run(["start", "one"]).ok(), "1 one running\n");
+    stage.wait_status("one", "stopped");
+}
+
+/// An agent that tells its environment each time and then plays the rest.
+fn restarting(stage: &Stage, rest: &str) {
+    let marks = stage.home().join("marks");
+    stage.configure(&format!(
+        r#"
+        [agents.phoenix]
+        start = ["fake-agent", "-c", "mark-file {}; env TOKEN; {rest}"]
+        restart = "on-crash"
+        max_restarts = 2
+        "#,
+        marks.display()
+    ));
+    let mut new = stage.agency(["new", "one", "--agent", "phoenix"]);
+    new.env("TOKEN", "held in memory");
+    Ran::of(new, b"").ok();
+}
+
+fn starts(stage: &Stage) -> usize {
+    fs::read_to_string(stage.home().join("marks")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn an_agent_that_shall_be_restarted_is_as_often_as_was_said() {
+    let stage = Stage::new();
+    restarting(&stage, "crash 3");
+    stage.eventually("it is given up", SOON, || {
+        stage.daemon_log().contains("not restarted any more").then_some(())
+    });
+    let task = stage.wait_status("one", "stopped");
+    assert_eq!((starts(&stage), &task["last_exit"]), (3, &"3".into()));
+    let logs = stage.logs("one");
+    let lines: Vec<&str> = logs.lines().filter(|line| !line.is_empty()).collect();
+    let separator = "─── Session restarted ───";
+    let same = "held in memory";
+    assert_eq!(lines, [same, separator, same, separator, same], "with the environment of the first");
+}
+
+#[test]
+fn a_restart_keeps_the_scrollback_on_the_screen_too() {
+    let stage = Stage::new();
+    let gate = Gate::at(stage.home().join("gate"));
+    restarting(&stage, &format!("await {}; crash 3", gate.path().display()));
+    gate.open();
+    stage.eventually("it runs again", SOON, || (starts(&stage) == 2).then_some(()));
+    stage.wait_task("one", "has an agent", |task| !task["run"].is_null());
+    let mut terminal = stage.on_terminal(["attach", "one"]);
+    terminal.wait_for("held in memory");
+    terminal.wait_for("─── Session restarted ───");
+    terminal.wait_for("held in memory");
+}
+
+#[test]
+fn a_restart_by_another_daemon_has_the_environment_of_the_first_start() {
+    let stage = Stage::new();
+    let gate = Gate::at(stage.home().join("gate"));
+    restarting(&stage, &format!("await {}; crash 3", gate.path().display()));
+    stage.kill_daemon();
+    assert_eq!(stage.status("one"), "running");
+    gate.open();
+    stage.eventually("it runs again", SOON, || (starts(&stage) == 2).then_some(()));
+    stage.eventually("it says so", SOON, || {
+        (stage.logs("one").matches("held in memory").count() == 2).then_some(())
+    });
+    assert_eq!(stage.status("one"), "running");
+}
+
+#[test]
+fn what_ends_well_or_is_stopped_is_not_restarted() {
+    let stage = Stage::new();
+    restarting(&stage, "ask ready?; exit 0");
+    stage.run(["send", "one", "go"]).ok();
+    stage.wait_status("one", "stopped");
+    stage.run(["start", "one"]).ok();
+    stage.run(["stop", "one"]).ok();
+    assert_eq!(stage.status("one"), "stopped");
+    assert_eq!((starts(&stage), stage.keepers().len()), (2, 0));
+}
+
+#[test]
+fn a_removed_task_takes_its_agent_along_and_its_work_is_kept() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    let agent = stage.agent("one");
+    stage.run(["exec", "one", "--", "sh", "-c", "echo precious > work"]).ok();
+    let refusal = stage.refused(&["rm", "one"]);
+    assert!(refusal.contains("Caused by: ") && refusal.contains("--discard"), "{refusal}");
+    assert!(agent.is_alive() && stage.worktree("1-one").join("work").is_file(), "nothing happened");
+
+    let said = stage.run(["rm", "one", "--discard"]).ok();
+    assert!(!agent.is_alive());
+    let kept = said.lines().find_map(|line| line.strip_prefix("what was in it is kept as ")).expect("a ref");
+    assert_eq!(stage.git(&stage.repo(), &["show", &format!("{kept}:work")]), "precious\n");
+    assert_eq!(stage.listing()["tasks"], serde_json::json!([]));
+    assert!(!stage.worktree("1-one").exists());
+}

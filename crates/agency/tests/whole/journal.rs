@@ -1,0 +1,33 @@
+//! A run's journal, read as it lies on disk.
+
+use std::path::{Path, PathBuf};
+
+use agency_journal::{Body, Reader, Record, Source};
+
+use crate::stage::Stage;
+
+pub fn dir(stage: &Stage, run: &str) -> PathBuf {
+    stage.state().join("r").join(run).join("j")
+}
+
+pub fn reader(stage: &Stage, run: &str) -> Reader {
+    Reader::open(&dir(stage, run), unseal).expect("a journal can be read")
+}
+
+pub fn records(stage: &Stage, run: &str) -> Vec<Record> {
+    let mut reader = reader(stage, run);
+    std::iter::from_fn(|| reader.next().expect("a journal can be read")).collect()
+}
+
+/// The output offsets whose queries were answered, in the order of the answers.
+pub fn answered(stage: &Stage, run: &str) -> Vec<u64> {
+    let offset = |record: &Record| match &record.body {
+        Body::Input { source: Source::Answer { output_offset }, .. } => Some(*output_offset),
+        _ => None,
+    };
+    records(stage, run).iter().filter_map(offset).collect()
+}
+
+fn unseal(path: &Path) -> std::io::Result<Vec<u8>> {
+    zstd::decode_all(std::fs::File::open(path)?)
+}

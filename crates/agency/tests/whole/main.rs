@@ -1,0 +1,26 @@
+//! The whole program: the real binary, a real daemon, real keepers and real git, in a home of its own.
+//!
+//! Nothing is mocked. What a story waits for is a condition that it can see, never a time.
+
+mod api;
+mod attach;
+mod daemon;
+mod elsewhere;
+mod ending;
+mod environment;
+mod files;
+mod fold;
+mod inside;
+mod journal;
+mod new;
+mod orphans;
+mod places;
+mod privacy;
+mod refusals;
+mod rescue;
+mod sigkill;
+mod stage;
+mod status;
+mod trust;
+mod words;
+mod workspace;

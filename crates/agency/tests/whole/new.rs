@@ -1,0 +1,173 @@
+//! `agency new`: from one line to an agent in a worktree of its own.
+
+use agency_testkit::{Pty, Ran};
+
+use crate::stage::Stage;
+
+/// Says its arguments, then waits to be told something.
+const PARROT: &str = r#"
+    [agents.parrot]
+    start = ["fake-agent", "-c", "args; say that was all; ask more?", "-p", "$AGENCY_PROMPT"]
+"#;
+
+#[test]
+fn a_new_task_has_a_worktree_a_branch_a_file_and_an_agent() {
+    let stage = Stage::new();
+    let args = ["new", "fix-login", "-m", "make the login work", "--label", "bug", "--label", "ui"];
+    let command = ["--", "fake-agent", "-c", "cwd; ask more?"];
+    assert_eq!(stage.run(args.iter().chain(&command)).ok(), "1 fix-login running\n");
+
+    let worktree = stage.worktree("1-fix-login");
+    assert!(worktree.join("README.md").is_file());
+    assert_eq!(stage.git(&worktree, &["branch", "--show-current"]), "agency/1-fix-login\n");
+    assert_eq!(stage.git(&stage.repo(), &["status", "--porcelain"]), "", "ours is kept out of git");
+    stage.wait_printed("fix-login", &worktree.display().to_string());
+
+    let file = stage.task_file("1-fix-login");
+    let (head, body) =
+        file.strip_prefix("---\n").and_then(|rest| rest.split_once("---\n")).expect("front matter");
+    assert_eq!(body, "make the login work");
+    let created_at = stage.task("fix-login")["created_at"].as_str().expect("a time").to_owned();
+    let expected = format!(
+        "base_branch: main\nstatus: running\nlabels: [\"bug\", \"ui\"]\ncreated_at: \"{created_at}\"\nagent: fake\n\
+         driver: terminal\ncommand: [\"fake-agent\", \"-c\", \"cwd; ask more?\"]\n"
+    );
+    assert_eq!(head, expected);
+}
+
+#[test]
+fn the_first_command_with_nothing_configured_gives_a_shell() {
+    let stage = Stage::new();
+    std::fs::remove_file(stage.config()).expect("it was there");
+    let mut new = stage.agency(["new", "fix-login", "-m", "make the login work"]);
+    new.env("PATH", stage.bare_path());
+    let ran = Ran::of(new, b"");
+    assert!(ran.stderr.contains("agent: fake"), "which agent was chosen is said: {ran}");
+    assert_eq!(ran.ok(), "1 fix-login running\n");
+    let task = stage.task("fix-login");
+    assert_eq!(task["agent_name"], "Shell");
+    stage.run(["send", "fix-login", "echo \"<$AGENCY_PROMPT>\""]).ok();
+    // A text for people is no command: it is there for the shell to read, and not typed into it.
+    assert!(!stage.wait_printed("fix-login", "<make the login work>").contains("not found"));
+}
+
+#[test]
+fn on_a_terminal_new_attaches_and_ctrl_q_leaves() {
+    let stage = Stage::new();
+    let mut terminal =
+        stage.on_terminal(["new", "one", "-m", "x", "--", "fake-agent", "-c", "size; ask ready?"]);
+    terminal.wait_for("24 80");
+    terminal.wait_for("ready?");
+    terminal.send("\x11");
+    assert!(terminal.wait_exit().success(), "{terminal}");
+    assert_eq!(stage.status("one"), "running");
+    assert!(stage.agent("one").is_alive());
+}
+
+#[test]
+fn on_a_terminal_no_attach_prints_a_line_and_returns() {
+    let stage = Stage::new();
+    let mut terminal =
+        stage.on_terminal(["new", "one", "--no-attach", "-m", "x", "--", "fake-agent", "-c", "ask q"]);
+    assert!(terminal.wait_exit().success(), "{terminal}");
+    terminal.wait_for("1 one running");
+}
+
+#[test]
+fn without_a_message_the_text_is_read_from_standard_input() {
+    let stage = Stage::with_config(PARROT);
+    let new = stage.agency(["new", "one", "--agent", "parrot"]);
+    Ran::of(new, b"first line\n\nsecond line\n").ok();
+    let printed = stage.wait_printed("one", "that was all");
+    assert!(printed.starts_with("arg 1: -p\narg 2: first line\n\nsecond line\nthat was all\n"), "{printed}");
+    assert!(stage.task_file("1-one").ends_with("---\nfirst line\n\nsecond line"));
+}
+
+#[test]
+fn without_a_message_a_terminal_gets_the_editor() {
+    let stage = Stage::with_config(PARROT);
+    stage.editor_types("from the editor\n");
+    let mut terminal = stage.on_terminal(["new", "one", "--agent", "parrot"]);
+    terminal.wait_for("arg 2: from the editor");
+    terminal.wait_for("more?");
+    assert!(stage.task_file("1-one").ends_with("---\nfrom the editor"));
+}
+
+#[test]
+fn an_editor_that_writes_nothing_starts_an_agent_that_is_told_nothing() {
+    let stage = Stage::with_config(PARROT);
+    let mut terminal = stage.on_terminal(["new", "one", "--agent", "parrot"]);
+    terminal.wait_for("that was all");
+    terminal.wait_for("more?");
+    assert!(!terminal.seen().windows(4).any(|bytes| bytes == b"arg "), "{terminal}");
+}
+
+#[test]
+fn an_editor_that_fails_makes_nothing() {
+    let stage = Stage::new();
+    let mut new = stage.agency(["new", "one"]);
+    new.env("EDITOR", "false");
+    let mut terminal = Pty::spawn(new, 80, 24);
+    assert_eq!(terminal.wait_exit().code(), Some(1), "{terminal}");
+    terminal.wait_for("Error:");
+    assert_eq!(stage.traces(), [""; 0]);
+}
+
+#[test]
+fn an_empty_body_sends_no_prompt_at_all() {
+    let stage = Stage::with_config(PARROT);
+    stage.run(["new", "one", "--agent", "parrot", "-m", ""]).ok();
+    let printed = stage.wait_printed("one", "more?");
+    assert_eq!(printed, "that was all\nmore?\n", "neither the text nor its option");
+}
+
+#[test]
+fn a_draft_is_only_written_down_until_it_is_started() {
+    let stage = Stage::new();
+    let printed =
+        stage.run(["new", "later", "--draft", "-m", "an idea", "--", "fake-agent", "-c", "ask q"]).ok();
+    assert_eq!(printed, "1 later draft\n");
+    assert_eq!(stage.traces(), ["1-later.md", "1-later.md"], "the file and its mirror, nothing else");
+    assert!(stage.refused(&["attach", "later"]).contains("terminal"));
+
+    assert_eq!(stage.run(["start", "later"]).ok(), "1 later running\n");
+    assert!(stage.worktree("1-later").join("README.md").is_file());
+    stage.wait_printed("later", "q");
+    assert!(stage.task_file("1-later").contains("status: running\n"));
+}
+
+#[test]
+fn a_draft_on_a_terminal_is_not_attached() {
+    let stage = Stage::new();
+    let mut terminal = stage.on_terminal(["new", "later", "--draft", "-m", "an idea"]);
+    assert!(terminal.wait_exit().success(), "{terminal}");
+    terminal.wait_for("1 later draft");
+}
+
+#[test]
+fn ids_count_up_and_are_never_given_twice() {
+    let stage = Stage::new();
+    for slug in ["one", "two"] {
+        stage.run(["new", slug, "--draft", "-m", "x"]).ok();
+    }
+    stage.run(["rm", "two"]).ok();
+    assert_eq!(stage.run(["new", "three", "--draft", "-m", "x"]).ok(), "3 three draft\n");
+    stage.kill_daemon();
+    assert_eq!(stage.run(["new", "four", "--draft", "-m", "x"]).ok(), "4 four draft\n");
+}
+
+#[test]
+fn eight_at_once_are_eight_tasks() {
+    let stage = Stage::new();
+    let slugs: Vec<String> = (1..=8).map(|number| format!("task-{number}")).collect();
+    std::thread::scope(|scope| {
+        for slug in &slugs {
+            scope.spawn(|| stage.run(["new", slug, "--", "fake-agent", "-c", "ask q"]).ok());
+        }
+    });
+    let mut ids: Vec<u64> =
+        slugs.iter().map(|slug| stage.task(slug)["id"].as_u64().expect("an id")).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(stage.keepers().len(), 8);
+}

@@ -1,0 +1,121 @@
+//! Agents that no task owns any more: shown, taken back, or ended.
+
+use std::fs;
+
+use agency_testkit::Keeper;
+
+use crate::stage::{SOON, Stage};
+
+/// A task whose file and mirror somebody deleted while no daemon lived, and the keeper that is left of it.
+fn orphaned(script: &str) -> (Stage, Keeper) {
+    let stage = Stage::new();
+    stage.play("lost", script);
+    stage.wait_printed("lost", "ready?");
+    let keeper = stage.keeper("lost");
+    stage.kill_daemon();
+    forget_task(&stage);
+    (stage, keeper)
+}
+
+fn forget_task(stage: &Stage) {
+    fs::remove_file(stage.task_path("1-lost")).expect("it was there");
+    for project in fs::read_dir(stage.state().join("projects")).expect("projects") {
+        fs::remove_file(project.expect("a project").path().join("tasks/1-lost.md")).expect("a mirror");
+    }
+}
+
+#[test]
+fn an_agent_whose_task_is_gone_is_shown_and_left_alone() {
+    let (stage, keeper) = orphaned("loop; ask ready?; end");
+    let listing = stage.listing();
+    assert_eq!(listing["tasks"], serde_json::json!([]));
+    let orphan = &listing["orphans"][0];
+    assert_eq!((&orphan["run"], &orphan["kind"]), (&keeper.run.as_str().into(), &"keeper".into()));
+    assert_eq!((&orphan["task"], &orphan["slug"]), (&1.into(), &"lost".into()));
+    assert!(stage.run(["ls"]).ok().contains("1 orphan: agency orphans"));
+    let table = stage.run(["orphans"]).ok();
+    assert!(table.contains(&keeper.run) && table.contains("1-lost"), "{table}");
+    assert_eq!(stage.run(["orphans", "--json"]).json()["orphans"][0]["run"], keeper.run.as_str());
+    assert!(stage.daemon_log().contains("an orphan"));
+    assert!(keeper.child.expect("an agent").is_alive());
+}
+
+#[test]
+fn an_orphan_can_be_taken_back_into_its_task() {
+    let (stage, keeper) = orphaned("say the first words; loop; ask ready?; end");
+    assert_eq!(stage.run(["orphans", "attach", &keeper.run]).ok(), "1 lost running\n");
+    let listing = stage.listing();
+    assert_eq!(listing["orphans"], serde_json::json!([]));
+    assert_eq!(stage.keeper("lost"), keeper);
+    assert!(stage.task_file("1-lost").contains("status: running\n"));
+    stage.run(["send", "lost", "hello"]).ok();
+    let logs = stage.wait_printed("lost", "got: hello");
+    assert!(logs.starts_with("the first words\n"), "{logs}");
+    assert_eq!(stage.run(["stop", "lost"]).ok(), "1 lost stopped\n");
+}
+
+#[test]
+fn an_orphan_is_attached_to_on_a_terminal() {
+    let (stage, keeper) = orphaned("loop; ask ready?; end");
+    let mut terminal = stage.on_terminal(["orphans", "attach", &keeper.run]);
+    terminal.wait_for("ready?");
+    terminal.send("hello\r");
+    terminal.wait_for("got: hello");
+    terminal.send("\x11");
+    assert!(terminal.wait_exit().success(), "{terminal}");
+}
+
+#[test]
+fn an_orphan_can_be_ended_with_its_whole_tree() {
+    let (stage, keeper) = orphaned("fork-child setsid far; ask ready?");
+    let ran = stage.run(["orphans", "kill", &keeper.run]);
+    assert!(ran.stderr.contains("also ended: far "), "{ran}");
+    assert_eq!(ran.ok(), format!("{} ended\n", keeper.run));
+    assert!(!keeper.child.expect("an agent").is_alive());
+    assert_eq!(stage.listing()["orphans"], serde_json::json!([]));
+    stage.eventually("its keeper goes too", SOON, || stage.keepers().is_empty().then_some(()));
+    assert!(stage.run(["orphans"]).ok().contains("No orphans"));
+}
+
+#[test]
+fn an_orphan_that_nobody_knows_is_refused() {
+    let stage = Stage::new();
+    for verb in ["kill", "attach"] {
+        let refusal = stage.refused(&["orphans", verb, "nobody"]);
+        assert!(refusal.starts_with("Error: no orphan is called nobody\n"), "{refusal}");
+    }
+}
+
+/// A stubborn agent that outlived its daemon and its keeper, and with them its terminal.
+fn only_the_process_left() -> (Stage, Keeper) {
+    let stage = Stage::new();
+    stage.play("lost", "ignore-term; ask ready?");
+    stage.wait_printed("lost", "ready?");
+    let keeper = stage.keeper("lost");
+    stage.kill_daemon();
+    keeper.process.kill();
+    (stage, keeper)
+}
+
+#[test]
+fn a_process_without_a_keeper_is_an_orphan_and_its_task_is_stopped() {
+    let (stage, keeper) = only_the_process_left();
+    let agent = keeper.child.expect("an agent");
+    assert_eq!(stage.status("lost"), "stopped");
+    let orphan = &stage.listing()["orphans"][0];
+    assert_eq!((&orphan["kind"], &orphan["pid"]), (&"process".into(), &agent.pid.into()));
+    assert!(agent.is_alive(), "nobody said that it should be ended");
+    assert_eq!(stage.run(["orphans", "kill", &keeper.run]).ok(), format!("{} ended\n", keeper.run));
+    agent.wait_gone(SOON);
+    assert_eq!(stage.listing()["orphans"], serde_json::json!([]));
+}
+
+#[test]
+fn taking_back_a_process_without_a_keeper_means_ending_it_and_starting_again() {
+    let (stage, keeper) = only_the_process_left();
+    assert_eq!(stage.run(["orphans", "attach", &keeper.run]).ok(), "1 lost running\n");
+    keeper.child.expect("an agent").wait_gone(SOON);
+    assert_ne!(stage.agent("lost"), keeper.child.expect("an agent"));
+    stage.wait_printed("lost", "Session restarted");
+    assert_eq!(stage.listing()["orphans"], serde_json::json!([]));
+}

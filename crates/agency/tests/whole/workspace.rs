@@ -1,0 +1,154 @@
+//! What a person does in a task's workspace, and how tasks are called.
+
+use agency_testkit::Ran;
+
+use crate::stage::{Stage, refused};
+
+#[test]
+fn a_task_is_called_by_id_slug_both_or_the_beginning_of_its_slug() {
+    let stage = Stage::new();
+    for slug in ["fix-login", "fix-logout", "write-docs"] {
+        stage.play(slug, "ask ready?");
+    }
+    for name in ["1", "fix-login", "1-fix-login"] {
+        assert_eq!(stage.run(["path", name]).ok(), format!("{}\n", stage.worktree("1-fix-login").display()));
+    }
+    assert_eq!(stage.run(["path", "w"]).ok(), format!("{}\n", stage.worktree("3-write-docs").display()));
+    let refusal = stage.refused(&["stop", "fix"]);
+    assert!(refusal.starts_with("Error: `fix` could be 1-fix-login or 2-fix-logout\n"), "{refusal}");
+    assert!(refusal.contains("Hint: "), "{refusal}");
+    let refusal = stage.refused(&["stop", "nothing-like-it"]);
+    assert!(refusal.starts_with("Error: no task is called `nothing-like-it`\n"), "{refusal}");
+    assert_eq!(stage.keepers().len(), 3, "nobody was stopped");
+}
+
+#[test]
+fn exec_runs_there_with_the_tasks_variables_and_passes_everything_on() {
+    let stage = Stage::new();
+    stage.run(["new", "one", "-m", "the text", "--", "fake-agent", "-c", "ask ready?"]).ok();
+    let line = r#"pwd; echo "$AGENCY_TASK_ID $AGENCY_SLUG $AGENCY_BODY"; cat; echo oops >&2; exit 7"#;
+    let ran = Ran::of(stage.agency(["exec", "one", "--", "sh", "-c", line]), b"input");
+    let expected = format!("{}\n1 one the text\ninput", stage.worktree("1-one").display());
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (7, expected.as_str(), "oops\n"),
+        "{ran}"
+    );
+    let refusal = stage.refused(&["exec", "one", "--", "no-such-program-here"]);
+    assert!(refusal.starts_with("Error: cannot run no-such-program-here\nCaused by: "), "{refusal}");
+}
+
+#[test]
+fn run_asks_the_agents_own_command_and_passes_its_answer_on() {
+    let stage = Stage::with_config(
+        r#"
+        [agents.oracle]
+        start = ["fake-agent", "-c", "ask ready?"]
+        run = ["fake-agent", "-c", "args; cwd; env AGENCY_MESSAGE; exit 4", "--ask", "$AGENCY_MESSAGE"]
+        "#,
+    );
+    stage.run(["new", "one", "--agent", "oracle"]).ok();
+    let ran = stage.run(["run", "one", "what", "now?"]);
+    let expected =
+        format!("arg 1: --ask\narg 2: what now?\n{}\nwhat now?\n", stage.worktree("1-one").display());
+    assert_eq!((ran.code, &ran.stdout), (4, &expected), "{ran}");
+    assert_eq!(stage.logs("one").trim(), "ready?", "the agent in the terminal was not disturbed");
+    stage.play("two", "ask ready?");
+    assert_eq!(stage.run(["run", "two", "echo a shell; exit 3"]).code, 3);
+}
+
+#[test]
+fn an_agent_that_cannot_be_asked_says_so() {
+    let stage = Stage::with_config("[agents.mute]\nstart = [\"fake-agent\", \"-c\", \"ask ready?\"]\n");
+    stage.run(["new", "one", "--agent", "mute"]).ok();
+    let refusal = stage.refused(&["run", "one", "hello"]);
+    assert!(refusal.contains("has no `run` command\nHint: set `run` under [agents.mute]"), "{refusal}");
+}
+
+#[test]
+fn shell_is_the_users_own_in_the_workspace() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    let mut terminal = stage.on_terminal(["shell", "one"]);
+    terminal.send("pwd; echo slug=$AGENCY_SLUG; exit 5\n");
+    terminal.wait_for(&format!("{}\r\nslug=one", stage.worktree("1-one").display()));
+    assert_eq!(terminal.wait_exit().code(), Some(5), "{terminal}");
+    assert!(stage.agent("one").is_alive());
+}
+
+#[test]
+fn a_draft_has_no_workspace_to_be_in() {
+    let stage = Stage::new();
+    stage.run(["new", "draft", "--draft", "-m", "x"]).ok();
+    for args in [
+        &["path", "draft"][..],
+        &["shell", "draft"],
+        &["exec", "draft", "--", "true"],
+        &["run", "draft", "hi"],
+    ] {
+        let refusal = stage.refused(args);
+        assert!(
+            refusal.contains("has no workspace yet") && refusal.contains("Hint: agency start 1"),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
+fn from_inside_a_worktree_the_same_project_is_meant() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    let inside = |args: &[&str]| {
+        let mut agency = stage.agency(args);
+        agency.current_dir(stage.worktree("1-one"));
+        Ran::of(agency, b"")
+    };
+    assert_eq!(inside(&["ls", "--json"]).json()["tasks"][0]["slug"], "one");
+    assert_eq!(inside(&["new", "two", "--", "fake-agent", "-c", "ask q"]).ok(), "2 two running\n");
+    assert!(stage.worktree("2-two").is_dir());
+    assert!(!stage.worktree("1-one").join(".agency").exists());
+}
+
+#[test]
+fn projects_are_apart_and_listed_together_when_asked() {
+    let stage = Stage::new();
+    let other = stage.home().join("other");
+    std::fs::create_dir(&other).expect("room");
+    stage.make_repository(&other);
+    stage.play("here", "ask ready?");
+    let there = |args: &[&str]| {
+        let mut agency = stage.agency(args);
+        agency.current_dir(&other);
+        Ran::of(agency, b"")
+    };
+    assert_eq!(there(&["new", "there", "--", "fake-agent", "-c", "ask q"]).ok(), "1 there running\n");
+    assert!(refused(there(&["stop", "here"])).contains("no task is called `here`"));
+    let slugs = |listing: serde_json::Value| -> Vec<String> {
+        let tasks = listing["tasks"].as_array().expect("a list").clone();
+        let mut slugs: Vec<String> =
+            tasks.iter().map(|task| task["slug"].as_str().expect("a slug").to_owned()).collect();
+        slugs.sort();
+        slugs
+    };
+    assert_eq!(slugs(there(&["ls", "--json"]).json()), ["there"]);
+    assert_eq!(slugs(stage.run(["ls", "--all", "--json"]).json()), ["here", "there"]);
+    stage.kill_daemon();
+    assert_eq!(
+        slugs(stage.run(["ls", "--all", "--json"]).json()),
+        ["here", "there"],
+        "one daemon knows them all"
+    );
+}
+
+#[test]
+fn a_workspace_that_was_deleted_by_hand_comes_back_with_its_branch() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    let commit = "echo done > work && git add work && git commit -qm work";
+    stage.run(["exec", "one", "--", "sh", "-c", commit]).ok();
+    stage.run(["stop", "one"]).ok();
+    std::fs::remove_dir_all(stage.worktree("1-one")).expect("ours");
+    assert!(stage.refused(&["exec", "one", "--", "true"]).contains("agency start 1"));
+    assert_eq!(stage.run(["start", "one"]).ok(), "1 one running\n");
+    assert_eq!(stage.run(["exec", "one", "--", "cat", "work"]).ok(), "done\n");
+}
