@@ -48,6 +48,9 @@ pub struct Agent {
     pub types_first_message: bool,
 }
 
+/// Servers that many programs share and start when they need them: ending them would hurt others.
+const SPARED: [&str; 2] = ["gpg-agent", "sccache"];
+
 impl Agent {
     /// An agent without any command, as a `[agents.NAME]` table starts from.
     pub fn named(name: &str) -> Agent {
@@ -64,7 +67,7 @@ impl Agent {
             restart: None,
             max_restarts: None,
             stop_grace: None,
-            spare: Vec::new(),
+            spare: SPARED.map(str::to_owned).to_vec(),
             env: BTreeMap::new(),
             needs_input_timeout: None,
             stale_timeout: None,
