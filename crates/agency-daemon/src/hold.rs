@@ -76,6 +76,21 @@ impl Hold {
         Hold::on(context, link?)
     }
 
+    /// Tries for as long as the keeper lives.
+    pub async fn connect_patiently(context: RunContext, keeper: &ProcessIdentity) -> Result<Hold, LinkError> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match Hold::connect(context.clone()).await {
+                Err(cause) if platform::is_alive(keeper) => {
+                    tracing::debug!(run = %context.id, %cause, "the keeper does not answer yet");
+                }
+                settled => return settled,
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
     fn on(context: RunContext, mut link: Link) -> Result<Hold, LinkError> {
         let welcome = link.welcome.clone();
         Ok(Hold {

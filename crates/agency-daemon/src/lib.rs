@@ -35,10 +35,12 @@ mod world;
 use std::io::{self, Write};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use agency_api::paths::StateDir;
 use agency_api::{Failure, socket};
+use signal_hook::consts::SIGUSR1;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, broadcast};
 
@@ -50,6 +52,9 @@ use crate::world::{Ground, World};
 
 /// A subscriber may be this many events behind before it is told that it missed some.
 const EVENTS_WAITING: usize = 4096;
+
+/// One that has not begun to listen by then has lost its socket, or is still finding its agents.
+const OTHER_BINDS_AFTER: Duration = Duration::from_millis(500);
 
 const ANSWERS_SENT_WITHIN: Duration = Duration::from_secs(1);
 
@@ -74,13 +79,22 @@ pub fn run(state: StateDir) -> Result<(), Failure> {
 
 /// Waits while another daemon holds the lock: until that one listens, which is as good, or has left.
 fn begin(state: &StateDir) -> Result<Option<Prepared>, Failure> {
-    let deadline = Instant::now() + OTHER_LISTENS_WITHIN;
+    // From the lock on others may ask us to bind our socket anew; before there is a loop to hear it, that must
+    // not be our end.
+    let unheard = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGUSR1, unheard)
+        .map_err(|err| Failure::new("cannot handle signals").caused_by(&err))?;
+    let (begun, mut asked) = (Instant::now(), false);
+    let deadline = begun + OTHER_LISTENS_WITHIN;
     loop {
         if let Some(prepared) = prepare(state)? {
             return Ok(Some(prepared));
         }
         if socket::connect(&state.daemon_socket()).is_ok() {
             return Ok(None);
+        }
+        if begun.elapsed() > OTHER_BINDS_AFTER && !std::mem::replace(&mut asked, true) {
+            lock::ask_holder_to_bind(state);
         }
         if Instant::now() > deadline {
             return Err(Failure::new("another daemon holds the lock but does not listen")
@@ -154,11 +168,8 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     let world = World::boot(ground).await;
     let unsent = Arc::new(Semaphore::new(UNSENT_ANSWERS as usize));
     let door = Door { reporter, streams, events, unsent: unsent.clone() };
-    tokio::spawn(async move {
-        if let Err(cause) = server::serve(prepared.listener, door).await {
-            tracing::error!(%cause, "the daemon's door is broken");
-        }
-    });
+    tokio::spawn(listen(prepared.listener, door.clone()));
+    bind_anew_when_asked(state.clone(), door);
     say("ready");
     world.live(inbox).await;
     // Whoever asked us to leave is told so first; one that does not listen is not waited for long.
@@ -167,6 +178,34 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     if let Err(cause) = std::fs::remove_file(state.daemon_socket()) {
         tracing::warn!(%cause, "the socket stays behind");
     }
+}
+
+async fn listen(listener: UnixListener, door: Door) {
+    if let Err(cause) = server::serve(listener, door).await {
+        tracing::error!(%cause, "the daemon's door is broken");
+    }
+}
+
+/// Somebody deleted our socket: SIGUSR1 makes another.
+fn bind_anew_when_asked(state: StateDir, door: Door) {
+    let mut asked = match signal(SignalKind::user_defined1()) {
+        Ok(asked) => asked,
+        Err(cause) => return tracing::error!(%cause, "a deleted socket will stay deleted"),
+    };
+    tokio::spawn(async move {
+        while asked.recv().await.is_some() {
+            if state.daemon_socket().exists() {
+                continue;
+            }
+            match socket::bind(&state.daemon_socket()) {
+                Ok(listener) => {
+                    tracing::warn!("the socket was deleted; there is a new one");
+                    tokio::spawn(listen(listener, door.clone()));
+                }
+                Err(cause) => tracing::error!(%cause, "the deleted socket cannot be made anew"),
+            }
+        }
+    });
 }
 
 fn watch_signals(reporter: Reporter) {

@@ -5,8 +5,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use agency_api::ProcessIdentity;
 use agency_api::paths::StateDir;
+use agency_keeper::platform;
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::Signal;
 
 use crate::atomic;
 
@@ -25,11 +28,27 @@ impl DaemonLock {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(err) => return Err(err.into()),
         }
-        // For people who look; the lock itself is what counts.
-        file.set_len(0)?;
-        writeln!(file, "{}", std::process::id())?;
+        // For people who look; the lock itself is what counts, also on a full disk.
+        let own = platform::own_identity();
+        file.set_len(0).and_then(|()| writeln!(file, "{}\n{}", own.pid, own.start_time)).unwrap_or_default();
         Ok(Some(DaemonLock { _file: file }))
     }
+}
+
+/// The daemon that holds the lock may have lost its socket. Whoever holds it wrote there who it is.
+pub fn ask_holder_to_bind(state: &StateDir) {
+    if let Some(holder) = holder(state) {
+        // It may have left by now, which is as good.
+        drop(platform::signal_if_same(&holder, Signal::USR1));
+    }
+}
+
+fn holder(state: &StateDir) -> Option<ProcessIdentity> {
+    let text = std::fs::read_to_string(state.daemon_lock()).ok()?;
+    let mut lines = text.lines();
+    let pid = lines.next()?.parse().ok()?;
+    let start_time = lines.next()?.parse().ok()?;
+    Some(ProcessIdentity { pid, start_time, boot_id: platform::boot_id() })
 }
 
 /// One more than the epoch of the daemon before. A keeper refuses daemons of lower epochs.
@@ -40,7 +59,10 @@ pub fn next_epoch(state: &StateDir) -> io::Result<u64> {
         Err(err) => return Err(err),
     };
     let epoch = before + 1;
-    atomic::write(&state.epoch(), format!("{epoch}\n").as_bytes())?;
+    if let Err(cause) = atomic::write(&state.epoch(), format!("{epoch}\n").as_bytes()) {
+        // On a full disk a daemon is needed more than ever. The lock keeps others out; the number only fences.
+        tracing::warn!(%cause, epoch, "the epoch cannot be written");
+    }
     Ok(epoch)
 }
 

@@ -1,11 +1,12 @@
 //! What a task's runs printed, as text or as the very bytes, to the end or for as long as it goes on.
 
 use std::io;
+use std::time::Duration;
 
 use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, ToKeeper, VERSION};
 use agency_api::paths::RunDir;
 use agency_driver::terminal::SEPARATOR;
-use agency_journal::{Body, Decoded, Reader, Record};
+use agency_journal::{Body, Decoded, GapCause, Reader, Record};
 use agency_terminal::{Screen, Size};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -57,6 +58,8 @@ async fn write_all(request: LogRequest, sink: mpsc::Sender<Vec<u8>>) -> io::Resu
 fn past(request: &LogRequest, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<(Output, u64)> {
     let mut out = Output { rendering: Rendering::new(request.raw), ready: Vec::new() };
     let mut next_seq = 0;
+    // An agent that prints without end would never let go of us.
+    let asked = crate::clock::now();
     for (at, run) in request.runs.iter().enumerate() {
         if at > 0 {
             out.end_of_run();
@@ -64,6 +67,9 @@ fn past(request: &LogRequest, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<(Outpu
         next_seq = 0;
         let mut reader = Reader::open(&run.journal(), unseal)?;
         while let Some(record) = reader.next()? {
+            if Duration::from_nanos(record.at_ns) > asked {
+                break;
+            }
             next_seq = record.seq + 1;
             out.record(&record);
             if !out.ready.is_empty() {
@@ -167,6 +173,14 @@ impl Output {
                 screen.feed(bytes);
                 self.take_history();
             }
+            (Rendering::Text { screen, .. }, Body::Gap { output_bytes, cause })
+                if is_loss(*cause, *output_bytes) =>
+            {
+                screen.feed(
+                    format!("\r\n─── {output_bytes} bytes are missing here: {} ───\r\n", reason(*cause))
+                        .as_bytes(),
+                );
+            }
             (Rendering::Text { screen, .. }, Body::Resize { cols, rows, .. }) => {
                 screen.resize(Size { cols: *cols, rows: *rows, x_pixels: 0, y_pixels: 0 });
             }
@@ -208,6 +222,20 @@ impl Output {
             return Ok(());
         }
         sink.send(std::mem::take(&mut self.ready)).await.map_err(|_| nobody_reads())
+    }
+}
+
+/// A keeper that was killed may have lost something or not; the others know.
+fn is_loss(cause: GapCause, output_bytes: u64) -> bool {
+    output_bytes > 0 || cause == GapCause::KeeperLost
+}
+
+fn reason(cause: GapCause) -> &'static str {
+    match cause {
+        GapCause::DiskFull => "the disk was full",
+        GapCause::KeeperLost => "the keeper was killed",
+        GapCause::Retention => "the journal was too long",
+        GapCause::Corrupt => "the journal is damaged",
     }
 }
 

@@ -61,7 +61,9 @@ pub fn choose_agent<'a>(
     let agent = agent.map_err(agent_failure)?;
     let note = match config.default_agent {
         Some(_) => None,
-        None => Some(format!("agent: {} (`default_agent` in config.toml chooses another)", agent.name)),
+        None => {
+            Some(format!("agent: {} (`default_agent` in config.toml chooses another)", agent.display_name))
+        }
     };
     Ok((agent, note))
 }
@@ -87,6 +89,9 @@ pub fn plan(
         let agent = agent.name.clone();
         return Err(match file.command {
             None => agent_failure(AgentError::NotInstalled { agent, program }),
+            Some(_) if program.contains('/') => Failure::new(format!("cannot run `{program}`"))
+                .because(format!("{} is not an executable file", file.directory.join(&program).display()))
+                .hint("name a program, or make the file executable"),
             Some(_) => Failure::new(format!("cannot find the command `{program}`"))
                 .because(format!("it is not in {} directories of PATH", path_directories(&env).count()))
                 .hint("give its whole path, or install it"),

@@ -99,6 +99,10 @@ pub enum RunNews {
     Rescued {
         keeper: ProcessIdentity,
     },
+    /// A keeper that did not answer when it was found does now.
+    Reached {
+        environment: Vec<(Bytes, Bytes)>,
+    },
     /// The journal cannot be written, or can again.
     Journal {
         cause: Option<String>,
@@ -130,7 +134,11 @@ impl NewsDesk {
 
 /// Connects to the keeper, folds its journal on a thread that may block, then follows it.
 pub async fn follow(context: RunContext, news: NewsDesk) -> Result<RunHandle, LinkError> {
-    let task = RunTask::begin(Hold::connect(context).await?, news).await;
+    Ok(follow_held(Hold::connect(context).await?, news).await)
+}
+
+pub async fn follow_held(hold: Hold, news: NewsDesk) -> RunHandle {
+    let task = RunTask::begin(hold, news).await;
     let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING);
     let handle = RunHandle {
         commands,
@@ -145,7 +153,37 @@ pub async fn follow(context: RunContext, news: NewsDesk) -> Result<RunHandle, Li
             task.live(inbox).await;
         }
     });
-    Ok(handle)
+    handle
+}
+
+/// Follows a keeper that lives but does not answer now, stopped or swapped out, as soon as it does.
+pub fn follow_later(context: RunContext, keeper: ProcessIdentity, news: NewsDesk) -> RunHandle {
+    let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING);
+    let handle = RunHandle {
+        commands,
+        keeper: keeper.clone(),
+        environment: Vec::new(),
+        gone: false,
+        state: AgentState::Starting,
+    };
+    tokio::spawn(async move {
+        if let Some(RunCommand::Begin) = inbox.recv().await {
+            match Hold::connect_patiently(context, &keeper).await {
+                Ok(hold) => {
+                    news.tell(RunNews::Reached { environment: hold.environment.clone() }).await;
+                    let mut task = RunTask::begin(hold, news).await;
+                    task.reported = AgentState::Starting;
+                    task.live(inbox).await;
+                }
+                Err(cause) => {
+                    tracing::error!(run = %news.run, %cause, "the keeper ended before it answered");
+                    let exit = RunExit::unasked(ExitCode::Unknown);
+                    news.tell(RunNews::Over { exit, ended: Vec::new() }).await;
+                }
+            }
+        }
+    });
+    handle
 }
 
 struct RunTask {

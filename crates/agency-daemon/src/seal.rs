@@ -1,6 +1,7 @@
 //! Compressing the parts of a journal that nobody writes to any more.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
 
@@ -24,10 +25,15 @@ fn seal_all(journal: &Path) {
         Err(cause) => return tracing::warn!(journal = %journal.display(), %cause, "cannot list segments"),
     };
     for segment in segments {
-        if let Err(cause) = agency_journal::seal(&segment, compress) {
-            // It stays as it is, readable; the next quiet moment tries again.
-            tracing::warn!(segment = %segment.display(), %cause, "cannot compress a segment");
-            return;
+        match agency_journal::seal(&segment, compress) {
+            Ok(_) => {}
+            // Too old by now: the keeper has deleted it.
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+            Err(cause) => {
+                // It stays as it is, readable; the next quiet moment tries again.
+                tracing::warn!(segment = %segment.display(), %cause, "cannot compress a segment");
+                return;
+            }
         }
     }
 }

@@ -83,6 +83,8 @@ struct LiveRun {
     handle: RunHandle,
     state: AgentState,
     viewers: usize,
+    /// Why its journal cannot be written, if it cannot.
+    trouble: Option<String>,
 }
 
 /// Who waits for what.
@@ -117,7 +119,7 @@ impl World {
     fn register(&mut self, key: TaskKey, meta: RunMeta, handle: RunHandle) {
         handle.command(RunCommand::Begin);
         let run = meta.run.clone();
-        self.runs.insert(run, LiveRun { key, meta, state: handle.state, handle, viewers: 0 });
+        self.runs.insert(run, LiveRun { key, meta, state: handle.state, handle, viewers: 0, trouble: None });
     }
 
     fn happened(&mut self, happening: Happening) {
@@ -167,12 +169,14 @@ impl World {
                 self.ended.insert(key.clone(), ended);
                 self.decide(Event::RunExited { key, run, exit });
             }
+            RunNews::Reached { environment } => live.handle.environment = environment,
             RunNews::Rescued { keeper } => {
                 tracing::warn!(task = %key, %run, "the keeper was killed; another one holds the run now");
                 live.handle.keeper = keeper;
                 self.announce(Some(&key), Some(&run), "Error", keeper_killed());
             }
             RunNews::Journal { cause: Some(cause) } => {
+                live.trouble = Some(cause.clone());
                 tracing::error!(task = %key, %run, %cause, "the journal cannot be written");
                 self.announce(
                     Some(&key),
@@ -182,6 +186,7 @@ impl World {
                 );
             }
             RunNews::Journal { cause: None } => {
+                live.trouble = None;
                 tracing::info!(task = %key, %run, "the journal is written again")
             }
         }

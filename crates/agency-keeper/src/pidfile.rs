@@ -3,7 +3,8 @@
 //! Written whole or not at all. Whoever reads it must compare identities: the file can outlive both.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use agency_api::ProcessIdentity;
@@ -29,7 +30,9 @@ impl PidFile {
 
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let unfinished = path.with_extension("tmp");
-        fs::write(&unfinished, serde_json::to_vec(self)?)?;
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
         fs::rename(&unfinished, path)
     }
 

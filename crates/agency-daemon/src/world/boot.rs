@@ -23,7 +23,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::{Ground, OrphanRun, World};
 use crate::clock;
 use crate::fold;
-use crate::hold::RunContext;
+use crate::hold::{Hold, RunContext};
 use crate::plan;
 use crate::run::{self, NewsDesk, RunHandle};
 use crate::run_meta::{self, RunMeta};
@@ -33,6 +33,9 @@ use crate::trust::TrustBook;
 
 /// A keeper that holds its run has its agent within milliseconds.
 const LAUNCHED_WITHIN: Duration = Duration::from_secs(5);
+
+/// A keeper answers at once; one that is stopped must not hold up the others.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What is left of one run.
 enum Remains {
@@ -272,13 +275,14 @@ async fn look(dir: &RunDir, context: RunContext, news: NewsDesk) -> Remains {
         },
     };
     if platform::is_alive(&pid_file.keeper) {
-        match run::follow(context, news).await {
-            Ok(handle) => return Remains::Kept(handle),
-            Err(cause) => {
-                tracing::error!(dir = %dir.path().display(), %cause, "a keeper lives but cannot be reached");
-                return Remains::Process(pid_file.keeper);
+        let connected = tokio::time::timeout(ANSWERS_WITHIN, Hold::connect(context.clone())).await;
+        return Remains::Kept(match connected {
+            Ok(Ok(hold)) => run::follow_held(hold, news).await,
+            _ => {
+                tracing::warn!(run = %context.id, "a keeper lives but does not answer: followed when it does");
+                run::follow_later(context, pid_file.keeper, news)
             }
-        }
+        });
     }
     match pid_file.child.filter(platform::is_alive) {
         Some(child) => Remains::Process(child),

@@ -1,5 +1,7 @@
 //! What callers ask for: answered at once, or handed to the supervisor with a ticket.
 
+use std::time::Duration;
+
 use agency_api::method::{
     Caller, Nothing, Orphans, Plan, PtyAttachParams, Receipt, Started, Stream, TaskListing,
 };
@@ -25,7 +27,7 @@ use crate::logs::LogRequest;
 use crate::plan::{self, PlannedTask};
 use crate::run::RunCommand;
 use crate::streams::Promised;
-use crate::{clock, environment, trust};
+use crate::{clock, environment, limits, trust};
 
 impl World {
     pub(super) fn called(&mut self, call: Call, answer: Answer) {
@@ -254,6 +256,13 @@ impl World {
                 tasks.push(self.view_with(&TaskKey { project: id.clone(), task: *task }, &config)?);
             }
         }
+        let troubled = self.runs.values().filter_map(|live| Some((live, live.trouble.as_ref()?)));
+        warnings.extend(troubled.map(|(live, cause)| {
+            format!(
+                "what task {} prints is not kept: its journal cannot be written: {cause}",
+                live.meta.name()
+            )
+        }));
         warnings.dedup();
         Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings })
     }
@@ -268,7 +277,10 @@ impl World {
                     let gone = || Failure::new("the run ended before it took the text");
                     let sent = commands.send(RunCommand::Send { text: text.0, enter, receipt }).await;
                     let taken = match sent {
-                        Ok(()) => taken.await.unwrap_or_else(|_| Err(gone())),
+                        Ok(()) => match tokio::time::timeout(TAKEN_WITHIN, taken).await {
+                            Ok(taken) => taken.unwrap_or_else(|_| Err(gone())),
+                            Err(_) => Err(not_taken()),
+                        },
                         Err(_) => Err(gone()),
                     };
                     answer.give_as(taken.map(|bytes| Receipt { receipt: "typed".to_string(), bytes }));
@@ -338,11 +350,15 @@ impl World {
                 tokens.expand(action).into_iter().map(Bytes::from).collect()
             }
         };
-        let env = tokens
-            .exported()
-            .into_iter()
-            .map(|(name, value)| (Bytes::from(name), Bytes::from(value)))
-            .collect();
+        let (short, long): (Vec<_>, Vec<_>) =
+            tokens.exported().into_iter().partition(|(_, value)| value.len() <= limits::LONGEST_EXEC_VALUE);
+        let mut env: Vec<(Bytes, Bytes)> =
+            short.into_iter().map(|(name, value)| (Bytes::from(name), Bytes::from(value))).collect();
+        if !long.is_empty() {
+            // What exec does not take can be read where it is written.
+            let path = self.store.task(&key).map(|task| task.path.clone()).unwrap_or_default();
+            env.push((environment::PROMPT_FILE.into(), path.into()));
+        }
         Ok(Plan { task: self.view(&key)?, cwd: cwd.into(), argv, env })
     }
 
@@ -406,6 +422,15 @@ impl World {
             reporter.report(Happening::RemovalChecked { key, ticket, verdict }).await;
         });
     }
+}
+
+/// An agent that does not read fills its terminal's buffer; a keeper that is stopped takes nothing.
+const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+
+fn not_taken() -> Failure {
+    Failure::new(format!("the agent has not taken the text within {} s", TAKEN_WITHIN.as_secs()))
+        .because("it does not read, or its keeper is stopped; the text is typed when it goes on")
+        .hint("`agency attach` shows what it does")
 }
 
 fn texts(words: &[Bytes]) -> Result<Vec<String>, Failure> {

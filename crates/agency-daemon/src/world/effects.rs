@@ -194,6 +194,7 @@ impl World {
         }
         if let Err(cause) = self.store.set(key, fields) {
             tracing::error!(task = %key, %cause, "the task file cannot be written");
+            self.failures.insert(key.clone(), super::tasks::store_failure_of(&cause));
             let data = error_data("the task file cannot be written", &cause.to_string());
             self.announce(Some(key), None, "Error", data);
         }
@@ -252,7 +253,8 @@ impl World {
             Pending::Start { key, answer } => self.answer_start(&key, answer, outcome),
             Pending::Stop { key, answer } => self.answer_stop(&key, answer, outcome),
             Pending::Mark { key, answer } => {
-                let view = outcome.map_err(refused).and_then(|_| self.view(&key));
+                let unwritten = self.failures.remove(&key).map_or(Ok(()), Err);
+                let view = outcome.map_err(refused).and(unwritten).and_then(|()| self.view(&key));
                 answer.give_as(view);
             }
             Pending::Remove { key, discard, answer } => self.answer_remove(key, discard, answer, outcome),

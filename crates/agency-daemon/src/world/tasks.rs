@@ -132,7 +132,11 @@ impl World {
 }
 
 pub(super) fn store_failure(error: StoreError) -> Failure {
-    let failure = Failure::new(error.to_string()).caused_by_source(&error);
+    store_failure_of(&error)
+}
+
+pub(super) fn store_failure_of(error: &StoreError) -> Failure {
+    let failure = Failure::new(error.to_string()).caused_by_source(error);
     match error {
         StoreError::Broken { .. } | StoreError::Content { .. } => {
             failure.hint("mend the front matter of that file")
