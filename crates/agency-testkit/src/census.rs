@@ -32,7 +32,7 @@ impl Sealed {
         let files = fs::read_dir(self.state()).ok()?;
         let mut paths = files.filter_map(|file| Some(file.ok()?.path()));
         let lock = paths.find(|path| path.extension().is_some_and(|extension| extension == "lock"))?;
-        let pid = fs::read_to_string(lock).ok()?.trim().parse().ok()?;
+        let pid = fs::read_to_string(lock).ok()?.lines().next()?.parse().ok()?;
         // A lock that its holder left behind may name anybody by now.
         Process::find(pid).filter(|process| self.is_ours(process))
     }

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::time::Duration;
 
-use agency_testkit::{Binaries, Flood, Process, Pty, Ran, Sealed, Signal};
+use agency_testkit::{Binaries, Flood, Gate, Process, Pty, Ran, Sealed, Signal};
 
 fn agent(script: &str) -> Command {
     let mut command = Command::new(Binaries::fake_agent());
@@ -245,4 +245,15 @@ fn one_that_does_not_read_lets_its_terminal_fill_up() {
     let typed = vec![b'x'; 1 << 20];
     let taken = pty.send_what_fits(&typed);
     assert!(taken < typed.len(), "{taken} bytes taken");
+}
+
+#[test]
+fn it_waits_at_a_gate_until_somebody_opens_it() {
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    let gate = Gate::at(dir.path().join("gate"));
+    let mut agent = play(&format!("say before; await {}; say after", gate.path().display()));
+    agent.wait_for("before");
+    gate.open();
+    agent.wait_for("after");
+    assert!(agent.wait_exit().success());
 }

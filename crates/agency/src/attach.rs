@@ -83,6 +83,9 @@ fn task_name(task: &Task) -> String {
 fn report(name: &str, end: End) -> Done {
     match end {
         End::Detached => output::note(&format!("[detached from {name}]")),
+        End::StoppedLooking => output::note(&format!(
+            "[detached from {name}, where someone else types; `agency attach {name} --take` takes over]"
+        )),
         End::Exited(code) => output::note(&format!("[{name} exited {}]", output::printable(&code))),
         End::EndedMeanwhile(task) => {
             let code = task.last_exit.unwrap_or_else(|| "unknown".to_owned());

@@ -32,6 +32,8 @@ const NO_TITLE: &[u8] = b"\x1b]2;\x1b\\";
 
 pub(super) enum End {
     Detached,
+    /// Someone else types there.
+    StoppedLooking,
     Exited(String),
     /// The run ended between two daemons.
     EndedMeanwhile(Box<Task>),
@@ -184,7 +186,11 @@ impl Viewer {
         if self.role == Role::Types {
             self.unsaid.typed.extend_from_slice(&typed.pass);
         }
-        typed.detached.then_some(End::Detached)
+        let end = match (self.role, self.target.mode) {
+            (Role::Looks, AttachMode::Control | AttachMode::Take) => End::StoppedLooking,
+            _ => End::Detached,
+        };
+        typed.detached.then_some(end)
     }
 
     fn on_heard(&mut self, heard: Heard) -> Option<End> {

@@ -321,3 +321,16 @@ fn a_keeper_whose_socket_was_deleted_is_reached_all_the_same() {
     stage.wait_printed("one", "got: hello");
     assert_eq!(stage.keeper("one"), keeper);
 }
+
+#[test]
+fn a_daemon_whose_socket_was_deleted_makes_another() {
+    let stage = Stage::new();
+    stage.play("one", "loop; ask ready?; end");
+    let daemon = stage.daemon().expect("a daemon");
+    let entries = std::fs::read_dir(stage.state()).expect("the state directory");
+    let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let socket = paths.find(|path| path.extension().is_some_and(|end| end == "sock")).expect("a socket");
+    std::fs::remove_file(socket).expect("a socket to delete");
+    assert_eq!(stage.status("one"), "running");
+    assert_eq!(stage.daemon(), Some(daemon), "the same one answers");
+}

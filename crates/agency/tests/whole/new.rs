@@ -42,7 +42,7 @@ fn the_first_command_with_nothing_configured_gives_a_shell() {
     let mut new = stage.agency(["new", "fix-login", "-m", "make the login work"]);
     new.env("PATH", stage.bare_path());
     let ran = Ran::of(new, b"");
-    assert!(ran.stderr.contains("agent: fake"), "which agent was chosen is said: {ran}");
+    assert!(ran.stderr.contains("agent: Shell"), "which agent was chosen is said: {ran}");
     assert_eq!(ran.ok(), "1 fix-login running\n");
     let task = stage.task("fix-login");
     assert_eq!(task["agent_name"], "Shell");

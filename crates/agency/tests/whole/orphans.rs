@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use agency_testkit::Keeper;
+use agency_testkit::{Keeper, Signal};
 
 use crate::stage::{SOON, Stage};
 
@@ -118,4 +118,19 @@ fn taking_back_a_process_without_a_keeper_means_ending_it_and_starting_again() {
     assert_ne!(stage.agent("lost"), keeper.child.expect("an agent"));
     stage.wait_printed("lost", "Session restarted");
     assert_eq!(stage.listing()["orphans"], serde_json::json!([]));
+}
+
+#[test]
+fn a_keeper_that_does_not_answer_is_no_orphan_and_is_followed_when_it_does() {
+    let stage = Stage::new();
+    stage.play("slow", "loop; ask ready?; end");
+    let keeper = stage.keeper("slow");
+    stage.kill_daemon();
+    assert!(keeper.process.signal(Signal::STOP));
+    assert_eq!(stage.listing()["orphans"], serde_json::json!([]));
+    assert_eq!(stage.status("slow"), "running", "it has the status it had");
+    assert!(keeper.process.signal(Signal::CONT));
+    stage.run(["send", "slow", "hello"]).ok();
+    stage.wait_printed("slow", "got: hello");
+    assert_eq!(stage.keeper("slow"), keeper, "its agent was not ended");
 }

@@ -1,7 +1,9 @@
 //! The keeper itself is killed, and the agent does not notice.
 
+use std::process::Stdio;
+
 use agency_journal::{Body, GapCause};
-use agency_testkit::{Keeper, Process};
+use agency_testkit::{Keeper, Process, Signal};
 
 use crate::journal;
 use crate::stage::{SOON, Stage};
@@ -120,4 +122,21 @@ fn a_rescued_run_is_adopted_by_the_next_daemon_as_any_other() {
     stage.run(["send", "one", "hello"]).ok();
     let logs = stage.wait_printed("one", "got: hello");
     assert!(logs.starts_with("the first words\n"), "{logs}");
+}
+
+#[test]
+fn a_keeper_that_is_stopped_for_a_while_loses_nothing() {
+    let stage = Stage::new();
+    stage.play("one", "loop; ask ready?; end");
+    stage.wait_printed("one", "ready?");
+    let keeper = stage.keeper("one");
+    assert!(keeper.process.signal(Signal::STOP));
+    let mut send = stage.agency(["send", "one", "hello"]);
+    let mut sending = send.stdout(Stdio::null()).spawn().expect("agency can be run");
+    assert_eq!(stage.status("one"), "running", "the daemon does not wait for it");
+    assert!(sending.try_wait().expect("our own child").is_none(), "nothing was taken yet");
+    assert!(keeper.process.signal(Signal::CONT));
+    assert!(sending.wait().expect("our own child").success());
+    stage.wait_printed("one", "got: hello");
+    assert_eq!(stage.keeper("one"), keeper);
 }

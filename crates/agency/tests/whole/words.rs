@@ -197,3 +197,15 @@ fn events_are_told_as_they_happen() {
         stage.eventually("the end of the events", SOON, || listening.try_wait().expect("our own child"));
     assert_eq!(ended.code(), Some(1), "who missed events must know");
 }
+
+#[test]
+fn a_long_text_arrives_whole() {
+    let stage = Stage::new();
+    stage.play("one", "raw; say ready; wait-for the end; say got it; no-read");
+    stage.wait_printed("one", "ready");
+    let text = format!("{}the end", "a long story, ".repeat(20_000));
+    let ran = Ran::of(stage.agency(["send", "--no-enter", "one", "-"]), text.as_bytes());
+    assert_eq!(ran.ok(), format!("typed {} bytes\n", text.len()));
+    stage.wait_printed("one", "got it");
+    assert!(sent(&stage, "one").concat() == text, "in pieces as the terminal took them, but all of it");
+}
