@@ -228,8 +228,15 @@ pub struct ScreenDump {
     pub size: Size,
     /// Row and column, from 0.
     pub cursor: (u16, u16),
+    pub title: String,
+    /// The alternate screen is shown, as by an editor.
+    pub alternate: bool,
+    /// The terminal modes in force, by name.
+    pub modes: serde_json::Value,
     /// Scrollback and screen, a line each.
     pub text: String,
+    /// What draws it on a terminal of this size.
+    pub ansi: Bytes,
     /// The journal up to but not including this record is in it.
     pub next_seq: u64,
     /// Opaque, and equal for equal journals.
@@ -251,9 +258,22 @@ pub struct LogReadParams {
     #[serde(flatten)]
     pub task: TaskRef,
     #[serde(default)]
-    pub raw: bool,
+    pub form: LogForm,
     #[serde(default)]
     pub follow: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogForm {
+    /// What a person would read.
+    #[default]
+    Text,
+    /// Every byte as it came.
+    Raw,
+    /// asciicast v2 without what was typed.
+    Cast,
+    CastWithInput,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! All that can happen to the daemon, as one enum, and the sender everything reports to.
 
-use agency_api::method::{Caller, PtyAttachParams, TaskNewParams};
+use agency_api::method::{Caller, LogForm, PtyAttachParams, TaskNewParams};
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Verdict;
@@ -144,7 +144,7 @@ pub enum Call {
     Screen(TaskCall),
     Log {
         task: TaskCall,
-        raw: bool,
+        form: LogForm,
         follow: bool,
     },
     Orphans,

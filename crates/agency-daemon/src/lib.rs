@@ -5,6 +5,7 @@
 
 mod atomic;
 mod audience;
+mod cast;
 mod clock;
 mod environment;
 mod fold;

@@ -1,9 +1,10 @@
-//! What a task's runs printed, as text or as the very bytes, to the end or for as long as it goes on.
+//! What a task's runs printed, as text, as the very bytes or as a recording, to the end or for as long as it goes on.
 
 use std::io;
 use std::time::Duration;
 
 use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, ToKeeper, VERSION};
+use agency_api::method::LogForm;
 use agency_api::paths::RunDir;
 use agency_driver::terminal::SEPARATOR;
 use agency_journal::{Body, Decoded, GapCause, Reader, Record};
@@ -12,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
+use crate::cast::Cast;
 use crate::fold::unseal;
 
 /// A reader that is slower than the disk makes the disk wait.
@@ -21,7 +23,7 @@ const CHUNKS_WAITING: usize = 16;
 pub struct LogRequest {
     /// Oldest first.
     pub runs: Vec<RunDir>,
-    pub raw: bool,
+    pub form: LogForm,
     /// Go on with the newest run while it lives.
     pub follow: bool,
 }
@@ -56,18 +58,19 @@ async fn write_all(request: LogRequest, sink: mpsc::Sender<Vec<u8>>) -> io::Resu
 
 /// What the journals hold by now; returns the record that comes after it.
 fn past(request: &LogRequest, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<(Output, u64)> {
-    let mut out = Output { rendering: Rendering::new(request.raw), ready: Vec::new() };
+    let mut out = Output { rendering: Rendering::new(request.form), ready: Vec::new() };
     let mut next_seq = 0;
-    // An agent that prints without end would never let go of us.
     let asked = crate::clock::now();
     for (at, run) in request.runs.iter().enumerate() {
         if at > 0 {
             out.end_of_run();
         }
         next_seq = 0;
+        // An agent that prints without end would never let go of us. Times of earlier boots mean nothing now.
+        let is_live = run.pid_file().exists();
         let mut reader = Reader::open(&run.journal(), unseal)?;
         while let Some(record) = reader.next()? {
-            if Duration::from_nanos(record.at_ns) > asked {
+            if is_live && Duration::from_nanos(record.at_ns) > asked {
                 break;
             }
             next_seq = record.seq + 1;
@@ -146,13 +149,16 @@ struct Output {
 enum Rendering {
     Raw,
     Text { screen: Box<Screen>, printed: usize },
+    Cast(Cast),
 }
 
 impl Rendering {
-    fn new(raw: bool) -> Rendering {
-        match raw {
-            true => Rendering::Raw,
-            false => Rendering::Text { screen: Box::new(fresh_screen()), printed: 0 },
+    fn new(form: LogForm) -> Rendering {
+        match form {
+            LogForm::Raw => Rendering::Raw,
+            LogForm::Text => Rendering::Text { screen: Box::new(fresh_screen()), printed: 0 },
+            LogForm::Cast => Rendering::Cast(Cast::new(false)),
+            LogForm::CastWithInput => Rendering::Cast(Cast::new(true)),
         }
     }
 }
@@ -168,6 +174,7 @@ const SCROLLBACK: usize = 100_000;
 impl Output {
     fn record(&mut self, record: &Record) {
         match (&mut self.rendering, &record.body) {
+            (Rendering::Cast(cast), _) => cast.record(record, &mut self.ready),
             (Rendering::Raw, Body::Output { bytes, .. }) => self.ready.extend_from_slice(bytes),
             (Rendering::Text { screen, .. }, Body::Output { bytes, .. }) => {
                 screen.feed(bytes);
@@ -206,9 +213,15 @@ impl Output {
 
     fn end_of_run(&mut self) {
         self.rest_of_screen();
-        let end = if let Rendering::Raw = self.rendering { "\r\n" } else { "\n" };
-        self.ready.extend_from_slice(format!("{}{SEPARATOR}{end}", end.trim_end_matches('\n')).as_bytes());
-        self.rendering = Rendering::new(matches!(self.rendering, Rendering::Raw));
+        match &mut self.rendering {
+            Rendering::Raw => self.ready.extend_from_slice(format!("\r\n{SEPARATOR}\r\n").as_bytes()),
+            Rendering::Text { screen, printed } => {
+                self.ready.extend_from_slice(format!("{SEPARATOR}\n").as_bytes());
+                **screen = fresh_screen();
+                *printed = 0;
+            }
+            Rendering::Cast(cast) => cast.end_of_run(&mut self.ready),
+        }
     }
 
     fn rest_of_screen(&mut self) {

@@ -67,7 +67,7 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         method::PtyScreen::NAME => Call::Screen(task(params_of::<method::PtyScreen>(params)?).await?),
         method::LogRead::NAME => {
             let params = params_of::<method::LogRead>(params)?;
-            Call::Log { task: task(params.task).await?, raw: params.raw, follow: params.follow }
+            Call::Log { task: task(params.task).await?, form: params.form, follow: params.follow }
         }
         method::OrphanList::NAME => Call::Orphans,
         method::OrphanKill::NAME => {

@@ -512,7 +512,11 @@ impl RunTask {
         ScreenDump {
             size: wire_size(screen.size()),
             cursor: screen.cursor(),
+            title: screen.title().to_string(),
+            alternate: screen.is_alternate(),
+            modes: serde_json::to_value(screen.modes()).unwrap_or_default(),
             text: screen.text(),
+            ansi: Bytes(screen.redraw(true)),
             next_seq,
             dump: Bytes(screen.dump()),
         }

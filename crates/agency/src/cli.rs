@@ -3,6 +3,7 @@
 //! Only definitions. What a command does is in the file of its name under `command/`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -43,6 +44,12 @@ pub(crate) enum Command {
     Send(Send),
     /// Print what a task's agent printed, as text
     Logs(Logs),
+    /// Show a task's screen and scrollback as they are now, without attaching
+    Screen(Screen),
+    /// Write what a task's terminal showed to a recording (asciicast v2)
+    Export(Export),
+    /// Play a recording
+    Replay(Replay),
     /// Start a task's agent, or wake an idle one
     Start(Start),
     /// End a task's agent and everything it started
@@ -258,6 +265,71 @@ pub(crate) struct Logs {
     /// The bytes as they came, not as text
     #[arg(long)]
     pub(crate) raw: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  agency screen fix-login | tail -5
+  agency screen fix-login --json | jq .cursor
+  agency screen fix-login --ansi > screen.ans     # with colours, for a terminal of the same size")]
+pub(crate) struct Screen {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Size, cursor, title, modes and text as JSON
+    #[arg(long, conflicts_with = "ansi")]
+    pub(crate) json: bool,
+    /// With colours and all, as a terminal draws it
+    #[arg(long)]
+    pub(crate) ansi: bool,
+    /// As plain text, which is the default
+    #[arg(long, conflicts_with_all = ["json", "ansi"])]
+    pub(crate) text: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What you typed is left out unless you ask for it. asciinema and `agency replay`
+play the file.
+
+Examples:
+  agency export fix-login -o demo.cast
+  agency export fix-login --input > with-keys.cast")]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Where to write it; standard output when absent
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Include what was typed (never what was typed without echo)
+    #[arg(long)]
+    pub(crate) input: bool,
+    /// Write over a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  agency replay demo.cast
+  agency replay demo.cast --speed 4 --idle 1     # four times as fast, no pause over a second")]
+pub(crate) struct Replay {
+    /// An asciicast v2 file
+    pub(crate) file: PathBuf,
+    /// How many times faster than it happened
+    #[arg(long, default_value_t = 1.0, value_parser = positive)]
+    pub(crate) speed: f64,
+    /// No pause longer than this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub(crate) idle: Option<f64>,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number.is_finite() => Ok(number),
+        _ => Err("a number above 0 is needed".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

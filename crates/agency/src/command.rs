@@ -5,6 +5,7 @@ pub(crate) mod daemon;
 mod attach;
 mod events;
 mod exec;
+mod export;
 mod logs;
 mod ls;
 mod mark;
@@ -12,8 +13,10 @@ mod new;
 mod orphans;
 mod path;
 mod prompt;
+mod replay;
 mod rm;
 mod run;
+mod screen;
 mod send;
 mod shell;
 mod start;
@@ -35,6 +38,9 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Attach(args) => attach::attach(context, args).await,
         Command::Send(args) => send::send(context, args).await,
         Command::Logs(args) => logs::logs(context, args).await,
+        Command::Screen(args) => screen::screen(context, args).await,
+        Command::Export(args) => export::export(context, args).await,
+        Command::Replay(args) => replay::replay(args).await,
         Command::Start(args) => start::start(context, args).await,
         Command::Stop(args) => stop::stop(context, args).await,
         Command::Restart(args) => start::restart(context, args).await,

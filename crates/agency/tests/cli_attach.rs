@@ -226,7 +226,8 @@ fn whoever_loses_control_types_nothing() {
     view.stream.notice(&ViewerNotice::Control { yours: false });
     view.terminal.wait_for("looking on");
     view.terminal.type_in("lost\x11");
-    view.ends(0, "[detached from 1-fix-login]");
+    let others = "[detached from 1-fix-login, where someone else types; `agency attach 1-fix-login --take` takes over]";
+    view.ends(0, others);
     assert_eq!(view.stream.typed_to_the_end(), "");
 }
 

@@ -326,7 +326,7 @@ fn logs_are_copied_to_the_end() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout), (Some(0), b"one \x1b[1mtwo\n".to_vec()));
     let params = daemon.called("log.read");
-    assert_eq!((&params["raw"], &params["follow"]), (&json!(true), &json!(false)));
+    assert_eq!((&params["form"], &params["follow"]), (&json!("raw"), &json!(false)));
 }
 
 #[test]

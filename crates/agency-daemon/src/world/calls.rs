@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agency_api::method::{
-    Caller, Nothing, Orphans, Plan, PtyAttachParams, Receipt, Started, Stream, TaskListing,
+    Caller, LogForm, Nothing, Orphans, Plan, PtyAttachParams, Receipt, Started, Stream, TaskListing,
 };
 use agency_api::{Bytes, Failure, view};
 use agency_core::agent::Driver;
@@ -63,7 +63,7 @@ impl World {
             Call::Plan { task, message } => answer.give_as(self.plan(task, message)),
             Call::Attach { task, params } => answer.give_as(self.attach(task, &params)),
             Call::Screen(task) => self.screen(task, answer),
-            Call::Log { task, raw, follow } => answer.give_as(self.log(task, raw, follow)),
+            Call::Log { task, form, follow } => answer.give_as(self.log(task, form, follow)),
             Call::Orphans => answer.give_as(Ok(Orphans { orphans: self.orphan_views() })),
             Call::OrphanKill { run } => self.see_to_orphan(run, OrphanIntent::End, answer),
             Call::OrphanAdopt { run } => self.see_to_orphan(run, OrphanIntent::Adopt, answer),
@@ -384,11 +384,11 @@ impl World {
         self.promise(&key, promised, detach_keys)
     }
 
-    fn log(&mut self, task: TaskCall, raw: bool, follow: bool) -> Result<Stream, Failure> {
+    fn log(&mut self, task: TaskCall, form: LogForm, follow: bool) -> Result<Stream, Failure> {
         let key = self.find(task)?;
         let runs = self.history.get(&key).map(Vec::as_slice).unwrap_or_default();
         let runs = runs.iter().map(|meta| self.ground.state.run(&meta.run.0)).collect();
-        self.promise(&key, Promised::Log(LogRequest { runs, raw, follow }), None)
+        self.promise(&key, Promised::Log(LogRequest { runs, form, follow }), None)
     }
 
     fn promise(

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use agency_api::Failure;
-use agency_api::method::{LogRead, LogReadParams};
+use agency_api::method::{LogForm, LogRead, LogReadParams};
 use agency_api::pty::ViewerNotice;
 use agency_client::StreamSocket;
 use futures_util::StreamExt;
@@ -17,19 +17,19 @@ use crate::stop::{Done, Stop};
 pub(super) async fn logs(context: &Context, args: Logs) -> Done {
     let task = context.task(&args.name.task)?;
     let mut daemon = context.daemon().await?;
-    let params = LogReadParams { task, raw: args.raw, follow: args.follow };
-    let answer = daemon.call(LogRead, params).await?;
-    copy(daemon.stream(&answer.stream).await?).await?;
+    let form = if args.raw { LogForm::Raw } else { LogForm::Text };
+    let answer = daemon.call(LogRead, LogReadParams { task, form, follow: args.follow }).await?;
+    copy(daemon.stream(&answer.stream).await?, &mut std::io::stdout().lock()).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn copy(mut stream: StreamSocket) -> Result<(), Stop> {
-    let mut stdout = std::io::stdout().lock();
+/// The whole stream, or an error.
+pub(super) async fn copy(mut stream: StreamSocket, out: &mut impl Write) -> Result<(), Stop> {
     loop {
         match stream.next().await {
             Some(Ok(Message::Binary(bytes))) => {
-                stdout.write_all(&bytes)?;
-                stdout.flush()?;
+                out.write_all(&bytes)?;
+                out.flush()?;
             }
             Some(Ok(Message::Text(text))) if daemon_leaves(&text) => {
                 return Err(cut_short("the daemon left"));

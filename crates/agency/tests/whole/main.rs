@@ -16,6 +16,7 @@ mod new;
 mod orphans;
 mod places;
 mod privacy;
+mod recording;
 mod refusals;
 mod rescue;
 mod sigkill;

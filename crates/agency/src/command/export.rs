@@ -1,0 +1,70 @@
+//! `agency export`: what a task's terminal showed, as a recording.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use agency_api::Failure;
+use agency_api::method::{LogForm, LogRead, LogReadParams};
+
+use super::logs::copy;
+use crate::cli::Export;
+use crate::context::Context;
+use crate::output;
+use crate::stop::{Done, Stop};
+
+pub(super) async fn export(context: &Context, args: Export) -> Done {
+    if let Some(path) = args.output.as_deref().filter(|path| path.exists() && !args.force) {
+        return Err(Failure::new(format!("{} is there already", path.display()))
+            .hint("name another file, or pass --force")
+            .into());
+    }
+    let task = context.task(&args.name.task)?;
+    let form = if args.input { LogForm::CastWithInput } else { LogForm::Cast };
+    let mut daemon = context.daemon().await?;
+    let answer = daemon.call(LogRead, LogReadParams { task, form, follow: false }).await?;
+    let stream = daemon.stream(&answer.stream).await?;
+    match args.output {
+        None => copy(stream, &mut std::io::stdout().lock()).await?,
+        Some(path) => {
+            let mut file = Unfinished::beside(&path)?;
+            copy(stream, &mut file.writer).await?;
+            file.finish(&path)?;
+            output::note(&format!("{} written", path.display()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Half a recording must not look like a whole one: the name is given at the end.
+struct Unfinished {
+    writer: BufWriter<File>,
+    path: std::path::PathBuf,
+}
+
+impl Unfinished {
+    fn beside(path: &Path) -> Result<Unfinished, Stop> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".part");
+        let part = std::path::PathBuf::from(name);
+        let file = File::create(&part).map_err(|err| cannot_write(path, &err))?;
+        Ok(Unfinished { writer: BufWriter::new(file), path: part })
+    }
+
+    fn finish(mut self, path: &Path) -> Result<(), Stop> {
+        let finished = self.writer.flush().and_then(|()| fs::rename(&self.path, path));
+        finished.map_err(|err| cannot_write(path, &err))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Renamed by now, unless something went wrong.
+        fs::remove_file(&self.path).unwrap_or_default();
+    }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Stop {
+    Failure::new(format!("cannot write {}", path.display())).caused_by(error).into()
+}

@@ -1,0 +1,68 @@
+//! `agency replay`: a recording, played as it happened.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use agency_api::Failure;
+use serde_json::Value;
+
+use crate::cli::Replay;
+use crate::stop::{Done, Stop};
+
+pub(super) async fn replay(args: Replay) -> Done {
+    let file = File::open(&args.file)
+        .map_err(|err| Failure::new(format!("cannot read {}", args.file.display())).caused_by(&err))?;
+    let mut lines = BufReader::new(file).lines().enumerate();
+    check_header(&args.file, lines.next())?;
+    let mut stdout = std::io::stdout().lock();
+    let mut last = 0.0;
+    for (at, line) in lines {
+        let line =
+            line.map_err(|err| Failure::new(format!("cannot read {}", args.file.display())).caused_by(&err))?;
+        let Some(event) = event(&args.file, at + 1, &line)? else { continue };
+        let pause = (event.seconds - last).max(0.0).min(args.idle.unwrap_or(f64::INFINITY)) / args.speed;
+        last = event.seconds;
+        tokio::time::sleep(Duration::try_from_secs_f64(pause).unwrap_or(Duration::MAX)).await;
+        stdout.write_all(event.output.as_bytes())?;
+        stdout.flush()?;
+    }
+    stdout.write_all(b"\x1b[0m\n")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Event {
+    seconds: f64,
+    output: String,
+}
+
+fn check_header(path: &Path, first: Option<(usize, std::io::Result<String>)>) -> Result<(), Stop> {
+    let header =
+        first.and_then(|(_, line)| line.ok()).and_then(|line| serde_json::from_str::<Value>(&line).ok());
+    match header.as_ref().and_then(|header| header["version"].as_u64()) {
+        Some(2) => Ok(()),
+        found => Err(Failure::new(format!("{} is not a recording that can be played", path.display()))
+            .because(match found {
+                Some(version) => format!("it is asciicast version {version}, and 2 is needed"),
+                None => "its first line is no asciicast header".to_owned(),
+            })
+            .hint("`agency export TASK -o FILE` makes one")
+            .into()),
+    }
+}
+
+/// Output is played; input, markers and resizes are passed over.
+fn event(path: &Path, number: usize, line: &str) -> Result<Option<Event>, Stop> {
+    if line.trim().is_empty() {
+        return Ok(None);
+    }
+    let broken = || Failure::new(format!("{}:{number} is no event of a recording", path.display()));
+    let value: Value = serde_json::from_str(line).map_err(|err| broken().caused_by(&err))?;
+    match (value[0].as_f64(), value[1].as_str(), value[2].as_str()) {
+        (Some(seconds), Some("o"), Some(output)) => Ok(Some(Event { seconds, output: output.to_owned() })),
+        (Some(_), Some(_), _) => Ok(None),
+        _ => Err(broken().because("it is not of the form [seconds, kind, data]").into()),
+    }
+}

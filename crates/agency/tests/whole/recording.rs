@@ -1,0 +1,47 @@
+//! A screen without attaching to it, and recordings of what it showed.
+
+use crate::stage::Stage;
+
+#[test]
+fn a_screen_can_be_looked_at_without_attaching() {
+    let stage = Stage::new();
+    stage.play("one", "say hello; print \\e[?2004h\\e[1mbold\\e[0m; no-read");
+    stage.wait_printed("one", "bold");
+    assert_eq!(stage.run(["screen", "one"]).ok(), "hello\nbold\n");
+    let seen = stage.run(["screen", "one", "--json"]).json();
+    assert_eq!(seen["lines"], serde_json::json!(["hello", "bold"]));
+    assert_eq!(seen["cursor"], serde_json::json!({ "row": 1, "column": 4 }));
+    assert_eq!(seen["modes"]["bracketed_paste"], true);
+    let ansi = stage.run(["screen", "one", "--ansi"]).ok();
+    assert!(ansi.contains("bold") && ansi.contains("\x1b[?2004h"), "{ansi:?}");
+}
+
+#[test]
+fn a_recording_has_what_was_printed_and_not_what_was_typed() {
+    let stage = Stage::new();
+    stage.play("one", "say hello; raw; say ready; wait-for sesame; say open; no-read");
+    stage.wait_printed("one", "ready");
+    stage.run(["send", "--no-enter", "one", "sesame"]).ok();
+    stage.wait_printed("one", "open");
+    stage.run(["export", "one", "-o", "one.cast"]).ok();
+    let cast = std::fs::read_to_string(stage.repo().join("one.cast")).expect("the file was written");
+    assert!(cast.starts_with('{') && cast.contains("\"version\":2"), "{cast}");
+    assert!(cast.contains("hello") && cast.contains("open") && !cast.contains("sesame"), "{cast}");
+    assert!(stage.run(["export", "one", "--input"]).ok().contains("sesame"));
+    let played = stage.run(["replay", "one.cast", "--speed", "1000"]).ok();
+    assert!(played.contains("hello\r\n") && played.contains("open\r\n"), "{played:?}");
+}
+
+#[test]
+fn a_recording_is_not_written_over_and_nonsense_is_not_played() {
+    let stage = Stage::new();
+    stage.play("one", "say hello; no-read");
+    stage.wait_printed("one", "hello");
+    stage.run(["export", "one", "-o", "one.cast"]).ok();
+    let refused = stage.run(["export", "one", "-o", "one.cast"]).refused();
+    assert_eq!(refused, "Error: one.cast is there already\nHint: name another file, or pass --force\n");
+    stage.run(["export", "one", "-o", "one.cast", "--force"]).ok();
+    std::fs::write(stage.repo().join("other"), "hello\n").expect("room for a file");
+    let refused = stage.run(["replay", "other"]).refused();
+    assert!(refused.starts_with("Error: other is not a recording that can be played\n"), "{refused}");
+}
