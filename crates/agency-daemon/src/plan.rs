@@ -9,7 +9,7 @@ use agency_api::keeper::{LaunchSpec, Size, Start, Stdio};
 use agency_api::method::Caller;
 use agency_api::paths::RunDir;
 use agency_api::{Bytes, Failure};
-use agency_core::agent::{Agent, AgentError, Driver, Restart};
+use agency_core::agent::{Agent, AgentError, Driver, FirstMessage, Restart};
 use agency_core::agent_state::Timing;
 use agency_core::config::Config;
 use agency_core::ids::RunId;
@@ -159,7 +159,8 @@ impl LaunchPlan {
         env.insert(environment::RUN_ID.into(), place.run.0.clone().into());
         env.insert(environment::SOCKET.into(), place.daemon_socket.into());
         link_ssh_agent(&mut env, place.run_dir)?;
-        let notes = pass_long_values_by_file(&mut argv, &mut env, file, place.run_dir)?;
+        let mut notes = pass_long_values_by_file(&mut argv, &mut env, file, place.run_dir)?;
+        notes.extend(self.untold(file, place.name));
         let spec = LaunchSpec {
             run_id: place.run.0.clone(),
             name: place.name.to_string(),
@@ -177,6 +178,20 @@ impl LaunchPlan {
             spare: self.agent.spare.clone(),
         };
         Ok((spec, notes))
+    }
+}
+
+impl LaunchPlan {
+    /// An agent that takes its first message only at its own prompt: typing it blindly could answer a dialog.
+    fn untold(&self, file: &TaskFile, name: &TaskName) -> Option<String> {
+        let has_text = !tokens::first_message(file.body()).is_empty();
+        let is_typed = self.command.is_none() && self.agent.first_message() == FirstMessage::Typed;
+        (has_text && is_typed).then(|| {
+            format!(
+                "{} takes no message at its start: when it asks, hand it the text with `agency send {name}`",
+                self.agent.display_name
+            )
+        })
     }
 }
 
