@@ -1,65 +1,66 @@
 //! The user's terminal while it is attached: raw keys in, bytes out.
 //!
-//! Reading and writing have a thread each, so that neither a terminal that hangs nor a daemon that
-//! does not listen can keep the loop from noticing a key, a signal or the end.
+//! Neither reading nor writing ever waits in the kernel, so that a terminal that hangs cannot keep
+//! the loop from noticing a signal or the end. What the terminal is shared with, the shell above
+//! all, still finds it blocking: ours are descriptions of our own.
 
-use std::collections::VecDeque;
-use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::BorrowedFd;
-use std::thread::JoinHandle;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::{Errno, read, write};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{read, retry_on_intr, write};
 use rustix::stdio::{stdin, stdout};
-use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
-use tokio::sync::{mpsc, oneshot};
+use rustix::termios::{OptionalActions, tcgetattr, tcgetpgrp, tcsetattr, ttyname};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use super::restore;
 
-/// A paste arrives in pieces of what the kernel buffers, 4 KiB; more at once only where it can.
-const READ_BYTES: usize = 64 << 10;
+/// A paste arrives in pieces of what the kernel buffers.
+const READ_BYTES: usize = 4 << 10;
 
 /// How long the last words may take to be drawn before we leave without them.
 const DRAWN_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct Terminal {
-    /// What is typed; ends when the terminal has gone.
-    pub(super) keyboard: mpsc::Receiver<Vec<u8>>,
-    /// What is to be drawn; closed when the terminal has gone.
-    pub(super) screen: mpsc::Sender<Vec<u8>>,
-    drawn: oneshot::Receiver<()>,
-    reader: Reader,
+    keyboard: AsyncFd<OwnedFd>,
+    screen: AsyncFd<OwnedFd>,
     guard: Guard,
 }
 
-/// What waits to be drawn, in pieces that a slow terminal takes in a blink: whoever leaves in the middle
-/// waits for one of them and no more.
+/// What waits to be drawn.
 #[derive(Debug, Default)]
 pub(super) struct Undrawn {
-    pieces: VecDeque<Vec<u8>>,
-    bytes: usize,
+    bytes: Vec<u8>,
+    /// So many of them have been drawn.
+    drawn: usize,
 }
-
-const PIECE_BYTES: usize = 32 << 10;
 
 impl Undrawn {
     pub(super) fn len(&self) -> usize {
-        self.bytes
+        self.bytes.len() - self.drawn
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.bytes += bytes.len();
-        match self.pieces.back_mut() {
-            Some(last) if last.len() + bytes.len() <= PIECE_BYTES => last.extend_from_slice(bytes),
-            _ => self.pieces.extend(bytes.chunks(PIECE_BYTES).map(<[u8]>::to_vec)),
+        if self.drawn > self.bytes.len() / 2 {
+            self.bytes.drain(..self.drawn);
+            self.drawn = 0;
         }
+        self.bytes.extend_from_slice(bytes);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
-        let piece = self.pieces.pop_front()?;
-        self.bytes -= piece.len();
-        Some(piece)
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.drawn..]
+    }
+
+    fn took(&mut self, count: usize) {
+        self.drawn += count;
+        if self.drawn == self.bytes.len() {
+            self.bytes.clear();
+            self.drawn = 0;
+        }
     }
 }
 
@@ -69,12 +70,6 @@ pub(super) enum Left {
     Clean,
     /// It takes no more output: one more word would hold us for ever.
     Hanging,
-}
-
-/// The thread that reads, and the pipe whose end wakes it.
-struct Reader {
-    thread: JoinHandle<()>,
-    stop: PipeWriter,
 }
 
 /// Gives the terminal back when nobody did so in good order.
@@ -90,17 +85,12 @@ impl Terminal {
     /// Takes the terminal: raw from here on, given back by [`Terminal::leave`] or by dropping it.
     pub(super) fn take() -> io::Result<Terminal> {
         let before = tcgetattr(stdin())?;
-        let (woken, stop) = io::pipe()?;
-        let (typed, keyboard) = mpsc::channel(8);
-        // One message waits while one is being written: what is older than that is not on its way yet.
-        let (screen, to_draw) = mpsc::channel(1);
-        let (all_drawn, drawn) = oneshot::channel();
+        let keyboard = registered(opened_anew(stdin())?, Interest::READABLE)?;
+        let screen = registered(opened_anew(stdout())?, Interest::WRITABLE)?;
         restore::arm(before);
         let guard = Guard;
         make_raw()?;
-        let thread = std::thread::spawn(move || read_keyboard(&woken, &typed));
-        std::thread::spawn(move || draw(to_draw, all_drawn));
-        Ok(Terminal { keyboard, screen, drawn, reader: Reader { thread, stop }, guard })
+        Ok(Terminal { keyboard, screen, guard })
     }
 
     /// After a stop and a continue the shell's settings are in force.
@@ -108,29 +98,47 @@ impl Terminal {
         make_raw()
     }
 
+    /// What is typed next; nothing when the terminal has gone. Safe to drop half-way.
+    pub(super) async fn typed(&self) -> Option<Vec<u8>> {
+        let typed = self.keyboard.async_io(Interest::READABLE, |tty| {
+            until_ready(tty, PollFlags::IN)?;
+            let mut buffer = [0; READ_BYTES];
+            let len = retry_on_intr(|| read(tty, &mut buffer))?;
+            Ok(buffer[..len].to_vec())
+        });
+        typed.await.ok().filter(|typed| !typed.is_empty())
+    }
+
+    /// Draws some of what waits, for ever when nothing does; false when the terminal has gone.
+    /// Safe to drop half-way.
+    pub(super) async fn draw(&self, undrawn: &mut Undrawn) -> bool {
+        if undrawn.len() == 0 {
+            return std::future::pending().await;
+        }
+        let written = self.screen.async_io(Interest::WRITABLE, |tty| {
+            until_ready(tty, PollFlags::OUT)?;
+            Ok(retry_on_intr(|| write(tty, undrawn.rest()))?)
+        });
+        match written.await {
+            Ok(count) => {
+                undrawn.took(count);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
     /// Draws what is left, then gives the terminal back.
     pub(super) async fn leave(self, mut last: Undrawn) -> Left {
-        let Terminal { mut keyboard, screen, drawn, reader, guard } = self;
-        keyboard.close();
-        drop(reader.stop);
-        // Its panic has been reported by then.
-        reader.thread.join().ok();
         last.push(restore::LEAVE.as_bytes());
-        let drawing = async move {
-            while let Some(piece) = last.pop() {
-                // Fails with the drawing itself, which is then over.
-                screen.send(piece).await.ok();
-            }
-            drop(screen);
-            drawn.await.ok();
-        };
+        let drawing = async { while last.len() > 0 && self.draw(&mut last).await {} };
         // A terminal that hangs is left as it is; its settings are not.
         let left = match tokio::time::timeout(DRAWN_WITHIN, drawing).await {
             Ok(()) => Left::Clean,
             Err(_) => Left::Hanging,
         };
         restore::give_back_settings();
-        drop(guard);
+        drop(self.guard);
         left
     }
 }
@@ -141,57 +149,27 @@ fn make_raw() -> io::Result<()> {
     Ok(tcsetattr(stdin(), OptionalActions::Now, &settings)?)
 }
 
-fn read_keyboard(woken: &PipeReader, typed: &mpsc::Sender<Vec<u8>>) {
-    let mut buffer = vec![0; READ_BYTES];
-    while wait_for_key(woken) {
-        match read(stdin(), &mut buffer) {
-            Ok(0) => return,
-            Ok(len) if typed.blocking_send(buffer[..len].to_vec()).is_err() => return,
-            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => return,
-        }
-    }
+/// The same terminal through a description of our own, which may be non-blocking without harm to
+/// others. Where it cannot be opened (it belongs to the user before `su`), the one we were given.
+fn opened_anew(terminal: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let by_name = ttyname(terminal, Vec::new()).and_then(|name| open(name, flags, Mode::empty()));
+    // Only the controlling terminal has a foreground group that we may ask for.
+    let as_controlling = |_| tcgetpgrp(terminal).and_then(|_| open("/dev/tty", flags, Mode::empty()));
+    by_name.or_else(as_controlling).or_else(|_| terminal.try_clone_to_owned())
 }
 
-/// False when it is time to stop.
-fn wait_for_key(woken: &PipeReader) -> bool {
-    loop {
-        let mut ends = [PollFd::new(woken, PollFlags::IN), PollFd::from_borrowed_fd(stdin(), PollFlags::IN)];
-        match poll(&mut ends, None) {
-            Ok(_) if !ends[0].revents().is_empty() => return false,
-            Ok(_) if !ends[1].revents().is_empty() => return true,
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return false,
-        }
-    }
+#[allow(unsafe_code)]
+fn registered(tty: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an owned descriptor is the same one for as long as it lives.
+    Ok(unsafe { AsyncFd::register_with_interest(tty, interest) }?)
 }
 
-fn draw(mut to_draw: mpsc::Receiver<Vec<u8>>, all_drawn: oneshot::Sender<()>) {
-    while let Some(bytes) = to_draw.blocking_recv() {
-        if write_all(stdout(), &bytes).is_err() {
-            break;
-        }
-    }
-    // Nobody waits any more when time ran out.
-    all_drawn.send(()).ok();
-}
-
-fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match write(to, bytes) {
-            Ok(written) => bytes = &bytes[written..],
-            Err(Errno::INTR) => {}
-            // Someone else made the terminal non-blocking.
-            Err(Errno::AGAIN) => wait_for_room(to)?,
-            Err(err) => return Err(err),
-        }
-    }
-    Ok(())
-}
-
-fn wait_for_room(to: BorrowedFd<'_>) -> Result<(), Errno> {
-    match poll(&mut [PollFd::from_borrowed_fd(to, PollFlags::OUT)], None) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(err) => Err(err),
+/// A description that we were given may block, so nothing is tried before its time.
+fn until_ready(tty: &OwnedFd, what: PollFlags) -> io::Result<()> {
+    let mut end = [PollFd::from_borrowed_fd(tty.as_fd(), what)];
+    match retry_on_intr(|| poll(&mut end, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })))? {
+        0 => Err(io::ErrorKind::WouldBlock.into()),
+        _ => Ok(()),
     }
 }

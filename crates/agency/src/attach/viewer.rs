@@ -7,7 +7,6 @@ use agency_api::keeper::Size;
 use agency_api::pty::{AttachMode, ViewerNotice};
 use agency_api::view::Task;
 use agency_terminal::keys::{DetachKeys, Matcher, Typed};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::link::{Connected, Heard, Hearing, Missed, Saying, Target, Unsaid};
@@ -140,10 +139,10 @@ impl Viewer {
             // Keys before floods.
             biased;
             signal = self.signals.next() => Happened::Signal(signal),
-            typed = self.terminal.keyboard.recv(), if typing_allowed => Happened::Typed(typed),
+            typed = self.terminal.typed(), if typing_allowed => Happened::Typed(typed),
             () = until(self.decide_at) => Happened::NothingMoreTyped,
             () = say(self.saying.as_ref(), &mut self.unsaid) => Happened::Said,
-            drawn = draw(&self.terminal.screen, &mut self.undrawn) => match drawn {
+            drawn = self.terminal.draw(&mut self.undrawn) => match drawn {
                 true => Happened::Drawn,
                 false => Happened::TerminalGone,
             },
@@ -306,20 +305,5 @@ async fn say(saying: Option<&Saying>, unsaid: &mut Unsaid) {
     match saying {
         Some(saying) if !unsaid.is_empty() => saying.say(unsaid).await,
         _ => std::future::pending().await,
-    }
-}
-
-async fn draw(screen: &mpsc::Sender<Vec<u8>>, undrawn: &mut Undrawn) -> bool {
-    if undrawn.len() == 0 {
-        return std::future::pending().await;
-    }
-    match screen.reserve().await {
-        Ok(permit) => {
-            if let Some(piece) = undrawn.pop() {
-                permit.send(piece);
-            }
-            true
-        }
-        Err(_) => false,
     }
 }
