@@ -106,7 +106,12 @@ impl Drop for FakeDaemon {
 
 impl FakeStream {
     pub fn say(&self, bytes: &[u8]) {
-        self.say.send(Message::binary(bytes.to_vec())).unwrap();
+        assert!(self.says(bytes), "the client has left");
+    }
+
+    /// False when nobody listens any more.
+    pub fn says(&self, bytes: &[u8]) -> bool {
+        self.say.send(Message::binary(bytes.to_vec())).is_ok()
     }
 
     pub fn notice(&self, notice: &ViewerNotice) {
