@@ -8,7 +8,7 @@ PREFIX ?= $(HOME)/.local
 build:
 	$(CARGO) build --locked --release -p agency
 	$(CARGO) build --locked --profile keeper -p agency-keeper
-	cp -f target/keeper/agency-keeper target/release/agency-keeper
+	install -m 0755 target/keeper/agency-keeper target/release/agency-keeper
 
 # On a terminal: Agency in a scratch repository, attached to a shell agent.
 # Without one: the same story, played and printed.

@@ -4,6 +4,7 @@
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Instant;
 
 use agency_api::keeper::FromKeeper;
 use agency_journal::{Record, Records};
@@ -110,6 +111,27 @@ impl Clients {
         for peer in &mut self.peers {
             peer.pass_on_unwritten(&encoded, self.journal_next);
         }
+    }
+
+    /// What follows may wait for company, until [`Clients::send_by`].
+    pub(crate) fn hold_back(&mut self) {
+        self.peers.iter_mut().for_each(Peer::hold_back);
+    }
+
+    pub(crate) fn send_by(&mut self, when: Instant) {
+        self.peers.iter_mut().for_each(|peer| peer.send_by(when));
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.peers.iter().filter_map(Peer::deadline).min()
+    }
+
+    pub(crate) fn tick(&mut self, now: Instant) {
+        self.peers.iter_mut().for_each(|peer| peer.tick(now));
+    }
+
+    pub(crate) fn relax(&mut self) {
+        self.peers.iter_mut().for_each(Peer::relax);
     }
 
     /// Sends to `id` what waits for it.

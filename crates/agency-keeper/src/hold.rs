@@ -32,6 +32,8 @@ const OUTPUT_BYTES: usize = 64 << 10;
 const GRACE_AFTER_EXIT: Duration = Duration::from_secs(2);
 /// Memory that a flood needed is given back when it has been quiet for so long.
 const RELAX_AFTER: Duration = Duration::from_secs(1);
+/// A key is mostly answered by an echo right away: word of both wakes the daemon once.
+const ECHO_WITHIN: Duration = Duration::from_millis(1);
 
 pub(crate) struct Hold {
     pub(crate) run_id: String,
@@ -157,6 +159,7 @@ impl Hold {
             ending.map(Ending::deadline),
             self.ledger.deadline(),
             self.socket.deadline(),
+            self.clients.deadline(),
             self.state.relax_at,
         ];
         all.into_iter().flatten().min()
@@ -225,8 +228,19 @@ impl Hold {
         }
     }
 
-    /// Writes queued input as far as the agent takes it, and records it in that order.
     fn feed_input(&mut self) {
+        if self.state.input.is_empty() && !self.state.close_input {
+            return;
+        }
+        self.clients.hold_back();
+        self.write_input();
+        let now = Instant::now();
+        self.clients.send_by(now + ECHO_WITHIN);
+        self.state.relax_at = Some(now + RELAX_AFTER);
+    }
+
+    /// Writes queued input as far as the agent takes it, and records it in that order.
+    fn write_input(&mut self) {
         while let Some((source, bytes)) = self.state.input.front() {
             let is_hidden = self.port.as_terminal().is_some_and(|terminal| terminal.hides_input());
             let count = match self.port.write(bytes) {
@@ -280,6 +294,7 @@ impl Hold {
     }
 
     fn tick(&mut self, now: Instant) {
+        self.clients.tick(now);
         self.ledger.tick(now, &mut self.clients);
         if let Some(Exit { status, asked }) = self.state.life.due_exit(self.port.is_drained(), now) {
             self.ledger.record(BodyRef::Exit { status, asked }, &mut self.clients);
@@ -330,6 +345,7 @@ impl Hold {
     fn relax(&mut self) {
         self.state.relax_at = None;
         self.state.buffer = Vec::new();
+        self.clients.relax();
         give_back_memory();
     }
 

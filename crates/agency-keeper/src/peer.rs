@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Instant;
 
 use agency_api::keeper::{Frame, FrameError, FromKeeper, MAX_FRAME_BYTES};
 use agency_journal::{Body, Chunk, Encoded, GapCause, Record, Tail, records};
@@ -50,6 +51,10 @@ pub(crate) struct Peer {
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     sent: usize,
+    /// What it is told now may wait for company.
+    holds_back: bool,
+    /// When what was held back goes out, company or not.
+    send_by: Option<Instant>,
     /// Goes with the very first bytes.
     lifeline: Option<OwnedFd>,
     follow: Option<Follow>,
@@ -77,6 +82,8 @@ impl Peer {
             incoming: Vec::new(),
             outgoing: Vec::new(),
             sent: 0,
+            holds_back: false,
+            send_by: None,
             lifeline: None,
             follow: None,
             awaits_end: false,
@@ -135,7 +142,8 @@ impl Peer {
     }
 
     pub(crate) fn wants_to_say(&self, journal_next: u64) -> bool {
-        self.line != Line::Closed && (self.backlog() > 0 || self.lags(journal_next))
+        let has_words = self.backlog() > 0 && self.send_by.is_none();
+        self.line != Line::Closed && (has_words || self.lags(journal_next))
     }
 
     fn backlog(&self) -> usize {
@@ -172,7 +180,7 @@ impl Peer {
         }
         let Some((frame, used)) = Frame::decode(&self.incoming)? else { return Ok(None) };
         self.incoming.drain(..used);
-        if self.incoming.is_empty() {
+        if self.incoming.is_empty() && self.incoming.capacity() > 2 * READ_BYTES {
             // Checkpoints are large and rare: their room is given back.
             self.incoming = Vec::new();
         }
@@ -190,7 +198,36 @@ impl Peer {
             // Our own messages always are JSON; a peer that misses one is better off without us.
             Err(_) => return self.close(),
         }
-        self.send_more();
+        if !self.holds_back {
+            self.send_more();
+        }
+    }
+
+    /// From here on it may wait for what it is told, unless more waits for it already.
+    pub(crate) fn hold_back(&mut self) {
+        self.holds_back = self.backlog() == 0 || self.send_by.is_some();
+    }
+
+    /// What was held back goes out with the next word, or then.
+    pub(crate) fn send_by(&mut self, when: Instant) {
+        if std::mem::take(&mut self.holds_back) && self.backlog() > 0 {
+            self.send_by = self.send_by.or(Some(when));
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.send_by
+    }
+
+    pub(crate) fn tick(&mut self, now: Instant) {
+        if self.send_by.is_some_and(|when| when <= now) {
+            self.send_more();
+        }
+    }
+
+    /// Gives back the room that it does not need while it is quiet.
+    pub(crate) fn relax(&mut self) {
+        self.incoming.shrink_to_fit();
     }
 
     /// Told when the last record has been sent. Who neither follows nor asked for the end has not seen the
@@ -232,11 +269,14 @@ impl Peer {
         let header = record_frame_header(encoded);
         let mut sent = 0;
         // Straight from the journal's buffer while the peer keeps up: no copy.
-        if self.backlog() == 0 && self.line == Line::Open {
+        if self.backlog() == 0 && self.line == Line::Open && !self.holds_back {
             sent = self.send_parts(&[IoSlice::new(&header), IoSlice::new(encoded)]);
         }
         self.outgoing.extend_from_slice(header.get(sent..).unwrap_or_default());
         self.outgoing.extend_from_slice(encoded.get(sent.saturating_sub(header.len())..).unwrap_or_default());
+        if self.send_by.is_some() && !self.holds_back {
+            self.send_more();
+        }
     }
 
     /// Sends what waits, and after that the next portion of what it has not seen.
@@ -287,6 +327,7 @@ impl Peer {
     }
 
     fn send_more(&mut self) {
+        self.send_by = None;
         while self.line != Line::Closed && self.backlog() > 0 {
             let outgoing = std::mem::take(&mut self.outgoing);
             let count = self.send_parts(&[IoSlice::new(outgoing.get(self.sent..).unwrap_or_default())]);
