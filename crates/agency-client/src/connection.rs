@@ -8,19 +8,19 @@ use agency_api::method::Method;
 use agency_api::paths::StateDir;
 use agency_api::rpc::{Outcome, Request, Response};
 use agency_api::view::Event;
+use agency_stream::Stream;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
-use tokio::net::UnixStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::spawn::start_daemon;
 
 /// A WebSocket of terminal or log bytes.
-pub type StreamSocket = WebSocketStream<UnixStream>;
+pub type StreamSocket = WebSocketStream<Stream>;
 
 pub struct Client {
-    socket: WebSocketStream<UnixStream>,
+    socket: WebSocketStream<Stream>,
     path: PathBuf,
     next_id: u64,
     /// Events that arrived while an answer was awaited.
@@ -116,10 +116,8 @@ fn event_of(text: &str) -> Option<Event> {
     serde_json::from_value(notification.params).ok()
 }
 
-async fn open(path: &Path, resource: &str) -> Result<WebSocketStream<UnixStream>, String> {
-    let stream = agency_api::socket::connect(path).map_err(|err| err.to_string())?;
-    stream.set_nonblocking(true).map_err(|err| err.to_string())?;
-    let stream = UnixStream::from_std(stream).map_err(|err| err.to_string())?;
+async fn open(path: &Path, resource: &str) -> Result<WebSocketStream<Stream>, String> {
+    let stream = agency_api::socket::connect(path).and_then(Stream::new).map_err(|err| err.to_string())?;
     let url = format!("ws://localhost{resource}");
     let (socket, _) = tokio_tungstenite::client_async_with_config(url, stream, Some(limits()))
         .await

@@ -1,16 +1,19 @@
 //! The daemon's end of a keeper's socket: handshake, then frames.
 
+use std::future::poll_fn;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, Size, ToKeeper, VERSION, Welcome};
 use agency_api::paths::RunDir;
 use agency_api::{Bytes, socket};
+use agency_stream::Stream;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
+use tokio::io::AsyncWrite;
 
 /// A keeper answers within a millisecond; one that is stopped or swapped out gets this long.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
@@ -36,7 +39,7 @@ pub struct Link {
     pub lifeline: Option<OwnedFd>,
     /// Why the journal cannot be written, if it cannot.
     pub journal_trouble: Option<String>,
-    stream: StdStream,
+    stream: UnixStream,
     buffer: Vec<u8>,
 }
 
@@ -65,13 +68,12 @@ impl Link {
 
     /// From here on the link is driven by the runtime.
     pub fn into_frames(self) -> io::Result<Frames> {
-        self.stream.set_nonblocking(true)?;
-        Ok(Frames { stream: UnixStream::from_std(self.stream)?, buffer: self.buffer, start: 0 })
+        Ok(Frames { stream: Stream::new(self.stream)?, buffer: self.buffer, start: 0 })
     }
 }
 
 struct Handshake {
-    stream: StdStream,
+    stream: UnixStream,
     buffer: Vec<u8>,
     descriptor: Option<OwnedFd>,
     trouble: Option<String>,
@@ -146,7 +148,7 @@ impl Handshake {
 
 /// Frames in and out of a connected keeper.
 pub struct Frames {
-    stream: UnixStream,
+    stream: Stream,
     buffer: Vec<u8>,
     /// Where the first frame that has not been taken begins.
     start: usize,
@@ -160,10 +162,7 @@ impl Frames {
         if self.buffer.capacity() - self.buffer.len() < READ_BYTES {
             self.buffer.reserve(READ_BYTES);
         }
-        match self.stream.read_buf(&mut self.buffer).await? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            _ => Ok(()),
-        }
+        poll_fn(|cx| self.poll_hear(cx)).await
     }
 
     /// The next whole frame among the bytes that have come.
@@ -175,20 +174,29 @@ impl Frames {
         Ok(Some(frame))
     }
 
+    /// An error at the end: the keeper is gone.
+    fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.buffer.reserve(1);
+        Poll::Ready(match ready!(self.stream.poll_read_into(cx, &mut self.buffer))? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        })
+    }
+
     /// Reads while it writes: a keeper that has much to say listens only once it could say some of it.
     pub async fn send(&mut self, frame: &Frame) -> io::Result<()> {
         let bytes = frame.encoded();
-        let (mut keeper, mut to_keeper) = self.stream.split();
-        let mut writing = std::pin::pin!(to_keeper.write_all(&bytes));
-        loop {
-            tokio::select! {
-                biased;
-                written = &mut writing => return written,
-                heard = keeper.read_buf(&mut self.buffer) => if heard? == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                },
-            }
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let written = poll_fn(|cx| {
+                if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(cx, rest) {
+                    return Poll::Ready(written);
+                }
+                self.poll_hear(cx).map_ok(|()| 0)
+            });
+            rest = &rest[written.await?..];
         }
+        Ok(())
     }
 
     /// Whole frames may have come along while something was sent.

@@ -10,6 +10,7 @@ use agency_api::method::{EventSubscribe, Method, Nothing};
 use agency_api::pty::ViewerRequest;
 use agency_api::rpc::{ErrorObject, INVALID_REQUEST, PARSE_ERROR, Request, Response};
 use agency_api::{socket, view};
+use agency_stream::Stream;
 use axum::Router;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
@@ -19,8 +20,8 @@ use axum::routing::any;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
+use tokio::net::UnixListener;
 use tokio::net::unix::SocketAddr;
-use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
 
 use crate::happening::Reporter;
@@ -67,16 +68,19 @@ pub async fn serve(listener: std::os::unix::net::UnixListener, door: Door) -> io
 struct Owners(UnixListener);
 
 impl axum::serve::Listener for Owners {
-    type Io = UnixStream;
+    type Io = Stream;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (UnixStream, SocketAddr) {
+    async fn accept(&mut self) -> (Stream, SocketAddr) {
         loop {
-            match self.0.accept().await {
-                Ok((stream, address)) if matches!(socket::peer_is_us(&stream), Ok(true)) => {
-                    return (stream, address);
+            match self.0.accept().await.and_then(|(stream, address)| Ok((stream.into_std()?, address))) {
+                Ok((stream, _)) if !matches!(socket::peer_is_us(&stream), Ok(true)) => {
+                    tracing::warn!("another user tried to connect");
                 }
-                Ok(_) => tracing::warn!("another user tried to connect"),
+                Ok((stream, address)) => match Stream::new(stream) {
+                    Ok(stream) => return (stream, address),
+                    Err(cause) => tracing::warn!(%cause, "cannot serve a connection"),
+                },
                 // Out of descriptors, most likely: they come back as connections close.
                 Err(cause) => {
                     tracing::warn!(%cause, "cannot accept a connection");
