@@ -183,13 +183,14 @@ fn a_signal_gives_the_terminal_back() {
 fn a_terminal_that_hangs_does_not_keep_us() {
     let term: fn(&mut Pty) = |terminal| terminal.signal(Signal::TERM);
     let key: fn(&mut Pty) = |terminal| terminal.type_in("\x11");
-    for (leave, code) in [(term, 143), (key, 1)] {
+    // Whoever leaves by key and finds room for the last words has left in good order.
+    for (leave, codes) in [(term, [143, 143]), (key, [1, 0])] {
         let mut view = attached(&[], &[]);
         view.stream.say("flood ".repeat(4 << 20).as_bytes());
         view.terminal.wait_for("flood");
         view.terminal.hang();
         leave(&mut view.terminal);
-        assert_eq!(view.terminal.end().code(), Some(code));
+        assert!(view.terminal.end().code().is_some_and(|code| codes.contains(&code)));
         assert_eq!(view.terminal.settings(), view.before);
     }
 }
