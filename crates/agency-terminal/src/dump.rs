@@ -14,7 +14,7 @@ use crate::charset::{Charset, Charsets};
 use crate::dump_cells::{read_cells, write_cells};
 use crate::kitty::Keyboard;
 use crate::modes::{CursorShape, Modes, Mouse, MouseEncoding};
-use crate::palette::{Palette, Rgb};
+use crate::palette::{Colours, Palette, Rgb};
 use crate::pen;
 use crate::scan::Scanner;
 use crate::size::Size;
@@ -75,6 +75,7 @@ pub(crate) fn restore(bytes: &[u8]) -> Result<Terminal, DumpError> {
         charsets: read_charsets(from)?,
         tabs: read_tabs(from, size.cols)?,
         palette: read_palette(from)?,
+        viewer: Colours::default(),
         title: from.text()?.to_owned(),
         titles: (0..from.len()?).map(|_| Ok(from.text()?.to_owned())).collect::<Result<_, _>>()?,
         keyboards: PerScreen { primary: read_keyboard(from)?, alternate: read_keyboard(from)? },

@@ -34,6 +34,7 @@ pub use dump::DumpError;
 pub use event::{Fed, Progress, Prompt, ScreenEvent};
 pub use filter::ViewerFilter;
 pub use modes::{CursorShape, Modes, Mouse, MouseEncoding};
+pub use palette::{Colours, Rgb};
 pub use screen::Screen;
 pub use size::Size;
 pub use snapshot::{CellSnapshot, Colour, CursorSnapshot, Pen, RowSnapshot, ScreenSnapshot, Snapshot};

@@ -1,15 +1,41 @@
 //! Colours by number, as a program changed and asks for them.
 //!
-//! Not the colours that a viewer sees: those are the viewer's own until a program changes them.
+//! Not the colours that a viewer sees: those are the viewer's own until a program changes them. What a
+//! viewer's terminal says of its own ([`Colours`]) is what programs are told of those they did not change.
 
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 pub(crate) const FOREGROUND: u16 = 256;
 pub(crate) const BACKGROUND: u16 = 257;
 pub(crate) const CURSOR: u16 = 258;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rgb(pub(crate) u8, pub(crate) u8, pub(crate) u8);
+/// Red, green and blue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rgb(pub u8, pub u8, pub u8);
+
+/// The colours of a viewer's terminal, as far as they are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Colours {
+    pub foreground: Option<Rgb>,
+    pub background: Option<Rgb>,
+    pub cursor: Option<Rgb>,
+    /// By number.
+    pub palette: BTreeMap<u8, Rgb>,
+}
+
+impl Colours {
+    /// A cursor that nobody knows has the colour of text.
+    fn get(&self, index: u16) -> Option<Rgb> {
+        match index {
+            FOREGROUND => self.foreground,
+            BACKGROUND => self.background,
+            CURSOR => self.cursor.or(self.foreground),
+            _ => self.palette.get(&u8::try_from(index).ok()?).copied(),
+        }
+    }
+}
 
 /// xterm's first sixteen.
 const NAMED: [Rgb; 16] = [
@@ -37,8 +63,10 @@ pub(crate) struct Palette {
 }
 
 impl Palette {
-    pub(crate) fn get(&self, index: u16) -> Rgb {
-        self.changed.get(&index).copied().unwrap_or_else(|| unchanged(index))
+    /// As the program changed it, else as the viewer has it, else as usual.
+    pub(crate) fn get(&self, index: u16, viewer: &Colours) -> Rgb {
+        let changed = self.changed.get(&index).copied();
+        changed.or_else(|| viewer.get(index)).unwrap_or_else(|| unchanged(index))
     }
 
     pub(crate) fn set(&mut self, index: u16, colour: Rgb) {
@@ -78,8 +106,14 @@ fn unchanged(index: u16) -> Rgb {
 }
 
 impl Rgb {
-    /// `rgb:r/g/b` with one to four digits each, or `#rgb` to `#rrrrggggbbbb`.
-    pub(crate) fn parse(text: &[u8]) -> Option<Rgb> {
+    /// Whether light text is read better on it than dark text.
+    pub(crate) fn is_dark(self) -> bool {
+        let Rgb(r, g, b) = self;
+        299 * u32::from(r) + 587 * u32::from(g) + 114 * u32::from(b) < 128 * 1000
+    }
+
+    /// `rgb:r/g/b` with one to four digits each, or `#rgb` to `#rrrrggggbbbb`: how terminals write colours.
+    pub fn parse(text: &[u8]) -> Option<Rgb> {
         let text = std::str::from_utf8(text).ok()?;
         if let Some(parts) = text.strip_prefix("rgb:") {
             let mut parts = parts.split('/').map(scaled);

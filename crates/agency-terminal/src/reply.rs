@@ -5,6 +5,7 @@
 use std::fmt::Display;
 
 use crate::event::Fed;
+use crate::palette;
 use crate::pen;
 use crate::terminal::Terminal;
 
@@ -78,8 +79,10 @@ impl Terminal {
             56 => fed.csi("?57;0n"),
             62 => fed.csi("0000*{"),
             75 => fed.csi("?70n"),
-            // Dark.
-            996 => fed.csi("?997;1n"),
+            996 => {
+                let dark = self.palette.get(palette::BACKGROUND, &self.viewer).is_dark();
+                fed.csi(format_args!("?997;{}n", if dark { 1 } else { 2 }));
+            }
             _ => {}
         }
     }
@@ -148,7 +151,7 @@ impl Terminal {
 
     /// OSC 4, 10, 11, 12.
     pub(crate) fn report_colour(&mut self, name: &str, index: u16, bell: bool, fed: &mut Fed) {
-        let colour = self.palette.get(index);
+        let colour = self.palette.get(index, &self.viewer);
         fed.osc(format_args!("{name};{colour}"), bell);
     }
 

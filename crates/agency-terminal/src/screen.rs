@@ -13,7 +13,7 @@ use crate::dump::{self, DumpError};
 use crate::event::{Fed, ScreenEvent};
 use crate::filter::ViewerFilter;
 use crate::modes::Modes;
-use crate::palette::Rgb;
+use crate::palette::{Colours, Rgb};
 use crate::size::Size;
 use crate::snapshot::{self, Snapshot};
 use crate::terminal::Terminal;
@@ -73,6 +73,12 @@ impl Screen {
 
     pub fn is_alternate(&self) -> bool {
         self.terminal.canvas.is_alternate()
+    }
+
+    /// What programs are told when they ask for colours that they did not change themselves. It stays until
+    /// it is set again; a restored screen has none, and tells the usual ones.
+    pub fn set_viewer_colours(&mut self, colours: Colours) {
+        self.terminal.viewer = colours;
     }
 
     /// The kitty keyboard flags in force.
@@ -178,10 +184,16 @@ impl Screen {
 /// passes through a dump is sound. Otherwise there is a blank screen that says so.
 fn rebuilt(broken: &Terminal) -> Terminal {
     let salvaged = catch_unwind(AssertUnwindSafe(|| dump::restore(&dump::dump(broken))));
-    if let Ok(Ok(terminal)) = salvaged {
-        return terminal;
-    }
-    let mut terminal = Terminal::new(broken.size, broken.canvas.scrollback_lines());
+    let mut terminal = match salvaged {
+        Ok(Ok(terminal)) => terminal,
+        _ => blank_after_loss(broken),
+    };
+    terminal.viewer = broken.viewer.clone();
+    terminal
+}
+
+fn blank_after_loss(lost: &Terminal) -> Terminal {
+    let mut terminal = Terminal::new(lost.size, lost.canvas.scrollback_lines());
     begin_run(&mut terminal, LOST);
     terminal
 }

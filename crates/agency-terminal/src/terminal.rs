@@ -11,7 +11,7 @@ use crate::charset::Charsets;
 use crate::event::{Fed, ScreenEvent};
 use crate::kitty::Keyboard;
 use crate::modes::Modes;
-use crate::palette::Palette;
+use crate::palette::{Colours, Palette};
 use crate::scan::{Kind, Scanner, Unit};
 use crate::size::Size;
 use crate::tabs::Tabs;
@@ -59,6 +59,8 @@ pub(crate) struct Terminal {
     pub(crate) charsets: Charsets,
     pub(crate) tabs: Tabs,
     pub(crate) palette: Palette,
+    /// Not part of a dump: it belongs to who looks on, and only answers depend on it.
+    pub(crate) viewer: Colours,
     pub(crate) title: String,
     pub(crate) titles: Vec<String>,
     pub(crate) saved: PerScreen<SavedCursor>,
@@ -78,6 +80,7 @@ impl Terminal {
             charsets: Charsets::default(),
             tabs: Tabs::new(size.cols),
             palette: Palette::default(),
+            viewer: Colours::default(),
             title: String::new(),
             titles: Vec::new(),
             saved: PerScreen::default(),

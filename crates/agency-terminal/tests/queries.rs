@@ -2,7 +2,7 @@
 
 mod common;
 
-use agency_terminal::{Fed, Screen, Size};
+use agency_terminal::{Colours, Fed, Rgb, Screen, Size};
 use common::reborn;
 
 fn screen() -> Screen {
@@ -60,6 +60,31 @@ fn colours_are_told_as_they_are_now() {
     check("\x1b]4;1;?;200;?\x1b\\", "\x1b]4;1;rgb:cdcd/0000/0000\x1b\\\x1b]4;200;rgb:ffff/0000/d7d7\x1b\\");
     check("\x1b]4;1;#010203\x07\x1b]104;1\x07\x1b]4;1;?\x07", "\x1b]4;1;rgb:cdcd/0000/0000\x07");
     check("\x1b]4;300;?\x07", "");
+}
+
+#[test]
+fn colours_that_a_program_did_not_change_are_the_viewers() {
+    let mut screen = screen();
+    screen.set_viewer_colours(Colours {
+        foreground: Rgb::parse(b"rgb:3030/3030/3030"),
+        background: Some(Rgb(0xfd, 0xf6, 0xe3)),
+        cursor: None,
+        palette: [(1, Rgb(0xdc, 0x32, 0x2f))].into(),
+    });
+    let mut check = |asked: &str, answer: &str| {
+        assert_eq!(String::from_utf8(screen.feed(asked.as_bytes()).replies).unwrap(), answer, "{asked:?}");
+    };
+    check("\x1b]10;?;?\x07", "\x1b]10;rgb:3030/3030/3030\x07\x1b]11;rgb:fdfd/f6f6/e3e3\x07");
+    check(
+        "\x1b]12;?\x07\x1b]4;1;?;2;?\x07",
+        "\x1b]12;rgb:3030/3030/3030\x07\x1b]4;1;rgb:dcdc/3232/2f2f\x07\x1b]4;2;rgb:0000/cdcd/0000\x07",
+    );
+    check("\x1b[?996n\x1b]11;#000000\x07\x1b[?996n", "\x1b[?997;2n\x1b[?997;1n");
+    check(
+        "\x1b]11;?\x07\x1b]111\x07\x1b]11;?\x07",
+        "\x1b]11;rgb:0000/0000/0000\x07\x1b]11;rgb:fdfd/f6f6/e3e3\x07",
+    );
+    check("\x1bc\x1b]11;?\x07", "\x1b]11;rgb:fdfd/f6f6/e3e3\x07");
 }
 
 #[test]
