@@ -20,8 +20,11 @@ use rio_vt::performer::handler::Handler;
 use crate::cells::{Cells, Link, link_of, resize_cells};
 use crate::size::Size;
 
+mod area;
+mod columns;
 mod draw;
 
+pub(crate) use area::Area;
 pub(crate) use draw::Erase;
 
 /// The engine keeps a second screen of its own, which we do not use. It need not be wide.
@@ -36,6 +39,8 @@ pub(crate) struct Canvas {
     scrollback_lines: usize,
     /// First and last row of the scrolling region.
     margins: (u16, u16),
+    /// First and last column of it, unless it is as wide as the screen.
+    columns: Option<(u16, u16)>,
     insert: bool,
     autowrap: bool,
     clusters: bool,
@@ -59,6 +64,7 @@ impl Canvas {
             under,
             scrollback_lines,
             margins: (0, rows as u16 - 1),
+            columns: None,
             insert: false,
             autowrap: true,
             clusters: true,
@@ -208,6 +214,14 @@ impl Canvas {
         }
     }
 
+    /// Lets the engine print where room was made already.
+    fn without_insert(&mut self, act: impl FnOnce(&mut Crosswords<VoidListener>)) {
+        let insert = self.insert;
+        self.set_insert(false);
+        act(&mut self.engine);
+        self.set_insert(insert);
+    }
+
     pub(crate) fn autowrap(&self) -> bool {
         self.autowrap
     }
@@ -241,7 +255,7 @@ impl Canvas {
         if self.is_alternate() {
             return;
         }
-        let (link, erasing) = (self.link(), self.erasing_style());
+        let (link, erasing, protecting) = (self.link(), self.erasing_style(), self.protecting());
         let mut cells = Cells::new(self.rows().into(), self.cols().into(), 0);
         cells.cursor = self.shown().cursor.clone();
         cells.cursor.template = Square::default();
@@ -252,6 +266,7 @@ impl Canvas {
         cells.set_template_style(pen);
         self.under = Some(std::mem::replace(&mut self.engine.grid, cells));
         self.set_link(link.as_ref());
+        self.set_protecting(protecting);
     }
 
     /// The primary screen as it was left, its cursor and pen too.
@@ -276,6 +291,7 @@ impl Canvas {
             resize_cells(primary, true, size);
         }
         self.set_margins(0, size.rows - 1);
+        self.release_columns();
     }
 }
 

@@ -5,12 +5,15 @@
 use rio_vt::crosswords::grid::row::Row;
 use rio_vt::crosswords::grid::{Dimensions, Grid};
 use rio_vt::crosswords::pos::{Column, Line};
-use rio_vt::crosswords::square::Square;
+use rio_vt::crosswords::square::{CellFlags, Square};
 
 use crate::size::Size;
 
 /// A screen and the history above it, as the engine keeps them.
 pub(crate) type Cells = Grid<Square>;
+
+/// A bit of a cell that the engine keeps and has no use for: selective erasing leaves the cell alone.
+pub(crate) const PROTECTED: CellFlags = CellFlags::RESERVED_GRAPHICS;
 
 /// A link that cells can carry (OSC 8).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +70,10 @@ pub(crate) fn occupied(cells: &[Square]) -> usize {
 /// Whether the row goes on in the next one.
 pub(crate) fn is_wrapped(row: &Row<Square>) -> bool {
     row.inner.last().is_some_and(|cell| cell.wrapline())
+}
+
+pub(crate) fn is_protected(cell: Square) -> bool {
+    cell.contains_cell_flag(PROTECTED)
 }
 
 /// The link that a cell (or the pen) carries.

@@ -12,18 +12,20 @@ use crate::canvas::Canvas;
 use crate::cells::Link;
 use crate::charset::{Charset, Charsets};
 use crate::dump_cells::{read_cells, write_cells};
+use crate::dump_settings::{read_settings, write_settings};
 use crate::kitty::Keyboard;
 use crate::modes::{CursorShape, Modes, Mouse, MouseEncoding};
 use crate::palette::{Colours, Palette, Rgb};
 use crate::pen;
 use crate::scan::Scanner;
+use crate::settings::Settings;
 use crate::size::Size;
 use crate::tabs::Tabs;
 use crate::terminal::{PerScreen, SavedCursor, Terminal};
 use crate::wire::{Reader, Writer};
 
 const MAGIC: [u8; 4] = *b"AgTm";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HEADER: usize = MAGIC.len() + 1 + 4;
 
 /// More history than this is a damaged number.
@@ -56,6 +58,7 @@ pub(crate) fn dump(terminal: &Terminal) -> Vec<u8> {
     write_saved(&mut out, &terminal.saved.alternate);
     out.number(terminal.last_printed.map_or(0, u32::from));
     write_canvas(&mut out, &terminal.canvas);
+    write_settings(&mut out, terminal);
     let mut out = out.0;
     let checksum = crc32fast::hash(&out[HEADER..]);
     out[..4].copy_from_slice(&MAGIC);
@@ -68,7 +71,7 @@ pub(crate) fn restore(bytes: &[u8]) -> Result<Terminal, DumpError> {
     let mut bytes = Reader(body(bytes)?);
     let from = &mut bytes;
     let size = read_size(from)?;
-    let terminal = Terminal {
+    let mut terminal = Terminal {
         size,
         scanner: read_scanner(from)?,
         modes: read_modes(from)?,
@@ -85,7 +88,9 @@ pub(crate) fn restore(bytes: &[u8]) -> Result<Terminal, DumpError> {
             c => Some(char::from_u32(c).ok_or(DumpError::Damaged)?),
         },
         canvas: read_canvas(from, size)?,
+        settings: Settings::default(),
     };
+    read_settings(from, &mut terminal)?;
     if bytes.0.is_empty() { Ok(terminal) } else { Err(DumpError::Damaged) }
 }
 
@@ -260,6 +265,7 @@ fn read_saved(from: &mut Reader<'_>, size: Size) -> Result<SavedCursor, DumpErro
         link: read_link(from)?,
         charsets: read_charsets(from)?,
         origin: from.flag()?,
+        protecting: false,
     })
 }
 

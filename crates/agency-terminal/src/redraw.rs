@@ -10,17 +10,18 @@ use rio_vt::crosswords::pos::Line;
 use rio_vt::crosswords::square::{Square, Wide};
 use rio_vt::crosswords::style::Style;
 
-use crate::cells::{Cells, Link, is_wrapped, link_of, look_of, occupied, text_of};
+use crate::cells::{Cells, Link, is_protected, is_wrapped, link_of, look_of, occupied, text_of};
 use crate::charset::Charsets;
 use crate::kitty::Keyboard;
 use crate::palette;
 use crate::pen;
+use crate::settings::{self, Protection};
 use crate::tabs::Tabs;
 use crate::terminal::{SavedCursor, Terminal};
 
 pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     let canvas = &terminal.canvas;
-    let mut out = Out::default();
+    let mut out = Out { iso: terminal.settings.protection == Protection::Iso, ..Out::default() };
     out.say("\x1b[?2026h");
     begin(&mut out);
     // How the program's characters make clusters, the viewer's terminal must know before it draws them.
@@ -56,8 +57,11 @@ struct Out {
     link: Option<Link>,
     /// The last cell's look: neighbours look alike.
     look: Option<Square>,
-    /// The row that the viewer's terminal counts from.
-    origin: u16,
+    /// The row and the column that the viewer's terminal counts from.
+    origin: (u16, u16),
+    /// Whether what is written is protected, and whether by the sequences of ISO.
+    protecting: bool,
+    iso: bool,
 }
 
 impl Out {
@@ -88,6 +92,7 @@ impl Out {
         let look = look_of(cell);
         if self.look != Some(look) {
             self.pen(&cells.style_of(&cell), link_of(cells, cell));
+            self.protect(is_protected(cell));
             self.look = Some(look);
         }
         let (c, marks) = text_of(cells, cell);
@@ -97,14 +102,28 @@ impl Out {
         }
     }
 
-    fn go_to(&mut self, row: u16, col: u16) {
-        self.say(&format!("\x1b[{};{}H", row.saturating_sub(self.origin) + 1, col + 1));
+    fn protect(&mut self, on: bool) {
+        if self.protecting == on {
+            return;
+        }
+        self.protecting = on;
+        self.say(match (self.iso, on) {
+            (true, true) => "\x1bV",
+            (true, false) => "\x1bW",
+            (false, true) => "\x1b[1\"q",
+            (false, false) => "\x1b[0\"q",
+        });
     }
 
-    /// Rows count from `first` (origin mode), or from the top.
-    fn count_from(&mut self, first: Option<u16>) {
+    fn go_to(&mut self, row: u16, col: u16) {
+        let (top, left) = self.origin;
+        self.say(&format!("\x1b[{};{}H", row.saturating_sub(top) + 1, col.saturating_sub(left) + 1));
+    }
+
+    /// Rows and columns count from `first` (origin mode), or from the corner.
+    fn count_from(&mut self, first: Option<(u16, u16)>) {
         self.say(if first.is_some() { "\x1b[?6h" } else { "\x1b[?6l" });
-        self.origin = first.unwrap_or(0);
+        self.origin = first.unwrap_or_default();
     }
 }
 
@@ -112,7 +131,7 @@ impl Out {
 fn begin(out: &mut Out) {
     // Out of the alternate screen; margins, origin, insert, wrap, newline; character sets; pen; link.
     out.say(
-        "\x1b[?1049l\x1b[r\x1b[?6l\x1b[4l\x1b[?7h\x1b[20l\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0m\x1b]8;;\x1b\\",
+        "\x1b[?1049l\x1b[?69l\x1b[r\x1b[?6l\x1b[4l\x1b[?7h\x1b[20l\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0m\x1b[0\"q\x1b]8;;\x1b\\",
     );
     out.say("\x1b[H\x1b[2J");
 }
@@ -146,6 +165,7 @@ fn row(out: &mut Out, cells: &Cells, line: i32, wrapping: bool) {
             Wide::LeadingSpacer if wide_follows(cells, line, at) => {}
             Wide::LeadingSpacer => {
                 out.pen(&cells.style_of(cell), None);
+                out.protect(is_protected(*cell));
                 out.say(" ");
             }
             Wide::Narrow | Wide::Wide => {
@@ -191,6 +211,7 @@ fn cursor(out: &mut Out, cells: &Cells, charsets: &Charsets) {
         write_last_again(out, cells, row, col);
     }
     out.pen(&cursor.pending_style, link_of(cells, cursor.template));
+    out.protect(is_protected(cursor.template));
     self::charsets(out, charsets);
 }
 
@@ -250,18 +271,22 @@ fn saved_and_margins(out: &mut Out, terminal: &Terminal) {
     let canvas = &terminal.canvas;
     let saved = terminal.saved.of(canvas.is_alternate());
     if *saved != SavedCursor::default() {
-        out.count_from(saved.origin.then_some(0));
+        out.count_from(saved.origin.then_some((0, 0)));
         out.go_to(saved.row, saved.col);
         if saved.wrap_pending {
             write_last_again(out, canvas.shown(), saved.row, saved.col);
         }
         out.pen(&saved.style, saved.link.clone());
+        out.protect(saved.protecting);
         charsets(out, &saved.charsets);
         out.say("\x1b7\x1b(B\x0f");
     }
-    let (first, last) = canvas.margins();
-    out.say(&format!("\x1b[{};{}r", first + 1, last + 1));
-    out.count_from(terminal.modes.origin.then_some(first));
+    let area = canvas.scrolling_area();
+    out.say(&format!("\x1b[{};{}r", area.top + 1, area.bottom + 1));
+    if terminal.settings.has(settings::COLUMN_MARGINS) {
+        out.say(&format!("\x1b[?69h\x1b[{};{}s", area.left + 1, area.right + 1));
+    }
+    out.count_from(terminal.modes.origin.then_some((area.top, area.left)));
 }
 
 fn modes(out: &mut Out, terminal: &Terminal) {
@@ -273,6 +298,10 @@ fn modes(out: &mut Out, terminal: &Terminal) {
     out.say("\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l");
     for mode in [modes.mouse.number(), modes.mouse_encoding.number()].into_iter().flatten() {
         private_mode(out, mode, true);
+    }
+    // Only if on: that they are off need not be how the viewer's terminal was set up.
+    for mode in terminal.settings.on.iter().filter(|mode| **mode != settings::COLUMN_MARGINS) {
+        private_mode(out, *mode, true);
     }
     out.say(if modes.app_keypad { "\x1b=" } else { "\x1b>" });
     out.say(&format!("\x1b[{} q", modes.cursor_style()));

@@ -4,9 +4,13 @@
 
 use std::fmt::Display;
 
+use rio_vt::crosswords::style::StyleFlags;
+
+use crate::csi::Csi;
 use crate::event::Fed;
 use crate::palette;
 use crate::pen;
+use crate::settings::{self, Settings};
 use crate::terminal::Terminal;
 
 /// VT220 with colours. Not sixel: images are the viewer's, who may have none.
@@ -27,13 +31,31 @@ impl Fed {
         self.replies.extend_from_slice(format!("\x1b[{text}").as_bytes());
     }
 
-    fn dcs(&mut self, text: impl Display) {
+    pub(crate) fn dcs(&mut self, text: impl Display) {
         self.replies.extend_from_slice(format!("\x1bP{text}\x1b\\").as_bytes());
     }
 
     fn osc(&mut self, text: impl Display, bell: bool) {
         let end = if bell { "\x07" } else { "\x1b\\" };
         self.replies.extend_from_slice(format!("\x1b]{text}{end}").as_bytes());
+    }
+
+    /// S8C1T: `ESC [` and its like, from `start` on, become the one byte that they stand for.
+    pub(crate) fn shorten_introducers(&mut self, start: usize) {
+        let long = self.replies.split_off(start);
+        let mut rest = long.as_slice();
+        while let Some((&first, after)) = rest.split_first() {
+            match (first, after) {
+                (0x1b, [second @ 0x40..=0x5f, after @ ..]) => {
+                    self.replies.push(second + 0x40);
+                    rest = after;
+                }
+                _ => {
+                    self.replies.push(first);
+                    rest = after;
+                }
+            }
+        }
     }
 }
 
@@ -65,20 +87,23 @@ impl Terminal {
         }
     }
 
-    pub(crate) fn report_private_status(&mut self, what: u16, fed: &mut Fed) {
-        match what {
+    pub(crate) fn report_private_status(&mut self, csi: &Csi, fed: &mut Fed) {
+        match csi.get(0) {
+            // A VT220 knows no pages.
             6 => {
                 let (row, col) = self.place();
-                fed.csi(format_args!("?{row};{col};1R"));
+                fed.csi(format_args!("?{row};{col}R"));
             }
-            // No printer, no keys to define, an English keyboard, no locator, no macros, no errors.
+            // No printer, no keys to define, an English keyboard, no locator, no macros, no errors, one session.
             15 => fed.csi("?13n"),
             25 => fed.csi("?21n"),
-            26 => fed.csi("?27;1;0;0n"),
+            26 => fed.csi("?27;1n"),
             53 | 55 => fed.csi("?50n"),
             56 => fed.csi("?57;0n"),
             62 => fed.csi("0000*{"),
+            63 => fed.dcs(format_args!("{}!~0000", csi.get(1))),
             75 => fed.csi("?70n"),
+            85 => fed.csi("?83n"),
             996 => {
                 let dark = self.palette.get(palette::BACKGROUND, &self.viewer).is_dark();
                 fed.csi(format_args!("?997;{}n", if dark { 1 } else { 2 }));
@@ -87,11 +112,11 @@ impl Terminal {
         }
     }
 
-    /// The cursor as the program counts: from 1, and from the top margin in origin mode.
+    /// The cursor as the program counts: from 1, and from the margins in origin mode.
     fn place(&self) -> (u16, u16) {
         let (row, col) = self.canvas.cursor();
-        let first = if self.modes.origin { self.canvas.margins().0 } else { 0 };
-        (row.saturating_sub(first) + 1, col + 1)
+        let area = self.counted_area();
+        (row.saturating_sub(area.top) + 1, col.saturating_sub(area.left) + 1)
     }
 
     /// DECREQTPARM.
@@ -101,18 +126,32 @@ impl Terminal {
         }
     }
 
-    /// DECRQM: 1 set, 2 reset, 0 unknown.
+    /// DECRQM.
     pub(crate) fn report_mode(&mut self, mode: u16, fed: &mut Fed) {
-        let on = match mode {
-            4 => Some(self.canvas.insert()),
-            20 => Some(self.modes.linefeed_newline),
-            _ => None,
+        let state = match mode {
+            4 => changeable(self.canvas.insert()),
+            20 => changeable(self.modes.linefeed_newline),
+            // No local echo.
+            12 => ALWAYS_SET,
+            // The keyboard is never locked, and there are no forms to edit.
+            1 | 2 | 5 | 7 | 10 | 11 | 13..=19 => ALWAYS_RESET,
+            _ => UNKNOWN,
         };
-        fed.csi(format_args!("{mode};{}$y", mode_state(on)));
+        fed.csi(format_args!("{mode};{state}$y"));
     }
 
     pub(crate) fn report_private_mode(&mut self, mode: u16, fed: &mut Fed) {
-        fed.csi(format_args!("?{mode};{}$y", mode_state(self.private_mode(mode))));
+        let state = match mode {
+            // We know it, but the terminal of someone who looks on may not, and programs that are told so
+            // draw with it.
+            settings::COLUMN_MARGINS => UNKNOWN,
+            // Keys repeat.
+            8 => ALWAYS_SET,
+            // No 132 columns, no smooth scrolling, no printer, no national characters.
+            3 | 4 | 18 | 19 | 35 | 40 | 42 | 60 | 95 => ALWAYS_RESET,
+            _ => self.private_mode(mode).map_or(UNKNOWN, changeable),
+        };
+        fed.csi(format_args!("?{mode};{state}$y"));
     }
 
     pub(crate) fn report_keyboard(&mut self, fed: &mut Fed) {
@@ -161,17 +200,59 @@ impl Terminal {
 
     /// DECRQSS: the setting that a sequence with this ending would change.
     pub(crate) fn report_setting(&mut self, setting: &[u8], fed: &mut Fed) {
-        let (first, last) = self.canvas.margins();
+        let area = self.canvas.scrolling_area();
+        let Settings { level, eight_bit, extent, .. } = self.settings;
         let value = match setting {
             b"m" => format!("{}m", pen::parameters(&self.canvas.style())),
-            b"r" => format!("{};{}r", first + 1, last + 1),
+            b"r" => format!("{};{}r", area.top + 1, area.bottom + 1),
+            b"s" => format!("{};{}s", area.left + 1, area.right + 1),
             b" q" => format!("{} q", self.modes.cursor_style()),
             b"t" => format!("{}t", self.size.rows),
-            b"\"p" => "62;1\"p".to_owned(),
-            b"\"q" => "0\"q".to_owned(),
+            b"*|" => format!("{}*|", self.size.rows),
+            b"$|" => format!("{}$|", self.size.cols),
+            b"\"p" => format!("{level};{}\"p", u8::from(!eight_bit)),
+            b"\"q" => format!("{}\"q", u8::from(self.canvas.protecting())),
+            b"*x" => format!("{extent}*x"),
+            // There is no status line.
+            b"$}" => "0$}".to_owned(),
+            b"$~" => "0$~".to_owned(),
             _ => return fed.dcs("0$r"),
         };
         fed.dcs(format_args!("1$r{value}"));
+    }
+
+    /// DECRQPSR: what `ESC 7` would put away, or the tab stops.
+    pub(crate) fn report_presentation(&mut self, what: u16, fed: &mut Fed) {
+        match what {
+            1 => fed.dcs(format_args!("1$u{}", self.cursor_information())),
+            2 => {
+                let stops: Vec<String> = self.tabs.stops().map(|stop| (stop + 1).to_string()).collect();
+                fed.dcs(format_args!("2$u{}", stops.join("/")));
+            }
+            _ => {}
+        }
+    }
+
+    /// DECCIR: place, page, attributes, protection, flags, character sets. Each number of flags is a
+    /// character from `@` on.
+    fn cursor_information(&self) -> String {
+        let (row, col) = self.place();
+        let flags = self.canvas.style().flags;
+        let bits = |bits: &[bool]| {
+            let sum = bits.iter().rev().fold(0u8, |sum, bit| sum << 1 | u8::from(*bit));
+            char::from(b'@' + sum)
+        };
+        let attributes = bits(&[
+            flags.contains(StyleFlags::BOLD),
+            flags.intersects(StyleFlags::ALL_UNDERLINES),
+            flags.intersects(StyleFlags::ALL_BLINK),
+            flags.contains(StyleFlags::INVERSE),
+        ]);
+        let protection = bits(&[self.canvas.protecting()]);
+        let next = self.charsets.next;
+        let flags = bits(&[self.modes.origin, next == Some(2), next == Some(3), self.canvas.wrap_pending()]);
+        let sets: String = self.charsets.sets.map(|set| char::from(set.last())).into_iter().collect();
+        format!("{row};{col};1;{attributes};{protection};{flags};{};2;@;{sets}", self.charsets.used)
     }
 
     /// XTGETTCAP: names in hexadecimal, answered one by one.
@@ -200,10 +281,11 @@ impl Terminal {
     }
 }
 
-fn mode_state(on: Option<bool>) -> u8 {
-    match on {
-        None => 0,
-        Some(true) => 1,
-        Some(false) => 2,
-    }
+/// What DECRQM says of a mode.
+const UNKNOWN: u8 = 0;
+const ALWAYS_SET: u8 = 3;
+const ALWAYS_RESET: u8 = 4;
+
+fn changeable(on: bool) -> u8 {
+    if on { 1 } else { 2 }
 }

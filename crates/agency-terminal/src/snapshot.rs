@@ -10,7 +10,7 @@ use rio_vt::crosswords::square::{Square, Wide};
 use rio_vt::crosswords::style::{Style, StyleFlags};
 use serde::Serialize;
 
-use crate::cells::{Cells, Link, is_wrapped, link_of, occupied, text_of};
+use crate::cells::{Cells, Link, is_protected, is_wrapped, link_of, occupied, text_of};
 use crate::modes::Modes;
 use crate::pen;
 use crate::size::Size;
@@ -26,6 +26,8 @@ pub struct Snapshot {
     pub alternate: Option<ScreenSnapshot>,
     /// First and last row that scroll.
     pub margins: (u16, u16),
+    /// First and last column that scroll.
+    pub side_margins: (u16, u16),
     pub tabs: Vec<u16>,
     /// The final bytes that designate G0 to G3.
     pub charsets: [char; 4],
@@ -37,6 +39,8 @@ pub struct Snapshot {
     pub autowrap: bool,
     pub grapheme_clusters: bool,
     pub modes: Modes,
+    /// Private modes that are on and not among `modes`: reverse video and such.
+    pub other_modes: Vec<u16>,
     /// Flags covered by later ones, oldest first, then the flags in force.
     pub keyboard_primary: Vec<u8>,
     pub keyboard_alternate: Vec<u8>,
@@ -98,6 +102,8 @@ pub struct Pen {
     pub underline: u8,
     /// Address of a link.
     pub link: Option<String>,
+    /// Selective erasing leaves it alone.
+    pub protected: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -118,6 +124,7 @@ pub(crate) fn snapshot(terminal: &Terminal) -> Snapshot {
         primary: screen(primary),
         alternate: canvas.is_alternate().then(|| screen(canvas.shown())),
         margins: canvas.margins(),
+        side_margins: canvas.columns(),
         tabs: terminal.tabs.stops().collect(),
         charsets: terminal.charsets.sets.map(|set| set.last() as char),
         charset: (terminal.charsets.used, terminal.charsets.next),
@@ -127,6 +134,7 @@ pub(crate) fn snapshot(terminal: &Terminal) -> Snapshot {
         autowrap: canvas.autowrap(),
         grapheme_clusters: canvas.clusters(),
         modes: terminal.modes,
+        other_modes: terminal.settings.on.iter().copied().collect(),
         keyboard_primary: [&keyboards.primary.covered[..], &[keyboards.primary.flags]].concat(),
         keyboard_alternate: [&keyboards.alternate.covered[..], &[keyboards.alternate.flags]].concat(),
         palette: terminal.palette.changed().map(|(index, rgb)| (index, [rgb.0, rgb.1, rgb.2])).collect(),
@@ -144,7 +152,11 @@ fn screen(cells: &Cells) -> ScreenSnapshot {
             row: cursor.pos.row.0 as u16,
             col: cursor.pos.col.0 as u16,
             wrap_pending: cursor.should_wrap,
-            pen: pen_of(&cursor.pending_style, link_of(cells, cursor.template)),
+            pen: pen_of(
+                &cursor.pending_style,
+                link_of(cells, cursor.template),
+                is_protected(cursor.template),
+            ),
             origin: None,
         },
     }
@@ -155,7 +167,7 @@ fn saved(saved: &SavedCursor) -> CursorSnapshot {
         row: saved.row,
         col: saved.col,
         wrap_pending: saved.wrap_pending,
-        pen: pen_of(&saved.style, saved.link.clone()),
+        pen: pen_of(&saved.style, saved.link.clone(), saved.protecting),
         origin: Some(saved.origin),
     }
 }
@@ -178,10 +190,11 @@ fn cell(cells: &Cells, square: Square) -> CellSnapshot {
     let (c, marks) = text_of(cells, square);
     let written = width > 0 && square.c() != '\0';
     let text = if written { [&[c], marks].concat().iter().collect() } else { String::new() };
-    CellSnapshot { text, width, pen: pen_of(&cells.style_of(&square), link_of(cells, square)) }
+    let pen = pen_of(&cells.style_of(&square), link_of(cells, square), is_protected(square));
+    CellSnapshot { text, width, pen }
 }
 
-fn pen_of(style: &Style, link: Option<Link>) -> Pen {
+fn pen_of(style: &Style, link: Option<Link>, protected: bool) -> Pen {
     let has = |flag| style.flags.intersects(flag);
     Pen {
         foreground: colour(style.fg),
@@ -196,6 +209,7 @@ fn pen_of(style: &Style, link: Option<Link>) -> Pen {
         strikeout: has(StyleFlags::STRIKEOUT),
         underline: style.flags.underline_kind().map_or(0, |kind| kind as u8 + 1),
         link: link.map(|link| link.uri),
+        protected,
     }
 }
 

@@ -55,7 +55,16 @@ impl Terminal {
             self.report_setting(setting, fed);
         } else if let Some(names) = body.strip_prefix(b"+q") {
             self.report_capabilities(names, fed);
+        } else if let Some(stops) = body.strip_prefix(b"2$t") {
+            self.restore_tabs(stops);
         }
+    }
+
+    /// DECRSPS: tab stops as DECRQPSR told them.
+    fn restore_tabs(&mut self, stops: &[u8]) {
+        self.tabs.clear();
+        let stops = stops.split(|byte| *byte == b'/').filter_map(number);
+        stops.filter_map(|stop| stop.checked_sub(1)).for_each(|stop| self.tabs.set(stop, true));
     }
 
     /// OSC 4: pairs of a number and a colour or a question mark.

@@ -13,6 +13,7 @@ use crate::kitty::Keyboard;
 use crate::modes::Modes;
 use crate::palette::{Colours, Palette};
 use crate::scan::{Kind, Scanner, Unit};
+use crate::settings::{self, Settings};
 use crate::size::Size;
 use crate::tabs::Tabs;
 
@@ -32,6 +33,7 @@ pub(crate) struct SavedCursor {
     pub(crate) link: Option<Link>,
     pub(crate) charsets: Charsets,
     pub(crate) origin: bool,
+    pub(crate) protecting: bool,
 }
 
 /// One of a thing for each screen.
@@ -56,6 +58,7 @@ pub(crate) struct Terminal {
     pub(crate) scanner: Scanner,
     pub(crate) canvas: Canvas,
     pub(crate) modes: Modes,
+    pub(crate) settings: Settings,
     pub(crate) charsets: Charsets,
     pub(crate) tabs: Tabs,
     pub(crate) palette: Palette,
@@ -77,6 +80,7 @@ impl Terminal {
             scanner: Scanner::default(),
             canvas: Canvas::new(size, scrollback_lines),
             modes: Modes::default(),
+            settings: Settings::default(),
             charsets: Charsets::default(),
             tabs: Tabs::new(size.cols),
             palette: Palette::default(),
@@ -91,7 +95,13 @@ impl Terminal {
 
     pub(crate) fn feed(&mut self, bytes: &[u8], fed: &mut Fed) {
         let mut scanner = std::mem::take(&mut self.scanner);
-        scanner.feed(bytes, |unit| self.act(&unit, fed));
+        scanner.feed(bytes, |unit| {
+            let answered = fed.replies.len();
+            self.act(&unit, fed);
+            if self.settings.eight_bit {
+                fed.shorten_introducers(answered);
+            }
+        });
         self.scanner = scanner;
     }
 
@@ -168,10 +178,9 @@ impl Terminal {
     }
 
     pub(crate) fn control(&mut self, control: u8, fed: &mut Fed) {
-        let (row, col) = self.canvas.cursor();
         match control {
             0x07 => fed.bell(),
-            0x08 => self.canvas.move_to(row, col.saturating_sub(1)),
+            0x08 => self.back(1),
             b'\t' => self.tab(1),
             b'\n' | 0x0b | 0x0c => {
                 self.canvas.linefeed();
@@ -186,15 +195,61 @@ impl Terminal {
         }
     }
 
+    /// To the left margin, unless the cursor is outside of it.
     pub(crate) fn carriage_return(&mut self) {
+        let (row, col) = self.canvas.cursor();
+        let (left, _) = self.canvas.columns();
+        self.canvas.move_to(row, if self.modes.origin || col >= left { left } else { 0 });
+    }
+
+    /// BS and CUB: left, not across the left margin unless the program asked for reverse wrap.
+    pub(crate) fn back(&mut self, mut count: u16) {
+        let wraps =
+            self.settings.has(settings::REVERSE_WRAP) || self.settings.has(settings::REVERSE_WRAP_AROUND);
+        let wraps = wraps && self.canvas.autowrap();
+        if wraps && self.canvas.wrap_pending() {
+            self.canvas.set_wrap_pending(false);
+            count -= 1;
+        }
+        while count > 0 {
+            let (row, col) = self.canvas.cursor();
+            let (left, _) = self.canvas.columns();
+            let stop = if col >= left { left } else { 0 };
+            let step = count.min(col - stop);
+            self.canvas.move_to(row, col - step);
+            count -= step;
+            if count > 0 && !(wraps && self.wrap_back()) {
+                return;
+            }
+            count = count.saturating_sub(1);
+        }
+    }
+
+    /// From the beginning of a row to the end of the one before. `false` if there is no way.
+    fn wrap_back(&mut self) -> bool {
         let (row, _) = self.canvas.cursor();
-        self.canvas.move_to(row, 0);
+        let (first, last) = self.canvas.margins();
+        let around = self.settings.has(settings::REVERSE_WRAP_AROUND);
+        let before = match row {
+            _ if row == first && around => last,
+            0 if around => self.size.rows - 1,
+            0 => return false,
+            _ if row == first => return false,
+            _ => row - 1,
+        };
+        if !around && !self.canvas.goes_on(before) {
+            return false;
+        }
+        self.canvas.move_to(before, self.canvas.columns().1);
+        true
     }
 
     /// Tabs forward. At the end of a full line the cursor stays, and so does its pending wrap.
     pub(crate) fn tab(&mut self, count: u16) {
         let (row, from) = self.canvas.cursor();
-        let to = (0..count.min(self.size.cols)).fold(from, |col, _| self.tabs.after(col));
+        let (_, right) = self.canvas.columns();
+        let stop = if from <= right { right } else { self.size.cols - 1 };
+        let to = (0..count.min(self.size.cols)).fold(from, |col, _| self.tabs.after(col)).min(stop);
         if to != from {
             self.canvas.move_to(row, to);
         }
@@ -246,6 +301,7 @@ impl Terminal {
             link: self.canvas.link(),
             charsets: self.charsets,
             origin: self.modes.origin,
+            protecting: self.canvas.protecting(),
         };
         *self.saved.of_mut(self.canvas.is_alternate()) = saved;
     }
@@ -258,6 +314,7 @@ impl Terminal {
         self.canvas.set_link(saved.link.as_ref());
         self.charsets = saved.charsets;
         self.modes.origin = saved.origin;
+        self.canvas.set_protecting(saved.protecting);
     }
 
     // Both screens.
@@ -280,6 +337,7 @@ impl Terminal {
         }
         let (row, col) = self.canvas.cursor();
         let (style, link) = (self.canvas.style(), self.canvas.link());
+        let protecting = self.canvas.protecting();
         self.canvas.show_primary();
         if restore_cursor {
             // The canvas kept cursor and pen, through resizes too. The rest was saved on entering.
@@ -289,6 +347,7 @@ impl Terminal {
             self.canvas.move_to(row, col);
             self.canvas.set_style(style);
             self.canvas.set_link(link.as_ref());
+            self.canvas.set_protecting(protecting);
         }
     }
 
@@ -319,11 +378,18 @@ impl Terminal {
         };
         self.canvas.set_insert(false);
         self.canvas.set_autowrap(true);
-        self.canvas.set_margins(0, self.size.rows - 1);
+        self.settings.reset_softly();
+        self.release_margins();
         self.canvas.set_style(Style::default());
         self.canvas.set_link(None);
+        self.canvas.set_protecting(false);
         self.charsets = Charsets::default();
         *self.saved.of_mut(self.canvas.is_alternate()) = SavedCursor::default();
+    }
+
+    pub(crate) fn release_margins(&mut self) {
+        self.canvas.set_margins(0, self.size.rows - 1);
+        self.canvas.release_columns();
     }
 
     /// RIS, and the beginning of a new run: all as at first, but what was on the primary screen is
@@ -332,6 +398,7 @@ impl Terminal {
         self.canvas.show_primary();
         self.reset_softly();
         self.modes = Modes::default();
+        self.settings = Settings::default();
         self.canvas.set_clusters(true);
         self.canvas.erase_screen(Erase::All);
         self.canvas.move_to(0, 0);

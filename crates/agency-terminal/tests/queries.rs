@@ -30,7 +30,7 @@ fn the_cursor_is_where_the_program_counts_it() {
     check("\x1b[6n", "\x1b[1;1R");
     check("\x1b[5;7H\x1b[6n", "\x1b[5;7R");
     check("\x1b[3;10r\x1b[?6h\x1b[2;4H\x1b[6n", "\x1b[2;4R");
-    check("\x1b[5;7H\x1b[?6n", "\x1b[?5;7;1R");
+    check("\x1b[5;7H\x1b[?6n", "\x1b[?5;7R");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use rio_vt::crosswords::square::Square;
 use rio_vt::performer::handler::Handler;
 
 use super::{Canvas, only_background};
+use crate::cells::is_wrapped;
 
 /// Marks kept on one character. Unicode's stream-safe format allows 30; without a bound, a stream of
 /// marks on one cell costs time and memory with the square of its length.
@@ -28,7 +29,7 @@ pub(crate) enum Erase {
 impl Canvas {
     /// Prints characters of which each is a printable ASCII one.
     pub(crate) fn print_ascii(&mut self, mut text: &str) {
-        if self.insert {
+        if self.insert || self.is_narrowed() {
             return text.chars().for_each(|c| self.print(c));
         }
         // Wrapping is done here and not in the engine, because a wrap may scroll, and so blank a row.
@@ -52,6 +53,9 @@ impl Canvas {
         if full && width == 0 {
             return;
         }
+        if self.is_narrowed() {
+            return self.print_narrowed(c);
+        }
         let (row, _) = self.cursor();
         if row == self.margins.1 {
             self.make_room();
@@ -64,7 +68,7 @@ impl Canvas {
             self.set_engine_mode(NamedPrivateMode::GraphemeCluster, self.clusters);
         }
         if self.insert {
-            self.repair_row();
+            self.repair_row(self.shown().cursor.pos.row);
         }
         // A wrap at the last row scrolled, and the engine blanked the new row with all of the pen.
         if row == self.margins.1 && self.cursor().1 <= 2 {
@@ -73,10 +77,8 @@ impl Canvas {
     }
 
     /// Inserting pushes halves of wide characters over the edge, or apart. The engine leaves the other halves.
-    fn repair_row(&mut self) {
-        let cells = &mut self.engine.grid;
-        let row = cells.cursor.pos.row;
-        let row = &mut cells[row].inner;
+    pub(super) fn repair_row(&mut self, row: Line) {
+        let row = &mut self.engine.grid[row].inner;
         for at in 0..row.len() {
             let followed = row.get(at + 1).is_some_and(|next| next.is_spacer());
             let preceded = at > 0 && row[at - 1].is_wide();
@@ -121,27 +123,45 @@ impl Canvas {
     }
 
     pub(crate) fn linefeed(&mut self) {
+        if self.is_narrowed() {
+            return self.linefeed_narrowed();
+        }
         self.erasing(|engine| engine.linefeed());
     }
 
     pub(crate) fn reverse_linefeed(&mut self) {
+        if self.is_narrowed() {
+            return self.reverse_linefeed_narrowed();
+        }
         self.erasing(|engine| engine.reverse_index());
     }
 
     pub(crate) fn scroll_up(&mut self, rows: u16) {
+        if self.is_narrowed() {
+            return self.shift_area(self.scrolling_area(), -i32::from(rows), 0);
+        }
         self.erasing(|engine| engine.scroll_up(rows.into()));
     }
 
     pub(crate) fn scroll_down(&mut self, rows: u16) {
+        if self.is_narrowed() {
+            return self.shift_area(self.scrolling_area(), rows.into(), 0);
+        }
         self.erasing(|engine| engine.scroll_down(rows.into()));
     }
 
     pub(crate) fn insert_lines(&mut self, lines: u16) {
+        if self.is_narrowed() {
+            return self.shift_rows_below(lines.into());
+        }
         self.erasing(|engine| engine.insert_blank_lines(lines.into()));
     }
 
     /// Not by the engine: at the first row it would move the deleted lines into the history.
     pub(crate) fn delete_lines(&mut self, lines: u16) {
+        if self.is_narrowed() {
+            return self.shift_rows_below(-i32::from(lines));
+        }
         let (row, _) = self.cursor();
         let (first, last) = self.margins;
         if !(first..=last).contains(&row) {
@@ -159,10 +179,16 @@ impl Canvas {
     }
 
     pub(crate) fn insert_chars(&mut self, chars: u16) {
+        if self.is_narrowed() {
+            return self.shift_rest_of_row(chars.into());
+        }
         self.engine.insert_blank(chars.into());
     }
 
     pub(crate) fn delete_chars(&mut self, chars: u16) {
+        if self.is_narrowed() {
+            return self.shift_rest_of_row(-i32::from(chars));
+        }
         let room = self.cols() - self.cursor().1;
         self.engine.delete_chars(chars.min(room).into());
     }
@@ -220,6 +246,11 @@ impl Canvas {
     /// Fills the screen with `E` (DECALN).
     pub(crate) fn fill_for_alignment(&mut self) {
         self.engine.decaln();
+    }
+
+    /// Whether a row goes on in the next one.
+    pub(crate) fn goes_on(&self, row: u16) -> bool {
+        is_wrapped(&self.shown()[Line(row.into())])
     }
 
     pub(crate) fn mark_prompt(&mut self, mark: SemanticPrompt) {
