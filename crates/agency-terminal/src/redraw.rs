@@ -199,7 +199,9 @@ fn wide_follows(cells: &Cells, line: i32, at: usize) -> bool {
     }
     let (here, next) = (cells[Line(line)].inner[at], cells[Line(line + 1)].inner[0]);
     let (blank, style) = (cells.style_of(&here), cells.style_of(&next));
-    next.is_wide() && (blank == style || !(blank.renders_on_blank() || style.renders_on_blank()))
+    next.is_wide()
+        && is_protected(here) == is_protected(next)
+        && (blank == style || !(blank.renders_on_blank() || style.renders_on_blank()))
 }
 
 /// The cursor's place, pending wrap and pen.

@@ -126,7 +126,7 @@ impl Terminal {
     fn plain(&mut self, csi: &Csi, fed: &mut Fed) {
         let count = csi.or(0, 1);
         match csi.last {
-            b'A'..=b'H' | b'`' | b'a' | b'd'..=b'f' | b'I' | b'Z' => self.motion(csi, count),
+            b'A'..=b'H' | b'`' | b'a' | b'd'..=b'f' | b'I' | b'Z' | b'j' | b'k' => self.motion(csi, count),
             b'@' => self.canvas.insert_chars(count),
             b'J' => self.erase_screen(csi.get(0), self.settings.protection == Protection::Iso),
             b'K' => self.erase_line(csi.get(0), self.settings.protection == Protection::Iso),
@@ -197,10 +197,10 @@ impl Terminal {
     fn motion(&mut self, csi: &Csi, count: u16) {
         let (row, col) = self.canvas.cursor();
         match csi.last {
-            b'A' => self.canvas.move_to(self.up(row, count), col),
+            b'A' | b'k' => self.canvas.move_to(self.up(row, count), col),
             b'B' => self.canvas.move_to(self.down(row, count), col),
             b'C' => self.canvas.move_to(row, self.right(col, count)),
-            b'D' => self.back(count),
+            b'D' | b'j' => self.back(count),
             b'E' | b'F' => {
                 let to = if csi.last == b'E' { self.down(row, count) } else { self.up(row, count) };
                 self.canvas.move_to(to, col);

@@ -3,6 +3,7 @@
 //! Not safe from the engine's panics, and not read by anyone outside: that is [`crate::Screen`]'s work.
 //! Between two calls it is always between two units of the stream; half of one waits in the scanner.
 
+use rio_vt::codepoint_width::codepoint_width;
 use rio_vt::crosswords::style::Style;
 
 use crate::canvas::{Canvas, Erase};
@@ -166,7 +167,10 @@ impl Terminal {
     fn print_char(&mut self, c: char) {
         let c = self.charsets.map(c);
         self.canvas.print(c);
-        self.last_printed = Some(c);
+        // A mark is no character of its own.
+        if codepoint_width(c as u32).is_some_and(|width| width > 0) {
+            self.last_printed = Some(c);
+        }
     }
 
     /// REP. More than a screenful of one character says no more.

@@ -130,3 +130,13 @@ fn backspace_wraps_back_where_the_program_wants_it() {
     asked("a\r\nb\x1b[?1045h\x08\x08\x08\x1b[6n", "\\x1b[1;7R");
     asked("\x1b[?1045h\x08\x1b[6n", "\\x1b[4;8R");
 }
+
+#[test]
+fn repeating_takes_the_character_without_its_marks() {
+    check("e\u{301}\x1b[2b", "e\u{301}ee\n");
+}
+
+#[test]
+fn the_cursor_goes_back_as_it_goes_forward() {
+    asked("\x1b[3;5H\x1b[2j\x1b[1k\x1b[6n\x1b[1a\x1b[1e\x1b[6n", "\\x1b[2;3R\\x1b[3;4R");
+}
