@@ -12,6 +12,7 @@ use rio_vt::crosswords::style::Style;
 
 use crate::cells::{Cells, Link, is_protected, is_wrapped, link_of, look_of, occupied, text_of};
 use crate::charset::Charsets;
+use crate::disputed;
 use crate::kitty::Keyboard;
 use crate::palette;
 use crate::pen;
@@ -171,7 +172,7 @@ fn row(out: &mut Out, cells: &Cells, line: i32, wrapping: bool) {
             Wide::Narrow | Wide::Wide => {
                 out.cell(cells, *cell);
                 let next = at + 1 + usize::from(cell.is_wide());
-                if width_is_disputed(*cell) && next < row.inner.len() {
+                if row.inner.get(next).is_some_and(|next| disputed::may_displace(*cell, *next)) {
                     out.say(&format!("\x1b[{}G", next + 1));
                 }
             }
@@ -182,13 +183,6 @@ fn row(out: &mut Out, cells: &Cells, line: i32, wrapping: bool) {
         out.pen(&Style::default(), None);
         out.say("\x1b[K");
     }
-}
-
-/// Terminals disagree on how wide clusters and symbols are. After such a cell the viewer's is told where
-/// it is, so that a character may look odd but nothing behind it moves.
-fn width_is_disputed(cell: Square) -> bool {
-    cell.has_grapheme()
-        || matches!(cell.c(), '\u{2300}'..='\u{23ff}' | '\u{2600}'..='\u{27bf}' | '\u{1f000}'..)
 }
 
 /// Whether the next row begins with a wide character that did not fit here, and looks the same.

@@ -160,7 +160,7 @@ impl Screen {
     }
 
     /// Reads what may panic. If it does, the terminal is rebuilt and read again.
-    fn read<T>(&mut self, look: impl Fn(&Terminal) -> T) -> T {
+    pub(crate) fn read<T>(&mut self, look: impl Fn(&Terminal) -> T) -> T {
         if let Ok(read) = catch_unwind(AssertUnwindSafe(|| look(&self.terminal))) {
             return read;
         }

@@ -1,0 +1,79 @@
+//! Characters that terminals draw with different widths, so that what follows them may move.
+//!
+//! Who draws for another terminal says after such a character where the next one stands: the character may
+//! look odd then, but nothing behind it is displaced.
+
+use rio_vt::crosswords::square::Square;
+use unicode_width::UnicodeWidthChar;
+
+/// How far terminals agree on the width of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    Agreed,
+    /// Narrow, but wide for those who set up their terminal for East Asian text: lines, arrows, Greek.
+    Ambiguous,
+    /// Anyone's guess: clusters, emoji, what Unicode has changed or added of late.
+    Disputed,
+}
+
+/// Whether the next cell must be placed by itself. Inside a run of ambiguous ones it need not: they are all
+/// wrong or none is, and text in other alphabets would grow by half.
+pub(crate) fn may_displace(cell: Square, next: Square) -> bool {
+    match width_of(cell) {
+        Width::Agreed => false,
+        Width::Ambiguous => width_of(next) != Width::Ambiguous,
+        Width::Disputed => true,
+    }
+}
+
+pub(crate) fn width_of(cell: Square) -> Width {
+    match cell.c() {
+        _ if cell.has_grapheme() => Width::Disputed,
+        ..'\u{a1}' => Width::Agreed,
+        c if is_disputed(c) => Width::Disputed,
+        // Greek and Cyrillic are in the fonts of East Asia, and as wide as those.
+        '\u{391}'..='\u{3c9}' | '\u{401}'..='\u{451}' => Width::Ambiguous,
+        c if c.width() != c.width_cjk() => Width::Ambiguous,
+        _ => Width::Agreed,
+    }
+}
+
+fn is_disputed(c: char) -> bool {
+    matches!(c,
+        // Symbols of which some are drawn as emoji.
+        '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2300}'..='\u{23ff}'
+        | '\u{25aa}'..='\u{25ab}' | '\u{25b6}' | '\u{25c0}' | '\u{25fb}'..='\u{25fe}'
+        | '\u{2600}'..='\u{27bf}' | '\u{2934}'..='\u{2935}' | '\u{2b05}'..='\u{2b55}'
+        | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}'
+        // Hexagrams, wide since Unicode 16; Hangul that joins; format characters.
+        | '\u{4dc0}'..='\u{4dff}' | '\u{d7b0}'..='\u{d7ff}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}'
+        // Private symbols of fonts.
+        | '\u{e000}'..='\u{f8ff}'
+        // Emoji, and all that comes after them.
+        | '\u{16fe0}'..='\u{18fff}' | '\u{1d300}'..='\u{1d37f}' | '\u{1f000}'..='\u{1fbff}' | '\u{e0000}'..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_is_agreed_on_and_emoji_are_not() {
+        for (c, width) in [
+            ('a', Width::Agreed),
+            ('ä', Width::Agreed),
+            ('漢', Width::Agreed),
+            ('ひ', Width::Agreed),
+            ('─', Width::Ambiguous),
+            ('…', Width::Ambiguous),
+            ('α', Width::Ambiguous),
+            ('⏺', Width::Disputed),
+            ('✻', Width::Disputed),
+            ('👩', Width::Disputed),
+            ('\u{e0b0}', Width::Disputed),
+            ('䷀', Width::Disputed),
+        ] {
+            assert_eq!(width_of(Square::from_char(c)), width, "{c}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What can be seen of a screen through a window of another size, row by row, as bytes.
+//!
+//! Not what of it is new to the viewer: the window remembers that.
+
+use rio_vt::crosswords::grid::Dimensions;
+use rio_vt::crosswords::pos::Line;
+use rio_vt::crosswords::square::{Square, Wide};
+use rio_vt::crosswords::style::Style;
+
+use crate::cells::{Cells, Link, link_of, look_of, text_of};
+use crate::disputed::{self, Width};
+use crate::modes::Modes;
+use crate::palette::Rgb;
+use crate::pen;
+use crate::size::Size;
+use crate::terminal::Terminal;
+use crate::window::{Corner, Keys};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Picture {
+    pub(crate) alternate: bool,
+    pub(crate) clusters: bool,
+    /// Each is drawn with a plain pen from the first column on, and leaves the pen plain.
+    pub(crate) rows: Vec<Vec<u8>>,
+    pub(crate) palette: Vec<(u16, Rgb)>,
+    pub(crate) title: String,
+    /// What makes the keyboard and the mouse speak as the program wants.
+    pub(crate) keyboard: String,
+    pub(crate) cursor: Corner,
+    pub(crate) cursor_visible: bool,
+    pub(crate) cursor_shape: String,
+}
+
+/// `corner` is the place on the screen that the window's first cell shows.
+pub(crate) fn picture(terminal: &Terminal, size: Size, corner: Corner, keys: Keys) -> Picture {
+    let modes = &terminal.modes;
+    let (row, col) = terminal.canvas.cursor();
+    let blink = if modes.cursor_blinking { 'h' } else { 'l' };
+    Picture {
+        alternate: terminal.canvas.is_alternate(),
+        clusters: terminal.canvas.clusters(),
+        rows: (0..size.rows).map(|line| line_of(terminal, size, corner, line)).collect(),
+        palette: terminal.palette.changed().collect(),
+        title: terminal.title.clone(),
+        keyboard: match keys {
+            Keys::Program => keyboard(modes, terminal.keyboards.of(terminal.canvas.is_alternate()).flags),
+            Keys::Plain => keyboard(&Modes::default(), 0),
+        },
+        cursor: Corner { row: row.saturating_sub(corner.row), col: col.saturating_sub(corner.col) },
+        cursor_visible: modes.cursor_visible,
+        cursor_shape: format!("\x1b[?12{blink}\x1b[{} q", modes.cursor_style()),
+    }
+}
+
+fn line_of(terminal: &Terminal, size: Size, corner: Corner, line: u16) -> Vec<u8> {
+    let cells = terminal.canvas.shown();
+    let (rows, cols) = (cells.screen_lines() as u16, cells.columns() as u16);
+    let mut out = RowOut::default();
+    let spare = usize::from(size.cols).saturating_sub(usize::from(cols - corner.col));
+    match line + corner.row {
+        at if at < rows => {
+            let right = usize::from(cols).min(usize::from(corner.col) + usize::from(size.cols));
+            out.cells(cells, at, usize::from(corner.col)..right, spare > 0);
+            out.outside("x", 1, spare);
+        }
+        at if at == rows => {
+            let below = usize::from(size.cols) - spare;
+            let edge = if spare > 0 { "j" } else { "" };
+            out.outside(&format!("{}{edge}", "q".repeat(below)), below + edge.len(), usize::from(size.cols));
+        }
+        _ => out.bytes.extend_from_slice(b"\x1b[K"),
+    }
+    out.bytes
+}
+
+#[derive(Default)]
+struct RowOut {
+    bytes: Vec<u8>,
+    style: Style,
+    link: Option<Link>,
+    /// The last cell's look: neighbours look alike.
+    look: Option<Square>,
+}
+
+impl RowOut {
+    /// The cells of one row in these columns; with `full` also those at the end that are blank.
+    fn cells(&mut self, cells: &Cells, row: u16, columns: std::ops::Range<usize>, full: bool) {
+        let inner = &cells[Line(row.into())].inner[..columns.end];
+        let occupied = inner.iter().rposition(|cell| !cell.is_default()).map_or(0, |last| last + 1);
+        let used = if full { columns.end } else { occupied.max(columns.start) };
+        let mut at = columns.start;
+        while at < used {
+            let cell = inner[at];
+            at += 1 + usize::from(cell.is_wide());
+            match cell.wide() {
+                Wide::Wide if at <= columns.end => self.cell(cells, cell),
+                Wide::Narrow => self.cell(cells, cell),
+                // Half of a character that the edge cuts, or what one left behind.
+                Wide::Wide | Wide::Spacer | Wide::LeadingSpacer => self.blank(cells, cell),
+            }
+            let next = inner.get(at).copied().or((full && at == columns.end).then_some(Square::default()));
+            if next.is_some_and(|next| disputed::may_displace(cell, next)) {
+                self.say(&format!("\x1b[{}G", at - columns.start + 1));
+            }
+        }
+        self.plain();
+        if at < columns.end {
+            self.say("\x1b[K");
+        }
+    }
+
+    fn cell(&mut self, cells: &Cells, cell: Square) {
+        let look = look_of(cell);
+        if self.look != Some(look) {
+            self.pen(cells.style_of(&cell), link_of(cells, cell));
+            self.look = Some(look);
+        }
+        if disputed::width_of(cell) == Width::Disputed {
+            // Whatever of these cells it does not cover is blank, not what stood there before.
+            self.say(if cell.is_wide() { "\x1b[2X" } else { "\x1b[X" });
+        }
+        let (c, marks) = text_of(cells, cell);
+        for c in std::iter::once(&c).chain(marks) {
+            self.say(c.encode_utf8(&mut [0; 4]));
+        }
+    }
+
+    fn blank(&mut self, cells: &Cells, cell: Square) {
+        self.look = None;
+        self.pen(cells.style_of(&cell), None);
+        self.say(" ");
+    }
+
+    fn plain(&mut self) {
+        self.pen(Style::default(), None);
+        self.look = None;
+    }
+
+    fn pen(&mut self, style: Style, link: Option<Link>) {
+        if self.style != style {
+            self.say(&format!("\x1b[{}m", pen::parameters(&style)));
+            self.style = style;
+        }
+        if self.link != link {
+            let (id, uri) = link.as_ref().map_or(("", ""), |link| (&link.id, &link.uri));
+            let key = if id.is_empty() { "" } else { "id=" };
+            self.say(&format!("\x1b]8;{key}{id};{uri}\x1b\\"));
+            self.link = link;
+        }
+    }
+
+    /// Where the screen ends, in the terminal's own line drawing, which is narrow everywhere.
+    fn outside(&mut self, line: &str, drawn: usize, room: usize) {
+        if room > 0 {
+            self.say(&format!("\x1b[2m\x1b(0{line}\x1b(B\x1b[0m"));
+        }
+        if drawn < room {
+            self.say("\x1b[K");
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+}
+
+fn keyboard(modes: &Modes, kitty_flags: u8) -> String {
+    let switch = |mode: u16, on: bool| format!("\x1b[?{mode}{}", if on { 'h' } else { 'l' });
+    let mut text = String::new();
+    for mode in [1, 1004, 1007, 2004] {
+        text += &switch(mode, modes.get(mode) == Some(true));
+    }
+    // The last one set wins, and resetting any resets all: so off first, then the one.
+    for mode in [9, 1000, 1002, 1003, 1005, 1006, 1015, 1016] {
+        text += &switch(mode, false);
+    }
+    for mode in [modes.mouse.number(), modes.mouse_encoding.number()].into_iter().flatten() {
+        text += &switch(mode, true);
+    }
+    let keypad = if modes.app_keypad { "\x1b=" } else { "\x1b>" };
+    text + &format!("{keypad}\x1b[>4;{}m\x1b[<99u\x1b[={kitty_flags};1u", modes.modify_other_keys)
+}
