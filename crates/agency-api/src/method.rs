@@ -221,6 +221,9 @@ pub struct PtyAttachParams {
     /// This viewer was attached before and has the scrollback: begin with the screen alone.
     #[serde(default)]
     pub screen_only: bool,
+    /// Have every picture drawn by the daemon, also where the size of the viewer's terminal fits.
+    #[serde(default)]
+    pub frames: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

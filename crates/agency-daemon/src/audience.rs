@@ -1,12 +1,15 @@
 //! The viewers of one run: who looks, who types, and what each is shown.
 //!
-//! At most one controls: types and sizes. The others look.
+//! At most one controls: types and sizes. The others look. Whose terminal is as large as the screen gets all
+//! that the agent prints; whose is not gets frames of the part that fits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agency_api::pty::{AttachMode, ViewerNotice};
-use agency_terminal::{Screen, Size, ViewerFilter};
+use agency_terminal::{Keys, Screen, Size, ViewerFilter, Window};
 
+use crate::frame_clock::FrameClock;
 use crate::viewer::{Outgoing, ViewerId, ViewerQueue};
 
 /// How somebody wants to look.
@@ -16,6 +19,8 @@ pub struct View {
     pub mode: AttachMode,
     /// The scrollback is on the viewer's terminal already.
     pub screen_only: bool,
+    /// Frames also where the size fits.
+    pub frames: bool,
 }
 
 #[derive(Default)]
@@ -24,6 +29,7 @@ pub struct Audience {
     controller: Option<ViewerId>,
     /// Takes out of the output what only the agent's own terminal may see.
     filter: ViewerFilter,
+    frames: FrameClock,
 }
 
 struct Viewer {
@@ -33,11 +39,19 @@ struct Viewer {
     seen: Seen,
 }
 
-#[derive(PartialEq)]
 enum Seen {
     /// Waits for the terminal to have its size.
     Nothing,
     Everything,
+    Frames(Window),
+}
+
+/// What a viewer is to be shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Show {
+    Nothing,
+    Everything,
+    Frames(Keys),
 }
 
 impl Audience {
@@ -72,15 +86,12 @@ impl Audience {
         } else {
             self.notify(id, ViewerNotice::Control { yours: false });
         }
-        if controls && screen.size() != view.size {
-            return Some(view.size);
-        }
-        self.show(screen, |viewer| viewer.id == id);
-        None
+        self.show(screen, |_| false);
+        (controls && screen.size() != view.size).then_some(view.size)
     }
 
     /// Control goes to whoever has waited for it longest.
-    pub fn detach(&mut self, id: ViewerId) {
+    pub fn detach(&mut self, screen: &mut Screen, id: ViewerId) {
         self.viewers.retain(|viewer| viewer.id != id);
         if self.is_controller(id) {
             let heir = self
@@ -90,6 +101,7 @@ impl Audience {
                 .map(|heir| heir.id);
             self.controller = None;
             self.give_control(heir);
+            self.show(screen, |_| false);
         }
     }
 
@@ -109,44 +121,151 @@ impl Audience {
         }
     }
 
-    pub fn output(&mut self, bytes: &[u8]) {
+    pub fn output(&mut self, bytes: &[u8], now: Duration) {
         if self.viewers.is_empty() {
             return;
         }
         let mut passed = Vec::with_capacity(bytes.len());
         self.filter.pass(bytes, &mut passed);
         for viewer in &self.viewers {
-            if viewer.seen == Seen::Everything {
-                viewer.queue.push_bytes(&passed);
+            match viewer.seen {
+                Seen::Nothing => {}
+                Seen::Everything => viewer.queue.push_bytes(&passed),
+                Seen::Frames(_) => self.frames.changed(now),
             }
         }
     }
 
+    /// Whoever sees frames hears it by itself.
+    pub fn bell(&self) {
+        for viewer in self.viewers.iter().filter(|viewer| matches!(viewer.seen, Seen::Frames(_))) {
+            viewer.queue.push_bytes(b"\x07");
+        }
+    }
+
+    /// A viewer's terminal has a new size. If it controls, the agent's must take it: that is what is returned.
+    pub fn resize(&mut self, screen: &mut Screen, id: ViewerId, size: Size) -> Option<Size> {
+        for viewer in self.viewers.iter_mut().filter(|viewer| viewer.id == id) {
+            viewer.view.size = size;
+        }
+        if self.is_controller(id) {
+            return Some(size);
+        }
+        // Whatever it showed has been moved about by its terminal.
+        self.show(screen, |viewer| viewer.id == id);
+        None
+    }
+
     /// The terminal has a new size: whoever waited for it sees everything, the others see it anew.
     pub fn resized(&mut self, screen: &mut Screen) {
-        let size = screen.size();
-        self.show(screen, |viewer| viewer.seen == Seen::Everything || viewer.view.size == size);
+        self.show(screen, |viewer| matches!(viewer.seen, Seen::Everything));
     }
 
+    /// The viewer has been sent all there was, and lost some of it or has waited since.
     pub fn refresh(&mut self, screen: &mut Screen, id: ViewerId) {
-        self.show(screen, |viewer| viewer.id == id);
+        self.show(screen, |viewer| viewer.id == id && matches!(viewer.seen, Seen::Everything));
+        self.show_frames(screen, |viewer| viewer.id == id);
     }
 
-    /// The screen; with the scrollback above it for those who have seen nothing yet.
-    fn show(&mut self, screen: &mut Screen, whom: impl Fn(&Viewer) -> bool) {
-        for viewer in self.viewers.iter_mut().filter(|viewer| whom(viewer)) {
-            let with_scrollback = viewer.seen == Seen::Nothing && !viewer.view.screen_only;
-            viewer.queue.push_screen(screen.redraw(with_scrollback));
-            viewer.seen = Seen::Everything;
+    /// When frames are due next.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.frames.deadline()
+    }
+
+    pub fn draw_frames_if_due(&mut self, screen: &mut Screen, now: Duration) {
+        if self.frames.strikes(now, screen.modes().synchronized) {
+            // One that still has something to take asks for a refresh when it has taken it.
+            self.show_frames(screen, |viewer| viewer.queue.takes_frame());
+        }
+    }
+
+    /// Shows each viewer what it is to be shown, if it sees something else now or `anew` says so.
+    fn show(&mut self, screen: &mut Screen, anew: impl Fn(&Viewer) -> bool) {
+        for viewer in &mut self.viewers {
+            let show = viewer.to_be_shown(screen.size(), self.controller == Some(viewer.id));
+            match (show, &viewer.seen) {
+                (Show::Nothing, _) => {}
+                (Show::Everything, Seen::Everything) | (Show::Frames(_), Seen::Frames(_))
+                    if !anew(viewer) => {}
+                (Show::Everything, _) => viewer.show_everything(screen),
+                (Show::Frames(keys), _) => viewer.begin_frames(screen, keys),
+            }
+        }
+        self.show_frames(screen, |viewer| viewer.queue.takes_frame());
+    }
+
+    fn show_frames(&mut self, screen: &mut Screen, whom: impl Fn(&Viewer) -> bool) {
+        for viewer in &mut self.viewers {
+            let show = viewer.to_be_shown(screen.size(), self.controller == Some(viewer.id));
+            match (show, &viewer.seen) {
+                (Show::Frames(keys), Seen::Frames(_)) if whom(viewer) => viewer.show_frame(screen, keys),
+                _ => {}
+            }
         }
     }
 
     /// The last word to everyone.
-    pub fn end(&mut self, notice: &ViewerNotice) {
+    pub fn end(&mut self, screen: &mut Screen, notice: &ViewerNotice) {
+        // What came since the last frame.
+        self.show_frames(screen, |_| true);
         for viewer in self.viewers.drain(..) {
             viewer.queue.push(Outgoing::Notice(notice.clone()));
             viewer.queue.push(Outgoing::End);
         }
         self.controller = None;
+    }
+}
+
+impl Viewer {
+    fn to_be_shown(&self, screen: Size, controls: bool) -> Show {
+        let own = self.view.size.bounded();
+        let fits = (own.cols, own.rows) == (screen.cols, screen.rows);
+        let keys = if controls { Keys::Program } else { Keys::Plain };
+        match &self.seen {
+            Seen::Nothing if controls && own != screen => Show::Nothing,
+            _ if self.view.frames => Show::Frames(keys),
+            // The new size of who controls is on its way to the agent.
+            Seen::Everything if controls => Show::Everything,
+            _ if fits => Show::Everything,
+            _ => Show::Frames(keys),
+        }
+    }
+
+    /// The screen; with the scrollback above it for those who have seen nothing yet.
+    fn show_everything(&mut self, screen: &mut Screen) {
+        self.queue.push_screen(screen.redraw(self.wants_scrollback()));
+        self.seen = Seen::Everything;
+    }
+
+    fn begin_frames(&mut self, screen: &mut Screen, keys: Keys) {
+        let mut window = Window::new(self.view.size);
+        let mut bytes = if self.wants_scrollback() { flowed(screen, self.view.size) } else { Vec::new() };
+        bytes.extend(screen.frame(&mut window, keys));
+        self.queue.push_screen(bytes);
+        self.seen = Seen::Frames(window);
+    }
+
+    fn show_frame(&mut self, screen: &mut Screen, keys: Keys) {
+        if let Seen::Frames(window) = &mut self.seen {
+            self.queue.push_frame(screen.frame(window, keys));
+        }
+    }
+
+    fn wants_scrollback(&self) -> bool {
+        matches!(self.seen, Seen::Nothing) && !self.view.screen_only
+    }
+}
+
+/// The scrollback as lines of another width.
+fn flowed(screen: &mut Screen, size: Size) -> Vec<u8> {
+    match Screen::restore(&screen.dump()) {
+        Ok(mut copy) => {
+            copy.resize(size);
+            copy.redraw(true)
+        }
+        Err(cause) => {
+            tracing::warn!(%cause, "a viewer goes without scrollback");
+            Vec::new()
+        }
     }
 }

@@ -8,7 +8,7 @@ use agency_core::agent_state::Timing;
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
 use agency_driver::terminal::TerminalRun;
 use agency_journal::{Asked, Body, ExitStatus, Reader, Record, Source};
-use agency_terminal::Size;
+use agency_terminal::{ScreenEvent, Size};
 
 /// What a fold needs besides the journal.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,8 @@ impl Fold {
         Ok(Fold::fresh(settings))
     }
 
-    pub fn record(&mut self, record: &Record) {
+    /// Returns what the agent said to its terminal besides what it drew.
+    pub fn record(&mut self, record: &Record) -> Vec<ScreenEvent> {
         let at = Duration::from_nanos(record.at_ns);
         if !self.began {
             // The machine counts silence from here: the journal's first record is the spawn.
@@ -89,9 +90,7 @@ impl Fold {
             self.output_offset = record.end_offset();
         }
         match &record.body {
-            Body::Output { bytes, .. } => {
-                self.run.on_output(bytes, record.end_offset(), at);
-            }
+            Body::Output { bytes, .. } => return self.run.on_output(bytes, record.end_offset(), at),
             Body::Input { source, .. } | Body::HiddenInput { source, .. } => {
                 if let Source::Answer { output_offset } = source {
                     self.run.on_answered(*output_offset);
@@ -118,6 +117,7 @@ impl Fold {
             Body::Checkpoint { .. } | Body::Note { .. } | Body::Anchor { .. } | Body::Gap { .. } => {}
             Body::Unknown { .. } => {}
         }
+        Vec::new()
     }
 
     /// What the journal keeps so that the next fold starts here.

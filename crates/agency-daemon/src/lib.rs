@@ -9,6 +9,7 @@ mod cast;
 mod clock;
 mod environment;
 mod fold;
+mod frame_clock;
 mod happening;
 mod hold;
 mod keeper_copy;

@@ -18,7 +18,7 @@ use agency_core::agent_state::AgentState;
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
 use agency_journal::{Body, Decoded, Record};
-use agency_terminal::Size;
+use agency_terminal::{ScreenEvent, Size};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::audience::{Audience, View};
@@ -283,7 +283,7 @@ impl RunTask {
 
     fn deadline(&self) -> Option<Duration> {
         let enter = self.enter.as_ref().map(|(at, ..)| *at);
-        [self.fold.run.deadline(), enter].into_iter().flatten().min()
+        [self.fold.run.deadline(), enter, self.audience.deadline()].into_iter().flatten().min()
     }
 
     async fn due(&mut self) -> io::Result<()> {
@@ -304,6 +304,7 @@ impl RunTask {
                 break;
             }
         }
+        self.audience.draw_frames_if_due(self.fold.run.screen(), clock::now());
         self.answer().await?;
         self.report_state().await;
         self.checkpoint_if_due().await?;
@@ -362,7 +363,8 @@ impl RunTask {
     async fn finish_if_over(&mut self) {
         let Some(exit) = self.exit() else { return };
         // Told to every viewer, also one that comes late, and to the daemon once.
-        self.audience.end(&ViewerNotice::Exited { code: exit.code.to_string() });
+        let notice = ViewerNotice::Exited { code: exit.code.to_string() };
+        self.audience.end(self.fold.run.screen(), &notice);
         if !std::mem::replace(&mut self.over, true) {
             self.refuse_sends("the agent exited before it took the text");
             self.news.tell(RunNews::Over { exit, ended: self.hold.gone.clone().unwrap_or_default() }).await;
@@ -402,11 +404,14 @@ impl RunTask {
         if record.seq > 0 && record.seq < self.fold.next_seq {
             return;
         }
-        self.fold.record(record);
+        let events = self.fold.record(record);
         match &record.body {
-            Body::Output { bytes, .. } => self.audience.output(bytes),
+            Body::Output { bytes, .. } => self.audience.output(bytes, clock::now()),
             Body::Resize { .. } => self.audience.resized(self.fold.run.screen()),
             _ => {}
+        }
+        if events.contains(&ScreenEvent::Bell) {
+            self.audience.bell();
         }
     }
 
@@ -471,17 +476,19 @@ impl RunTask {
                 }
             }
             RunCommand::Detach { viewer } => {
-                self.audience.detach(viewer);
+                self.audience.detach(self.fold.run.screen(), viewer);
                 self.news.tell(RunNews::Viewers(self.audience.len())).await;
             }
             RunCommand::Typed { viewer, bytes } if self.audience.is_controller(viewer) => {
                 self.hold.frames.send(&Frame::Input { source: InputSource::User, id: 0, bytes }).await?;
             }
-            RunCommand::Resized { viewer, size } if self.audience.is_controller(viewer) => {
-                self.hold.resize(size).await?;
+            // Those who only look do not type.
+            RunCommand::Typed { .. } => {}
+            RunCommand::Resized { viewer, size } => {
+                if let Some(size) = self.audience.resize(self.fold.run.screen(), viewer, size) {
+                    self.hold.resize(size).await?;
+                }
             }
-            // Those who only look neither type nor size.
-            RunCommand::Typed { .. } | RunCommand::Resized { .. } => {}
             RunCommand::Refresh { viewer } => self.audience.refresh(self.fold.run.screen(), viewer),
             RunCommand::Send { text, enter, receipt } => {
                 self.sends.push_back((text, enter, receipt));
@@ -498,7 +505,7 @@ impl RunTask {
                 return Ok(Flow::Leave);
             }
             RunCommand::Leave { done } => {
-                self.audience.end(&ViewerNotice::DaemonLeaves);
+                self.audience.end(self.fold.run.screen(), &ViewerNotice::DaemonLeaves);
                 tell(done, ());
                 return Ok(Flow::Leave);
             }

@@ -89,6 +89,28 @@ impl ViewerQueue {
         self.changed.notify_one();
     }
 
+    /// Whether a frame may follow now. If not, a refresh is asked for as soon as what waits was sent: frames
+    /// are left out for a viewer that is slow, not queued.
+    pub fn takes_frame(&self) -> bool {
+        let mut waiting = self.lock();
+        if waiting.messages.iter().any(|message| matches!(message, Outgoing::Bytes(_))) {
+            waiting.flow = Flow::Lagging;
+        }
+        waiting.flow == Flow::Live
+    }
+
+    /// What changed since the frame before: from here on the viewer is up to date.
+    pub fn push_frame(&self, frame: Vec<u8>) {
+        let mut waiting = self.lock();
+        waiting.flow = Flow::Live;
+        if !frame.is_empty() {
+            waiting.bytes += frame.len();
+            waiting.messages.push_back(Outgoing::Bytes(frame));
+        }
+        drop(waiting);
+        self.changed.notify_one();
+    }
+
     pub fn push(&self, message: Outgoing) {
         self.lock().messages.push_back(message);
         self.changed.notify_one();
@@ -156,5 +178,19 @@ mod tests {
         queue.push_screen(b"screen".to_vec());
         queue.push_bytes(b" and on");
         assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(b"screen and on".to_vec()))));
+    }
+
+    #[test]
+    fn frames_do_not_wait_behind_each_other() {
+        let queue = ViewerQueue::default();
+        assert!(queue.takes_frame());
+        queue.push_frame(b"one".to_vec());
+        assert!(!queue.takes_frame(), "the first is still to be sent");
+        assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(b"one".to_vec()))));
+        assert_eq!(queue.try_next(), Some(Next::Refresh));
+        assert!(!queue.takes_frame(), "it has been asked for");
+        queue.push_frame(b"three".to_vec());
+        assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(b"three".to_vec()))));
+        assert!(queue.takes_frame());
     }
 }

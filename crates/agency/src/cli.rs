@@ -215,6 +215,12 @@ AGENCY_DETACH_KEYS (`ctrl-p,ctrl-q` is a sequence, `none` turns it off). With on
 Agency inside another the outer one sees the key first. If the daemon is
 restarted, you stay attached.
 
+Who types decides the size. A terminal of another size that looks on is shown
+the part around the cursor, or where the screen ends. With --frames Agency draws
+every picture itself and places each odd character, for terminals (over ssh, say)
+that draw emoji or symbols with other widths; images and new scrollback are left
+out then.
+
 Examples:
   agency attach fix-login
   agency attach 3 --read-only
@@ -228,6 +234,9 @@ pub(crate) struct Attach {
     /// Look, but send no keys and change no size
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Draw pictures instead of passing on what the agent prints
+    #[arg(long)]
+    pub(crate) frames: bool,
 }
 
 #[derive(Debug, Args)]

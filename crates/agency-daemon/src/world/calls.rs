@@ -377,8 +377,12 @@ impl World {
             }
         }
         let run = live.handle.commands.clone();
-        let view =
-            View { size: screen_size(params.size), mode: params.mode, screen_only: params.screen_only };
+        let view = View {
+            size: screen_size(params.size),
+            mode: params.mode,
+            screen_only: params.screen_only,
+            frames: params.frames,
+        };
         let promised = Promised::Viewer { run, view };
         let detach_keys = self.settings(Some(&key.project)).ok().map(|settings| settings.config.detach_keys);
         self.promise(&key, promised, detach_keys)

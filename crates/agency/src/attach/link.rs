@@ -37,6 +37,7 @@ const HANGS_AFTER: Duration = Duration::from_secs(5);
 pub(crate) struct Target {
     pub(crate) task: TaskRef,
     pub(crate) mode: AttachMode,
+    pub(crate) frames: bool,
 }
 
 /// What a new connection begins with.
@@ -67,6 +68,7 @@ pub(super) async fn connect(
         inside_run: caller::inside_run(),
         ssh_auth_sock: caller::ssh_auth_sock(),
         screen_only: begin == Begin::Screen,
+        frames: target.frames,
     };
     let answer = daemon.call(PtyAttach, params).await?;
     let stream = daemon.stream(&answer.stream).await?;

@@ -13,5 +13,6 @@ pub(super) async fn attach(context: &Context, args: Attach) -> Done {
         (true, false) => AttachMode::Take,
         (false, false) => AttachMode::Control,
     };
-    attach::attach(context, Target { task: context.task(&args.name.task)?, mode }).await
+    let target = Target { task: context.task(&args.name.task)?, mode, frames: args.frames };
+    attach::attach(context, target).await
 }

@@ -53,7 +53,7 @@ pub(super) async fn show(context: &Context, task: &Task) -> Done {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return say(task);
     }
-    let target = Target { task: context::reference(task), mode: AttachMode::Control };
+    let target = Target { task: context::reference(task), mode: AttachMode::Control, frames: false };
     let lives = |stop| match stop {
         Stop::Failed(failure) => {
             let way_in = format!("{}-{} was started: agency attach {}", task.id, task.slug, task.id);

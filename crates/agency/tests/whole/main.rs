@@ -23,5 +23,6 @@ mod sigkill;
 mod stage;
 mod status;
 mod trust;
+mod views;
 mod words;
 mod workspace;

@@ -1,0 +1,224 @@
+//! Terminals of several sizes on one task: each shows its part of the screen, cell by cell as it is.
+
+use agency_terminal::{Pen, RowSnapshot, Screen, ScreenSnapshot, Size};
+use agency_testkit::Pty;
+
+use crate::stage::Stage;
+
+const COLOURS: &str =
+    r"\e[31mred\e[0m \e[1\x3b48\x3b5\x3b30mbold on blue\e[0m \e[4:3munder\e[0m 漢字 👩‍👩‍👧 e\r\n";
+const LINES: &str = r"one\r\ntwo\r\n\e]8\x3b\x3bhttps://example.org\e\\three\e]8\x3b\x3b\e\\\r\n";
+
+/// The user's own terminal after all that was written to it .
+fn emulated(seen: &[u8], cols: u16, rows: u16) -> Screen {
+    let mut screen = Screen::new(Size::cells(cols, rows), 1000);
+    screen.feed(seen);
+    screen
+}
+
+/// The agent's screen, as the daemon has it.
+fn of_agent(stage: &Stage, cols: u16, rows: u16) -> Screen {
+    emulated(stage.run(["screen", "one", "--ansi"]).ok().as_bytes(), cols, rows)
+}
+
+/// What can be seen of a screen: each cell with its look, and the cursor.
+struct Look {
+    rows: Vec<Vec<(String, Pen)>>,
+    cursor: (u16, u16),
+}
+
+fn look(screen: &mut Screen) -> Look {
+    let snapshot = screen.snapshot();
+    let plain = Screen::new(Size::cells(9, 9), 0).snapshot().primary.cursor.pen;
+    let ScreenSnapshot { rows, .. } = snapshot.alternate.unwrap_or(snapshot.primary);
+    let text = |text: String| if text.is_empty() { " ".to_owned() } else { text };
+    let cells = |row: RowSnapshot| {
+        let cells = row.cells.into_iter().map(|cell| (text(cell.text), cell.pen));
+        let blanks = std::iter::repeat((" ".to_owned(), plain.clone()));
+        cells.chain(blanks).take(snapshot.size.cols.into()).collect()
+    };
+    Look { rows: rows.into_iter().map(cells).collect(), cursor: screen.cursor() }
+}
+
+/// Whether the one is a window onto the other, at the place where the cursors agree: not beyond the screen's
+/// end unless it is larger, and at the first column if the cursor lets it.
+fn is_window(seen: &Look, whole: &Look) -> bool {
+    let top = whole.cursor.0.checked_sub(seen.cursor.0);
+    let left = whole.cursor.1.checked_sub(seen.cursor.1);
+    let (Some(top), Some(left)) = (top, left) else { return false };
+    let (rows, cols) = (seen.rows.len(), seen.rows[0].len());
+    if usize::from(top) > whole.rows.len().saturating_sub(rows)
+        || left > 0 && usize::from(whole.cursor.1) < cols
+    {
+        return false;
+    }
+    seen.rows.iter().zip(&whole.rows[top.into()..]).all(|(seen, whole)| {
+        let whole = &whole[left.into()..];
+        let shared = seen.len().min(whole.len());
+        seen[..shared] == whole[..shared]
+    })
+}
+
+struct Viewer {
+    pty: Pty,
+    cols: u16,
+    rows: u16,
+    /// What it was sent before this was for another size.
+    from: usize,
+}
+
+impl Viewer {
+    fn attached(stage: &Stage, args: &[&str], cols: u16, rows: u16) -> Viewer {
+        let args = [&["attach", "one"], args].concat();
+        Viewer { pty: Pty::spawn(stage.agency(args), cols, rows), cols, rows, from: 0 }
+    }
+
+    /// A terminal of this size that was sent what the viewer was sent.
+    fn emulated(&self) -> Screen {
+        emulated(&self.pty.seen()[self.from..], self.cols, self.rows)
+    }
+
+    fn resize(&mut self, cols: u16, rows: u16) {
+        self.pty.look();
+        (self.cols, self.rows, self.from) = (cols, rows, self.pty.seen().len());
+        self.pty.resize(cols, rows);
+    }
+
+    /// Waits until it shows its part of the agent's screen.
+    #[track_caller]
+    fn wait_shows(&mut self, whole: &mut Screen) {
+        let (whole, cols, rows, from) = (look(whole), self.cols, self.rows, self.from);
+        self.pty.wait_until("a window onto the screen", |seen| {
+            is_window(&look(&mut emulated(&seen[from..], cols, rows)), &whole).then_some(())
+        });
+    }
+
+    fn text(&self) -> String {
+        let rows = look(&mut self.emulated()).rows;
+        let lines = rows.iter().map(|row| row.iter().map(|(text, _)| text.as_str()).collect::<String>());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[test]
+fn terminals_of_every_size_show_their_part_cell_by_cell() {
+    let stage = Stage::new();
+    stage.play("one", &format!("loop; print {COLOURS}; print {LINES}; ask more?; end"));
+    let mut types = Viewer::attached(&stage, &[], 80, 24);
+    types.pty.wait_for("more?");
+    let mut others = [(40, 10), (30, 40), (100, 8), (120, 40), (80, 23), (7, 3)]
+        .map(|(cols, rows)| Viewer::attached(&stage, &["--read-only"], cols, rows));
+    for _ in 0..6 {
+        let mut agent = of_agent(&stage, 80, 24);
+        types.wait_shows(&mut agent);
+        others.iter_mut().for_each(|viewer| viewer.wait_shows(&mut agent));
+        types.pty.send("\r");
+        types.pty.wait_for("more?");
+    }
+}
+
+#[test]
+fn a_viewer_that_gets_the_right_size_gets_everything_and_back() {
+    let stage = Stage::new();
+    stage.play("one", &format!("loop; print {COLOURS}; ask more?; end"));
+    let mut types = Viewer::attached(&stage, &[], 60, 12);
+    types.pty.wait_for("more?");
+    let mut looks = Viewer::attached(&stage, &["--read-only"], 90, 20);
+    for (cols, rows) in [(60, 12), (30, 6), (60, 12), (61, 12)] {
+        looks.resize(cols, rows);
+        types.pty.send("\r");
+        types.pty.wait_for("more?");
+        looks.wait_shows(&mut of_agent(&stage, 60, 12));
+    }
+    assert!(looks.text().contains('│'), "{}", looks.text());
+    // Whoever types sizes; then the edge is elsewhere.
+    types.resize(61, 12);
+    stage.eventually("no edge is left", crate::stage::SOON, || {
+        looks.pty.look();
+        (!looks.text().contains('│')).then_some(())
+    });
+    looks.wait_shows(&mut of_agent(&stage, 61, 12));
+}
+
+#[test]
+fn who_takes_over_sees_everything_and_who_loses_control_a_window() {
+    let stage = Stage::new();
+    stage.play("one", &format!("on-winch; loop; print {COLOURS}; ask more?; end"));
+    let mut first = Viewer::attached(&stage, &[], 80, 24);
+    first.pty.wait_for("more?");
+    let mut second = Viewer::attached(&stage, &["--take"], 44, 11);
+    second.pty.wait_for("resized 11 44");
+    second.pty.send("\r");
+    second.pty.wait_for("more?");
+    let mut agent = of_agent(&stage, 44, 11);
+    second.wait_shows(&mut agent);
+    first.wait_shows(&mut agent);
+    assert!(first.text().contains('┘'), "{}", first.text());
+    second.pty.send("\x11");
+    assert!(second.pty.wait_exit().success());
+    // The size comes back with the control.
+    first.pty.wait_for("resized 24 80");
+    first.pty.send("\r");
+    first.pty.wait_for("more?");
+    first.wait_shows(&mut of_agent(&stage, 80, 24));
+}
+
+#[test]
+fn keys_modes_and_full_screens_are_right_in_frames_too() {
+    let stage = Stage::new();
+    let modes = r"\e[?1049h\e[?2004h\e[?1h\e[?1002h\e[?1006h\e[>5u\e[5\x3b10Hhere\e]2\x3ba title\a\e[5 q";
+    stage.play("one", &format!("raw; print {modes}; loop; wait-for x; print heard; end"));
+    let mut types = Viewer::attached(&stage, &["--frames"], 80, 24);
+    types.pty.wait_for("here");
+    types.pty.send("x");
+    types.pty.wait_for("heard");
+    let mut agent = of_agent(&stage, 80, 24);
+    types.wait_shows(&mut agent);
+    let mut looks = Viewer::attached(&stage, &["--read-only"], 70, 24);
+    looks.wait_shows(&mut agent);
+    let (typing, looking) = (types.emulated(), looks.emulated());
+    assert_eq!(typing.modes(), agent.modes());
+    assert_eq!((typing.keyboard_flags(), looking.keyboard_flags()), (5, 0));
+    assert_eq!((typing.title(), looking.title()), ("a title", "a title"));
+    assert!(typing.is_alternate() && looking.is_alternate());
+    assert!(!looking.modes().bracketed_paste && !looking.modes().app_cursor);
+    for viewer in [&mut types, &mut looks] {
+        viewer.pty.send("\x11");
+        assert!(viewer.pty.wait_exit().success());
+        let (left, fresh) = (viewer.emulated(), Screen::new(Size::cells(80, 24), 0));
+        assert_eq!((left.modes(), left.is_alternate()), (fresh.modes(), false));
+        assert!(!viewer.emulated().snapshot().insert && viewer.emulated().snapshot().autowrap);
+    }
+}
+
+#[test]
+fn scrollback_is_above_the_window_in_lines_of_its_own_width() {
+    let stage = Stage::new();
+    let long = "word ".repeat(14);
+    stage.play("one", &format!("say {long}end; flood 4K; ask ready?"));
+    stage.wait_printed("one", "ready?");
+    let mut types = Viewer::attached(&stage, &[], 80, 24);
+    types.pty.wait_for("ready?");
+    let mut looks = Viewer::attached(&stage, &["--read-only"], 40, 10);
+    looks.wait_shows(&mut of_agent(&stage, 80, 24));
+    let text = looks.emulated().text();
+    assert!(text.contains(&format!("{long}end")), "one line, however it was broken: {text}");
+    let mut floods: Vec<&str> = text.lines().filter(|line| line.starts_with("flood")).collect();
+    floods.dedup();
+    assert!(floods.len() >= 64, "{text}");
+}
+
+#[test]
+fn a_flood_is_shown_in_frames_and_not_byte_by_byte() {
+    let stage = Stage::new();
+    stage.play("one", "ask begin?; flood 8M; ask done?");
+    let mut types = Viewer::attached(&stage, &[], 80, 24);
+    types.pty.wait_for("begin?");
+    let mut looks = Viewer::attached(&stage, &["--read-only"], 60, 10);
+    looks.pty.wait_for("begin?");
+    types.pty.send("go\r");
+    looks.pty.wait_for("done?");
+    types.pty.wait_for("done?");
+    looks.wait_shows(&mut of_agent(&stage, 80, 24));
+    assert!(looks.pty.seen().len() < 4 << 20, "{} bytes", looks.pty.seen().len());
+}
