@@ -22,8 +22,21 @@ pub enum ViewerRequest {
     Resize {
         size: Size,
     },
+    /// What the viewer's terminal says of its colours.
+    Colours(Colours),
     #[serde(other)]
     Unknown,
+}
+
+/// Red, green and blue, as far as they are known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Colours {
+    pub foreground: Option<[u8; 3]>,
+    pub background: Option<[u8; 3]>,
+    pub cursor: Option<[u8; 3]>,
+    /// By number.
+    pub palette: Vec<(u8, [u8; 3])>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

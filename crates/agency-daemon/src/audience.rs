@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agency_api::pty::{AttachMode, ViewerNotice};
-use agency_terminal::{Keys, Screen, Size, ViewerFilter, Window};
+use agency_terminal::{Colours, Keys, Screen, Size, ViewerFilter, Window};
 
 use crate::frame_clock::FrameClock;
 use crate::viewer::{Outgoing, ViewerId, ViewerQueue};
@@ -37,6 +37,8 @@ struct Viewer {
     queue: Arc<ViewerQueue>,
     view: View,
     seen: Seen,
+    /// Unknown until its terminal has said.
+    colours: Option<Colours>,
 }
 
 enum Seen {
@@ -75,14 +77,14 @@ impl Audience {
             // Nobody listened until now: begin where the screen's own parser stands.
             self.filter = screen.viewer_filter();
         }
-        self.viewers.push(Viewer { id, queue, view, seen: Seen::Nothing });
+        self.viewers.push(Viewer { id, queue, view, seen: Seen::Nothing, colours: None });
         let controls = match view.mode {
             AttachMode::Take => true,
             AttachMode::Control => self.controller.is_none(),
             AttachMode::ReadOnly => false,
         };
         if controls {
-            self.give_control(Some(id));
+            self.give_control(screen, Some(id));
         } else {
             self.notify(id, ViewerNotice::Control { yours: false });
         }
@@ -100,18 +102,32 @@ impl Audience {
                 .find(|viewer| viewer.view.mode != AttachMode::ReadOnly)
                 .map(|heir| heir.id);
             self.controller = None;
-            self.give_control(heir);
+            self.give_control(screen, heir);
             self.show(screen, |_| false);
         }
     }
 
-    fn give_control(&mut self, to: Option<ViewerId>) {
+    /// An agent that asks is told the colours of who controls; of who did last, while nobody knows better.
+    pub fn set_colours(&mut self, screen: &mut Screen, id: ViewerId, colours: Colours) {
+        for viewer in self.viewers.iter_mut().filter(|viewer| viewer.id == id) {
+            viewer.colours = Some(colours.clone());
+        }
+        if self.is_controller(id) {
+            screen.set_viewer_colours(colours);
+        }
+    }
+
+    fn give_control(&mut self, screen: &mut Screen, to: Option<ViewerId>) {
         if let Some(before) = self.controller.take() {
             self.notify(before, ViewerNotice::Control { yours: false });
         }
         self.controller = to;
         if let Some(now) = to {
             self.notify(now, ViewerNotice::Control { yours: true });
+            let heir = self.viewers.iter().find(|viewer| viewer.id == now);
+            if let Some(colours) = heir.and_then(|heir| heir.colours.clone()) {
+                screen.set_viewer_colours(colours);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use agency_api::{Bytes, ProcessIdentity};
 use agency_core::ids::RunId;
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
-use agency_terminal::Size;
+use agency_terminal::{Colours, Rgb, Size};
 use rustix::process::Signal;
 
 use crate::fold::{Fold, FoldSettings};
@@ -219,6 +219,16 @@ pub fn screen_size(size: agency_api::keeper::Size) -> Size {
     let agency_api::keeper::Size { cols, rows, x_pixels, y_pixels } = size;
     // A terminal without a cell can hold nothing; some callers report one.
     Size { cols: cols.max(1), rows: rows.max(1), x_pixels, y_pixels }
+}
+
+pub fn screen_colours(colours: &agency_api::pty::Colours) -> Colours {
+    let rgb = |[r, g, b]: [u8; 3]| Rgb(r, g, b);
+    Colours {
+        foreground: colours.foreground.map(rgb),
+        background: colours.background.map(rgb),
+        cursor: colours.cursor.map(rgb),
+        palette: colours.palette.iter().map(|(index, colour)| (*index, rgb(*colour))).collect(),
+    }
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {

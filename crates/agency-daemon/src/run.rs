@@ -18,7 +18,7 @@ use agency_core::agent_state::AgentState;
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
 use agency_journal::{Body, Decoded, Record};
-use agency_terminal::{ScreenEvent, Size};
+use agency_terminal::{Colours, ScreenEvent, Size};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::audience::{Audience, View};
@@ -58,6 +58,11 @@ pub enum RunCommand {
     Resized {
         viewer: ViewerId,
         size: Size,
+    },
+    /// What the viewer's terminal says of its colours.
+    Colours {
+        viewer: ViewerId,
+        colours: Colours,
     },
     /// The viewer lost output and has sent all it had.
     Refresh {
@@ -488,6 +493,9 @@ impl RunTask {
                 if let Some(size) = self.audience.resize(self.fold.run.screen(), viewer, size) {
                     self.hold.resize(size).await?;
                 }
+            }
+            RunCommand::Colours { viewer, colours } => {
+                self.audience.set_colours(self.fold.run.screen(), viewer, colours);
             }
             RunCommand::Refresh { viewer } => self.audience.refresh(self.fold.run.screen(), viewer),
             RunCommand::Send { text, enter, receipt } => {

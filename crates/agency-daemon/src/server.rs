@@ -25,7 +25,7 @@ use tokio::net::unix::SocketAddr;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
 
 use crate::happening::Reporter;
-use crate::hold::screen_size;
+use crate::hold::{screen_colours, screen_size};
 use crate::rpc;
 use crate::run::RunCommand;
 use crate::streams::{Promised, Streams};
@@ -244,6 +244,9 @@ async fn listen(mut source: SplitStream<WebSocket>, viewer: ViewerId, run: &mpsc
             Message::Binary(bytes) => RunCommand::Typed { viewer, bytes: bytes.to_vec() },
             Message::Text(text) => match serde_json::from_str(&text) {
                 Ok(ViewerRequest::Resize { size }) => RunCommand::Resized { viewer, size: screen_size(size) },
+                Ok(ViewerRequest::Colours(colours)) => {
+                    RunCommand::Colours { viewer, colours: screen_colours(&colours) }
+                }
                 Ok(ViewerRequest::Unknown) | Err(_) => continue,
             },
             Message::Close(_) => return,

@@ -3,6 +3,7 @@
 //! Starts nothing, reads no clock, knows no files: the same bytes always draw the same screen. The
 //! emulator (rio-vt) is not to be seen from outside; [`Screen`] is the door.
 
+pub mod answers;
 mod canvas;
 mod cells;
 mod charset;

@@ -346,3 +346,35 @@ fn a_bad_detach_key_is_refused_before_anything_happens() {
     terminal.wait_for("AGENCY_DETACH_KEYS cannot be used");
     terminal.wait_for("\"ctlr-q\" is not a key");
 }
+
+#[test]
+fn the_terminals_colours_are_asked_for_and_no_answer_is_typed() {
+    let mut view = attached(&[], &[]);
+    view.terminal.wait_for("\x1b]11;?\x1b\\");
+    view.terminal.type_in("a\x1b]10;rgb:3030/3030/3030\x1b\\b\x1b]11;rgb:fdfd/");
+    view.terminal.type_in("f6f6/e3e3\x07\x1b]4;1;rgb:dcdc/3232/2f2f\x1b\\\x1b[?62;22cc\r");
+    let request = view.stream.request();
+    assert_eq!(
+        request,
+        json!({
+            "type": "colours", "foreground": [48, 48, 48], "background": [253, 246, 227], "cursor": null,
+            "palette": [[1, [220, 50, 47]]],
+        })
+    );
+    view.terminal.type_in("\x11");
+    view.ends(0, "[detached from 1-fix-login]");
+}
+
+#[test]
+fn answers_that_come_while_leaving_are_not_typed_into_the_shell() {
+    let mut view = attached(&[], &[]);
+    view.terminal.type_in("x\r\x11\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?62c");
+    view.ends(0, "[detached from 1-fix-login]");
+    assert_eq!(view.stream.typed_to_the_end(), "x\r");
+}
+
+#[test]
+fn a_terminal_that_cannot_be_asked_is_not() {
+    let view = attached(&[], &[("TERM", "dumb")]);
+    assert!(!view.terminal.drawn().contains("\x1b]11;?"));
+}

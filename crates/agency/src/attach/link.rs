@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use agency_api::Failure;
 use agency_api::keeper::Size;
 use agency_api::method::{PtyAttach, PtyAttachParams, TaskGet, TaskRef};
-use agency_api::pty::{AttachMode, ViewerNotice, ViewerRequest};
+use agency_api::pty::{AttachMode, Colours, ViewerNotice, ViewerRequest};
 use agency_api::view::{AgentState, Task};
 use agency_client::{Client, StreamSocket};
 use futures_util::stream::SplitStream;
@@ -274,24 +274,21 @@ async fn undelivered_by(old: Option<Saying>) -> Vec<u8> {
 pub(super) struct Unsaid {
     pub(super) typed: Vec<u8>,
     pub(super) size: Option<Size>,
+    pub(super) colours: Option<Colours>,
 }
 
 impl Unsaid {
     pub(super) fn is_empty(&self) -> bool {
-        self.typed.is_empty() && self.size.is_none()
+        self.typed.is_empty() && self.size.is_none() && self.colours.is_none()
     }
 
     fn take(&mut self) -> Message {
-        match self.size.take() {
-            Some(size) => resize(size),
+        let size = self.size.take().map(|size| ViewerRequest::Resize { size });
+        match size.or_else(|| self.colours.take().map(ViewerRequest::Colours)) {
+            Some(request) => Message::text(serde_json::to_string(&request).expect("numbers are always JSON")),
             None => Message::binary(std::mem::take(&mut self.typed)),
         }
     }
-}
-
-fn resize(size: Size) -> Message {
-    let request = ViewerRequest::Resize { size };
-    Message::text(serde_json::to_string(&request).expect("a size is always JSON"))
 }
 
 impl Saying {

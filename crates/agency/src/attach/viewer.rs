@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use agency_api::Failure;
 use agency_api::keeper::Size;
-use agency_api::pty::{AttachMode, ViewerNotice};
+use agency_api::pty::{self, AttachMode, ViewerNotice};
 use agency_api::view::Task;
+use agency_terminal::answers::{self, Answers};
 use agency_terminal::keys::{DetachKeys, Matcher, Typed};
+use agency_terminal::{Colours, Rgb};
 use tokio::time::Instant;
 
 use super::link::{Connected, Heard, Hearing, Missed, Saying, Target, Unsaid};
@@ -25,6 +27,9 @@ const MOST_UNDRAWN: usize = 1 << 20;
 /// A restart is announced and someone is at it; after a crash nobody may be.
 const RESTART_TAKES: Duration = Duration::from_secs(2);
 const CRASH_TAKES: Duration = Duration::from_millis(100);
+
+/// A terminal that answers at all does so by then, also over ssh.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 
 /// How a whole screen says that the agent has set no title.
 const NO_TITLE: &[u8] = b"\x1b]2;\x1b\\";
@@ -47,6 +52,9 @@ pub(super) struct Viewer {
     name: String,
     keys: DetachKeys,
     matcher: Matcher,
+    /// What the terminal says of its colours comes among the keys.
+    answers: Answers,
+    asked_at: Instant,
     /// When held keys are decided without waiting for more.
     decide_at: Option<Instant>,
     terminal: Terminal,
@@ -102,6 +110,8 @@ impl Viewer {
             name,
             matcher: keys.matcher(),
             keys,
+            answers: Answers::default(),
+            asked_at: Instant::now(),
             decide_at: None,
             terminal,
             signals,
@@ -116,12 +126,16 @@ impl Viewer {
 
     pub(super) async fn run(mut self) -> (End, Left) {
         self.undrawn.push(restore::ENTER.as_bytes());
+        self.ask_for_colours();
         let end = loop {
             let happened = self.next().await;
             if let Some(end) = self.handle(happened) {
                 break end;
             }
         };
+        if !matches!(end, End::HungUp | End::Signal(_)) {
+            self.hear_answers_out().await;
+        }
         // An agent's last words are worth waiting for; whoever leaves has seen enough.
         let last = if let End::Exited(_) = end { self.undrawn } else { Undrawn::default() };
         // The terminal first: it must be given back whatever the daemon does.
@@ -154,11 +168,13 @@ impl Viewer {
         match happened {
             Happened::Signal(signal) => self.on_signal(signal),
             Happened::Typed(Some(bytes)) => {
-                let typed = self.matcher.feed(&bytes);
+                let keys = self.without_answers(&bytes);
+                let typed = self.matcher.feed(&keys);
                 self.on_typed(typed)
             }
             Happened::NothingMoreTyped => {
-                let typed = self.matcher.flush();
+                let keys = self.answers.flush();
+                let typed = if keys.is_empty() { self.matcher.flush() } else { self.matcher.feed(&keys) };
                 self.on_typed(typed)
             }
             Happened::Heard(heard) => self.on_heard(heard),
@@ -180,8 +196,47 @@ impl Viewer {
         None
     }
 
+    /// Agents are told them when they ask. The first picture does not wait for that.
+    fn ask_for_colours(&mut self) {
+        // These two draw what they do not understand.
+        let understands = |term: String| !matches!(term.as_str(), "" | "dumb" | "linux");
+        if std::env::var("TERM").is_ok_and(understands) {
+            self.undrawn.push(answers::question().as_bytes());
+            self.answers = Answers::expected();
+        }
+    }
+
+    fn without_answers(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let expected = self.answers.are_expected();
+        let keys = self.answers.feed(bytes);
+        if expected && !self.answers.are_expected() {
+            self.say_colours();
+        }
+        keys
+    }
+
+    /// If they are known.
+    fn say_colours(&mut self) {
+        let colours = self.answers.colours();
+        if !self.answers.are_expected() && *colours != Colours::default() {
+            self.unsaid.colours = Some(wire_colours(colours));
+        }
+    }
+
+    /// What is answered after we left would be typed into the shell.
+    async fn hear_answers_out(&mut self) {
+        while self.answers.are_expected() {
+            let typed = tokio::time::timeout_at(self.asked_at + ANSWERED_WITHIN, self.terminal.typed());
+            match typed.await {
+                Ok(Some(bytes)) => drop(self.answers.feed(&bytes)),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
     fn on_typed(&mut self, typed: Typed) -> Option<End> {
-        self.decide_at = self.matcher.pending().map(|wait| Instant::now() + wait);
+        let wait = self.answers.pending().or(self.matcher.pending());
+        self.decide_at = wait.map(|wait| Instant::now() + wait);
         if self.role == Role::Types {
             self.unsaid.typed.extend_from_slice(&typed.pass);
         }
@@ -245,6 +300,7 @@ impl Viewer {
         };
         // It may have changed while the connection was made.
         self.unsaid.size = caller::terminal_size();
+        self.say_colours();
     }
 
     fn search(&mut self, patience: Duration) {
@@ -277,6 +333,16 @@ impl Viewer {
         // A line that is full would wrap, and scroll the screen.
         let text: String = text.chars().take(usize::from(cols).saturating_sub(1)).collect();
         self.undrawn.push(format!("\x1b7\x1b[{rows};1H\x1b[0;7m{text}\x1b[0m\x1b[K\x1b8").as_bytes());
+    }
+}
+
+fn wire_colours(colours: &Colours) -> pty::Colours {
+    let rgb = |Rgb(r, g, b): Rgb| [r, g, b];
+    pty::Colours {
+        foreground: colours.foreground.map(rgb),
+        background: colours.background.map(rgb),
+        cursor: colours.cursor.map(rgb),
+        palette: colours.palette.iter().map(|(index, colour)| (*index, rgb(*colour))).collect(),
     }
 }
 

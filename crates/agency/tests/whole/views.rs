@@ -222,3 +222,27 @@ fn a_flood_is_shown_in_frames_and_not_byte_by_byte() {
     looks.wait_shows(&mut of_agent(&stage, 80, 24));
     assert!(looks.pty.seen().len() < 4 << 20, "{} bytes", looks.pty.seen().len());
 }
+
+#[test]
+fn an_agent_that_asks_is_told_the_colours_of_who_types() {
+    let stage = Stage::new();
+    stage.play("one", r"raw; loop; wait-for x; query \e]11\x3b?\e\\; print .; end");
+    let mut viewers = ["1111/2222/3333", "4444/5555/6666"].map(|colour| {
+        let mut viewer = Viewer::attached(&stage, &["--take"], 80, 24);
+        viewer.pty.wait_for("\x1b]11;?");
+        viewer.pty.send(format!("\x1b]11;rgb:{colour}\x1b\\\x1b[?62cx"));
+        viewer.pty.wait_for(&in_hex(colour));
+        viewer
+    });
+    // The control goes back, and the colours with it.
+    viewers[1].pty.send("\x11");
+    assert!(viewers[1].pty.wait_exit().success());
+    stage.wait_task("one", "has one viewer", |task| task["viewers"] == 1);
+    viewers[0].pty.send("x");
+    viewers[0].pty.wait_for(&in_hex("1111/2222/3333"));
+}
+
+/// As the fake agent prints an answer.
+fn in_hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
