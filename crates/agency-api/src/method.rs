@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
+use crate::config::{self, Overrides};
 use crate::keeper::{Ended, Size};
 use crate::pty::AttachMode;
 use crate::view;
@@ -61,7 +62,16 @@ methods! {
     /// Takes a keeper back into its task, remade if it is gone; with only the process left, ends that.
     OrphanAdopt = "orphan.adopt": OrphanRef => OrphanAdopted;
     TrustShow = "trust.show": ProjectRef => Trust;
+    /// Every project whose content was agreed to.
+    TrustList = "trust.list": Nothing => TrustedProjects;
     TrustAgree = "trust.agree": TrustAgreeParams => Trust;
+    /// The configuration in force where the caller stands, and where each value comes from.
+    ConfigShow = "config.show": config::ShowParams => config::Shown;
+    /// Sets one key of a file, or takes it out; the rest of the file stays as it is.
+    ConfigSet = "config.set": config::SetParams => config::Changed;
+    ConfigRead = "config.read": config::FileParams => config::FileContent;
+    /// Replaces a file, if the new content can be used.
+    ConfigWrite = "config.write": config::WriteParams => config::Changed;
     /// From now on this connection gets `event` notifications.
     EventSubscribe = "event.subscribe": Nothing => Nothing;
 }
@@ -72,6 +82,8 @@ pub struct Nothing {}
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DaemonStopParams {
     pub agents: bool,
+    #[serde(default)]
+    pub overrides: Overrides,
 }
 
 /// Where the caller stands; the project is found from there.
@@ -94,6 +106,8 @@ pub struct Caller {
     pub size: Option<Size>,
     /// The caller's (soft, hard) limit of open files.
     pub open_files: Option<(u64, u64)>,
+    #[serde(default)]
+    pub overrides: Overrides,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -195,6 +209,8 @@ pub struct TaskPlanParams {
     /// The agent's `run` action with this message; nothing but the place when absent.
     #[serde(default)]
     pub message: Option<Bytes>,
+    #[serde(default)]
+    pub overrides: Overrides,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -303,9 +319,38 @@ pub struct Trust {
     /// The exact text to agree to, absent when the project has no such file.
     pub content: Option<Bytes>,
     pub digest: Option<String>,
-    /// The commands in it, one a line.
+    /// The commands in it and in task files, one a line.
     pub commands: Vec<String>,
+    /// What else in it waits for consent, one a line.
+    #[serde(default)]
+    pub settings: Vec<String>,
     pub trusted: bool,
+    /// Against what was last agreed to; absent when nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
+}
+
+/// Lines that came and went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Changes {
+    pub added: Vec<String>,
+    pub removed: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrustedProjects {
+    pub projects: Vec<TrustedProject>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrustedProject {
+    pub root: Bytes,
+    /// When the last word was given.
+    pub agreed_at: Option<String>,
+    /// What was last agreed to in its configuration, one a line.
+    pub lines: Vec<String>,
+    /// Contents and commands that were agreed to, all in all.
+    pub agreements: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,21 +1,31 @@
-//! The effective configuration: defaults, then the user's file, then the project's, key by key.
+//! The effective configuration: defaults, then the user's file, the project's, variables, options; key by key.
 //!
 //! Reads no files and asks for no consent: it is given texts, and says which of them would run programs.
 
+mod edit;
+mod excerpt;
 mod layer;
+mod listing;
+mod overrides;
 mod reader;
+mod reference;
 mod schema;
 mod time_span;
+mod value;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::agent::{Agent, AgentError, Agents};
 
-pub use layer::{ConfigError, ConfigProblem, Layer, Place, Setting, UnknownKey};
+pub use edit::{EditError, set, unset};
+pub use layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, Sifted, UnknownKey};
+pub use overrides::{OverrideError, from_options, from_variables, variable_of};
 pub use reader::parse;
-pub use schema::{AGENT_KEYS, GENERAL_KEYS, Key, KeyInfo, Kind, Value};
+pub use reference::{json_schema, reference};
+pub use schema::{AGENT_KEYS, Applies, GENERAL_KEYS, InProject, Key, KeyInfo, UnknownName};
 pub use time_span::{TimeSpanError, parse_time_span};
+pub use value::{Kind, Value};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -31,13 +41,6 @@ pub struct Config {
     pub scrollback: u32,
     pub agents: Agents,
     origins: BTreeMap<Key, Origin>,
-}
-
-/// Where a value was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    BuiltIn,
-    File { file: String, line: usize },
 }
 
 impl Default for Config {
@@ -63,8 +66,7 @@ impl Config {
         for layer in layers {
             for (key, setting) in &layer.settings {
                 config.apply(key, setting.value.clone());
-                let origin = Origin::File { file: layer.file.clone(), line: setting.line };
-                config.origins.insert(key.clone(), origin);
+                config.origins.insert(key.clone(), setting.origin.clone());
             }
         }
         config
@@ -74,7 +76,7 @@ impl Config {
         self.origins.get(key).cloned().unwrap_or(Origin::BuiltIn)
     }
 
-    /// Every key that a file sets, and where.
+    /// Every key that is set somewhere, and where.
     pub fn origins(&self) -> impl Iterator<Item = (&Key, &Origin)> {
         self.origins.iter()
     }

@@ -1,5 +1,6 @@
 //! All that can happen to the daemon, as one enum, and the sender everything reports to.
 
+use agency_api::config::{self, Overrides};
 use agency_api::method::{Caller, LogForm, PtyAttachParams, TaskNewParams};
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
@@ -102,6 +103,7 @@ pub enum Call {
     Status,
     Stop {
         agents: bool,
+        overrides: Overrides,
     },
     /// Answered with the name the next task would have.
     NextName {
@@ -136,6 +138,7 @@ pub enum Call {
     Plan {
         task: TaskCall,
         message: Option<Bytes>,
+        overrides: Overrides,
     },
     Attach {
         task: TaskCall,
@@ -154,9 +157,26 @@ pub enum Call {
     OrphanAdopt {
         run: RunId,
     },
+    ConfigShow {
+        project: Option<Project>,
+        params: config::ShowParams,
+    },
+    ConfigSet {
+        project: Option<Project>,
+        params: config::SetParams,
+    },
+    ConfigRead {
+        project: Option<Project>,
+        params: config::FileParams,
+    },
+    ConfigWrite {
+        project: Option<Project>,
+        params: config::WriteParams,
+    },
     TrustShow {
         project: Project,
     },
+    TrustList,
     TrustAgree {
         project: Project,
         digest: Option<String>,

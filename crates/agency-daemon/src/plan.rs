@@ -5,13 +5,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use agency_api::config::Overrides;
 use agency_api::keeper::{LaunchSpec, Size, Start, Stdio};
 use agency_api::method::Caller;
 use agency_api::paths::RunDir;
 use agency_api::{Bytes, Failure};
 use agency_core::agent::{Agent, AgentError, Driver, FirstMessage, Restart};
 use agency_core::agent_state::Timing;
-use agency_core::config::Config;
+use agency_core::config::{Config, Key, Origin};
 use agency_core::ids::RunId;
 use agency_core::restart::RestartPolicy;
 use agency_core::slug::TaskName;
@@ -33,6 +34,8 @@ pub struct LaunchPlan {
     pub environment: Environment,
     pub fold: FoldSettings,
     pub terms: RunTerms,
+    /// What the call that started it said about the configuration.
+    pub overrides: Overrides,
     /// Instead of the agent's own command: what `agency new SLUG -- COMMAND…` was given.
     pub command: Option<Vec<String>>,
 }
@@ -60,7 +63,13 @@ pub fn choose_agent<'a>(
     let agent = config.choose_default_agent(|program| find_program(program, env, Path::new("/")).is_some());
     let agent = agent.map_err(agent_failure)?;
     let note = match config.default_agent {
-        Some(_) => None,
+        // The user's own choice is no news to them.
+        Some(_) => match config.origin(&Key::General("default_agent")) {
+            Origin::File { file, .. } if Path::new(&file).ends_with(".agency/config.toml") => {
+                Some(format!("agent: {}, chosen by {file}", agent.display_name))
+            }
+            _ => None,
+        },
         None => {
             Some(format!("agent: {} (`default_agent` in config.toml chooses another)", agent.display_name))
         }
@@ -104,6 +113,7 @@ pub fn plan(
         environment: env,
         fold: fold_settings(config, agent),
         terms: terms(agent, driver),
+        overrides: caller.overrides.clone(),
         command: file.command.map(<[String]>::to_vec),
         agent: agent.clone(),
     })

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use agency_api::config::Scope;
 use agency_api::method::{self, Caller, Method, Nothing, ProjectRef, TaskNewParams, TaskRef};
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Request};
 use agency_api::{Bytes, Failure};
@@ -30,7 +31,10 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
             Call::List { project }
         }
         method::DaemonStatus::NAME => Call::Status,
-        method::DaemonStop::NAME => Call::Stop { agents: params_of::<method::DaemonStop>(params)?.agents },
+        method::DaemonStop::NAME => {
+            let params = params_of::<method::DaemonStop>(params)?;
+            Call::Stop { agents: params.agents, overrides: params.overrides }
+        }
         method::TaskStart::NAME => {
             let params = params_of::<method::TaskStart>(params)?;
             Call::Start { task: task(params.task).await?, caller: params.caller }
@@ -58,7 +62,11 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         }
         method::TaskPlan::NAME => {
             let params = params_of::<method::TaskPlan>(params)?;
-            Call::Plan { task: task(params.task).await?, message: params.message }
+            Call::Plan {
+                task: task(params.task).await?,
+                message: params.message,
+                overrides: params.overrides,
+            }
         }
         method::PtyAttach::NAME => {
             let params = params_of::<method::PtyAttach>(params)?;
@@ -79,10 +87,27 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         method::TrustShow::NAME => {
             Call::TrustShow { project: project(params_of::<method::TrustShow>(params)?).await? }
         }
+        method::TrustList::NAME => Call::TrustList,
         method::TrustAgree::NAME => {
             let params = params_of::<method::TrustAgree>(params)?;
             let project = project(ProjectRef { cwd: params.cwd }).await?;
             Call::TrustAgree { project, digest: params.digest, revoke: params.revoke }
+        }
+        method::ConfigShow::NAME => {
+            let params = params_of::<method::ConfigShow>(params)?;
+            Call::ConfigShow { project: perhaps(&params.cwd, Scope::User).await?, params }
+        }
+        method::ConfigSet::NAME => {
+            let params = params_of::<method::ConfigSet>(params)?;
+            Call::ConfigSet { project: perhaps(&params.cwd, params.scope).await?, params }
+        }
+        method::ConfigRead::NAME => {
+            let params = params_of::<method::ConfigRead>(params)?;
+            Call::ConfigRead { project: perhaps(&params.cwd, params.scope).await?, params }
+        }
+        method::ConfigWrite::NAME => {
+            let params = params_of::<method::ConfigWrite>(params)?;
+            Call::ConfigWrite { project: perhaps(&params.cwd, params.scope).await?, params }
         }
         // Subscribing is the connection's own business and never gets here.
         other => return Err(ErrorObject::new(METHOD_NOT_FOUND, format!("there is no method {other}"))),
@@ -102,6 +127,15 @@ async fn task(task: TaskRef) -> Result<TaskCall, Failure> {
 
 async fn project(project: ProjectRef) -> Result<Project, Failure> {
     open(project.cwd, None, Environment::inherited()).await
+}
+
+/// The project around the caller. The user's own configuration can be seen to from anywhere.
+async fn perhaps(cwd: &Bytes, scope: Scope) -> Result<Option<Project>, Failure> {
+    match (open(cwd.clone(), None, Environment::inherited()).await, scope) {
+        (Ok(project), _) => Ok(Some(project)),
+        (Err(_), Scope::User) => Ok(None),
+        (Err(failure), Scope::Project) => Err(failure),
+    }
 }
 
 async fn new_task(reporter: &Reporter, params: TaskNewParams) -> Result<NewTask, Failure> {

@@ -1,10 +1,19 @@
-//! The configuration in force for a project: the user's file, and the project's as far as it is trusted.
+//! The configuration in force: the user's file, the project's as far as it is trusted, and what one call says.
+//!
+//! A file is read again only when it has changed, so asking is cheap enough for every view.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use agency_api::Failure;
-use agency_core::config::{self, Config, ConfigError, Key, Layer, Value};
+use agency_api::config::Overrides;
+use agency_core::config::{self, Config, ConfigError, Key, Layer, OverrideError, Sifted};
 use agency_core::ids::ProjectId;
 
 use crate::read_small::{Links, read_small};
@@ -14,7 +23,7 @@ pub struct Settings {
     pub config: Config,
     /// Worth saying to whoever asked: unknown keys, commands that wait for consent.
     pub warnings: Vec<String>,
-    /// Commands of the project's own file wait for consent.
+    /// Something in the project's own file waits for consent.
     pub untrusted: bool,
 }
 
@@ -30,89 +39,183 @@ impl Settings {
     }
 }
 
-/// The project's own file, as far as consent goes. Digest and layer are of that very content.
-pub struct ProjectFile {
+/// One `config.toml` as it was read. Digest and layer are of that very content.
+pub struct ConfigFile {
     pub path: PathBuf,
     pub content: Option<Vec<u8>>,
     pub digest: Option<String>,
     pub layer: Option<Layer>,
 }
 
-impl ProjectFile {
-    /// What it would run, one a line.
-    pub fn commands(&self) -> Vec<String> {
-        let settings = self.layer.iter().flat_map(|layer| &layer.settings);
-        settings.filter_map(|(key, setting)| described(key, &setting.value)).collect()
+/// The files as last read.
+#[derive(Default)]
+pub struct SettingsFiles {
+    read: RefCell<BTreeMap<PathBuf, Remembered>>,
+}
+
+struct Remembered {
+    stamp: Stamp,
+    file: Result<Arc<ConfigFile>, Failure>,
+}
+
+/// What changes when a file does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// Clocks of file systems are coarse: a file written again this soon may look the same.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Stamp {
+        Stamp {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+
+    /// Could a later change leave this very stamp?
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let last = self.modified.max(self.changed).0.try_into().unwrap_or(0);
+        now.duration_since(SystemTime::UNIX_EPOCH + Duration::from_secs(last))
+            .is_ok_and(|age| age > SETTLED_AFTER)
     }
 }
 
-pub fn load(root: Option<(&ProjectId, &Path)>, trust: &TrustBook) -> Result<Settings, Failure> {
-    let mut layers = Vec::new();
-    let mut warnings = Vec::new();
-    if let Some(path) = agency_api::paths::global_config() {
-        let content = read(&path, Links::Followed)?;
-        layers.extend(content.map(|content| parse(&path, &content)).transpose()?);
+impl SettingsFiles {
+    /// What holds where the caller stands, with what the call itself says on top.
+    pub fn load(
+        &self,
+        project: Option<(&ProjectId, &Path)>,
+        trust: &TrustBook,
+        overrides: &Overrides,
+    ) -> Result<Settings, Failure> {
+        let user = self.user()?;
+
+        let mut warnings = Vec::new();
+        let mut layers: Vec<Layer> = user.iter().filter_map(|file| file.layer.clone()).collect();
+        let mut untrusted = false;
+        if let Some((id, root)) = project {
+            let file = self.project(root)?;
+            let (used, waits) = project_layer(id, &file, layers.first(), trust, &mut warnings);
+            layers.extend(used);
+            untrusted = waits;
+        }
+        for unknown in layers.iter().flat_map(|layer: &Layer| &layer.unknown_keys) {
+            let hint = unknown.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            warnings.push(format!("{unknown}{hint}"));
+        }
+        layers.extend(said(overrides, &mut warnings)?);
+        Ok(Settings { config: Config::merged(&layers), warnings, untrusted })
     }
-    if let Some((id, root)) = root {
-        layers.extend(project_layer(id, root, trust, &mut warnings)?);
+
+    /// The user's own file; none where nobody has a home.
+    pub fn user(&self) -> Result<Option<Arc<ConfigFile>>, Failure> {
+        let path = agency_api::paths::global_config();
+        path.map(|path| self.file(&path, Links::Followed)).transpose()
     }
-    let untrusted = !warnings.is_empty();
-    for unknown in layers.iter().flat_map(|layer: &Layer| &layer.unknown_keys) {
-        let hint = unknown.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        warnings.push(format!("{unknown}{hint}"));
+
+    pub fn project(&self, root: &Path) -> Result<Arc<ConfigFile>, Failure> {
+        self.file(&project_path(root), Links::Refused)
     }
-    Ok(Settings { config: Config::merged(&layers), warnings, untrusted })
+
+    fn file(&self, path: &Path, links: Links) -> Result<Arc<ConfigFile>, Failure> {
+        let meta = match links {
+            Links::Followed => path.metadata(),
+            Links::Refused => path.symlink_metadata(),
+        };
+        // Before it is read, so that what is read is never older than its stamp.
+        let stamp = meta.ok().map(|meta| Stamp::of(&meta));
+        let mut read = self.read.borrow_mut();
+        match read.get(path) {
+            Some(known) if Some(&known.stamp) == stamp.as_ref() => return known.file.clone(),
+            _ => drop(read.remove(path)),
+        }
+        let file = read_file(path, links).map(Arc::new);
+        if let Some(stamp) = stamp.filter(|stamp| stamp.is_settled(SystemTime::now())) {
+            read.insert(path.to_path_buf(), Remembered { stamp, file: file.clone() });
+        }
+        file
+    }
 }
 
+pub fn project_path(root: &Path) -> PathBuf {
+    root.join(".agency/config.toml")
+}
+
+/// The part of a project's file that is used, and whether more waits for consent.
 fn project_layer(
     id: &ProjectId,
-    root: &Path,
+    file: &ConfigFile,
+    user: Option<&Layer>,
     trust: &TrustBook,
     warnings: &mut Vec<String>,
-) -> Result<Option<Layer>, Failure> {
-    let file = project_file(root)?;
-    let Some(layer) = file.layer else { return Ok(None) };
-    let agreed = file.digest.is_some_and(|digest| trust.trusts(id, &digest));
-    if agreed || !layer.runs_commands() {
-        return Ok(Some(layer));
+) -> (Option<Layer>, bool) {
+    let Some(layer) = &file.layer else { return (None, false) };
+    let Sifted { mut free, waiting, ignored } = layer.clone().sifted(user);
+    let path = file.path.display();
+    if !ignored.is_empty() {
+        let keys = listed(ignored.iter());
+        warnings.push(format!("{path}: {keys} is for all projects together, so only your own file counts"));
     }
-    let (harmless, waiting) = layer.without_commands();
-    let keys: Vec<String> = waiting.iter().map(Key::to_string).collect();
+    let agreed = file.digest.as_ref().is_some_and(|digest| trust.trusts(id, digest));
+    if agreed || waiting.is_empty() {
+        free.settings.extend(waiting);
+        return (Some(free), false);
+    }
     warnings.push(format!(
-        "{} is not trusted, so {} {} left out; `agency trust` shows and allows it",
-        file.path.display(),
-        keys.join(", "),
-        if keys.len() == 1 { "is" } else { "are" },
+        "{path} is not trusted, so {} {} left out; `agency trust` shows and allows it",
+        listed(waiting.keys()),
+        if waiting.len() == 1 { "is" } else { "are" },
     ));
-    Ok(Some(harmless))
+    (Some(free), true)
 }
 
-pub fn project_file(root: &Path) -> Result<ProjectFile, Failure> {
-    let path = root.join(".agency/config.toml");
-    let content = read(&path, Links::Refused)?;
-    let layer = content.as_ref().map(|content| parse(&path, content)).transpose()?;
+fn listed<'a>(keys: impl Iterator<Item = &'a Key>) -> String {
+    keys.map(Key::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The layers of one call.
+fn said(overrides: &Overrides, warnings: &mut Vec<String>) -> Result<[Layer; 2], Failure> {
+    let variables = overrides.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let (variables, mistyped) = config::from_variables(variables).map_err(override_failure)?;
+    warnings.extend(mistyped);
+    let options = config::from_options(overrides.options.iter().map(String::as_str));
+    Ok([variables, options.map_err(override_failure)?])
+}
+
+fn override_failure(error: OverrideError) -> Failure {
+    let failure = Failure::new("the configuration cannot be used").because(error.to_string());
+    error.problem.hint().into_iter().fold(failure, Failure::hint)
+}
+
+fn read_file(path: &Path, links: Links) -> Result<ConfigFile, Failure> {
+    let content = read(path, links)?;
+    let layer = content.as_ref().map(|content| parse(path, content)).transpose()?;
     let digest = content.as_deref().map(digest);
-    Ok(ProjectFile { path, content, digest, layer })
+    Ok(ConfigFile { path: path.to_path_buf(), content, digest, layer })
 }
 
-fn described(key: &Key, value: &Value) -> Option<String> {
-    if !key.runs_commands() {
-        return None;
-    }
-    Some(match value {
-        Value::Words(words) => format!("{key} = {words:?}"),
-        other => format!("{key} = {other:?}"),
-    })
-}
-
-fn parse(path: &Path, content: &[u8]) -> Result<Layer, Failure> {
+pub fn parse(path: &Path, content: &[u8]) -> Result<Layer, Failure> {
     let text = std::str::from_utf8(content).map_err(|err| cannot_read(path).caused_by(&err))?;
-    config::parse(text, &path.display().to_string()).map_err(|err: ConfigError| {
-        Failure::new("the configuration cannot be used").because(err.to_string()).hint(err.hint())
-    })
+    config::parse(text, &path.display().to_string()).map_err(|err| unusable(&err))
 }
 
-fn read(path: &Path, links: Links) -> Result<Option<Vec<u8>>, Failure> {
+pub fn unusable(error: &ConfigError) -> Failure {
+    Failure::new("the configuration cannot be used")
+        .because(format!("{error}\n{}", error.excerpt))
+        .hint(error.hint())
+}
+
+pub fn read(path: &Path, links: Links) -> Result<Option<Vec<u8>>, Failure> {
     match read_small(path, links) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -133,34 +236,87 @@ mod tests {
     fn project(config: &str) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join(".agency")).unwrap();
-        std::fs::write(dir.path().join(".agency/config.toml"), config).unwrap();
+        std::fs::write(project_path(dir.path()), config).unwrap();
         dir
+    }
+
+    /// As if it had been written a while ago.
+    fn age(path: &Path) {
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
+    }
+
+    fn max_agents(file: &ConfigFile) -> Option<String> {
+        let layer = file.layer.as_ref()?;
+        Some(layer.settings.get(&Key::General("max_agents"))?.value.to_string())
     }
 
     #[test]
     fn what_is_agreed_to_and_what_is_used_are_one_content() {
         let dir = project("max_agents = 2\n[agents.mine]\nstart = [\"tool\", \"--fast\"]\n");
-        let file = project_file(dir.path()).unwrap();
+        let file = SettingsFiles::default().project(dir.path()).unwrap();
         std::fs::write(&file.path, "[agents.mine]\nstart = [\"other\"]\n").unwrap();
         assert_eq!(file.digest, file.content.as_deref().map(digest));
-        assert_eq!(file.commands(), [r#"agents.mine.start = ["tool", "--fast"]"#]);
-        assert_eq!(file.layer.map(|layer| layer.settings.len()), Some(2));
+        assert_eq!(max_agents(&file).as_deref(), Some("2"));
+    }
+
+    #[test]
+    fn a_file_is_read_again_when_it_has_changed_and_only_then() {
+        let dir = project("max_agents = 2\n");
+        let (files, path) = (SettingsFiles::default(), project_path(dir.path()));
+        let settled = |files: &SettingsFiles| {
+            // Just written is never taken for settled, whatever the clock of the file system.
+            let stamp = Stamp::of(&path.symlink_metadata().unwrap());
+            let file = read_file(&path, Links::Refused).map(Arc::new);
+            files.read.borrow_mut().insert(path.clone(), Remembered { stamp, file });
+        };
+        settled(&files);
+        let first = files.project(dir.path()).unwrap();
+        assert!(Arc::ptr_eq(&first, &files.project(dir.path()).unwrap()), "the same reading");
+        // The same length, and the time it was last modified: only the inode's own clock tells.
+        let modified = path.metadata().unwrap().modified().unwrap();
+        let other = dir.path().join("other");
+        std::fs::write(&other, "max_agents = 3\n").unwrap();
+        std::fs::File::options().write(true).open(&other).unwrap().set_modified(modified).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(max_agents(&files.project(dir.path()).unwrap()).as_deref(), Some("3"));
+        settled(&files);
+        std::fs::remove_file(&path).unwrap();
+        assert!(files.project(dir.path()).unwrap().layer.is_none());
+        std::fs::write(&path, "max_agents = x\n").unwrap();
+        let failure = files.project(dir.path()).err().expect("no TOML");
+        assert!(
+            failure.causes[0].contains("config.toml:1:14: ") && failure.causes[0].ends_with('^'),
+            "{failure}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_was_just_written_is_not_settled() {
+        let dir = project("");
+        let path = project_path(dir.path());
+        let stamp = Stamp::of(&path.metadata().unwrap());
+        let now = SystemTime::now();
+        assert!(!stamp.is_settled(now));
+        assert!(stamp.is_settled(now + Duration::from_secs(10)));
+        assert!(!stamp.is_settled(now - Duration::from_secs(3600)), "a clock that went back");
+        age(&path);
+        assert!(!Stamp::of(&path.metadata().unwrap()).is_settled(now), "an old time can be made up");
     }
 
     #[test]
     fn a_project_without_a_file_has_nothing_to_agree_to() {
-        let file = project_file(tempfile::tempdir().unwrap().path()).unwrap();
+        let file = SettingsFiles::default().project(tempfile::tempdir().unwrap().path()).unwrap();
         assert!(file.content.is_none() && file.digest.is_none() && file.layer.is_none());
-        assert!(file.commands().is_empty());
     }
 
     #[test]
     fn a_projects_file_that_is_a_link_is_refused() {
         let dir = project("");
-        let path = dir.path().join(".agency/config.toml");
+        let path = project_path(dir.path());
         std::fs::remove_file(&path).unwrap();
         symlink("/dev/zero", &path).unwrap();
-        let failure = project_file(dir.path()).err().expect("refused");
+        let failure = SettingsFiles::default().project(dir.path()).err().expect("refused");
         assert_eq!(failure.causes, ["it is a symbolic link, which is not followed"]);
     }
 }

@@ -2,19 +2,61 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::Path;
 
+use agency_api::Bytes;
 use agency_api::paths::StateDir;
 use agency_core::ids::ProjectId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::atomic;
+use crate::{atomic, clock};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct TrustBook {
-    /// Digests of agreed contents, by project.
     #[serde(default)]
-    projects: BTreeMap<ProjectId, BTreeSet<String>>,
+    projects: BTreeMap<ProjectId, Agreement>,
+}
+
+/// The user's word on one project.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Written")]
+pub struct Agreement {
+    pub root: Option<Bytes>,
+    pub agreed_at: Option<String>,
+    /// Of contents and commands.
+    pub digests: BTreeSet<String>,
+    /// What of the configuration was shown when the last one was agreed to, to tell what has changed since.
+    pub shown: Vec<String>,
+}
+
+/// As it may stand in the file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    /// Up to 0.1.0.
+    Digests(BTreeSet<String>),
+    Whole {
+        #[serde(default)]
+        root: Option<Bytes>,
+        #[serde(default)]
+        agreed_at: Option<String>,
+        #[serde(default)]
+        digests: BTreeSet<String>,
+        #[serde(default)]
+        shown: Vec<String>,
+    },
+}
+
+impl From<Written> for Agreement {
+    fn from(written: Written) -> Agreement {
+        match written {
+            Written::Digests(digests) => Agreement { digests, ..Agreement::default() },
+            Written::Whole { root, agreed_at, digests, shown } => {
+                Agreement { root, agreed_at, digests, shown }
+            }
+        }
+    }
 }
 
 impl TrustBook {
@@ -27,14 +69,47 @@ impl TrustBook {
     }
 
     pub fn trusts(&self, project: &ProjectId, digest: &str) -> bool {
-        self.projects.get(project).is_some_and(|agreed| agreed.contains(digest))
+        self.projects.get(project).is_some_and(|agreed| agreed.digests.contains(digest))
     }
 
-    pub fn agree(&mut self, state: &StateDir, project: &ProjectId, digest: String) -> io::Result<()> {
-        if self.projects.entry(project.clone()).or_default().insert(digest) {
-            self.save(state)?;
+    pub fn agreements(&self) -> impl Iterator<Item = (&ProjectId, &Agreement)> {
+        self.projects.iter()
+    }
+
+    /// What was last shown and agreed to; nothing before the first time.
+    pub fn shown(&self, project: &ProjectId) -> Option<&[String]> {
+        self.projects.get(project).map(|agreed| agreed.shown.as_slice()).filter(|shown| !shown.is_empty())
+    }
+
+    pub fn agree(
+        &mut self,
+        state: &StateDir,
+        project: &ProjectId,
+        root: &Path,
+        digest: String,
+    ) -> io::Result<()> {
+        if self.trusts(project, &digest) {
+            return Ok(());
         }
-        Ok(())
+        let agreed = self.projects.entry(project.clone()).or_default();
+        agreed.root = Some(root.into());
+        agreed.agreed_at = Some(clock::timestamp());
+        agreed.digests.insert(digest);
+        self.save(state)
+    }
+
+    /// Remembers what was on the screen when the user agreed.
+    pub fn remember_shown(
+        &mut self,
+        state: &StateDir,
+        project: &ProjectId,
+        shown: Vec<String>,
+    ) -> io::Result<()> {
+        match self.projects.get_mut(project) {
+            Some(agreed) if agreed.shown != shown => agreed.shown = shown,
+            _ => return Ok(()),
+        }
+        self.save(state)
     }
 
     pub fn revoke(&mut self, state: &StateDir, project: &ProjectId) -> io::Result<()> {
@@ -62,4 +137,26 @@ pub fn command_digest(command: &[String]) -> String {
         content.push(0);
     }
     digest(&content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_given_to_an_older_version_still_counts() {
+        let home = tempfile::tempdir().unwrap();
+        let state = StateDir::at(home.path().to_path_buf());
+        std::fs::write(state.trust(), br#"{"projects": {"p1": ["d1", "d2"]}}"#).unwrap();
+        let mut book = TrustBook::load(&state).unwrap();
+        let project = ProjectId("p1".to_owned());
+        assert!(book.trusts(&project, "d1") && !book.trusts(&project, "d3"));
+        book.agree(&state, &project, Path::new("/r"), "d3".to_owned()).unwrap();
+        book.remember_shown(&state, &project, vec!["a".to_owned()]).unwrap();
+        let again = TrustBook::load(&state).unwrap();
+        assert!(["d1", "d2", "d3"].iter().all(|digest| again.trusts(&project, digest)));
+        assert_eq!(again.shown(&project), Some(["a".to_owned()].as_slice()));
+        book.revoke(&state, &project).unwrap();
+        assert_eq!(TrustBook::load(&state).unwrap().agreements().count(), 0);
+    }
 }

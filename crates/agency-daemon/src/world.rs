@@ -4,6 +4,7 @@
 
 mod boot;
 mod calls;
+mod configuration;
 mod consent;
 mod effects;
 mod lifecycle;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agency_api::config::Overrides;
 use agency_api::keeper::Ended;
 use agency_api::paths::StateDir;
 use agency_api::{Bytes, Failure, view};
@@ -30,6 +32,7 @@ use crate::happening::{Answer, Happening, Reporter};
 use crate::plan::LaunchPlan;
 use crate::run::{RunCommand, RunHandle, RunNews};
 use crate::run_meta::RunMeta;
+use crate::settings::SettingsFiles;
 use crate::store::Store;
 use crate::streams::Streams;
 use crate::trust::TrustBook;
@@ -53,6 +56,7 @@ pub struct World {
     ground: Ground,
     store: Store,
     trust: TrustBook,
+    settings_files: SettingsFiles,
     supervisor: Supervisor,
     runs: HashMap<RunId, LiveRun>,
     /// Every task's runs that left a journal, oldest first.
@@ -141,7 +145,7 @@ impl World {
             Happening::OrphanEnded { run, intent, answer, ended } => {
                 self.on_orphan_ended(&run, intent, answer, ended);
             }
-            Happening::EndAll => self.end_all(None),
+            Happening::EndAll => self.end_all(&Overrides::default(), None),
             Happening::Leave => self.leaving = true,
         }
     }
@@ -226,8 +230,8 @@ impl World {
         ticket
     }
 
-    fn end_all(&mut self, answer: Option<Answer>) {
-        self.refresh_limits();
+    fn end_all(&mut self, overrides: &Overrides, answer: Option<Answer>) {
+        self.refresh_limits(None, overrides);
         let ticket = self.ticket(Pending::Shutdown { answer });
         self.decide(Event::Shutdown { ticket });
     }

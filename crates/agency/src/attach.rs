@@ -27,7 +27,10 @@ use viewer::{End, Viewer};
 
 pub(crate) async fn attach(context: &Context, target: Target) -> Done {
     need_terminal(&target)?;
-    let wished = keys_from_environment()?;
+    let wished = match keys_from_options(&context.options)? {
+        Some(keys) => Some(keys),
+        None => keys_from_environment()?,
+    };
     // Before the size is asked for, so that no change of it is missed.
     let signals = Signals::watch().map_err(|err| stop::failed("cannot watch for signals", &err))?;
     let mut daemon = context.daemon().await?;
@@ -54,6 +57,15 @@ fn need_terminal(target: &Target) -> Result<(), Failure> {
     Err(Failure::new(format!("cannot attach to {name} without a terminal"))
         .because("standard input and output must both be one")
         .hint(format!("agency logs -f {name} prints what it does, agency send {name} TEXT types")))
+}
+
+fn keys_from_options(options: &[String]) -> Result<Option<DetachKeys>, Failure> {
+    let said = options
+        .iter()
+        .rev()
+        .find_map(|option| option.split_once('=').filter(|(key, _)| key.trim() == "detach_keys"));
+    let keys = said.map(|(_, text)| DetachKeys::parse(text.trim().trim_matches('"')));
+    keys.transpose().map_err(|err| Failure::new("--config detach_keys cannot be used").caused_by(&err))
 }
 
 fn keys_from_environment() -> Result<Option<DetachKeys>, Failure> {

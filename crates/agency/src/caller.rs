@@ -3,15 +3,17 @@
 use std::os::fd::AsFd;
 
 use agency_api::Bytes;
+use agency_api::config::Overrides;
 use agency_api::keeper::Size;
 use agency_api::method::Caller;
 use rustix::process::{Resource, getrlimit};
 
-pub(crate) fn caller() -> Caller {
+pub(crate) fn caller(options: &[String]) -> Caller {
     Caller {
         env: std::env::vars_os().map(|(name, value)| (name.into(), value.into())).collect(),
         size: terminal_size(),
         open_files: Some(open_files()),
+        overrides: Overrides::from_process(options),
     }
 }
 

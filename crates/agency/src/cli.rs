@@ -29,6 +29,9 @@ A TASK is named by its id, its slug, or any unique beginning of the slug.
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+    /// Set a key of the configuration for this command alone
+    #[arg(long = "config", global = true, value_name = "KEY=VALUE", help_heading = "Configuration")]
+    pub(crate) options: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -110,6 +113,8 @@ Examples:
     Events(Events),
     /// Agents that nobody owns any more: list, end or take them back
     Orphans(Orphans),
+    /// The configuration in force: show, change, edit
+    Config(Config),
     /// Agree to the commands in this project's configuration
     Trust(Trust),
     /// The process behind it all: status, start, stop, restart
@@ -453,6 +458,98 @@ pub(crate) struct RunName {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Later ones win, key by key: defaults, your file, the project's .agency/config.toml,
+AGENCY_… variables (AGENCY_MAX_AGENTS is max_agents), --config KEY=VALUE.
+
+Examples:
+  agency config                          # every key in force, as TOML
+  agency config --show-origin            # and where each value comes from
+  agency config set max_agents 20
+  agency config set agents.mine.start my-agent '$AGENCY_PROMPT'
+  agency config edit                     # your file in $VISUAL or $EDITOR, checked"
+)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    pub(crate) command: Option<ConfigCommand>,
+    /// Say where each value comes from
+    #[arg(long)]
+    pub(crate) show_origin: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the value of one key
+    #[command(after_help = "\
+Exit code 1 when it is not set.
+
+Examples:
+  agency config get max_agents
+  agency config get agents.codex.start --json")]
+    Get {
+        /// As `agency config` lists it
+        key: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set a key; comments and the rest of the file stay as they are
+    #[command(after_help = "\
+It is checked before anything is written, and the answer says when it counts.
+
+Examples:
+  agency config set needs_input_timeout 10s
+  agency config set --project default_agent codex
+  agency config set agents.mine.start '[\"my-agent\", \"--prompt\", \"$AGENCY_PROMPT\"]'
+  agency config set agents.mine.start -- my-agent --prompt '$AGENCY_PROMPT'
+  agency config set agents.mine.env.RUST_LOG info")]
+    Set {
+        /// As `agency config` lists it
+        key: String,
+        /// The value; for a command also its words, one by one
+        #[arg(required = true, value_name = "VALUE")]
+        words: Vec<String>,
+        /// In the project's file instead of your own
+        #[arg(long)]
+        project: bool,
+    },
+    /// Take a key out of the file
+    #[command(after_help = "Examples:\n  agency config unset max_agents")]
+    Unset {
+        /// As `agency config` lists it
+        key: String,
+        /// From the project's file instead of your own
+        #[arg(long)]
+        project: bool,
+    },
+    /// Edit the file; it is checked before it is used
+    #[command(after_help = "Examples:\n  agency config edit\n  agency config edit --project")]
+    Edit {
+        /// The project's file instead of your own
+        #[arg(long)]
+        project: bool,
+    },
+    /// Print where the file is
+    #[command(after_help = "Examples:\n  cat \"$(agency config path)\"")]
+    Path {
+        /// The project's file instead of your own
+        #[arg(long)]
+        project: bool,
+    },
+    /// Print the JSON Schema of config.toml, for editors
+    #[command(after_help = "\
+Examples:
+  agency config schema > ~/.config/agency/schema.json
+  # and as the first line of config.toml: #:schema ./schema.json")]
+    Schema,
+}
+
+#[derive(Debug, Args)]
 #[command(after_help = "\
 A repository can bring a .agency/config.toml or task files that run commands.
 They are not run before you have agreed to exactly that content; when it
@@ -461,11 +558,18 @@ changes, you are asked again.
 Examples:
   agency trust                   # shows it and asks
   agency trust --yes             # in a script
+  agency trust --list            # everything you agreed to, everywhere
   agency trust --revoke")]
 pub(crate) struct Trust {
     /// Take the agreement back
     #[arg(long, conflicts_with = "yes")]
     pub(crate) revoke: bool,
+    /// List the projects you agreed to, and what
+    #[arg(long, conflicts_with_all = ["yes", "revoke"])]
+    pub(crate) list: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with_all = ["yes", "revoke"])]
+    pub(crate) json: bool,
     /// Agree without being asked
     #[arg(short, long)]
     pub(crate) yes: bool,

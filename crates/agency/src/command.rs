@@ -3,6 +3,7 @@
 pub(crate) mod daemon;
 
 mod attach;
+mod config;
 mod events;
 mod exec;
 mod export;
@@ -54,6 +55,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Run(args) => run::run(context, args).await,
         Command::Events(args) => events::events(context, args).await,
         Command::Orphans(args) => orphans::orphans(context, args).await,
+        Command::Config(args) => config::config(context, args).await,
         Command::Trust(args) => trust::trust(context, args).await,
         Command::Daemon { command } => daemon::daemon(context, command).await,
     }

@@ -15,14 +15,16 @@ pub(crate) struct Context {
     pub(crate) state: StateDir,
     /// What is run as the daemon when none answers.
     pub(crate) executable: PathBuf,
+    /// `--config KEY=VALUE`, as given.
+    pub(crate) options: Vec<String>,
 }
 
 impl Context {
-    pub(crate) fn from_process() -> Result<Context, Failure> {
+    pub(crate) fn from_process(options: Vec<String>) -> Result<Context, Failure> {
         let state = StateDir::from_env().map_err(|err| {
             Failure::new(err.to_string()).hint("set HOME, or XDG_STATE_HOME to an absolute path")
         })?;
-        Ok(Context { state, executable: executable()? })
+        Ok(Context { state, executable: executable()?, options })
     }
 
     /// The daemon, started if need be.

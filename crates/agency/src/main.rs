@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: cli::Cli) -> Done {
-    let context = Context::from_process()?;
+    let context = Context::from_process(cli.options)?;
     if let Some(cli::Command::Daemon { command: cli::Daemon::Run }) = cli.command {
         // It makes a runtime of its own.
         return command::daemon::run(&context);

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use super::schema::{Key, Value};
+use super::schema::{InProject, Key, UnknownName};
+use super::value::Value;
+use crate::agent::{built_ins, canonical_name};
 use crate::spelling::did_you_mean;
 
-/// What one file sets.
+/// What one file sets, or the variables and options of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// As messages name it.
-    pub file: String,
     pub settings: BTreeMap<Key, Setting>,
     pub unknown_keys: Vec<UnknownKey>,
 }
@@ -19,22 +19,80 @@ pub struct Layer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     pub value: Value,
-    pub line: usize,
+    pub origin: Origin,
+}
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    BuiltIn,
+    File {
+        file: String,
+        line: usize,
+    },
+    /// A variable of the environment, by name.
+    Variable(String),
+    /// `--config`, on the command line.
+    Option,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::BuiltIn => f.write_str("built in"),
+            Origin::File { file, line } => write!(f, "{file}:{line}"),
+            Origin::Variable(name) => write!(f, "${name}"),
+            Origin::Option => f.write_str("--config"),
+        }
+    }
+}
+
+/// A project's file, split by how far it is trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sifted {
+    /// Used whether or not anybody agreed.
+    pub free: Layer,
+    /// Used once somebody agreed.
+    pub waiting: BTreeMap<Key, Setting>,
+    /// Not for a project to say.
+    pub ignored: Vec<Key>,
 }
 
 impl Layer {
-    /// Does anything in this file make Agency run a program? Then a project's file waits for consent to its
-    /// exact text.
-    pub fn runs_commands(&self) -> bool {
-        self.settings.keys().any(Key::runs_commands)
+    /// Splits a project's file. `user` is the user's own, whose agents a stranger does not choose from.
+    pub fn sifted(self, user: Option<&Layer>) -> Sifted {
+        let Layer { settings, unknown_keys } = self;
+        let mut sifted = Sifted {
+            free: Layer { settings: BTreeMap::new(), unknown_keys },
+            waiting: BTreeMap::new(),
+            ignored: Vec::new(),
+        };
+        for (key, setting) in settings {
+            let free = match key.info().in_project {
+                InProject::Free => true,
+                InProject::BuiltInAgents => names_untouched_agent(&setting.value, user),
+                InProject::Consent => false,
+                InProject::Never => {
+                    sifted.ignored.push(key);
+                    continue;
+                }
+            };
+            let into = if free { &mut sifted.free.settings } else { &mut sifted.waiting };
+            into.insert(key, setting);
+        }
+        sifted
     }
+}
 
-    /// The part that may be used without consent, and the keys that wait for it.
-    pub fn without_commands(mut self) -> (Layer, Vec<Key>) {
-        let waiting = self.settings.keys().filter(|key| key.runs_commands()).cloned().collect();
-        self.settings.retain(|key, _| !key.runs_commands());
-        (self, waiting)
-    }
+fn names_untouched_agent(value: &Value, user: Option<&Layer>) -> bool {
+    let Value::Text(name) = value else { return false };
+    let name = canonical_name(name);
+    let changed = |key: &Key| match key {
+        Key::General(_) => false,
+        Key::Agent { agent, .. } | Key::Env { agent, .. } => agent == name,
+    };
+    built_ins().iter().any(|agent| agent.name == name)
+        && !user.is_some_and(|layer| layer.settings.keys().any(changed))
 }
 
 /// A place in a file, as editors jump to it: both numbers count from 1, columns in characters.
@@ -71,6 +129,8 @@ impl UnknownKey {
 pub struct ConfigError {
     pub place: Place,
     pub problem: ConfigProblem,
+    /// The line, and below it a mark under the place.
+    pub excerpt: Box<str>,
 }
 
 impl ConfigError {
@@ -93,6 +153,10 @@ pub enum ConfigProblem {
     Nul { key: String },
     #[error("`{key}` names no program")]
     NoProgram { key: String },
+    #[error("{0}")]
+    Unknown(UnknownName),
+    #[error("`{}` is not KEY=VALUE", .0.escape_debug())]
+    NoValue(String),
     #[error("`{}` cannot be the name of an agent", .0.escape_debug())]
     AgentName(String),
     #[error("`{}` cannot be the name of a variable", .0.escape_debug())]
@@ -100,7 +164,11 @@ pub enum ConfigProblem {
 }
 
 impl ConfigProblem {
-    fn hint(&self) -> Option<String> {
+    pub(super) fn wrong_type(key: &Key, got: String) -> ConfigProblem {
+        ConfigProblem::WrongType { key: key.to_string(), expected: key.kind().expected(), got }
+    }
+
+    pub fn hint(&self) -> Option<String> {
         match self {
             ConfigProblem::Time { source, .. } => Some(source.hint()),
             ConfigProblem::NoProgram { key } => {
@@ -110,6 +178,8 @@ impl ConfigProblem {
                 Some("use letters, digits, `-`, `_` and `.`, starting with a letter or digit".to_owned())
             }
             ConfigProblem::VariableName(_) => Some("a variable has a name, without `=`".to_owned()),
+            ConfigProblem::Unknown(unknown) => Some(unknown.hint()),
+            ConfigProblem::NoValue(_) => Some("write it as in --config max_agents=3".to_owned()),
             ConfigProblem::Syntax(_) | ConfigProblem::WrongType { .. } | ConfigProblem::Nul { .. } => None,
         }
     }

@@ -5,9 +5,11 @@ use std::ops::Range;
 
 use toml_edit::{Document, Item, Key as TomlKey, TableLike, Value as TomlValue};
 
-use super::layer::{ConfigError, ConfigProblem, Layer, Place, Setting, UnknownKey};
-use super::schema::{AGENT_KEYS, GENERAL_KEYS, Key, KeyInfo, Kind, Value};
+use super::excerpt::excerpt;
+use super::layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, UnknownKey};
+use super::schema::{AGENT_KEYS, GENERAL_KEYS, Key, KeyInfo, info, is_agent_name, is_variable};
 use super::time_span::{TimeSpanError, parse_time_span};
+use super::value::{Kind, Value};
 use crate::agent::canonical_name;
 use crate::spelling::nearest;
 
@@ -21,7 +23,12 @@ pub fn parse(text: &str, file: &str) -> Result<Layer, ConfigError> {
         reader.error(error.span(), ConfigProblem::Syntax(message))
     })?;
     reader.general(document.as_table())?;
-    Ok(Layer { file: file.to_owned(), settings: reader.settings, unknown_keys: reader.unknown_keys })
+    Ok(Layer { settings: reader.settings, unknown_keys: reader.unknown_keys })
+}
+
+/// One value, as the key takes it.
+pub(super) fn checked(key: &Key, item: &Item) -> Result<Value, ConfigProblem> {
+    value(key.kind(), item).map_err(|refused| problem(key, item, refused).1)
 }
 
 struct Reader<'a> {
@@ -35,7 +42,7 @@ impl Reader<'_> {
     fn general(&mut self, table: &dyn TableLike) -> Result<(), ConfigError> {
         for (key, item) in entries(table) {
             match info(&GENERAL_KEYS, key.get()) {
-                Some(info) => self.setting(Key::General(info.name), info.kind, key, item)?,
+                Some(info) => self.setting(Key::General(info.name), key, item)?,
                 None if key.get() == "agents" => self.agents(key, item)?,
                 None => {
                     let known = GENERAL_KEYS.iter().map(|info| info.name).chain(["agents"]);
@@ -64,7 +71,7 @@ impl Reader<'_> {
                 Some(KeyInfo { kind: Kind::Env, .. }) => self.env(agent, key, item)?,
                 Some(info) => {
                     let path = Key::Agent { agent: agent.to_owned(), name: info.name };
-                    self.setting(path, info.kind, key, item)?;
+                    self.setting(path, key, item)?;
                 }
                 None => self.unknown(key, &format!("{path}."), AGENT_KEYS.iter().map(|info| info.name)),
             }
@@ -75,41 +82,24 @@ impl Reader<'_> {
     fn env(&mut self, agent: &str, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
         for (variable, item) in entries(self.table(&format!("agents.{agent}.env"), key, item)?) {
             let name = variable.get();
-            if name.is_empty() || name.contains(['=', '\0']) {
+            if !is_variable(name) {
                 return Err(self.error(variable.span(), ConfigProblem::VariableName(name.to_owned())));
             }
             let path = Key::Env { agent: agent.to_owned(), variable: name.to_owned() };
-            self.setting(path, Kind::Text, variable, item)?;
+            self.setting(path, variable, item)?;
         }
         Ok(())
     }
 
-    fn setting(&mut self, path: Key, kind: Kind, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
-        let value = match value(kind, item) {
-            Ok(value) => value,
-            Err(refused) => return Err(self.refusal(&path, kind, item, refused)),
-        };
+    fn setting(&mut self, path: Key, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
+        let value = value(path.kind(), item).map_err(|refused| {
+            let (span, problem) = problem(&path, item, refused);
+            self.error(span, problem)
+        })?;
         let line = self.place(key.span()).line;
-        self.settings.insert(path, Setting { value, line });
+        self.settings
+            .insert(path, Setting { value, origin: Origin::File { file: self.file.to_owned(), line } });
         Ok(())
-    }
-
-    fn refusal(&self, path: &Key, kind: Kind, item: &Item, refused: Refused) -> ConfigError {
-        let key = path.to_string();
-        let (span, problem) = match refused {
-            Refused::Type => {
-                let got = described(item);
-                (item.span(), ConfigProblem::WrongType { key, expected: kind.expected(), got })
-            }
-            Refused::Element(element) => {
-                let got = format!("one that holds {}", described_value(&element));
-                (element.span(), ConfigProblem::WrongType { key, expected: kind.expected(), got })
-            }
-            Refused::Time(source) => (item.span(), ConfigProblem::Time { key, source }),
-            Refused::Nul => (item.span(), ConfigProblem::Nul { key }),
-            Refused::NoProgram => (item.span(), ConfigProblem::NoProgram { key }),
-        };
-        self.error(span, problem)
     }
 
     fn table<'t>(&self, path: &str, key: &TomlKey, item: &'t Item) -> Result<&'t dyn TableLike, ConfigError> {
@@ -127,7 +117,9 @@ impl Reader<'_> {
     }
 
     fn error(&self, span: Option<Range<usize>>, problem: ConfigProblem) -> ConfigError {
-        ConfigError { place: self.place(span), problem }
+        let place = self.place(span.clone());
+        let excerpt = excerpt(self.text, &place, span.unwrap_or_default()).into_boxed_str();
+        ConfigError { place, problem, excerpt }
     }
 
     fn place(&self, span: Option<Range<usize>>) -> Place {
@@ -146,21 +138,26 @@ fn entries(table: &dyn TableLike) -> impl Iterator<Item = (&TomlKey, &Item)> {
     table.iter().filter_map(|(name, _)| table.get_key_value(name))
 }
 
-fn info(keys: &'static [KeyInfo], name: &str) -> Option<&'static KeyInfo> {
-    keys.iter().find(|info| info.name == name)
-}
-
-fn is_agent_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
-}
-
 enum Refused {
     Type,
     Element(Box<TomlValue>),
     Time(TimeSpanError),
     Nul,
     NoProgram,
+}
+
+fn problem(path: &Key, item: &Item, refused: Refused) -> (Option<Range<usize>>, ConfigProblem) {
+    let key = path.to_string();
+    match refused {
+        Refused::Type => (item.span(), ConfigProblem::wrong_type(path, described(item))),
+        Refused::Element(element) => {
+            let got = format!("one that holds {}", described_value(&element));
+            (element.span(), ConfigProblem::wrong_type(path, got))
+        }
+        Refused::Time(source) => (item.span(), ConfigProblem::Time { key, source }),
+        Refused::Nul => (item.span(), ConfigProblem::Nul { key }),
+        Refused::NoProgram => (item.span(), ConfigProblem::NoProgram { key }),
+    }
 }
 
 fn value(kind: Kind, item: &Item) -> Result<Value, Refused> {

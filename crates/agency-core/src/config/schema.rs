@@ -1,11 +1,13 @@
-//! Which keys there are and what each one takes.
+//! Which keys there are, what each one takes, when a change counts, and how far a repository is trusted with it.
 //!
-//! Not the defaults (`Config`, the built-in agents) and not the reading (`layer`).
+//! Not the defaults (`Config`, the built-in agents) and not the reading (`reader`).
 
 use std::fmt;
-use std::time::Duration;
 
-use crate::agent::{Driver, Restart};
+use super::layer::ConfigProblem;
+use super::value::Kind;
+use crate::agent::canonical_name;
+use crate::spelling::nearest;
 
 /// One key of `config.toml`, with the tables it is in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +18,47 @@ pub enum Key {
 }
 
 impl Key {
-    /// Would this value make Agency run a program, or change which one runs?
+    /// Reads `max_agents`, `agents.NAME.start`, `agents.NAME.env.VARIABLE`; quotes as in TOML.
+    pub fn parse(text: &str) -> Result<Key, UnknownName> {
+        let unknown = |nearest: Vec<String>| UnknownName { name: text.to_owned(), nearest };
+        let path = toml_edit::Key::parse(text).map_err(|_| unknown(Vec::new()))?;
+        let path: Vec<&str> = path.iter().map(toml_edit::Key::get).collect();
+        match path.as_slice() {
+            ["agents", agent, name] if is_agent_name(agent) => match info(&AGENT_KEYS, name) {
+                Some(info) if info.kind == Kind::Env => Err(unknown(vec![format!("{text}.VARIABLE")])),
+                Some(info) => Ok(Key::Agent { agent: canonical_name(agent).to_owned(), name: info.name }),
+                None => Err(unknown(near(name, &AGENT_KEYS, &format!("agents.{}.", quoted(agent))))),
+            },
+            ["agents", agent, "env", variable] if is_agent_name(agent) && is_variable(variable) => {
+                let (agent, variable) = (canonical_name(agent).to_owned(), (*variable).to_owned());
+                Ok(Key::Env { agent, variable })
+            }
+            [name] => match info(&GENERAL_KEYS, name) {
+                Some(info) => Ok(Key::General(info.name)),
+                None => Err(unknown(near(name, &GENERAL_KEYS, ""))),
+            },
+            _ => Err(unknown(Vec::new())),
+        }
+    }
+
+    pub fn info(&self) -> &'static KeyInfo {
+        let (keys, name): (&'static [KeyInfo], _) = match self {
+            Key::General(name) => (&GENERAL_KEYS, *name),
+            Key::Agent { name, .. } => (&AGENT_KEYS, *name),
+            Key::Env { .. } => (&AGENT_KEYS, "env"),
+        };
+        info(keys, name).unwrap_or_else(|| unreachable!("every key is in a table, {name} too"))
+    }
+
+    /// What its value must be. A variable is a text, though `env` is a table.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Key::General(_) | Key::Agent { .. } => self.info().kind,
+            Key::Env { .. } => Kind::Text,
+        }
+    }
+
+    /// Would this value make Agency run a program, or change how one runs?
     pub fn runs_commands(&self) -> bool {
         match self {
             Key::General(_) => false,
@@ -24,64 +66,108 @@ impl Key {
             Key::Env { .. } => true,
         }
     }
+
+    /// The tables and the name, as TOML nests them.
+    pub fn path(&self) -> Vec<&str> {
+        match self {
+            Key::General(name) => vec![name],
+            Key::Agent { agent, name } => vec!["agents", agent, name],
+            Key::Env { agent, variable } => vec!["agents", agent, "env", variable],
+        }
+    }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Key::General(name) => f.write_str(name),
-            Key::Agent { agent, name } => write!(f, "agents.{agent}.{name}"),
-            Key::Env { agent, variable } => write!(f, "agents.{agent}.env.{variable}"),
-        }
+        let words: Vec<String> = self.path().into_iter().map(quoted).collect();
+        f.write_str(&words.join("."))
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    Text(String),
-    Count(u32),
-    Time(Duration),
-    Words(Vec<String>),
-    Driver(Driver),
-    Restart(Restart),
+fn quoted(word: &str) -> String {
+    toml_edit::Key::new(word).display_repr().into_owned()
 }
 
-impl Value {
-    pub(super) fn text(self) -> Option<String> {
-        match self {
-            Value::Text(text) => Some(text),
-            Value::Count(_) | Value::Time(_) | Value::Words(_) | Value::Driver(_) | Value::Restart(_) => None,
-        }
+fn near(name: &str, keys: &'static [KeyInfo], prefix: &str) -> Vec<String> {
+    let found = nearest(name, keys.iter().map(|info| info.name));
+    found.into_iter().map(|name| format!("{prefix}{name}")).collect()
+}
+
+pub(super) fn info(keys: &'static [KeyInfo], name: &str) -> Option<&'static KeyInfo> {
+    keys.iter().find(|info| info.name == name)
+}
+
+pub(super) fn is_agent_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+pub(super) fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no key `{}`", .name.escape_debug())]
+pub struct UnknownName {
+    pub name: String,
+    pub nearest: Vec<String>,
+}
+
+impl UnknownName {
+    pub fn hint(&self) -> String {
+        let near = crate::spelling::did_you_mean(&self.nearest);
+        near.unwrap_or_else(|| "`agency config` lists the keys there are".to_owned())
     }
 }
 
-/// What a key takes.
+impl From<UnknownName> for ConfigProblem {
+    fn from(unknown: UnknownName) -> ConfigProblem {
+        ConfigProblem::Unknown(unknown)
+    }
+}
+
+/// From when on a change counts. None needs the daemon to be restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Text,
-    Count,
-    Time,
-    /// A program and its arguments.
-    Command,
-    Words,
-    Driver,
-    Restart,
-    /// A table of variables.
-    Env,
+pub enum Applies {
+    AtOnce,
+    NextTask,
+    NextAttach,
+    NextStart,
 }
 
-impl Kind {
-    /// For messages: `stale_timeout must be …`.
-    pub fn expected(self) -> &'static str {
+impl Applies {
+    /// `it counts …`
+    pub fn when(self) -> &'static str {
         match self {
-            Kind::Text => "a string",
-            Kind::Count => "a whole number, 0 or more",
-            Kind::Time => "a time such as \"500ms\", \"5s\", \"2m\" or \"1h\"",
-            Kind::Command => "an array of strings, the program first",
-            Kind::Words => "an array of strings",
-            Kind::Driver => "\"terminal\", \"stream-json\" or \"acp\"",
-            Kind::Restart => "\"never\" or \"on-crash\"",
-            Kind::Env => "a table of strings",
+            Applies::AtOnce => "at once",
+            Applies::NextTask => "for the next task",
+            Applies::NextAttach => "at the next attach",
+            Applies::NextStart => "when an agent starts the next time",
+        }
+    }
+}
+
+/// What becomes of a key that stands in a project's own file, which may come from anybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InProject {
+    /// Nothing bad can be done with it.
+    Free,
+    /// As far as it names an agent that is built in and not changed by the user.
+    BuiltInAgents,
+    /// After the user agreed to the file's exact content.
+    Consent,
+    /// It is for all projects together, so only the user's own file counts.
+    Never,
+}
+
+impl InProject {
+    /// `in a project's file: …`
+    pub fn rule(self) -> &'static str {
+        match self {
+            InProject::Free => "counts",
+            InProject::BuiltInAgents => "counts for built-in agents, others after `agency trust`",
+            InProject::Consent => "counts after `agency trust`",
+            InProject::Never => "does not count",
         }
     }
 }
@@ -90,42 +176,66 @@ impl Kind {
 pub struct KeyInfo {
     pub name: &'static str,
     pub kind: Kind,
+    /// As written in TOML; a word in parentheses where there is no value.
+    pub default: &'static str,
+    pub applies: Applies,
+    pub in_project: InProject,
     pub about: &'static str,
 }
 
-const fn key(name: &'static str, kind: Kind, about: &'static str) -> KeyInfo {
-    KeyInfo { name, kind, about }
+const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    applies: Applies,
+    in_project: InProject,
+    about: &'static str,
+) -> KeyInfo {
+    KeyInfo { name, kind, default, applies, in_project, about }
 }
 
+use Applies::{AtOnce, NextAttach, NextStart, NextTask};
+use InProject::{BuiltInAgents, Consent, Free, Never};
+
 /// Keys outside any table.
+#[rustfmt::skip]
 pub const GENERAL_KEYS: [KeyInfo; 7] = [
-    key(
-        "default_agent",
-        Kind::Text,
-        "the agent of a task that names none; unset: the first that is installed",
-    ),
-    key("max_agents", Kind::Count, "live agents of all projects together; 0 is no limit"),
-    key("needs_input_timeout", Kind::Time, "silence after which an agent is taken to wait for you"),
-    key("stale_timeout", Kind::Time, "waiting after which an agent counts as stale"),
-    key("shutdown_timeout", Kind::Time, "how long agents may take to end when the daemon is told to"),
-    key("detach_keys", Kind::Text, "leaves an attached task; a comma list is a sequence"),
-    key("scrollback", Kind::Count, "lines kept above the screen"),
+    key("default_agent", Kind::Text, "(the first installed of claude-code, codex, opencode, else fake)", NextTask, BuiltInAgents,
+        "the agent of a task that names none"),
+    key("max_agents", Kind::Count, "10", AtOnce, Free,
+        "live agents of all projects together; 0 is no limit"),
+    key("needs_input_timeout", Kind::Time, "\"5s\"", NextStart, Free,
+        "silence after which an agent is taken to wait for you"),
+    key("stale_timeout", Kind::Time, "\"60s\"", NextStart, Free,
+        "waiting after which an agent counts as stale"),
+    key("shutdown_timeout", Kind::Time, "\"30s\"", AtOnce, Never,
+        "how long agents may take to end when the daemon is told to end them"),
+    key("detach_keys", Kind::Text, "\"ctrl-q\"", NextAttach, Consent,
+        "leaves an attached task; a comma list is a sequence, `none` turns it off"),
+    key("scrollback", Kind::Count, "10000", NextStart, Consent,
+        "lines kept above the screen"),
 ];
 
 /// Keys of `[agents.NAME]`.
+#[rustfmt::skip]
 pub const AGENT_KEYS: [KeyInfo; 14] = [
-    key("display_name", Kind::Text, "the name people see"),
-    key("start", Kind::Command, "begins a run in a terminal"),
-    key("resume", Kind::Command, "begins a run when the task's session is known"),
-    key("run", Kind::Command, "answers one message and ends"),
-    key("stream", Kind::Command, "begins a stream-json run"),
-    key("acp", Kind::Command, "begins an ACP connection"),
-    key("driver", Kind::Driver, "the driver of a task that names none"),
-    key("restart", Kind::Restart, "what follows an exit that nobody asked for"),
-    key("max_restarts", Kind::Count, "restarts in a row before giving up"),
-    key("stop_grace", Kind::Time, "time to end after being asked, before SIGKILL"),
-    key("spare", Kind::Words, "programs that stopping this agent leaves alone"),
-    key("env", Kind::Env, "variables for this agent"),
-    key("needs_input_timeout", Kind::Time, "as above, for this agent"),
-    key("stale_timeout", Kind::Time, "as above, for this agent"),
+    key("display_name", Kind::Text, "(NAME)", AtOnce, Consent, "the name people see"),
+    key("start", Kind::Command, "(none)", NextStart, Consent, "begins a run in a terminal"),
+    key("resume", Kind::Command, "(none)", NextStart, Consent, "begins a run when the task's session is known"),
+    key("run", Kind::Command, "(none)", AtOnce, Consent, "answers one message and ends: `agency run`"),
+    key("stream", Kind::Command, "(none)", NextStart, Consent, "begins a stream-json run"),
+    key("acp", Kind::Command, "(none)", NextStart, Consent, "begins an ACP connection"),
+    key("driver", Kind::Driver, "\"terminal\"", NextTask, Consent, "the driver of a task that names none"),
+    key("restart", Kind::Restart, "(the driver's: \"never\" in a terminal)", NextStart, Consent,
+        "what follows an exit that nobody asked for"),
+    key("max_restarts", Kind::Count, "3", NextStart, Consent, "restarts in a row before giving up"),
+    key("stop_grace", Kind::Time, "(the driver's: \"2s\" in a terminal)", NextStart, Consent,
+        "time to end after being asked, before SIGKILL"),
+    key("spare", Kind::Words, "[\"gpg-agent\", \"sccache\"]", NextStart, Consent,
+        "programs that stopping this agent leaves alone"),
+    key("env", Kind::Env, "{}", NextStart, Consent, "variables for this agent"),
+    key("needs_input_timeout", Kind::Time, "(the general one)", NextStart, Free,
+        "silence after which this agent is taken to wait for you"),
+    key("stale_timeout", Kind::Time, "(the general one)", NextStart, Free,
+        "waiting after which this agent counts as stale"),
 ];

@@ -133,13 +133,7 @@ fn later_layers_win_key_by_key_and_every_value_knows_where_it_is_from() {
     assert_eq!(codex.display_name, "Codex");
     assert_eq!(config.agents.find("fake").map(|agent| agent.start.clone()), Ok(words("bash")));
 
-    let origins: Vec<String> = config
-        .origins()
-        .map(|(key, origin)| match origin {
-            Origin::File { file, line } => format!("{key} {file}:{line}"),
-            Origin::BuiltIn => format!("{key} built in"),
-        })
-        .collect();
+    let origins: Vec<String> = config.origins().map(|(key, origin)| format!("{key} {origin}")).collect();
     assert_eq!(
         origins,
         [
@@ -165,33 +159,76 @@ fn an_empty_command_takes_one_away_and_a_new_bridge_has_no_older_name() {
 }
 
 #[test]
-fn what_runs_programs_waits_for_consent_and_the_rest_does_not() {
-    for (text, waiting) in [
-        ("", ""),
-        ("default_agent = \"codex\"\nmax_agents = 1\ndetach_keys = \"ctrl-x\"\n", ""),
+fn what_a_stranger_could_abuse_waits_for_consent_and_the_rest_does_not() {
+    let user =
+        layer("[agents.aider]\nstart = [\"aider\", \"--yes\"]\n[agents.mine]\nstart = [\"x\"]\n", "mine");
+    for (text, waiting, ignored) in [
+        ("", "", ""),
+        ("max_agents = 1\nneeds_input_timeout = \"1s\"\nstale_timeout = \"1s\"\n", "", ""),
+        ("[agents.codex]\nneeds_input_timeout = \"1s\"\nstale_timeout = \"1s\"\n", "", ""),
+        ("default_agent = \"codex\"", "", ""),
+        ("default_agent = \"shell\"", "", ""),
+        ("default_agent = \"mine\"", "default_agent", ""),
+        // Built in, but as the user runs it, it may do more than as we would.
+        ("default_agent = \"aider\"", "default_agent", ""),
+        ("default_agent = \"theirs\"", "default_agent", ""),
+        ("detach_keys = \"none\"\nscrollback = 4000000000", "detach_keys scrollback", ""),
+        ("shutdown_timeout = \"8760h\"", "", "shutdown_timeout"),
+        ("[agents.x]\nstart = [\"rm\"]\nstop_grace = \"1s\"", "agents.x.start agents.x.stop_grace", ""),
+        ("agents.x.resume = [\"rm\"]", "agents.x.resume", ""),
+        ("agents.x.run = [\"rm\"]", "agents.x.run", ""),
+        ("agents.x.stream = [\"rm\"]", "agents.x.stream", ""),
+        ("agents.x.acp = []", "agents.x.acp", ""),
+        ("agents = { shell = { env = { PATH = \"/evil\" } } }", "agents.fake.env.PATH", ""),
         (
-            "[agents.codex]\ndisplay_name = \"X\"\ndriver = \"acp\"\nrestart = \"never\"\nspare = [\"x\"]\n",
+            "[agents.codex]\ndisplay_name = \"X\"\ndriver = \"acp\"",
+            "agents.codex.display_name agents.codex.driver",
             "",
         ),
-        ("[agents.x]\nstart = [\"rm\"]\nstop_grace = \"1s\"", "agents.x.start"),
-        ("agents.x.resume = [\"rm\"]", "agents.x.resume"),
-        ("agents.x.run = [\"rm\"]", "agents.x.run"),
-        ("agents.x.stream = [\"rm\"]", "agents.x.stream"),
-        ("agents.x.acp = [\"rm\"]", "agents.x.acp"),
-        ("agents = { shell = { env = { PATH = \"/evil\" } } }", "agents.fake.env.PATH"),
         (
-            "[agents.x]\nacp = []\n[agents.x.env]\nLD_PRELOAD = \"/evil\"",
-            "agents.x.acp agents.x.env.LD_PRELOAD",
+            "[agents.codex]\nrestart = \"on-crash\"\nmax_restarts = 9\nspare = [\"x\"]",
+            "agents.codex.max_restarts agents.codex.restart agents.codex.spare",
+            "",
         ),
     ] {
         let layer = layer(text, "config.toml");
-        assert_eq!(layer.runs_commands(), !waiting.is_empty(), "{text}");
-        let (harmless, left_out) = layer.clone().without_commands();
-        let left_out: Vec<String> = left_out.iter().map(Key::to_string).collect();
-        assert_eq!(left_out.join(" "), waiting, "{text}");
-        assert!(!harmless.runs_commands());
-        assert_eq!(harmless.settings.len() + left_out.len(), layer.settings.len());
+        let sifted = layer.clone().sifted(Some(&user));
+        let names = |keys: Vec<&Key>| keys.into_iter().map(Key::to_string).collect::<Vec<_>>().join(" ");
+        assert_eq!(names(sifted.waiting.keys().collect()), waiting, "{text}");
+        assert_eq!(names(sifted.ignored.iter().collect()), ignored, "{text}");
+        assert!(!sifted.free.settings.keys().any(Key::runs_commands));
+        let parts = sifted.free.settings.len() + sifted.waiting.len() + sifted.ignored.len();
+        assert_eq!(parts, layer.settings.len());
     }
+}
+
+#[test]
+fn keys_are_written_and_read_alike() {
+    for text in ["max_agents", "agents.codex.start", "agents.x.env.A", "agents.\"a.b\".env.\"x y\""] {
+        assert_eq!(Key::parse(text).map(|key| key.to_string()), Ok(text.to_owned()));
+    }
+    for (text, hint) in [
+        ("max_agent", "did you mean `max_agents`?"),
+        ("agents.codex.starts", "did you mean `agents.codex.start`?"),
+        ("agents.codex.env", "did you mean `agents.codex.env.VARIABLE`?"),
+        ("agents.codex", "`agency config` lists the keys there are"),
+        ("", "`agency config` lists the keys there are"),
+        ("a b", "`agency config` lists the keys there are"),
+        ("agents.-x.start", "`agency config` lists the keys there are"),
+    ] {
+        assert_eq!(Key::parse(text).expect_err(text).hint(), hint, "{text}");
+    }
+}
+
+#[test]
+fn the_list_says_what_is_in_force() {
+    let config = Config::merged([&layer(EVERYTHING, "config.toml")]);
+    let lines: Vec<String> = config.entries().iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let again = Config::merged([&layer(&lines.join("\n"), "config.toml")]);
+    assert_eq!(again.entries(), config.entries());
+    assert!(lines.contains(&"stale_timeout = \"2m\"".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"agents.mine.env.\"B.c\" = \"two\"".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"agents.codex.driver = \"terminal\"".to_owned()), "{lines:?}");
 }
 
 #[test]
@@ -301,8 +338,8 @@ fn what_is_no_toml_says_where() {
 fn a_byte_order_mark_and_foreign_line_ends_do_no_harm() {
     let layer = layer("\u{feff}max_agents = 3\r\n[agents.codex]\r\nstop_grace = \"1s\"\r\n", "c.toml");
     assert_eq!(layer.unknown_keys, []);
-    let lines: Vec<usize> = layer.settings.values().map(|setting| setting.line).collect();
-    assert_eq!(lines, [1, 3]);
+    let origins: Vec<String> = layer.settings.values().map(|setting| setting.origin.to_string()).collect();
+    assert_eq!(origins, ["c.toml:1", "c.toml:3"]);
 }
 
 proptest! {

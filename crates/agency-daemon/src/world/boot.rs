@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
+use agency_api::config::Overrides;
 use agency_api::paths::{RunDir, project_id};
 use agency_api::view::OrphanKind;
 use agency_core::config::Config;
@@ -27,7 +28,7 @@ use crate::hold::{Hold, RunContext};
 use crate::plan;
 use crate::run::{self, NewsDesk, RunHandle};
 use crate::run_meta::{self, RunMeta};
-use crate::settings;
+use crate::settings::SettingsFiles;
 use crate::store::Store;
 use crate::trust::TrustBook;
 
@@ -57,6 +58,7 @@ impl World {
             supervisor: Supervisor::new(Limits::default()),
             store,
             trust,
+            settings_files: SettingsFiles::default(),
             runs: HashMap::new(),
             history: HashMap::new(),
             plans: HashMap::new(),
@@ -74,7 +76,7 @@ impl World {
             leaving: false,
             ground,
         };
-        world.refresh_limits();
+        world.refresh_limits(None, &Overrides::default());
         world.find_runs().await;
         world.tell_supervisor();
         world
@@ -228,8 +230,7 @@ impl World {
     }
 
     fn config_for(&self, project: &ProjectId) -> Config {
-        let root = self.store.project(project).map(|known| (project, known.root()));
-        settings::load(root, &self.trust).map(|settings| settings.config).unwrap_or_default()
+        self.settings(Some(project)).map(|settings| settings.config).unwrap_or_default()
     }
 
     /// Whether another host holds a run of the task right now.

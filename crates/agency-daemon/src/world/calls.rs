@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agency_api::config::Overrides;
 use agency_api::method::{
     Caller, LogForm, Nothing, Orphans, Plan, PtyAttachParams, Receipt, Started, Stream, TaskListing,
 };
@@ -33,8 +34,8 @@ impl World {
     pub(super) fn called(&mut self, call: Call, answer: Answer) {
         match call {
             Call::Status => answer.give_as(Ok(self.daemon_view())),
-            Call::Stop { agents: true } => self.end_all(Some(answer)),
-            Call::Stop { agents: false } => {
+            Call::Stop { agents: true, overrides } => self.end_all(&overrides, Some(answer)),
+            Call::Stop { agents: false, .. } => {
                 answer.give_as(Ok(Nothing {}));
                 self.leaving = true;
             }
@@ -60,14 +61,21 @@ impl World {
                 answer.give_as(view);
             }
             Call::Send { task, text, enter } => self.send(task, text, enter, answer),
-            Call::Plan { task, message } => answer.give_as(self.plan(task, message)),
+            Call::Plan { task, message, overrides } => answer.give_as(self.plan(task, message, &overrides)),
             Call::Attach { task, params } => answer.give_as(self.attach(task, &params)),
             Call::Screen(task) => self.screen(task, answer),
             Call::Log { task, form, follow } => answer.give_as(self.log(task, form, follow)),
             Call::Orphans => answer.give_as(Ok(Orphans { orphans: self.orphan_views() })),
             Call::OrphanKill { run } => self.see_to_orphan(run, OrphanIntent::End, answer),
             Call::OrphanAdopt { run } => self.see_to_orphan(run, OrphanIntent::Adopt, answer),
+            Call::ConfigShow { project, params } => {
+                answer.give_as(self.config_show(project.as_ref(), &params))
+            }
+            Call::ConfigSet { project, params } => answer.give_as(self.config_set(project, &params)),
+            Call::ConfigRead { project, params } => answer.give_as(self.config_read(project, &params)),
+            Call::ConfigWrite { project, params } => answer.give_as(self.config_write(project, params)),
             Call::TrustShow { project } => answer.give_as(self.trust_view(project)),
+            Call::TrustList => answer.give_as(Ok(self.trust_list())),
             Call::TrustAgree { project, digest, revoke } => {
                 answer.give_as(self.agree(project, digest, revoke))
             }
@@ -126,7 +134,7 @@ impl World {
         if params.vcs.is_some() {
             self.store.choose_vcs(&id, new.project.clone()).map_err(store_failure)?;
         }
-        let mut settings = self.settings(Some(&id))?;
+        let mut settings = self.settings_with(Some(&id), &params.caller.overrides)?;
         let mut notes = std::mem::take(&mut settings.warnings);
         let env = environment::from_caller(&params.caller.env);
         let chosen = plan::choose_agent(&settings.config, params.agent.as_deref(), &env);
@@ -155,8 +163,8 @@ impl World {
         };
         if let Some(command) = command {
             // Typed by the user just now; the same words in the file later are theirs too.
-            let digest = trust::command_digest(&command);
-            self.trust.agree(&self.ground.state, &id, digest).map_err(|err| cannot_remember(&err))?;
+            let (digest, root) = (trust::command_digest(&command), new.project.root());
+            self.trust.agree(&self.ground.state, &id, root, digest).map_err(|err| cannot_remember(&err))?;
         }
         let file = TaskFile::create(fields, params.body.0.clone());
         let key = self.store.create(&id, name, file).map_err(store_failure)?;
@@ -188,7 +196,7 @@ impl World {
                 return answer.give(Err(failure));
             }
         };
-        self.refresh_limits();
+        self.refresh_limits(Some(&key.project), &caller.overrides);
         // Whether there is one already is looked at when it is made, with the eyes of git.
         let start = StartPlan { workspace: Standing::Missing, task: origin, terms: plan.terms };
         self.plans.insert(key.clone(), plan);
@@ -211,9 +219,9 @@ impl World {
         }
     }
 
-    /// The limits as they are configured now.
-    pub(super) fn refresh_limits(&mut self) {
-        if let Ok(settings) = self.settings(None) {
+    /// The limits as they are configured now, where the caller stands.
+    pub(super) fn refresh_limits(&mut self, project: Option<&ProjectId>, overrides: &Overrides) {
+        if let Ok(settings) = self.settings_with(project, overrides) {
             let (max_agents, shutdown_timeout) =
                 (settings.config.max_agents, settings.config.shutdown_timeout);
             self.supervisor.set_limits(Limits { max_agents, shutdown_timeout });
@@ -320,7 +328,12 @@ impl World {
         })
     }
 
-    fn plan(&mut self, task: TaskCall, message: Option<Bytes>) -> Result<Plan, Failure> {
+    fn plan(
+        &mut self,
+        task: TaskCall,
+        message: Option<Bytes>,
+        overrides: &Overrides,
+    ) -> Result<Plan, Failure> {
         let key = self.find(task)?;
         let (project, workspace) = self.workspace_of(&key)?;
         let cwd = agency_workspace::workspace_path(&project, &workspace);
@@ -344,7 +357,7 @@ impl World {
         let argv = match message {
             None => Vec::new(),
             Some(_) => {
-                let settings = self.settings(Some(&key.project))?;
+                let settings = self.settings_with(Some(&key.project), overrides)?;
                 let agent = settings.config.agents.find(file.fields().agent.as_deref().unwrap_or_default());
                 let action = agent.and_then(|agent| agent.run_action()).map_err(plan::agent_failure)?;
                 tokens.expand(action).into_iter().map(Bytes::from).collect()

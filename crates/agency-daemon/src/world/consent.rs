@@ -1,23 +1,39 @@
-//! What a repository's own files would run, and the user's word on it.
+//! What a repository's own files would run or change, and the user's word on it.
 
-use agency_api::method::Trust;
+use std::path::PathBuf;
+
+use agency_api::method::{Changes, Trust, TrustedProject, TrustedProjects};
 use agency_api::{Bytes, Failure};
+use agency_core::config::{Key, Layer};
 use agency_core::ids::{ProjectId, TaskId};
 use agency_workspace::Project;
 
 use super::World;
-use crate::{settings, trust};
+use crate::settings::{self, ConfigFile};
+use crate::trust;
 
 /// All that waits for consent, read once: what is shown is what is agreed to.
 struct Wanted {
     view: Trust,
     digests: Vec<String>,
+    /// The lines of the configuration.
+    shown: Vec<String>,
 }
 
 impl World {
     pub(super) fn trust_view(&mut self, project: Project) -> Result<Trust, Failure> {
         let id = self.open_project(project)?;
         Ok(self.wanted(&id)?.view)
+    }
+
+    pub(super) fn trust_list(&self) -> TrustedProjects {
+        let projects = self.trust.agreements().map(|(id, agreed)| TrustedProject {
+            root: agreed.root.clone().unwrap_or_else(|| self.root_of(id).into()),
+            agreed_at: agreed.agreed_at.clone(),
+            lines: agreed.shown.clone(),
+            agreements: agreed.digests.len() as u64,
+        });
+        TrustedProjects { projects: projects.collect() }
     }
 
     pub(super) fn agree(
@@ -31,37 +47,67 @@ impl World {
             self.trust.revoke(&self.ground.state, &id).map_err(|err| cannot_remember(&err))?;
             return Ok(self.wanted(&id)?.view);
         }
-        let Wanted { view, digests } = self.wanted(&id)?;
+        let Wanted { view, digests, shown } = self.wanted(&id)?;
         if view.digest != digest {
             return Err(Failure::new("what this repository wants to run has changed since it was shown")
                 .hint("look again: agency trust"));
         }
+        let root = self.root_of(&id);
         for digest in digests {
-            self.trust.agree(&self.ground.state, &id, digest).map_err(|err| cannot_remember(&err))?;
+            self.trust.agree(&self.ground.state, &id, &root, digest).map_err(|err| cannot_remember(&err))?;
         }
+        self.trust.remember_shown(&self.ground.state, &id, shown).map_err(|err| cannot_remember(&err))?;
         Ok(self.wanted(&id)?.view)
     }
 
+    /// A project's configuration that the user has just written with our help.
+    pub(super) fn agree_to_file(&mut self, id: &ProjectId, content: &[u8]) -> std::io::Result<()> {
+        let root = self.root_of(id);
+        self.trust.agree(&self.ground.state, id, &root, trust::digest(content))?;
+        let layer = settings::parse(&settings::project_path(&root), content).ok();
+        let lines = layer.map(|layer| self.waiting(layer)).unwrap_or_default();
+        let shown = lines.into_iter().map(|(_, line)| line).collect();
+        self.trust.remember_shown(&self.ground.state, id, shown)
+    }
+
+    fn root_of(&self, id: &ProjectId) -> PathBuf {
+        self.store.project(id).map(|known| known.root().to_path_buf()).unwrap_or_default()
+    }
+
+    /// What of a project's file waits for consent, one a line.
+    fn waiting(&self, layer: Layer) -> Vec<(Key, String)> {
+        let user = self.settings_files.user().ok().flatten();
+        let sifted = layer.sifted(user.as_ref().and_then(|file| file.layer.as_ref()));
+        let line = |(key, setting): (Key, agency_core::config::Setting)| {
+            let line = format!("{key} = {}", setting.value);
+            (key, line)
+        };
+        sifted.waiting.into_iter().map(line).collect()
+    }
+
     fn wanted(&self, id: &ProjectId) -> Result<Wanted, Failure> {
-        let root = self.store.project(id).map(|known| known.root().to_path_buf()).unwrap_or_default();
-        let file = settings::project_file(&root)?;
+        let file = self.settings_files.project(&self.root_of(id))?;
         let strange = self.strange_commands(id);
-        let mut commands = file.commands();
-        let config_trusted =
-            commands.is_empty() || file.digest.as_ref().is_some_and(|digest| self.trust.trusts(id, digest));
-        commands.extend(strange.iter().map(|(task, command)| format!("task {task} runs {command:?}")));
+        let lines = file.layer.clone().map(|layer| self.waiting(layer)).unwrap_or_default();
+        let agreed = file.digest.as_ref().is_some_and(|digest| self.trust.trusts(id, digest));
+        let trusted = (lines.is_empty() || agreed) && strange.is_empty();
+        let shown: Vec<String> = lines.iter().map(|(_, line)| line.clone()).collect();
+        let (runs, changes): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(key, _)| key.runs_commands());
+        let text = |lines: Vec<(Key, String)>| lines.into_iter().map(|(_, line)| line);
+        let tasks = strange.iter().map(|(task, command)| format!("task {task} runs {command:?}"));
+        let view = Trust {
+            file: file.path.clone().into(),
+            content: file.content.clone().map(Bytes),
+            digest: None,
+            commands: text(runs).chain(tasks).collect(),
+            settings: text(changes).collect(),
+            trusted,
+            changes: self.trust.shown(id).filter(|_| !trusted).map(|before| changed(before, &shown)),
+        };
         let task_digests = strange.iter().map(|(_, command)| trust::command_digest(command));
         let digests = file.digest.iter().cloned().chain(task_digests).collect();
-        // One digest over all that was shown, so that agreeing means exactly that.
-        let shown = format!("{:?}{:?}", file.digest, commands);
-        let view = Trust {
-            file: file.path.into(),
-            content: file.content.map(Bytes),
-            digest: (!commands.is_empty()).then(|| trust::digest(shown.as_bytes())),
-            trusted: config_trusted && strange.is_empty(),
-            commands,
-        };
-        Ok(Wanted { view, digests })
+        let digest = digest_of(&file, &view);
+        Ok(Wanted { view: Trust { digest, ..view }, digests, shown })
     }
 
     /// Commands in task files that were never typed here.
@@ -73,6 +119,22 @@ impl World {
         });
         commands.collect()
     }
+}
+
+/// One digest over all that was shown, so that agreeing means exactly that.
+fn digest_of(file: &ConfigFile, view: &Trust) -> Option<String> {
+    if view.commands.is_empty() && view.settings.is_empty() {
+        return None;
+    }
+    let shown = format!("{:?}{:?}{:?}", file.digest, view.commands, view.settings);
+    Some(trust::digest(shown.as_bytes()))
+}
+
+fn changed(before: &[String], now: &[String]) -> Changes {
+    let without = |lines: &[String], others: &[String]| {
+        lines.iter().filter(|line| !others.contains(line)).cloned().collect()
+    };
+    Changes { added: without(now, before), removed: without(before, now) }
 }
 
 pub(super) fn cannot_remember(error: &std::io::Error) -> Failure {

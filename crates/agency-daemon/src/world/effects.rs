@@ -155,6 +155,7 @@ impl World {
         if let Some(plan) = self.plans.get(key) {
             caller.size = Some(plan.size);
             caller.open_files = plan.open_files;
+            caller.overrides = plan.overrides.clone();
         }
         let plan = self.plan_start(key, &caller)?;
         self.plans.insert(key.clone(), plan);

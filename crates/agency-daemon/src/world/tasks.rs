@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agency_api::config::Overrides;
 use agency_api::method::Caller;
 use agency_api::{Failure, view};
 use agency_core::config::Config;
@@ -13,7 +14,7 @@ use agency_workspace::{Project, WorkspaceName};
 use super::World;
 use crate::happening::TaskCall;
 use crate::plan::{self, LaunchPlan, PlannedTask};
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 use crate::store::StoreError;
 use crate::{clock, environment, trust};
 
@@ -40,8 +41,17 @@ impl World {
     }
 
     pub(super) fn settings(&self, project: Option<&ProjectId>) -> Result<Settings, Failure> {
+        self.settings_with(project, &Overrides::default())
+    }
+
+    /// With what one call says on top.
+    pub(super) fn settings_with(
+        &self,
+        project: Option<&ProjectId>,
+        overrides: &Overrides,
+    ) -> Result<Settings, Failure> {
         let root = project.and_then(|id| Some((id, self.store.project(id)?.root())));
-        settings::load(root, &self.trust)
+        self.settings_files.load(root, &self.trust, overrides)
     }
 
     pub(super) fn workspace_of(&self, key: &TaskKey) -> Result<(Project, WorkspaceName), Failure> {
@@ -56,7 +66,7 @@ impl World {
     pub(super) fn plan_start(&self, key: &TaskKey, caller: &Caller) -> Result<LaunchPlan, Failure> {
         let file = self.store.file(key).map_err(store_failure)?;
         let fields = file.fields();
-        let settings = self.settings(Some(&key.project))?;
+        let settings = self.settings_with(Some(&key.project), &caller.overrides)?;
         let env = environment::from_caller(&caller.env);
         let chosen = plan::choose_agent(&settings.config, fields.agent.as_deref(), &env);
         let (agent, _) = chosen.map_err(|failure| settings.about_trust(failure))?;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use agency_api::Failure;
+use agency_api::config::Overrides;
 use agency_api::method::{DaemonStatus, DaemonStop, DaemonStopParams, Nothing};
 use agency_api::view;
 use agency_client::Client;
@@ -105,7 +106,9 @@ enum After {
 async fn end(context: &Context, mut daemon: Client, agents: bool) -> Result<After, Failure> {
     let old = daemon.call(DaemonStatus, Nothing {}).await?;
     let leaving = Leaving::watch(old.pid);
-    daemon.call(DaemonStop, DaemonStopParams { agents }).await?;
+    daemon
+        .call(DaemonStop, DaemonStopParams { agents, overrides: Overrides::from_process(&context.options) })
+        .await?;
     if !leaving.gone_within(GONE_WITHIN) {
         return Err(Failure::new(format!("the daemon does not leave: pid {} is still there", old.pid))
             .hint(format!("its log: {}", context.state.daemon_log().display())));

@@ -47,7 +47,7 @@ async fn make(context: &Context, args: &New, prompt: &Prompt) -> Result<Started,
         draft: args.draft,
         command: (!command.is_empty()).then_some(command),
         vcs: args.vcs.map(|vcs| vcs.name().to_owned()),
-        caller: caller::caller(),
+        caller: caller::caller(&context.options),
     };
     context.daemon().await?.call(TaskNew, params).await
 }

@@ -134,7 +134,7 @@ async fn edited(drafts: &Path, slug: &str) -> Result<(Vec<u8>, Source), Failure>
     }
 }
 
-async fn edit(file: &Path) -> Result<(), Failure> {
+pub(super) async fn edit(file: &Path) -> Result<(), Failure> {
     let editor = editor();
     let mut words = editor.split_whitespace();
     let program = words.next().unwrap_or("vi");

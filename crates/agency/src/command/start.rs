@@ -24,7 +24,7 @@ pub(super) async fn restart(context: &Context, args: Start) -> Done {
 
 /// A task that is known and has no run any more.
 pub(super) async fn again(context: &Context, task: &Task) -> Done {
-    let params = TaskStartParams { task: context::reference(task), caller: caller::caller() };
+    let params = TaskStartParams { task: context::reference(task), caller: caller::caller(&context.options) };
     let started = context.daemon().await?.call(TaskStart, params).await?;
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
     show(context, &started.task).await
@@ -34,7 +34,8 @@ async fn begin<M>(context: &Context, method: M, args: Start) -> Done
 where
     M: Method<Params = TaskStartParams, Answer = Started>,
 {
-    let params = TaskStartParams { task: context.task(&args.name.task)?, caller: caller::caller() };
+    let params =
+        TaskStartParams { task: context.task(&args.name.task)?, caller: caller::caller(&context.options) };
     let started = context.daemon().await?.call(method, params).await?;
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
     match args.attach {

@@ -4,21 +4,54 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use agency_api::Failure;
-use agency_api::method::{ProjectRef, Trust as View, TrustAgree, TrustAgreeParams, TrustShow};
+use agency_api::method::{
+    Changes, Nothing, ProjectRef, Trust as View, TrustAgree, TrustAgreeParams, TrustList, TrustShow,
+    TrustedProject,
+};
 use agency_client::Client;
 
 use crate::cli::Trust;
 use crate::context::{self, Context};
-use crate::output::{self, printable};
+use crate::output::{self, Colour, Paint, printable};
 use crate::stop::{Done, Stop};
 
 pub(super) async fn trust(context: &Context, args: Trust) -> Done {
     let mut daemon = context.daemon().await?;
-    let view = daemon.call(TrustShow, ProjectRef { cwd: context::here()? }).await?;
-    match args.revoke {
-        true => revoke(&mut daemon, &view).await,
-        false => agree(&mut daemon, &view, args.yes).await,
+    if args.list {
+        return list(&mut daemon, args.json).await;
     }
+    let view = daemon.call(TrustShow, ProjectRef { cwd: context::here()? }).await?;
+    match (args.json, args.revoke) {
+        (true, _) => {
+            output::json(&view)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        (false, true) => revoke(&mut daemon, &view).await,
+        (false, false) => agree(&mut daemon, &view, args.yes).await,
+    }
+}
+
+async fn list(daemon: &mut Client, json: bool) -> Done {
+    let listed = daemon.call(TrustList, Nothing {}).await?;
+    if json {
+        output::json(&listed)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if listed.projects.is_empty() {
+        output::note("you have agreed to nothing so far");
+    }
+    for project in &listed.projects {
+        show_project(project)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_project(project: &TrustedProject) -> Result<(), Stop> {
+    let root = printable(&project.root.as_path().display().to_string());
+    let since = project.agreed_at.as_deref().map(|time| format!(", last on {time}")).unwrap_or_default();
+    output::line(&format!("{root}: {}{since}", output::count(project.agreements as usize, "agreement")))?;
+    project.lines.iter().try_for_each(|line| output::line(&format!("  {}", printable(line))))?;
+    Ok(())
 }
 
 async fn revoke(daemon: &mut Client, view: &View) -> Done {
@@ -28,7 +61,7 @@ async fn revoke(daemon: &mut Client, view: &View) -> Done {
 }
 
 async fn agree(daemon: &mut Client, view: &View, yes: bool) -> Done {
-    if view.commands.is_empty() {
+    if view.commands.is_empty() && view.settings.is_empty() {
         output::line(&format!("nothing to agree to: {} brings no commands", project(view)))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -52,9 +85,39 @@ async fn answer(daemon: &mut Client, digest: Option<String>, revoke: bool) -> Re
 }
 
 fn show(view: &View) -> Result<(), Stop> {
-    output::line(&format!("the configuration and tasks of {} would run:", project(view)))?;
-    for command in &view.commands {
-        output::line(&format!("  {}", printable(command)))?;
+    let project = project(view);
+    lines(&format!("the configuration and tasks of {project} would run:"), &view.commands)?;
+    lines(&format!("the configuration of {project} would set:"), &view.settings)?;
+    match &view.changes {
+        Some(changes) => show_changes(changes),
+        None => Ok(()),
+    }
+}
+
+fn lines(title: &str, lines: &[String]) -> Result<(), Stop> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    output::line(title)?;
+    lines.iter().try_for_each(|line| output::line(&format!("  {}", printable(line))))?;
+    Ok(())
+}
+
+/// Colour is never the only sign.
+fn show_changes(changes: &Changes) -> Result<(), Stop> {
+    if changes.added.is_empty() && changes.removed.is_empty() {
+        output::line(
+            "All of its commands and settings are as you agreed to them; the rest of the file has changed.",
+        )?;
+        return Ok(());
+    }
+    output::line("Since you last agreed:")?;
+    let paint = Paint::for_stdout();
+    for line in &changes.removed {
+        output::line(&paint.paint(Colour::Red, &format!("- {}", printable(line))))?;
+    }
+    for line in &changes.added {
+        output::line(&paint.paint(Colour::Green, &format!("+ {}", printable(line))))?;
     }
     Ok(())
 }

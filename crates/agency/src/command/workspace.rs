@@ -5,6 +5,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use agency_api::config::Overrides;
 use agency_api::method::{Plan, TaskPlan, TaskPlanParams};
 use agency_api::{Bytes, Failure};
 
@@ -12,7 +13,8 @@ use crate::context::Context;
 use crate::stop::Stop;
 
 pub(super) async fn plan(context: &Context, task: &str, message: Option<Bytes>) -> Result<Plan, Failure> {
-    let params = TaskPlanParams { task: context.task(task)?, message };
+    let overrides = Overrides::from_process(&context.options);
+    let params = TaskPlanParams { task: context.task(task)?, message, overrides };
     context.daemon().await?.call(TaskPlan, params).await
 }
 

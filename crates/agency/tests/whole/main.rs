@@ -4,6 +4,7 @@
 
 mod api;
 mod attach;
+mod config;
 mod daemon;
 mod elsewhere;
 mod ending;

@@ -75,6 +75,78 @@ fn a_change_asks_again() {
 }
 
 #[test]
+fn what_has_changed_since_is_shown() {
+    let stage = Stage::new();
+    bring(&stage, GREETER);
+    stage.run(["trust", "--yes"]).ok();
+    let other = GREETER.replace("hello", "bye");
+    bring(&stage, &format!("{other}spare = [\"sh\"]\n"));
+    let asked = stage.run(["trust"]);
+    let since = asked.stdout.split_once("Since you last agreed:\n").expect("what has changed").1;
+    let marks: Vec<&str> = since.lines().collect();
+    assert_eq!(marks.len(), 3, "{asked}");
+    assert!(marks[0].starts_with("- agents.greeter.start") && marks[0].contains("hello"), "{asked}");
+    assert_eq!(marks[1], "+ agents.greeter.spare = [\"sh\"]");
+    assert!(marks[2].starts_with("+ agents.greeter.start") && marks[2].contains("bye"), "{asked}");
+    assert!(
+        asked.stderr.ends_with("Hint: read the commands above; `agency trust --yes` agrees to them\n"),
+        "{asked}"
+    );
+    assert_eq!(asked.code, 1);
+    bring(&stage, &format!("# only a comment\n{GREETER}"));
+    assert!(stage.run(["trust"]).stdout.contains("the rest of the file has changed"));
+}
+
+#[test]
+fn every_word_that_was_given_can_be_listed_and_taken_back() {
+    let stage = Stage::new();
+    assert_eq!(stage.run(["trust", "--list", "--json"]).json()["projects"], serde_json::json!([]));
+    bring(&stage, GREETER);
+    stage.run(["trust", "--yes"]).ok();
+    stage.kill_daemon();
+    let listed = stage.run(["trust", "--list"]).ok();
+    let root = stage.repo().canonicalize().expect("there");
+    assert!(listed.starts_with(&format!("{}: 1 agreement, last on ", root.display())), "{listed}");
+    assert!(listed.contains("\n  agents.greeter.start = ["), "{listed}");
+    stage.run(["trust", "--revoke"]).ok();
+    assert_eq!(stage.run(["trust", "--list"]).ok(), "");
+}
+
+#[test]
+fn what_the_user_writes_with_our_help_is_theirs() {
+    let stage = Stage::new();
+    stage
+        .run(["config", "set", "--project", "agents.own.start", "--", "fake-agent", "-c", "ask ready?"])
+        .ok();
+    assert_eq!(stage.run(["new", "one", "--agent", "own", "-m", "x"]).ok(), "1 one running\n");
+    bring(&stage, GREETER);
+    let set = stage.run(["config", "set", "--project", "max_agents", "9"]);
+    assert!(set.stderr.contains("the file waits for your consent: agency trust"), "{set}");
+    stage.run(["new", "two", "--agent", "greeter", "-m", "x"]).refused();
+}
+
+#[test]
+fn a_stranger_does_not_lock_anybody_in_or_keep_anything_alive() {
+    let stage = Stage::with_config("[agents.bold]\nstart = [\"fake-agent\", \"-c\", \"ask ready?\"]\n");
+    bring(
+        &stage,
+        "default_agent = \"bold\"\ndetach_keys = \"none\"\nshutdown_timeout = \"8760h\"\n[agents.fake]\nspare = [\"sh\"]\n",
+    );
+    let warnings = stage.listing()["warnings"].to_string();
+    assert!(warnings.contains("so default_agent, detach_keys, agents.fake.spare are left out"), "{warnings}");
+    assert!(warnings.contains("shutdown_timeout is for all projects together"), "{warnings}");
+    for (key, value) in
+        [("default_agent", "fake\n"), ("detach_keys", "ctrl-q\n"), ("shutdown_timeout", "30s\n")]
+    {
+        assert_eq!(stage.run(["config", "get", key]).ok(), value);
+    }
+    bring(&stage, "default_agent = \"aider\"\n");
+    assert_eq!(stage.run(["config", "get", "default_agent"]).ok(), "aider\n");
+    let draft = stage.run(["new", "one", "--draft", "-m", "x"]);
+    assert!(draft.stderr.contains("agent: aider, chosen by "), "{draft}");
+}
+
+#[test]
 fn what_runs_no_commands_needs_no_consent() {
     let stage = Stage::new();
     bring(&stage, "max_agents = 1\nneeds_input_timeout = \"1s\"\n");

@@ -1,0 +1,70 @@
+//! The effective configuration as a list: every key with its value.
+
+use super::Config;
+use super::schema::{AGENT_KEYS, GENERAL_KEYS, Key};
+use super::value::{Kind, Value};
+use crate::agent::Agent;
+
+impl Config {
+    /// Every key that has a value, in the order of the reference.
+    pub fn entries(&self) -> Vec<(Key, Value)> {
+        let general = GENERAL_KEYS.iter().map(|info| Key::General(info.name));
+        let agents = self.agents.iter().flat_map(agent_keys);
+        general.chain(agents).filter_map(|key| self.get(&key).map(|value| (key, value))).collect()
+    }
+
+    pub fn get(&self, key: &Key) -> Option<Value> {
+        match key {
+            Key::General(name) => self.general(name),
+            Key::Agent { agent, name } => of_agent(self.agents.find(agent).ok()?, name),
+            Key::Env { agent, variable } => {
+                self.agents.find(agent).ok()?.env.get(variable).cloned().map(Value::Text)
+            }
+        }
+    }
+
+    fn general(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "default_agent" => Value::Text(self.default_agent.clone()?),
+            "max_agents" => Value::Count(self.max_agents),
+            "needs_input_timeout" => Value::Time(self.needs_input_timeout),
+            "stale_timeout" => Value::Time(self.stale_timeout),
+            "shutdown_timeout" => Value::Time(self.shutdown_timeout),
+            "detach_keys" => Value::Text(self.detach_keys.clone()),
+            "scrollback" => Value::Count(self.scrollback),
+            other => unreachable!("the schema has no {other}"),
+        })
+    }
+}
+
+fn agent_keys(agent: &Agent) -> Vec<Key> {
+    let name = agent.name.clone();
+    let keys = AGENT_KEYS.iter().flat_map(|info| match info.kind {
+        Kind::Env => agent
+            .env
+            .keys()
+            .map(|variable| Key::Env { agent: name.clone(), variable: variable.clone() })
+            .collect(),
+        _ => vec![Key::Agent { agent: name.clone(), name: info.name }],
+    });
+    keys.collect()
+}
+
+fn of_agent(agent: &Agent, name: &str) -> Option<Value> {
+    match name {
+        "display_name" => Some(Value::Text(agent.display_name.clone())),
+        "start" => agent.start.clone().map(Value::Words),
+        "resume" => agent.resume.clone().map(Value::Words),
+        "run" => agent.run.clone().map(Value::Words),
+        "stream" => agent.stream.clone().map(Value::Words),
+        "acp" => agent.acp.clone().map(Value::Words),
+        "driver" => Some(Value::Driver(agent.driver)),
+        "restart" => agent.restart.map(Value::Restart),
+        "max_restarts" => agent.max_restarts.map(Value::Count),
+        "stop_grace" => agent.stop_grace.map(Value::Time),
+        "spare" => Some(Value::Words(agent.spare.clone())),
+        "needs_input_timeout" => agent.needs_input_timeout.map(Value::Time),
+        "stale_timeout" => agent.stale_timeout.map(Value::Time),
+        other => unreachable!("the schema has no agents.*.{other}"),
+    }
+}

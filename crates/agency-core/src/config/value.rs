@@ -1,0 +1,183 @@
+//! What a key can be set to, and how it is written.
+
+use std::time::Duration;
+
+use serde_json::json;
+use toml_edit::{Array, Item, Value as TomlValue};
+
+use super::layer::ConfigProblem;
+use super::reader;
+use super::schema::Key;
+use crate::agent::{Driver, Restart};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Text(String),
+    Count(u32),
+    Time(Duration),
+    Words(Vec<String>),
+    Driver(Driver),
+    Restart(Restart),
+}
+
+impl Value {
+    /// As a person types it in a shell: `10`, `5s`, `codex`, `["sh", "-c"]` or the words one by one.
+    pub fn typed(key: &Key, words: &[String]) -> Result<Value, ConfigProblem> {
+        let item = match (key.kind(), words) {
+            (Kind::Command | Kind::Words, [one]) if one.trim_start().starts_with('[') => {
+                Item::Value(one.parse().map_err(|_| ConfigProblem::wrong_type(key, format!("`{one}`")))?)
+            }
+            (Kind::Command | Kind::Words, words) => Item::Value(words.iter().collect()),
+            (kind, [one]) => single(kind, one),
+            (_, words) => {
+                return Err(ConfigProblem::wrong_type(key, format!("{} words", words.len())));
+            }
+        };
+        reader::checked(key, &item)
+    }
+
+    pub(super) fn text(self) -> Option<String> {
+        match self {
+            Value::Text(text) => Some(text),
+            Value::Count(_) | Value::Time(_) | Value::Words(_) | Value::Driver(_) | Value::Restart(_) => None,
+        }
+    }
+
+    pub(super) fn to_toml(&self) -> TomlValue {
+        match self {
+            Value::Text(text) => text.as_str().into(),
+            Value::Count(count) => i64::from(*count).into(),
+            Value::Time(time) => written_time(*time).into(),
+            Value::Words(words) => words.iter().collect::<Array>().into(),
+            Value::Driver(driver) => driver.as_str().into(),
+            Value::Restart(restart) => restart.as_str().into(),
+        }
+    }
+
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Value::Text(text) => json!(text),
+            Value::Count(count) => json!(count),
+            Value::Time(time) => json!(written_time(*time)),
+            Value::Words(words) => json!(words),
+            Value::Driver(driver) => json!(driver.as_str()),
+            Value::Restart(restart) => json!(restart.as_str()),
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.to_toml())
+    }
+}
+
+fn single(kind: Kind, word: &str) -> Item {
+    let number = word.parse::<i64>().ok().filter(|_| kind == Kind::Count);
+    // Quotes that the shell left on are no part of the text.
+    let quoted = word.parse::<TomlValue>().ok().filter(TomlValue::is_str).filter(|_| word.starts_with('"'));
+    Item::Value(number.map(TomlValue::from).or(quoted).unwrap_or_else(|| word.into()))
+}
+
+/// The largest unit that says it exactly.
+fn written_time(time: Duration) -> String {
+    let millis = time.as_millis();
+    let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    // Sixty seconds are what people write, not one minute.
+    let exact = units.iter().find(|(unit, _)| millis.is_multiple_of(*unit) && millis / unit > 1);
+    match exact {
+        Some((unit, name)) => format!("{}{name}", millis / unit),
+        None if millis.is_multiple_of(1_000) => format!("{}s", millis / 1_000),
+        None => format!("{millis}ms"),
+    }
+}
+
+/// What a key takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Count,
+    Time,
+    /// A program and its arguments.
+    Command,
+    Words,
+    Driver,
+    Restart,
+    /// A table of variables.
+    Env,
+}
+
+impl Kind {
+    /// For messages: `stale_timeout must be …`.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Kind::Text => "a string",
+            Kind::Count => "a whole number, 0 or more",
+            Kind::Time => "a time such as \"500ms\", \"5s\", \"2m\" or \"1h\"",
+            Kind::Command => "an array of strings, the program first",
+            Kind::Words => "an array of strings",
+            Kind::Driver => "\"terminal\", \"stream-json\" or \"acp\"",
+            Kind::Restart => "\"never\" or \"on-crash\"",
+            Kind::Env => "a table of strings",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_typed_as_people_type_them() {
+        for (key, words, written) in [
+            ("max_agents", vec!["3"], "3"),
+            ("stale_timeout", vec!["90s"], "\"90s\""),
+            ("stale_timeout", vec!["\"2m\""], "\"2m\""),
+            ("stale_timeout", vec!["1m"], "\"60s\""),
+            ("stale_timeout", vec!["60000ms"], "\"60s\""),
+            ("stale_timeout", vec!["2h"], "\"2h\""),
+            ("stale_timeout", vec!["0ms"], "\"0s\""),
+            ("default_agent", vec!["42"], "\"42\""),
+            ("agents.x.start", vec!["my agent", "--fast"], "[\"my agent\", \"--fast\"]"),
+            ("agents.x.start", vec!["[\"a\", 'b']"], "[\"a\", \"b\"]"),
+            ("agents.x.start", vec!["a"], "[\"a\"]"),
+            ("agents.x.env.A", vec!["1"], "\"1\""),
+            ("agents.x.restart", vec!["never"], "\"never\""),
+        ] {
+            let key = Key::parse(key).expect("a key");
+            let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+            let value = Value::typed(&key, &words).unwrap_or_else(|problem| panic!("{key}: {problem}"));
+            assert_eq!(value.to_string(), written);
+            assert_eq!(Value::typed(&key, &[value.to_string()]), Ok(value));
+        }
+    }
+
+    #[test]
+    fn what_a_key_does_not_take_is_refused_by_name() {
+        for (key, words, problem) in [
+            (
+                "max_agents",
+                vec!["ten"],
+                "`max_agents` must be a whole number, 0 or more, not the string \"ten\"",
+            ),
+            ("max_agents", vec!["1", "2"], "`max_agents` must be a whole number, 0 or more, not 2 words"),
+            ("stale_timeout", vec!["60"], "`stale_timeout`: `60` has no unit"),
+            (
+                "agents.x.start",
+                vec!["[1]"],
+                "`agents.x.start` must be an array of strings, the program first, not one that holds the number 1",
+            ),
+            (
+                "agents.x.start",
+                vec!["[\"a"],
+                "`agents.x.start` must be an array of strings, the program first, not `[\"a`",
+            ),
+            ("agents.x.start", vec![""], "`agents.x.start` names no program"),
+        ] {
+            let key = Key::parse(key).expect("a key");
+            let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+            let refused = Value::typed(&key, &words).expect_err(problem);
+            assert_eq!(refused.to_string(), problem);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The configuration as the user asks for it and changes it.
+
+use std::path::{Path, PathBuf};
+
+use agency_api::config::{
+    Changed, Entry, FileContent, FileParams, FileState, Files, Origin as Whence, Scope, SetParams,
+    ShowParams, Shown, WriteParams,
+};
+use agency_api::paths::{create_private, project_id};
+use agency_api::{Bytes, Failure};
+use agency_core::config::{self, Config, EditError, GENERAL_KEYS, Key, Layer, Origin, Value};
+use agency_core::ids::ProjectId;
+use agency_terminal::keys::DetachKeys;
+use agency_workspace::Project;
+
+use super::World;
+use super::consent::cannot_remember;
+use crate::read_small::Links;
+use crate::settings::{self, Settings};
+use crate::{atomic, trust};
+
+/// Of [`Shown`]; fields are only added.
+const SHAPE: u32 = 1;
+
+/// A file that is about to be changed.
+struct Target {
+    path: PathBuf,
+    links: Links,
+    before: Option<Vec<u8>>,
+    /// Whose consent it needs.
+    project: Option<ProjectId>,
+}
+
+impl World {
+    pub(super) fn config_show(
+        &self,
+        project: Option<&Project>,
+        params: &ShowParams,
+    ) -> Result<Shown, Failure> {
+        let key = params.key.as_deref().map(named).transpose()?;
+        let project = project.map(|project| (ProjectId(project_id(project.root())), project.root()));
+        let place = project.as_ref().map(|(id, root)| (id, *root));
+        let Settings { config, mut warnings, .. } =
+            self.settings_files.load(place, &self.trust, &params.overrides)?;
+        warnings.extend(doubts(&config));
+        let user = self.settings_files.user()?;
+        let user_path = user.as_ref().map(|file| file.path.clone());
+        let project_file = place.map(|(_, root)| self.settings_files.project(root)).transpose()?;
+        let state = |path: &Path, content: &Option<Vec<u8>>| FileState {
+            path: path.into(),
+            exists: content.is_some(),
+        };
+        let files = Files {
+            user: user.map(|file| state(&file.path, &file.content)),
+            project: project_file.map(|file| state(&file.path, &file.content)),
+        };
+        let mut settings = entries(&config, user_path.as_deref());
+        settings.retain(|entry| key.as_ref().is_none_or(|key| entry.key == key.to_string()));
+        Ok(Shown { version: SHAPE, files, settings, warnings })
+    }
+
+    pub(super) fn config_read(
+        &mut self,
+        project: Option<Project>,
+        params: &FileParams,
+    ) -> Result<FileContent, Failure> {
+        let target = self.target(project, params.scope)?;
+        Ok(FileContent { file: target.path.into(), content: target.before.map(Bytes) })
+    }
+
+    pub(super) fn config_set(
+        &mut self,
+        project: Option<Project>,
+        params: &SetParams,
+    ) -> Result<Changed, Failure> {
+        let key = named(&params.key)?;
+        let value = params.words.as_ref().map(|words| self.typed(&key, words)).transpose()?;
+        let target = self.target(project, params.scope)?;
+        let text = String::from_utf8(target.before.clone().unwrap_or_default())
+            .map_err(|err| Failure::new(format!("cannot read {}", target.path.display())).caused_by(&err))?;
+        let name = target.path.display().to_string();
+        let after = match &value {
+            Some(value) => config::set(&text, &name, &key, value).map(Some),
+            None => config::unset(&text, &name, &key),
+        };
+        let file = target.path.clone().into();
+        let Some(after) = after.map_err(|err| not_edited(&target.path, err))? else {
+            return Ok(Changed { file, changed: false, notes: vec![format!("{name} does not set {key}")] });
+        };
+        let changed = target.before.is_none() || after != text;
+        let mut notes = vec![format!("a change of {key} counts {}", key.info().applies.when())];
+        notes.extend(self.put(target, after.into_bytes())?);
+        Ok(Changed { file, changed, notes })
+    }
+
+    pub(super) fn config_write(
+        &mut self,
+        project: Option<Project>,
+        params: WriteParams,
+    ) -> Result<Changed, Failure> {
+        let target = self.target(project, params.scope)?;
+        if target.before != params.before.map(|before| before.0) {
+            return Err(Failure::new(format!("{} has changed meanwhile", target.path.display()))
+                .hint("begin again: agency config edit"));
+        }
+        let file = target.path.clone().into();
+        if target.before.as_ref() == Some(&params.content.0) {
+            return Ok(Changed { file, changed: false, notes: Vec::new() });
+        }
+        let layer = settings::parse(&target.path, &params.content.0)?;
+        let before = target.before.as_ref().and_then(|before| settings::parse(&target.path, before).ok());
+        let mut notes = effects_of(before.as_ref(), &layer);
+        notes.extend(layer.unknown_keys.iter().map(|unknown| match unknown.hint() {
+            Some(hint) => format!("{unknown} ({hint})"),
+            None => unknown.to_string(),
+        }));
+        notes.extend(self.put(target, params.content.0)?);
+        Ok(Changed { file, changed: true, notes })
+    }
+
+    /// The value if it can be used: more than its type is looked at before it is written down.
+    fn typed(&self, key: &Key, words: &[String]) -> Result<Value, Failure> {
+        let refused = |cause: String| Failure::new(format!("`{key}` cannot be set to that")).because(cause);
+        let value = Value::typed(key, words).map_err(|problem| {
+            let failure = refused(problem.to_string());
+            problem.hint().into_iter().fold(failure, Failure::hint)
+        })?;
+        if let (Key::General("detach_keys"), Value::Text(keys)) = (key, &value) {
+            DetachKeys::parse(keys).map_err(|err| refused(err.to_string()))?;
+        }
+        Ok(value)
+    }
+
+    fn target(&mut self, project: Option<Project>, scope: Scope) -> Result<Target, Failure> {
+        let no_home = || Failure::new("there is no place for a configuration").hint("set HOME");
+        let (path, links, project) = match (scope, project) {
+            (Scope::User, _) => {
+                (agency_api::paths::global_config().ok_or_else(no_home)?, Links::Followed, None)
+            }
+            (Scope::Project, Some(project)) => {
+                let path = settings::project_path(project.root());
+                (path, Links::Refused, Some(self.open_project(project)?))
+            }
+            (Scope::Project, None) => return Err(Failure::new("there is no project here")),
+        };
+        let before = settings::read(&path, links)?;
+        Ok(Target { path, links, before, project })
+    }
+
+    /// Writes it, and says what else there is to know.
+    fn put(&mut self, target: Target, content: Vec<u8>) -> Result<Option<String>, Failure> {
+        let agreed = target.project.map(|id| (self.agreed_so_far(&id, target.before.as_deref()), id));
+        write(&target.path, target.links, &content)
+            .map_err(|err| Failure::new(format!("cannot write {}", target.path.display())).caused_by(&err))?;
+        let Some((agreed, id)) = agreed else { return Ok(None) };
+        if agreed {
+            // The user's own hand just now: what it adds to what was agreed to is theirs too.
+            self.agree_to_file(&id, &content).map_err(|err| cannot_remember(&err))?;
+            return Ok(None);
+        }
+        Ok(Some("the file waits for your consent: agency trust".to_owned()))
+    }
+
+    /// Nothing in the file waits for consent as it is.
+    fn agreed_so_far(&self, id: &ProjectId, content: Option<&[u8]>) -> bool {
+        let Some(content) = content else { return true };
+        let root = self.store.project(id).map(|known| known.root().to_path_buf()).unwrap_or_default();
+        let user = self.settings_files.user().ok().flatten();
+        let layer = settings::parse(&settings::project_path(&root), content).ok();
+        let waits = layer.is_some_and(|layer| {
+            !layer.sifted(user.as_ref().and_then(|file| file.layer.as_ref())).waiting.is_empty()
+        });
+        !waits || self.trust.trusts(id, &trust::digest(content))
+    }
+}
+
+fn named(key: &str) -> Result<Key, Failure> {
+    Key::parse(key).map_err(|unknown| Failure::new(unknown.to_string()).hint(unknown.hint()))
+}
+
+fn not_edited(path: &Path, error: EditError) -> Failure {
+    match error {
+        EditError::Broken(error) => settings::unusable(&error),
+        EditError::Entangled(_) => Failure::new(format!("cannot change {}", path.display()))
+            .because(error.to_string())
+            .hint("change it by hand: agency config edit"),
+    }
+}
+
+/// A link is the user's own way of keeping files: what it leads to is replaced, not the link.
+fn write(path: &Path, links: Links, content: &[u8]) -> std::io::Result<()> {
+    let (path, mode) = match links {
+        Links::Followed => (path.canonicalize().unwrap_or_else(|_| path.to_path_buf()), 0o600),
+        Links::Refused => (path.to_path_buf(), 0o644),
+    };
+    if path.exists() {
+        return atomic::write(&path, content);
+    }
+    match (path.parent(), links) {
+        (Some(parent), Links::Followed) => create_private(parent)?,
+        (Some(parent), Links::Refused) => std::fs::create_dir_all(parent)?,
+        (None, _) => {}
+    }
+    atomic::write_with_mode(&path, content, mode)
+}
+
+fn entries(config: &Config, user: Option<&Path>) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = config
+        .entries()
+        .into_iter()
+        .map(|(key, value)| Entry {
+            value: value.to_json(),
+            toml: value.to_string(),
+            ..unset_entry(&key, whence(config.origin(&key), user))
+        })
+        .collect();
+    // What has no value is a key all the same.
+    for (place, info) in GENERAL_KEYS.iter().enumerate() {
+        if entries.get(place).is_none_or(|entry| entry.key != info.name) {
+            entries.insert(place, unset_entry(&Key::General(info.name), Whence::Default));
+        }
+    }
+    entries
+}
+
+fn unset_entry(key: &Key, origin: Whence) -> Entry {
+    Entry {
+        key: key.to_string(),
+        value: serde_json::Value::Null,
+        toml: String::new(),
+        origin,
+        applies: key.info().applies.when().to_owned(),
+    }
+}
+
+fn whence(origin: Origin, user: Option<&Path>) -> Whence {
+    match origin {
+        Origin::BuiltIn => Whence::Default,
+        Origin::File { file, line } => {
+            let (users, line) = (user.is_some_and(|user| user.display().to_string() == file), line as u64);
+            let file = PathBuf::from(file).into();
+            if users { Whence::User { file, line } } else { Whence::Project { file, line } }
+        }
+        Origin::Variable(variable) => Whence::Environment { variable },
+        Origin::Option => Whence::Option,
+    }
+}
+
+/// What reads well and cannot work.
+fn doubts(config: &Config) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if let Err(err) = DetachKeys::parse(&config.detach_keys) {
+        doubts.push(format!("{}: `detach_keys`: {err}", config.origin(&Key::General("detach_keys"))));
+    }
+    if let Some(Err(err)) = config.default_agent.as_deref().map(|name| config.agents.find(name)) {
+        let origin = config.origin(&Key::General("default_agent"));
+        doubts.push(format!("{origin}: `default_agent`: {err} ({})", err.hint()));
+    }
+    doubts
+}
+
+/// When the keys that differ begin to count, said once for each moment.
+fn effects_of(before: Option<&Layer>, after: &Layer) -> Vec<String> {
+    let value = |layer: Option<&Layer>, key: &Key| Some(layer?.settings.get(key)?.value.clone());
+    let keys = before.into_iter().chain([after]).flat_map(|layer| layer.settings.keys());
+    let mut differ: Vec<&Key> = keys.filter(|key| value(before, key) != value(Some(after), key)).collect();
+    differ.sort();
+    differ.dedup();
+    differ.into_iter().map(|key| format!("a change of {key} counts {}", key.info().applies.when())).collect()
+}
