@@ -61,6 +61,12 @@ methods! {
     OrphanKill = "orphan.kill": OrphanRef => Stopped;
     /// Takes a keeper back into its task, remade if it is gone; with only the process left, ends that.
     OrphanAdopt = "orphan.adopt": OrphanRef => OrphanAdopted;
+    /// Every agent: what it runs, whether that is installed for this caller, where it was defined.
+    AgentList = "agent.list": AgentListParams => AgentListing;
+    /// All that Agency has made in repositories, project by project.
+    ProjectTraces = "project.traces": Nothing => Traces;
+    /// Takes out of a repository what Agency made there. Workspaces with work in them refuse, unless told to go.
+    ProjectErase = "project.erase": ProjectEraseParams => Erased;
     TrustShow = "trust.show": ProjectRef => Trust;
     /// Every project whose content was agreed to.
     TrustList = "trust.list": Nothing => TrustedProjects;
@@ -311,6 +317,49 @@ pub struct OrphanAdopted {
     /// caller starts the task again.
     pub task: Option<view::Task>,
     pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentListParams {
+    /// The project around this directory, if there is one, has a say too.
+    #[serde(default)]
+    pub cwd: Option<Bytes>,
+    /// The caller's `PATH`.
+    #[serde(default)]
+    pub path: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentListing {
+    pub agents: Vec<view::Agent>,
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Traces {
+    pub projects: Vec<view::ProjectTraces>,
+    /// Directories of runs whose task is gone.
+    pub forgotten_runs: Vec<Bytes>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProjectEraseParams {
+    /// The project's root directory, as `project.traces` names it.
+    pub root: Bytes,
+    /// Remove workspaces even with uncommitted or unmerged work.
+    #[serde(default)]
+    pub discard: bool,
+    /// Hidden refs that stay.
+    #[serde(default)]
+    pub spare: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Erased {
+    /// What is gone, a line each.
+    pub removed: Vec<String>,
+    /// What was left, and why.
+    pub left: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

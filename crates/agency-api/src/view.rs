@@ -99,6 +99,57 @@ pub enum OrphanKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Agent {
+    pub name: String,
+    pub display_name: String,
+    /// What a task gets that names no agent.
+    pub default: bool,
+    /// The driver it is started with unless told otherwise.
+    pub driver: String,
+    pub commands: Vec<AgentCommand>,
+    /// The program of its own driver was found.
+    pub installed: bool,
+    /// `built in`, or the file and line.
+    pub origin: String,
+    /// A CLI we know: asking it for its version does nothing else.
+    pub well_known: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentCommand {
+    pub driver: String,
+    pub command: Vec<String>,
+    /// Where the caller's `PATH` leads.
+    pub program: Option<Bytes>,
+}
+
+/// What Agency has made in one project.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProjectTraces {
+    pub root: Bytes,
+    /// Why it cannot be looked at, if it cannot.
+    pub unreachable: Option<String>,
+    /// Its `.agency`, if it is there.
+    pub directory: Option<Bytes>,
+    pub tasks: Vec<u64>,
+    pub workspaces: Vec<WorkspaceTraces>,
+    /// Hidden refs that keep what was removed.
+    pub kept: Vec<String>,
+    /// The exclude file that has our line.
+    pub exclude: Option<Bytes>,
+    pub live_runs: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkspaceTraces {
+    pub name: String,
+    pub directory: Option<Bytes>,
+    pub branch: Option<String>,
+    /// What would be lost with it.
+    pub at_risk: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Daemon {
     pub pid: i32,
     pub version: String,

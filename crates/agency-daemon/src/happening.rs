@@ -173,6 +173,12 @@ pub enum Call {
         project: Option<Project>,
         params: config::WriteParams,
     },
+    Agents {
+        project: Option<Project>,
+        path: Option<Bytes>,
+    },
+    /// What a look at the disk needs to know of every project.
+    Known,
     TrustShow {
         project: Project,
     },

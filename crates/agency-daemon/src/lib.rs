@@ -29,6 +29,7 @@ mod server;
 mod settings;
 mod store;
 mod streams;
+mod traces;
 mod trust;
 mod view;
 mod viewer;

@@ -15,6 +15,7 @@ use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use serde_json::Value;
 
 use crate::happening::{Call, NewTask, Reporter, TaskCall};
+use crate::traces;
 
 pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, ErrorObject> {
     let Request { method, params, .. } = request;
@@ -84,6 +85,20 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         method::OrphanAdopt::NAME => {
             Call::OrphanAdopt { run: RunId(params_of::<method::OrphanAdopt>(params)?.run) }
         }
+        method::AgentList::NAME => {
+            let params = params_of::<method::AgentList>(params)?;
+            let project = match params.cwd {
+                // Outside a project there are agents too.
+                Some(cwd) => open(cwd, None, Environment::inherited()).await.ok(),
+                None => None,
+            };
+            Call::Agents { project, path: params.path }
+        }
+        method::ProjectTraces::NAME => return Ok(as_value(traces::look(reporter).await?)?),
+        method::ProjectErase::NAME => {
+            let params = params_of::<method::ProjectErase>(params)?;
+            return Ok(as_value(traces::erase(reporter, params).await?)?);
+        }
         method::TrustShow::NAME => {
             Call::TrustShow { project: project(params_of::<method::TrustShow>(params)?).await? }
         }
@@ -113,6 +128,10 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         other => return Err(ErrorObject::new(METHOD_NOT_FOUND, format!("there is no method {other}"))),
     };
     Ok(reporter.call(call).await?)
+}
+
+fn as_value<T: serde::Serialize>(answer: T) -> Result<Value, Failure> {
+    serde_json::to_value(answer).map_err(|err| Failure::new("an answer cannot be written").caused_by(&err))
 }
 
 fn params_of<M: Method>(params: Value) -> Result<M::Params, ErrorObject> {
@@ -198,7 +217,7 @@ async fn open(cwd: Bytes, vcs: Option<Vcs>, environment: Environment) -> Result<
     .await
 }
 
-async fn blocking<T: Send + 'static>(
+pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     match tokio::task::spawn_blocking(work).await {

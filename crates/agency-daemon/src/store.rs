@@ -130,6 +130,12 @@ impl Store {
         self.projects.iter()
     }
 
+    /// Roots of projects that are remembered and could not be opened.
+    pub fn out_of_reach(&self) -> Vec<PathBuf> {
+        let roots = remembered_projects(&self.state).into_iter().map(|remembered| remembered.root);
+        roots.filter(|root| !self.projects.contains_key(&ProjectId(project_id(root)))).collect()
+    }
+
     pub fn project(&self, id: &ProjectId) -> Option<&StoredProject> {
         self.projects.get(id)
     }

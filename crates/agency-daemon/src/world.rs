@@ -2,6 +2,7 @@
 //!
 //! Decides nothing itself. What takes long is done elsewhere and reports back as a [`Happening`].
 
+mod agents;
 mod boot;
 mod calls;
 mod configuration;
@@ -10,6 +11,7 @@ mod effects;
 mod lifecycle;
 mod orphans;
 mod tasks;
+mod traces;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;

@@ -35,14 +35,33 @@ impl ExcludeError {
 
 /// Adds the line once. A plain directory inside a repository is kept out of that one.
 pub fn exclude(project: &Project) -> Result<(), ExcludeError> {
+    let Some((path, pattern)) = place(project)? else { return Ok(()) };
+    add_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
+}
+
+/// The exclude file that has our line.
+pub(crate) fn excluded(project: &Project) -> Result<Option<PathBuf>, ExcludeError> {
+    let found = place(project)?;
+    let has_line = |(path, pattern): &(PathBuf, Vec<u8>)| {
+        fs::read(path).is_ok_and(|content| has_line(&content, pattern))
+    };
+    Ok(found.filter(has_line).map(|(path, _)| path))
+}
+
+/// Takes the line out again, and leaves the rest of the file as it is.
+pub(crate) fn include(project: &Project) -> Result<(), ExcludeError> {
+    let Some((path, pattern)) = place(project)? else { return Ok(()) };
+    take_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
+}
+
+/// The file, and the pattern that means this project's `.agency` in it.
+fn place(project: &Project) -> Result<Option<(PathBuf, Vec<u8>)>, ExcludeError> {
     let found = match &project.kind {
         Kind::Git(repository) => Ok(Some((repository.common_dir().to_owned(), b"/.agency/".to_vec()))),
         Kind::Plain(environment) => around(&Git::discovering(environment, project.root()), project.root()),
     };
     let found = found.map_err(|source| ExcludeError::Git { root: project.root().to_owned(), source })?;
-    let Some((common_dir, pattern)) = found else { return Ok(()) };
-    let path = common_dir.join("info/exclude");
-    add_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
+    Ok(found.map(|(common_dir, pattern)| (common_dir.join("info/exclude"), pattern)))
 }
 
 /// The repository around a plain directory, and the pattern that means its `.agency` there.
@@ -70,7 +89,7 @@ fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
         Err(err) if err.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read?,
     };
-    if content.split(|byte| *byte == b'\n').any(|known| known.trim_ascii_end() == line) {
+    if has_line(&content, line) {
         return Ok(());
     }
     if content.last().is_some_and(|byte| *byte != b'\n') {
@@ -79,6 +98,24 @@ fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
     content.extend(line);
     content.push(b'\n');
     replace(&path, &content)
+}
+
+fn take_line(path: &Path, line: &[u8]) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let content = match fs::read(&path) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(()),
+        read => read?,
+    };
+    if !has_line(&content, line) {
+        return Ok(());
+    }
+    let others =
+        content.split_inclusive(|byte| *byte == b'\n').filter(|known| known.trim_ascii_end() != line);
+    replace(&path, &others.collect::<Vec<_>>().concat())
+}
+
+fn has_line(content: &[u8], line: &[u8]) -> bool {
+    content.split(|byte| *byte == b'\n').any(|known| known.trim_ascii_end() == line)
 }
 
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {

@@ -74,6 +74,8 @@ impl World {
             Call::ConfigSet { project, params } => answer.give_as(self.config_set(project, &params)),
             Call::ConfigRead { project, params } => answer.give_as(self.config_read(project, &params)),
             Call::ConfigWrite { project, params } => answer.give_as(self.config_write(project, params)),
+            Call::Agents { project, path } => answer.give_as(self.agent_listing(project, path)),
+            Call::Known => answer.give_as(Ok(self.known_projects())),
             Call::TrustShow { project } => answer.give_as(self.trust_view(project)),
             Call::TrustList => answer.give_as(Ok(self.trust_list())),
             Call::TrustAgree { project, digest, revoke } => {

@@ -1,0 +1,181 @@
+//! What Agency has made in repositories, and taking it out again.
+//!
+//! Runs git, so it happens beside the loop, which only says what it knows.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use agency_api::method::{Erased, ProjectEraseParams, Traces};
+use agency_api::view::{ProjectTraces, WorkspaceTraces};
+use agency_api::{Bytes, Failure};
+use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
+use serde::{Deserialize, Serialize};
+
+use crate::happening::{Call, Reporter};
+use crate::rpc::blocking;
+
+/// The loop's word on what there is.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Known {
+    pub projects: Vec<KnownProject>,
+    /// Roots of projects that could not be opened.
+    pub unreachable: Vec<PathBuf>,
+    pub forgotten_runs: Vec<PathBuf>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct KnownProject {
+    pub root: PathBuf,
+    pub vcs: String,
+    pub tasks: Vec<KnownTask>,
+    pub live_runs: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct KnownTask {
+    pub id: u64,
+    /// `{id}-{slug}`
+    pub name: String,
+    pub base: Option<String>,
+}
+
+pub async fn look(reporter: &Reporter) -> Result<Traces, Failure> {
+    let known = known(reporter).await?;
+    blocking(move || {
+        let mut projects: Vec<ProjectTraces> = known.projects.iter().map(of_project).collect();
+        let gone = |root: &PathBuf| unreachable(root, "it is not there, or cannot be opened".to_owned());
+        projects.extend(known.unreachable.iter().map(gone));
+        let forgotten_runs = known.forgotten_runs.into_iter().map(Bytes::from).collect();
+        Ok(Traces { projects, forgotten_runs })
+    })
+    .await
+}
+
+async fn known(reporter: &Reporter) -> Result<Known, Failure> {
+    let known = reporter.call(Call::Known).await?;
+    serde_json::from_value(known)
+        .map_err(|err| Failure::new("the list of projects is garbled").caused_by(&err))
+}
+
+fn of_project(known: &KnownProject) -> ProjectTraces {
+    let looked = open(known).and_then(|project| {
+        let traces = agency_workspace::traces(&project).map_err(|err| failure(&err))?;
+        Ok((project, traces))
+    });
+    let (project, traces) = match looked {
+        Ok(looked) => looked,
+        Err(failure) => return unreachable(&known.root, failure.message),
+    };
+    let workspaces = traces.workspaces.iter().map(|name| of_workspace(&project, name, known));
+    ProjectTraces {
+        root: known.root.as_path().into(),
+        unreachable: None,
+        directory: Some(known.root.join(".agency")).filter(|dir| dir.is_dir()).map(Bytes::from),
+        tasks: known.tasks.iter().map(|task| task.id).collect(),
+        workspaces: workspaces.collect(),
+        kept: traces.kept,
+        exclude: traces.exclude.map(Bytes::from),
+        live_runs: known.live_runs,
+    }
+}
+
+fn unreachable(root: &Path, why: String) -> ProjectTraces {
+    ProjectTraces {
+        root: root.into(),
+        unreachable: Some(why),
+        directory: None,
+        tasks: Vec::new(),
+        workspaces: Vec::new(),
+        kept: Vec::new(),
+        exclude: None,
+        live_runs: 0,
+    }
+}
+
+fn of_workspace(project: &Project, name: &WorkspaceName, known: &KnownProject) -> WorkspaceTraces {
+    let base = known.tasks.iter().find(|task| task.name == name.as_str()).and_then(|task| task.base.clone());
+    let path = agency_workspace::workspace_path(project, name);
+    let branch = agency_workspace::state(project, name, base.as_deref()).ok().and_then(|state| state.branch);
+    let at_risk = agency_workspace::removable(project, name, base.as_deref()).err();
+    WorkspaceTraces {
+        name: name.to_string(),
+        directory: path.exists().then(|| path.into()),
+        branch,
+        at_risk: at_risk.map(|err| err.cause.to_string()),
+    }
+}
+
+pub async fn erase(reporter: &Reporter, params: ProjectEraseParams) -> Result<Erased, Failure> {
+    let root = params.root.as_path().to_path_buf();
+    let found = known(reporter).await?.projects.into_iter().find(|project| project.root == root);
+    let Some(project) = found else {
+        return Err(Failure::new(format!("no project is known at {}", root.display())));
+    };
+    refuse_what_is_in_use(&project)?;
+    blocking(move || erase_project(&project, &params)).await
+}
+
+fn refuse_what_is_in_use(project: &KnownProject) -> Result<(), Failure> {
+    let refused = || Failure::new(format!("cannot take Agency out of {}", project.root.display()));
+    match (project.live_runs, project.tasks.len()) {
+        (0, 0) => Ok(()),
+        (0, tasks) => Err(refused().because(format!("{tasks} of its tasks are still there"))),
+        (live, _) => Err(refused()
+            .because(format!("{live} of its agents live"))
+            .hint("end them first: agency daemon stop --agents")),
+    }
+}
+
+fn erase_project(known: &KnownProject, params: &ProjectEraseParams) -> Result<Erased, Failure> {
+    let project = open(known)?;
+    let before = agency_workspace::traces(&project).map_err(|err| failure(&err))?;
+    let mut erased = Erased { removed: Vec::new(), left: Vec::new() };
+    for name in &before.workspaces {
+        let removed = agency_workspace::remove(&project, name, None, params.discard).map_err(|err| {
+            let failure = Failure::new(err.to_string()).caused_by_source(&err);
+            err.hint().into_iter().fold(failure, Failure::hint)
+        })?;
+        erased.removed.extend(removed.directory.map(|dir| dir.display().to_string()));
+        erased.removed.extend(removed.branch.map(|branch| format!("branch {branch}")));
+    }
+    let kept = agency_workspace::traces(&project).map_err(|err| failure(&err))?.kept;
+    let (left, gone): (Vec<String>, Vec<String>) =
+        kept.into_iter().partition(|name| params.spare.contains(name));
+    agency_workspace::erase(&project, &gone).map_err(|err| failure(&err))?;
+    erased.removed.extend(gone);
+    erased.left.extend(left.into_iter().map(|name| format!("{name}: it keeps work that was discarded")));
+    erased.removed.extend(before.exclude.map(|path| format!("the line in {}", path.display())));
+    empty_directory(&known.root.join(".agency"), before.tracked, &mut erased);
+    Ok(erased)
+}
+
+/// What is ours goes; what somebody else put there stays, and the directory with it.
+fn empty_directory(directory: &Path, tracked: bool, erased: &mut Erased) {
+    for dir in [directory.join("tasks"), directory.join("worktrees")] {
+        note(fs::remove_dir(&dir), &dir, erased);
+    }
+    if tracked {
+        return erased.left.push(format!("{}: the repository holds files of it", directory.display()));
+    }
+    let config = directory.join("config.toml");
+    note(fs::remove_file(&config), &config, erased);
+    note(fs::remove_dir(directory), directory, erased);
+}
+
+fn note(removed: io::Result<()>, path: &Path, erased: &mut Erased) {
+    match removed {
+        Ok(()) => erased.removed.push(path.display().to_string()),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => {}
+        Err(err) => erased.left.push(format!("{}: {err}", path.display())),
+    }
+}
+
+fn open(known: &KnownProject) -> Result<Project, Failure> {
+    let vcs = known.vcs.parse::<Vcs>().ok();
+    Project::open_with(&known.root, vcs, Environment::inherited()).map_err(|err| failure(&err))
+}
+
+fn failure(error: &(dyn std::error::Error + 'static)) -> Failure {
+    Failure::new(error.to_string()).caused_by_source(error)
+}

@@ -1,0 +1,100 @@
+//! Every agent there is for a caller: what it runs, and whether that is installed.
+
+use std::path::Path;
+
+use agency_api::method::AgentListing;
+use agency_api::view::{self, AgentCommand};
+use agency_api::{Bytes, Failure};
+use agency_core::agent::{Agent, Driver, built_ins};
+use agency_core::config::{Config, Key, Origin};
+use agency_workspace::Project;
+
+use super::World;
+use crate::environment::Environment;
+use crate::plan::{self, find_program};
+
+impl World {
+    /// Of the project if there is one, else of the user alone.
+    pub(super) fn agent_listing(
+        &mut self,
+        project: Option<Project>,
+        path: Option<Bytes>,
+    ) -> Result<AgentListing, Failure> {
+        let id = project.map(|project| self.open_project(project)).transpose()?;
+        let root = id.as_ref().and_then(|id| self.store.project(id)).map(|known| known.root().to_path_buf());
+        let settings = self.settings(id.as_ref())?;
+        let look = Look {
+            config: &settings.config,
+            directory: root.as_deref().unwrap_or(Path::new("/")),
+            env: path.into_iter().map(|path| ("PATH".into(), path.as_os_str().to_owned())).collect(),
+        };
+        let default = plan::choose_agent(&settings.config, None, &look.env).map(|(agent, _)| &agent.name);
+        let view = |agent| look.view(agent, default.as_ref().is_ok_and(|name| **name == agent.name));
+        let agents = settings.config.agents.iter().map(view).collect();
+        let mut warnings = settings.warnings.clone();
+        warnings.extend(default.err().map(|failure| failure.message));
+        Ok(AgentListing { agents, warnings })
+    }
+}
+
+struct Look<'a> {
+    config: &'a Config,
+    directory: &'a Path,
+    env: Environment,
+}
+
+impl Look<'_> {
+    fn view(&self, agent: &Agent, default: bool) -> view::Agent {
+        let commands: Vec<AgentCommand> =
+            agent.drivers().into_iter().filter_map(|driver| self.command(agent, driver)).collect();
+        let own = commands.iter().find(|command| command.driver == agent.driver.as_str());
+        view::Agent {
+            name: agent.name.clone(),
+            display_name: agent.display_name.clone(),
+            default,
+            driver: agent.driver.to_string(),
+            installed: own.is_some_and(|command| command.program.is_some()),
+            origin: self.origin(agent),
+            well_known: is_well_known(agent),
+            commands,
+        }
+    }
+
+    fn command(&self, agent: &Agent, driver: Driver) -> Option<AgentCommand> {
+        let found = |program: &str| find_program(program, &self.env, self.directory);
+        let action = match driver {
+            Driver::Acp => agent.launch_acp(|program| found(program).is_some()).ok()?,
+            Driver::Terminal | Driver::StreamJson => agent.launch(driver, false).ok()?,
+        };
+        let program = action.first().and_then(|program| found(program));
+        Some(AgentCommand {
+            driver: driver.to_string(),
+            command: action.clone(),
+            program: program.map(Bytes::from),
+        })
+    }
+
+    /// The first line that any file says about it.
+    fn origin(&self, agent: &Agent) -> String {
+        let of_agent = |key: &Key| match key {
+            Key::Agent { agent: name, .. } | Key::Env { agent: name, .. } => *name == agent.name,
+            Key::General(_) => false,
+        };
+        let places = self.config.origins().filter(|(key, _)| of_agent(key)).map(|(_, origin)| origin);
+        let first = places.filter_map(|origin| match origin {
+            Origin::File { file, line } => Some((file, line)),
+            _ => None,
+        });
+        match first.min() {
+            Some((file, line)) => format!("{file}:{line}"),
+            None => "built in".to_owned(),
+        }
+    }
+}
+
+/// The very program that is built in under this name. What a file put there might do anything when asked
+/// for its version, and a shell has none.
+fn is_well_known(agent: &Agent) -> bool {
+    let same = |known: &Agent| known.name == agent.name && known.program() == agent.program();
+    agent.program() != Some("sh") && built_ins().iter().any(same)
+}

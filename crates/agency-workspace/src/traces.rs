@@ -1,0 +1,83 @@
+//! What workspaces have left in a repository, and taking it out again.
+//!
+//! Not the workspaces themselves: those are removed one by one, with all the care that needs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::exclude::{self, ExcludeError};
+use crate::git::{Git, GitError};
+use crate::name::WorkspaceName;
+use crate::project::{Kind, Project};
+use crate::repository::{Repository, WORKTREES};
+
+const BRANCHES: &str = "refs/heads/agency/";
+const HIDDEN: &str = "refs/agency/";
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Traces {
+    /// Every name that a directory or a branch goes by.
+    pub workspaces: BTreeSet<WorkspaceName>,
+    /// Hidden refs that keep what was removed.
+    pub kept: Vec<String>,
+    /// The exclude file that has our line.
+    pub exclude: Option<PathBuf>,
+    /// Files of `.agency` that the repository itself holds: they are not ours.
+    pub tracked: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TracesError {
+    #[error("cannot look at the repository of {}", root.display())]
+    Git { root: PathBuf, source: GitError },
+    #[error(transparent)]
+    Exclude(#[from] ExcludeError),
+}
+
+pub fn traces(project: &Project) -> Result<Traces, TracesError> {
+    let exclude = exclude::excluded(project)?;
+    match &project.kind {
+        Kind::Plain(_) => Ok(Traces { exclude, ..Traces::default() }),
+        Kind::Git(repository) => of_repository(repository)
+            .map(|traces| Traces { exclude, ..traces })
+            .map_err(|source| cannot_look(project.root(), source)),
+    }
+}
+
+fn of_repository(repository: &Repository) -> Result<Traces, GitError> {
+    let refs = repository.git().read(&["for-each-ref", "--format=%(refname)", BRANCHES, HIDDEN])?;
+    let refs = String::from_utf8_lossy(&refs).into_owned();
+    let branches = refs.lines().filter_map(|name| name.strip_prefix(BRANCHES)).map(str::to_owned);
+    let directories = fs::read_dir(repository.root().join(WORKTREES)).into_iter().flatten().flatten();
+    let directories = directories.filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(Traces {
+        workspaces: branches.chain(directories).filter_map(|name| name.parse().ok()).collect(),
+        kept: refs.lines().filter(|name| name.starts_with(HIDDEN)).map(str::to_owned).collect(),
+        exclude: None,
+        tracked: has_tracked_files(repository)?,
+    })
+}
+
+fn has_tracked_files(repository: &Repository) -> Result<bool, GitError> {
+    if repository.is_bare() {
+        return Ok(false);
+    }
+    let git = Git::discovering(repository.environment(), repository.root());
+    Ok(!git.read(&["ls-files", "-z", "--", ".agency"])?.is_empty())
+}
+
+/// Deletes these hidden refs, and the line in the exclude file.
+pub fn erase(project: &Project, refs: &[String]) -> Result<(), TracesError> {
+    if let Kind::Git(repository) = &project.kind {
+        for name in refs.iter().filter(|name| name.starts_with(HIDDEN)) {
+            let deleted = repository.git().change(&["update-ref", "-d", name]);
+            deleted.map_err(|source| cannot_look(project.root(), source))?;
+        }
+    }
+    Ok(exclude::include(project)?)
+}
+
+fn cannot_look(root: &Path, source: GitError) -> TracesError {
+    TracesError::Git { root: root.to_owned(), source }
+}
