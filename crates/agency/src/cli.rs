@@ -5,7 +5,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+mod care;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::ArgValueCompleter;
+
+pub(crate) use care::{Agents, Completions, Doctor, Man, Shell, Uninstall};
+
+use crate::complete;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -27,6 +34,9 @@ A TASK is named by its id, its slug, or any unique beginning of the slug.
 `agency help COMMAND` shows examples for each command."
 )]
 pub(crate) struct Cli {
+    /// Say nothing but what was asked for, and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     /// Set a key of the configuration for this command alone
@@ -117,6 +127,10 @@ Examples:
     Config(Config),
     /// Agree to the commands in this project's configuration
     Trust(Trust),
+    /// Every agent: what it runs, whether it is installed, where it was defined
+    Agents(Agents),
+    /// What is missing or wrong on this machine, and how to mend it
+    Doctor(Doctor),
     /// The process behind it all: status, start, stop, restart
     #[command(after_help = "\
 The daemon is started by the first command that needs it. Agents outlive it.
@@ -129,11 +143,18 @@ Examples:
         #[command(subcommand)]
         command: Daemon,
     },
+    /// Let a shell complete commands, tasks and agents
+    Completions(Completions),
+    /// Show or install the manual
+    Man(Man),
+    /// Remove everything that Agency has made
+    Uninstall(Uninstall),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskName {
     /// Id, slug, or a unique beginning of the slug
+    #[arg(add = ArgValueCompleter::new(complete::tasks))]
     pub(crate) task: String,
 }
 
@@ -156,7 +177,7 @@ pub(crate) struct New {
     #[arg(short, long = "message", value_name = "TEXT")]
     pub(crate) message: Option<OsString>,
     /// Which agent; the default is the configured one, or the first installed
-    #[arg(long)]
+    #[arg(long, add = ArgValueCompleter::new(complete::agents))]
     pub(crate) agent: Option<String>,
     /// How to talk to the agent: terminal, stream-json or acp
     #[arg(long)]
@@ -269,10 +290,15 @@ pub(crate) struct Send {
 Examples:
   agency logs fix-login | tail -20
   agency logs fix-login -f
-  agency logs fix-login --raw > session.bytes    # every byte, escape sequences included")]
+  agency logs fix-login --raw > session.bytes    # every byte, escape sequences included
+  agency logs --daemon -f                        # what the daemon does and finds")]
 pub(crate) struct Logs {
-    #[command(flatten)]
-    pub(crate) name: TaskName,
+    /// Id, slug, or a unique beginning of the slug
+    #[arg(required_unless_present = "daemon", add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) task: Option<String>,
+    /// The daemon's own log instead of a task's
+    #[arg(long, conflicts_with_all = ["task", "raw"])]
+    pub(crate) daemon: bool,
     /// Go on printing until the agent ends
     #[arg(short, long)]
     pub(crate) follow: bool,
@@ -597,6 +623,23 @@ pub(crate) enum Daemon {
     /// End it and start it anew; agents go on
     #[command(after_help = "Examples:\n  agency daemon restart")]
     Restart,
+    /// Write a service that starts it when you log in
+    #[command(after_help = "\
+A systemd user unit, or a launchd agent on macOS. Stopping or restarting it leaves
+the agents running, as `agency daemon stop` does. It is written and not enabled:
+what to type for that is printed.
+
+Examples:
+  agency daemon install
+  agency daemon install --print")]
+    Install {
+        /// Print the file and write nothing
+        #[arg(long)]
+        print: bool,
+    },
+    /// Remove that service; agents go on
+    #[command(after_help = "Examples:\n  agency daemon uninstall")]
+    Uninstall,
     /// Be the daemon
     #[command(hide = true)]
     Run,

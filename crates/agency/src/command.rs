@@ -2,13 +2,19 @@
 
 pub(crate) mod daemon;
 
+mod agents;
 mod attach;
 mod config;
+mod completions;
+mod daemon_log;
+mod doctor;
 mod events;
 mod exec;
 mod export;
+mod installed;
 mod logs;
 mod ls;
+mod man;
 mod mark;
 mod new;
 mod orphans;
@@ -19,10 +25,13 @@ mod rm;
 mod run;
 mod screen;
 mod send;
+mod service;
 mod shell;
 mod start;
 mod stop;
 mod trust;
+mod uninstall;
+mod version;
 mod workspace;
 
 use agency_api::method;
@@ -57,6 +66,11 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Orphans(args) => orphans::orphans(context, args).await,
         Command::Config(args) => config::config(context, args).await,
         Command::Trust(args) => trust::trust(context, args).await,
+        Command::Agents(args) => agents::agents(context, args).await,
+        Command::Doctor(args) => doctor::doctor(context, args).await,
+        Command::Completions(args) => completions::completions(&args),
+        Command::Man(args) => man::man(context, &args),
+        Command::Uninstall(args) => uninstall::uninstall(context, args).await,
         Command::Daemon { command } => daemon::daemon(context, command).await,
     }
 }

@@ -6,6 +6,7 @@ mod attach;
 mod caller;
 mod cli;
 mod command;
+mod complete;
 mod context;
 mod output;
 mod stop;
@@ -18,7 +19,11 @@ use crate::context::Context;
 use crate::stop::{Done, Stop};
 
 fn main() -> ExitCode {
+    if let Some(code) = complete::answered() {
+        return code;
+    }
     let cli = cli::Cli::parse();
+    output::be_quiet(cli.quiet);
     match run(cli) {
         Ok(code) => code,
         // The reader has enough (`agency logs x | head`): nothing is wrong.

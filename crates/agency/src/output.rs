@@ -3,6 +3,7 @@
 //! Colour only on a terminal and without NO_COLOR, and never as the only sign.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use agency_api::Failure;
 use agency_api::view::{AgentState, Task, TaskStatus, WorkspaceStatus};
@@ -63,9 +64,22 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// One line on standard error. Nothing can be said about an error stream that does not work.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From here on notes and warnings are not said.
+pub(crate) fn be_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// One line on standard error, for those who want to know.
 pub(crate) fn note(text: &str) {
-    writeln!(io::stderr().lock(), "{text}").ok();
+    if !is_quiet() {
+        complain(text);
+    }
 }
 
 pub(crate) fn warning(text: &str) {
@@ -73,7 +87,12 @@ pub(crate) fn warning(text: &str) {
 }
 
 pub(crate) fn print_failure(failure: &Failure) {
-    note(&failure_text(failure, Paint::for_stderr()));
+    complain(&failure_text(failure, Paint::for_stderr()));
+}
+
+/// Nothing can be said about an error stream that does not work.
+fn complain(text: &str) {
+    writeln!(io::stderr().lock(), "{text}").ok();
 }
 
 fn failure_text(failure: &Failure, paint: Paint) -> String {
@@ -160,6 +179,18 @@ pub(crate) fn duration(seconds: u64) -> String {
     }
 }
 
+/// `512 B`, `1.5 MiB`, `12 GiB`.
+pub(crate) fn bytes(number: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let power = (0..units.len()).rev().find(|power| number >> (10 * power) > 0).unwrap_or(0);
+    let (whole, tenths) =
+        (number >> (10 * power), (number >> (10 * power.saturating_sub(1))) % 1024 * 10 / 1024);
+    match power > 0 && whole < 10 {
+        true => format!("{whole}.{tenths} {}", units[power]),
+        false => format!("{whole} {}", units[power]),
+    }
+}
+
 /// `1 task`, `2 tasks`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     match number {
@@ -199,11 +230,38 @@ impl Cell {
     }
 }
 
+/// Lines that fit standard output's terminal, all but the first of them indented; one line elsewhere.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    match stdout_width() {
+        Some(width) => wrap(text, indent, width),
+        None => text.to_owned(),
+    }
+}
+
+fn wrap(text: &str, indent: usize, width: usize) -> String {
+    let (mut out, mut used) = (String::new(), indent);
+    for word in text.split(' ') {
+        if used > indent && used + 1 + word.width() > width {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            used = indent;
+        } else if used > indent {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += word.width();
+    }
+    out
+}
+
+fn stdout_width() -> Option<usize> {
+    io::stdout().is_terminal().then(caller::terminal_size).flatten().map(|size| size.cols as usize)
+}
+
 /// Aligned lines, headings first, as wide as standard output's terminal allows.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> String {
-    let width =
-        io::stdout().is_terminal().then(caller::terminal_size).flatten().map(|size| size.cols as usize);
-    lay_out(columns, rows, width, Paint::for_stdout())
+    lay_out(columns, rows, stdout_width(), Paint::for_stdout())
 }
 
 const GAP: usize = 2;
@@ -316,6 +374,18 @@ ID  SLUG      STATE               AGENT
         let failure = Failure::new("no task fix").because("none begins so").hint("agency ls");
         assert_eq!(failure_text(&failure, Paint::Plain), failure.to_string());
         assert!(failure_text(&failure, Paint::Coloured).starts_with("\x1b[1;31mError:\x1b[0m no task fix\n"));
+    }
+
+    #[test]
+    fn long_lines_are_wrapped_between_words() {
+        assert_eq!(wrap("one two three four", 2, 12), "one two\n  three four");
+        assert_eq!(wrap("unbreakable", 2, 5), "unbreakable");
+    }
+
+    #[test]
+    fn sizes_are_said_in_their_largest_unit() {
+        let said = [0, 1023, 1024, 1536, 12 << 20, 5 << 40].map(bytes);
+        assert_eq!(said, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "12 MiB", "5.0 TiB"]);
     }
 
     #[test]

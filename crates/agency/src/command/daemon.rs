@@ -12,6 +12,7 @@ use agency_api::view;
 use agency_client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::service;
 use crate::cli::Daemon;
 use crate::context::Context;
 use crate::output::{self, count, duration, printable};
@@ -26,6 +27,8 @@ pub(super) async fn daemon(context: &Context, command: Daemon) -> Done {
         Daemon::Start => start(context).await,
         Daemon::Stop { agents } => stop(context, agents).await,
         Daemon::Restart => restart(context).await,
+        Daemon::Install { print } => service::install(context, print),
+        Daemon::Uninstall => service::uninstall(context),
         Daemon::Run => run(context),
     }
 }
@@ -97,13 +100,13 @@ async fn restart(context: &Context) -> Done {
 }
 
 /// Who answers once a daemon has left.
-enum After {
+pub(super) enum After {
     Nobody,
     /// Viewers who are attached start one by themselves.
     Another(Box<view::Daemon>),
 }
 
-async fn end(context: &Context, mut daemon: Client, agents: bool) -> Result<After, Failure> {
+pub(super) async fn end(context: &Context, mut daemon: Client, agents: bool) -> Result<After, Failure> {
     let old = daemon.call(DaemonStatus, Nothing {}).await?;
     let leaving = Leaving::watch(old.pid);
     daemon
@@ -145,7 +148,7 @@ impl Leaving {
 }
 
 /// The daemon if one answers; an error only when its socket exists and cannot be used.
-async fn running(context: &Context) -> Result<Option<Client>, Failure> {
+pub(super) async fn running(context: &Context) -> Result<Option<Client>, Failure> {
     match agency_api::socket::connect(&context.state.daemon_socket()) {
         Ok(_) => Client::connect(&context.state).await.map(Some),
         Err(err) if matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {

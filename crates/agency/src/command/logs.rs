@@ -10,12 +10,15 @@ use agency_client::StreamSocket;
 use futures_util::StreamExt;
 use tokio_tungstenite::tungstenite::Message;
 
+use super::daemon_log::daemon_log;
 use crate::cli::Logs;
 use crate::context::Context;
 use crate::stop::{Done, Stop};
 
 pub(super) async fn logs(context: &Context, args: Logs) -> Done {
-    let task = context.task(&args.name.task)?;
+    // Without a name it is the daemon's: the definitions see to that.
+    let Some(name) = &args.task else { return daemon_log(context, args.follow).await };
+    let task = context.task(name)?;
     let mut daemon = context.daemon().await?;
     let form = if args.raw { LogForm::Raw } else { LogForm::Text };
     let answer = daemon.call(LogRead, LogReadParams { task, form, follow: args.follow }).await?;

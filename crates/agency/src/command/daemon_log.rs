@@ -1,0 +1,73 @@
+//! `agency logs --daemon`: what the daemon wrote down about itself.
+//!
+//! Read from its file, so that it is there when the daemon is not.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use agency_api::Failure;
+
+use crate::context::Context;
+use crate::stop::{Done, Stop};
+
+/// How often the file is looked at while it is followed: as soon as a person would notice.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+pub(super) async fn daemon_log(context: &Context, follow: bool) -> Done {
+    let path = context.state.daemon_log();
+    let cannot = |err: &io::Error| cannot_read(&path, err);
+    let mut log = Log::open(&path).map_err(|err| cannot(&err))?;
+    loop {
+        log.copy(cannot)?;
+        if !follow {
+            return Ok(ExitCode::SUCCESS);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+        if log.was_rotated(&path) {
+            log.copy(cannot)?;
+            log = Log::open(&path).map_err(|err| cannot(&err))?;
+        }
+    }
+}
+
+struct Log {
+    file: File,
+    inode: u64,
+}
+
+impl Log {
+    fn open(path: &Path) -> io::Result<Log> {
+        let file = File::open(path)?;
+        let inode = file.metadata()?.ino();
+        Ok(Log { file, inode })
+    }
+
+    /// What is new, a piece at a time.
+    fn copy(&mut self, cannot: impl Fn(&io::Error) -> Failure) -> Result<(), Stop> {
+        let mut piece = [0; 64 << 10];
+        let mut stdout = io::stdout().lock();
+        loop {
+            match self.file.read(&mut piece).map_err(|err| cannot(&err))? {
+                0 => return Ok(stdout.flush()?),
+                read => stdout.write_all(&piece[..read])?,
+            }
+        }
+    }
+
+    /// Another file has the name now.
+    fn was_rotated(&self, path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|meta| meta.ino() != self.inode)
+    }
+}
+
+fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot read {}", path.display())).caused_by(error);
+    match error.kind() {
+        io::ErrorKind::NotFound => failure.hint("no daemon has ever run here; `agency ls` starts one"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,79 @@
+//! One thing that was looked at, how it is, and what to do about it.
+
+use serde::Serialize;
+
+use crate::output::Colour;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    pub(super) about: About,
+    pub(super) level: Level,
+    pub(super) what: String,
+    pub(super) fix: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Level {
+    Fine,
+    /// Worth knowing, and nothing to mend.
+    Note,
+    /// Works, but may not always.
+    Warning,
+    /// Agents cannot be run like this.
+    Broken,
+}
+
+impl Level {
+    /// A sign that also works without colour.
+    pub(super) fn mark(self) -> (&'static str, Colour) {
+        match self {
+            Level::Fine => ("ok  ", Colour::Green),
+            Level::Note => ("note", Colour::Faint),
+            Level::Warning => ("warn", Colour::Yellow),
+            Level::Broken => ("FAIL", Colour::Red),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum About {
+    Programs,
+    Agents,
+    Daemon,
+    Files,
+    Limits,
+    Machine,
+}
+
+impl About {
+    pub(super) fn heading(self) -> &'static str {
+        match self {
+            About::Programs => "Programs",
+            About::Agents => "Agents",
+            About::Daemon => "Daemon",
+            About::Files => "Files",
+            About::Limits => "Limits",
+            About::Machine => "Machine",
+        }
+    }
+}
+
+impl About {
+    pub(super) fn fine(self, what: impl Into<String>) -> Finding {
+        Finding { about: self, level: Level::Fine, what: what.into(), fix: None }
+    }
+
+    pub(super) fn note(self, what: impl Into<String>) -> Finding {
+        Finding { about: self, level: Level::Note, what: what.into(), fix: None }
+    }
+
+    pub(super) fn warning(self, what: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { about: self, level: Level::Warning, what: what.into(), fix: Some(fix.into()) }
+    }
+
+    pub(super) fn broken(self, what: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { about: self, level: Level::Broken, what: what.into(), fix: Some(fix.into()) }
+    }
+}

@@ -1,0 +1,137 @@
+//! The daemon and what it knows: agents, orphans, what earlier runs left behind.
+
+use std::path::Path;
+
+use agency_api::Failure;
+use agency_api::method::{DaemonStatus, Nothing, ProjectTraces, Traces};
+use agency_api::view;
+use agency_client::Client;
+
+use super::finding::{About, Finding};
+use crate::command::agents::{self, Known};
+use crate::context::Context;
+use crate::output::count;
+
+const OURS: &str = env!("CARGO_PKG_VERSION");
+
+pub(super) async fn look(context: &Context) -> Vec<Finding> {
+    let mut daemon = match context.daemon().await {
+        Ok(daemon) => daemon,
+        Err(failure) => return vec![broken(About::Daemon, failure)],
+    };
+    let mut findings = Vec::new();
+    match daemon.call(DaemonStatus, Nothing {}).await {
+        Ok(view) => findings.extend(of_daemon(&view, &context.state.keeper_copies())),
+        Err(failure) => findings.push(broken(About::Daemon, failure)),
+    }
+    match daemon.call(ProjectTraces, Nothing {}).await {
+        Ok(traces) => findings.extend(of_traces(&traces)),
+        Err(failure) => findings.push(broken(About::Daemon, failure)),
+    }
+    findings.extend(of_agents(&mut daemon).await);
+    findings
+}
+
+/// What somebody was told as an error, told as a finding.
+fn broken(about: About, failure: Failure) -> Finding {
+    let words = std::iter::once(failure.message).chain(failure.causes).collect::<Vec<_>>().join(": ");
+    about.broken(words, failure.hint.unwrap_or_else(|| "agency logs --daemon".to_owned()))
+}
+
+fn of_daemon(view: &view::Daemon, keepers: &Path) -> Vec<Finding> {
+    let mut findings = vec![version(&view.version, view.pid)];
+    let copies = std::fs::read_dir(keepers).into_iter().flatten().flatten();
+    let names: Vec<String> = copies.map(|copy| copy.file_name().to_string_lossy().into_owned()).collect();
+    let ours = format!("agency-keeper-{OURS}-");
+    let (current, older): (Vec<&String>, Vec<&String>) =
+        names.iter().partition(|name| name.starts_with(&ours));
+    findings.push(match current.is_empty() {
+        false => About::Daemon.fine(format!("keeper {OURS}, as this program")),
+        true => {
+            About::Daemon.warning(format!("there is no keeper of version {OURS}"), "agency daemon restart")
+        }
+    });
+    if !older.is_empty() {
+        let words =
+            format!("{} of other versions; agents started with them go on", count(older.len(), "keeper"));
+        findings.push(About::Daemon.note(words));
+    }
+    if view.orphans > 0 {
+        let words = format!("{}: live agents that no task owns", count(view.orphans as usize, "orphan"));
+        findings.push(About::Daemon.warning(words, "agency orphans"));
+    }
+    findings
+}
+
+fn version(theirs: &str, pid: i32) -> Finding {
+    match theirs == OURS {
+        true => About::Daemon.fine(format!("daemon {theirs}, pid {pid}")),
+        false => About::Daemon.warning(
+            format!("the daemon is version {theirs}, this program is {OURS}"),
+            "agency daemon restart        # agents go on",
+        ),
+    }
+}
+
+fn of_traces(traces: &Traces) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for project in &traces.projects {
+        if let Some(why) = &project.unreachable {
+            let root = project.root.as_path().display();
+            findings.push(About::Daemon.warning(
+                format!("the project {root} cannot be opened: {why}"),
+                "bring it back to that place; its task files are kept until then",
+            ));
+        }
+    }
+    if !traces.forgotten_runs.is_empty() {
+        let words = format!("journals of {} whose task is gone", count(traces.forgotten_runs.len(), "run"));
+        findings.push(About::Files.note(words));
+    }
+    findings
+}
+
+async fn of_agents(daemon: &mut Client) -> Vec<Finding> {
+    let (agents, warnings) = match agents::known(daemon, true).await {
+        Ok(known) => known,
+        Err(failure) => return vec![broken(About::Agents, failure)],
+    };
+    let mut findings: Vec<Finding> = agents.iter().map(of_agent).collect();
+    let only_shells = !agents.iter().any(|known| known.agent.installed && known.agent.name != "fake");
+    if only_shells {
+        findings.push(About::Agents.warning(
+            "no coding agent is installed: tasks get a shell",
+            "install one, such as Claude Code (`claude`) or Codex (`codex`), or add [agents.NAME] to config.toml",
+        ));
+    }
+    findings.extend(warnings.into_iter().map(|warning| About::Agents.warning(warning, "agency agents")));
+    findings
+}
+
+fn of_agent(known: &Known) -> Finding {
+    let agent = &known.agent;
+    let version = known.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    match (agent.installed, agent.default) {
+        (true, true) => About::Agents.fine(format!("{}{version}, the default", agent.display_name)),
+        (true, false) => About::Agents.fine(format!("{}{version}", agent.display_name)),
+        (false, true) => About::Agents.broken(
+            format!("{} is the default and is not installed", agent.display_name),
+            "install it, or choose another with default_agent in config.toml",
+        ),
+        (false, false) => About::Agents.note(format!("{} is not installed", agent.display_name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+
+    #[test]
+    fn a_daemon_of_another_version_is_said_with_the_way_to_the_new_one() {
+        assert_eq!(version(OURS, 1).level, Level::Fine);
+        let other = version("0.0.9", 1);
+        assert_eq!(other.level, Level::Warning);
+        assert!(other.fix.is_some_and(|fix| fix.contains("agency daemon restart")));
+    }
+}

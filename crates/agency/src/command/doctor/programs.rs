@@ -1,0 +1,80 @@
+//! The programs that workspaces need.
+
+use std::path::Path;
+
+use agency_api::Bytes;
+
+use super::finding::{About, Finding};
+use crate::command::version;
+
+/// `git worktree list --porcelain -z`, which names with line ends need.
+const OLDEST_GIT: (u32, u32) = (2, 36);
+
+pub(super) async fn look() -> Vec<Finding> {
+    let (git, jj) = tokio::join!(asked("git"), asked("jj"));
+    vec![git_finding(git), jj_finding(jj)]
+}
+
+enum Asked {
+    Missing,
+    Silent,
+    Version(String),
+}
+
+async fn asked(program: &str) -> Asked {
+    let Some(path) = on_path(program) else { return Asked::Missing };
+    match version::of(Some(path)).await {
+        Some(version) => Asked::Version(version),
+        None => Asked::Silent,
+    }
+}
+
+fn on_path(program: &str) -> Option<Bytes> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| is_executable(path));
+    found.map(Bytes::from)
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+fn git_finding(git: Asked) -> Finding {
+    let programs = About::Programs;
+    match git {
+        Asked::Missing => programs.broken(
+            "git is not installed: no task can have a worktree",
+            "install git, or use `agency new --vcs none`",
+        ),
+        Asked::Silent => programs.broken("git does not say its version", "look at what `git --version` does"),
+        Asked::Version(version) if is_older(&version, OLDEST_GIT) => programs
+            .warning(format!("git {version} is older than {}.{}", OLDEST_GIT.0, OLDEST_GIT.1), "upgrade git"),
+        Asked::Version(version) => programs.fine(format!("git {version}")),
+    }
+}
+
+fn jj_finding(jj: Asked) -> Finding {
+    match jj {
+        Asked::Version(version) => {
+            About::Programs.fine(format!("jj {version} (workspaces use git all the same)"))
+        }
+        Asked::Missing | Asked::Silent => About::Programs.note("jj is not installed; nothing needs it"),
+    }
+}
+
+fn is_older(version: &str, oldest: (u32, u32)) -> bool {
+    let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < oldest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(is_older("2.9.1", (2, 36)) && is_older("1.99", (2, 36)));
+        assert!(!is_older("2.36.0", (2, 36)) && !is_older("2.100.rc1", (2, 36)) && !is_older("3.0", (2, 36)));
+    }
+}

@@ -1,0 +1,58 @@
+//! Files that were written outside of state and repositories because somebody asked for them.
+//!
+//! Remembered, so that `agency uninstall` can name and remove them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use agency_api::Failure;
+use agency_api::paths::StateDir;
+
+fn list(state: &StateDir) -> PathBuf {
+    state.root().join("installed")
+}
+
+/// Adds these files to the list.
+pub(super) fn remember(state: &StateDir, files: &[PathBuf]) -> Result<(), Failure> {
+    let path = list(state);
+    let cannot = |err: io::Error| Failure::new(format!("cannot write {}", path.display())).caused_by(&err);
+    state.create().map_err(cannot)?;
+    let mut known: BTreeSet<PathBuf> = remembered(state).into_iter().collect();
+    known.extend(files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())));
+    let lines: Vec<u8> =
+        known.iter().flat_map(|file| [file.as_os_str().as_bytes(), b"\n"].concat()).collect();
+    let fresh = path.with_extension("new");
+    fs::write(&fresh, lines).and_then(|()| fs::rename(&fresh, &path)).map_err(cannot)
+}
+
+/// Those of them that are still there.
+pub(super) fn remembered(state: &StateDir) -> Vec<PathBuf> {
+    let lines = fs::read(list(state)).unwrap_or_default();
+    let paths = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let paths = paths.map(|line| PathBuf::from(OsString::from_vec(line.to_vec())));
+    paths.filter(|path: &PathBuf| is_there(path)).collect()
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_no_longer_named() {
+        let home = tempfile::tempdir().unwrap();
+        let state = StateDir::at(home.path().join("state"));
+        let files = [home.path().join("a.1"), home.path().join("b.1")];
+        fs::write(&files[0], "").unwrap();
+        remember(&state, &files).unwrap();
+        remember(&state, &files[..1]).unwrap();
+        assert_eq!(remembered(&state), files[..1]);
+    }
+}

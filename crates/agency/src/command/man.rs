@@ -1,0 +1,120 @@
+//! `agency man`: the manual, from the same definitions as the help.
+
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+
+use agency_api::Failure;
+use agency_api::paths::StateDir;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man as Page;
+
+use super::installed;
+use crate::cli::{Cli, Man};
+use crate::context::Context;
+use crate::output;
+use crate::stop::{Done, Stop};
+
+pub(super) fn man(context: &Context, args: &Man) -> Done {
+    if let Some(dir) = &args.install {
+        return install(&context.state, dir);
+    }
+    let page = rendered(found(&args.command)?)?;
+    if !(std::io::stdout().is_terminal() && shown(&page)) {
+        std::io::stdout().lock().write_all(&page)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every command, with the full name that `man` looks it up by: `agency-daemon-stop`.
+fn pages() -> Vec<(String, Command)> {
+    fn walk(command: &Command, pages: &mut Vec<(String, Command)>) {
+        command.get_subcommands().filter(|below| !below.is_hide_set()).for_each(|below| walk(below, pages));
+        let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+        pages.push((name, command.clone()));
+    }
+    let mut root = Cli::command().disable_help_subcommand(true);
+    root.build();
+    let mut pages = Vec::new();
+    walk(&root, &mut pages);
+    pages
+}
+
+fn found(words: &[String]) -> Result<(String, Command), Failure> {
+    let name =
+        std::iter::once("agency").chain(words.iter().map(String::as_str)).collect::<Vec<_>>().join("-");
+    pages().into_iter().find(|(known, _)| *known == name).ok_or_else(|| {
+        Failure::new(format!("there is no command `agency {}`", words.join(" ")))
+            .hint("`agency help` lists them")
+    })
+}
+
+fn rendered((name, command): (String, Command)) -> Result<Vec<u8>, Stop> {
+    let title = name.to_uppercase();
+    let mut page = Vec::new();
+    Page::new(command)
+        .title(title)
+        .section("1")
+        .manual("Agency")
+        .source(concat!("agency ", env!("CARGO_PKG_VERSION")))
+        .render(&mut page)
+        .map_err(|err| crate::stop::failed("cannot write the page", &err))?;
+    Ok(page)
+}
+
+/// Whether there is a `man` that took it.
+fn shown(page: &[u8]) -> bool {
+    let man = std::process::Command::new("man")
+        .args(["-l", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut man) = man else { return false };
+    // A reader who leaves early has seen enough.
+    let written = man.stdin.take().map(|mut stdin| stdin.write_all(page));
+    let ended = man.wait();
+    written.is_some() && ended.is_ok_and(|status| status.success())
+}
+
+fn install(state: &StateDir, dir: &Path) -> Done {
+    let section = dir.join("man1");
+    let cannot = |path: &Path, err: &std::io::Error| {
+        Failure::new(format!("cannot write {}", path.display()))
+            .caused_by(err)
+            .hint("name a directory of your own: agency man --install ~/.local/share/man")
+    };
+    fs::create_dir_all(&section).map_err(|err| cannot(&section, &err))?;
+    let mut written: Vec<PathBuf> = Vec::new();
+    for page in pages() {
+        let path = section.join(format!("{}.1", page.0));
+        fs::write(&path, rendered(page)?).map_err(|err| cannot(&path, &err))?;
+        written.push(path);
+    }
+    installed::remember(state, &written)?;
+    output::line(&format!("{} written to {}", output::count(written.len(), "page"), section.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page_under_its_full_name() {
+        let names: Vec<String> = pages().into_iter().map(|(name, _)| name).collect();
+        for name in ["agency", "agency-new", "agency-daemon-stop", "agency-orphans-kill"] {
+            assert!(names.iter().any(|known| known == name), "{name} in {names:?}");
+        }
+        assert!(!names.iter().any(|name| name.ends_with("daemon-run")), "what is hidden stays so");
+    }
+
+    #[test]
+    fn a_page_has_synopsis_options_and_examples() {
+        let page = rendered(found(&["new".to_owned()]).expect("a page")).expect("rendered");
+        let page = String::from_utf8(page).expect("text");
+        for part in [".TH AGENCY-NEW 1", ".SH SYNOPSIS", ".SH OPTIONS", "Examples:"] {
+            assert!(page.contains(part), "{part} in {page}");
+        }
+    }
+}

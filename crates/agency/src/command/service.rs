@@ -1,0 +1,213 @@
+//! `agency daemon install`: the daemon as a service of the user's own session.
+//!
+//! Written, not enabled: what runs at login is the user's to say, in the words of their own system.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use agency_api::Failure;
+
+use super::installed;
+use crate::context::Context;
+use crate::output;
+use crate::stop::Done;
+
+/// What a service manager calls us.
+const UNIT: &str = "agency.service";
+const LABEL: &str = "agency.daemon";
+
+/// Where files are, if the user keeps them elsewhere: the service manager does not know.
+const HEEDED: [&str; 2] = ["XDG_STATE_HOME", "XDG_CONFIG_HOME"];
+
+#[derive(Debug, PartialEq, Eq)]
+struct Service {
+    path: PathBuf,
+    text: String,
+    enable: Vec<String>,
+    disable: Vec<String>,
+    /// Made by the service manager, dead without the file.
+    links: Vec<PathBuf>,
+}
+
+pub(super) fn install(context: &Context, print: bool) -> Done {
+    let service = Service::of(&context.executable)?;
+    if print {
+        output::line(service.text.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    write(&service).map_err(|err| cannot_write(&service.path).caused_by(&err))?;
+    installed::remember(&context.state, std::slice::from_ref(&service.path))?;
+    output::line(&format!("{} written. To use it:", service.path.display()))?;
+    service.enable.iter().try_for_each(|command| output::line(&format!("  {command}")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn uninstall(context: &Context) -> Done {
+    let service = Service::of(&context.executable)?;
+    match fs::remove_file(&service.path) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => {
+            output::line(&format!("nothing to remove: {} is not there", service.path.display()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        removed => removed.map_err(|err| cannot_write(&service.path).caused_by(&err))?,
+    }
+    for link in service.links.iter().filter(|link| link.symlink_metadata().is_ok()) {
+        fs::remove_file(link).map_err(|err| cannot_write(link).caused_by(&err))?;
+    }
+    output::line(&format!("{} removed. Agents go on. To let the system know:", service.path.display()))?;
+    service.disable.iter().try_for_each(|command| output::line(&format!("  {command}")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What of the service is on disk.
+pub(super) fn files(executable: &Path) -> Vec<PathBuf> {
+    let Ok(service) = Service::of(executable) else { return Vec::new() };
+    let files = service.links.into_iter().chain([service.path]);
+    files.filter(|path| path.symlink_metadata().is_ok()).collect()
+}
+
+fn write(service: &Service) -> io::Result<()> {
+    fs::create_dir_all(service.path.parent().unwrap_or(Path::new("/")))?;
+    fs::write(&service.path, &service.text)
+}
+
+fn cannot_write(path: &Path) -> Failure {
+    Failure::new(format!("cannot write {}", path.display()))
+        .hint("agency daemon install --print shows what it would say")
+}
+
+impl Service {
+    fn of(executable: &Path) -> Result<Service, Failure> {
+        let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let home = home.ok_or_else(|| Failure::new("cannot tell where services are: HOME is not set"))?;
+        let set = |name: &&str| Some(((*name).to_owned(), std::env::var_os(name)?));
+        let variables: Vec<(String, OsString)> = HEEDED.iter().filter_map(set).collect();
+        Ok(match cfg!(target_os = "macos") {
+            true => Service::launchd(&home, executable, &variables),
+            false => Service::systemd(&home, executable, &variables),
+        })
+    }
+
+    fn systemd(home: &Path, executable: &Path, variables: &[(String, OsString)]) -> Service {
+        let config = variables.iter().find(|(name, _)| name == "XDG_CONFIG_HOME").map(|(_, dir)| dir.into());
+        let units = config.unwrap_or_else(|| home.join(".config")).join("systemd/user");
+        Service {
+            path: units.join(UNIT),
+            text: unit(executable, variables),
+            enable: vec![
+                "systemctl --user daemon-reload".to_owned(),
+                format!("systemctl --user enable --now {UNIT}"),
+                "loginctl enable-linger        # go on when you log out".to_owned(),
+            ],
+            disable: vec!["systemctl --user daemon-reload".to_owned()],
+            links: vec![units.join("default.target.wants").join(UNIT)],
+        }
+    }
+
+    fn launchd(home: &Path, executable: &Path, variables: &[(String, OsString)]) -> Service {
+        let path = home.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
+        Service {
+            enable: vec![format!("launchctl bootstrap gui/$UID '{}'", path.display())],
+            disable: vec![format!("launchctl bootout gui/$UID/{LABEL}")],
+            text: plist(executable, variables),
+            path,
+            links: Vec::new(),
+        }
+    }
+}
+
+fn unit(executable: &Path, variables: &[(String, OsString)]) -> String {
+    let line = |(name, value): &(String, OsString)| {
+        format!("Environment={}\n", quoted(&format!("{name}={}", value.to_string_lossy())))
+    };
+    let environment: String = variables.iter().map(line).collect();
+    format!(
+        "\
+# Written by `agency daemon install`.
+[Unit]
+Description=Agency: keeps coding agents running side by side
+
+[Service]
+ExecStart={} daemon run
+{environment}# Agents outlive the daemon: only its own process is told, and in the way that leaves them alone.
+KillMode=process
+KillSignal=SIGHUP
+Restart=on-failure
+
+[Install]
+WantedBy=default.target
+",
+        quoted(&executable.to_string_lossy())
+    )
+}
+
+/// In systemd's words: `%` begins a specifier, a backslash an escape.
+fn quoted(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    match escaped.contains([' ', '\t', '\'', '"', ';']) {
+        true => format!("\"{escaped}\""),
+        false => escaped,
+    }
+}
+
+fn plist(executable: &Path, variables: &[(String, OsString)]) -> String {
+    let entry = |(name, value): &(String, OsString)| {
+        format!("    <key>{}</key><string>{}</string>\n", xml(name), xml(&value.to_string_lossy()))
+    };
+    let environment: String = variables.iter().map(entry).collect();
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<!-- Written by `agency daemon install`. -->
+<plist version="1.0">
+<dict>
+  <key>Label</key><string>{LABEL}</string>
+  <key>ProgramArguments</key>
+  <array><string>{}</string><string>daemon</string><string>run</string></array>
+  <key>EnvironmentVariables</key>
+  <dict>
+{environment}  </dict>
+  <key>RunAtLoad</key><true/>
+  <!-- Agents outlive the daemon. -->
+  <key>AbandonProcessGroup</key><true/>
+</dict>
+</plist>
+"#,
+        xml(&executable.to_string_lossy())
+    )
+}
+
+fn xml(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_leaves_the_agents_alone_and_knows_where_the_files_are() {
+        let state = [("XDG_STATE_HOME".to_owned(), OsString::from("/my state"))];
+        let service = Service::systemd(Path::new("/home/me"), Path::new("/opt/100%/agency"), &state);
+        assert_eq!(service.path, Path::new("/home/me/.config/systemd/user/agency.service"));
+        for line in [
+            "ExecStart=/opt/100%%/agency daemon run\n",
+            "Environment=\"XDG_STATE_HOME=/my state\"\n",
+            "KillMode=process\n",
+            "KillSignal=SIGHUP\n",
+        ] {
+            assert!(service.text.contains(line), "{line} in {}", service.text);
+        }
+    }
+
+    #[test]
+    fn a_plist_leaves_the_agents_alone() {
+        let service = Service::launchd(Path::new("/Users/me"), Path::new("/a&b/agency"), &[]);
+        assert_eq!(service.path, Path::new("/Users/me/Library/LaunchAgents/agency.daemon.plist"));
+        assert!(service.text.contains("<string>/a&amp;b/agency</string>"), "{}", service.text);
+        assert!(service.text.contains("<key>AbandonProcessGroup</key><true/>"), "{}", service.text);
+    }
+}

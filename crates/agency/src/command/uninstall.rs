@@ -1,0 +1,263 @@
+//! `agency uninstall`: everything that Agency has made, listed and removed.
+//!
+//! Invariant: nothing is removed before everything has been found removable.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use agency_api::method::{
+    Nothing, OrphanList, ProjectErase, ProjectEraseParams, ProjectTraces, TaskRef, TaskRemove,
+    TaskRemoveParams, Traces,
+};
+use agency_api::paths::global_config;
+use agency_api::view::{ProjectTraces as Project, WorkspaceTraces};
+use agency_api::{Bytes, Failure};
+use agency_client::Client;
+use serde::Serialize;
+
+use super::{daemon, installed, service};
+use crate::cli::Uninstall;
+use crate::context::Context;
+use crate::output::{self, count, printable};
+use crate::stop::{Done, Stop};
+
+/// All of it.
+#[derive(Debug, Serialize)]
+struct Inventory {
+    /// Files and directories outside of projects: state, configuration, units, manual pages.
+    files: Vec<Bytes>,
+    projects: Vec<Project>,
+    /// Live agents that no task owns.
+    orphans: u64,
+    /// What stays in any case: the programs.
+    programs: Vec<Bytes>,
+}
+
+pub(super) async fn uninstall(context: &Context, args: Uninstall) -> Done {
+    let mut daemon = context.daemon().await?;
+    let inventory = look(context, &mut daemon).await?;
+    if args.json {
+        output::json(&inventory)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.dry_run {
+        show(&inventory)?;
+        output::line("\nNothing was removed.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    refuse_the_living(&inventory)?;
+    if !args.discard {
+        refuse_work(&inventory)?;
+    }
+    show(&inventory)?;
+    if !args.yes && !agreed()? {
+        return Err(Failure::new("nothing was removed").because("you did not agree").into());
+    }
+    remove(context, daemon, &inventory, args.discard).await
+}
+
+async fn look(context: &Context, daemon: &mut Client) -> Result<Inventory, Failure> {
+    let Traces { projects, .. } = daemon.call(ProjectTraces, Nothing {}).await?;
+    let orphans = daemon.call(OrphanList, Nothing {}).await?.orphans.len() as u64;
+    let config = global_config().and_then(|file| Some(file.parent()?.to_path_buf()));
+    let mut files: Vec<PathBuf> = vec![context.state.root().to_path_buf()];
+    files.extend(config.filter(|dir| dir.exists()));
+    files.extend(service::files(&context.executable));
+    files.extend(installed::remembered(&context.state));
+    files.sort();
+    files.dedup();
+    let keeper = context.executable.with_file_name("agency-keeper");
+    let programs = [context.executable.clone(), keeper].into_iter().filter(|path| path.exists());
+    Ok(Inventory {
+        files: files.into_iter().map(Bytes::from).collect(),
+        projects,
+        orphans,
+        programs: programs.map(Bytes::from).collect(),
+    })
+}
+
+fn show(inventory: &Inventory) -> Result<(), Stop> {
+    output::line("Files and directories:")?;
+    for path in &inventory.files {
+        output::line(&format!("  {}", shown(path)))?;
+    }
+    for project in &inventory.projects {
+        output::line(&format!("\nIn {}:", shown(&project.root)))?;
+        lines_of(project).iter().try_for_each(|line| output::line(&format!("  {}", printable(line))))?;
+    }
+    output::line("\nNot removed, because they came with the installation:")?;
+    for path in &inventory.programs {
+        output::line(&format!("  {}", shown(path)))?;
+    }
+    Ok(())
+}
+
+fn lines_of(project: &Project) -> Vec<String> {
+    if let Some(why) = &project.unreachable {
+        return vec![format!("cannot be looked at ({why}): what is there stays")];
+    }
+    let mut lines: Vec<String> = Vec::new();
+    lines.extend(
+        project
+            .directory
+            .as_ref()
+            .map(|directory| format!("{} with {}", shown(directory), count(project.tasks.len(), "task"))),
+    );
+    lines.extend(project.workspaces.iter().map(line_of_workspace));
+    if !project.kept.is_empty() {
+        lines.push(format!(
+            "{}, which {} removed work",
+            count(project.kept.len(), "hidden ref"),
+            match project.kept.len() {
+                1 => "keeps",
+                _ => "keep",
+            }
+        ));
+    }
+    lines.extend(project.exclude.as_ref().map(|file| format!("the line about .agency/ in {}", shown(file))));
+    lines
+}
+
+fn line_of_workspace(workspace: &WorkspaceTraces) -> String {
+    let directory = workspace.directory.as_ref().map(shown);
+    let branch = workspace.branch.as_ref().map(|branch| format!("branch {branch}"));
+    let mut line = [directory, branch].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    if let Some(risk) = &workspace.at_risk {
+        line.push_str(&format!("  (holds work: {risk})"));
+    }
+    line
+}
+
+fn shown(path: &Bytes) -> String {
+    printable(&path.as_path().display().to_string())
+}
+
+fn refuse_the_living(inventory: &Inventory) -> Result<(), Failure> {
+    let live: u64 =
+        inventory.projects.iter().map(|project| project.live_runs).sum::<u64>() + inventory.orphans;
+    match live {
+        0 => Ok(()),
+        live => Err(Failure::new("nothing was removed")
+            .because(format!("{} still there", is_or_are(live as usize, "agent")))
+            .hint(
+                "end them first: agency daemon stop --agents; agency orphans shows those that no task owns",
+            )),
+    }
+}
+
+fn refuse_work(inventory: &Inventory) -> Result<(), Failure> {
+    let workspaces = inventory.projects.iter().flat_map(|project| &project.workspaces);
+    let risks: Vec<String> = workspaces.filter_map(|workspace| workspace.at_risk.clone()).collect();
+    if risks.is_empty() {
+        return Ok(());
+    }
+    let failure = Failure::new("nothing was removed").hint("commit and merge it, or pass --discard");
+    Err(risks.into_iter().fold(failure, Failure::because))
+}
+
+fn is_or_are(number: usize, noun: &str) -> String {
+    format!("{} {}", count(number, noun), if number == 1 { "is" } else { "are" })
+}
+
+fn agreed() -> Result<bool, Stop> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::new("cannot ask without a terminal")
+            .hint("read the list above; `agency uninstall --yes` removes all of it")
+            .into());
+    }
+    let mut stderr = std::io::stderr().lock();
+    write!(stderr, "\nRemove all of this? [y/N] ")?;
+    stderr.flush()?;
+    let mut line = String::new();
+    stdin.lock().read_line(&mut line).map_err(|err| crate::stop::failed("cannot read the answer", &err))?;
+    Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+async fn remove(context: &Context, mut daemon: Client, inventory: &Inventory, discard: bool) -> Done {
+    let mut left = Vec::new();
+    for project in inventory.projects.iter().filter(|project| project.unreachable.is_none()) {
+        left.extend(remove_project(&mut daemon, project, discard).await?);
+    }
+    daemon::end(context, daemon, false).await?;
+    for path in &inventory.files {
+        left.extend(delete(path.as_path()).err().map(|err| format!("{}: {err}", shown(path))));
+    }
+    output::line("\nRemoved.")?;
+    for line in &left {
+        output::line(&format!("  stays: {}", printable(line)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What stays of it.
+async fn remove_project(
+    daemon: &mut Client,
+    project: &Project,
+    discard: bool,
+) -> Result<Vec<String>, Failure> {
+    for task in &project.tasks {
+        let task = TaskRef { cwd: project.root.clone(), name: task.to_string() };
+        daemon.call(TaskRemove, TaskRemoveParams { task, discard }).await?;
+    }
+    let spare = if discard { Vec::new() } else { project.kept.clone() };
+    let params = ProjectEraseParams { root: project.root.clone(), discard, spare };
+    Ok(daemon.call(ProjectErase, params).await?.left)
+}
+
+fn delete(path: &Path) -> std::io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(err) => Err(err),
+        Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(at_risk: Option<&str>, live_runs: u64) -> Inventory {
+        let workspace = WorkspaceTraces {
+            name: "1-one".into(),
+            directory: Some("/p/.agency/worktrees/1-one".into()),
+            branch: Some("agency/1-one".into()),
+            at_risk: at_risk.map(str::to_owned),
+        };
+        let project = Project {
+            root: "/p".into(),
+            unreachable: None,
+            directory: Some("/p/.agency".into()),
+            tasks: vec![1],
+            workspaces: vec![workspace],
+            kept: vec!["refs/agency/trash/2-two-1".into()],
+            exclude: Some("/p/.git/info/exclude".into()),
+            live_runs,
+        };
+        Inventory { files: Vec::new(), projects: vec![project], orphans: 0, programs: Vec::new() }
+    }
+
+    #[test]
+    fn every_trace_has_a_line() {
+        assert_eq!(
+            lines_of(&project(Some("1 file is not committed"), 0).projects[0]),
+            [
+                "/p/.agency with 1 task",
+                "/p/.agency/worktrees/1-one, branch agency/1-one  (holds work: 1 file is not committed)",
+                "1 hidden ref, which keeps removed work",
+                "the line about .agency/ in /p/.git/info/exclude",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_living_and_work_are_refused() {
+        assert!(refuse_the_living(&project(None, 0)).is_ok() && refuse_work(&project(None, 0)).is_ok());
+        let failure = refuse_the_living(&project(None, 1)).expect_err("refused");
+        assert_eq!(failure.causes, ["1 agent is still there"]);
+        let failure = refuse_work(&project(Some("2 commits are not merged"), 0)).expect_err("refused");
+        assert_eq!(failure.causes, ["2 commits are not merged"]);
+    }
+}
