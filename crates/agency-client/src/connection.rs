@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use agency_api::Failure;
 use agency_api::method::Method;
 use agency_api::paths::StateDir;
-use agency_api::rpc::{Outcome, Request, Response};
+use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Outcome, Request, Response};
 use agency_api::view::Event;
 use agency_stream::Stream;
 use futures_util::{SinkExt, StreamExt};
@@ -70,7 +70,7 @@ impl Client {
                 }
                 return match response.outcome {
                     Outcome::Result(value) => Ok(value),
-                    Outcome::Error(error) => Err(error.into()),
+                    Outcome::Error(error) => Err(refused(method, error)),
                 };
             }
             self.events.extend(event_of(&text));
@@ -132,12 +132,24 @@ fn limits() -> tokio_tungstenite::tungstenite::protocol::WebSocketConfig {
         .max_frame_size(None)
 }
 
+/// What only another version could ask for is not the caller's fault.
+fn refused(method: &str, error: ErrorObject) -> Failure {
+    match error.code {
+        METHOD_NOT_FOUND | INVALID_PARAMS => disagree(method, error.message),
+        _ => error.into(),
+    }
+}
+
 fn lost(method: &str, error: &tokio_tungstenite::tungstenite::Error) -> Failure {
     Failure::new("the connection to the daemon broke").because(format!("{method}: {error}"))
 }
 
 fn garbled(method: &str, error: &serde_json::Error) -> Failure {
+    disagree(method, error.to_string())
+}
+
+fn disagree(method: &str, why: String) -> Failure {
     Failure::new(format!("the daemon and this program disagree about {method}"))
-        .because(error.to_string())
+        .because(why)
         .hint("they may be of different versions: `agency daemon restart` starts the new one, agents live on")
 }

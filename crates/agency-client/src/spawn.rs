@@ -24,7 +24,11 @@ const HEEDED: [&str; 2] = ["AGENCY_LOG", "AGENCY_KEEPER"];
 ///
 /// The daemon answers with one line on its standard output: `ready`, or why it cannot be.
 pub async fn start_daemon(state: &StateDir, executable: &Path) -> Result<(), Failure> {
-    state.create().map_err(|err| cannot_start(state).caused_by(&err))?;
+    state.create().map_err(|err| {
+        Failure::new("cannot start the daemon")
+            .because(format!("its directory {} cannot be used: {err}", state.root().display()))
+            .hint("agency doctor")
+    })?;
     let mut command = std::process::Command::new(executable);
     command.arg0("agency: daemon").args(["daemon", "run"]);
     command.current_dir(state.root()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -51,9 +51,10 @@ impl OpenError {
     pub fn hint(&self) -> Option<String> {
         match self {
             OpenError::Directory { .. } => None,
-            OpenError::NotARepository { .. } => {
-                Some("run `git init` and commit, or pass --vcs none to work in the directory itself".into())
-            }
+            OpenError::NotARepository { .. } => Some(
+                "run `git init` and commit, or work in the directory itself: agency new SLUG --vcs none"
+                    .into(),
+            ),
             OpenError::NoMainCheckout { .. } => Some("run the command in the main checkout".into()),
             OpenError::Git { source, .. } => source.hint(),
         }

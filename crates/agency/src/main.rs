@@ -10,6 +10,7 @@ mod complete;
 mod context;
 mod output;
 mod stop;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -22,7 +23,10 @@ fn main() -> ExitCode {
     if let Some(code) = complete::answered() {
         return code;
     }
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage::report(&error, std::env::args_os()),
+    };
     output::be_quiet(cli.quiet);
     match run(cli) {
         Ok(code) => code,

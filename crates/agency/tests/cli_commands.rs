@@ -103,8 +103,35 @@ fn a_refusal_reads_as_error_cause_and_hint() {
 #[test]
 fn a_mistyped_command_gets_a_suggestion() {
     let said = Home::new().run(&["atttach", "x"]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.stderr.contains("a similar subcommand exists: 'attach'"), "{}", said.stderr);
+    said.is(
+        2,
+        "",
+        "Error: there is no command `agency atttach`\nHint: did you mean `attach`? `agency help` lists them all\n",
+    );
+}
+
+#[test]
+fn a_daemon_of_another_version_is_named_with_the_way_to_the_new_one() {
+    let (home, daemon) = home_and_daemon();
+    home.run(&["agents"]).is(
+        1,
+        "",
+        "\
+Error: the daemon and this program disagree about agent.list
+Caused by: the test has no answer to agent.list
+Hint: they may be of different versions: `agency daemon restart` starts the new one, agents live on
+",
+    );
+    daemon.answer("task.list", json!({ "work": "of another age" }));
+    home.run(&["ls", "--all"]).is(
+        1,
+        "",
+        "\
+Error: the daemon and this program disagree about task.list
+Caused by: missing field `tasks`
+Hint: they may be of different versions: `agency daemon restart` starts the new one, agents live on
+",
+    );
 }
 
 #[test]

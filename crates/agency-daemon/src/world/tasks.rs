@@ -152,7 +152,26 @@ pub(super) fn store_failure_of(error: &StoreError) -> Failure {
             failure.hint("mend the front matter of that file")
         }
         StoreError::OtherVcs { .. } => failure.hint("leave --vcs out, or remove those tasks first"),
-        StoreError::Write { .. } | StoreError::Read { .. } | StoreError::NoTask(_) => failure,
+        StoreError::Write { path, source } | StoreError::Read { path, source } => {
+            way_out(failure, path, source)
+        }
+        StoreError::NoTask(_) => failure,
+    }
+}
+
+/// For what people can mend themselves.
+fn way_out(failure: Failure, path: &Path, error: &std::io::Error) -> Failure {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+            let in_the_way = path.ancestors().find(|path| path.is_file()).unwrap_or(path);
+            failure.hint(format!("a directory is needed there: move {} away", in_the_way.display()))
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            failure.hint(format!("make {} writable, or use Agency where you may write", path.display()))
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => failure.hint("make room on that disk"),
+        _ => failure,
     }
 }
 

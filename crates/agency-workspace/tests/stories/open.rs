@@ -107,7 +107,7 @@ fn a_directory_without_a_repository_is_refused_with_a_way_out() {
     let err = ground.try_open(&ground.path()).unwrap_err();
     let expected = format!(
         "Error: {} is not in a git repository\n\
-         Hint: run `git init` and commit, or pass --vcs none to work in the directory itself",
+         Hint: run `git init` and commit, or work in the directory itself: agency new SLUG --vcs none",
         ground.path().display()
     );
     assert_eq!(told(&err, err.hint()), expected);

@@ -110,7 +110,7 @@ fn row(task: &Task, all: bool) -> Vec<Cell> {
         cell(&task.slug),
         cell(output::status_name(task.status)),
         cell(state(task)).coloured(colour(task.workspace_status)),
-        cell(&task.agent_name),
+        cell(if task.agent_name.is_empty() { "-" } else { &task.agent_name }),
         cell(task.age_seconds.map_or_else(|| "-".to_owned(), output::duration)),
     ];
     if all {

@@ -5,6 +5,7 @@
 mod api;
 mod attach;
 mod config;
+mod bad_inputs;
 mod care;
 mod daemon;
 mod elsewhere;
