@@ -161,6 +161,22 @@ pub struct Daemon {
     pub projects: u64,
     pub live_runs: u64,
     pub orphans: u64,
+    #[serde(default)]
+    pub open_files: Option<Figure>,
+}
+
+/// How much of something is taken, and how much there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figure {
+    pub used: u64,
+    pub limit: u64,
+}
+
+impl Figure {
+    /// Whether less than this is left.
+    pub fn lacks(&self, needed: u64) -> bool {
+        self.limit.saturating_sub(self.used) < needed
+    }
 }
 
 /// What happened, in the one shape every subscriber sees.

@@ -21,6 +21,7 @@ mod log;
 mod logs;
 mod plan;
 mod read_small;
+mod room;
 mod rpc;
 mod run;
 mod run_meta;

@@ -26,6 +26,7 @@ use crate::happening::{Answer, Call, Happening, NewTask, OrphanIntent, TaskCall}
 use crate::hold::screen_size;
 use crate::logs::LogRequest;
 use crate::plan::{self, PlannedTask};
+use crate::room::{self, Room};
 use crate::run::RunCommand;
 use crate::streams::Promised;
 use crate::{clock, environment, limits, trust};
@@ -104,6 +105,7 @@ impl World {
             projects: self.store.projects().count() as u64,
             live_runs: self.supervisor.live_runs().count() as u64,
             orphans: self.orphans.len() as u64,
+            open_files: room::open_files(),
         }
     }
 
@@ -149,6 +151,7 @@ impl World {
         let name = self.store.next_name(&id, slug);
         notes.extend(new.warning.clone());
         if !params.draft {
+            self.has_room()?;
             let root = self.store.project(&id).map(|known| known.root().to_path_buf()).unwrap_or_default();
             let task =
                 PlannedTask { driver, command: command.as_deref(), session_known: false, directory: &root };
@@ -186,7 +189,10 @@ impl World {
 
     fn begin(&mut self, key: TaskKey, caller: &Caller, origin: Origin, answer: Answer, restart: bool) {
         self.look_elsewhere(&key);
-        let planned = self.nothing_left_of(&key).and_then(|()| self.plan_start(&key, caller));
+        // One that lives needs nothing more, and makes room first if it is to be started anew.
+        let room = if self.live_run(&key).is_ok() { Ok(()) } else { self.has_room() };
+        let planned = room.and_then(|()| self.nothing_left_of(&key));
+        let planned = planned.and_then(|()| self.plan_start(&key, caller));
         let plan = match planned {
             Ok(plan) => plan,
             Err(failure) => {
@@ -207,6 +213,13 @@ impl World {
             false => Event::Start { key, ticket, plan: start },
             true => Event::Restart { key, ticket, plan: start },
         });
+    }
+
+    /// Whether the machine takes one more agent besides those that are being started.
+    fn has_room(&self) -> Result<(), Failure> {
+        let starting =
+            self.pending.values().filter(|pending| matches!(pending, Pending::Start { .. })).count();
+        Room::now().holds(1 + starting as u64)
     }
 
     /// What is left of an earlier run would be a second process in the same workspace.

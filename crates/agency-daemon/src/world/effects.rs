@@ -20,8 +20,9 @@ use crate::clock;
 use crate::fold;
 use crate::happening::{Happening, Reporter, StartedRun};
 use crate::hold::{RunContext, screen_size};
-use crate::launch::start_keeper;
+use crate::launch::{LaunchError, start_keeper};
 use crate::plan::{LaunchPlan, Place};
+use crate::room;
 use crate::run::{self, NewsDesk, RunCommand};
 use crate::run_meta::{self, RunMeta};
 
@@ -282,6 +283,11 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
     }
 }
 
+fn launch_failure(error: &LaunchError) -> Failure {
+    let failure = Failure::new(error.to_string()).caused_by_source(error);
+    room::hint(error).into_iter().fold(failure, Failure::hint)
+}
+
 /// The workspace of a task: made anew, or its directory brought back to a branch that is still there.
 fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Option<Workspace>, Failure> {
     let failed = |err: agency_workspace::CreateError| workspace_failure(&err);
@@ -383,8 +389,7 @@ impl Launch {
         let (mut spec, notes) = self.plan.spec(&self.file, &place)?;
         spec.open_files = self.context.open_files;
         let seed = self.seed();
-        start_keeper(&self.context.keeper_binary, &spec, seed, None)
-            .map_err(|err| Failure::new(err.to_string()).caused_by_source(&err))?;
+        start_keeper(&self.context.keeper_binary, &spec, seed, None).map_err(|err| launch_failure(&err))?;
         Ok(notes)
     }
 

@@ -60,6 +60,9 @@ fn human(view: &view::Daemon) -> String {
         format!("state     {}", path(&view.state_dir)),
         format!("log       {}", path(&view.log)),
     ];
+    if let Some(files) = view.open_files {
+        lines.insert(2, format!("files     {} open of at most {}", files.used, files.limit));
+    }
     if view.orphans > 0 {
         lines.push(format!("{}: agency orphans", count(view.orphans as usize, "orphan")));
     }

@@ -15,6 +15,7 @@ mod files;
 mod fold;
 mod inside;
 mod journal;
+mod limits;
 mod new;
 mod orphans;
 mod places;

@@ -1,0 +1,306 @@
+//! What the machine still has room for, found out before a start makes anything.
+//!
+//! Looks and refuses; changes no limit. A figure that cannot be read stands for no limit: what the kernel refuses
+//! later is undone and said as well.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use agency_api::Failure;
+use agency_api::view::Figure;
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, getuid};
+
+use crate::launch::LaunchError;
+
+/// What the daemon holds of each run: the keeper's socket and the lifeline.
+const FILES_OF_A_RUN: u64 = 2;
+
+/// What a start needs besides, for a moment: pipes to git or to the keeper, the journal.
+const FILES_OF_A_START: u64 = 10;
+
+/// Kept for those who list, look, type and stop when everything else is taken.
+const SPARE_FILES: u64 = 24;
+
+/// Keeper and agent; for a moment the two processes that a keeper leaves behind.
+const PROCESSES_OF_A_START: u64 = 4;
+
+/// Kept for the user's own commands, which are what makes room again, and for threads of the daemon.
+const SPARE_PROCESSES: u64 = 16;
+
+/// How much is there and how much is taken.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Room {
+    files: Option<Figure>,
+    terminals: Option<Figure>,
+    /// Each with what bounds it.
+    processes: Vec<(Bound, Figure)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Bound {
+    User,
+    Group(PathBuf),
+    System,
+}
+
+impl Room {
+    pub fn now() -> Room {
+        let groups = control_groups().into_iter().map(|(dir, figure)| (Bound::Group(dir), figure));
+        let system = system_tasks();
+        let user = system.and_then(|system| user_tasks(system.used)).map(|figure| (Bound::User, figure));
+        Room {
+            files: open_files(),
+            terminals: terminals(),
+            processes: user
+                .into_iter()
+                .chain(groups)
+                .chain(system.map(|figure| (Bound::System, figure)))
+                .collect(),
+        }
+    }
+
+    /// Whether this many agents can be started at once.
+    pub fn holds(&self, starts: u64) -> Result<(), Failure> {
+        let files = starts * (FILES_OF_A_RUN + FILES_OF_A_START) + SPARE_FILES;
+        if let Some(figure) = self.files.filter(|figure| figure.lacks(files)) {
+            return Err(no_room(format!(
+                "the daemon has {} files open and may have {} (RLIMIT_NOFILE); a start needs {files} to spare",
+                figure.used, figure.limit
+            ))
+            .hint(FILES_HINT));
+        }
+        if let Some(figure) = self.terminals.filter(|figure| figure.lacks(starts)) {
+            return Err(no_room(format!(
+                "{} terminals are open and {} may be (kernel.pty.max)",
+                figure.used, figure.limit
+            ))
+            .hint(TERMINALS_HINT));
+        }
+        let needed = starts * PROCESSES_OF_A_START + SPARE_PROCESSES;
+        match self.processes.iter().find(|(_, figure)| figure.lacks(needed)) {
+            Some((bound, figure)) => Err(no_room(bound.filled(*figure, needed)).hint(bound.hint())),
+            None => Ok(()),
+        }
+    }
+}
+
+const FILES_HINT: &str = "stop another task, or raise the hard limit (`ulimit -Hn`, nofile in /etc/security/limits.conf) \
+                          and run `agency daemon restart` from a new login";
+const TERMINALS_HINT: &str = "stop another task, or raise it: sysctl kernel.pty.max=N";
+
+fn no_room(why: String) -> Failure {
+    Failure::new("there is no room for another agent").because(why)
+}
+
+impl Bound {
+    fn filled(&self, figure: Figure, needed: u64) -> String {
+        let Figure { used, limit } = figure;
+        let what = match self {
+            Bound::User => {
+                format!("you have {used} processes and threads and may have {limit} (RLIMIT_NPROC)")
+            }
+            Bound::Group(dir) => format!(
+                "the control group {} has {used} processes and threads and may have {limit} (pids.max)",
+                dir.display()
+            ),
+            Bound::System => {
+                format!(
+                    "the system has {used} processes and threads and may have {limit} (kernel.threads-max, kernel.pid_max)"
+                )
+            }
+        };
+        format!("{what}; a start needs {needed} to spare")
+    }
+
+    fn hint(&self) -> &'static str {
+        match self {
+            Bound::User => {
+                "stop another task, or raise the limit (`ulimit -u`, nproc in /etc/security/limits.conf) \
+                 and run `agency daemon restart` from a new login"
+            }
+            Bound::Group(_) => {
+                "stop another task, or raise the limit (TasksMax= of the systemd unit, --pids-limit of the container)"
+            }
+            Bound::System => "stop another task, or raise both with sysctl",
+        }
+    }
+}
+
+/// A limit that was only met on the way.
+pub fn hint(error: &LaunchError) -> Option<&'static str> {
+    let (what, cause) = match error {
+        LaunchError::Keeper { source, .. } => ("fork", source),
+        LaunchError::Step { what, source } => (what.as_str(), source),
+        LaunchError::Silent => return None,
+    };
+    match Errno::from_io_error(cause)? {
+        Errno::MFILE => Some(FILES_HINT),
+        Errno::NFILE => Some("the whole system has too many files open: close some, or sysctl fs.file-max=N"),
+        Errno::NOSPC | Errno::IO if what == "open a terminal" => Some(TERMINALS_HINT),
+        // A run that another keeper holds is refused with the same number.
+        Errno::AGAIN if !what.starts_with("lock") => Some(Bound::User.hint()),
+        _ => None,
+    }
+}
+
+/// Files that this process has open and may have open.
+pub fn open_files() -> Option<Figure> {
+    // One less: the directory that is being read.
+    let used = fs::read_dir("/proc/self/fd").or_else(|_| fs::read_dir("/dev/fd")).ok()?.count() as u64 - 1;
+    Some(Figure { used, limit: getrlimit(Resource::Nofile).current? })
+}
+
+fn terminals() -> Option<Figure> {
+    let number = |name: &str| number_in(&Path::new("/proc/sys/kernel/pty").join(name)).ok();
+    Some(Figure { used: number("nr")?, limit: number("max")? })
+}
+
+/// Every control group around this process that has a limit; what it starts is counted there too.
+fn control_groups() -> Vec<(PathBuf, Figure)> {
+    let memberships = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let Some(group) = group_dir(&memberships) else { return Vec::new() };
+    let limited = |dir: &Path| {
+        let (used, limit) =
+            (number_in(&dir.join("pids.current")).ok()?, number_in(&dir.join("pids.max")).ok()?);
+        Some((dir.to_path_buf(), Figure { used, limit }))
+    };
+    group.ancestors().take_while(|dir| *dir != Path::new("/sys/fs")).filter_map(limited).collect()
+}
+
+/// Where the group that counts processes is: in the one tree of groups, or in the older tree of its own.
+fn group_dir(memberships: &str) -> Option<PathBuf> {
+    let find = |wanted: &str| {
+        memberships.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            controllers.split(',').any(|name| name == wanted).then(|| path.trim_start_matches('/'))
+        })
+    };
+    let older = find("pids").map(|path| Path::new("/sys/fs/cgroup/pids").join(path));
+    older.or_else(|| find("").map(|path| Path::new("/sys/fs/cgroup").join(path)))
+}
+
+/// Processes and threads of everybody.
+fn system_tasks() -> Option<Figure> {
+    let load = fs::read_to_string("/proc/loadavg").ok()?;
+    let used = load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()?;
+    let number = |name: &str| number_in(&Path::new("/proc/sys/kernel").join(name)).ok();
+    Some(Figure { used, limit: number("threads-max")?.min(number("pid_max")?) })
+}
+
+/// Of this user, if that may matter: they are counted one by one, so only when everybody's would not fit.
+fn user_tasks(of_everybody: u64) -> Option<Figure> {
+    let limit = getrlimit(Resource::Nproc).current?;
+    let everybody = Figure { used: of_everybody, limit };
+    // The kernel does not hold root to it.
+    if getuid().is_root() || !everybody.lacks(PROCESSES_OF_A_START * 64 + SPARE_PROCESSES) {
+        return None;
+    }
+    let processes = fs::read_dir("/proc").ok()?;
+    let used = processes.filter_map(|entry| own_threads(&entry.ok()?.path())).sum();
+    Some(Figure { used, limit })
+}
+
+fn own_threads(process: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let is_ours = process.metadata().ok()?.uid() == getuid().as_raw();
+    // A directory for each thread, and two links that every directory has.
+    is_ours.then(|| process.join("task").metadata().ok().map(|tasks| tasks.nlink().saturating_sub(2)))?
+}
+
+/// `max` is none.
+fn number_in(path: &Path) -> io::Result<u64> {
+    fs::read_to_string(path)?.trim().parse().map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(used: u64, limit: u64) -> Figure {
+        Figure { used, limit }
+    }
+
+    #[track_caller]
+    fn check(room: &Room, starts: u64, cause: &str) {
+        let failure = room.holds(starts).expect_err("refused");
+        assert_eq!(failure.message, "there is no room for another agent");
+        assert_eq!(failure.causes, [cause]);
+        assert!(failure.hint.is_some());
+    }
+
+    #[test]
+    fn what_nobody_can_count_is_no_reason_to_refuse() {
+        assert_eq!(Room::default().holds(1000), Ok(()));
+    }
+
+    #[test]
+    fn files_are_kept_for_everything_else() {
+        let room = Room { files: Some(figure(28, 64)), ..Room::default() };
+        assert_eq!(room.holds(1), Ok(()));
+        check(
+            &room,
+            2,
+            "the daemon has 28 files open and may have 64 (RLIMIT_NOFILE); a start needs 48 to spare",
+        );
+    }
+
+    #[test]
+    fn the_last_terminal_can_be_had() {
+        let room = Room { terminals: Some(figure(4095, 4096)), ..Room::default() };
+        assert_eq!(room.holds(1), Ok(()));
+        check(&room, 2, "4095 terminals are open and 4096 may be (kernel.pty.max)");
+    }
+
+    #[test]
+    fn each_bound_of_processes_is_named() {
+        let full = |bound| Room { processes: vec![(bound, figure(90, 100))], ..Room::default() };
+        check(
+            &full(Bound::User),
+            1,
+            "you have 90 processes and threads and may have 100 (RLIMIT_NPROC); a start needs 20 to spare",
+        );
+        check(
+            &full(Bound::Group("/sys/fs/cgroup/user.slice".into())),
+            1,
+            "the control group /sys/fs/cgroup/user.slice has 90 processes and threads and may have 100 (pids.max); \
+             a start needs 20 to spare",
+        );
+        check(
+            &full(Bound::System),
+            1,
+            "the system has 90 processes and threads and may have 100 (kernel.threads-max, kernel.pid_max); \
+             a start needs 20 to spare",
+        );
+    }
+
+    #[test]
+    fn the_group_is_found_in_both_kinds_of_trees() {
+        let dir = |text| group_dir(text).expect("a group");
+        assert_eq!(dir("0::/user.slice/a\n"), Path::new("/sys/fs/cgroup/user.slice/a"));
+        assert_eq!(dir("0::/\n"), Path::new("/sys/fs/cgroup"));
+        assert_eq!(
+            dir("12:cpu,cpuacct:/x\n3:pids:/docker/1\n0::/\n"),
+            Path::new("/sys/fs/cgroup/pids/docker/1")
+        );
+        assert_eq!(group_dir(""), None);
+    }
+
+    #[test]
+    fn this_machine_has_room_for_one() {
+        let room = Room::now();
+        assert!(room.files.is_some_and(|files| files.used >= 3 && files.limit > files.used), "{room:?}");
+        assert_eq!(room.holds(1), Ok(()));
+    }
+
+    #[test]
+    fn a_limit_that_is_met_on_the_way_has_its_hint() {
+        let step = |what: &str, errno: Errno| LaunchError::Step { what: what.into(), source: errno.into() };
+        assert_eq!(hint(&step("open a terminal", Errno::NOSPC)), Some(TERMINALS_HINT));
+        assert_eq!(hint(&step("write the pid file", Errno::NOSPC)), None);
+        assert_eq!(hint(&step("lock the run: another keeper holds it", Errno::AGAIN)), None);
+        assert_eq!(hint(&step("exec sh", Errno::AGAIN)), Some(Bound::User.hint()));
+        assert_eq!(hint(&step("open the journal", Errno::MFILE)), Some(FILES_HINT));
+    }
+}
