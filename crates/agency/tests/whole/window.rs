@@ -1,0 +1,97 @@
+//! A terminal window of a test: a program in it, and what it shows.
+//!
+//! Bare, it answers what the program asks, as any terminal does.
+
+use std::process::Command;
+
+use agency_terminal::{Screen, Size};
+use agency_testkit::{Process, Pty};
+
+use crate::picture::Picture;
+use crate::second_opinion::SecondOpinion;
+
+/// As many lines as an agent's terminal keeps.
+pub const SCROLLBACK: usize = 10_000;
+
+pub struct Window {
+    pty: Pty,
+    pub screen: Screen,
+    second: SecondOpinion,
+    fed: usize,
+    resized_at: usize,
+    answers: bool,
+}
+
+impl Window {
+    /// The program runs in it alone.
+    pub fn bare(command: Command, cols: u16, rows: u16) -> Window {
+        Window::around(command, cols, rows, true)
+    }
+
+    /// Somebody else answers the program.
+    pub fn attached(command: Command, cols: u16, rows: u16) -> Window {
+        Window::around(command, cols, rows, false)
+    }
+
+    fn around(command: Command, cols: u16, rows: u16, answers: bool) -> Window {
+        Window {
+            pty: Pty::spawn(command, cols, rows),
+            screen: Screen::new(Size::cells(cols, rows), SCROLLBACK),
+            second: SecondOpinion::new(cols, rows),
+            fed: 0,
+            resized_at: 0,
+            answers,
+        }
+    }
+
+    /// Takes in what has been written to it.
+    pub fn look(&mut self) -> Picture {
+        self.pty.look();
+        let new = &self.pty.seen()[self.fed..];
+        self.fed += new.len();
+        self.second.feed(new);
+        let replies = self.screen.feed(new).replies;
+        if self.answers && !replies.is_empty() {
+            self.pty.send(replies);
+        }
+        Picture::of(&mut self.screen)
+    }
+
+    /// What the other emulator makes of the same bytes.
+    pub fn second_opinion(&self) -> Picture {
+        self.second.picture()
+    }
+
+    pub fn types(&mut self, keys: &str) {
+        self.pty.send(keys);
+    }
+
+    pub fn resize(&mut self, cols: u16, rows: u16) {
+        self.look();
+        self.resized_at = self.fed;
+        self.screen.resize(Size::cells(cols, rows));
+        self.second.resize(cols, rows);
+        self.pty.resize(cols, rows);
+    }
+
+    /// Whether the program has written anything since the last resize.
+    pub fn has_redrawn(&self) -> bool {
+        self.fed > self.resized_at
+    }
+
+    pub fn size(&self) -> (u16, u16) {
+        let Size { cols, rows, .. } = self.screen.size();
+        (cols, rows)
+    }
+
+    pub fn closes(&mut self) {
+        self.pty.wait_exit();
+        self.look();
+    }
+
+    /// SIGKILL for the program in it.
+    pub fn kill(mut self) {
+        Process::find(self.pty.pid()).expect("it runs").signal(agency_testkit::Signal::KILL);
+        self.pty.wait_exit();
+    }
+}
