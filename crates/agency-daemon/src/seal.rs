@@ -5,15 +5,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
 
+use tokio::sync::Semaphore;
+
 use crate::fold::compress;
 
 /// Journals being worked on: a second pass over one would only collide with the first.
 static BUSY: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
 
+/// One after the other: each takes the memory of a segment or two, and agents fall silent together.
+static TURN: Semaphore = Semaphore::const_new(1);
+
 pub fn in_background(journal: PathBuf) {
     if busy().insert(journal.clone()) {
-        tokio::task::spawn_blocking(move || {
-            seal_all(&journal);
+        tokio::spawn(async move {
+            let turn = TURN.acquire().await;
+            let sealing = journal.clone();
+            if let Err(cause) = tokio::task::spawn_blocking(move || seal_all(&sealing)).await {
+                tracing::error!(journal = %journal.display(), %cause, "compressing went badly wrong");
+            }
+            drop(turn);
             busy().remove(&journal);
         });
     }
