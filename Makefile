@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 
-.PHONY: build run test check fmt install clean
+.PHONY: build run test check bench bench-doc fmt install clean
 
 build:
 	$(CARGO) build --locked --release -p agency
@@ -21,6 +21,16 @@ test:
 check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+# Agency beside the peers that are installed; installs nothing. BENCH holds options: make bench BENCH="--only echo".
+bench: build
+	$(CARGO) build --locked --release -p agency-bench
+	./target/release/agency-bench $(BENCH)
+
+# The same, and the figures go into the page.
+bench-doc: build
+	$(CARGO) build --locked --release -p agency-bench
+	./target/release/agency-bench --page docs/performance.md $(BENCH)
 
 fmt:
 	$(CARGO) fmt --all

@@ -117,6 +117,15 @@ impl Pty {
         while !self.is_closed && self.read_before(Instant::now(), PollFlags::IN) {}
     }
 
+    /// Waits for output and hands over what was not seen before; it is not kept, so a flood takes no room.
+    /// `None`: nothing came in time, or nothing will.
+    pub fn take(&mut self, deadline: Instant) -> Option<Vec<u8>> {
+        while self.seen.is_empty() && !self.is_closed && self.read_before(deadline, PollFlags::IN) {}
+        self.looked = 0;
+        let taken = std::mem::take(&mut self.seen);
+        (!taken.is_empty()).then_some(taken)
+    }
+
     /// Everything so far, also what was not waited for.
     pub fn seen(&self) -> &[u8] {
         &self.seen

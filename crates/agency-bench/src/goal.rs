@@ -1,0 +1,228 @@
+//! What Agency wants to reach, beside what was measured.
+
+use crate::figure::{Figures, Unit};
+use crate::peer::{AGENCY, BARE, TMUX};
+
+/// A measure, a figure, a peer.
+type Which = (&'static str, &'static str, &'static str);
+
+#[derive(Debug)]
+pub struct Goal {
+    pub text: &'static str,
+    what: What,
+    bound: Bound,
+    stretch: Option<f64>,
+}
+
+#[derive(Debug)]
+enum What {
+    Value(Which, Unit),
+    /// The first over the second.
+    Ratio(Which, Which),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Stretch,
+    Met,
+    Missed,
+    NotMeasured,
+}
+
+impl Verdict {
+    pub fn text(self, has_stretch: bool) -> &'static str {
+        match self {
+            Verdict::Stretch if has_stretch => "met (stretch too)",
+            Verdict::Stretch | Verdict::Met => "met",
+            Verdict::Missed => "**missed**",
+            Verdict::NotMeasured => "not measured",
+        }
+    }
+}
+
+const DETACHED: &str = "detached, wall";
+const DRAWN: &str = "until the screen is drawn";
+
+pub static GOALS: [Goal; 11] = [
+    ratio(
+        "detached `cat`, wall, of a bare PTY reader",
+        ("cat", DETACHED, AGENCY),
+        ("cat", DETACHED, BARE),
+        Bound::AtMost(1.3),
+        1.2,
+    ),
+    ratio(
+        "detached `cat`, times faster than tmux",
+        ("cat", DETACHED, TMUX),
+        ("cat", DETACHED, AGENCY),
+        Bound::AtLeast(1.8),
+        2.0,
+    ),
+    ratio(
+        "detached `cat`, CPU, of tmux",
+        ("cat", "detached, CPU", AGENCY),
+        ("cat", "detached, CPU", TMUX),
+        Bound::AtMost(0.6),
+        0.5,
+    ),
+    ratio(
+        "attached `cat`, times faster than tmux",
+        ("cat", "attached, wall", TMUX),
+        ("cat", "attached, wall", AGENCY),
+        Bound::AtLeast(1.5),
+        1.9,
+    ),
+    ratio("echo p50, of tmux", ("echo", "p50", AGENCY), ("echo", "p50", TMUX), Bound::AtMost(1.25), 1.0),
+    ratio(
+        "attach to full redraw, of tmux",
+        ("attach", DRAWN, AGENCY),
+        ("attach", DRAWN, TMUX),
+        Bound::AtMost(1.0),
+        0.5,
+    ),
+    // 0.0 %, as it would be printed.
+    value(
+        "CPU with 100 idle agents",
+        ("memory", "idle CPU at 100", AGENCY),
+        Unit::Percent,
+        Bound::AtMost(0.05),
+        None,
+    ),
+    value(
+        "PSS of a keeper at 100",
+        ("memory", "PSS of a keeper at 100", AGENCY),
+        Unit::Kilobytes,
+        Bound::AtMost(300.0),
+        None,
+    ),
+    value(
+        "PSS of 10 000 lines of scrollback",
+        ("memory", "PSS of 10 000 lines", AGENCY),
+        Unit::Kilobytes,
+        Bound::AtMost(12.0 * 1024.0),
+        Some(4.0 * 1024.0),
+    ),
+    value(
+        "`agency ls` with 200 agents",
+        ("agents", "`agency ls`, p50", AGENCY),
+        Unit::Seconds,
+        Bound::AtMost(0.05),
+        None,
+    ),
+    value(
+        "PSS of all with 200 agents",
+        ("agents", "PSS of all", AGENCY),
+        Unit::Kilobytes,
+        Bound::AtMost(300.0 * 1024.0),
+        None,
+    ),
+];
+
+const fn ratio(text: &'static str, over: Which, under: Which, bound: Bound, stretch: f64) -> Goal {
+    Goal { text, what: What::Ratio(over, under), bound, stretch: Some(stretch) }
+}
+
+const fn value(text: &'static str, which: Which, unit: Unit, bound: Bound, stretch: Option<f64>) -> Goal {
+    Goal { text, what: What::Value(which, unit), bound, stretch }
+}
+
+impl Goal {
+    fn reached(&self, figures: &Figures) -> Option<f64> {
+        let median = |(measure, name, peer): Which| figures.median(measure, name, peer);
+        match self.what {
+            What::Value(which, _) => median(which),
+            What::Ratio(over, under) => Some(median(over)? / median(under)?),
+        }
+    }
+
+    pub fn verdict(&self, figures: &Figures) -> Verdict {
+        match self.reached(figures) {
+            None => Verdict::NotMeasured,
+            Some(value) if !self.bound.holds(value) => Verdict::Missed,
+            Some(value) => match self.stretch {
+                Some(stretch) if !self.bound.at(stretch).holds(value) => Verdict::Met,
+                _ => Verdict::Stretch,
+            },
+        }
+    }
+
+    /// What it asks for, with the stretch in brackets.
+    pub fn asks(&self) -> String {
+        let (sign, limit) = match self.bound {
+            Bound::AtMost(limit) => ("≤", limit),
+            Bound::AtLeast(limit) => ("≥", limit),
+        };
+        let stretch = self.stretch.map_or_else(String::new, |stretch| format!(" ({})", self.show(stretch)));
+        format!("{sign} {}{stretch}", self.show(limit))
+    }
+
+    pub fn shows(&self, figures: &Figures) -> String {
+        self.reached(figures).map_or_else(|| "–".to_owned(), |value| self.show(value))
+    }
+
+    pub fn result(&self, figures: &Figures) -> &'static str {
+        self.verdict(figures).text(self.stretch.is_some())
+    }
+
+    fn show(&self, value: f64) -> String {
+        match self.what {
+            What::Value(_, unit) => unit.show(value),
+            What::Ratio(..) => format!("{value:.2}×"),
+        }
+    }
+}
+
+impl Bound {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Bound::AtMost(limit) => value <= limit,
+            Bound::AtLeast(limit) => value >= limit,
+        }
+    }
+
+    fn at(self, limit: f64) -> Bound {
+        match self {
+            Bound::AtMost(_) => Bound::AtMost(limit),
+            Bound::AtLeast(_) => Bound::AtLeast(limit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Sample;
+
+    fn echo(agency: f64, tmux: f64) -> Figures {
+        let mut figures = Figures::default();
+        figures.add("echo", AGENCY, Sample::new("p50", Unit::Seconds, agency));
+        figures.add("echo", TMUX, Sample::new("p50", Unit::Seconds, tmux));
+        figures
+    }
+
+    #[test]
+    fn a_goal_is_missed_met_or_more_than_met() {
+        let goal = GOALS.iter().find(|goal| goal.text.starts_with("echo")).unwrap();
+        assert_eq!(goal.verdict(&echo(1.3, 1.0)), Verdict::Missed);
+        assert_eq!(goal.verdict(&echo(1.2, 1.0)), Verdict::Met);
+        assert_eq!(goal.verdict(&echo(0.9, 1.0)), Verdict::Stretch);
+        assert_eq!(goal.verdict(&Figures::default()), Verdict::NotMeasured);
+        assert_eq!(goal.asks(), "≤ 1.25× (1.00×)");
+    }
+
+    #[test]
+    fn faster_is_more() {
+        let goal = GOALS.iter().find(|goal| goal.text.starts_with("attached")).unwrap();
+        let mut figures = Figures::default();
+        figures.add("cat", AGENCY, Sample::new("attached, wall", Unit::Seconds, 2.0));
+        figures.add("cat", TMUX, Sample::new("attached, wall", Unit::Seconds, 3.2));
+        assert_eq!(goal.verdict(&figures), Verdict::Met);
+        assert_eq!(goal.shows(&figures), "1.60×");
+    }
+}

@@ -1,0 +1,155 @@
+//! The processes that hold sessions, and what they cost: CPU time and memory, from procfs.
+//!
+//! The programs inside the sessions are not counted; they are the same for everybody.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use agency_testkit::Process;
+
+/// What the kernel counts CPU time in, everywhere Linux runs today.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Holders that have used no CPU for so long are done.
+const QUIET: Duration = Duration::from_millis(300);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+const RESTS_WITHIN: Duration = Duration::from_secs(60);
+
+/// Counts the CPU time of holders from one moment on.
+pub struct Meter {
+    processes: Vec<Process>,
+    before: f64,
+}
+
+/// What a piece of work took.
+#[derive(Clone, Copy, Debug)]
+pub struct Spent {
+    pub cpu: Duration,
+    /// When the holders came to rest.
+    pub rested: Instant,
+}
+
+impl Meter {
+    pub fn of(processes: Vec<Process>) -> Meter {
+        rest(&processes);
+        let before = cpu_of(&processes);
+        Meter { processes, before }
+    }
+
+    /// Waits until the holders are done with what came since: also with what they put off.
+    pub fn spent(&self) -> Spent {
+        let (seconds, rested) = rest(&self.processes);
+        Spent { cpu: Duration::from_secs_f64((seconds - self.before).max(0.0)), rested }
+    }
+}
+
+fn cpu_of(processes: &[Process]) -> f64 {
+    let times = processes
+        .iter()
+        .filter(|process| process.is_alive())
+        .filter_map(|process| cpu_seconds(&fs::read_to_string(format!("/proc/{}/stat", process.pid)).ok()?));
+    times.sum()
+}
+
+/// CPU time when it has stopped to grow, and when that was.
+fn rest(processes: &[Process]) -> (f64, Instant) {
+    let deadline = Instant::now() + RESTS_WITHIN;
+    let (mut used, mut since) = (cpu_of(processes), Instant::now());
+    while since.elapsed() < QUIET && Instant::now() < deadline {
+        std::thread::sleep(LOOK_EVERY);
+        let now = cpu_of(processes);
+        if now > used {
+            (used, since) = (now, Instant::now());
+        }
+    }
+    (used, since)
+}
+
+/// User and system time, of all threads, also those that ended.
+fn cpu_seconds(stat: &str) -> Option<f64> {
+    // The name may hold anything, parentheses too; the fields begin after its last one.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
+    Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+}
+
+/// What idle processes did meanwhile: far finer than ticks, and true while no thread ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Idle {
+    pub cpu_percent: f64,
+    pub wakeups_per_second: f64,
+}
+
+pub fn idle(processes: &[Process], window: Duration) -> Idle {
+    let began = Instant::now();
+    let before = activity(processes);
+    std::thread::sleep(window);
+    let after = activity(processes);
+    let seconds = began.elapsed().as_secs_f64();
+    Idle {
+        cpu_percent: after.0.saturating_sub(before.0) as f64 / 1e9 / seconds * 100.0,
+        wakeups_per_second: after.1.saturating_sub(before.1) as f64 / seconds,
+    }
+}
+
+/// Nanoseconds on a CPU, and how often a thread was put on one.
+fn activity(processes: &[Process]) -> (u64, u64) {
+    let threads = processes.iter().flat_map(|process| {
+        let tasks = fs::read_dir(format!("/proc/{}/task", process.pid)).into_iter().flatten();
+        tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
+    });
+    threads.fold((0, 0), |(nanos, runs), schedstat| {
+        let mut fields = schedstat.split_whitespace().map(|field| field.parse::<u64>().unwrap_or(0));
+        let mut next = || fields.next().unwrap_or(0);
+        let (on_cpu, _waited, times) = (next(), next(), next());
+        (nanos + on_cpu, runs + times)
+    })
+}
+
+/// Proportional set size: pages that several share count in parts.
+pub fn pss_kb(processes: &[Process]) -> f64 {
+    processes.iter().map(one_pss_kb).sum()
+}
+
+fn one_pss_kb(process: &Process) -> f64 {
+    let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.pid)).unwrap_or_default();
+    pss_in(&rollup).unwrap_or(0.0)
+}
+
+fn pss_in(rollup: &str) -> Option<f64> {
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let stat = "42 (a) b) (c) S 1 42 42 0 -1 4194560 100 0 0 0 150 50 7 8 20 0 1 0 1000 0 0";
+        assert_eq!(cpu_seconds(stat), Some(2.0));
+        assert_eq!(cpu_seconds("42 (short) S 1"), None);
+    }
+
+    #[test]
+    fn pss_is_read_and_its_parts_are_not() {
+        let rollup =
+            "55d0-7ffe ---p 00000000 00:00 0 [rollup]\nRss:  2048 kB\nPss:  182 kB\nPss_Dirty: 90 kB\n";
+        assert_eq!(pss_in(rollup), Some(182.0));
+        assert_eq!(pss_in(""), None);
+    }
+
+    #[test]
+    fn cpu_time_is_counted_from_the_moment_asked() {
+        let own = Process::find(std::process::id() as i32).unwrap();
+        let meter = Meter { processes: vec![own], before: cpu_of(&[own]) - 1.0 };
+        assert!(meter.spent().cpu >= Duration::from_secs(1));
+    }
+
+    #[test]
+    fn our_own_process_has_a_size() {
+        let own = Process::find(std::process::id() as i32).unwrap();
+        assert!(pss_kb(&[own]) > 0.0);
+    }
+}

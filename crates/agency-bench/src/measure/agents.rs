@@ -1,0 +1,68 @@
+//! Many agents at once: starting them all, listing them, and an answer from each.
+
+use std::time::Instant;
+
+use agency_testkit::Ran;
+
+use super::{Measure, PATIENCE, echo};
+use crate::figure::{Sample, Unit, quantile};
+use crate::holders;
+use crate::options::Sizes;
+use crate::peer::{AGENCY, Peer};
+use crate::stage::Stage;
+
+pub const MEASURE: Measure = Measure {
+    name: "agents",
+    title: "Two hundred agents",
+    applies: |peer| peer.name == AGENCY,
+    is_once: true,
+    run,
+};
+
+fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
+    let stage = Stage::set(peer);
+    let mut samples = start_all(&stage, sizes.agents);
+    samples.extend(lists(&stage, sizes.lists));
+    stage.cpu();
+    let holders = stage.holders();
+    let idle = holders::idle(&holders, sizes.idle);
+    samples.push(Sample::new("keepers alive", Unit::Count, stage.keepers().len() as f64));
+    samples.push(Sample::new("PSS of all", Unit::Kilobytes, holders::pss_kb(&holders)));
+    let daemon = stage.sealed.daemon().map_or(f64::NAN, |daemon| holders::pss_kb(&[daemon]));
+    samples.push(Sample::new("PSS of the daemon", Unit::Kilobytes, daemon));
+    samples.push(Sample::new("idle CPU", Unit::Percent, idle.cpu_percent));
+    let mut terminal = echo::begin(&stage);
+    samples.extend(echo::samples(&echo::times(&mut terminal, sizes.keys), " of echo beside them"));
+    terminal.leave();
+    samples
+}
+
+/// One after the other, as a script would; then every one is asked and must answer.
+fn start_all(stage: &Stage, agents: usize) -> Vec<Sample> {
+    let answered = stage.signal("answered");
+    let body = format!("read line\n{}\nexec sh\n", answered.give());
+    let began = Instant::now();
+    (0..agents).for_each(|number| stage.start(&format!("agent{number}"), &body));
+    let started = began.elapsed();
+    let began = Instant::now();
+    for number in 0..agents {
+        Ran::of(stage.sealed.agency(["send", &format!("agent{number}"), "hello"]), b"").ok();
+    }
+    let asked = answered.wait(agents, PATIENCE) - began;
+    vec![
+        Sample::seconds("until all are started", started),
+        Sample::seconds("each start", started / u32::try_from(agents).unwrap_or(1)),
+        Sample::seconds("until all were sent a line and have answered", asked),
+    ]
+}
+
+fn lists(stage: &Stage, count: usize) -> Vec<Sample> {
+    let list = |_| {
+        let began = Instant::now();
+        Ran::of(stage.sealed.agency(["ls"]), b"").ok();
+        began.elapsed().as_secs_f64()
+    };
+    let times: Vec<f64> = (0..count).map(list).collect();
+    let sample = |name: &str, share: f64| Sample::new(name, Unit::Seconds, quantile(&times, share));
+    vec![sample("`agency ls`, p50", 0.5), sample("`agency ls`, p99", 0.99)]
+}

@@ -1,0 +1,95 @@
+//! Attaching to a session with a long scrollback: from the start of the client until the screen is drawn.
+
+use std::time::{Duration, Instant};
+
+use super::{Measure, PATIENCE};
+use crate::figure::{Sample, Unit, quantile};
+use crate::options::Sizes;
+use crate::peer::{AGENCY, Peer};
+use crate::stage::Stage;
+use crate::terminal::{ROWS, holds};
+
+pub const MEASURE: Measure = Measure {
+    name: "attach",
+    title: "Attach with a long scrollback",
+    applies: |peer| peer.redraws,
+    is_once: false,
+    run,
+};
+
+/// On the last line of the screen.
+const LAST: &str = "@LAST-LINE@";
+
+/// The first clients give the session its size and warm the caches.
+const WARM_UP: usize = 2;
+
+/// When nothing more comes for so long, all is there.
+const QUIET: Duration = Duration::from_millis(150);
+
+fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
+    let stage = Stage::set(peer);
+    let filled = stage.signal("filled");
+    stage.start("attach", &script(sizes.lines, &filled.give()));
+    filled.wait(1, PATIENCE);
+    let views: Vec<View> = (0..sizes.attaches + WARM_UP).map(|_| view(&stage, sizes.lines)).collect();
+    samples(&stage, &views[WARM_UP..])
+}
+
+struct View {
+    drawn: Duration,
+    /// Until the oldest, a middle and the newest line above the screen have come.
+    scrollback: Option<Duration>,
+    bytes: u64,
+}
+
+/// A client that comes, is shown everything, and leaves.
+fn view(stage: &Stage, lines: usize) -> View {
+    let began = Instant::now();
+    let mut terminal = stage.attach("attach");
+    let mut deadline = began + PATIENCE;
+    let (mut tail, mut drawn, mut above) = (Vec::new(), None, landmarks(lines));
+    let mut scrollback = None;
+    while let Some(output) = terminal.read(deadline) {
+        let at = began.elapsed();
+        tail.extend_from_slice(&output);
+        if drawn.is_none() && holds(&tail, LAST.as_bytes()) {
+            drawn = Some(at);
+        }
+        above.retain(|line| !holds(&tail, line.as_bytes()));
+        scrollback = scrollback.or((above.is_empty()).then_some(at));
+        tail.drain(..tail.len().saturating_sub(64));
+        deadline = if drawn.is_some() { Instant::now() + QUIET } else { deadline };
+    }
+    let bytes = terminal.bytes;
+    terminal.leave();
+    View { drawn: drawn.expect("the client draws the last line"), scrollback, bytes }
+}
+
+/// Lines above the screen that a complete scrollback holds.
+fn landmarks(lines: usize) -> Vec<String> {
+    let newest = lines.saturating_sub(usize::from(ROWS) + 5);
+    [lines / 4, lines / 2, newest].map(|number| format!("@{number:06} ")).to_vec()
+}
+
+fn script(lines: usize, filled: &str) -> String {
+    format!(
+        "stty -echo\nseq -f '@%06.0f a line of scrollback, coloured \x1b[32mgreen\x1b[0m and plain' 1 {lines}\n\
+         printf '@LAST-%s@' LINE\n{filled}\nexec cat >/dev/null\n"
+    )
+}
+
+fn samples(stage: &Stage, views: &[View]) -> Vec<Sample> {
+    let median = |times: Vec<f64>| quantile(&times, 0.5);
+    let drawn = median(views.iter().map(|view| view.drawn.as_secs_f64()).collect());
+    let bytes = median(views.iter().map(|view| view.bytes as f64 / 1024.0).collect());
+    let mut samples = vec![
+        Sample::new("until the screen is drawn", Unit::Seconds, drawn),
+        Sample::new("sent to the client", Unit::Kilobytes, bytes),
+    ];
+    if stage.peer.name == AGENCY {
+        let times = views.iter().map(|view| view.scrollback.expect("Agency sends the scrollback"));
+        let scrollback = median(times.map(|time| time.as_secs_f64()).collect());
+        samples.insert(1, Sample::new("until the scrollback is there", Unit::Seconds, scrollback));
+    }
+    samples
+}

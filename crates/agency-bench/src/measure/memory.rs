@@ -1,0 +1,90 @@
+//! What holding sessions costs when nothing happens: memory and CPU, at several numbers, and of scrollback.
+
+use agency_testkit::Gate;
+
+use super::{Measure, PATIENCE};
+use crate::figure::{Sample, Unit};
+use crate::holders;
+use crate::options::Sizes;
+use crate::peer::{AGENCY, Peer};
+use crate::stage::Stage;
+
+pub const MEASURE: Measure = Measure {
+    name: "memory",
+    title: "Memory, and CPU when idle",
+    applies: |peer| !peer.is_bare(),
+    is_once: true,
+    run: |peer, sizes| {
+        let mut samples = idle(peer, sizes);
+        if peer.redraws {
+            samples.extend(scrollback(peer, sizes));
+        }
+        samples
+    },
+};
+
+fn idle(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
+    let stage = Stage::set(peer);
+    let ready = stage.signal("ready");
+    let body = format!("{}\nexec cat >/dev/null\n", ready.give());
+    let mut sessions = 0..;
+    let mut samples = Vec::new();
+    for &count in &sizes.sessions {
+        while sessions.start < count {
+            sessions.next().into_iter().for_each(|number| stage.start(&format!("idle{number}"), &body));
+            ready.wait(1, PATIENCE);
+        }
+        samples.extend(at(&stage, count, sizes));
+    }
+    samples
+}
+
+fn at(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
+    stage.cpu();
+    let holders = stage.holders();
+    let idle = holders::idle(&holders, sizes.idle);
+    let mut samples = vec![
+        Sample::new(format!("PSS at {count}"), Unit::Kilobytes, holders::pss_kb(&holders)),
+        Sample::new(format!("idle CPU at {count}"), Unit::Percent, idle.cpu_percent),
+        Sample::new(format!("wake-ups in 10 s at {count}"), Unit::Count, idle.wakeups_per_second * 10.0),
+    ];
+    if stage.peer.name == AGENCY {
+        let (keepers, daemon) = (stage.keepers(), stage.sealed.daemon());
+        let keeper = holders::pss_kb(&keepers) / keepers.len().max(1) as f64;
+        samples.push(Sample::new(format!("PSS of a keeper at {count}"), Unit::Kilobytes, keeper));
+        let daemon = daemon.map_or(f64::NAN, |daemon| holders::pss_kb(&[daemon]));
+        samples.push(Sample::new(format!("PSS of the daemon at {count}"), Unit::Kilobytes, daemon));
+    }
+    samples
+}
+
+/// How much the holders grow when sessions fill their scrollback.
+fn scrollback(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
+    let stage = Stage::set(peer);
+    let printed = stage.signal("printed");
+    let gates: Vec<Gate> =
+        (0..sizes.full_sessions).map(|number| stage.gate(&format!("go-{number}"))).collect();
+    for (number, gate) in gates.iter().enumerate() {
+        let (gate, log) = (gate.path().display(), sizes.lines_log.display());
+        let body = format!("read line <{gate}\ncat {log}\n{}\nexec cat >/dev/null\n", printed.give());
+        stage.start(&format!("full{number}"), &body);
+        stage.show(&format!("full{number}"));
+    }
+    let pss = || {
+        stage.cpu();
+        holders::pss_kb(&stage.holders())
+    };
+    let fill = |gates: &[Gate]| {
+        gates.iter().for_each(Gate::open);
+        printed.wait(gates.len(), PATIENCE);
+    };
+    let empty = pss();
+    fill(&gates[..1]);
+    let first = pss() - empty;
+    fill(&gates[1..]);
+    let each = (pss() - empty) / gates.len() as f64;
+    vec![
+        Sample::new("PSS of 10 000 lines, one session", Unit::Kilobytes, first),
+        Sample::new("PSS of 10 000 lines", Unit::Kilobytes, each),
+    ]
+}

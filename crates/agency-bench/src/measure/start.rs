@@ -1,0 +1,81 @@
+//! From the command that starts a session until what its program prints is drawn, on the same terminal.
+//!
+//! Agency makes a worktree meanwhile; what git alone needs for that is measured between its starts and taken off.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use agency_testkit::Ran;
+
+use super::Measure;
+use crate::figure::{Sample, Unit, quantile};
+use crate::options::Sizes;
+use crate::peer::{AGENCY, Peer};
+use crate::stage::Stage;
+
+pub const MEASURE: Measure = Measure {
+    name: "start",
+    title: "A new session until its first output",
+    applies: Peer::opens,
+    is_once: false,
+    run,
+};
+
+/// Enough that a worktree is work, as in a small project.
+const FILES: usize = 500;
+
+fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
+    let stage = Stage::set(peer);
+    if peer.name == AGENCY {
+        fill_repository(&stage);
+    }
+    // The first one starts the daemon or the server.
+    start(&stage, "first");
+    let (mut starts, mut gits) = (Vec::new(), Vec::new());
+    for number in 0..sizes.starts {
+        starts.push(start(&stage, &format!("start{number}")).as_secs_f64());
+        if peer.name == AGENCY {
+            gits.push(git(&stage, number).as_secs_f64());
+        }
+    }
+    let sample = |name: &str, value: f64| Sample::new(name, Unit::Seconds, value);
+    let (start, git) = (quantile(&starts, 0.5), quantile(&gits, 0.5));
+    let mut samples = vec![sample("until the first output", start)];
+    if peer.name == AGENCY {
+        samples.push(sample("`git worktree add` alone", git));
+        samples.push(sample("until the first output, beyond git", start - git));
+    }
+    samples
+}
+
+fn start(stage: &Stage, session: &str) -> Duration {
+    let body = "printf '@FIRST-%s@' OUTPUT\nexec cat >/dev/null\n";
+    let began = Instant::now();
+    let mut terminal = stage.open(session, body);
+    let took = terminal.wait_for("@FIRST-OUTPUT@") - began;
+    terminal.settle();
+    terminal.leave();
+    took
+}
+
+fn git(stage: &Stage, number: usize) -> Duration {
+    let mut git = stage.sealed.command("git");
+    let path = stage.path(&format!("worktree{number}"));
+    git.args(["worktree", "add", "--quiet", "-b", &format!("alone{number}")]).arg(path);
+    let began = Instant::now();
+    Ran::of(git, b"").ok();
+    began.elapsed()
+}
+
+fn fill_repository(stage: &Stage) {
+    let dir = stage.sealed.repo();
+    for number in 0..FILES {
+        let path = dir.join(format!("file{number}.rs"));
+        fs::write(path, format!("// {number}\n").repeat(100)).expect("room for a file");
+    }
+    for args in [&["add", "."][..], &["commit", "--quiet", "-m", "files"]] {
+        let mut git = stage.sealed.command("git");
+        git.args(args);
+        Ran::of(git, b"").ok();
+    }
+}

@@ -1,0 +1,128 @@
+//! A client on a terminal of ours: keys in, bytes out, with the time of each.
+//!
+//! Answers what clients ask of every terminal; one that waits for an answer would be slow here and nowhere else.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use agency_testkit::Pty;
+
+pub const COLS: u16 = 132;
+pub const ROWS: u16 = 50;
+
+/// Far more than anything needs, so that only a hang reaches it.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A client that drew for so long nothing has drawn all.
+const QUIET: Duration = Duration::from_millis(250);
+
+pub struct Terminal {
+    pty: Pty,
+    /// What the client wrote so far.
+    pub bytes: u64,
+}
+
+impl Terminal {
+    pub fn spawn(command: Command) -> Terminal {
+        Terminal { pty: Pty::spawn(command, COLS, ROWS), bytes: 0 }
+    }
+
+    pub fn press(&mut self, keys: &[u8]) {
+        self.pty.send(keys);
+    }
+
+    /// The next output. `None`: none came, or the client ended.
+    pub fn read(&mut self, deadline: Instant) -> Option<Vec<u8>> {
+        let output = self.pty.take(deadline)?;
+        self.bytes += output.len() as u64;
+        if let Some(answer) = answer(&output) {
+            self.pty.send(answer);
+        }
+        Some(output)
+    }
+
+    /// When the mark was there. It must begin with a sign that is rare, and may come in pieces.
+    pub fn wait_for(&mut self, mark: &str) -> Instant {
+        let deadline = Instant::now() + PATIENCE;
+        let mut tail = Vec::new();
+        while let Some(output) = self.read(deadline) {
+            let now = Instant::now();
+            tail.extend_from_slice(&output);
+            if holds(&tail, mark.as_bytes()) {
+                return now;
+            }
+            tail.drain(..tail.len().saturating_sub(mark.len()));
+        }
+        panic!("{mark} was never drawn");
+    }
+
+    /// Reads until nothing has come for a while, and says when the last of it came.
+    pub fn settle(&mut self) -> Instant {
+        let mut last = Instant::now();
+        while self.read(Instant::now() + QUIET).is_some() {
+            last = Instant::now();
+        }
+        last
+    }
+
+    /// Takes the terminal away and waits until the client is gone.
+    pub fn leave(self) {
+        self.pty.hang_up();
+    }
+}
+
+/// To what asks a terminal who it is, where the cursor stands, and which keys it sends.
+fn answer(output: &[u8]) -> Option<&'static [u8]> {
+    if !output.contains(&0x1b) {
+        return None;
+    }
+    let answers: [(&[u8], &[u8]); 4] = [
+        (b"\x1b[c", b"\x1b[?62;22c"),
+        (b"\x1b[0c", b"\x1b[?62;22c"),
+        (b"\x1b[>c", b"\x1b[>41;380;0c"),
+        (b"\x1b[6n", b"\x1b[1;1R"),
+    ];
+    // A question is short and stands alone; a flood is not searched.
+    let is_short = output.len() < 1024;
+    answers.iter().find(|(question, _)| is_short && holds(output, question)).map(|(_, answer)| *answer)
+}
+
+/// Whether the text is in there; quick where its first byte is rare.
+pub fn holds(bytes: &[u8], text: &[u8]) -> bool {
+    let Some((first, _)) = text.split_first() else { return true };
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        if rest[at..].starts_with(text) {
+            return true;
+        }
+        rest = &rest[at + 1..];
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_found_behind_its_own_beginning() {
+        assert!(holds(b"xx@@END@", b"@END@"));
+        assert!(!holds(b"xx@EN@END", b"@END@"));
+        assert!(holds(b"", b""));
+    }
+
+    #[test]
+    fn a_mark_that_comes_in_pieces_is_seen() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "printf '@E'; printf 'ND@'; cat"]);
+        let mut terminal = Terminal::spawn(command);
+        terminal.wait_for("@END@");
+        terminal.leave();
+    }
+
+    #[test]
+    fn questions_are_answered_and_floods_are_not_searched() {
+        assert_eq!(answer(b"\x1b[?1049h\x1b[c"), Some(&b"\x1b[?62;22c"[..]));
+        assert_eq!(answer(b"plain"), None);
+    }
+}
