@@ -10,8 +10,6 @@ use agency_testkit::Process;
 /// What the kernel counts CPU time in, everywhere Linux runs today.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Holders that have used no CPU for so long are done.
-const QUIET: Duration = Duration::from_millis(300);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const RESTS_WITHIN: Duration = Duration::from_secs(60);
 
@@ -19,6 +17,8 @@ const RESTS_WITHIN: Duration = Duration::from_secs(60);
 pub struct Meter {
     processes: Vec<Process>,
     before: f64,
+    /// Holders that have used no CPU for so long are done.
+    quiet: Duration,
 }
 
 /// What a piece of work took.
@@ -30,15 +30,15 @@ pub struct Spent {
 }
 
 impl Meter {
-    pub fn of(processes: Vec<Process>) -> Meter {
-        rest(&processes);
-        let before = cpu_of(&processes);
-        Meter { processes, before }
+    /// From when they are done with what came before.
+    pub fn of(processes: Vec<Process>, quiet: Duration) -> Meter {
+        let (before, _) = rest(&processes, quiet);
+        Meter { processes, before, quiet }
     }
 
     /// Waits until the holders are done with what came since: also with what they put off.
     pub fn spent(&self) -> Spent {
-        let (seconds, rested) = rest(&self.processes);
+        let (seconds, rested) = rest(&self.processes, self.quiet);
         Spent { cpu: Duration::from_secs_f64((seconds - self.before).max(0.0)), rested }
     }
 }
@@ -52,10 +52,10 @@ fn cpu_of(processes: &[Process]) -> f64 {
 }
 
 /// CPU time when it has stopped to grow, and when that was.
-fn rest(processes: &[Process]) -> (f64, Instant) {
+fn rest(processes: &[Process], quiet: Duration) -> (f64, Instant) {
     let deadline = Instant::now() + RESTS_WITHIN;
     let (mut used, mut since) = (cpu_of(processes), Instant::now());
-    while since.elapsed() < QUIET && Instant::now() < deadline {
+    while since.elapsed() < quiet && Instant::now() < deadline {
         std::thread::sleep(LOOK_EVERY);
         let now = cpu_of(processes);
         if now > used {
@@ -143,7 +143,8 @@ mod tests {
     #[test]
     fn cpu_time_is_counted_from_the_moment_asked() {
         let own = Process::find(std::process::id() as i32).unwrap();
-        let meter = Meter { processes: vec![own], before: cpu_of(&[own]) - 1.0 };
+        let meter =
+            Meter { processes: vec![own], before: cpu_of(&[own]) - 1.0, quiet: Duration::from_millis(50) };
         assert!(meter.spent().cpu >= Duration::from_secs(1));
     }
 

@@ -95,10 +95,14 @@ pub struct Sizes {
     /// Of these, each gets a full scrollback.
     pub full_sessions: usize,
     pub starts: usize,
+    /// In the repository of those starts: enough that a worktree is work, as in a small project.
+    pub files: usize,
     pub agents: usize,
     /// How often they are listed.
     pub lists: usize,
     pub idle: Duration,
+    /// Who has done nothing for so long is done.
+    pub quiet: Duration,
 }
 
 impl Sizes {
@@ -115,10 +119,12 @@ impl Sizes {
             lines: if quick { 2_000 } else { 12_000 },
             sessions: if quick { vec![1, 2] } else { vec![1, 10, 100] },
             full_sessions: if quick { 2 } else { 5 },
+            files: if quick { 20 } else { 500 },
             starts: if quick { 2 } else { 10 },
             agents: if quick { 4 } else { 200 },
             lists: if quick { 3 } else { 50 },
-            idle: if quick { Duration::from_millis(500) } else { Duration::from_secs(5) },
+            quiet: Duration::from_millis(if quick { 40 } else { 250 }),
+            idle: if quick { Duration::from_millis(100) } else { Duration::from_secs(5) },
         }
     }
 }

@@ -117,7 +117,8 @@ pub static PEERS: [Peer; 8] = [
         name: "screen",
         version: &["screen", "--version"],
         start: &["screen", "-c", "{home}/screenrc", "-dmS", "{session}", "{script}"],
-        attach: &["screen", "-c", "{home}/screenrc", "-r", "{session}"],
+        // Beside others: it may take a second to notice that the last client has gone.
+        attach: &["screen", "-c", "{home}/screenrc", "-x", "{session}"],
         open: &["screen", "-c", "{home}/screenrc", "-S", "{session}", "{script}"],
         env: &[("SCREENDIR", "{home}/screen")],
         dirs: &["screen"],

@@ -98,7 +98,10 @@ impl Run {
             Some(theirs) if theirs > 0.0 && other != peer => format!("{:.2}×", figure.median() / theirs),
             _ => String::new(),
         };
-        let range = format!("{}–{}", unit.show(least), unit.show(most));
+        let range = match figure.values.len() {
+            1 => String::new(),
+            _ => format!("{}–{}", unit.show(least), unit.show(most)),
+        };
         vec![name.clone(), peer.clone(), unit.show(figure.median()), range, over(TMUX), over(BARE)]
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use agency_testkit::{Gate, Process, Ran, Sealed, eventually};
 
 use crate::holders::Meter;
+use crate::options::Sizes;
 use crate::peer::{AGENCY, Names, Peer};
 use crate::signal::Signal;
 use crate::terminal::Terminal;
@@ -22,16 +23,18 @@ pub struct Stage {
     pub peer: &'static Peer,
     pub sealed: Sealed,
     home: String,
+    /// Who has done nothing for so long is done.
+    quiet: Duration,
     /// Ended with everything else of the environment.
     _daemon: Option<Child>,
 }
 
 impl Stage {
-    pub fn set(peer: &'static Peer) -> Stage {
+    pub fn set(peer: &'static Peer, sizes: &Sizes) -> Stage {
         let sealed = Sealed::new();
         sealed.write_config("max_agents = 0\n");
         let home = sealed.home().to_str().expect("temporary paths are text").to_owned();
-        let mut stage = Stage { peer, sealed, home, _daemon: None };
+        let mut stage = Stage { peer, sealed, home, quiet: sizes.quiet, _daemon: None };
         for dir in peer.dirs {
             let made = fs::DirBuilder::new().mode(0o700).create(stage.path(dir));
             made.unwrap_or_else(|err| panic!("cannot make {dir}: {err}"));
@@ -75,21 +78,28 @@ impl Stage {
 
     pub fn attach(&self, session: &str) -> Terminal {
         let words = self.with_names(session, |names| self.peer.attach(names));
-        Terminal::spawn(self.command(&words))
+        Terminal::spawn(self.command(&words), self.quiet)
+    }
+
+    /// Attached, with everything drawn.
+    pub fn attached(&self, session: &str) -> Terminal {
+        let mut terminal = self.attach(session);
+        terminal.wait_taken();
+        terminal.settle();
+        terminal
     }
 
     /// Shows the session to a terminal once, which gives it that terminal's size.
     pub fn show(&self, session: &str) {
-        let mut terminal = self.attach(session);
-        terminal.settle();
-        terminal.leave();
+        self.attached(session).leave();
     }
 
     /// Starts a session on a terminal of ours, attached.
     pub fn open(&self, session: &str, body: &str) -> Terminal {
         self.write_script(session, body);
         let words = self.with_names(session, |names| self.peer.open(names));
-        Terminal::spawn(self.command(&words.expect("a peer that can start and attach at once")))
+        let words = words.expect("a peer that can start and attach at once");
+        Terminal::spawn(self.command(&words), self.quiet)
     }
 
     /// All processes that hold sessions now, clients included.
@@ -111,7 +121,7 @@ impl Stage {
 
     /// CPU times of the holders, and how to ask for them again.
     pub fn cpu(&self) -> Meter {
-        Meter::of(self.holders())
+        Meter::of(self.holders(), self.quiet * 2)
     }
 
     fn script(&self, session: &str) -> PathBuf {

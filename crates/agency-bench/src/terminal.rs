@@ -13,22 +13,37 @@ pub const ROWS: u16 = 50;
 /// Far more than anything needs, so that only a hang reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A client that drew for so long nothing has drawn all.
-const QUIET: Duration = Duration::from_millis(250);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 pub struct Terminal {
     pty: Pty,
+    /// A client that drew for so long nothing has drawn all.
+    quiet: Duration,
     /// What the client wrote so far.
     pub bytes: u64,
 }
 
 impl Terminal {
-    pub fn spawn(command: Command) -> Terminal {
-        Terminal { pty: Pty::spawn(command, COLS, ROWS), bytes: 0 }
+    pub fn spawn(command: Command, quiet: Duration) -> Terminal {
+        Terminal { pty: Pty::spawn(command, COLS, ROWS), quiet, bytes: 0 }
     }
 
     pub fn press(&mut self, keys: &[u8]) {
         self.pty.send(keys);
+    }
+
+    /// Waits until the client has taken the terminal over: before that the kernel would echo in its place.
+    pub fn wait_taken(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.pty.echoes() {
+            assert!(Instant::now() < deadline, "the client never took the terminal over");
+            // It may draw first.
+            self.read(Instant::now() + LOOK_EVERY);
+        }
+    }
+
+    pub fn is_taken(&self) -> bool {
+        !self.pty.echoes()
     }
 
     /// The next output. `None`: none came, or the client ended.
@@ -56,13 +71,9 @@ impl Terminal {
         panic!("{mark} was never drawn");
     }
 
-    /// Reads until nothing has come for a while, and says when the last of it came.
-    pub fn settle(&mut self) -> Instant {
-        let mut last = Instant::now();
-        while self.read(Instant::now() + QUIET).is_some() {
-            last = Instant::now();
-        }
-        last
+    /// Reads until nothing has come for a while.
+    pub fn settle(&mut self) {
+        while self.read(Instant::now() + self.quiet).is_some() {}
     }
 
     /// Takes the terminal away and waits until the client is gone.
@@ -115,7 +126,7 @@ mod tests {
     fn a_mark_that_comes_in_pieces_is_seen() {
         let mut command = Command::new("sh");
         command.args(["-c", "printf '@E'; printf 'ND@'; cat"]);
-        let mut terminal = Terminal::spawn(command);
+        let mut terminal = Terminal::spawn(command, Duration::from_millis(50));
         terminal.wait_for("@END@");
         terminal.leave();
     }

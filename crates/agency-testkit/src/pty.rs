@@ -142,6 +142,11 @@ impl Pty {
         }
     }
 
+    /// Whether the kernel itself shows what is typed: until a program takes the terminal over.
+    pub fn echoes(&self) -> bool {
+        self.modes().local.contains(LocalModes::ECHO)
+    }
+
     pub fn resize(&self, cols: u16, rows: u16) {
         set_size(&self.master, cols, rows);
     }

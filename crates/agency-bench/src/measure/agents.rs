@@ -20,7 +20,7 @@ pub const MEASURE: Measure = Measure {
 };
 
 fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     let mut samples = start_all(&stage, sizes.agents);
     samples.extend(lists(&stage, sizes.lists));
     stage.cpu();

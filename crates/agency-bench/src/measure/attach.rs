@@ -23,15 +23,15 @@ const LAST: &str = "@LAST-LINE@";
 /// The first clients give the session its size and warm the caches.
 const WARM_UP: usize = 2;
 
-/// When nothing more comes for so long, all is there.
-const QUIET: Duration = Duration::from_millis(150);
+/// Between two clients, so that no peer draws for one while it takes leave of the other.
+const PAUSE: Duration = Duration::from_millis(100);
 
 fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     let filled = stage.signal("filled");
     stage.start("attach", &script(sizes.lines, &filled.give()));
     filled.wait(1, PATIENCE);
-    let views: Vec<View> = (0..sizes.attaches + WARM_UP).map(|_| view(&stage, sizes.lines)).collect();
+    let views: Vec<View> = (0..sizes.attaches + WARM_UP).map(|_| view(&stage, sizes)).collect();
     samples(&stage, &views[WARM_UP..])
 }
 
@@ -43,11 +43,11 @@ struct View {
 }
 
 /// A client that comes, is shown everything, and leaves.
-fn view(stage: &Stage, lines: usize) -> View {
+fn view(stage: &Stage, sizes: &Sizes) -> View {
     let began = Instant::now();
     let mut terminal = stage.attach("attach");
     let mut deadline = began + PATIENCE;
-    let (mut tail, mut drawn, mut above) = (Vec::new(), None, landmarks(lines));
+    let (mut tail, mut drawn, mut above) = (Vec::new(), None, landmarks(sizes.lines));
     let mut scrollback = None;
     while let Some(output) = terminal.read(deadline) {
         let at = began.elapsed();
@@ -58,10 +58,11 @@ fn view(stage: &Stage, lines: usize) -> View {
         above.retain(|line| !holds(&tail, line.as_bytes()));
         scrollback = scrollback.or((above.is_empty()).then_some(at));
         tail.drain(..tail.len().saturating_sub(64));
-        deadline = if drawn.is_some() { Instant::now() + QUIET } else { deadline };
+        deadline = if drawn.is_some() { Instant::now() + sizes.quiet } else { deadline };
     }
     let bytes = terminal.bytes;
     terminal.leave();
+    std::thread::sleep(PAUSE);
     View { drawn: drawn.expect("the client draws the last line"), scrollback, bytes }
 }
 

@@ -24,7 +24,7 @@ fn detached(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
         // It knows no difference: somebody must read.
         return watched(peer, sizes, "detached");
     }
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     let (gate, printed) = (stage.gate("go"), stage.signal("printed"));
     stage.start("cat", &script(sizes, gate.path(), &printed.give()));
     stage.show("cat");
@@ -46,11 +46,10 @@ fn attached(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
 
 /// Somebody looks, all the time.
 fn watched(peer: &'static Peer, sizes: &Sizes, how: &str) -> Vec<Sample> {
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     let (gate, printed) = (stage.gate("go"), stage.signal("printed"));
     stage.start("cat", &script(sizes, gate.path(), &printed.give()));
-    let mut terminal = stage.attach("cat");
-    terminal.settle();
+    let mut terminal = stage.attached("cat");
     let (meter, drawn_before) = (stage.cpu(), terminal.bytes);
     gate.open();
     let began = Instant::now();

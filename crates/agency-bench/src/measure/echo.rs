@@ -21,7 +21,7 @@ const WARM_UP: usize = 50;
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
 fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     let mut terminal = begin(&stage);
     let times = times(&mut terminal, sizes.keys);
     terminal.leave();
@@ -32,9 +32,8 @@ fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
 pub fn begin(stage: &Stage) -> Terminal {
     let ready = stage.signal("ready");
     stage.start("echo", &format!("stty raw -echo\n{}\nexec cat\n", ready.give()));
-    let mut terminal = stage.attach("echo");
+    let terminal = stage.attached("echo");
     ready.wait(1, PATIENCE);
-    terminal.settle();
     terminal
 }
 
@@ -57,6 +56,7 @@ pub fn times(terminal: &mut Terminal, count: usize) -> Vec<f64> {
 }
 
 fn press(terminal: &mut Terminal, key: u8) -> Duration {
+    assert!(terminal.is_taken(), "the client gave the terminal back");
     let began = Instant::now();
     terminal.press(&[key]);
     while let Some(output) = terminal.read(began + LOST_AFTER) {

@@ -26,7 +26,7 @@ const FLOODS: usize = 4;
 const WALL: &str = "4 at once, wall";
 
 fn together(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     let printed = stage.signal("printed");
     let gates: Vec<_> = (0..FLOODS).map(|number| stage.gate(&format!("go-{number}"))).collect();
     for (number, gate) in gates.iter().enumerate() {
@@ -44,7 +44,7 @@ fn together(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
 
 /// The floor: each read by a thread of ours.
 fn bare(peer: &'static Peer, sizes: &Sizes) -> Sample {
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     let body = format!("cat {}\nprintf '@END-%s@' FLOOD\nexec cat >/dev/null\n", sizes.small_log.display());
     let names: Vec<String> = (0..FLOODS).map(|number| format!("flood{number}")).collect();
     let watch = |name: &String| {
@@ -62,7 +62,7 @@ fn bare(peer: &'static Peer, sizes: &Sizes) -> Sample {
 }
 
 fn beside(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     let flows = stage.signal("flows");
     let body = format!("{}\nwhile :; do cat {}; done\n", flows.give(), sizes.small_log.display());
     stage.start("flood", &body);

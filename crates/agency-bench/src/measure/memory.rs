@@ -24,7 +24,7 @@ pub const MEASURE: Measure = Measure {
 };
 
 fn idle(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     let ready = stage.signal("ready");
     let body = format!("{}\nexec cat >/dev/null\n", ready.give());
     let mut sessions = 0..;
@@ -60,7 +60,7 @@ fn at(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
 
 /// How much the holders grow when sessions fill their scrollback.
 fn scrollback(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     let printed = stage.signal("printed");
     let gates: Vec<Gate> =
         (0..sizes.full_sessions).map(|number| stage.gate(&format!("go-{number}"))).collect();

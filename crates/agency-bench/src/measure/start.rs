@@ -21,13 +21,10 @@ pub const MEASURE: Measure = Measure {
     run,
 };
 
-/// Enough that a worktree is work, as in a small project.
-const FILES: usize = 500;
-
 fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer);
+    let stage = Stage::set(peer, sizes);
     if peer.name == AGENCY {
-        fill_repository(&stage);
+        fill_repository(&stage, sizes.files);
     }
     // The first one starts the daemon or the server.
     start(&stage, "first");
@@ -67,9 +64,9 @@ fn git(stage: &Stage, number: usize) -> Duration {
     began.elapsed()
 }
 
-fn fill_repository(stage: &Stage) {
+fn fill_repository(stage: &Stage, files: usize) {
     let dir = stage.sealed.repo();
-    for number in 0..FILES {
+    for number in 0..files {
         let path = dir.join(format!("file{number}.rs"));
         fs::write(path, format!("// {number}\n").repeat(100)).expect("room for a file");
     }
