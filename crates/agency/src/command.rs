@@ -4,8 +4,8 @@ pub(crate) mod daemon;
 
 mod agents;
 mod attach;
-mod config;
 mod completions;
+mod config;
 mod daemon_log;
 mod doctor;
 mod events;

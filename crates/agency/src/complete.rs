@@ -82,7 +82,7 @@ fn beginning_with(
 
 /// Where nothing was ever started there is nothing to name, and nobody is started to say so.
 fn ask<T>(question: impl AsyncFnOnce(Client) -> Option<T>) -> Option<T> {
-    let context = Context::from_process().ok()?;
+    let context = Context::from_process(Vec::new()).ok()?;
     if !context.state.projects().is_dir() {
         return None;
     }

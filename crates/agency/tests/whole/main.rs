@@ -4,9 +4,9 @@
 
 mod api;
 mod attach;
-mod config;
 mod bad_inputs;
 mod care;
+mod config;
 mod daemon;
 mod elsewhere;
 mod ending;
