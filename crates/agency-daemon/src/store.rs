@@ -210,6 +210,9 @@ impl Store {
         for field in fields {
             file.set(field).map_err(|source| StoreError::Content { path: path.clone(), source })?;
         }
+        if task.content.as_ref() == Ok(&file) {
+            return Ok(());
+        }
         known.write(&name, &path, &file)?;
         let stamp = stamp(&path);
         known.tasks.insert(key.task, StoredTask { name, path, content: Ok(file), stamp });

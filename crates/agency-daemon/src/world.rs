@@ -154,8 +154,9 @@ impl World {
 
     /// The supervisor decides, and it is done.
     fn decide(&mut self, event: Event) {
-        for effect in self.supervisor.handle(clock::now(), event) {
-            self.perform(effect);
+        let mut effects = self.supervisor.handle(clock::now(), event).into_iter();
+        while let Some(effect) = effects.next() {
+            self.perform(effect, effects.as_slice());
         }
     }
 

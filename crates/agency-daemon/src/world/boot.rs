@@ -191,7 +191,7 @@ impl World {
     fn remember_exit(&mut self, key: &TaskKey) {
         let Some(meta) = self.history.get(key).and_then(|runs| runs.last()) else { return };
         let exit = self.recorded_exit(meta);
-        self.write_exit(key, exit);
+        self.write_exit(key, exit, None);
     }
 
     /// How a run ended, as far as its journal knows.

@@ -27,7 +27,7 @@ use crate::run::{self, NewsDesk, RunCommand};
 use crate::run_meta::{self, RunMeta};
 
 impl World {
-    pub(super) fn perform(&mut self, effect: Effect) {
+    pub(super) fn perform(&mut self, effect: Effect, next: &[Effect]) {
         match effect {
             Effect::MakeWorkspace { key, epoch } => self.make_workspace(key, epoch),
             Effect::UndoWorkspace { key, epoch } => self.undo_workspace(key, epoch),
@@ -36,7 +36,7 @@ impl World {
             Effect::KillRun { run, .. } => self.command(&run, RunCommand::Stop { grace: Duration::ZERO }),
             Effect::DismissRun { run, .. } => self.dismiss_run(&run),
             Effect::WriteStatus { key, status } => self.write_status(&key, status),
-            Effect::WriteExit { key, exit, .. } => self.write_exit(&key, exit),
+            Effect::WriteExit { key, exit, .. } => self.write_exit(&key, exit, status_in(next, &key)),
             Effect::UndoTask { key } => self.undo_task(&key),
             Effect::Reply { ticket, outcome } => self.reply(ticket, outcome),
             Effect::Report(notice) => self.report(notice),
@@ -184,9 +184,11 @@ impl World {
         self.announce(Some(key), None, "StatusChange", data);
     }
 
-    pub(super) fn write_exit(&mut self, key: &TaskKey, exit: RunExit) {
+    /// With the status that is about to be written anyway: the disk is asked once.
+    pub(super) fn write_exit(&mut self, key: &TaskKey, exit: RunExit, status: Option<TaskStatus>) {
         let last = LastExit { code: exit.code, raw: exit.raw, at: Some(clock::timestamp()) };
-        self.write(key, vec![Field::LastExit(Some(last))]);
+        let status = status.map(Field::Status);
+        self.write(key, [Field::LastExit(Some(last))].into_iter().chain(status).collect());
     }
 
     fn write(&mut self, key: &TaskKey, fields: Vec<Field>) {
@@ -273,6 +275,13 @@ impl World {
             }
         }
     }
+}
+
+fn status_in(effects: &[Effect], wanted: &TaskKey) -> Option<TaskStatus> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::WriteStatus { key, status } if key == wanted => Some(*status),
+        _ => None,
+    })
 }
 
 pub(super) fn refused(refusal: Refusal) -> Failure {

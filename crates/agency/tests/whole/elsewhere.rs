@@ -3,16 +3,19 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::stage::Stage;
+use crate::stage::{SOON, Stage};
 
 /// A task that runs on another host, as this one sees it, and that host's pid file.
 fn on_another_host() -> (Stage, PathBuf) {
     let stage = Stage::new();
     stage.play("far", "ask ready?");
-    let run = stage.keeper("far").run;
+    let keeper = stage.keeper("far");
+    let run = keeper.run;
     let dir = stage.state().join("r").join(&run);
     let pid_file = fs::read(dir.join("pid")).expect("a pid file");
     stage.run(["stop", "far"]).ok();
+    // The last thing it does is to remove its pid file.
+    keeper.process.wait_gone(SOON);
     stage.kill_daemon();
 
     let meta = fs::read_to_string(dir.join("run.json")).expect("a description");

@@ -1,6 +1,6 @@
 //! What a person says about a task, and what becomes of its agent.
 
-use crate::stage::Stage;
+use crate::stage::{SOON, Stage};
 
 #[test]
 fn an_idle_task_keeps_its_agent_and_its_slot() {
@@ -61,7 +61,7 @@ fn restart_waits_for_the_old_process_and_keeps_its_scrollback() {
     assert_eq!(stage.run(["restart", "one"]).ok(), "1 one running\n");
     assert!(!before.is_alive());
     assert_ne!(stage.agent("one"), before);
-    assert_eq!(stage.keepers().len(), 1);
+    stage.eventually("one keeper", SOON, || (stage.keepers().len() == 1).then_some(()));
     let mut terminal = stage.on_terminal(["attach", "one"]);
     terminal.wait_for("the first words");
     terminal.wait_for("─── Session restarted ───");
