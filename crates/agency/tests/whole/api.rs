@@ -9,9 +9,8 @@ use crate::stage::Stage;
 
 /// A call to the daemon that runs.
 fn call<M: Method>(stage: &Stage, method: M, params: M::Params) -> Result<M::Answer, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let state = StateDir::at(stage.state());
-    runtime.block_on(async { Client::connect(&state).await?.call(method, params).await })
+    runtime().block_on(async { Client::connect(&state).await?.call(method, params).await })
 }
 
 /// The screen of a task's live run, and the exact state behind it.
@@ -27,4 +26,29 @@ pub fn try_screen(stage: &Stage, slug: &str) -> Option<ScreenDump> {
 
 fn ask_for_screen(stage: &Stage, slug: &str) -> Result<ScreenDump, Failure> {
     call(stage, PtyScreen, TaskRef { cwd: Bytes::from(stage.repo()), name: slug.to_owned() })
+}
+
+/// One connection for many calls.
+pub struct Line {
+    runtime: tokio::runtime::Runtime,
+    daemon: Client,
+}
+
+impl Line {
+    pub fn open(stage: &Stage) -> Line {
+        let runtime = runtime();
+        let daemon = runtime.block_on(Client::connect(&StateDir::at(stage.state())));
+        Line { runtime, daemon: daemon.unwrap_or_else(|failure| panic!("{failure}")) }
+    }
+
+    /// The answer to a call that is not refused.
+    #[track_caller]
+    pub fn call<M: Method>(&mut self, method: M, params: M::Params) -> M::Answer {
+        let answer = self.runtime.block_on(self.daemon.call(method, params));
+        answer.unwrap_or_else(|failure| panic!("{}: {failure}", M::NAME))
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }

@@ -16,6 +16,7 @@ mod fold;
 mod inside;
 mod journal;
 mod limits;
+mod load;
 mod new;
 mod orphans;
 mod picture;
