@@ -13,6 +13,9 @@ pub const ROWS: u16 = 50;
 /// Far more than anything needs, so that only a hang reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Clients ask when they come; a flood is not searched for questions.
+const ASKS_WITHIN: u64 = 1 << 20;
+
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 pub struct Terminal {
@@ -50,8 +53,8 @@ impl Terminal {
     pub fn read(&mut self, deadline: Instant) -> Option<Vec<u8>> {
         let output = self.pty.take(deadline)?;
         self.bytes += output.len() as u64;
-        if let Some(answer) = answer(&output) {
-            self.pty.send(answer);
+        if self.bytes < ASKS_WITHIN {
+            self.pty.send(answers(&output));
         }
         Some(output)
     }
@@ -82,20 +85,21 @@ impl Terminal {
     }
 }
 
-/// To what asks a terminal who it is, where the cursor stands, and which keys it sends.
-fn answer(output: &[u8]) -> Option<&'static [u8]> {
+/// To what asks a terminal for its colours, where the cursor stands, and who it is, which is asked last.
+fn answers(output: &[u8]) -> Vec<u8> {
     if !output.contains(&0x1b) {
-        return None;
+        return Vec::new();
     }
-    let answers: [(&[u8], &[u8]); 4] = [
-        (b"\x1b[c", b"\x1b[?62;22c"),
-        (b"\x1b[0c", b"\x1b[?62;22c"),
-        (b"\x1b[>c", b"\x1b[>41;380;0c"),
+    let answers: [(&[u8], &[u8]); 6] = [
+        (b"\x1b]10;?", b"\x1b]10;rgb:d0d0/d0d0/d0d0\x1b\\"),
+        (b"\x1b]11;?", b"\x1b]11;rgb:1010/1010/1010\x1b\\"),
         (b"\x1b[6n", b"\x1b[1;1R"),
+        (b"\x1b[>c", b"\x1b[>41;380;0c"),
+        (b"\x1b[0c", b"\x1b[?62;22c"),
+        (b"\x1b[c", b"\x1b[?62;22c"),
     ];
-    // A question is short and stands alone; a flood is not searched.
-    let is_short = output.len() < 1024;
-    answers.iter().find(|(question, _)| is_short && holds(output, question)).map(|(_, answer)| *answer)
+    let asked = answers.iter().filter(|(question, _)| holds(output, question));
+    asked.flat_map(|(_, answer)| answer.iter().copied()).collect()
 }
 
 /// Whether the text is in there; quick where its first byte is rare.
@@ -132,8 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_answered_and_floods_are_not_searched() {
-        assert_eq!(answer(b"\x1b[?1049h\x1b[c"), Some(&b"\x1b[?62;22c"[..]));
-        assert_eq!(answer(b"plain"), None);
+    fn every_question_is_answered_and_who_it_is_comes_last() {
+        let asked = answers(b"\x1b[?1049h\x1b]11;?\x07\x1b[c");
+        assert_eq!(asked, b"\x1b]11;rgb:1010/1010/1010\x1b\\\x1b[?62;22c");
+        assert!(answers(b"plain").is_empty());
     }
 }
