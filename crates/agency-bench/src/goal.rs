@@ -89,7 +89,7 @@ pub static GOALS: [Goal; 11] = [
     // 0.0 %, as it would be printed.
     value(
         "CPU with 100 idle agents",
-        ("memory", "idle CPU at 100", AGENCY),
+        ("memory", "idle CPU at 100, all stale", AGENCY),
         Unit::Percent,
         Bound::AtMost(0.05),
         None,

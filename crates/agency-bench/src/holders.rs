@@ -2,7 +2,9 @@
 //!
 //! The programs inside the sessions are not counted; they are the same for everybody.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use agency_testkit::Process;
@@ -73,8 +75,8 @@ fn cpu_seconds(stat: &str) -> Option<f64> {
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
-/// What idle processes did meanwhile: far finer than ticks, and true while no thread ends.
-#[derive(Clone, Copy, Debug)]
+/// What idle processes did meanwhile: far finer than ticks.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Idle {
     pub cpu_percent: f64,
     pub wakeups_per_second: f64,
@@ -82,28 +84,41 @@ pub struct Idle {
 
 pub fn idle(processes: &[Process], window: Duration) -> Idle {
     let began = Instant::now();
-    let before = activity(processes);
+    let before = threads_of(processes);
     std::thread::sleep(window);
-    let after = activity(processes);
-    let seconds = began.elapsed().as_secs_f64();
-    Idle {
-        cpu_percent: after.0.saturating_sub(before.0) as f64 / 1e9 / seconds * 100.0,
-        wakeups_per_second: after.1.saturating_sub(before.1) as f64 / seconds,
-    }
+    done_between(&before, &threads_of(processes), began.elapsed())
 }
 
-/// Nanoseconds on a CPU, and how often a thread was put on one.
-fn activity(processes: &[Process]) -> (u64, u64) {
-    let threads = processes.iter().flat_map(|process| {
-        let tasks = fs::read_dir(format!("/proc/{}/task", process.pid)).into_iter().flatten();
-        tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
+/// Of each thread: nanoseconds on a CPU, and how often it was put on one.
+type Threads = BTreeMap<PathBuf, (u64, u64)>;
+
+/// Thread by thread: one that ended meanwhile takes its past along, which must not hide what the others did.
+fn done_between(before: &Threads, after: &Threads, time: Duration) -> Idle {
+    let done = after.iter().map(|(thread, (nanos, runs))| {
+        let (nanos_before, runs_before) = before.get(thread).copied().unwrap_or_default();
+        (nanos.saturating_sub(nanos_before), runs.saturating_sub(runs_before))
     });
-    threads.fold((0, 0), |(nanos, runs), schedstat| {
-        let mut fields = schedstat.split_whitespace().map(|field| field.parse::<u64>().unwrap_or(0));
-        let mut next = || fields.next().unwrap_or(0);
-        let (on_cpu, _waited, times) = (next(), next(), next());
-        (nanos + on_cpu, runs + times)
-    })
+    let (nanos, runs) = done.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let seconds = time.as_secs_f64();
+    Idle { cpu_percent: nanos as f64 / 1e9 / seconds * 100.0, wakeups_per_second: runs as f64 / seconds }
+}
+
+fn threads_of(processes: &[Process]) -> Threads {
+    let tasks = processes.iter().flat_map(|process| {
+        let tasks = fs::read_dir(format!("/proc/{}/task", process.pid)).into_iter().flatten();
+        tasks.filter_map(|task| Some(task.ok()?.path()))
+    });
+    let threads = tasks.filter_map(|path| {
+        let activity = activity(&fs::read_to_string(path.join("schedstat")).ok()?)?;
+        Some((path, activity))
+    });
+    threads.collect()
+}
+
+fn activity(schedstat: &str) -> Option<(u64, u64)> {
+    let mut fields = schedstat.split_whitespace().map(|field| field.parse().ok());
+    let (on_cpu, _waited, times) = (fields.next()??, fields.next()?, fields.next()??);
+    Some((on_cpu, times))
 }
 
 /// Proportional set size: pages that several share count in parts.
@@ -130,6 +145,23 @@ mod tests {
         let stat = "42 (a) b) (c) S 1 42 42 0 -1 4194560 100 0 0 0 150 50 7 8 20 0 1 0 1000 0 0";
         assert_eq!(cpu_seconds(stat), Some(2.0));
         assert_eq!(cpu_seconds("42 (short) S 1"), None);
+    }
+
+    #[test]
+    fn a_thread_that_ends_hides_nothing() {
+        let threads = |list: &[(&str, (u64, u64))]| -> Threads {
+            list.iter().map(|(name, activity)| (PathBuf::from(name), *activity)).collect()
+        };
+        let before = threads(&[("stays", (1_000_000_000, 5)), ("ends", (9_000_000_000, 900))]);
+        let after = threads(&[("stays", (1_020_000_000, 15)), ("new", (30_000_000, 10))]);
+        let idle = done_between(&before, &after, Duration::from_secs(5));
+        assert_eq!(idle, Idle { cpu_percent: 1.0, wakeups_per_second: 4.0 });
+    }
+
+    #[test]
+    fn activity_is_read_from_the_first_and_the_last_field() {
+        assert_eq!(activity("1200 50 7\n"), Some((1200, 7)));
+        assert_eq!(activity(""), None);
     }
 
     #[test]

@@ -101,6 +101,8 @@ pub struct Sizes {
     /// How often they are listed.
     pub lists: usize,
     pub idle: Duration,
+    /// Longer than an agent takes to be called stale, after which nothing more is said of it.
+    pub lull: Duration,
     /// Who has done nothing for so long is done.
     pub quiet: Duration,
 }
@@ -123,6 +125,7 @@ impl Sizes {
             starts: if quick { 2 } else { 10 },
             agents: if quick { 4 } else { 200 },
             lists: if quick { 3 } else { 50 },
+            lull: Duration::from_secs(if quick { 0 } else { 75 }),
             quiet: Duration::from_millis(if quick { 40 } else { 250 }),
             idle: if quick { Duration::from_millis(100) } else { Duration::from_secs(5) },
         }

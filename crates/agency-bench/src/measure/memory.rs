@@ -36,7 +36,21 @@ fn idle(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
         }
         samples.extend(at(&stage, count, sizes));
     }
+    if let (AGENCY, Some(count)) = (peer.name, sizes.sessions.last()) {
+        samples.extend(later(&stage, *count, sizes));
+    }
     samples
+}
+
+/// Agency says of an agent that it waits, and later that it is stale; then there is nothing left to do.
+fn later(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
+    std::thread::sleep(sizes.lull);
+    let idle = holders::idle(&stage.holders(), sizes.idle);
+    let wakeups = idle.wakeups_per_second * 10.0;
+    vec![
+        Sample::new(format!("idle CPU at {count}, all stale"), Unit::Percent, idle.cpu_percent),
+        Sample::new(format!("wake-ups in 10 s at {count}, all stale"), Unit::Count, wakeups),
+    ]
 }
 
 fn at(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
