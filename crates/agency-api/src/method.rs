@@ -246,6 +246,8 @@ pub struct PtyAttachParams {
     /// Have every picture drawn by the daemon, also where the size of the viewer's terminal fits.
     #[serde(default)]
     pub frames: bool,
+    #[serde(default)]
+    pub overrides: Overrides,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -46,6 +46,10 @@ pub enum ViewerNotice {
     Control { yours: bool },
     /// The run ended; the stream closes after this.
     Exited { code: String },
+    /// The agent writes to the clipboard, which the user allowed: letters of selections, and Base64.
+    Clipboard { selection: String, data: String },
+    /// The agent wanted to write to the clipboard, which the user did not allow.
+    ClipboardDenied,
     /// The daemon leaves and another takes its place: attach again.
     DaemonLeaves,
     #[serde(other)]

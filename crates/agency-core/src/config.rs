@@ -2,6 +2,7 @@
 //!
 //! Reads no files and asks for no consent: it is given texts, and says which of them would run programs.
 
+mod clipboard;
 mod edit;
 mod excerpt;
 mod layer;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use crate::agent::{Agent, AgentError, Agents};
 
+pub use clipboard::{Clipboard, UnknownClipboard};
 pub use edit::{EditError, set, unset};
 pub use layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, Sifted, UnknownKey};
 pub use overrides::{OverrideError, from_options, from_variables, variable_of};
@@ -39,6 +41,7 @@ pub struct Config {
     pub detach_keys: String,
     /// Lines kept above the screen.
     pub scrollback: u32,
+    pub clipboard: Clipboard,
     pub agents: Agents,
     origins: BTreeMap<Key, Origin>,
 }
@@ -53,6 +56,7 @@ impl Default for Config {
             shutdown_timeout: Duration::from_secs(30),
             detach_keys: "ctrl-q".to_owned(),
             scrollback: 10_000,
+            clipboard: Clipboard::Deny,
             agents: Agents::built_in(),
             origins: BTreeMap::new(),
         }
@@ -115,6 +119,7 @@ impl Config {
             ("shutdown_timeout", Value::Time(time)) => self.shutdown_timeout = time,
             ("detach_keys", Value::Text(text)) => self.detach_keys = text,
             ("scrollback", Value::Count(count)) => self.scrollback = count,
+            ("clipboard", Value::Clipboard(clipboard)) => self.clipboard = clipboard,
             (name, value) => unreachable!("the schema has no {name} = {value:?}"),
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agency_api::pty::{AttachMode, ViewerNotice};
+use agency_core::config::Clipboard;
 use agency_terminal::{Colours, Keys, Screen, Size, ViewerFilter, Window};
 
 use crate::frame_clock::FrameClock;
@@ -21,6 +22,8 @@ pub struct View {
     pub screen_only: bool,
     /// Frames also where the size fits.
     pub frames: bool,
+    /// What agents write to the clipboard may reach this one's terminal.
+    pub clipboard: Clipboard,
 }
 
 #[derive(Default)]
@@ -30,6 +33,8 @@ pub struct Audience {
     /// Takes out of the output what only the agent's own terminal may see.
     filter: ViewerFilter,
     frames: FrameClock,
+    /// Waits for the end of something long that is on its way past, an image say.
+    copied: Option<ViewerNotice>,
 }
 
 struct Viewer {
@@ -118,6 +123,8 @@ impl Audience {
     }
 
     fn give_control(&mut self, screen: &mut Screen, to: Option<ViewerId>) {
+        // Meant for who controlled when it was written.
+        self.copied = None;
         if let Some(before) = self.controller.take() {
             self.notify(before, ViewerNotice::Control { yours: false });
         }
@@ -149,6 +156,26 @@ impl Audience {
                 Seen::Everything => viewer.queue.push_bytes(&passed),
                 Seen::Frames(_) => self.frames.changed(now),
             }
+        }
+        self.pass_copied();
+    }
+
+    /// For the terminal of who controls and for no other, if its user allows it.
+    pub fn copy(&mut self, selection: String, data: String) {
+        let controller = self.viewers.iter().find(|viewer| self.controller == Some(viewer.id));
+        self.copied = controller.map(|controller| match controller.view.clipboard {
+            Clipboard::Allow => ViewerNotice::Clipboard { selection, data },
+            Clipboard::Deny => ViewerNotice::ClipboardDenied,
+        });
+        self.pass_copied();
+    }
+
+    fn pass_copied(&mut self) {
+        let controller = self.viewers.iter().find(|viewer| self.controller == Some(viewer.id));
+        if let (Some(controller), true) = (controller, self.filter.at_boundary())
+            && let Some(notice) = self.copied.take()
+        {
+            controller.queue.push_latest(notice);
         }
     }
 

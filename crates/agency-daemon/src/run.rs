@@ -409,14 +409,17 @@ impl RunTask {
         if record.seq > 0 && record.seq < self.fold.next_seq {
             return;
         }
-        let events = self.fold.record(record);
+        for event in self.fold.record(record) {
+            match event {
+                ScreenEvent::Bell => self.audience.bell(),
+                ScreenEvent::Clipboard { selection, data } => self.audience.copy(selection, data),
+                _ => {}
+            }
+        }
         match &record.body {
             Body::Output { bytes, .. } => self.audience.output(bytes, clock::now()),
             Body::Resize { .. } => self.audience.resized(self.fold.run.screen()),
             _ => {}
-        }
-        if events.contains(&ScreenEvent::Bell) {
-            self.audience.bell();
         }
     }
 

@@ -111,6 +111,18 @@ impl ViewerQueue {
         self.changed.notify_one();
     }
 
+    /// A notice that makes those of its kind needless that wait before it: agents may send one after another.
+    pub fn push_latest(&self, notice: ViewerNotice) {
+        let kind = std::mem::discriminant(&notice);
+        let mut waiting = self.lock();
+        waiting.messages.retain(
+            |message| !matches!(message, Outgoing::Notice(old) if std::mem::discriminant(old) == kind),
+        );
+        waiting.messages.push_back(Outgoing::Notice(notice));
+        drop(waiting);
+        self.changed.notify_one();
+    }
+
     pub fn push(&self, message: Outgoing) {
         self.lock().messages.push_back(message);
         self.changed.notify_one();

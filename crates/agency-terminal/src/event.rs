@@ -28,8 +28,12 @@ pub enum ScreenEvent {
     Status(String),
     /// OSC 7: the working directory, as the URL that was said.
     Directory(String),
-    /// OSC 52: the program wants this on the clipboard. Base64, as it was said; nothing was stored.
-    Clipboard(String),
+    /// OSC 52: the program wants this on the clipboard, or on another selection: letters, as it said them.
+    /// The data is Base64; nothing was stored.
+    Clipboard {
+        selection: String,
+        data: String,
+    },
     /// The emulator failed on these bytes. They were skipped, and the screen was rebuilt.
     Panicked,
 }

@@ -176,8 +176,9 @@ fn notify(title: &str, body: &str, fed: &mut Fed) {
 
 /// OSC 52: a question gets no answer, for clipboards are read with consent only.
 fn clipboard(text: &str, fed: &mut Fed) {
-    if let Some((_, data)) = text.split_once(';').filter(|(_, data)| *data != "?") {
-        fed.events.push(ScreenEvent::Clipboard(data.to_owned()));
+    if let Some((selection, data)) = text.split_once(';').filter(|(_, data)| *data != "?") {
+        let (selection, data) = (selection.to_owned(), data.to_owned());
+        fed.events.push(ScreenEvent::Clipboard { selection, data });
     }
 }
 

@@ -199,7 +199,7 @@ fn events_tell_what_was_said_aside() {
         ScreenEvent::Prompt(Prompt::Ended { exit: Some(7) }),
         ScreenEvent::Status("blocked:kind=permission".into()),
         ScreenEvent::Directory("file://h/tmp".into()),
-        ScreenEvent::Clipboard("aGk=".into()),
+        ScreenEvent::Clipboard { selection: "c".into(), data: "aGk=".into() },
     ];
     assert_eq!(Screen::new(Size::cells(9, 9), 0).feed(said.as_bytes()).events, expected);
 }

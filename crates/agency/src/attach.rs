@@ -42,9 +42,17 @@ pub(crate) async fn attach(context: &Context, target: Target) -> Done {
     let name = task_name(&connected.task);
     let terminal = Terminal::take().map_err(|err| stop::failed("cannot take over the terminal", &err))?;
     let viewer = Viewer::new(context.clone(), target, connected, keys, terminal, signals);
-    match viewer.run().await {
+    let ended = viewer.run().await;
+    match (ended.end, ended.left) {
         (End::Signal(number), _) => Ok(ExitCode::from(128 + number)),
-        (end, Left::Clean) => report(&name, end),
+        (end, Left::Clean) => {
+            if ended.denied_clipboard {
+                output::note(&format!(
+                    "[{name} wanted to copy to the clipboard; `agency config set clipboard allow` lets agents]"
+                ));
+            }
+            report(&name, end)
+        }
         (_, Left::Hanging) => Ok(ExitCode::FAILURE),
     }
 }

@@ -378,3 +378,22 @@ fn a_terminal_that_cannot_be_asked_is_not() {
     let view = attached(&[], &[("TERM", "dumb")]);
     assert!(!view.terminal.drawn().contains("\x1b]11;?"));
 }
+
+#[test]
+fn only_what_can_be_on_a_clipboard_is_copied() {
+    let mut view = attached(&[], &[]);
+    let copy = |selection: &str, data: &str| ViewerNotice::Clipboard {
+        selection: selection.into(),
+        data: data.into(),
+    };
+    for (selection, data) in [("c", "YQ==\x07\x1b[5n"), ("c;x", "YQ=="), ("c", ""), ("c", "?")] {
+        view.stream.notice(&copy(selection, data));
+    }
+    view.stream.notice(&copy("c", "aGk="));
+    view.stream.say(b"drawn");
+    let drawn = view.terminal.wait_for("drawn");
+    assert_eq!(drawn.matches("\x1b]52;").count(), 1, "{}", drawn.escape_debug());
+    assert!(drawn.contains("\x1b]52;c;aGk=\x1b\\"));
+    view.terminal.type_in("\x11");
+    view.ends(0, "[detached from 1-fix-login]");
+}

@@ -32,6 +32,7 @@ impl Config {
             "shutdown_timeout" => Value::Time(self.shutdown_timeout),
             "detach_keys" => Value::Text(self.detach_keys.clone()),
             "scrollback" => Value::Count(self.scrollback),
+            "clipboard" => Value::Clipboard(self.clipboard),
             other => unreachable!("the schema has no {other}"),
         })
     }

@@ -178,6 +178,7 @@ fn value(kind: Kind, item: &Item) -> Result<Value, Refused> {
         }
         Kind::Driver => Ok(Value::Driver(text(item)?.parse().map_err(|_| Refused::Type)?)),
         Kind::Restart => Ok(Value::Restart(text(item)?.parse().map_err(|_| Refused::Type)?)),
+        Kind::Clipboard => Ok(Value::Clipboard(text(item)?.parse().map_err(|_| Refused::Type)?)),
         // A table has no value of its own; its variables are read one by one.
         Kind::Env => Err(Refused::Type),
     }

@@ -91,6 +91,7 @@ fn shape(kind: Kind) -> Json {
         Kind::Command | Kind::Words => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Driver => json!({ "enum": ["terminal", "stream-json", "acp"] }),
         Kind::Restart => json!({ "enum": ["never", "on-crash"] }),
+        Kind::Clipboard => json!({ "enum": ["deny", "allow"] }),
         Kind::Env => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
     }
 }

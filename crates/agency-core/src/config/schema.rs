@@ -199,7 +199,7 @@ use InProject::{BuiltInAgents, Consent, Free, Never};
 
 /// Keys outside any table.
 #[rustfmt::skip]
-pub const GENERAL_KEYS: [KeyInfo; 7] = [
+pub const GENERAL_KEYS: [KeyInfo; 8] = [
     key("default_agent", Kind::Text, "(the first installed of claude-code, codex, opencode, else fake)", NextTask, BuiltInAgents,
         "the agent of a task that names none"),
     key("max_agents", Kind::Count, "10", AtOnce, Free,
@@ -214,6 +214,8 @@ pub const GENERAL_KEYS: [KeyInfo; 7] = [
         "leaves an attached task; a comma list is a sequence, `none` turns it off"),
     key("scrollback", Kind::Count, "10000", NextStart, Consent,
         "lines kept above the screen"),
+    key("clipboard", Kind::Clipboard, "\"deny\"", NextAttach, Never,
+        "whether agents may write to the clipboard of whoever is attached and types; none can read it"),
 ];
 
 /// Keys of `[agents.NAME]`.

@@ -27,6 +27,7 @@ stale_timeout       = "2m"
 shutdown_timeout    = "1h"
 detach_keys         = "ctrl-p,ctrl-q"
 scrollback          = 500
+clipboard           = "allow"
 
 [agents.mine]
 display_name = "My Agent"

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use toml_edit::{Array, Item, Value as TomlValue};
 
+use super::clipboard::Clipboard;
 use super::layer::ConfigProblem;
 use super::reader;
 use super::schema::Key;
@@ -18,6 +19,7 @@ pub enum Value {
     Words(Vec<String>),
     Driver(Driver),
     Restart(Restart),
+    Clipboard(Clipboard),
 }
 
 impl Value {
@@ -39,7 +41,8 @@ impl Value {
     pub(super) fn text(self) -> Option<String> {
         match self {
             Value::Text(text) => Some(text),
-            Value::Count(_) | Value::Time(_) | Value::Words(_) | Value::Driver(_) | Value::Restart(_) => None,
+            Value::Count(_) | Value::Time(_) | Value::Words(_) => None,
+            Value::Driver(_) | Value::Restart(_) | Value::Clipboard(_) => None,
         }
     }
 
@@ -51,6 +54,7 @@ impl Value {
             Value::Words(words) => words.iter().collect::<Array>().into(),
             Value::Driver(driver) => driver.as_str().into(),
             Value::Restart(restart) => restart.as_str().into(),
+            Value::Clipboard(clipboard) => clipboard.as_str().into(),
         }
     }
 
@@ -62,6 +66,7 @@ impl Value {
             Value::Words(words) => json!(words),
             Value::Driver(driver) => json!(driver.as_str()),
             Value::Restart(restart) => json!(restart.as_str()),
+            Value::Clipboard(clipboard) => json!(clipboard.as_str()),
         }
     }
 }
@@ -103,6 +108,7 @@ pub enum Kind {
     Words,
     Driver,
     Restart,
+    Clipboard,
     /// A table of variables.
     Env,
 }
@@ -118,6 +124,7 @@ impl Kind {
             Kind::Words => "an array of strings",
             Kind::Driver => "\"terminal\", \"stream-json\" or \"acp\"",
             Kind::Restart => "\"never\" or \"on-crash\"",
+            Kind::Clipboard => "\"deny\" or \"allow\"",
             Kind::Env => "a table of strings",
         }
     }

@@ -405,14 +405,16 @@ impl World {
             }
         }
         let run = live.handle.commands.clone();
+        let settings = self.settings_with(Some(&key.project), &params.overrides).ok();
         let view = View {
             size: screen_size(params.size),
             mode: params.mode,
             screen_only: params.screen_only,
             frames: params.frames,
+            clipboard: settings.as_ref().map(|settings| settings.config.clipboard).unwrap_or_default(),
         };
         let promised = Promised::Viewer { run, view };
-        let detach_keys = self.settings(Some(&key.project)).ok().map(|settings| settings.config.detach_keys);
+        let detach_keys = settings.map(|settings| settings.config.detach_keys);
         self.promise(&key, promised, detach_keys)
     }
 

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use agency_api::Failure;
+use agency_api::config::Overrides;
 use agency_api::keeper::Size;
 use agency_api::method::{PtyAttach, PtyAttachParams, TaskGet, TaskRef};
 use agency_api::pty::{AttachMode, Colours, ViewerNotice, ViewerRequest};
@@ -38,6 +39,7 @@ pub(crate) struct Target {
     pub(crate) task: TaskRef,
     pub(crate) mode: AttachMode,
     pub(crate) frames: bool,
+    pub(crate) overrides: Overrides,
 }
 
 /// What a new connection begins with.
@@ -69,6 +71,7 @@ pub(super) async fn connect(
         ssh_auth_sock: caller::ssh_auth_sock(),
         screen_only: begin == Begin::Screen,
         frames: target.frames,
+        overrides: target.overrides.clone(),
     };
     let answer = daemon.call(PtyAttach, params).await?;
     let stream = daemon.stream(&answer.stream).await?;

@@ -46,6 +46,13 @@ pub(super) enum End {
     Lost(Failure),
 }
 
+pub(super) struct Ended {
+    pub(super) end: End,
+    pub(super) left: Left,
+    /// The agent wanted to write to the clipboard.
+    pub(super) denied_clipboard: bool,
+}
+
 pub(super) struct Viewer {
     context: Context,
     target: Target,
@@ -65,6 +72,7 @@ pub(super) struct Viewer {
     undrawn: Undrawn,
     role: Role,
     shown: Shown,
+    denied_clipboard: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,10 +129,11 @@ impl Viewer {
             undrawn: Undrawn::default(),
             role,
             shown: Shown::Users,
+            denied_clipboard: false,
         }
     }
 
-    pub(super) async fn run(mut self) -> (End, Left) {
+    pub(super) async fn run(mut self) -> Ended {
         self.undrawn.push(restore::ENTER.as_bytes());
         self.ask_for_colours();
         let end = loop {
@@ -143,7 +152,7 @@ impl Viewer {
         if let Some(saying) = self.saying {
             saying.finish(self.unsaid).await;
         }
-        (end, left)
+        Ended { end, left, denied_clipboard: self.denied_clipboard }
     }
 
     async fn next(&mut self) -> Happened {
@@ -252,6 +261,8 @@ impl Viewer {
             Heard::Bytes(bytes) => self.on_bytes(&bytes),
             Heard::Notice(ViewerNotice::Control { yours }) => self.on_control(yours),
             Heard::Notice(ViewerNotice::Exited { code }) => return Some(End::Exited(code)),
+            Heard::Notice(ViewerNotice::Clipboard { selection, data }) => self.copy(&selection, &data),
+            Heard::Notice(ViewerNotice::ClipboardDenied) => self.denied_clipboard = true,
             Heard::Notice(ViewerNotice::DaemonLeaves) => self.search(RESTART_TAKES),
             Heard::Notice(ViewerNotice::Unknown) => {}
             Heard::Broken => self.search(CRASH_TAKES),
@@ -271,6 +282,16 @@ impl Viewer {
         let no_title = || bytes.windows(NO_TITLE.len()).any(|window| window == NO_TITLE);
         if before != Shown::Live && no_title() {
             self.draw_title();
+        }
+    }
+
+    /// To the terminal's clipboard, and nothing else to the terminal.
+    fn copy(&mut self, selection: &str, data: &str) {
+        let is_selection = |byte: u8| matches!(byte, b'c' | b'p' | b'q' | b's' | b'0'..=b'7');
+        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+        let sound = !data.is_empty() && data.bytes().all(is_base64) && selection.bytes().all(is_selection);
+        if sound && self.role == Role::Types {
+            self.undrawn.push(format!("\x1b]52;{selection};{data}\x1b\\").as_bytes());
         }
     }
 

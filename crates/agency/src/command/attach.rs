@@ -1,5 +1,6 @@
 //! `agency attach`: the task's terminal, here.
 
+use agency_api::config::Overrides;
 use agency_api::pty::AttachMode;
 
 use crate::attach::{self, Target};
@@ -13,6 +14,7 @@ pub(super) async fn attach(context: &Context, args: Attach) -> Done {
         (true, false) => AttachMode::Take,
         (false, false) => AttachMode::Control,
     };
-    let target = Target { task: context.task(&args.name.task)?, mode, frames: args.frames };
+    let overrides = Overrides::from_process(&context.options);
+    let target = Target { task: context.task(&args.name.task)?, mode, frames: args.frames, overrides };
     attach::attach(context, target).await
 }

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use agency_api::config::Overrides;
 use agency_api::method::{Method, Started, TaskRestart, TaskStart, TaskStartParams};
 use agency_api::pty::AttachMode;
 use agency_api::view::Task;
@@ -54,7 +55,12 @@ pub(super) async fn show(context: &Context, task: &Task) -> Done {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return say(task);
     }
-    let target = Target { task: context::reference(task), mode: AttachMode::Control, frames: false };
+    let target = Target {
+        task: context::reference(task),
+        mode: AttachMode::Control,
+        frames: false,
+        overrides: Overrides::from_process(&context.options),
+    };
     let lives = |stop| match stop {
         Stop::Failed(failure) => {
             let way_in = format!("{}-{} was started: agency attach {}", task.id, task.slug, task.id);

@@ -242,6 +242,59 @@ fn an_agent_that_asks_is_told_the_colours_of_who_types() {
     viewers[0].pty.wait_for(&in_hex("1111/2222/3333"));
 }
 
+const COPY: &str = r"print \e]52\x3bc\x3b?\a\e]52\x3bc\x3baGVsbG8=\acopied; ask more?";
+const COPIED: &[u8] = b"\x1b]52;c;aGVsbG8=";
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+#[test]
+fn what_an_agent_copies_reaches_the_terminal_of_who_types_if_the_user_allows_it() {
+    let stage = Stage::with_config("clipboard = \"allow\"\n");
+    stage.play("one", &format!("loop; ask begin?; {COPY}; end"));
+    let mut looks = Viewer::attached(&stage, &["--read-only"], 80, 24);
+    looks.pty.wait_for("begin?");
+    for args in [&[][..], &["--frames"]] {
+        let mut types = Viewer::attached(&stage, args, 80, 24);
+        types.pty.wait_for("begin?");
+        types.pty.send("\r");
+        types.pty.wait_until("a write to the clipboard", |seen| contains(seen, COPIED).then_some(()));
+        types.pty.wait_for("more?");
+        assert!(!contains(types.pty.seen(), b"\x1b]52;c;?"), "a question is never passed on");
+        types.pty.send("\r\x11");
+        assert!(types.pty.wait_exit().success());
+        assert!(!String::from_utf8_lossy(types.pty.seen()).contains("wanted to copy"));
+        stage.wait_task("one", "has one viewer", |task| task["viewers"] == 1);
+    }
+    // While nobody types, nobody's clipboard is written to, also later.
+    stage.run(["send", "one", ""]).ok();
+    looks.pty.wait_for("more?");
+    let mut types = Viewer::attached(&stage, &[], 80, 24);
+    types.pty.wait_for("more?");
+    types.pty.look();
+    looks.pty.look();
+    assert!(!contains(types.pty.seen(), b"\x1b]52;") && !contains(looks.pty.seen(), b"\x1b]52;"));
+}
+
+#[test]
+fn an_agent_that_may_not_copy_is_told_of_when_leaving() {
+    let stage = Stage::new();
+    std::fs::create_dir_all(stage.repo().join(".agency")).unwrap();
+    // A repository cannot allow what is for its user to allow.
+    std::fs::write(stage.repo().join(".agency/config.toml"), "clipboard = \"allow\"\n").unwrap();
+    stage.play("one", &format!("ask begin?; {COPY}"));
+    let mut types = Viewer::attached(&stage, &[], 80, 24);
+    types.pty.wait_for("begin?");
+    types.pty.send("\r");
+    types.pty.wait_for("more?");
+    types.pty.send("\x11");
+    assert!(types.pty.wait_exit().success());
+    types.pty.wait_for("[1-one wanted to copy to the clipboard; `agency config set clipboard allow`");
+    types.pty.wait_for("[detached from 1-one]");
+    assert!(!contains(types.pty.seen(), b"\x1b]52;"));
+}
+
 /// As the fake agent prints an answer.
 fn in_hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
