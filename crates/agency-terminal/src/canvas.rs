@@ -5,6 +5,9 @@
 //! canvas can be read out and built again exactly.
 //!
 //! The alternate screen exists only while it is shown. Then `under` is the primary one.
+//!
+//! Rows that leave the primary screen are the engine's only until [`Canvas::settle`]; then they are the
+//! scrollback's. Between two calls from outside there are none.
 
 use rio_vt::ansi::CursorShape;
 use rio_vt::ansi::mode::{NamedMode, NamedPrivateMode};
@@ -18,6 +21,7 @@ use rio_vt::event::{VoidListener, WindowId};
 use rio_vt::performer::handler::Handler;
 
 use crate::cells::{Cells, Link, link_of, resize_cells};
+use crate::scrollback::{Scrollback, flow};
 use crate::size::Size;
 
 mod area;
@@ -30,13 +34,16 @@ pub(crate) use draw::Erase;
 /// The engine keeps a second screen of its own, which we do not use. It need not be wide.
 const IDLE_COLUMNS: usize = 2;
 
-/// The engine lets go of more spare rows than a thousand.
-const SPARE_ROWS_MAX: usize = 1000;
+/// More rows than the engine ever holds above the screen: how many are kept is the scrollback's business.
+const ENGINE_ROWS_MAX: usize = 1 << 30;
+
+/// Rows to leave the screen of a small terminal before they are moved to the scrollback.
+const SPARE_ROWS_MIN: usize = 32;
 
 pub(crate) struct Canvas {
     engine: Crosswords<VoidListener>,
     under: Option<Cells>,
-    scrollback_lines: usize,
+    scrollback: Scrollback,
     /// First and last row of the scrolling region.
     margins: (u16, u16),
     /// First and last column of it, unless it is as wide as the screen.
@@ -48,12 +55,18 @@ pub(crate) struct Canvas {
 
 impl Canvas {
     pub(crate) fn new(size: Size, scrollback_lines: usize) -> Canvas {
-        let cells = Cells::new(size.rows.into(), size.cols.into(), scrollback_lines);
-        Canvas::of(cells, None, scrollback_lines)
+        let cells = Canvas::primary_cells(size, scrollback_lines);
+        Canvas::of(cells, None, Scrollback::of(scrollback_lines))
+    }
+
+    /// A blank primary screen. The engine gives away what leaves one that has a scrollback.
+    pub(crate) fn primary_cells(size: Size, scrollback_lines: usize) -> Cells {
+        let above = if scrollback_lines == 0 { 0 } else { ENGINE_ROWS_MAX };
+        Cells::new(size.rows.into(), size.cols.into(), above)
     }
 
     /// A canvas with these cells, all of one size; its margins and modes as at first.
-    pub(crate) fn of(shown: Cells, under: Option<Cells>, scrollback_lines: usize) -> Canvas {
+    pub(crate) fn of(shown: Cells, under: Option<Cells>, scrollback: Scrollback) -> Canvas {
         let rows = shown.screen_lines();
         let nobody = WindowId::from(0);
         let size = CrosswordsSize::new(IDLE_COLUMNS, rows);
@@ -62,7 +75,7 @@ impl Canvas {
         Canvas {
             engine,
             under,
-            scrollback_lines,
+            scrollback,
             margins: (0, rows as u16 - 1),
             columns: None,
             insert: false,
@@ -93,8 +106,26 @@ impl Canvas {
         self.under.is_some()
     }
 
-    pub(crate) fn scrollback_lines(&self) -> usize {
-        self.scrollback_lines
+    pub(crate) fn scrollback(&self) -> &Scrollback {
+        &self.scrollback
+    }
+
+    pub(crate) fn scrollback_mut(&mut self) -> &mut Scrollback {
+        &mut self.scrollback
+    }
+
+    /// Moves the rows that have left the primary screen to the scrollback.
+    pub(crate) fn settle(&mut self) {
+        let cells = self.under.as_mut().unwrap_or(&mut self.engine.grid);
+        let count = cells.history_size();
+        if count == 0 {
+            return;
+        }
+        let mut adding = self.scrollback.adding();
+        for line in -(count as i32)..0 {
+            adding.row(cells, &cells.raw[Line(line)]);
+        }
+        cells.clear_history();
     }
 
     pub(crate) fn cols(&self) -> u16 {
@@ -173,9 +204,10 @@ impl Canvas {
         Style { bg: self.style().bg, ..Style::default() }
     }
 
-    /// Lets the engine blank whole rows. It would fill them with all of the pen, underlines included.
-    fn erasing(&mut self, act: impl FnOnce(&mut Crosswords<VoidListener>)) {
-        self.make_room();
+    /// Lets the engine blank whole rows, of which up to so many leave the screen. It would fill them with all
+    /// of the pen, underlines included.
+    fn erasing(&mut self, leaving: usize, act: impl FnOnce(&mut Crosswords<VoidListener>)) {
+        self.make_room(leaving);
         let pen = self.style();
         if only_background(&pen) {
             act(&mut self.engine);
@@ -186,18 +218,22 @@ impl Canvas {
         self.engine.grid.set_template_style(pen);
     }
 
-    /// When a row goes to the history, the engine makes room for a thousand, a megabyte or so. Most
-    /// histories are shorter than that; with room for a screenful at hand it makes none.
-    fn make_room(&mut self) {
-        let cells = &mut self.engine.grid;
-        let (rows, history) = (cells.screen_lines(), cells.history_size());
+    /// Before up to so many rows leave the screen. The engine would make room for a thousand, a megabyte
+    /// or so; a screenful is enough if what is in it moves on.
+    fn make_room(&mut self, leaving: usize) {
+        let cells = &self.engine.grid;
         let spare = cells.raw.rows().len() - cells.raw.len();
-        if spare >= rows || self.under.is_some() || history >= self.scrollback_lines {
+        if spare >= leaving || self.under.is_some() || self.scrollback.limit() == 0 {
             return;
         }
-        let more = rows.max(history / 2).min(SPARE_ROWS_MAX);
-        cells.raw.grow_visible_lines(rows + more);
-        cells.raw.shrink_visible_lines(rows);
+        self.settle();
+        let cells = &mut self.engine.grid;
+        let (rows, spare) = (cells.screen_lines(), cells.raw.rows().len() - cells.raw.len());
+        let wanted = rows.max(SPARE_ROWS_MIN);
+        if spare < wanted {
+            cells.raw.grow_visible_lines(rows + wanted);
+            cells.raw.shrink_visible_lines(rows);
+        }
     }
 
     // Modes the engine needs to know.
@@ -281,6 +317,7 @@ impl Canvas {
         if (size.cols, size.rows) == (self.cols(), self.rows()) {
             return;
         }
+        self.take_back(size);
         // The engine sizes what it hides by the grid it has, so it gets one of its own meanwhile.
         let stand_in = Cells::new(self.rows().into(), IDLE_COLUMNS, 0);
         let mut shown = std::mem::replace(&mut self.engine.grid, stand_in);
@@ -290,8 +327,33 @@ impl Canvas {
         if let Some(primary) = &mut self.under {
             resize_cells(primary, true, size);
         }
+        self.settle();
         self.set_margins(0, size.rows - 1);
         self.release_columns();
+    }
+
+    /// Takes the rows out of the scrollback that a resize may bring back to the screen, or join with it.
+    fn take_back(&mut self, size: Size) {
+        self.settle();
+        let (cols, rows) = (usize::from(self.cols()), usize::from(self.rows()));
+        let (new_cols, new_rows) = (usize::from(size.cols), usize::from(size.rows));
+        let wanted = match cols == new_cols {
+            true => new_rows.saturating_sub(rows),
+            // When lines are joined, the screen fills up from above.
+            false => 2 * rows.max(new_rows),
+        };
+        if wanted == 0 {
+            return;
+        }
+        let pieces = self.scrollback.last_lines(wanted, cols.max(new_cols));
+        let cells = self.under.as_mut().unwrap_or(&mut self.engine.grid);
+        let above = flow(&pieces, cells, cols);
+        let count = pieces.len();
+        // The engine counts rows from the bottom.
+        let mut all = cells.raw.take_all();
+        all.extend(above.into_iter().rev());
+        cells.raw.replace_inner(all);
+        self.scrollback.drop_last(count);
     }
 }
 

@@ -15,8 +15,11 @@ pub(crate) type Cells = Grid<Square>;
 /// A bit of a cell that the engine keeps and has no use for: selective erasing leaves the cell alone.
 pub(crate) const PROTECTED: CellFlags = CellFlags::RESERVED_GRAPHICS;
 
+/// The bit of a cell that says that its line goes on.
+pub(crate) const WRAP: u64 = 1 << 23;
+
 /// A link that cells can carry (OSC 8).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Link {
     /// What the program called it; empty if it did not. Cells of the same link light up together.
     pub(crate) id: String,
@@ -64,7 +67,11 @@ fn as_new(row: Row<Square>) -> Row<Square> {
 
 /// How many cells from the left are more than an untouched blank.
 pub(crate) fn occupied(cells: &[Square]) -> usize {
-    cells.iter().rposition(|cell| !cell.is_default()).map_or(0, |last| last + 1)
+    // In eights, which the processor compares at once.
+    let blank = |cells: &[Square]| cells.iter().fold(0, |all, cell| all | cell.raw()) == 0;
+    let eights = cells.rchunks_exact(8).take_while(|eight| blank(eight)).count();
+    let rest = &cells[..cells.len() - 8 * eights];
+    rest.iter().rposition(|cell| !cell.is_default()).map_or(0, |last| last + 1)
 }
 
 /// Whether the row goes on in the next one.

@@ -27,8 +27,13 @@ pub(crate) fn may_displace(cell: Square, next: Square) -> bool {
 }
 
 pub(crate) fn width_of(cell: Square) -> Width {
-    match cell.c() {
-        _ if cell.has_grapheme() => Width::Disputed,
+    width_of_text(cell.c(), cell.has_grapheme())
+}
+
+/// Of a character, or of the cluster that it begins.
+pub(crate) fn width_of_text(first: char, cluster: bool) -> Width {
+    match first {
+        _ if cluster => Width::Disputed,
         ..'\u{a1}' => Width::Agreed,
         c if is_disputed(c) => Width::Disputed,
         // Greek and Cyrillic are in the fonts of East Asia, and as wide as those.

@@ -9,15 +9,17 @@ use rio_vt::config::colors::{AnsiColor, ColorRgb, NamedColor};
 use rio_vt::crosswords::style::{Style, StyleFlags, UnderlineKind};
 
 use crate::canvas::Canvas;
-use crate::cells::Link;
+use crate::cells::{Cells, Link};
 use crate::charset::{Charset, Charsets};
 use crate::dump_cells::{read_cells, write_cells};
+use crate::dump_scrollback::{read_scrollback, write_scrollback};
 use crate::dump_settings::{read_settings, write_settings};
 use crate::kitty::Keyboard;
 use crate::modes::{CursorShape, Modes, Mouse, MouseEncoding};
 use crate::palette::{Colours, Palette, Rgb};
 use crate::pen;
 use crate::scan::Scanner;
+use crate::scrollback::Scrollback;
 use crate::settings::Settings;
 use crate::size::Size;
 use crate::tabs::Tabs;
@@ -26,6 +28,8 @@ use crate::wire::{Reader, Writer};
 
 const MAGIC: [u8; 4] = *b"AgTm";
 const VERSION: u8 = 2;
+/// Its scrollback is rows of cells above the screen, and it knows no further settings.
+const OLD_VERSION: u8 = 1;
 const HEADER: usize = MAGIC.len() + 1 + 4;
 
 /// More history than this is a damaged number.
@@ -68,7 +72,8 @@ pub(crate) fn dump(terminal: &Terminal) -> Vec<u8> {
 }
 
 pub(crate) fn restore(bytes: &[u8]) -> Result<Terminal, DumpError> {
-    let mut bytes = Reader(body(bytes)?);
+    let (version, bytes) = body(bytes)?;
+    let mut bytes = Reader(bytes);
     let from = &mut bytes;
     let size = read_size(from)?;
     let mut terminal = Terminal {
@@ -87,26 +92,28 @@ pub(crate) fn restore(bytes: &[u8]) -> Result<Terminal, DumpError> {
             0 => None,
             c => Some(char::from_u32(c).ok_or(DumpError::Damaged)?),
         },
-        canvas: read_canvas(from, size)?,
+        canvas: read_canvas(from, size, version)?,
         settings: Settings::default(),
     };
-    read_settings(from, &mut terminal)?;
+    if version > OLD_VERSION {
+        read_settings(from, &mut terminal)?;
+    }
     if bytes.0.is_empty() { Ok(terminal) } else { Err(DumpError::Damaged) }
 }
 
-/// What follows a header that fits.
-fn body(bytes: &[u8]) -> Result<&[u8], DumpError> {
+/// The version, and what follows a header that fits.
+fn body(bytes: &[u8]) -> Result<(u8, &[u8]), DumpError> {
     let (header, body) = bytes.split_at_checked(HEADER).ok_or(DumpError::Foreign)?;
     if header[..4] != MAGIC {
         return Err(DumpError::Foreign);
     }
-    if header[4] != VERSION {
+    if ![VERSION, OLD_VERSION].contains(&header[4]) {
         return Err(DumpError::Version(header[4]));
     }
     if header[5..] != crc32fast::hash(body).to_le_bytes() {
         return Err(DumpError::Damaged);
     }
-    Ok(body)
+    Ok((header[4], body))
 }
 
 fn write_size(out: &mut Writer, size: Size) {
@@ -276,32 +283,43 @@ pub(crate) fn read_place(from: &mut Reader<'_>, size: Size) -> Result<(u16, u16)
 }
 
 fn write_canvas(out: &mut Writer, canvas: &Canvas) {
-    out.len(canvas.scrollback_lines());
+    out.len(canvas.scrollback().limit());
     let (first, last) = canvas.margins();
     out.number(first);
     out.number(last);
     for flag in [canvas.insert(), canvas.autowrap(), canvas.clusters(), canvas.is_alternate()] {
         out.flag(flag);
     }
+    write_scrollback(out, canvas.scrollback());
     write_cells(out, canvas.primary());
     if canvas.is_alternate() {
         write_cells(out, canvas.shown());
     }
 }
 
-fn read_canvas(from: &mut Reader<'_>, size: Size) -> Result<Canvas, DumpError> {
+fn read_canvas(from: &mut Reader<'_>, size: Size, version: u8) -> Result<Canvas, DumpError> {
     let scrollback_lines: usize = from.number()?;
     if scrollback_lines > SCROLLBACK_MAX {
         return Err(DumpError::Damaged);
     }
     let (first, last) = (from.number()?, from.number()?);
     let (insert, autowrap, clusters, alternate) = (from.flag()?, from.flag()?, from.flag()?, from.flag()?);
-    let primary = read_cells(from, size, scrollback_lines)?;
+    let (scrollback, above) = match version {
+        OLD_VERSION => (Scrollback::of(scrollback_lines), scrollback_lines),
+        _ => (read_scrollback(from, scrollback_lines)?, 0),
+    };
+    let mut primary = Canvas::primary_cells(size, scrollback_lines);
+    read_cells(from, size, above, &mut primary)?;
     let (shown, under) = match alternate {
-        true => (read_cells(from, size, 0)?, Some(primary)),
+        true => {
+            let mut shown = Cells::new(size.rows.into(), size.cols.into(), 0);
+            read_cells(from, size, 0, &mut shown)?;
+            (shown, Some(primary))
+        }
         false => (primary, None),
     };
-    let mut canvas = Canvas::of(shown, under, scrollback_lines);
+    let mut canvas = Canvas::of(shown, under, scrollback);
+    canvas.settle();
     canvas.set_insert(insert);
     canvas.set_autowrap(autowrap);
     canvas.set_clusters(clusters);

@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use rio_vt::crosswords::grid::Dimensions;
 use rio_vt::crosswords::grid::row::{Row, SemanticPrompt};
 use rio_vt::crosswords::pos::{Column, Line};
-use rio_vt::crosswords::square::{CellFlags, ContentTag, Extras, Hyperlink, Square, Wide};
+use rio_vt::crosswords::square::{CellFlags, Square};
 
-use crate::cells::{Cells, Link, link_of, look_of, occupied};
+use crate::cells::{Cells, link_of, look_of, occupied};
 use crate::dump::{DumpError, read_link, read_place, read_style, write_link, write_style};
+use crate::look::{Extra, Look, cells_of, extras_id};
 use crate::size::Size;
 use crate::wire::{Reader, Writer};
 
@@ -21,21 +22,27 @@ const CELLS_MAX: usize = 1 << 27;
 pub(crate) fn write_cells(out: &mut Writer, cells: &Cells) {
     let mut rows = Writer::default();
     let mut looks = Looks::default();
-    for line in cells.topmost_line().0..cells.screen_lines() as i32 {
+    for line in 0..cells.screen_lines() as i32 {
         write_row(&mut rows, &cells[Line(line)], &mut looks);
     }
     out.len(looks.order.len());
-    looks.order.iter().for_each(|look| write_look(out, cells, *look));
-    out.len(cells.total_lines());
+    looks.order.iter().for_each(|look| Look::of(cells, *look).write(out));
+    out.len(cells.screen_lines());
     out.0.append(&mut rows.0);
     write_cursor(out, cells);
 }
 
-pub(crate) fn read_cells(from: &mut Reader<'_>, size: Size, history: usize) -> Result<Cells, DumpError> {
-    let mut cells = Cells::new(size.rows.into(), size.cols.into(), history);
-    let looks = read_looks(from, &mut cells)?;
+/// `cells` are blank; up to `above` rows of an older dump come above the screen.
+pub(crate) fn read_cells(
+    from: &mut Reader<'_>,
+    size: Size,
+    above: usize,
+    cells: &mut Cells,
+) -> Result<(), DumpError> {
+    let looks = (0..from.len()?).map(|_| Look::read(from)).collect::<Result<Vec<_>, _>>()?;
+    let looks = cells_of(cells, looks.iter());
     let total = from.len()?;
-    let most = history.saturating_add(size.rows.into());
+    let most = above.saturating_add(size.rows.into());
     if total < usize::from(size.rows) || total > most || total * usize::from(size.cols) > CELLS_MAX {
         return Err(DumpError::Damaged);
     }
@@ -43,8 +50,7 @@ pub(crate) fn read_cells(from: &mut Reader<'_>, size: Size, history: usize) -> R
     // The engine counts rows from the bottom.
     rows.reverse();
     cells.raw.replace_inner(rows);
-    read_cursor(from, size, &mut cells)?;
-    Ok(cells)
+    read_cursor(from, size, cells)
 }
 
 /// Looks by the order of their first use.
@@ -136,74 +142,6 @@ fn read_char(from: &mut Reader<'_>) -> Result<char, DumpError> {
     text.chars().next().ok_or(DumpError::Damaged)
 }
 
-fn write_look(out: &mut Writer, cells: &Cells, look: Square) {
-    out.byte(look.wide() as u8);
-    out.byte(look.cell_flags().bits());
-    match look.content_tag() {
-        ContentTag::BgPalette => out.0.extend([1, look.bg_palette_index()]),
-        ContentTag::BgRgb => {
-            let (r, g, b) = look.bg_rgb();
-            out.0.extend([2, r, g, b]);
-        }
-        ContentTag::Codepoint => {
-            out.byte(0);
-            write_style(out, &cells.style_of(&look));
-            write_link(out, link_of(cells, look).as_ref());
-            let extras = look.extras_id().and_then(|id| cells.extras_table.get(id));
-            let marks: String = extras.iter().flat_map(|extras| &extras.zerowidth).collect();
-            out.text(&marks);
-        }
-    }
-}
-
-/// The looks lie on a row while they are read: a sweep of the engine's tables spares what rows use.
-fn read_looks(from: &mut Reader<'_>, cells: &mut Cells) -> Result<Vec<Square>, DumpError> {
-    cells.raw[Line(0)] = Row::from_vec(Vec::new(), 0);
-    for _ in 0..from.len()? {
-        let look = read_look(from, cells)?;
-        let shelf = &mut cells.raw[Line(0)];
-        shelf.inner.push(look);
-        shelf.has_styles = true;
-    }
-    Ok(std::mem::take(&mut cells.raw[Line(0)].inner))
-}
-
-fn read_look(from: &mut Reader<'_>, cells: &mut Cells) -> Result<Square, DumpError> {
-    let wide = match from.byte()? {
-        0 => Wide::Narrow,
-        1 => Wide::Wide,
-        2 => Wide::Spacer,
-        3 => Wide::LeadingSpacer,
-        _ => return Err(DumpError::Damaged),
-    };
-    let flags = CellFlags::from_bits(from.byte()?).ok_or(DumpError::Damaged)?;
-    let mut look = Square::default();
-    match from.byte()? {
-        0 => {
-            cells.set_template_style(read_style(from)?);
-            cells.sync_template_style();
-            look.set_style_id(cells.template_style_id());
-            let (link, marks) = (read_link(from)?, from.text()?);
-            look.set_extras_id(extras_id(cells, link, marks));
-        }
-        1 => look.set_bg_palette(from.byte()?),
-        2 => look.set_bg_rgb(from.byte()?, from.byte()?, from.byte()?),
-        _ => return Err(DumpError::Damaged),
-    }
-    look.set_cell_flags(flags);
-    look.set_wide(wide);
-    Ok(look)
-}
-
-fn extras_id(cells: &mut Cells, link: Option<Link>, marks: &str) -> Option<u16> {
-    let hyperlink = link.map(|link| Hyperlink::new(Some(link.id), link.uri));
-    let extras = Extras { zerowidth: marks.chars().collect(), hyperlink };
-    if extras.is_empty() {
-        return None;
-    }
-    Some(cells.alloc_extras(extras)).filter(|id| *id != 0)
-}
-
 fn write_cursor(out: &mut Writer, cells: &Cells) {
     let cursor = &cells.cursor;
     out.number(cursor.pos.row.0 as u64);
@@ -220,7 +158,7 @@ fn read_cursor(from: &mut Reader<'_>, size: Size, cells: &mut Cells) -> Result<(
     cells.cursor.should_wrap = from.flag()?;
     cells.set_template_style(read_style(from)?);
     if let Some(link) = read_link(from)? {
-        let id = extras_id(cells, Some(link), "");
+        let id = extras_id(cells, &Extra { link: Some(link), marks: String::new() });
         cells.cursor.template.set_extras_id(id);
         cells.cursor.template.insert_cell_flag(CellFlags::HYPERLINK);
     }

@@ -4,8 +4,10 @@
 
 use rio_vt::crosswords::grid::Dimensions;
 use rio_vt::crosswords::pos::Line;
+use rio_vt::crosswords::square::Wide;
 
 use crate::cells::{Cells, is_wrapped, text_of};
+use crate::scrollback::{Piece, Scrollback};
 use crate::terminal::Terminal;
 
 /// Lines that grow row by row.
@@ -28,6 +30,33 @@ impl Lines {
         }
     }
 
+    fn push_piece(&mut self, piece: &Piece<'_>) {
+        for run in piece.runs() {
+            let look = &piece.looks[run.look];
+            if matches!(look.wide(), Wide::Spacer | Wide::LeadingSpacer) {
+                continue;
+            }
+            match look.marks() {
+                "" if !run.text.contains('\0') => self.open.push_str(run.text),
+                marks => run.text.chars().for_each(|c| {
+                    self.open.push(if c == '\0' { ' ' } else { c });
+                    self.open.push_str(marks);
+                }),
+            }
+        }
+        if !piece.head.wrapped {
+            self.close();
+        }
+    }
+
+    fn push_scrollback(&mut self, scrollback: &Scrollback) {
+        scrollback.pieces().for_each(|piece| self.push_piece(&piece));
+    }
+
+    fn push_screen(&mut self, cells: &Cells) {
+        (0..cells.screen_lines() as i32).for_each(|line| self.push(cells, line));
+    }
+
     fn close(&mut self) {
         let line = std::mem::take(&mut self.open);
         self.whole.push(line.trim_end_matches(' ').to_owned());
@@ -47,9 +76,14 @@ impl Lines {
 /// History, primary screen, and the alternate one if it is shown, each line ended.
 pub(crate) fn text(terminal: &Terminal) -> String {
     let canvas = &terminal.canvas;
-    let mut lines = lines_of(canvas.primary());
+    let mut primary = Lines::default();
+    primary.push_scrollback(canvas.scrollback());
+    primary.push_screen(canvas.primary());
+    let mut lines = primary.finish();
     if canvas.is_alternate() {
-        lines.extend(lines_of(canvas.shown()));
+        let mut alternate = Lines::default();
+        alternate.push_screen(canvas.shown());
+        lines.extend(alternate.finish());
     }
     lines.into_iter().flat_map(|line| [line, "\n".to_owned()]).collect()
 }
@@ -67,33 +101,20 @@ pub(crate) fn lines_above_cursor(terminal: &Terminal) -> Vec<String> {
     lines.whole
 }
 
-fn lines_of(cells: &Cells) -> Vec<String> {
-    let mut lines = Lines::default();
-    for line in cells.topmost_line().0..cells.screen_lines() as i32 {
-        lines.push(cells, line);
-    }
-    lines.finish()
-}
-
 /// Takes the whole lines out of the history. One that goes on on the screen stays, unless it is so long
 /// that the history could lose its beginning: then it is broken.
 pub(crate) fn drain(terminal: &mut Terminal) -> Vec<String> {
-    let most = terminal.canvas.scrollback_lines() / 2;
-    let cells = terminal.canvas.primary_mut();
+    let scrollback = terminal.canvas.scrollback_mut();
     let mut lines = Lines::default();
     let mut kept = 0;
-    for line in cells.topmost_line().0..0 {
-        lines.push(cells, line);
-        kept = if lines.open.is_empty() { 0 } else { kept + 1 };
+    for piece in scrollback.pieces() {
+        lines.push_piece(&piece);
+        kept = if piece.head.wrapped { kept + 1 } else { 0 };
     }
-    if kept > most {
+    if kept > scrollback.limit() / 2 {
         lines.close();
         kept = 0;
     }
-    // From the bottom: the screen, then the rows that stay.
-    let staying = cells.screen_lines() + kept;
-    let mut rows = cells.raw.take_all();
-    rows.truncate(staying);
-    cells.raw.replace_inner(rows);
+    scrollback.drop_first(scrollback.len() - kept);
     lines.whole
 }

@@ -6,38 +6,46 @@
 use std::io::Write;
 
 use rio_vt::crosswords::grid::Dimensions;
+use rio_vt::crosswords::grid::row::Row;
 use rio_vt::crosswords::pos::Line;
 use rio_vt::crosswords::square::{Square, Wide};
 use rio_vt::crosswords::style::Style;
 
+use crate::canvas::Canvas;
 use crate::cells::{Cells, Link, is_protected, is_wrapped, link_of, look_of, occupied, text_of};
 use crate::charset::Charsets;
 use crate::disputed;
 use crate::kitty::Keyboard;
 use crate::palette;
 use crate::pen;
+use crate::scrollback::{flow, flows_as_it_is};
 use crate::settings::{self, Protection};
 use crate::tabs::Tabs;
 use crate::terminal::{SavedCursor, Terminal};
 
+mod pieces;
+
+use pieces::Pens;
+
 pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     let canvas = &terminal.canvas;
-    let mut out = Out { iso: terminal.settings.protection == Protection::Iso, ..Out::default() };
+    let iso = terminal.settings.protection == Protection::Iso;
+    let mut out = Out { iso, width: canvas.cols().into(), ..Out::default() };
     out.say("\x1b[?2026h");
     begin(&mut out);
     // How the program's characters make clusters, the viewer's terminal must know before it draws them.
     private_mode(&mut out, 2027, canvas.clusters());
     palette_colours(&mut out, terminal);
     let primary = canvas.primary();
-    let first = if with_scrollback { primary.topmost_line().0 } else { 0 };
-    rows(&mut out, primary, first);
+    let wrapping = with_scrollback && scrollback(&mut out, canvas);
+    screen(&mut out, primary, wrapping);
     keyboard(&mut out, &terminal.keyboards.primary);
     if canvas.is_alternate() {
         // The viewer's terminal puts the primary cursor and pen away, and brings them back later.
         cursor(&mut out, primary, &terminal.saved.primary.charsets);
         out.say("\x1b[?1049h\x1b(B\x0f\x1b[0m\x1b[H\x1b[2J");
         out.forget_pen();
-        rows(&mut out, canvas.shown(), 0);
+        screen(&mut out, canvas.shown(), false);
         keyboard(&mut out, &terminal.keyboards.alternate);
     }
     tabs(&mut out, terminal);
@@ -58,6 +66,8 @@ struct Out {
     link: Option<Link>,
     /// The last cell's look: neighbours look alike.
     look: Option<Square>,
+    /// Columns of the screen.
+    width: usize,
     /// The row and the column that the viewer's terminal counts from.
     origin: (u16, u16),
     /// Whether what is written is protected, and whether by the sequences of ISO.
@@ -116,6 +126,10 @@ impl Out {
         });
     }
 
+    fn go_to_column(&mut self, col: usize) {
+        write!(self.bytes, "\x1b[{}G", col + 1).expect("writing to memory does not fail");
+    }
+
     fn go_to(&mut self, row: u16, col: u16) {
         let (top, left) = self.origin;
         self.say(&format!("\x1b[{};{}H", row.saturating_sub(top) + 1, col.saturating_sub(left) + 1));
@@ -137,24 +151,63 @@ fn begin(out: &mut Out) {
     out.say("\x1b[H\x1b[2J");
 }
 
-/// Draws rows one after the other; what has no room scrolls up.
-fn rows(out: &mut Out, cells: &Cells, first: i32) {
-    let last = cells.screen_lines() as i32 - 1;
+/// Draws the rows of the scrollback, which scroll up. `true` if the last one goes on on the screen.
+fn scrollback(out: &mut Out, canvas: &Canvas) -> bool {
+    let primary = canvas.primary();
+    let mut pens = Pens::default();
     let mut wrapping = false;
-    for line in first..=last {
-        row(out, cells, line, wrapping);
-        wrapping = is_wrapped(&cells[Line(line)]) && line < last;
-        if !wrapping && line < last {
-            // New rows take the pen's background.
-            out.pen(&Style::default(), None);
-            out.say("\r\n");
+    for line in canvas.scrollback().lines() {
+        if flows_as_it_is(&line, out.width) {
+            let first_below = pieces::First::of_cell(primary, primary[Line(0)].inner[0]);
+            for (at, piece) in line.iter().enumerate() {
+                let next = line.get(at + 1).map_or(Some(first_below), pieces::First::of_piece);
+                pieces::row(out, &mut pens, piece, next, wrapping);
+                wrapping = piece.head.wrapped;
+            }
+        } else {
+            let mut cells = Cells::new(1, out.width, 0);
+            let flowing = flow(&line, &mut cells, out.width);
+            wrapping = rows(out, &cells, flowing.iter(), false);
+        }
+        if !wrapping {
+            new_line(out);
         }
     }
+    wrapping
+}
+
+/// Draws the rows of a screen one after the other.
+fn screen(out: &mut Out, cells: &Cells, wrapping: bool) {
+    rows(out, cells, (0..cells.screen_lines() as i32).map(|line| &cells[Line(line)]), wrapping);
+}
+
+/// What has no room scrolls up. `true` if the last row goes on.
+fn rows<'a>(
+    out: &mut Out,
+    cells: &Cells,
+    rows: impl Iterator<Item = &'a Row<Square>>,
+    mut wrapping: bool,
+) -> bool {
+    let mut rows = rows.peekable();
+    while let Some(this) = rows.next() {
+        let next = rows.peek().copied();
+        row(out, cells, this, next, wrapping);
+        wrapping = is_wrapped(this);
+        if !wrapping && next.is_some() {
+            new_line(out);
+        }
+    }
+    wrapping
+}
+
+/// New rows take the pen's background.
+fn new_line(out: &mut Out) {
+    out.pen(&Style::default(), None);
+    out.say("\r\n");
 }
 
 /// `wrapping`: the row before goes on here, so its first cell must be written to bring the wrap about.
-fn row(out: &mut Out, cells: &Cells, line: i32, wrapping: bool) {
-    let row = &cells[Line(line)];
+fn row(out: &mut Out, cells: &Cells, row: &Row<Square>, next: Option<&Row<Square>>, wrapping: bool) {
     let used = match is_wrapped(row) {
         true => row.inner.len(),
         false => occupied(&row.inner).max(usize::from(wrapping)),
@@ -163,7 +216,7 @@ fn row(out: &mut Out, cells: &Cells, line: i32, wrapping: bool) {
         match cell.wide() {
             Wide::Spacer => {}
             // It brings this cell about.
-            Wide::LeadingSpacer if wide_follows(cells, line, at) => {}
+            Wide::LeadingSpacer if wide_follows(cells, row, at, next) => {}
             Wide::LeadingSpacer => {
                 out.pen(&cells.style_of(cell), None);
                 out.protect(is_protected(*cell));
@@ -173,29 +226,33 @@ fn row(out: &mut Out, cells: &Cells, line: i32, wrapping: bool) {
                 out.cell(cells, *cell);
                 let next = at + 1 + usize::from(cell.is_wide());
                 if row.inner.get(next).is_some_and(|next| disputed::may_displace(*cell, *next)) {
-                    out.say(&format!("\x1b[{}G", next + 1));
+                    out.go_to_column(next);
                 }
             }
         }
     }
     if wrapping && used < row.inner.len() {
-        // The wrap may have scrolled, and filled the new row with the background of its first character.
-        out.pen(&Style::default(), None);
-        out.say("\x1b[K");
+        erase_rest(out);
     }
 }
 
+/// A wrap may have scrolled, and filled the new row with the background of its first character.
+fn erase_rest(out: &mut Out) {
+    out.pen(&Style::default(), None);
+    out.say("\x1b[K");
+}
+
 /// Whether the next row begins with a wide character that did not fit here, and looks the same.
-fn wide_follows(cells: &Cells, line: i32, at: usize) -> bool {
-    let last_row = line + 1 == cells.screen_lines() as i32;
-    if last_row || at + 1 != cells.columns() || !is_wrapped(&cells[Line(line)]) {
-        return false;
-    }
-    let (here, next) = (cells[Line(line)].inner[at], cells[Line(line + 1)].inner[0]);
-    let (blank, style) = (cells.style_of(&here), cells.style_of(&next));
+fn wide_follows(cells: &Cells, row: &Row<Square>, at: usize, next: Option<&Row<Square>>) -> bool {
+    let Some(next) = next.filter(|_| at + 1 == row.inner.len() && is_wrapped(row)) else { return false };
+    let (here, next) = (row.inner[at], next.inner[0]);
     next.is_wide()
         && is_protected(here) == is_protected(next)
-        && (blank == style || !(blank.renders_on_blank() || style.renders_on_blank()))
+        && alike_on_a_blank(&cells.style_of(&here), &cells.style_of(&next))
+}
+
+fn alike_on_a_blank(blank: &Style, style: &Style) -> bool {
+    blank == style || !(blank.renders_on_blank() || style.renders_on_blank())
 }
 
 /// The cursor's place, pending wrap and pen.

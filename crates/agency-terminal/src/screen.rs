@@ -9,6 +9,7 @@ use rio_vt::crosswords::grid::Dimensions;
 use rio_vt::crosswords::pos::Line;
 use rio_vt::crosswords::square::Square;
 
+use crate::cells::WRAP;
 use crate::dump::{self, DumpError};
 use crate::event::{Fed, ScreenEvent};
 use crate::filter::ViewerFilter;
@@ -164,7 +165,7 @@ impl Screen {
         if let Ok(read) = catch_unwind(AssertUnwindSafe(|| look(&self.terminal))) {
             return read;
         }
-        self.terminal = rebuilt(&self.terminal);
+        self.terminal = rebuilt(&mut self.terminal);
         look(&self.terminal)
     }
 
@@ -172,9 +173,13 @@ impl Screen {
     fn guarded(&mut self, act: impl FnOnce(&mut Terminal)) -> bool {
         self.touched = true;
         let terminal = &mut self.terminal;
-        let done = catch_unwind(AssertUnwindSafe(|| act(terminal))).is_ok();
+        let act = || {
+            act(terminal);
+            terminal.canvas.settle();
+        };
+        let done = catch_unwind(AssertUnwindSafe(act)).is_ok();
         if !done {
-            self.terminal = rebuilt(terminal);
+            self.terminal = rebuilt(&mut self.terminal);
         }
         done
     }
@@ -182,8 +187,12 @@ impl Screen {
 
 /// A panic leaves the engine in a state that nobody meant. Most often its cells can still be read; what
 /// passes through a dump is sound. Otherwise there is a blank screen that says so.
-fn rebuilt(broken: &Terminal) -> Terminal {
-    let salvaged = catch_unwind(AssertUnwindSafe(|| dump::restore(&dump::dump(broken))));
+fn rebuilt(broken: &mut Terminal) -> Terminal {
+    let salvage = || {
+        broken.canvas.settle();
+        dump::restore(&dump::dump(broken))
+    };
+    let salvaged = catch_unwind(AssertUnwindSafe(salvage));
     let mut terminal = match salvaged {
         Ok(Ok(terminal)) => terminal,
         _ => blank_after_loss(broken),
@@ -193,7 +202,7 @@ fn rebuilt(broken: &Terminal) -> Terminal {
 }
 
 fn blank_after_loss(lost: &Terminal) -> Terminal {
-    let mut terminal = Terminal::new(lost.size, lost.canvas.scrollback_lines());
+    let mut terminal = Terminal::new(lost.size, lost.canvas.scrollback().limit());
     begin_run(&mut terminal, LOST);
     terminal
 }
@@ -248,9 +257,6 @@ fn seen_of(cell: Square) -> u64 {
     let blank = u64::from(cell.raw() & 0x1f_ffff == 0) * u64::from(b' ');
     (cell.raw() | blank) & !WRAP
 }
-
-/// The bit of a cell that says that its line goes on.
-const WRAP: u64 = 1 << 23;
 
 fn mix(sum: u64, word: u64) -> u64 {
     (sum ^ word ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(23)

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::cells::{Cells, Link, is_protected, is_wrapped, link_of, occupied, text_of};
 use crate::modes::Modes;
 use crate::pen;
+use crate::scrollback::{Piece, Scrollback, flow};
 use crate::size::Size;
 use crate::terminal::{SavedCursor, Terminal};
 
@@ -116,11 +117,10 @@ pub enum Colour {
 pub(crate) fn snapshot(terminal: &Terminal) -> Snapshot {
     let canvas = &terminal.canvas;
     let primary = canvas.primary();
-    let history = primary.topmost_line().0..0;
     let keyboards = &terminal.keyboards;
     Snapshot {
         size: terminal.size,
-        scrollback: history.map(|line| row(primary, &primary[Line(line)])).collect(),
+        scrollback: scrollback(canvas.scrollback(), terminal.size.cols.into()),
         primary: screen(primary),
         alternate: canvas.is_alternate().then(|| screen(canvas.shown())),
         margins: canvas.margins(),
@@ -142,6 +142,16 @@ pub(crate) fn snapshot(terminal: &Terminal) -> Snapshot {
         titles: terminal.titles.clone(),
         held: terminal.scanner.held().0.to_vec(),
     }
+}
+
+/// Its rows at a width.
+fn scrollback(scrollback: &Scrollback, width: usize) -> Vec<RowSnapshot> {
+    let rows_of = |line: Vec<Piece<'_>>| {
+        let mut cells = Cells::new(1, width, 0);
+        let rows = flow(&line, &mut cells, width);
+        rows.iter().map(|line| row(&cells, line)).collect::<Vec<_>>()
+    };
+    scrollback.lines().flat_map(rows_of).collect()
 }
 
 fn screen(cells: &Cells) -> ScreenSnapshot {

@@ -68,6 +68,17 @@ fn a_dump_of_another_version_says_so() {
     assert_eq!(Screen::restore(&dump).err(), Some(DumpError::Version(99)));
 }
 
+/// What an earlier Agency wrote: its scrollback was cells.
+#[test]
+fn a_dump_of_the_version_before_is_still_understood() {
+    let mut screen = Screen::restore(include_bytes!("dumps/version-1.dump")).expect("it is sound");
+    let line = "red 漢字 e\u{301}link\n".repeat(9);
+    let text = format!("{line}a line that is longer than the screen is wide, and the last\nalternate\n");
+    assert_eq!(screen.text(), text);
+    assert_eq!(screen.snapshot().scrollback.len(), 6);
+    assert_eq!(reborn(&mut screen).snapshot(), screen.snapshot());
+}
+
 /// Damage that a checksum does not show: whoever made it has made it fit.
 #[test]
 fn a_forged_dump_is_refused_or_drawn_but_never_panics() {

@@ -66,6 +66,8 @@ fn looks(row: &RowSnapshot, cols: usize) -> Vec<Look> {
     let mut looks: Vec<Look> = Vec::new();
     for cell in &row.cells {
         let CellSnapshot { text, width, pen } = cell;
+        // Protection is for the program; it looks like nothing.
+        let pen = &Pen { protected: false, ..pen.clone() };
         let covered = *width == 0 && looks.last().is_some_and(|last| last.as_ref().is_some_and(is_wide));
         looks.push(match (covered, text.as_str()) {
             (true, _) => None,

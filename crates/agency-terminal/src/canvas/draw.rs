@@ -35,14 +35,16 @@ impl Canvas {
         // Wrapping is done here and not in the engine, because a wrap may scroll, and so blank a row.
         while self.autowrap && !text.is_empty() {
             if self.wrap_pending() {
-                self.erasing(|engine| engine.wrapline());
+                self.erasing(1, |engine| engine.wrapline());
             }
             let room = usize::from(self.cols() - self.cursor().1);
             let (now, later) = text.split_at(room.min(text.len()));
+            self.shield();
             self.engine.input_ascii_str(now);
             text = later;
         }
         if !text.is_empty() {
+            self.shield();
             self.engine.input_ascii_str(text);
         }
     }
@@ -58,11 +60,12 @@ impl Canvas {
         }
         let (row, _) = self.cursor();
         if row == self.margins.1 {
-            self.make_room();
+            self.make_room(1);
         }
         if full {
             self.set_engine_mode(NamedPrivateMode::GraphemeCluster, false);
         }
+        self.shield();
         self.engine.input(c);
         if full {
             self.set_engine_mode(NamedPrivateMode::GraphemeCluster, self.clusters);
@@ -73,6 +76,14 @@ impl Canvas {
         // A wrap at the last row scrolled, and the engine blanked the new row with all of the pen.
         if row == self.margins.1 && self.cursor().1 <= 2 {
             self.blank_rest_of_fresh_row();
+        }
+    }
+
+    /// What has left the screen stays as it was. When the engine parts a wide character at the top, it
+    /// would change the row above.
+    fn shield(&mut self) {
+        if self.engine.grid.cursor.pos.row == 0 {
+            self.settle();
         }
     }
 
@@ -126,35 +137,36 @@ impl Canvas {
         if self.is_narrowed() {
             return self.linefeed_narrowed();
         }
-        self.erasing(|engine| engine.linefeed());
+        self.erasing(1, |engine| engine.linefeed());
     }
 
     pub(crate) fn reverse_linefeed(&mut self) {
         if self.is_narrowed() {
             return self.reverse_linefeed_narrowed();
         }
-        self.erasing(|engine| engine.reverse_index());
+        self.erasing(0, |engine| engine.reverse_index());
     }
 
     pub(crate) fn scroll_up(&mut self, rows: u16) {
         if self.is_narrowed() {
             return self.shift_area(self.scrolling_area(), -i32::from(rows), 0);
         }
-        self.erasing(|engine| engine.scroll_up(rows.into()));
+        let all = self.rows().into();
+        self.erasing(all, |engine| engine.scroll_up(rows.into()));
     }
 
     pub(crate) fn scroll_down(&mut self, rows: u16) {
         if self.is_narrowed() {
             return self.shift_area(self.scrolling_area(), rows.into(), 0);
         }
-        self.erasing(|engine| engine.scroll_down(rows.into()));
+        self.erasing(0, |engine| engine.scroll_down(rows.into()));
     }
 
     pub(crate) fn insert_lines(&mut self, lines: u16) {
         if self.is_narrowed() {
             return self.shift_rows_below(lines.into());
         }
-        self.erasing(|engine| engine.insert_blank_lines(lines.into()));
+        self.erasing(0, |engine| engine.insert_blank_lines(lines.into()));
     }
 
     /// Not by the engine: at the first row it would move the deleted lines into the history.
@@ -168,7 +180,7 @@ impl Canvas {
             return;
         }
         let lines = lines.min(last + 1 - row);
-        self.erasing(|engine| {
+        self.erasing(0, |engine| {
             let cells = &mut engine.grid;
             cells.sync_template_style();
             for to in row..last + 1 - lines {
@@ -182,6 +194,7 @@ impl Canvas {
         if self.is_narrowed() {
             return self.shift_rest_of_row(chars.into());
         }
+        self.shield();
         self.engine.insert_blank(chars.into());
     }
 
@@ -190,10 +203,12 @@ impl Canvas {
             return self.shift_rest_of_row(-i32::from(chars));
         }
         let room = self.cols() - self.cursor().1;
+        self.shield();
         self.engine.delete_chars(chars.min(room).into());
     }
 
     pub(crate) fn erase_chars(&mut self, chars: u16) {
+        self.shield();
         self.engine.erase_chars(Column(chars.into()));
     }
 
@@ -203,13 +218,15 @@ impl Canvas {
             Erase::ToStart => LineClearMode::Left,
             Erase::All => LineClearMode::All,
         };
+        self.shield();
         self.engine.clear_line(mode);
     }
 
     pub(crate) fn erase_screen(&mut self, part: Erase) {
         let (row, _) = self.cursor();
+        self.shield();
         let keep = if self.is_alternate() { 0 } else { self.rows_with_text() };
-        self.erasing(|engine| {
+        self.erasing(keep, |engine| {
             engine.grid.sync_template_style();
             match part {
                 Erase::ToEnd => engine.clear_screen(ClearMode::Below),
@@ -240,6 +257,7 @@ impl Canvas {
     pub(crate) fn erase_history(&mut self) {
         if !self.is_alternate() {
             self.shown_mut().clear_history();
+            self.scrollback.clear();
         }
     }
 

@@ -233,3 +233,11 @@ pub(crate) fn bytewise(soup: &[Act]) -> Vec<Act> {
     });
     steps.collect()
 }
+
+/// What an act writes.
+pub(crate) fn written(act: &Act) -> Option<&[u8]> {
+    match act {
+        Act::Write(bytes) => Some(bytes),
+        Act::Resize(..) => None,
+    }
+}

@@ -1,0 +1,129 @@
+//! Rows of the scrollback as bytes that draw them, without making cells of them first.
+
+use rio_vt::crosswords::square::{Square, Wide};
+use rio_vt::crosswords::style::Style;
+
+use super::{Out, alike_on_a_blank, erase_rest};
+use crate::cells::{Cells, is_protected};
+use crate::disputed::{Width, width_of_text};
+use crate::look::Look;
+use crate::pen;
+use crate::scrollback::Piece;
+
+/// The sequences of the looks of one block, each made when it is first needed.
+#[derive(Default)]
+pub(super) struct Pens {
+    /// Where the block keeps its looks.
+    looks: usize,
+    sequences: Vec<Option<String>>,
+}
+
+impl Pens {
+    fn take_up(&mut self, out: &mut Out, looks: &[Look], number: usize) {
+        let look = &looks[number];
+        let style = look.style();
+        if out.style != Some(style) {
+            out.style = Some(style);
+            let sequence = self.of(looks)[number].get_or_insert_with(|| sequence(&style));
+            out.bytes.extend_from_slice(sequence.as_bytes());
+        }
+        if out.link.as_ref() != look.link() {
+            out.pen(&style, look.link().cloned());
+        }
+        out.protect(look.is_protected());
+        out.look = None;
+    }
+
+    fn of(&mut self, looks: &[Look]) -> &mut [Option<String>] {
+        if self.looks != looks.as_ptr().addr() {
+            self.looks = looks.as_ptr().addr();
+            self.sequences = vec![None; looks.len()];
+        }
+        &mut self.sequences
+    }
+}
+
+fn sequence(style: &Style) -> String {
+    format!("\x1b[{}m", pen::parameters(style))
+}
+
+/// The first cell of a row.
+#[derive(Clone, Copy)]
+pub(super) struct First {
+    is_wide: bool,
+    is_protected: bool,
+    style: Style,
+}
+
+impl First {
+    pub(super) fn of_cell(cells: &Cells, cell: Square) -> First {
+        First { is_wide: cell.is_wide(), is_protected: is_protected(cell), style: cells.style_of(&cell) }
+    }
+
+    pub(super) fn of_piece(piece: &Piece<'_>) -> Option<First> {
+        let look = &piece.looks[piece.runs().next()?.look];
+        let is_wide = look.wide() == Wide::Wide;
+        Some(First { is_wide, is_protected: look.is_protected(), style: look.style() })
+    }
+}
+
+/// As [`super::row`], for a piece whose width is the screen's. `next`: where its line goes on, if it does.
+pub(super) fn row(out: &mut Out, pens: &mut Pens, piece: &Piece<'_>, next: Option<First>, wrapping: bool) {
+    let next = next.filter(|_| piece.head.wrapped);
+    let width = out.width;
+    let mut at = 0;
+    for run in piece.runs() {
+        let look = &piece.looks[run.look];
+        match look.wide() {
+            Wide::Spacer => {}
+            Wide::LeadingSpacer if at + 1 == width && wide_follows(look, next) => {}
+            Wide::LeadingSpacer => {
+                pens.take_up(out, piece.looks, run.look);
+                run.text.chars().for_each(|_| out.say(" "));
+            }
+            Wide::Narrow | Wide::Wide => {
+                pens.take_up(out, piece.looks, run.look);
+                text(out, look, run.text, at);
+            }
+        }
+        at += run.cells;
+    }
+    if wrapping && at == 0 {
+        out.pen(&Style::default(), None);
+        out.say(" ");
+    }
+    if wrapping && at < width {
+        erase_rest(out);
+    }
+}
+
+/// The characters of a run that begins in this column.
+fn text(out: &mut Out, look: &Look, text: &str, mut at: usize) {
+    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && !look.is_cluster() {
+        return out.say(text);
+    }
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        out.bytes.extend_from_slice(if c == '\0' { ' ' } else { c }.encode_utf8(&mut [0; 4]).as_bytes());
+        out.say(look.marks());
+        at += 1 + usize::from(look.wide() == Wide::Wide);
+        let displaces = match width_of_text(c, look.is_cluster()) {
+            Width::Agreed => false,
+            Width::Ambiguous => {
+                chars.peek().is_none_or(|next| width_of_text(*next, false) != Width::Ambiguous)
+            }
+            Width::Disputed => true,
+        };
+        if displaces && at < out.width {
+            out.go_to_column(at);
+        }
+    }
+}
+
+fn wide_follows(blank: &Look, next: Option<First>) -> bool {
+    next.is_some_and(|next| {
+        next.is_wide
+            && next.is_protected == blank.is_protected()
+            && alike_on_a_blank(&blank.style(), &next.style)
+    })
+}

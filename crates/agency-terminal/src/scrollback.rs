@@ -1,0 +1,315 @@
+//! The rows that have left the primary screen, as text and runs of cells that look alike.
+//!
+//! A tenth of what the engine's cells take. A row stays as wide as it was when it left; how its line flows
+//! at another width is worked out when somebody asks ([`flow`]). Nothing here is on the screen: rows that
+//! the screen wants back are taken out.
+
+use std::collections::VecDeque;
+
+use rio_vt::crosswords::grid::row::Row;
+use rio_vt::crosswords::square::{Square, Wide};
+
+use crate::cells::{Cells, WRAP, is_wrapped, look_of, occupied};
+use crate::look::Look;
+
+mod block;
+mod flow;
+
+use block::Block;
+pub(crate) use block::{Head, Piece};
+pub(crate) use flow::{flow, flows_as_it_is};
+
+/// What a row may cost on average, in bytes. Only pictures drawn with characters cost more; of those,
+/// fewer rows are kept, so that no program fills the memory.
+const COST_PER_ROW: usize = 2048;
+
+/// The bits of a cell that are its character.
+const CHARACTER: u64 = 0x1f_ffff;
+
+/// So much is always kept.
+const COST_LEAST: usize = 256 * 1024;
+
+pub(crate) struct Scrollback {
+    blocks: VecDeque<Block>,
+    rows: usize,
+    cost: usize,
+    limit: usize,
+}
+
+impl Scrollback {
+    /// Of so many rows.
+    pub(crate) fn of(limit: usize) -> Scrollback {
+        Scrollback { blocks: VecDeque::new(), rows: 0, cost: 0, limit }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Scrollback::of(self.limit);
+    }
+
+    /// Oldest first.
+    pub(crate) fn pieces(&self) -> impl DoubleEndedIterator<Item = Piece<'_>> {
+        self.blocks.iter().flat_map(Block::pieces)
+    }
+
+    /// Whole lines, oldest first; the last one may go on on the screen.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Vec<Piece<'_>>> {
+        let mut pieces = self.pieces();
+        std::iter::from_fn(move || {
+            let mut line = vec![pieces.next()?];
+            while line.last().is_some_and(|piece| piece.head.wrapped) {
+                match pieces.next() {
+                    Some(piece) => line.push(piece),
+                    None => break,
+                }
+            }
+            Some(line)
+        })
+    }
+
+    /// The last lines that make at least so many rows at a width; fewer if there are no more. In any case
+    /// all of the line that goes on on the screen.
+    pub(crate) fn last_lines(&self, rows: usize, width: usize) -> Vec<Piece<'_>> {
+        let mut taken = Vec::new();
+        // Of the line whose pieces are being taken. Each may end in a stand-in that a joined line has not.
+        let (mut have, mut pieces, mut cells) = (0, 0, 0);
+        for piece in self.pieces().rev() {
+            if !piece.head.wrapped {
+                have += if pieces > 0 { usize::div_ceil(cells, width).max(1) } else { 0 };
+                (pieces, cells) = (0, 0);
+                if have >= rows {
+                    break;
+                }
+            }
+            pieces += 1;
+            cells += piece.head.len.saturating_sub(1);
+            taken.push(piece);
+        }
+        taken.reverse();
+        taken
+    }
+
+    /// Lets go of the newest rows.
+    pub(crate) fn drop_last(&mut self, rows: usize) {
+        for _ in 0..rows {
+            let Some(block) = self.blocks.back_mut() else { return };
+            self.cost -= block.pop_back();
+            self.rows -= 1;
+            if block.len() == 0 {
+                self.blocks.pop_back();
+            }
+        }
+    }
+
+    /// Lets go of the oldest rows.
+    pub(crate) fn drop_first(&mut self, rows: usize) {
+        for _ in 0..rows {
+            let Some(block) = self.blocks.front_mut() else { return };
+            self.cost -= block.pop_front();
+            self.rows -= 1;
+            if block.len() == 0 {
+                self.blocks.pop_front();
+            }
+        }
+    }
+
+    /// To add rows that have much in common.
+    pub(crate) fn adding(&mut self) -> Adding<'_> {
+        Adding { to: self, known: [NOTHING; KNOWN] }
+    }
+
+    fn next_block(&mut self) {
+        if let Some(full) = self.blocks.back_mut() {
+            full.close();
+        }
+        self.blocks.push_back(Block::default());
+    }
+
+    #[inline]
+    fn bound(&mut self) {
+        let most = COST_LEAST.max(self.limit.saturating_mul(COST_PER_ROW));
+        while self.rows > self.limit || self.cost > most {
+            self.drop_first(1);
+        }
+    }
+}
+
+/// Names of looks, and their numbers, that are known again without a search. A power of two.
+const KNOWN: usize = 64;
+
+/// No look has this name.
+const NOTHING: (u64, u32) = (u64::MAX, 0);
+
+/// Adds rows to a scrollback. Looks it has seen, by the caller's name for them, it mostly knows again.
+pub(crate) struct Adding<'a> {
+    to: &'a mut Scrollback,
+    known: [(u64, u32); KNOWN],
+}
+
+impl Adding<'_> {
+    /// Adds the row of a screen.
+    pub(crate) fn row(&mut self, cells: &Cells, row: &Row<Square>) {
+        let wrapped = is_wrapped(row);
+        let len = if wrapped { row.inner.len() } else { occupied(&row.inner) };
+        self.begin(Head { len, wrapped, mark: row.semantic_prompt });
+        let mut rest = &row.inner[..len];
+        while let Some(first) = rest.first() {
+            let look = lasting_look_of(*first);
+            let number = self.number(look.raw(), || Look::of(cells, look));
+            rest = self.run_of_cells(number, look, rest);
+        }
+        self.end();
+    }
+
+    /// Adds the cells at the beginning that look alike, and gives back the others.
+    fn run_of_cells<'c>(&mut self, number: u32, look: Square, cells: &'c [Square]) -> &'c [Square] {
+        let pairs = if look.is_wide() { count_pairs(look, cells) } else { 0 };
+        if pairs > 0 {
+            let (run, rest) = cells.split_at(2 * pairs);
+            let text: String = run.iter().step_by(2).map(|cell| cell.c()).collect();
+            self.run(number, &text, run.len(), true);
+            return rest;
+        }
+        let (len, characters) = if look.is_wide() { (1, u64::MAX) } else { count_alike(look, cells) };
+        let (run, rest) = cells.split_at(len);
+        if characters < 0x80 {
+            self.block().ascii_run(number, run);
+        } else {
+            let text: String = run.iter().map(|cell| cell.c()).collect();
+            self.run(number, &text, run.len(), false);
+        }
+        rest
+    }
+
+    fn block(&mut self) -> &mut Block {
+        self.to.blocks.back_mut().expect("a row has begun in it")
+    }
+
+    pub(crate) fn begin(&mut self, head: Head) {
+        if self.to.blocks.back().is_none_or(Block::is_full) {
+            self.to.next_block();
+            self.known = [NOTHING; KNOWN];
+        }
+        self.block().begin(head);
+    }
+
+    /// The number of a look that the caller calls `name`.
+    pub(crate) fn number(&mut self, name: u64, look: impl FnOnce() -> Look) -> u32 {
+        let place = (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % KNOWN;
+        if self.known[place].0 != name {
+            self.known[place] = (name, self.block().number(look()));
+        }
+        self.known[place].1
+    }
+
+    pub(crate) fn run(&mut self, look: u32, text: &str, cells: usize, pairs: bool) {
+        self.block().run(look, text, cells, pairs);
+    }
+
+    pub(crate) fn end(&mut self) {
+        let cost = self.block().end();
+        self.to.cost += cost;
+        self.to.rows += 1;
+        self.to.bound();
+    }
+}
+
+/// The look without the mark that says that a line goes on: that is the row's, and the engine leaves it
+/// behind in the midst of others.
+fn lasting_look_of(cell: Square) -> Square {
+    let mut look = look_of(cell);
+    look.set_wrapline(false);
+    look
+}
+
+/// How many cells from the left look like this, and all the bits of their characters. In eights, which the
+/// processor compares at once: every row of a flood passes here.
+fn count_alike(look: Square, cells: &[Square]) -> (usize, u64) {
+    let (eights, _) = cells.as_chunks::<8>();
+    let differ = |all: u64, cell: &Square| all | ((cell.raw() ^ look.raw()) & !WRAP);
+    let mut characters = 0;
+    let mut len = 0;
+    for eight in eights {
+        let all = eight.iter().fold(0, differ);
+        if all > CHARACTER {
+            break;
+        }
+        characters |= all;
+        len += 8;
+    }
+    for cell in cells[len..].iter() {
+        let all = differ(0, cell);
+        if all > CHARACTER {
+            break;
+        }
+        characters |= all;
+        len += 1;
+    }
+    (len, characters)
+}
+
+/// How many wide characters of this look begin here, each with the cell that it takes.
+fn count_pairs(look: Square, cells: &[Square]) -> usize {
+    let taken = taken_by(look);
+    let (pairs, _) = cells.as_chunks::<2>();
+    let is_pair = |[wide, other]: &&[Square; 2]| {
+        lasting_look_of(*wide) == look && (other.raw() ^ taken.raw()) & !WRAP == 0
+    };
+    pairs.iter().take_while(is_pair).count()
+}
+
+/// The cell that a wide character of this look takes besides its own.
+fn taken_by(look: Square) -> Square {
+    let mut taken = look;
+    taken.set_c(' ');
+    taken.set_wide(Wide::Spacer);
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Screen, Size};
+
+    /// Every cell has colours of its own.
+    fn picture(rows: usize) -> String {
+        let cell = |at: usize| format!("\x1b[38;2;{};{};{}m▀", at % 251, at % 241, at % 239);
+        (0..rows).map(|row| (0..99).map(|col| cell(row * 99 + col)).collect::<String>() + "\r\n").collect()
+    }
+
+    #[test]
+    fn of_what_costs_too_much_the_oldest_goes() {
+        let mut screen = Screen::new(Size::cells(99, 5), 1000);
+        screen.feed(picture(1000).as_bytes());
+        let rows = screen.snapshot().scrollback;
+        assert!((300..700).contains(&rows.len()), "{} rows", rows.len());
+        assert!(rows.iter().all(|row| row.cells.len() == 99));
+    }
+
+    #[test]
+    fn rows_are_let_go_one_by_one() {
+        let mut screen = Screen::new(Size::cells(20, 2), 100);
+        for line in 0..5000 {
+            screen.feed(format!("\x1b[{}mline {line}\r\n", 30 + line % 8).as_bytes());
+        }
+        let text = screen.text();
+        assert_eq!(text.lines().count(), 101);
+        assert_eq!(text.lines().next(), Some("line 4899"));
+    }
+
+    #[test]
+    fn a_line_without_end_keeps_its_end() {
+        let mut screen = Screen::new(Size::cells(10, 2), 50);
+        screen.feed("0123456789".repeat(5000).as_bytes());
+        screen.resize(Size::cells(7, 3));
+        assert!(screen.text().len() >= 350);
+        screen.resize(Size::cells(200, 3));
+        assert!(screen.text().ends_with("0123456789\n"));
+    }
+}
