@@ -299,3 +299,25 @@ fn an_agent_that_may_not_copy_is_told_of_when_leaving() {
 fn in_hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[test]
+fn with_one_agency_inside_another_the_outer_one_sees_the_key_first() {
+    let stage = Stage::new();
+    stage.play("one", "loop; ask ready?; end");
+    // The one inside runs in a terminal that the daemon holds, and asks that one for its colours.
+    stage.run(["new", "outer", "--no-attach", "--", "agency", "attach", "one"]).ok();
+    stage.wait_task("one", "is looked at", |task| task["viewers"] == 1);
+    let outside = |stage: &Stage| Pty::spawn(stage.agency(["attach", "outer"]), 80, 24);
+    let mut terminal = outside(&stage);
+    terminal.wait_for("ready?");
+    terminal.send("through both\r");
+    terminal.wait_for("got: through both");
+    terminal.send("\x11");
+    assert!(terminal.wait_exit().success(), "{terminal}");
+    terminal.wait_for("[detached from 2-outer]");
+    assert_eq!(stage.task("one")["viewers"], 1, "the inner one stays");
+    // Sent past the outer one, it leaves the inner one.
+    stage.run(["send", "outer", "--no-enter", "\x11"]).ok();
+    stage.wait_task("one", "is left", |task| task["viewers"] == 0);
+    stage.wait_printed("outer", "[detached from 1-one]");
+}
