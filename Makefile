@@ -18,9 +18,9 @@ run: build
 test:
 	./scripts/test
 
+# Format, lints, licences, spelling, scripts, links; `make test` does all of it too.
 check:
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	./scripts/check
 
 # Agency beside the peers that are installed; installs nothing. BENCH holds options: make bench BENCH="--only echo".
 bench: build

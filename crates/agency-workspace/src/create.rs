@@ -31,7 +31,7 @@ pub struct Workspace {
     pub(crate) made: Made,
 }
 
-/// What the call that returned the workspace made, and [`crate::undo`] may therefore take away.
+/// What the call that returned the workspace made, and [`crate::undo()`] may therefore take away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Made {
     Nothing,

@@ -80,7 +80,7 @@ impl RemoveError {
     }
 }
 
-/// Removes directory, record and branch. `base` as in [`crate::state`].
+/// Removes directory, record and branch. `base` as in [`crate::state()`].
 ///
 /// Work that is uncommitted, or not in the base, refuses; with `discard` it goes. Either way
 /// everything but ignored files is first kept under [`Removed::trash`].

@@ -1,4 +1,4 @@
-//! The crates use each other only as ARCHITECTURE.md says.
+//! The crates use each other only as ARCHITECTURE.md says, and nothing that they do not name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -68,6 +68,73 @@ fn the_keeper_has_no_runtime_and_no_policy() {
     for forbidden in ["tokio", "mio", "agency-core", "agency-daemon", "toml_edit", "zstd", "clap"] {
         assert!(!reached.contains(forbidden), "the keeper reaches {forbidden}");
     }
+}
+
+/// A crate that no line of code names is only waited for. Macros and attributes name theirs too.
+#[test]
+fn every_dependency_is_used() {
+    let mut idle = Vec::new();
+    for (name, _) in used() {
+        let folder = workspace().join("crates").join(&name);
+        let (own, tests) =
+            (code_in(&[folder.join("src")]), code_in(&[folder.join("src"), folder.join("tests")]));
+        for (table, code) in [("dependencies", &own), ("dev-dependencies", &tests)] {
+            let names = names_in(manifest(&name).get(table)).into_iter();
+            let unused = names.filter(|dependency| !names_crate(code, &dependency.replace('-', "_")));
+            idle.extend(unused.map(|dependency| format!("{name}: {dependency} ({table})")));
+        }
+    }
+    assert!(idle.is_empty(), "no code names them:\n{}", idle.join("\n"));
+}
+
+#[test]
+fn every_shared_version_has_a_user() {
+    let text = std::fs::read_to_string(workspace().join("Cargo.toml")).unwrap();
+    let document: toml_edit::DocumentMut = text.parse().unwrap();
+    let shared = names_in(document["workspace"].get("dependencies"));
+    let users = used().into_keys().flat_map(|name| {
+        let manifest = manifest(&name);
+        ["dependencies", "dev-dependencies"].map(|table| names_in(manifest.get(table)))
+    });
+    let taken: BTreeSet<String> = users.flatten().collect();
+    let idle: Vec<&String> = shared.difference(&taken).collect();
+    assert!(idle.is_empty(), "[workspace.dependencies] that no crate takes: {idle:?}");
+}
+
+#[test]
+fn the_toolchain_is_the_oldest_that_we_promise() {
+    let read = |file: &str| -> toml_edit::DocumentMut {
+        std::fs::read_to_string(workspace().join(file)).unwrap().parse().unwrap()
+    };
+    let promised = read("Cargo.toml")["workspace"]["package"]["rust-version"].as_str().unwrap().to_owned();
+    let pinned = read("rust-toolchain.toml")["toolchain"]["channel"].as_str().unwrap().to_owned();
+    assert!(pinned.starts_with(&format!("{promised}.")), "{pinned} is not {promised}");
+}
+
+/// All code in these folders, without comments.
+fn code_in(folders: &[PathBuf]) -> String {
+    let mut code = String::new();
+    let mut next = folders.to_vec();
+    while let Some(path) = next.pop() {
+        if path.is_dir() {
+            next.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            lines.for_each(|line| code.extend([line, "\n"]));
+        }
+    }
+    code
+}
+
+/// `name::…`, or the whole of it in `use name;` and `use name as other;`.
+fn names_crate(code: &str, name: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&code[..at], &code[at + name.len()..]);
+        let whole = !before.ends_with(word) && !after.starts_with(word);
+        whole && (after.starts_with("::") || before.ends_with("use ") || before.ends_with("extern crate "))
+    })
 }
 
 fn names_in(table: Option<&toml_edit::Item>) -> BTreeSet<String> {
