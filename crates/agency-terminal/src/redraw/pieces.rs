@@ -90,6 +90,8 @@ pub(super) fn row(out: &mut Out, pens: &mut Pens, piece: &Piece<'_>, next: Optio
     }
     if wrapping && at == 0 {
         out.pen(&Style::default(), None);
+        out.protect(false);
+        out.look = None;
         out.say(" ");
     }
     if wrapping && at < width {
