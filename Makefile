@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 
-.PHONY: build run test check bench bench-doc fmt install clean
+.PHONY: build run test check bench bench-doc fmt docs install clean
 
 build:
 	$(CARGO) build --locked --release -p agency
@@ -34,6 +34,10 @@ bench-doc: build
 
 fmt:
 	$(CARGO) fmt --all
+
+# The reference pages, from the definitions.
+docs:
+	UPDATE_DOCS=1 $(CARGO) test --locked -p agency --bin agency reference
 
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin

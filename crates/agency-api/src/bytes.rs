@@ -2,11 +2,13 @@
 //!
 //! Arguments, environment values and paths of Unix are bytes; a lossy copy would start another program.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -24,6 +26,22 @@ impl Bytes {
 
     pub fn into_os_string(self) -> OsString {
         OsString::from_vec(self.0)
+    }
+}
+
+impl JsonSchema for Bytes {
+    fn schema_name() -> Cow<'static, str> {
+        "Bytes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A path or a text: a string when it is UTF-8, its bytes as numbers when it is not.",
+            "anyOf": [
+                { "type": "string" },
+                { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 } },
+            ],
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The configuration as it travels: what a call says about it, what is in force, what was changed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
@@ -22,7 +23,7 @@ const OTHER_VARIABLES: [&str; 13] = [
 ];
 
 /// What a call says about the configuration, for itself alone.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Overrides {
     /// `AGENCY_…` variables of its environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -47,7 +48,7 @@ fn is_setting(variable: &str) -> bool {
 }
 
 /// Which file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     #[default]
@@ -55,7 +56,7 @@ pub enum Scope {
     Project,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShowParams {
     pub cwd: Bytes,
     /// This key alone.
@@ -66,7 +67,7 @@ pub struct ShowParams {
 }
 
 /// The effective configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shown {
     /// Of this shape; fields are only added.
     pub version: u32,
@@ -75,20 +76,20 @@ pub struct Shown {
     pub warnings: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Files {
     pub user: Option<FileState>,
     /// Absent outside a project.
     pub project: Option<FileState>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileState {
     pub path: Bytes,
     pub exists: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     pub key: String,
     /// Null where nothing is set and there is no default.
@@ -101,7 +102,7 @@ pub struct Entry {
 }
 
 /// Where a value comes from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Origin {
     Default,
@@ -111,7 +112,7 @@ pub enum Origin {
     Option,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SetParams {
     pub cwd: Bytes,
     #[serde(default)]
@@ -122,7 +123,7 @@ pub struct SetParams {
     pub words: Option<Vec<String>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Changed {
     pub file: Bytes,
     pub changed: bool,
@@ -130,21 +131,21 @@ pub struct Changed {
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileParams {
     pub cwd: Bytes,
     #[serde(default)]
     pub scope: Scope,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileContent {
     pub file: Bytes,
     /// Absent when there is no such file.
     pub content: Option<Bytes>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteParams {
     pub cwd: Bytes,
     #[serde(default)]

@@ -211,7 +211,7 @@ pub enum Stdio {
     Pipes,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Size {
     pub cols: u16,
     pub rows: u16,
@@ -337,7 +337,7 @@ pub struct Welcome {
 }
 
 /// A process outside the agent's own group that was ended with it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ended {
     pub pid: i32,
     pub name: String,

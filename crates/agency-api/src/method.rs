@@ -2,6 +2,7 @@
 //!
 //! Everything a person can do goes through these; the command line has no other way in.
 
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +14,14 @@ use crate::view;
 
 pub trait Method {
     const NAME: &'static str;
-    type Params: Serialize + DeserializeOwned;
-    type Answer: Serialize + DeserializeOwned;
+    type Params: Serialize + DeserializeOwned + JsonSchema;
+    type Answer: Serialize + DeserializeOwned + JsonSchema;
 }
 
 macro_rules! methods {
-    ($($(#[$doc:meta])* $name:ident = $wire:literal : $params:ty => $answer:ty;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $wire:literal : $params:ty => $answer:ty;)*) => {
         $(
-            $(#[$doc])*
+            $(#[doc = $doc])*
             #[derive(Debug, Clone, Copy)]
             pub struct $name;
 
@@ -33,31 +34,67 @@ macro_rules! methods {
 
         /// Every method's wire name.
         pub const NAMES: &[&str] = &[$($wire),*];
+
+        /// Every method as the reference shows it; the types go to the generator.
+        pub fn described(types: &mut SchemaGenerator) -> Vec<Described> {
+            vec![$(Described {
+                name: $wire,
+                about: concat!($($doc,)* ""),
+                params: types.subschema_for::<$params>().to_value(),
+                answer: types.subschema_for::<$answer>().to_value(),
+            }),*]
+        }
     };
 }
 
+/// A method, for readers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Described {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// JSON Schema, mostly a reference to a type.
+    pub params: serde_json::Value,
+    pub answer: serde_json::Value,
+}
+
 methods! {
+    /// The daemon itself: its process, its version, where its files are.
     DaemonStatus = "daemon.status": Nothing => view::Daemon;
     /// Answers, then leaves. With `agents`, once every agent has ended.
     DaemonStop = "daemon.stop": DaemonStopParams => Nothing;
+    /// Makes a task and starts its agent, unless it is a draft.
     TaskNew = "task.new": TaskNewParams => Started;
+    /// Starts a task's agent, or wakes an idle one. A task never has two.
     TaskStart = "task.start": TaskStartParams => Started;
+    /// Ends a task's agent, waits until it is gone, starts it again.
     TaskRestart = "task.restart": TaskStartParams => Started;
+    /// Ends a task's agent and everything it started.
     TaskStop = "task.stop": TaskRef => Stopped;
+    /// Sets a running task aside; its agent lives on.
     TaskIdle = "task.idle": TaskRef => view::Task;
+    /// Says that a task's work is done.
     TaskComplete = "task.complete": TaskRef => view::Task;
+    /// Says that a task's work has failed.
     TaskFail = "task.fail": TaskRef => view::Task;
+    /// Removes a task and its workspace. Refuses to lose work, unless told to.
     TaskRemove = "task.remove": TaskRemoveParams => Removed;
+    /// The tasks of a project, or of all.
     TaskList = "task.list": TaskListParams => TaskListing;
+    /// One task.
     TaskGet = "task.get": TaskRef => view::Task;
+    /// Types a text into a task's terminal; answered once it was taken.
     TaskSend = "task.send": TaskSendParams => Receipt;
     /// What a command in the task's workspace needs; the caller runs it.
     TaskPlan = "task.plan": TaskPlanParams => Plan;
+    /// A stream of a task's terminal, to look at and to type into.
     PtyAttach = "pty.attach": PtyAttachParams => Stream;
     /// The screen of a live run as it is now, and the exact state behind it.
     PtyScreen = "pty.screen": TaskRef => ScreenDump;
+    /// A stream of what a task's agent printed.
     LogRead = "log.read": LogReadParams => Stream;
+    /// Live agents that no task owns.
     OrphanList = "orphan.list": Nothing => Orphans;
+    /// Ends an orphan and everything it started.
     OrphanKill = "orphan.kill": OrphanRef => Stopped;
     /// Takes a keeper back into its task, remade if it is gone; with only the process left, ends that.
     OrphanAdopt = "orphan.adopt": OrphanRef => OrphanAdopted;
@@ -67,9 +104,11 @@ methods! {
     ProjectTraces = "project.traces": Nothing => Traces;
     /// Takes out of a repository what Agency made there. Workspaces with work in them refuse, unless told to go.
     ProjectErase = "project.erase": ProjectEraseParams => Erased;
+    /// What a project's own files would run.
     TrustShow = "trust.show": ProjectRef => Trust;
     /// Every project whose content was agreed to.
     TrustList = "trust.list": Nothing => TrustedProjects;
+    /// Agrees to exactly what was shown, or takes the agreement back.
     TrustAgree = "trust.agree": TrustAgreeParams => Trust;
     /// The configuration in force where the caller stands, and where each value comes from.
     ConfigShow = "config.show": config::ShowParams => config::Shown;
@@ -82,10 +121,10 @@ methods! {
     EventSubscribe = "event.subscribe": Nothing => Nothing;
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Nothing {}
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonStopParams {
     pub agents: bool,
     #[serde(default)]
@@ -93,20 +132,20 @@ pub struct DaemonStopParams {
 }
 
 /// Where the caller stands; the project is found from there.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectRef {
     pub cwd: Bytes,
 }
 
 /// A task by id, slug, `id-slug` or a unique prefix of the slug.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRef {
     pub cwd: Bytes,
     pub name: String,
 }
 
 /// What a launch takes from the terminal and process that asked for it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Caller {
     pub env: Vec<(Bytes, Bytes)>,
     pub size: Option<Size>,
@@ -116,7 +155,7 @@ pub struct Caller {
     pub overrides: Overrides,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskNewParams {
     pub cwd: Bytes,
     pub slug: String,
@@ -140,7 +179,7 @@ pub struct TaskNewParams {
     pub caller: Caller,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskStartParams {
     #[serde(flatten)]
     pub task: TaskRef,
@@ -148,14 +187,14 @@ pub struct TaskStartParams {
     pub caller: Caller,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Started {
     pub task: view::Task,
     /// What the user should know of it: which agent was chosen, what was left out.
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stopped {
     pub task: Option<view::Task>,
     pub code: Option<String>,
@@ -163,7 +202,7 @@ pub struct Stopped {
     pub ended: Vec<Ended>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRemoveParams {
     #[serde(flatten)]
     pub task: TaskRef,
@@ -171,7 +210,7 @@ pub struct TaskRemoveParams {
     pub discard: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Removed {
     pub id: u64,
     pub slug: String,
@@ -179,20 +218,20 @@ pub struct Removed {
     pub kept_as: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskListParams {
     /// The project around this directory; all projects when absent.
     pub cwd: Option<Bytes>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskListing {
     pub tasks: Vec<view::Task>,
     pub orphans: Vec<view::Orphan>,
     pub warnings: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSendParams {
     #[serde(flatten)]
     pub task: TaskRef,
@@ -201,14 +240,14 @@ pub struct TaskSendParams {
     pub enter: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
     /// `typed`: the agent's terminal has taken every byte.
     pub receipt: String,
     pub bytes: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskPlanParams {
     #[serde(flatten)]
     pub task: TaskRef,
@@ -219,7 +258,7 @@ pub struct TaskPlanParams {
     pub overrides: Overrides,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     pub task: view::Task,
     pub cwd: Bytes,
@@ -229,7 +268,7 @@ pub struct Plan {
     pub env: Vec<(Bytes, Bytes)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PtyAttachParams {
     #[serde(flatten)]
     pub task: TaskRef,
@@ -250,7 +289,7 @@ pub struct PtyAttachParams {
     pub overrides: Overrides,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenDump {
     pub size: Size,
     /// Row and column, from 0.
@@ -271,7 +310,7 @@ pub struct ScreenDump {
 }
 
 /// A token for one WebSocket at `/stream/{token}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
     pub stream: String,
     pub task: view::Task,
@@ -280,7 +319,7 @@ pub struct Stream {
     pub detach_keys: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LogReadParams {
     #[serde(flatten)]
     pub task: TaskRef,
@@ -290,7 +329,7 @@ pub struct LogReadParams {
     pub follow: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogForm {
     /// What a person would read.
@@ -303,17 +342,17 @@ pub enum LogForm {
     CastWithInput,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Orphans {
     pub orphans: Vec<view::Orphan>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrphanRef {
     pub run: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrphanAdopted {
     /// Its task, live again; without a run when only a process was left: that has been ended, and the
     /// caller starts the task again.
@@ -321,7 +360,7 @@ pub struct OrphanAdopted {
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentListParams {
     /// The project around this directory, if there is one, has a say too.
     #[serde(default)]
@@ -331,20 +370,20 @@ pub struct AgentListParams {
     pub path: Option<Bytes>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentListing {
     pub agents: Vec<view::Agent>,
     pub warnings: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Traces {
     pub projects: Vec<view::ProjectTraces>,
     /// Directories of runs whose task is gone.
     pub forgotten_runs: Vec<Bytes>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectEraseParams {
     /// The project's root directory, as `project.traces` names it.
     pub root: Bytes,
@@ -356,7 +395,7 @@ pub struct ProjectEraseParams {
     pub spare: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Erased {
     /// What is gone, a line each.
     pub removed: Vec<String>,
@@ -364,7 +403,7 @@ pub struct Erased {
     pub left: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trust {
     pub file: Bytes,
     /// The exact text to agree to, absent when the project has no such file.
@@ -382,18 +421,18 @@ pub struct Trust {
 }
 
 /// Lines that came and went.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
     pub added: Vec<String>,
     pub removed: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustedProjects {
     pub projects: Vec<TrustedProject>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustedProject {
     pub root: Bytes,
     /// When the last word was given.
@@ -404,7 +443,7 @@ pub struct TrustedProject {
     pub agreements: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustAgreeParams {
     pub cwd: Bytes,
     /// Of the content that was shown; another one is refused.

@@ -2,11 +2,12 @@
 //!
 //! Binary messages are terminal bytes, both ways. Text messages are these, as JSON.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::keeper::Size;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachMode {
     /// Types and sizes if nobody else does, looks otherwise.
@@ -16,7 +17,7 @@ pub enum AttachMode {
     ReadOnly,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ViewerRequest {
     Resize {
@@ -29,7 +30,7 @@ pub enum ViewerRequest {
 }
 
 /// Red, green and blue, as far as they are known.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Colours {
     pub foreground: Option<[u8; 3]>,
@@ -39,7 +40,7 @@ pub struct Colours {
     pub palette: Vec<(u8, [u8; 3])>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ViewerNotice {
     /// Whether this viewer types and sizes; sent first, and at each change.

@@ -1,10 +1,11 @@
 //! What the daemon shows of its world: tasks, runs, orphans, itself.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
     pub id: u64,
     pub slug: String,
@@ -36,7 +37,7 @@ pub struct Task {
     pub broken: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
     Draft,
@@ -49,7 +50,7 @@ pub enum TaskStatus {
     Merged,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum AgentState {
     Starting,
@@ -66,7 +67,7 @@ pub enum AgentState {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceStatus {
     Idle,
@@ -77,7 +78,7 @@ pub enum WorkspaceStatus {
     Errored,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Orphan {
     pub run: String,
     pub kind: OrphanKind,
@@ -89,7 +90,7 @@ pub struct Orphan {
     pub pid: Option<i32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OrphanKind {
     /// A keeper that no task owns.
@@ -98,7 +99,7 @@ pub enum OrphanKind {
     Process,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Agent {
     pub name: String,
     pub display_name: String,
@@ -115,7 +116,7 @@ pub struct Agent {
     pub well_known: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentCommand {
     pub driver: String,
     pub command: Vec<String>,
@@ -124,7 +125,7 @@ pub struct AgentCommand {
 }
 
 /// What Agency has made in one project.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectTraces {
     pub root: Bytes,
     /// Why it cannot be looked at, if it cannot.
@@ -140,7 +141,7 @@ pub struct ProjectTraces {
     pub live_runs: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceTraces {
     pub name: String,
     pub directory: Option<Bytes>,
@@ -149,7 +150,7 @@ pub struct WorkspaceTraces {
     pub at_risk: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Daemon {
     pub pid: i32,
     pub version: String,
@@ -166,7 +167,7 @@ pub struct Daemon {
 }
 
 /// How much of something is taken, and how much there may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     pub used: u64,
     pub limit: u64,
@@ -180,7 +181,7 @@ impl Figure {
 }
 
 /// What happened, in the one shape every subscriber sees.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     pub seq: u64,
     /// RFC 3339.

@@ -2,12 +2,12 @@
 
 pub(crate) mod daemon;
 
-mod agents;
+pub(crate) mod agents;
 mod attach;
 mod completions;
 mod config;
 mod daemon_log;
-mod doctor;
+pub(crate) mod doctor;
 mod events;
 mod exec;
 mod export;
@@ -23,14 +23,14 @@ mod prompt;
 mod replay;
 mod rm;
 mod run;
-mod screen;
+pub(crate) mod screen;
 mod send;
 mod service;
 mod shell;
 mod start;
 mod stop;
 mod trust;
-mod uninstall;
+pub(crate) mod uninstall;
 mod version;
 mod workspace;
 

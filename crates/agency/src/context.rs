@@ -10,6 +10,8 @@ use agency_api::view::Task;
 use agency_api::{Bytes, Failure};
 use agency_client::Client;
 
+use crate::progress;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) state: StateDir,
@@ -29,7 +31,8 @@ impl Context {
 
     /// The daemon, started if need be.
     pub(crate) async fn daemon(&self) -> Result<Client, Failure> {
-        Client::connect_or_start(&self.state, &self.executable).await
+        let found = Client::connect_or_start(&self.state, &self.executable);
+        progress::during("starting the daemon", found).await
     }
 
     pub(crate) fn task(&self, name: &str) -> Result<TaskRef, Failure> {

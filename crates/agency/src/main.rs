@@ -9,6 +9,9 @@ mod command;
 mod complete;
 mod context;
 mod output;
+mod progress;
+#[cfg(test)]
+mod reference;
 mod stop;
 mod usage;
 

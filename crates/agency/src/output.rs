@@ -106,13 +106,30 @@ fn failure_text(failure: &Failure, paint: Paint) -> String {
     lines.join("\n")
 }
 
+/// Of everything that `--json` prints. Keys are added without changing it; another number means that
+/// readers have to be changed.
+pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Versioned<'a, T> {
+    schema_version: u32,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
 /// One JSON document: to be read on a terminal, to be parsed otherwise.
-pub(crate) fn json<T: Serialize>(value: &T) -> io::Result<()> {
+pub(crate) fn json<T: Serialize>(body: &T) -> io::Result<()> {
+    let document = Versioned { schema_version: SCHEMA_VERSION, body };
     let text = match io::stdout().is_terminal() {
-        true => serde_json::to_string_pretty(value)?,
-        false => serde_json::to_string(value)?,
+        true => serde_json::to_string_pretty(&document)?,
+        false => serde_json::to_string(&document)?,
     };
     line(&text)
+}
+
+/// One of many documents: always a line of its own.
+pub(crate) fn json_line<T: Serialize>(body: &T) -> io::Result<()> {
+    line(&serde_json::to_string(&Versioned { schema_version: SCHEMA_VERSION, body })?)
 }
 
 /// `{id} {slug} {status}`, which scripts read.

@@ -11,11 +11,13 @@ use super::version;
 use crate::cli::Agents;
 use crate::context::{self, Context};
 use crate::output::{self, Cell, Colour, cell, column, flexible};
+use crate::progress;
 use crate::stop::Done;
 
 /// An agent, and what its program says of itself.
 #[derive(Debug, Serialize)]
-pub(super) struct Known {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Known {
     #[serde(flatten)]
     pub(super) agent: view::Agent,
     /// Null when it was not asked or did not say.
@@ -23,13 +25,17 @@ pub(super) struct Known {
 }
 
 #[derive(Debug, Serialize)]
-struct Listing {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Listing {
     agents: Vec<Known>,
     warnings: Vec<String>,
 }
 
 pub(super) async fn agents(context: &Context, args: Agents) -> Done {
-    let (agents, warnings) = known(&mut context.daemon().await?, !args.no_versions).await?;
+    let (agents, warnings) = {
+        let mut daemon = context.daemon().await?;
+        progress::during("asking for versions", known(&mut daemon, !args.no_versions)).await?
+    };
     let listing = Listing { agents, warnings };
     if args.json {
         output::json(&listing)?;

@@ -22,7 +22,8 @@ use crate::stop::{Done, Stop};
 use finding::{Finding, Level};
 
 #[derive(Debug, Serialize)]
-struct Report {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report {
     findings: Vec<Finding>,
 }
 

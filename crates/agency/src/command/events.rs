@@ -7,23 +7,19 @@ use agency_api::view::Event;
 use crate::cli::Events;
 use crate::context::Context;
 use crate::output::{self, printable};
-use crate::stop::{Done, Stop};
+use crate::stop::Done;
 
 pub(super) async fn events(context: &Context, args: Events) -> Done {
     let mut daemon = context.daemon().await?;
     daemon.call(EventSubscribe, Nothing {}).await?;
     while let Some(event) = daemon.next_event().await {
         match args.json {
-            true => output::line(&one_line_of_json(&event)?)?,
+            true => output::json_line(&event)?,
             false => output::line(&human(&event))?,
         }
     }
     // Whoever reads this must know that events may have been missed from here on.
     Err(Failure::new("the daemon has gone, and with it the events").hint("run the same command again").into())
-}
-
-fn one_line_of_json(event: &Event) -> Result<String, Stop> {
-    serde_json::to_string(event).map_err(|err| Failure::new("cannot write an event").caused_by(&err).into())
 }
 
 fn human(event: &Event) -> String {

@@ -12,6 +12,7 @@ use super::logs::copy;
 use crate::cli::Export;
 use crate::context::Context;
 use crate::output;
+use crate::progress;
 use crate::stop::{Done, Stop};
 
 pub(super) async fn export(context: &Context, args: Export) -> Done {
@@ -29,7 +30,7 @@ pub(super) async fn export(context: &Context, args: Export) -> Done {
         None => copy(stream, &mut std::io::stdout().lock()).await?,
         Some(path) => {
             let mut file = Unfinished::beside(&path)?;
-            copy(stream, &mut file.writer).await?;
+            progress::during("writing the recording", copy(stream, &mut file.writer)).await?;
             file.finish(&path)?;
             output::note(&format!("{} written", path.display()));
         }

@@ -13,12 +13,13 @@ use crate::caller;
 use crate::cli::New;
 use crate::context::{self, Context};
 use crate::output;
+use crate::progress;
 use crate::stop::Done;
 
 pub(super) async fn new(context: &Context, args: New) -> Done {
     let prompt = Prompt::obtain(&context.state, &args).await?;
     let made = tokio::select! {
-        made = make(context, &args, &prompt) => made,
+        made = progress::during("making the workspace", make(context, &args, &prompt)) => made,
         failure = interrupted() => Err(failure),
     };
     let started = match made {

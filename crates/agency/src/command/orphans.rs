@@ -9,6 +9,7 @@ use super::{start, stop};
 use crate::cli::{OrphanCommand, Orphans};
 use crate::context::Context;
 use crate::output::{self, cell, column, flexible, printable};
+use crate::progress;
 use crate::stop::Done;
 
 pub(super) async fn orphans(context: &Context, args: Orphans) -> Done {
@@ -81,7 +82,8 @@ async fn kill(context: &Context, run: String) -> Done {
 }
 
 async fn attach(context: &Context, run: String) -> Done {
-    let adopted = context.daemon().await?.call(OrphanAdopt, OrphanRef { run: run.clone() }).await?;
+    let adopt = async { context.daemon().await?.call(OrphanAdopt, OrphanRef { run: run.clone() }).await };
+    let adopted = progress::during("taking it back", adopt).await?;
     adopted.notes.iter().for_each(|note| output::note(&printable(note)));
     match adopted.task {
         Some(task) if task.run.is_none() => start::again(context, &task).await,

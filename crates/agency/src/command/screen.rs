@@ -3,8 +3,10 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use agency_api::keeper::Size;
 use agency_api::method::{PtyScreen, ScreenDump};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::cli::Screen;
 use crate::context::Context;
@@ -25,13 +27,36 @@ pub(super) async fn screen(context: &Context, args: Screen) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn described(screen: &ScreenDump) -> serde_json::Value {
-    json!({
-        "size": screen.size,
-        "cursor": { "row": screen.cursor.0, "column": screen.cursor.1 },
-        "title": screen.title,
-        "alternate": screen.alternate,
-        "modes": screen.modes,
-        "lines": screen.text.lines().collect::<Vec<_>>(),
-    })
+/// A screen for programs: what it shows, and in which state it is.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Described<'a> {
+    size: Size,
+    cursor: Cursor,
+    title: &'a str,
+    /// The alternate screen is shown, as by an editor.
+    alternate: bool,
+    /// The terminal modes in force, by name.
+    modes: &'a Value,
+    /// Scrollback and screen.
+    lines: Vec<&'a str>,
+}
+
+/// From 0.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Cursor {
+    row: u16,
+    column: u16,
+}
+
+fn described(screen: &ScreenDump) -> Described<'_> {
+    Described {
+        size: screen.size,
+        cursor: Cursor { row: screen.cursor.0, column: screen.cursor.1 },
+        title: &screen.title,
+        alternate: screen.alternate,
+        modes: &screen.modes,
+        lines: screen.text.lines().collect(),
+    }
 }

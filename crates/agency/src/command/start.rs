@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use agency_api::Failure;
 use agency_api::config::Overrides;
 use agency_api::method::{Method, Started, TaskRestart, TaskStart, TaskStartParams};
 use agency_api::pty::AttachMode;
@@ -13,6 +14,7 @@ use crate::caller;
 use crate::cli::Start;
 use crate::context::{self, Context};
 use crate::output;
+use crate::progress;
 use crate::stop::{Done, Stop, with_hint};
 
 pub(super) async fn start(context: &Context, args: Start) -> Done {
@@ -26,7 +28,7 @@ pub(super) async fn restart(context: &Context, args: Start) -> Done {
 /// A task that is known and has no run any more.
 pub(super) async fn again(context: &Context, task: &Task) -> Done {
     let params = TaskStartParams { task: context::reference(task), caller: caller::caller(&context.options) };
-    let started = context.daemon().await?.call(TaskStart, params).await?;
+    let started = launched(context, TaskStart, params).await?;
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
     show(context, &started.task).await
 }
@@ -37,12 +39,19 @@ where
 {
     let params =
         TaskStartParams { task: context.task(&args.name.task)?, caller: caller::caller(&context.options) };
-    let started = context.daemon().await?.call(method, params).await?;
+    let started = launched(context, method, params).await?;
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
     match args.attach {
         true => show(context, &started.task).await,
         false => say(&started.task),
     }
+}
+
+async fn launched<M>(context: &Context, method: M, params: TaskStartParams) -> Result<Started, Failure>
+where
+    M: Method<Params = TaskStartParams, Answer = Started>,
+{
+    progress::during("starting the agent", async { context.daemon().await?.call(method, params).await }).await
 }
 
 fn say(task: &Task) -> Done {

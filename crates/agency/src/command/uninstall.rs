@@ -20,11 +20,13 @@ use super::{daemon, installed, service};
 use crate::cli::Uninstall;
 use crate::context::Context;
 use crate::output::{self, count, printable};
+use crate::progress;
 use crate::stop::{Done, Stop};
 
 /// All of it.
 #[derive(Debug, Serialize)]
-struct Inventory {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Inventory {
     /// Files and directories outside of projects: state, configuration, units, manual pages.
     files: Vec<Bytes>,
     projects: Vec<Project>,
@@ -36,7 +38,7 @@ struct Inventory {
 
 pub(super) async fn uninstall(context: &Context, args: Uninstall) -> Done {
     let mut daemon = context.daemon().await?;
-    let inventory = look(context, &mut daemon).await?;
+    let inventory = progress::during("looking at every project", look(context, &mut daemon)).await?;
     if args.json {
         output::json(&inventory)?;
         return Ok(ExitCode::SUCCESS);

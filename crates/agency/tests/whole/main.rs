@@ -15,6 +15,7 @@ mod files;
 mod fold;
 mod inside;
 mod journal;
+mod json;
 mod limits;
 mod load;
 mod new;

@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::output::Colour;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Finding {
     pub(super) about: About,
     pub(super) level: Level,
     pub(super) what: String,
@@ -13,8 +14,9 @@ pub(super) struct Finding {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Level {
+pub(crate) enum Level {
     Fine,
     /// Worth knowing, and nothing to mend.
     Note,
@@ -37,8 +39,9 @@ impl Level {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub(super) enum About {
+pub(crate) enum About {
     Programs,
     Agents,
     Daemon,

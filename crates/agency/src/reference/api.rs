@@ -1,0 +1,125 @@
+//! `docs/api.md`: the methods of the API and the types they speak in.
+
+use agency_api::method;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+use super::check;
+
+const HEAD: &str = "\
+# The API
+
+JSON-RPC 2.0 in text messages of a WebSocket at `/rpc` on the daemon's Unix socket, `d-{host}.sock` in the state
+directory (`agency daemon status` names it). Only its owner may connect. Everything the command line does goes through
+these methods.
+
+A refusal is an error with code 1: `message` says what, `data.causes` why, `data.hint` the way out. JSON-RPC's own codes
+mean a request that could not be understood. After `event.subscribe` the connection also gets notifications `event` with
+an [Event](#event). Streams are binary WebSocket messages at `/stream/{token}`; a token is good once.
+
+In the tables a `?` marks what may be left out.
+
+## Methods
+";
+
+#[test]
+fn the_page_of_the_api_is_true() {
+    let mut types = SchemaSettings::draft2020_12().into_generator();
+    let methods = method::described(&mut types);
+    // Only sent, never an answer.
+    drop(types.subschema_for::<agency_api::view::Event>());
+    let mut page = HEAD.to_owned();
+    for method in &methods {
+        assert!(!method.about.is_empty(), "{} has no description", method.name);
+        page.push_str(&format!("\n### {}\n\n{}\n\n", method.name, method.about.trim()));
+        page.push_str(&format!("Parameters: {}. Answer: {}.\n", kind(&method.params), kind(&method.answer)));
+    }
+    page.push_str("\n## Types\n");
+    for (name, schema) in types.definitions() {
+        page.push_str(&format!("\n### {name}\n\n{}", definition(schema)));
+    }
+    check("api.md", &page);
+}
+
+fn definition(schema: &Value) -> String {
+    let about =
+        schema["description"].as_str().map(|about| format!("{}\n\n", one_line(about))).unwrap_or_default();
+    let body = match (schema["properties"].as_object(), alternatives(schema)) {
+        (Some(fields), _) if !fields.is_empty() => table(fields, &schema["required"]),
+        (_, Some(alternatives)) => list(alternatives),
+        _ if schema["enum"].is_array() => format!("One of {}.\n", kind(schema)),
+        _ if schema["type"] == "object" => "No keys.\n".to_owned(),
+        _ => format!("{}\n", kind(schema)),
+    };
+    format!("{about}{body}")
+}
+
+fn table(fields: &Map<String, Value>, required: &Value) -> String {
+    let needed =
+        |name: &str| required.as_array().is_some_and(|names| names.iter().any(|known| known == name));
+    let row = |(name, schema): (&String, &Value)| {
+        let mark = if needed(name) { "" } else { "?" };
+        let about = one_line(schema["description"].as_str().unwrap_or_default());
+        format!("| `{name}`{mark} | {} | {about} |\n", kind(schema))
+    };
+    format!("| key | type | |\n|---|---|---|\n{}", fields.iter().map(row).collect::<String>())
+}
+
+fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
+    schema["oneOf"].as_array().or(schema["anyOf"].as_array())
+}
+
+fn list(alternatives: &[Value]) -> String {
+    let item = |one: &Value| {
+        let about =
+            one["description"].as_str().map(|about| format!(": {}", one_line(about))).unwrap_or_default();
+        format!("- {}{about}\n", kind(one))
+    };
+    alternatives.iter().map(item).collect()
+}
+
+/// What a value is, in a few words.
+fn kind(schema: &Value) -> String {
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        return format!("[{name}](#{})", name.to_lowercase());
+    }
+    if let Some(constant) = schema.get("const") {
+        return format!("`{constant}`");
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        return values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
+    }
+    if let Some(alternatives) = alternatives(schema) {
+        return alternatives.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
+    match &schema["type"] {
+        Value::String(name) if name == "array" => list_of(schema),
+        Value::String(name) if name == "object" && schema["properties"].is_object() => keys(schema),
+        Value::String(name) => name.clone(),
+        Value::Array(names) => {
+            let one = |name: &Value| match name.as_str() {
+                Some("array") => list_of(schema),
+                other => other.unwrap_or("anything").to_owned(),
+            };
+            names.iter().map(one).collect::<Vec<_>>().join(" or ")
+        }
+        _ => "anything".to_owned(),
+    }
+}
+
+fn list_of(schema: &Value) -> String {
+    match schema["prefixItems"].as_array() {
+        Some(items) => format!("[{}]", items.iter().map(kind).collect::<Vec<_>>().join(", ")),
+        None => format!("list of {}", kind(&schema["items"])),
+    }
+}
+
+fn keys(schema: &Value) -> String {
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let fields: Vec<String> = fields.map(|(name, schema)| format!("`{name}`: {}", kind(schema))).collect();
+    format!("{{ {} }}", fields.join(", "))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}

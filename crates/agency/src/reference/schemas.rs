@@ -1,0 +1,62 @@
+//! `docs/schema/*.json`: the shape of everything that `--json` prints.
+
+use agency_api::method::{Orphans, TaskListing};
+use agency_api::view;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+
+use super::check;
+use crate::command::{agents, doctor, screen, uninstall};
+use crate::output::SCHEMA_VERSION;
+
+const HEAD: &str = "\
+# JSON for programs
+
+`--json` prints one document (`agency events --json` one a line). Its shape is versioned: `schema_version` is in every
+document. Keys may be added without a new number, so readers should pass over those they do not know; a key that goes or
+changes its meaning brings a new number. Paths and texts that are not UTF-8 are arrays of bytes instead of strings.
+
+| command | schema |
+|---|---|
+";
+
+fn documents() -> Vec<(&'static str, &'static str, Schema)> {
+    vec![
+        ("agency agents --json", "agents", of::<agents::Listing>()),
+        ("agency daemon status --json", "daemon-status", of::<view::Daemon>()),
+        ("agency doctor --json", "doctor", of::<doctor::Report>()),
+        ("agency events --json", "events", of::<view::Event>()),
+        ("agency ls --json", "ls", of::<TaskListing>()),
+        ("agency orphans --json", "orphans", of::<Orphans>()),
+        ("agency screen TASK --json", "screen", of::<screen::Described>()),
+        ("agency uninstall --dry-run --json", "uninstall", of::<uninstall::Inventory>()),
+    ]
+}
+
+fn of<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
+}
+
+#[test]
+fn the_schemas_are_true() {
+    let mut page = HEAD.to_owned();
+    for (command, name, schema) in documents() {
+        let text = serde_json::to_string_pretty(&versioned(command, schema)).expect("a schema is JSON");
+        check(&format!("schema/{name}.json"), &format!("{text}\n"));
+        page.push_str(&format!("| `{command}` | [schema/{name}.json](schema/{name}.json) |\n"));
+    }
+    check("json.md", &page);
+}
+
+/// As it is printed: with the version beside the keys of its type.
+fn versioned(command: &str, schema: Schema) -> Value {
+    let mut schema = schema.to_value();
+    schema["title"] = command.into();
+    schema["properties"]["schema_version"] = json!({ "const": SCHEMA_VERSION });
+    match schema["required"].as_array_mut() {
+        Some(required) => required.insert(0, "schema_version".into()),
+        None => schema["required"] = json!(["schema_version"]),
+    }
+    schema
+}
