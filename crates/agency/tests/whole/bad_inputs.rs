@@ -250,7 +250,8 @@ fn a_repository_that_was_moved_or_deleted_by_hand() {
 fn a_binary_that_is_replaced_under_its_daemon() {
     let stage = Stage::new();
     let (mine, next) = (stage.home().join("agency"), stage.home().join("agency.next"));
-    fs::copy(agency_testkit::Binaries::agency(), &mine).expect("room");
+    let program = fs::read(agency_testkit::Binaries::agency()).expect("it was built");
+    stage.write_program(&mine, &program);
     let run = |args: &[&str]| {
         let mut agency = stage.command(&mine);
         agency.args(args);
@@ -258,7 +259,8 @@ fn a_binary_that_is_replaced_under_its_daemon() {
     };
     run(&["new", "one", "--", "fake-agent", "-c", "ask q"]).ok();
     let before = stage.agent("one");
-    fs::copy(&mine, &next).and_then(|_| fs::rename(&next, &mine)).expect("room");
+    stage.write_program(&next, &program);
+    fs::rename(&next, &mine).expect("the same disk");
     assert!(run(&["ls"]).ok().contains("one"), "the old daemon goes on");
     assert!(run(&["daemon", "restart"]).ok().starts_with("daemon running, pid "));
     assert_eq!(stage.agent("one"), before, "and so does the agent, under the new one");

@@ -56,8 +56,7 @@ fn agents_are_listed_with_what_they_run_and_where_they_were_defined() {
     let stage =
         Stage::with_config("[agents.mine]\nstart = [\"fake-agent\", \"-c\", \"ask q\"]\nacp = [\"nope\"]\n");
     let program = stage.home().join("codex");
-    fs::write(&program, "#!/bin/sh\necho codex-cli 9.8.7\n").expect("room");
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("our own file");
+    stage.write_program(&program, b"#!/bin/sh\necho codex-cli 9.8.7\n");
     let listing = Ran::of(stage.shell("PATH=$HOME:$PATH agency agents --json"), b"").json();
     let agents = listing["agents"].as_array().expect("a list");
     let agent = |name: &str| agents.iter().find(|agent| agent["name"] == name).expect("it is listed").clone();

@@ -210,10 +210,8 @@ fn what_takes_longer_than_a_moment_is_said_on_terminals_and_wiped_away() {
     let gate = Gate::at(stage.home().join("gate"));
     let hook = stage.repo().join(".git/hooks/post-checkout");
     let script = format!("#!/bin/sh\nread line <'{}'\nexit 0\n", gate.path().display());
-    fs::create_dir_all(hook.parent().expect("a directory"))
-        .and_then(|()| fs::write(&hook, script))
-        .expect("room");
-    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("our own file");
+    fs::create_dir_all(hook.parent().expect("a directory")).expect("room");
+    stage.write_program(&hook, script.as_bytes());
     let line = "agency new one --no-attach -- fake-agent -c 'ask q' | cat";
     let mut terminal = Pty::spawn(stage.shell(line), 80, 24);
     terminal.wait_for("making the workspace …");
