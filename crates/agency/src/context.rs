@@ -26,7 +26,7 @@ impl Context {
         let state = StateDir::from_env().map_err(|err| {
             Failure::new(err.to_string()).hint("set HOME, or XDG_STATE_HOME to an absolute path")
         })?;
-        Ok(Context { state, executable: executable()?, options })
+        Ok(Context { state, executable: executable(), options })
     }
 
     /// The daemon, started if need be.
@@ -54,11 +54,20 @@ pub(crate) fn here() -> Result<Bytes, Failure> {
 }
 
 /// Linux marks the path of a replaced binary; the new one has the old name.
-fn executable() -> Result<PathBuf, Failure> {
-    let path = std::env::current_exe()
-        .map_err(|err| Failure::new("cannot tell which program this is").caused_by(&err))?;
+fn executable() -> PathBuf {
+    let path = std::env::current_exe().ok().or_else(called_as).unwrap_or_else(|| PathBuf::from("agency"));
     match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
-        Some(name) if !path.exists() => Ok(PathBuf::from(OsString::from_vec(name.to_vec()))),
-        _ => Ok(path),
+        Some(name) if !path.exists() => PathBuf::from(OsString::from_vec(name.to_vec())),
+        _ => path,
     }
+}
+
+/// Without /proc: as the shell found it.
+fn called_as() -> Option<PathBuf> {
+    let name = PathBuf::from(std::env::args_os().next()?);
+    if name.components().count() > 1 {
+        return std::path::absolute(name).ok();
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(&name)).find(|path| path.is_file())
 }

@@ -1,5 +1,6 @@
 //! What comes back from the steps of a task's life, and what its callers are told.
 
+use std::path::Path;
 use std::time::Duration;
 
 use agency_api::Failure;
@@ -198,7 +199,14 @@ impl Pending {
 fn started_badly(key: &TaskKey, failure: Failure) -> Failure {
     let mut causes = vec![failure.message];
     causes.extend(failure.causes);
-    Failure { message: format!("cannot start task {}", key.task), causes, hint: failure.hint }
+    let hint = failure.hint.or_else(|| without_proc(Path::new("/proc")));
+    Failure { message: format!("cannot start task {}", key.task), causes, hint }
+}
+
+/// Linux says there who a process is, and no process is kept that could be mistaken for another.
+fn without_proc(proc: &Path) -> Option<String> {
+    let missing = cfg!(target_os = "linux") && !proc.join("self").exists();
+    missing.then(|| "agents need /proc: mount -t proc proc /proc".to_owned())
 }
 
 fn removal_failure(error: &agency_workspace::RemoveError) -> Failure {

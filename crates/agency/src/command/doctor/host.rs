@@ -15,8 +15,8 @@ fn proc(proc: &Path) -> Option<Finding> {
     }
     Some(match proc.join("self/stat").exists() {
         true => About::Machine.fine("/proc is there"),
-        false => About::Machine.warning(
-            "/proc is not mounted: processes that leave an agent's group cannot be found when it is stopped",
+        false => About::Machine.broken(
+            "/proc is not mounted: without it no process can be told from another, and no agent is started",
             "mount -t proc proc /proc",
         ),
     })
@@ -98,10 +98,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_proc_is_warned_about() {
+    fn a_machine_without_proc_is_broken() {
         if cfg!(target_os = "linux") {
             let level = |path: &str| proc(Path::new(path)).map(|finding| finding.level);
-            assert_eq!(level("/no/such/directory"), Some(Level::Warning));
+            assert_eq!(level("/no/such/directory"), Some(Level::Broken));
         }
     }
 
