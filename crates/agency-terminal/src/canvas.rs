@@ -20,8 +20,8 @@ use rio_vt::crosswords::{Crosswords, CrosswordsSize};
 use rio_vt::event::{VoidListener, WindowId};
 use rio_vt::performer::handler::Handler;
 
-use crate::cells::{Cells, Link, link_of, resize_cells};
-use crate::scrollback::{Scrollback, flow};
+use crate::cells::{Cells, Link, cut_to, link_of};
+use crate::scrollback::{Scrollback, resize};
 use crate::size::Size;
 
 mod area;
@@ -116,16 +116,7 @@ impl Canvas {
 
     /// Moves the rows that have left the primary screen to the scrollback.
     pub(crate) fn settle(&mut self) {
-        let cells = self.under.as_mut().unwrap_or(&mut self.engine.grid);
-        let count = cells.history_size();
-        if count == 0 {
-            return;
-        }
-        let mut adding = self.scrollback.adding();
-        for line in -(count as i32)..0 {
-            adding.row(cells, &cells.raw[Line(line)]);
-        }
-        cells.clear_history();
+        self.scrollback.take_from(self.under.as_mut().unwrap_or(&mut self.engine.grid));
     }
 
     pub(crate) fn cols(&self) -> u16 {
@@ -317,43 +308,20 @@ impl Canvas {
         if (size.cols, size.rows) == (self.cols(), self.rows()) {
             return;
         }
-        self.take_back(size);
         // The engine sizes what it hides by the grid it has, so it gets one of its own meanwhile.
         let stand_in = Cells::new(self.rows().into(), IDLE_COLUMNS, 0);
         let mut shown = std::mem::replace(&mut self.engine.grid, stand_in);
         self.engine.resize(CrosswordsSize::new(IDLE_COLUMNS, size.rows.into()));
-        resize_cells(&mut shown, self.under.is_none(), size);
-        self.engine.grid = shown;
-        if let Some(primary) = &mut self.under {
-            resize_cells(primary, true, size);
+        match &mut self.under {
+            Some(primary) => {
+                resize(primary, &mut self.scrollback, size);
+                cut_to(&mut shown, size);
+            }
+            None => resize(&mut shown, &mut self.scrollback, size),
         }
-        self.settle();
+        self.engine.grid = shown;
         self.set_margins(0, size.rows - 1);
         self.release_columns();
-    }
-
-    /// Takes the rows out of the scrollback that a resize may bring back to the screen, or join with it.
-    fn take_back(&mut self, size: Size) {
-        self.settle();
-        let (cols, rows) = (usize::from(self.cols()), usize::from(self.rows()));
-        let (new_cols, new_rows) = (usize::from(size.cols), usize::from(size.rows));
-        let wanted = match cols == new_cols {
-            true => new_rows.saturating_sub(rows),
-            // When lines are joined, the screen fills up from above.
-            false => 2 * rows.max(new_rows),
-        };
-        if wanted == 0 {
-            return;
-        }
-        let pieces = self.scrollback.last_lines(wanted, cols.max(new_cols));
-        let cells = self.under.as_mut().unwrap_or(&mut self.engine.grid);
-        let above = flow(&pieces, cells, cols);
-        let count = pieces.len();
-        // The engine counts rows from the bottom.
-        let mut all = cells.raw.take_all();
-        all.extend(above.into_iter().rev());
-        cells.raw.replace_inner(all);
-        self.scrollback.drop_last(count);
     }
 }
 

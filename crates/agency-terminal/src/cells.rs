@@ -26,14 +26,23 @@ pub(crate) struct Link {
     pub(crate) uri: String,
 }
 
-/// Rows flow to the new width, or are cut.
-pub(crate) fn resize_cells(cells: &mut Cells, reflow: bool, size: Size) {
+/// Rows are cut, or get blank cells.
+pub(crate) fn cut_to(cells: &mut Cells, size: Size) {
     forget_the_past(cells);
-    cells.resize(reflow, size.rows.into(), size.cols.into());
-    if !reflow {
-        cut_wide_characters(cells);
-    }
-    // A reflow may leave the cursor outside of a small screen, or waiting to wrap before the last column.
+    cells.resize(false, size.rows.into(), size.cols.into());
+    cut_wide_characters(cells);
+    keep_cursor_inside(cells, size);
+}
+
+/// Rows come from above the screen, or go there.
+pub(crate) fn change_height(cells: &mut Cells, rows: u16) {
+    forget_the_past(cells);
+    let cols = cells.columns();
+    cells.resize(true, rows.into(), cols);
+    keep_cursor_inside(cells, Size::cells(cols as u16, rows));
+}
+
+fn keep_cursor_inside(cells: &mut Cells, size: Size) {
     let (last_row, last_col) = (i32::from(size.rows) - 1, usize::from(size.cols) - 1);
     let cursor = &mut cells.cursor;
     cursor.pos.row = Line(cursor.pos.row.0.clamp(0, last_row));

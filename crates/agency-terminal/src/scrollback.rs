@@ -6,7 +6,9 @@
 
 use std::collections::VecDeque;
 
+use rio_vt::crosswords::grid::Dimensions;
 use rio_vt::crosswords::grid::row::Row;
+use rio_vt::crosswords::pos::Line;
 use rio_vt::crosswords::square::{Square, Wide};
 
 use crate::cells::{Cells, WRAP, is_wrapped, look_of, occupied};
@@ -14,10 +16,12 @@ use crate::look::Look;
 
 mod block;
 mod flow;
+mod resize;
 
 use block::Block;
 pub(crate) use block::{Head, Piece};
 pub(crate) use flow::{flow, flows_as_it_is};
+pub(crate) use resize::resize;
 
 /// What a row may cost on average, in bytes. Only pictures drawn with characters cost more; of those,
 /// fewer rows are kept, so that no program fills the memory.
@@ -76,7 +80,7 @@ impl Scrollback {
 
     /// The last lines that make at least so many rows at a width; fewer if there are no more. In any case
     /// all of the line that goes on on the screen.
-    pub(crate) fn last_lines(&self, rows: usize, width: usize) -> Vec<Piece<'_>> {
+    fn last_lines(&self, rows: usize, width: usize) -> Vec<Piece<'_>> {
         let mut taken = Vec::new();
         // Of the line whose pieces are being taken. Each may end in a stand-in that a joined line has not.
         let (mut have, mut pieces, mut cells) = (0, 0, 0);
@@ -96,8 +100,21 @@ impl Scrollback {
         taken
     }
 
+    /// Takes the rows that are above a screen.
+    pub(crate) fn take_from(&mut self, cells: &mut Cells) {
+        let count = cells.history_size();
+        if count == 0 {
+            return;
+        }
+        let mut adding = self.adding();
+        for line in -(count as i32)..0 {
+            adding.row(cells, &cells.raw[Line(line)]);
+        }
+        cells.clear_history();
+    }
+
     /// Lets go of the newest rows.
-    pub(crate) fn drop_last(&mut self, rows: usize) {
+    fn drop_last(&mut self, rows: usize) {
         for _ in 0..rows {
             let Some(block) = self.blocks.back_mut() else { return };
             self.cost -= block.pop_back();

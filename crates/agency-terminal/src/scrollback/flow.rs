@@ -1,13 +1,11 @@
-//! The rows that a line of the scrollback makes at a width, as cells of some screen.
-//!
-//! The same that the engine makes when it resizes a screen.
+//! The rows that lines make at a width, as cells of some screen.
 
 use rio_vt::crosswords::grid::GridSquare;
 use rio_vt::crosswords::grid::row::{Row, SemanticPrompt};
 use rio_vt::crosswords::square::{Square, Wide};
 
 use super::{Piece, taken_by};
-use crate::cells::Cells;
+use crate::cells::{Cells, is_wrapped, occupied};
 use crate::look::cells_of;
 
 /// Whether the pieces of a line are the rows that it makes at a width.
@@ -20,41 +18,72 @@ pub(crate) fn flows_as_it_is(line: &[Piece<'_>], width: usize) -> bool {
 
 /// The rows that whole lines make at a width, as cells of a screen.
 pub(crate) fn flow(pieces: &[Piece<'_>], cells: &mut Cells, width: usize) -> Vec<Row<Square>> {
-    let pieces = drawn(pieces, cells);
-    let mut rows = Vec::new();
-    for line in pieces.chunk_by(|(piece, _), _| piece.head.wrapped) {
-        let as_it_is = line.iter().all(|(piece, _)| flows_as_it_is(&[*piece], width));
-        match as_it_is {
-            true => rows.extend(line.iter().map(|(piece, inner)| as_row(piece, inner.clone(), width))),
-            false => wrap(line, width, &mut rows),
-        }
-    }
-    rows
+    flow_strips(&strips_of(pieces, cells), width, None).0
 }
 
-/// Each piece with its cells.
-fn drawn<'a>(pieces: &[Piece<'a>], cells: &mut Cells) -> Vec<(Piece<'a>, Vec<Square>)> {
+/// The cells of a row of any width.
+pub(crate) struct Strip {
+    cells: Vec<Square>,
+    /// The line goes on in the next one.
+    wrapped: bool,
+    mark: SemanticPrompt,
+}
+
+/// A place in a strip, which may be behind its last cell.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) strip: usize,
+    pub(crate) cell: usize,
+}
+
+/// Where a place has come to lie. `behind`: not in this cell but behind it, where there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Landing {
+    pub(crate) row: usize,
+    pub(crate) col: usize,
+    pub(crate) behind: bool,
+}
+
+impl Strip {
+    /// A row of a screen.
+    pub(crate) fn of(row: Row<Square>) -> Strip {
+        let (wrapped, mark) = (is_wrapped(&row), row.semantic_prompt);
+        let mut cells = row.inner;
+        if !wrapped {
+            cells.truncate(occupied(&cells));
+        }
+        cells.iter_mut().for_each(|cell| cell.set_wrapline(false));
+        Strip { cells, wrapped, mark }
+    }
+
+    fn fits(&self, width: usize) -> bool {
+        if self.wrapped { self.cells.len() == width } else { self.cells.len() <= width }
+    }
+}
+
+/// The pieces as cells of a screen.
+pub(crate) fn strips_of(pieces: &[Piece<'_>], cells: &mut Cells) -> Vec<Strip> {
     // Pieces of one block have their looks in common.
     let blocks = || pieces.chunk_by(|one, other| std::ptr::eq(one.looks, other.looks));
     let looks = cells_of(cells, blocks().flat_map(|block| block[0].looks));
     let mut all = &looks[..];
-    let mut drawn = Vec::with_capacity(pieces.len());
+    let mut strips = Vec::with_capacity(pieces.len());
     for block in blocks() {
         let (looks, rest) = all.split_at(block[0].looks.len());
         all = rest;
-        drawn.extend(block.iter().map(|piece| (*piece, cells_in(piece, looks))));
+        strips.extend(block.iter().map(|piece| strip_of(piece, looks)));
     }
-    drawn
+    strips
 }
 
-fn cells_in(piece: &Piece<'_>, looks: &[Square]) -> Vec<Square> {
-    let mut inner = Vec::with_capacity(piece.head.len);
+fn strip_of(piece: &Piece<'_>, looks: &[Square]) -> Strip {
+    let mut cells = Vec::with_capacity(piece.head.len);
     for run in piece.runs() {
         let look = looks[run.look];
         let taken = run.pairs.then(|| taken_by(look));
-        inner.extend(run.text.chars().flat_map(|c| [Some(with_char(look, c)), taken]).flatten());
+        cells.extend(run.text.chars().flat_map(|c| [Some(with_char(look, c)), taken]).flatten());
     }
-    inner
+    Strip { cells, wrapped: piece.head.wrapped, mark: piece.head.mark }
 }
 
 fn with_char(look: Square, c: char) -> Square {
@@ -63,67 +92,128 @@ fn with_char(look: Square, c: char) -> Square {
     cell
 }
 
-fn as_row(piece: &Piece<'_>, inner: Vec<Square>, width: usize) -> Row<Square> {
-    row_of(inner, width, piece.head.wrapped, piece.head.mark)
-}
-
-fn row_of(mut inner: Vec<Square>, width: usize, wrapped: bool, mark: SemanticPrompt) -> Row<Square> {
-    let used = inner.len();
-    inner.resize(width, Square::default());
-    if let Some(last) = inner.last_mut().filter(|_| wrapped) {
-        last.set_wrapline(true);
+/// The rows that lines make at a width, and where the cursor is then.
+pub(crate) fn flow_strips(
+    strips: &[Strip],
+    width: usize,
+    cursor: Option<Place>,
+) -> (Vec<Row<Square>>, Option<Landing>) {
+    let mut rows = Vec::new();
+    let mut landing = None;
+    let mut first = 0;
+    for line in strips.chunk_by(|strip, _| strip.wrapped) {
+        let here = cursor.filter(|place| (first..first + line.len()).contains(&place.strip));
+        let here = here.map(|place| Place { strip: place.strip - first, ..place });
+        if here.is_none() && line.iter().all(|strip| strip.fits(width)) {
+            rows.extend(
+                line.iter().map(|strip| row_of(strip.cells.clone(), width, strip.wrapped, strip.mark)),
+            );
+        } else {
+            landing = wrap(&Joined::of(line, here), width, &mut rows).or(landing);
+        }
+        first += line.len();
     }
-    let mut row = Row::from_vec(inner, used);
-    row.semantic_prompt = mark;
-    row
+    (rows, landing)
 }
 
-/// Joins a line and cuts it anew. A mark goes to the row in which its piece begins.
-fn wrap(line: &[(Piece<'_>, Vec<Square>)], width: usize, rows: &mut Vec<Row<Square>>) {
-    let mut joined = Vec::new();
-    let mut marks = Vec::new();
-    for (piece, inner) in line {
-        marks.push((joined.len(), piece.head.mark));
-        joined.extend(inner);
-        // It stood in for a wide character that had no room.
-        if piece.head.wrapped && inner.last().is_some_and(|cell| cell.is_leading_spacer()) {
-            joined.pop();
+/// A line in one piece.
+#[derive(Default)]
+struct Joined {
+    cells: Vec<Square>,
+    /// How many of them are worth a row.
+    used: usize,
+    /// With the cell at which the strip began.
+    marks: Vec<(usize, SemanticPrompt)>,
+    cursor: Option<usize>,
+    goes_on: bool,
+}
+
+impl Joined {
+    fn of(line: &[Strip], cursor: Option<Place>) -> Joined {
+        let mut joined = Joined::default();
+        for (at, strip) in line.iter().enumerate() {
+            let begin = joined.cells.len();
+            joined.marks.push((begin, strip.mark));
+            joined.cells.extend(&strip.cells);
+            // It stood in for a wide character that had no room.
+            let stand_in = strip.cells.last().is_some_and(|cell| cell.is_leading_spacer());
+            if stand_in && strip.wrapped {
+                joined.cells.pop();
+            }
+            if let Some(place) = cursor.filter(|place| place.strip == at) {
+                let most = if strip.wrapped { joined.cells.len() } else { usize::MAX };
+                joined.cursor = Some((begin + place.cell).min(most));
+            }
+            joined.goes_on = strip.wrapped;
+        }
+        // What is blank at the end is not worth a row, unless the cursor stands behind it.
+        let used = joined.cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1);
+        joined.used = used.max(joined.cursor.unwrap_or(0));
+        joined.cells.resize(joined.cells.len().max(joined.used), Square::default());
+        joined
+    }
+
+    /// Where the row that begins at `from` ends, and what stands in for a wide character without room.
+    fn end_of_row(&self, from: usize, width: usize) -> (usize, Option<Square>) {
+        let to = from + width;
+        if to >= self.used {
+            return (self.used, None);
+        }
+        match self.cells[to - 1].wide() {
+            Wide::Wide => (to - 1, Some(stand_in_for(self.cells[to - 1]))),
+            _ => (to, None),
         }
     }
-    let goes_on = line.last().is_some_and(|(piece, _)| piece.head.wrapped);
-    let used = used(&joined);
+
+    /// A mark goes to the row in which its strip begins.
+    fn mark(&self, from: usize, to: usize) -> SemanticPrompt {
+        let here = self.marks.iter().filter(|(at, _)| *at >= from && (*at < to || to == self.used));
+        here.map(|(_, mark)| *mark).find(|mark| *mark != SemanticPrompt::None).unwrap_or_default()
+    }
+}
+
+/// What the engine would put where a wide character has no room.
+fn stand_in_for(wide: Square) -> Square {
+    let mut cell = match wide.has_grapheme() {
+        // Its marks are its own.
+        true => Square::default().with_style_id(wide.style_id()),
+        false => wide,
+    };
+    cell.set_c(' ');
+    cell.set_wide(Wide::LeadingSpacer);
+    cell
+}
+
+/// Cuts a line into rows, and says where the cursor is if it is in this line.
+fn wrap(line: &Joined, width: usize, rows: &mut Vec<Row<Square>>) -> Option<Landing> {
+    let mut landing = None;
     let mut from = 0;
     loop {
-        let (to, spacer) = end_of_row(&joined[..used], from, width);
-        let ends = to == used;
-        // Blanks at the end are not worth a row, but stay where there is room.
-        let mut row = joined[from..if ends { joined.len().min(from + width) } else { to }].to_vec();
+        let (to, spacer) = line.end_of_row(from, width);
+        let ends = to == line.used;
+        if let Some(cursor) = line.cursor.filter(|cursor| *cursor >= from && (*cursor < to || ends)) {
+            let col = cursor - from;
+            landing = Some(Landing { row: rows.len(), col: col.min(width - 1), behind: col >= width });
+        }
+        // Blanks at the end stay where there is room.
+        let last = if ends { line.cells.len().min(from + width) } else { to };
+        let mut row = line.cells[from..last].to_vec();
         row.extend(spacer);
-        let here = marks.iter().filter(|(at, _)| *at >= from && (*at < to || ends));
-        let mark = here.map(|(_, mark)| *mark).find(|mark| *mark != SemanticPrompt::None);
-        rows.push(row_of(row, width, !ends || goes_on, mark.unwrap_or_default()));
+        rows.push(row_of(row, width, !ends || line.goes_on, line.mark(from, to)));
         if ends {
-            return;
+            return landing;
         }
         from = to;
     }
 }
 
-/// How many cells from the left would be given a row of their own.
-fn used(cells: &[Square]) -> usize {
-    cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1)
-}
-
-/// Where the row that begins at `from` ends, and what stands in for a wide character without room.
-fn end_of_row(cells: &[Square], from: usize, width: usize) -> (usize, Option<Square>) {
-    let to = from + width;
-    if to >= cells.len() {
-        return (cells.len(), None);
+fn row_of(mut cells: Vec<Square>, width: usize, wrapped: bool, mark: SemanticPrompt) -> Row<Square> {
+    let used = cells.len();
+    cells.resize(width, Square::default());
+    if let Some(last) = cells.last_mut().filter(|_| wrapped) {
+        last.set_wrapline(true);
     }
-    if cells[to - 1].wide() != Wide::Wide {
-        return (to, None);
-    }
-    let mut spacer = Square::default();
-    spacer.set_wide(Wide::LeadingSpacer);
-    (to - 1, Some(spacer))
+    let mut row = Row::from_vec(cells, used);
+    row.semantic_prompt = mark;
+    row
 }
