@@ -34,6 +34,9 @@ const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 /// How a whole screen says that the agent has set no title.
 const NO_TITLE: &[u8] = b"\x1b]2;\x1b\\";
 
+/// How a whole screen begins, the first one and those that come when it is resized or was missed.
+const WHOLE_SCREEN: &[u8] = b"\x1b[?2026h\x1b[?1049l\x1b[r";
+
 pub(super) enum End {
     Detached,
     /// Someone else types there.
@@ -280,7 +283,7 @@ impl Viewer {
         }
         self.undrawn.push(bytes);
         let no_title = || bytes.windows(NO_TITLE.len()).any(|window| window == NO_TITLE);
-        if before != Shown::Live && no_title() {
+        if (before != Shown::Live || bytes.starts_with(WHOLE_SCREEN)) && no_title() {
             self.draw_title();
         }
     }
