@@ -114,6 +114,7 @@ methods! {
     ConfigShow = "config.show": config::ShowParams => config::Shown;
     /// Sets one key of a file, or takes it out; the rest of the file stays as it is.
     ConfigSet = "config.set": config::SetParams => config::Changed;
+    /// The text of a configuration file.
     ConfigRead = "config.read": config::FileParams => config::FileContent;
     /// Replaces a file, if the new content can be used.
     ConfigWrite = "config.write": config::WriteParams => config::Changed;
