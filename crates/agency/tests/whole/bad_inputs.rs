@@ -187,11 +187,11 @@ fn configuration_that_does_not_parse() {
     for (toml, words) in [
         (
             "max_agents = 3\nstale_timeout = \"soon\"\n",
-            "Error: the configuration cannot be used\nCaused by: $ROOT/config/agency/config.toml:2:17: `stale_timeout`: `soon` is not a time\nHint: write a whole number and one of ms, s, m, h: for example 5s\n",
+            "Error: the configuration cannot be used\nCaused by: $ROOT/config/agency/config.toml:2:17: `stale_timeout`: `soon` is not a time\n  2 | stale_timeout = \"soon\"\n    |                 ^^^^^^\nHint: write a whole number and one of ms, s, m, h: for example 5s\n",
         ),
         (
             "default_agent = \"fake\"\n[agents\n",
-            "Error: the configuration cannot be used\nCaused by: $ROOT/config/agency/config.toml:2:8: unclosed table, expected `]`\nHint: correct line 2 of $ROOT/config/agency/config.toml\n",
+            "Error: the configuration cannot be used\nCaused by: $ROOT/config/agency/config.toml:2:8: unclosed table, expected `]`\n  2 | [agents\n    |        ^\nHint: correct line 2 of $ROOT/config/agency/config.toml\n",
         ),
     ] {
         stage.write_config(toml);
