@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 
-.PHONY: build run test check bench bench-doc fmt docs install clean
+.PHONY: build run test check bench bench-doc fuzz fmt docs install clean
 
 build:
 	$(CARGO) build --locked --release -p agency
@@ -31,6 +31,15 @@ bench: build
 bench-doc: build
 	$(CARGO) build --locked --release -p agency-bench
 	./target/release/agency-bench --page docs/performance.md $(BENCH)
+
+# Needs cargo-fuzz. The bootstrap switch lets a stable compiler take the fuzzer's flags.
+FUZZ_SECONDS ?= 120
+FUZZ_SANITIZER ?= address
+fuzz:
+	for target in screen restore filter keys; do \
+		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --fuzz-dir fuzz --sanitizer $(FUZZ_SANITIZER) $$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 || exit 1; \
+	done
 
 fmt:
 	$(CARGO) fmt --all

@@ -2,6 +2,7 @@
 
 mod common;
 
+use agency_terminal::keys::DetachKeys;
 use agency_terminal::{DumpError, Screen, ScreenEvent, Size, ViewerFilter};
 use common::{Dice, reborn, recordings};
 
@@ -21,7 +22,10 @@ fn noise_never_panics_and_never_parts_a_dump_from_its_screen() {
     let mut dice = Dice(1);
     for _ in 0..60 {
         let size = Size::cells(dice.roll(40) as u16, dice.roll(12) as u16);
-        let mut screen = Screen::new(size, dice.roll(30));
+        let scrollback = dice.roll(30);
+        let mut screen = Screen::new(size, scrollback);
+        // The same, but its stream is cut otherwise.
+        let mut other = Screen::new(size, scrollback);
         let mut filter = ViewerFilter::new();
         let mut passed = Vec::new();
         for _ in 0..40 {
@@ -30,16 +34,45 @@ fn noise_never_panics_and_never_parts_a_dump_from_its_screen() {
             let fed = screen.feed(&bytes);
             assert!(!fed.events.contains(&ScreenEvent::Panicked), "{}", bytes.escape_ascii());
             filter.pass(&bytes, &mut passed);
-            screen.resize(Size::cells(dice.roll(50) as u16, dice.roll(14) as u16));
+            let cut = 1 + dice.roll(9);
+            bytes.chunks(cut).for_each(|piece| drop(other.feed(piece)));
+            let size = Size::cells(dice.roll(50) as u16, dice.roll(14) as u16);
+            screen.resize(size);
+            other.resize(size);
             let mut restored = reborn(&mut screen);
             assert!(restored.dump() == screen.dump());
+            assert!(other.dump() == screen.dump(), "in pieces of {cut}: {}", bytes.escape_ascii());
             screen.redraw(true);
             screen.text();
             if dice.roll(9) == 0 {
-                screen.drain_history();
+                assert_eq!(screen.drain_history(), other.drain_history());
                 screen.session_separator("---");
+                other.session_separator("---");
             }
         }
+    }
+}
+
+#[test]
+fn typed_noise_goes_on_in_its_order() {
+    let mut dice = Dice(4);
+    for keys in ["ctrl-\\", "ctrl-p,ctrl-q", "ctrl-a,d"] {
+        let mut matcher = DetachKeys::parse(keys).expect("these are keys").matcher();
+        let (mut typed, mut passed) = (Vec::new(), Vec::new());
+        for _ in 0..500 {
+            let len = dice.roll(40);
+            let bytes = noise(&mut dice, len);
+            passed.extend(matcher.feed(&bytes).pass);
+            typed.extend(bytes);
+            if dice.roll(4) == 0 {
+                // What is unfinished is decided first, then what only began the keys.
+                passed.extend(matcher.flush().pass);
+                passed.extend(matcher.flush().pass);
+                assert_eq!(matcher.pending(), None);
+            }
+        }
+        let mut rest = typed.iter();
+        assert!(passed.iter().all(|byte| rest.any(|other| other == byte)), "{keys}");
     }
 }
 
