@@ -2,7 +2,8 @@
 //!
 //! Not a project: no plain directories here.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::environment::Environment;
@@ -24,6 +25,9 @@ pub(crate) struct Repository {
 impl Repository {
     pub(crate) fn find(dir: &Path, environment: Environment) -> Result<Self, OpenError> {
         let here = Git::discovering(&environment, dir);
+        if let Some((root, common_dir)) = plain_checkout(&here, dir) {
+            return Ok(Self { root, common_dir, bare: false, environment });
+        }
         let failed = |source| OpenError::Git { path: dir.to_owned(), source };
         let common_dir = match common_dir(&here, dir) {
             Err(err) if err.says("not a git repository") => {
@@ -84,6 +88,19 @@ impl Repository {
 
 pub(crate) fn text(out: OsString) -> String {
     out.to_string_lossy().into_owned()
+}
+
+/// Where one asks from most often, told by one call of git: a main checkout with the repository in its `.git`.
+fn plain_checkout(git: &Git, dir: &Path) -> Option<(PathBuf, PathBuf)> {
+    let said = git.line(&["rev-parse", "--git-common-dir", "--git-dir", "--show-toplevel"]).ok()?;
+    let mut lines =
+        said.as_bytes().split(|byte| *byte == b'\n').map(|line| Path::new(OsStr::from_bytes(line)));
+    let (common_dir, git_dir, root) = (lines.next()?, lines.next()?, lines.next()?);
+    let real = |path: &Path| dir.join(path).canonicalize().ok();
+    let common_dir = real(common_dir)?;
+    let is_plain = real(git_dir)? == common_dir && real(&root.join(".git"))? == common_dir;
+    // A name with a line break in it is for the longer way.
+    (is_plain && lines.next().is_none()).then(|| (root.to_owned(), common_dir))
 }
 
 fn common_dir(git: &Git, dir: &Path) -> Result<PathBuf, GitError> {
