@@ -148,7 +148,8 @@ fn begin(out: &mut Out) {
     out.say(
         "\x1b[?1049l\x1b[?69l\x1b[r\x1b[?6l\x1b[4l\x1b[?7h\x1b[20l\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0m\x1b[0\"q\x1b]8;;\x1b\\",
     );
-    out.say("\x1b[H\x1b[2J");
+    // From the corner on: told to clear all of it, some terminals keep what was there as scrollback.
+    out.say("\x1b[H\x1b[J");
 }
 
 /// Draws the rows of the scrollback, which scroll up. `true` if the last one goes on on the screen.
