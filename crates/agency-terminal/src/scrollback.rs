@@ -1,7 +1,7 @@
 //! The rows that have left the primary screen, as text and runs of cells that look alike.
 //!
 //! A tenth of what the engine's cells take. A row stays as wide as it was when it left; how its line flows
-//! at another width is worked out when somebody asks ([`flow`]). Nothing here is on the screen: rows that
+//! at another width is worked out when somebody asks ([`mod@flow`]). Nothing here is on the screen: rows that
 //! the screen wants back are taken out.
 
 use std::collections::VecDeque;
