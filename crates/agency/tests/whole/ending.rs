@@ -194,7 +194,7 @@ fn a_restart_keeps_the_scrollback_on_the_screen_too() {
     stage.wait_task("one", "has an agent", |task| !task["run"].is_null());
     let mut terminal = stage.on_terminal(["attach", "one"]);
     terminal.wait_for("held in memory");
-    terminal.wait_for("─── Session restarted ───");
+    terminal.wait_for("Session restarted");
     terminal.wait_for("held in memory");
 }
 

@@ -64,7 +64,7 @@ fn restart_waits_for_the_old_process_and_keeps_its_scrollback() {
     stage.eventually("one keeper", SOON, || (stage.keepers().len() == 1).then_some(()));
     let mut terminal = stage.on_terminal(["attach", "one"]);
     terminal.wait_for("the first words");
-    terminal.wait_for("─── Session restarted ───");
+    terminal.wait_for("Session restarted");
     terminal.wait_for("the first words");
     terminal.wait_for("ready?");
 }
