@@ -7,7 +7,7 @@
 //! The alternate screen exists only while it is shown. Then `under` is the primary one.
 //!
 //! Rows that leave the primary screen are the engine's only until [`Canvas::settle`]; then they are the
-//! scrollback's. Between two calls from outside there are none.
+//! scrollback's. That is done many at a time, and before anybody reads them.
 
 use rio_vt::ansi::CursorShape;
 use rio_vt::ansi::mode::{NamedMode, NamedPrivateMode};
@@ -37,8 +37,8 @@ const IDLE_COLUMNS: usize = 2;
 /// More rows than the engine ever holds above the screen: how many are kept is the scrollback's business.
 const ENGINE_ROWS_MAX: usize = 1 << 30;
 
-/// Rows to leave the screen of a small terminal before they are moved to the scrollback.
-const SPARE_ROWS_MIN: usize = 32;
+/// So many rows leave the screen of a small terminal before they are moved to the scrollback.
+const SPARE_ROWS_MIN: usize = 64;
 
 pub(crate) struct Canvas {
     engine: Crosswords<VoidListener>,

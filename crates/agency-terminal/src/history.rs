@@ -104,6 +104,7 @@ pub(crate) fn lines_above_cursor(terminal: &Terminal) -> Vec<String> {
 /// Takes the whole lines out of the history. One that goes on on the screen stays, unless it is so long
 /// that the history could lose its beginning: then it is broken.
 pub(crate) fn drain(terminal: &mut Terminal) -> Vec<String> {
+    terminal.canvas.settle();
     let scrollback = terminal.canvas.scrollback_mut();
     let mut lines = Lines::default();
     let mut kept = 0;

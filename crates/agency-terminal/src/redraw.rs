@@ -18,14 +18,12 @@ use crate::disputed;
 use crate::kitty::Keyboard;
 use crate::palette;
 use crate::pen;
-use crate::scrollback::{flow, flows_as_it_is};
+use crate::scrollback::{Scratch, flows_as_it_is};
 use crate::settings::{self, Protection};
 use crate::tabs::Tabs;
 use crate::terminal::{SavedCursor, Terminal};
 
 mod pieces;
-
-use pieces::Pens;
 
 pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     let canvas = &terminal.canvas;
@@ -58,12 +56,16 @@ pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     out.bytes
 }
 
+/// More are not worth a search.
+const SEQUENCES_MAX: usize = 16;
+
 /// Bytes so far, and how the viewer's pen is.
 #[derive(Default)]
 struct Out {
     bytes: Vec<u8>,
     style: Option<Style>,
     link: Option<Link>,
+    sequences: Vec<(Style, String)>,
     /// The last cell's look: neighbours look alike.
     look: Option<Square>,
     /// Columns of the screen.
@@ -85,24 +87,37 @@ impl Out {
         self.look = None;
     }
 
-    fn pen(&mut self, style: &Style, link: Option<Link>) {
+    fn pen(&mut self, style: &Style, link: Option<&Link>) {
         self.look = None;
         if self.style.as_ref() != Some(style) {
-            self.say(&format!("\x1b[{}m", pen::parameters(style)));
+            let sequence = self.sequence(style);
+            self.bytes.extend_from_slice(self.sequences[sequence].1.as_bytes());
             self.style = Some(*style);
         }
-        if self.link != link {
-            let (id, uri) = link.as_ref().map_or(("", ""), |link| (&link.id, &link.uri));
+        if self.link.as_ref() != link {
+            let (id, uri) = link.map_or(("", ""), |link| (&link.id, &link.uri));
             let key = if id.is_empty() { "" } else { "id=" };
             self.say(&format!("\x1b]8;{key}{id};{uri}\x1b\\"));
-            self.link = link;
+            self.link = link.cloned();
         }
+    }
+
+    /// Where the sequence for a style is. Few are in use at a time; what is used again is not made again.
+    fn sequence(&mut self, style: &Style) -> usize {
+        if let Some(known) = self.sequences.iter().position(|(known, _)| known == style) {
+            return known;
+        }
+        if self.sequences.len() == SEQUENCES_MAX {
+            self.sequences.clear();
+        }
+        self.sequences.push((*style, format!("\x1b[{}m", pen::parameters(style))));
+        self.sequences.len() - 1
     }
 
     fn cell(&mut self, cells: &Cells, cell: Square) {
         let look = look_of(cell);
         if self.look != Some(look) {
-            self.pen(&cells.style_of(&cell), link_of(cells, cell));
+            self.pen(&cells.style_of(&cell), link_of(cells, cell).as_ref());
             self.protect(is_protected(cell));
             self.look = Some(look);
         }
@@ -155,20 +170,19 @@ fn begin(out: &mut Out) {
 /// Draws the rows of the scrollback, which scroll up. `true` if the last one goes on on the screen.
 fn scrollback(out: &mut Out, canvas: &Canvas) -> bool {
     let primary = canvas.primary();
-    let mut pens = Pens::default();
+    let mut scratch = Scratch::new(out.width);
     let mut wrapping = false;
     for line in canvas.scrollback().lines() {
         if flows_as_it_is(&line, out.width) {
             let first_below = pieces::First::of_cell(primary, primary[Line(0)].inner[0]);
             for (at, piece) in line.iter().enumerate() {
                 let next = line.get(at + 1).map_or(Some(first_below), pieces::First::of_piece);
-                pieces::row(out, &mut pens, piece, next, wrapping);
+                pieces::row(out, piece, next, wrapping);
                 wrapping = piece.head.wrapped;
             }
         } else {
-            let mut cells = Cells::new(1, out.width, 0);
-            let flowing = flow(&line, &mut cells, out.width);
-            wrapping = rows(out, &cells, flowing.iter(), false);
+            let flowing = scratch.flow(&line);
+            wrapping = rows(out, &scratch.cells, flowing.iter(), false);
         }
         if !wrapping {
             new_line(out);
@@ -264,7 +278,7 @@ fn cursor(out: &mut Out, cells: &Cells, charsets: &Charsets) {
     if cursor.should_wrap {
         write_last_again(out, cells, row, col);
     }
-    out.pen(&cursor.pending_style, link_of(cells, cursor.template));
+    out.pen(&cursor.pending_style, link_of(cells, cursor.template).as_ref());
     out.protect(is_protected(cursor.template));
     self::charsets(out, charsets);
 }
@@ -330,7 +344,7 @@ fn saved_and_margins(out: &mut Out, terminal: &Terminal) {
         if saved.wrap_pending {
             write_last_again(out, canvas.shown(), saved.row, saved.col);
         }
-        out.pen(&saved.style, saved.link.clone());
+        out.pen(&saved.style, saved.link.as_ref());
         out.protect(saved.protecting);
         charsets(out, &saved.charsets);
         out.say("\x1b7\x1b(B\x0f");

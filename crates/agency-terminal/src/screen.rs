@@ -162,7 +162,11 @@ impl Screen {
 
     /// Reads what may panic. If it does, the terminal is rebuilt and read again.
     pub(crate) fn read<T>(&mut self, look: impl Fn(&Terminal) -> T) -> T {
-        if let Ok(read) = catch_unwind(AssertUnwindSafe(|| look(&self.terminal))) {
+        let settled = || {
+            self.terminal.canvas.settle();
+            look(&self.terminal)
+        };
+        if let Ok(read) = catch_unwind(AssertUnwindSafe(settled)) {
             return read;
         }
         self.terminal = rebuilt(&mut self.terminal);
@@ -173,11 +177,7 @@ impl Screen {
     fn guarded(&mut self, act: impl FnOnce(&mut Terminal)) -> bool {
         self.touched = true;
         let terminal = &mut self.terminal;
-        let act = || {
-            act(terminal);
-            terminal.canvas.settle();
-        };
-        let done = catch_unwind(AssertUnwindSafe(act)).is_ok();
+        let done = catch_unwind(AssertUnwindSafe(|| act(terminal))).is_ok();
         if !done {
             self.terminal = rebuilt(&mut self.terminal);
         }

@@ -1,7 +1,7 @@
 //! The rows that have left the primary screen, as text and runs of cells that look alike.
 //!
 //! A tenth of what the engine's cells take. A row stays as wide as it was when it left; how its line flows
-//! at another width is worked out when somebody asks ([`mod@flow`]). Nothing here is on the screen: rows that
+//! at another width is worked out when somebody asks ([`Scratch`]). Nothing here is on the screen: rows that
 //! the screen wants back are taken out.
 
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ mod resize;
 
 use block::Block;
 pub(crate) use block::{Head, Piece};
-pub(crate) use flow::{flow, flows_as_it_is};
+pub(crate) use flow::{Scratch, flows_as_it_is};
 pub(crate) use resize::resize;
 
 /// What a row may cost on average, in bytes. Only pictures drawn with characters cost more; of those,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::cells::{Cells, Link, is_protected, is_wrapped, link_of, occupied, text_of};
 use crate::modes::Modes;
 use crate::pen;
-use crate::scrollback::{Piece, Scrollback, flow};
+use crate::scrollback::{Scratch, Scrollback};
 use crate::size::Size;
 use crate::terminal::{SavedCursor, Terminal};
 
@@ -146,12 +146,13 @@ pub(crate) fn snapshot(terminal: &Terminal) -> Snapshot {
 
 /// Its rows at a width.
 fn scrollback(scrollback: &Scrollback, width: usize) -> Vec<RowSnapshot> {
-    let rows_of = |line: Vec<Piece<'_>>| {
-        let mut cells = Cells::new(1, width, 0);
-        let rows = flow(&line, &mut cells, width);
-        rows.iter().map(|line| row(&cells, line)).collect::<Vec<_>>()
-    };
-    scrollback.lines().flat_map(rows_of).collect()
+    let mut scratch = Scratch::new(width);
+    let mut rows = Vec::new();
+    for line in scrollback.lines() {
+        let flowing = scratch.flow(&line);
+        rows.extend(flowing.iter().map(|line| row(&scratch.cells, line)));
+    }
+    rows
 }
 
 fn screen(cells: &Cells) -> ScreenSnapshot {

@@ -7,45 +7,7 @@ use super::{Out, alike_on_a_blank, erase_rest};
 use crate::cells::{Cells, is_protected};
 use crate::disputed::{Width, width_of_text};
 use crate::look::Look;
-use crate::pen;
 use crate::scrollback::Piece;
-
-/// The sequences of the looks of one block, each made when it is first needed.
-#[derive(Default)]
-pub(super) struct Pens {
-    /// Where the block keeps its looks.
-    looks: usize,
-    sequences: Vec<Option<String>>,
-}
-
-impl Pens {
-    fn take_up(&mut self, out: &mut Out, looks: &[Look], number: usize) {
-        let look = &looks[number];
-        let style = look.style();
-        if out.style != Some(style) {
-            out.style = Some(style);
-            let sequence = self.of(looks)[number].get_or_insert_with(|| sequence(&style));
-            out.bytes.extend_from_slice(sequence.as_bytes());
-        }
-        if out.link.as_ref() != look.link() {
-            out.pen(&style, look.link().cloned());
-        }
-        out.protect(look.is_protected());
-        out.look = None;
-    }
-
-    fn of(&mut self, looks: &[Look]) -> &mut [Option<String>] {
-        if self.looks != looks.as_ptr().addr() {
-            self.looks = looks.as_ptr().addr();
-            self.sequences = vec![None; looks.len()];
-        }
-        &mut self.sequences
-    }
-}
-
-fn sequence(style: &Style) -> String {
-    format!("\x1b[{}m", pen::parameters(style))
-}
 
 /// The first cell of a row.
 #[derive(Clone, Copy)]
@@ -68,7 +30,7 @@ impl First {
 }
 
 /// As [`super::row`], for a piece whose width is the screen's. `next`: where its line goes on, if it does.
-pub(super) fn row(out: &mut Out, pens: &mut Pens, piece: &Piece<'_>, next: Option<First>, wrapping: bool) {
+pub(super) fn row(out: &mut Out, piece: &Piece<'_>, next: Option<First>, wrapping: bool) {
     let next = next.filter(|_| piece.head.wrapped);
     let width = out.width;
     let mut at = 0;
@@ -78,11 +40,11 @@ pub(super) fn row(out: &mut Out, pens: &mut Pens, piece: &Piece<'_>, next: Optio
             Wide::Spacer => {}
             Wide::LeadingSpacer if at + 1 == width && wide_follows(look, next) => {}
             Wide::LeadingSpacer => {
-                pens.take_up(out, piece.looks, run.look);
+                take_up(out, look);
                 run.text.chars().for_each(|_| out.say(" "));
             }
             Wide::Narrow | Wide::Wide => {
-                pens.take_up(out, piece.looks, run.look);
+                take_up(out, look);
                 text(out, look, run.text, at);
             }
         }
@@ -91,12 +53,16 @@ pub(super) fn row(out: &mut Out, pens: &mut Pens, piece: &Piece<'_>, next: Optio
     if wrapping && at == 0 {
         out.pen(&Style::default(), None);
         out.protect(false);
-        out.look = None;
         out.say(" ");
     }
     if wrapping && at < width {
         erase_rest(out);
     }
+}
+
+fn take_up(out: &mut Out, look: &Look) {
+    out.pen(&look.style(), look.link());
+    out.protect(look.is_protected());
 }
 
 /// The characters of a run that begins in this column.

@@ -6,7 +6,7 @@ use rio_vt::crosswords::square::{Square, Wide};
 
 use super::{Piece, taken_by};
 use crate::cells::{Cells, is_wrapped, occupied};
-use crate::look::cells_of;
+use crate::look::{Look, cells_of};
 
 /// Whether the pieces of a line are the rows that it makes at a width.
 pub(crate) fn flows_as_it_is(line: &[Piece<'_>], width: usize) -> bool {
@@ -17,8 +17,38 @@ pub(crate) fn flows_as_it_is(line: &[Piece<'_>], width: usize) -> bool {
 }
 
 /// The rows that whole lines make at a width, as cells of a screen.
-pub(crate) fn flow(pieces: &[Piece<'_>], cells: &mut Cells, width: usize) -> Vec<Row<Square>> {
+pub(super) fn flow(pieces: &[Piece<'_>], cells: &mut Cells, width: usize) -> Vec<Row<Square>> {
     flow_strips(&strips_of(pieces, cells), width, None).0
+}
+
+/// Cells for lines that nobody keeps. Lines of one block have their looks in common, so they are made once.
+pub(crate) struct Scratch<'a> {
+    width: usize,
+    pub(crate) cells: Cells,
+    known: &'a [Look],
+    looks: Vec<Square>,
+}
+
+impl<'a> Scratch<'a> {
+    pub(crate) fn new(width: usize) -> Scratch<'a> {
+        Scratch { width, cells: Cells::new(1, width, 0), known: &[], looks: Vec::new() }
+    }
+
+    /// The rows of a line, as cells of [`Scratch::cells`] until the next line.
+    pub(crate) fn flow(&mut self, line: &[Piece<'a>]) -> Vec<Row<Square>> {
+        let looks = line.first().map_or(&[][..], |piece| piece.looks);
+        if line.iter().any(|piece| !std::ptr::eq(piece.looks, looks)) {
+            *self = Scratch::new(self.width);
+            return flow(line, &mut self.cells, self.width);
+        }
+        if !std::ptr::eq(self.known, looks) {
+            *self = Scratch::new(self.width);
+            self.looks = cells_of(&mut self.cells, looks.iter());
+            self.known = looks;
+        }
+        let strips: Vec<_> = line.iter().map(|piece| strip_of(piece, &self.looks)).collect();
+        flow_strips(&strips, self.width, None).0
+    }
 }
 
 /// The cells of a row of any width.
