@@ -13,8 +13,8 @@ use agency_terminal::{Colours, Keys, Screen, Size, ViewerFilter, Window};
 use crate::frame_clock::FrameClock;
 use crate::viewer::{Outgoing, ViewerId, ViewerQueue};
 
-/// What a terminal draws before anyone sees it happen.
-const AT_ONCE_BYTES: usize = 32 << 10;
+/// A terminal draws so many before anyone sees it happen.
+const ROWS_AT_ONCE: usize = 500;
 
 /// How somebody wants to look.
 #[derive(Debug, Clone, Copy)]
@@ -280,13 +280,11 @@ impl Viewer {
     /// The screen; with the scrollback above it for those who have seen nothing yet. A long one takes its time
     /// to arrive, so the screen comes first, and once more below it.
     fn show_everything(&mut self, screen: &mut Screen) {
-        let whole = self.wants_scrollback().then(|| screen.redraw(true));
-        match whole {
-            Some(whole) if whole.len() <= AT_ONCE_BYTES => self.queue.push_screen(whole),
-            whole => {
-                self.queue.push_screen(screen.redraw(false));
-                whole.into_iter().for_each(|whole| self.queue.push(Outgoing::Bytes(whole)));
-            }
+        let scrollback = self.wants_scrollback();
+        let long = scrollback && screen.scrollback_rows() > ROWS_AT_ONCE;
+        self.queue.push_screen(screen.redraw(scrollback && !long));
+        if long {
+            self.queue.push(Outgoing::Bytes(screen.redraw(true)));
         }
         self.seen = Seen::Everything;
     }

@@ -131,6 +131,11 @@ impl Screen {
         restored.unwrap_or(Err(DumpError::Damaged)).map(Screen::showing)
     }
 
+    /// How many rows have left the screen and are kept.
+    pub fn scrollback_rows(&mut self) -> usize {
+        self.read(|terminal| terminal.canvas.scrollback().len())
+    }
+
     /// What brings a viewer's terminal of the same size to show this. With the scrollback it goes above
     /// the screen as lines that scroll up.
     pub fn redraw(&mut self, with_scrollback: bool) -> Vec<u8> {
