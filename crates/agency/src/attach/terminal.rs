@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, open};
 use rustix::io::{read, retry_on_intr, write};
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::{OptionalActions, tcgetattr, tcgetpgrp, tcsetattr, ttyname};
@@ -21,12 +21,17 @@ use super::restore;
 /// A paste arrives in pieces of what the kernel buffers.
 const READ_BYTES: usize = 4 << 10;
 
+/// A terminal that may block says that it has room when it takes about so much.
+const ROOM_BYTES: usize = 256;
+
 /// How long the last words may take to be drawn before we leave without them.
 const DRAWN_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct Terminal {
     keyboard: AsyncFd<OwnedFd>,
     screen: AsyncFd<OwnedFd>,
+    /// So much is written at a time.
+    most: usize,
     guard: Guard,
 }
 
@@ -51,8 +56,9 @@ impl Undrawn {
         self.bytes.extend_from_slice(bytes);
     }
 
-    fn rest(&self) -> &[u8] {
-        &self.bytes[self.drawn..]
+    fn rest(&self, most: usize) -> &[u8] {
+        let rest = &self.bytes[self.drawn..];
+        &rest[..rest.len().min(most)]
     }
 
     fn took(&mut self, count: usize) {
@@ -90,7 +96,9 @@ impl Terminal {
         restore::arm(before);
         let guard = Guard;
         make_raw()?;
-        Ok(Terminal { keyboard, screen, guard })
+        let is_ours = fcntl_getfl(&screen)?.contains(OFlags::NONBLOCK);
+        let most = if is_ours { usize::MAX } else { ROOM_BYTES };
+        Ok(Terminal { keyboard, screen, most, guard })
     }
 
     /// After a stop and a continue the shell's settings are in force.
@@ -117,7 +125,7 @@ impl Terminal {
         }
         let written = self.screen.async_io(Interest::WRITABLE, |tty| {
             until_ready(tty, PollFlags::OUT)?;
-            Ok(retry_on_intr(|| write(tty, undrawn.rest()))?)
+            Ok(retry_on_intr(|| write(tty, undrawn.rest(self.most)))?)
         });
         match written.await {
             Ok(count) => {
