@@ -14,8 +14,9 @@ use rustix::process::{Resource, getrlimit, getuid};
 
 use crate::launch::LaunchError;
 
-/// What the daemon holds of each run: the keeper's socket and the lifeline.
-const FILES_OF_A_RUN: u64 = 2;
+/// What the daemon holds of each run: the keeper's socket, now and then a second time to wait for room in it,
+/// and the lifeline.
+const FILES_OF_A_RUN: u64 = 3;
 
 /// What a start needs besides, for a moment: pipes to git or to the keeper, the journal.
 const FILES_OF_A_START: u64 = 10;

@@ -189,8 +189,10 @@ impl World {
 
     fn begin(&mut self, key: TaskKey, caller: &Caller, origin: Origin, answer: Answer, restart: bool) {
         self.look_elsewhere(&key);
-        // One that lives needs nothing more, and makes room first if it is to be started anew.
-        let room = if self.live_run(&key).is_ok() { Ok(()) } else { self.has_room() };
+        // One that lives needs nothing more, and makes room first if it is to be started anew. For one that
+        // this call made there was room a moment ago.
+        let needs_none = self.live_run(&key).is_ok() || origin == Origin::MadeByThisCall;
+        let room = if needs_none { Ok(()) } else { self.has_room() };
         let planned = room.and_then(|()| self.nothing_left_of(&key));
         let planned = planned.and_then(|()| self.plan_start(&key, caller));
         let plan = match planned {
