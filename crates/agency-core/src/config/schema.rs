@@ -202,7 +202,7 @@ use InProject::{BuiltInAgents, Consent, Free, Never};
 pub const GENERAL_KEYS: [KeyInfo; 8] = [
     key("default_agent", Kind::Text, "(the first installed of claude-code, codex, opencode, else fake)", NextTask, BuiltInAgents,
         "the agent of a task that names none"),
-    key("max_agents", Kind::Count, "10", AtOnce, Free,
+    key("max_agents", Kind::Count, "10", AtOnce, Consent,
         "live agents of all projects together; 0 is no limit"),
     key("needs_input_timeout", Kind::Time, "\"5s\"", NextStart, Free,
         "silence after which an agent is taken to wait for you"),

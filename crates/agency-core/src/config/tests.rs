@@ -165,7 +165,8 @@ fn what_a_stranger_could_abuse_waits_for_consent_and_the_rest_does_not() {
         layer("[agents.aider]\nstart = [\"aider\", \"--yes\"]\n[agents.mine]\nstart = [\"x\"]\n", "mine");
     for (text, waiting, ignored) in [
         ("", "", ""),
-        ("max_agents = 1\nneeds_input_timeout = \"1s\"\nstale_timeout = \"1s\"\n", "", ""),
+        ("needs_input_timeout = \"1s\"\nstale_timeout = \"1s\"\n", "", ""),
+        ("max_agents = 0", "max_agents", ""),
         ("[agents.codex]\nneeds_input_timeout = \"1s\"\nstale_timeout = \"1s\"\n", "", ""),
         ("default_agent = \"codex\"", "", ""),
         ("default_agent = \"shell\"", "", ""),

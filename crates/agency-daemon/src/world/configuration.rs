@@ -167,7 +167,8 @@ impl World {
         let root = self.store.project(id).map(|known| known.root().to_path_buf()).unwrap_or_default();
         let user = self.settings_files.user().ok().flatten();
         let layer = settings::parse(&settings::project_path(&root), content).ok();
-        let waits = layer.is_some_and(|layer| {
+        // What cannot be read has not been agreed to either.
+        let waits = layer.is_none_or(|layer| {
             !layer.sifted(user.as_ref().and_then(|file| file.layer.as_ref())).waiting.is_empty()
         });
         !waits || self.trust.trusts(id, &trust::digest(content))

@@ -123,6 +123,16 @@ fn what_the_user_writes_with_our_help_is_theirs() {
     let set = stage.run(["config", "set", "--project", "max_agents", "9"]);
     assert!(set.stderr.contains("the file waits for your consent: agency trust"), "{set}");
     stage.run(["new", "two", "--agent", "greeter", "-m", "x"]).refused();
+    // One that could not be read was not agreed to either.
+    bring(&stage, &format!("max_agents = \n{GREETER}"));
+    let edited = stage
+        .shell("VISUAL='sed -i 1d' agency config edit --project")
+        .current_dir(stage.repo())
+        .output()
+        .expect("run");
+    let said = String::from_utf8_lossy(&edited.stderr);
+    assert!(said.contains("the file waits for your consent"), "{said}");
+    stage.run(["new", "two", "--agent", "greeter", "-m", "x"]).refused();
 }
 
 #[test]
@@ -149,7 +159,7 @@ fn a_stranger_does_not_lock_anybody_in_or_keep_anything_alive() {
 #[test]
 fn what_runs_no_commands_needs_no_consent() {
     let stage = Stage::new();
-    bring(&stage, "max_agents = 1\nneeds_input_timeout = \"1s\"\n");
+    bring(&stage, "stale_timeout = \"9s\"\nneeds_input_timeout = \"1s\"\n");
     assert_eq!(stage.listing()["warnings"], serde_json::json!([]));
     assert!(stage.run(["trust"]).ok().contains("nothing to agree to"));
 }
