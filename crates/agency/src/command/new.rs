@@ -1,9 +1,12 @@
 //! `agency new`: a task, its workspace, its agent, and the way in.
 
+use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use agency_api::Failure;
 use agency_api::method::{Started, TaskNew, TaskNewParams};
+use agency_api::view::Task;
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -28,6 +31,10 @@ pub(super) async fn new(context: &Context, args: New) -> Done {
     };
     prompt.forget();
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
+    // Programs that read us get their line and can ask for the rest.
+    if std::io::stdout().is_terminal() {
+        output::note(&output::printable(&made_text(&started.task)));
+    }
     if args.draft || args.no_attach {
         output::line(&output::task_line(&started.task))?;
         return Ok(ExitCode::SUCCESS);
@@ -51,6 +58,30 @@ async fn make(context: &Context, args: &New, prompt: &Prompt) -> Result<Started,
         caller: caller::caller(&context.options),
     };
     context.daemon().await?.call(TaskNew, params).await
+}
+
+/// What there is now that was not there before. Attaching pushes it up into the terminal's scrollback.
+fn made_text(task: &Task) -> String {
+    let agent = &task.agent_name;
+    let file = from_here(task.file.as_path());
+    match (&task.branch, task.worktree.as_ref().map(|path| from_here(path.as_path()))) {
+        (Some(branch), Some(worktree)) => {
+            format!("[made branch {branch}, worktree {worktree}, agent {agent}]")
+        }
+        (None, Some(directory)) => format!("[made task {file}, agent {agent} in {directory}]"),
+        (_, None) => format!("[made task {file}]"),
+    }
+}
+
+/// The path as one would type it here.
+fn from_here(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let inside = here.as_deref().and_then(|here| path.strip_prefix(here).ok());
+    match inside {
+        Some(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+        Some(inside) => inside.display().to_string(),
+        None => path.display().to_string(),
+    }
 }
 
 /// The editor needed ctrl-c to pass us by; from then on nobody but us can heed it.
