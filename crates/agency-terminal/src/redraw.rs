@@ -40,7 +40,7 @@ pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     keyboard(&mut out, &terminal.keyboards.primary);
     if canvas.is_alternate() {
         // The viewer's terminal puts the primary cursor and pen away, and brings them back later.
-        cursor(&mut out, primary, &terminal.saved.primary.charsets);
+        cursor(&mut out, primary, &terminal.saved.primary.charsets, canvas.cols() - 1);
         out.say("\x1b[?1049h\x1b(B\x0f\x1b[0m\x1b[H\x1b[2J");
         out.forget_pen();
         screen(&mut out, canvas.shown(), false);
@@ -50,7 +50,7 @@ pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     saved_and_margins(&mut out, terminal);
     modes(&mut out, terminal);
     out.say(&format!("\x1b]2;{}\x1b\\", terminal.title));
-    cursor(&mut out, canvas.shown(), &terminal.charsets);
+    cursor(&mut out, canvas.shown(), &terminal.charsets, canvas.columns().1);
     last_modes(&mut out, terminal);
     out.say("\x1b[?2026l");
     out.bytes
@@ -270,13 +270,13 @@ fn alike_on_a_blank(blank: &Style, style: &Style) -> bool {
     blank == style || !(blank.renders_on_blank() || style.renders_on_blank())
 }
 
-/// The cursor's place, pending wrap and pen.
-fn cursor(out: &mut Out, cells: &Cells, charsets: &Charsets) {
+/// The cursor's place, pending wrap and pen. `right`: the last column between the viewer's margins by now.
+fn cursor(out: &mut Out, cells: &Cells, charsets: &Charsets, right: u16) {
     let cursor = &cells.cursor;
     let (row, col) = (cursor.pos.row.0 as u16, cursor.pos.col.0 as u16);
     out.go_to(row, col);
     if cursor.should_wrap {
-        write_last_again(out, cells, row, col);
+        write_last_again(out, cells, (row, col), right);
     }
     out.pen(&cursor.pending_style, link_of(cells, cursor.template).as_ref());
     out.protect(is_protected(cursor.template));
@@ -284,16 +284,21 @@ fn cursor(out: &mut Out, cells: &Cells, charsets: &Charsets) {
 }
 
 /// A wrap is pending after the last cell was written, and only then. Not where the line already goes on:
-/// writing its last cell would part it.
-fn write_last_again(out: &mut Out, cells: &Cells, row: u16, col: u16) {
-    if is_wrapped(&cells[Line(row.into())]) {
+/// writing its last cell would part it. Nor where lines end by side margins that the viewer's terminal does
+/// not have now: there the cursor would go on. They cannot be set for this, as setting and releasing them
+/// moves the cursor. Then the cursor's place is right and its pending wrap is lost.
+fn write_last_again(out: &mut Out, cells: &Cells, (row, col): (u16, u16), right: u16) {
+    let line = &cells[Line(row.into())];
+    let lead = if line.inner[usize::from(col)].is_spacer() { col.saturating_sub(1) } else { col };
+    let cell = line.inner[usize::from(lead)];
+    let ends_here = col == right || usize::from(col) + 1 == out.width;
+    // One that the margin cuts would go to the next row.
+    let is_cut = cell.is_wide() && lead == right;
+    if is_wrapped(line) || !ends_here || is_cut {
         return;
     }
-    let inner = &cells[Line(row.into())].inner;
-    let at = usize::from(col);
-    let lead = if inner[at].is_spacer() { at.saturating_sub(1) } else { at };
-    out.go_to(row, lead as u16);
-    out.cell(cells, inner[lead]);
+    out.go_to(row, lead);
+    out.cell(cells, cell);
 }
 
 fn charsets(out: &mut Out, charsets: &Charsets) {
@@ -342,7 +347,7 @@ fn saved_and_margins(out: &mut Out, terminal: &Terminal) {
         out.count_from(saved.origin.then_some((0, 0)));
         out.go_to(saved.row, saved.col);
         if saved.wrap_pending {
-            write_last_again(out, canvas.shown(), saved.row, saved.col);
+            write_last_again(out, canvas.shown(), (saved.row, saved.col), canvas.cols() - 1);
         }
         out.pen(&saved.style, saved.link.as_ref());
         out.protect(saved.protecting);

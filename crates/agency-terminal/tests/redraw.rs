@@ -28,15 +28,31 @@ fn visible(mut snapshot: Snapshot) -> Snapshot {
     Snapshot { size, held: Vec::new(), titles: Vec::new(), ..snapshot }
 }
 
-/// A wrap that is pending where the line already goes on cannot be told either.
+/// Nor can some wraps that are pending.
 fn forget_wraps_taken(snapshot: &mut Snapshot) {
-    let alternate = snapshot.alternate.is_some();
-    let saved = if alternate { &mut snapshot.saved_alternate } else { &mut snapshot.saved_primary };
-    for screen in [Some(&mut snapshot.primary), snapshot.alternate.as_mut()].into_iter().flatten() {
-        for cursor in [&mut screen.cursor, &mut *saved] {
-            cursor.wrap_pending &= !screen.rows[usize::from(cursor.row)].wrapped;
+    let (edge, right) = (snapshot.size.cols - 1, snapshot.side_margins.1);
+    let Snapshot { primary, alternate, saved_primary, saved_alternate, .. } = snapshot;
+    match alternate {
+        Some(alternate) => {
+            forget_wrap_taken(&mut primary.cursor, &primary.rows, edge, edge);
+            forget_wrap_taken(&mut alternate.cursor, &alternate.rows, edge, right);
+            forget_wrap_taken(saved_alternate, &alternate.rows, edge, edge);
+        }
+        None => {
+            forget_wrap_taken(&mut primary.cursor, &primary.rows, edge, right);
+            forget_wrap_taken(saved_primary, &primary.rows, edge, edge);
         }
     }
+}
+
+/// Where the line already goes on; where it ended by side margins that the viewer's terminal does not have
+/// when the cursor is put there; and where a wide character is cut by them. `right`: where it does have one.
+fn forget_wrap_taken(cursor: &mut CursorSnapshot, rows: &[RowSnapshot], edge: u16, right: u16) {
+    let row = &rows[usize::from(cursor.row)];
+    let ends_here = cursor.col == right || cursor.col == edge;
+    let at_margin = right < edge && (right..=right + 1).contains(&cursor.col);
+    let is_cut = at_margin && row.cells.get(usize::from(right)).is_some_and(|cell| cell.width == 2);
+    cursor.wrap_pending &= !row.wrapped && ends_here && !is_cut;
 }
 
 fn nowhere() -> CursorSnapshot {
@@ -143,6 +159,26 @@ fn a_pending_wrap_is_pending_for_the_viewer_too() {
     check_after("\x1b[31;44m0123456789012345678X\x1b[0m");
     check_after("01234567890123456789\x1b[2;5r\x1b[?6h\x1b[4;1H01234567890123456789");
     check_after("01234567890123456789\x1b7\x1b[3;3H");
+    check_after("\x1b[?69h\x1b[3;9s0123456");
+    check_after("\x1b[?69h\x1b[3;9s0123456\x1b7\x1b[3;3H");
+    check_after("\x1b[?69h\x1b[3;9s012345漢\x1b[2;1H\x1b[?69h漢");
+}
+
+#[test]
+fn a_cursor_at_a_margin_that_is_no_more_stays_in_its_place() {
+    check_after("\x1b[?69h\x1b[2;5sabcde\x1b[?69h");
+    check_after("\x1b[?69h\x1b[2;5sabcde\x1b[?69l");
+    check_after("\x1b[?69h\x1b[2;5sabcde\x1b[?47h");
+    check_after("\x1b[?69h\x1b[2;5sabcde\x1b7\x1b[2;9s\x1b8");
+    check_after("\x1b[2;5H漢\x1b[?69h\x1b[2;5s\x1b[1;2Habcd\n");
+}
+
+#[test]
+fn a_full_primary_screen_says_nothing_of_the_alternate_one() {
+    let mut screen = drawn(Size::cells(12, 5), b"\x1b[5;1H0123456789abcdef\x1b[?1047h");
+    screen.resize(Size::cells(2, 5));
+    screen.feed(b"\x1b[5;1H~~\x1b7");
+    check(&mut screen);
 }
 
 #[test]
