@@ -13,6 +13,7 @@ use agency_api::method::{ConfigRead, ConfigSet, ConfigShow, ConfigWrite};
 use agency_api::paths::create_private;
 use agency_api::{Bytes, Failure};
 use agency_client::Client;
+use serde::Serialize;
 
 use super::prompt;
 use crate::cli::{Config, ConfigCommand};
@@ -98,6 +99,15 @@ fn origin_text(origin: &Origin) -> String {
     }
 }
 
+/// One value, as `--json` prints it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Got {
+    key: String,
+    /// As its type is: text, a number, yes or no, a list.
+    value: serde_json::Value,
+}
+
 async fn get(context: &Context, key: String, json: bool) -> Done {
     let shown = show(context, &mut context.daemon().await?, Some(key.clone())).await?;
     shown.warnings.iter().for_each(|warning| output::warning(warning));
@@ -107,7 +117,7 @@ async fn get(context: &Context, key: String, json: bool) -> Done {
         return Err(failure.hint(format!("agency config set {key} VALUE")).into());
     };
     match (json, entry.value.as_str()) {
-        (true, _) => output::json(&entry.value)?,
+        (true, _) => output::json(&Got { key: entry.key, value: entry.value })?,
         // The text itself, which is what a script wants.
         (false, Some(text)) => output::line(text)?,
         (false, None) => output::line(&entry.toml)?,

@@ -61,6 +61,19 @@ fn every_value_says_where_it_comes_from_and_later_ones_win() {
 }
 
 #[test]
+fn a_value_of_any_type_is_a_document() {
+    let stage = Stage::with_config("max_agents = 7\n[agents.mine]\nstart = [\"true\", \"-x\"]\n");
+    let got = |key: &str| stage.run(["config", "get", key, "--json"]).json();
+    for (key, value) in [
+        ("max_agents", json!(7)),
+        ("default_agent", json!("fake")),
+        ("agents.mine.start", json!(["true", "-x"])),
+    ] {
+        assert_eq!(got(key), json!({ "schema_version": 1, "key": key, "value": value }));
+    }
+}
+
+#[test]
 fn a_variable_and_an_option_count_for_what_a_command_starts() {
     let stage = Stage::new();
     stage.play("one", "ask q");
