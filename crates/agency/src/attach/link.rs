@@ -228,7 +228,8 @@ async fn attempt(
     let unreachable = |failure| Missed { failure, task: None };
     let mut daemon = match someone_else_may_start {
         true => Client::connect(&context.state).await.map_err(unreachable)?,
-        false => context.daemon().await.map_err(unreachable)?,
+        // Without a word about it: the screen is the agent's now.
+        false => Client::connect_or_start(&context.state, &context.executable).await.map_err(unreachable)?,
     };
     match connect(&mut daemon, target, Begin::Screen).await {
         Ok(connected) => Ok(connected),
