@@ -35,6 +35,8 @@ pub(crate) fn answered() -> Option<ExitCode> {
     words.next().filter(|first| first == "--")?;
     let words: Vec<OsString> = words.collect();
     let completer = SHELLS.completer(&shell).filter(|_| !words.is_empty())?;
+    // A word about progress would be written over the line that is being typed.
+    output::be_quiet(true);
     let mut answer = Vec::new();
     let here = std::env::current_dir().ok();
     let written = completer.write_complete(&mut Cli::command(), words, here.as_deref(), &mut answer);

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use agency_testkit::Ran;
+use agency_testkit::{Pty, Ran, Signal};
 use serde_json::Value;
 
 use crate::stage::{Stage, refused};
@@ -137,6 +137,20 @@ fn completions_that_cannot_be_had_are_none() {
     agency.env("AGENCY_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "2").current_dir("/");
     let ran = Ran::of(agency, b"");
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""), "outside of any project");
+}
+
+#[test]
+fn nothing_is_written_over_the_line_that_is_being_typed() {
+    let stage = Stage::new();
+    stage.run(["new", "one", "--draft", "-m", "x"]).ok();
+    let daemon = stage.daemon().expect("it has answered");
+    // One that does not answer is what a person would be told about.
+    daemon.signal(Signal::STOP);
+    let line = "AGENCY_COMPLETE=bash _CLAP_COMPLETE_INDEX=2 agency -- agency attach o";
+    let mut terminal = Pty::spawn(stage.shell(line), 80, 24);
+    assert!(terminal.wait_exit().success());
+    daemon.signal(Signal::CONT);
+    assert_eq!(String::from_utf8_lossy(terminal.seen()), "");
 }
 
 #[test]
