@@ -16,7 +16,8 @@ use agency_api::{Bytes, Failure};
 use agency_client::Client;
 use serde::Serialize;
 
-use super::{daemon, installed, service};
+use super::daemon::{self, After};
+use super::{installed, service};
 use crate::cli::Uninstall;
 use crate::context::Context;
 use crate::output::{self, count, printable};
@@ -182,7 +183,7 @@ async fn remove(context: &Context, mut daemon: Client, inventory: &Inventory, di
     for project in inventory.projects.iter().filter(|project| project.unreachable.is_none()) {
         left.extend(remove_project(&mut daemon, project, discard).await?);
     }
-    daemon::end(context, daemon, false).await?;
+    refuse_a_successor(&daemon::end(context, daemon, false).await?)?;
     for path in &inventory.files {
         left.extend(delete(path.as_path()).err().map(|err| format!("{}: {err}", shown(path))));
     }
@@ -191,6 +192,16 @@ async fn remove(context: &Context, mut daemon: Client, inventory: &Inventory, di
         output::line(&format!("  stays: {}", printable(line)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Files are not taken from under a daemon that works with them.
+fn refuse_a_successor(after: &After) -> Result<(), Failure> {
+    match after {
+        After::Nobody => Ok(()),
+        After::Another(view) => Err(Failure::new("only what was made in projects is removed")
+            .because(format!("someone has started another daemon meanwhile, pid {}", view.pid))
+            .hint("close what uses it, such as attached terminals; then: agency uninstall")),
+    }
 }
 
 /// What stays of it.
@@ -261,5 +272,17 @@ mod tests {
         assert_eq!(failure.causes, ["1 agent is still there"]);
         let failure = refuse_work(&project(Some("2 commits are not merged"), 0)).expect_err("refused");
         assert_eq!(failure.causes, ["2 commits are not merged"]);
+    }
+
+    #[test]
+    fn a_daemon_that_came_back_keeps_its_files() {
+        assert!(refuse_a_successor(&After::Nobody).is_ok());
+        let view = serde_json::json!({
+            "pid": 7, "version": "1", "epoch": 2, "uptime_seconds": 0, "socket": "/s/d", "state_dir": "/s",
+            "log": "/s/log", "projects": 0, "live_runs": 0, "orphans": 0,
+        });
+        let view = serde_json::from_value(view).expect("a daemon's description");
+        let failure = refuse_a_successor(&After::Another(Box::new(view))).expect_err("refused");
+        assert_eq!(failure.causes, ["someone has started another daemon meanwhile, pid 7"]);
     }
 }
