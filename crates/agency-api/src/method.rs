@@ -382,6 +382,9 @@ pub struct Traces {
     pub projects: Vec<view::ProjectTraces>,
     /// Directories of runs whose task is gone.
     pub forgotten_runs: Vec<Bytes>,
+    /// Runs that another host holds in the same state directory.
+    #[serde(default)]
+    pub elsewhere: Vec<view::RunElsewhere>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

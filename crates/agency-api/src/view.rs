@@ -124,6 +124,15 @@ pub struct AgentCommand {
     pub program: Option<Bytes>,
 }
 
+/// A run of another host that shares the home.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunElsewhere {
+    /// The name of that host.
+    pub host: String,
+    /// There for as long as the run is.
+    pub pid_file: Bytes,
+}
+
 /// What Agency has made in one project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectTraces {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agency_api::method::{Erased, ProjectEraseParams, Traces};
-use agency_api::view::{ProjectTraces, WorkspaceTraces};
+use agency_api::view::{ProjectTraces, RunElsewhere, WorkspaceTraces};
 use agency_api::{Bytes, Failure};
 use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,7 @@ pub struct Known {
     /// Roots of projects that could not be opened.
     pub unreachable: Vec<PathBuf>,
     pub forgotten_runs: Vec<PathBuf>,
+    pub elsewhere: Vec<RunElsewhere>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,7 +48,7 @@ pub async fn look(reporter: &Reporter) -> Result<Traces, Failure> {
         let gone = |root: &PathBuf| unreachable(root, "it is not there, or cannot be opened".to_owned());
         projects.extend(known.unreachable.iter().map(gone));
         let forgotten_runs = known.forgotten_runs.into_iter().map(Bytes::from).collect();
-        Ok(Traces { projects, forgotten_runs })
+        Ok(Traces { projects, forgotten_runs, elsewhere: known.elsewhere })
     })
     .await
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agency_api::view::RunElsewhere;
 use agency_core::ids::{ProjectId, RunId, TaskId, TaskKey};
 
 use super::World;
@@ -17,7 +18,12 @@ impl World {
             live_runs: self.supervisor.live_runs().filter(|(key, _)| key.project == *id).count() as u64,
         });
         let unreachable = self.store.out_of_reach();
-        Known { projects: projects.collect(), forgotten_runs: self.forgotten_runs(&unreachable), unreachable }
+        Known {
+            projects: projects.collect(),
+            forgotten_runs: self.forgotten_runs(&unreachable),
+            unreachable,
+            elsewhere: self.runs_elsewhere(),
+        }
     }
 
     fn known_task(&self, project: &ProjectId, task: TaskId) -> KnownTask {
@@ -25,6 +31,15 @@ impl World {
         let name = self.store.task(&key).map(|task| task.name.to_string()).unwrap_or_default();
         let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
         KnownTask { id: task.0, name, base }
+    }
+
+    /// Whatever their projects and tasks are: their files are in the same state directory.
+    fn runs_elsewhere(&self) -> Vec<RunElsewhere> {
+        run_meta::all(&self.ground.state)
+            .into_iter()
+            .filter(|(dir, meta)| meta.host != self.ground.state.host() && dir.pid_file().exists())
+            .map(|(dir, meta)| RunElsewhere { host: meta.host_name, pid_file: dir.pid_file().into() })
+            .collect()
     }
 
     /// Runs whose task is gone, of projects that could be looked at.

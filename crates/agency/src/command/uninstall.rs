@@ -11,7 +11,7 @@ use agency_api::method::{
     TaskRemoveParams, Traces,
 };
 use agency_api::paths::global_config;
-use agency_api::view::{ProjectTraces as Project, WorkspaceTraces};
+use agency_api::view::{ProjectTraces as Project, RunElsewhere, WorkspaceTraces};
 use agency_api::{Bytes, Failure};
 use agency_client::Client;
 use serde::Serialize;
@@ -33,6 +33,8 @@ pub(crate) struct Inventory {
     projects: Vec<Project>,
     /// Live agents that no task owns.
     orphans: u64,
+    /// Agents of other hosts that share the home.
+    elsewhere: Vec<RunElsewhere>,
     /// What stays in any case: the programs.
     programs: Vec<Bytes>,
 }
@@ -50,6 +52,7 @@ pub(super) async fn uninstall(context: &Context, args: Uninstall) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     refuse_the_living(&inventory)?;
+    refuse_those_elsewhere(&inventory)?;
     if !args.discard {
         refuse_work(&inventory)?;
     }
@@ -61,7 +64,7 @@ pub(super) async fn uninstall(context: &Context, args: Uninstall) -> Done {
 }
 
 async fn look(context: &Context, daemon: &mut Client) -> Result<Inventory, Failure> {
-    let Traces { projects, .. } = daemon.call(ProjectTraces, Nothing {}).await?;
+    let Traces { projects, elsewhere, .. } = daemon.call(ProjectTraces, Nothing {}).await?;
     let orphans = daemon.call(OrphanList, Nothing {}).await?.orphans.len() as u64;
     let config = global_config().and_then(|file| Some(file.parent()?.to_path_buf()));
     let mut files: Vec<PathBuf> = vec![context.state.root().to_path_buf()];
@@ -76,6 +79,7 @@ async fn look(context: &Context, daemon: &mut Client) -> Result<Inventory, Failu
         files: files.into_iter().map(Bytes::from).collect(),
         projects,
         orphans,
+        elsewhere,
         programs: programs.map(Bytes::from).collect(),
     })
 }
@@ -147,6 +151,19 @@ fn refuse_the_living(inventory: &Inventory) -> Result<(), Failure> {
                 "end them first: agency daemon stop --agents; agency orphans shows those that no task owns",
             )),
     }
+}
+
+fn refuse_those_elsewhere(inventory: &Inventory) -> Result<(), Failure> {
+    let Some(first) = inventory.elsewhere.first() else { return Ok(()) };
+    let failure = Failure::new("nothing was removed").hint(format!(
+        "end them there: agency daemon stop --agents; of a host that is gone for good: rm '{}'",
+        first.pid_file.as_path().display()
+    ));
+    let mut hosts: Vec<&str> = inventory.elsewhere.iter().map(|run| run.host.as_str()).collect();
+    hosts.sort_unstable();
+    let causes = hosts.chunk_by(|one, other| one == other);
+    let causes = causes.map(|runs| format!("{} still there on {}", is_or_are(runs.len(), "agent"), runs[0]));
+    Err(causes.fold(failure, Failure::because))
 }
 
 fn refuse_work(inventory: &Inventory) -> Result<(), Failure> {
@@ -249,7 +266,13 @@ mod tests {
             exclude: Some("/p/.git/info/exclude".into()),
             live_runs,
         };
-        Inventory { files: Vec::new(), projects: vec![project], orphans: 0, programs: Vec::new() }
+        Inventory {
+            files: Vec::new(),
+            projects: vec![project],
+            orphans: 0,
+            elsewhere: Vec::new(),
+            programs: Vec::new(),
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::stage::{SOON, Stage};
+use agency_testkit::Ran;
+
+use crate::stage::{SOON, Stage, refused};
 
 /// A task that runs on another host, as this one sees it, and that host's pid file.
 fn on_another_host() -> (Stage, PathBuf) {
@@ -54,6 +56,22 @@ fn nothing_is_done_from_here_to_a_run_on_another_host() {
     }
     assert!(stage.worktree("1-far").is_dir());
     assert_eq!(stage.status("far"), "running");
+}
+
+#[test]
+fn the_files_of_an_agent_on_another_host_are_not_removed() {
+    let (stage, pid_file) = on_another_host();
+    // Also if nobody here knows its project any more.
+    fs::rename(stage.repo().join(".git"), stage.home().join("git")).expect("the same disk");
+    let mut uninstall = stage.agency(["uninstall", "--yes"]);
+    uninstall.current_dir(stage.home());
+    let refusal = refused(Ran::of(uninstall, b""));
+    let wanted =
+        "Error: nothing was removed\nCaused by: 1 agent is still there on build-7\nHint: end them there: ";
+    assert!(refusal.starts_with(wanted), "{refusal}");
+    assert!(pid_file.exists());
+    fs::rename(stage.home().join("git"), stage.repo().join(".git")).expect("the same disk");
+    assert!(stage.refused(&["uninstall", "--yes"]).starts_with(wanted));
 }
 
 #[test]
