@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use agency_api::Failure;
 use agency_api::paths::StateDir;
 
+/// The one byte that no path has.
+const SEPARATOR: u8 = 0;
+
 fn list(state: &StateDir) -> PathBuf {
     state.root().join("installed")
 }
@@ -23,18 +26,18 @@ pub(super) fn remember(state: &StateDir, files: &[PathBuf]) -> Result<(), Failur
     state.create().map_err(cannot)?;
     let mut known: BTreeSet<PathBuf> = remembered(state).into_iter().collect();
     known.extend(files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())));
-    let lines: Vec<u8> =
-        known.iter().flat_map(|file| [file.as_os_str().as_bytes(), b"\n"].concat()).collect();
+    let names: Vec<u8> =
+        known.iter().flat_map(|file| [file.as_os_str().as_bytes(), &[SEPARATOR]].concat()).collect();
     let fresh = path.with_extension("new");
-    fs::write(&fresh, lines).and_then(|()| fs::rename(&fresh, &path)).map_err(cannot)
+    fs::write(&fresh, names).and_then(|()| fs::rename(&fresh, &path)).map_err(cannot)
 }
 
-/// Those of them that are still there.
+/// Those of them that are still there. What is relative was not written here.
 pub(super) fn remembered(state: &StateDir) -> Vec<PathBuf> {
-    let lines = fs::read(list(state)).unwrap_or_default();
-    let paths = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let paths = paths.map(|line| PathBuf::from(OsString::from_vec(line.to_vec())));
-    paths.filter(|path: &PathBuf| is_there(path)).collect()
+    let names = fs::read(list(state)).unwrap_or_default();
+    let paths = names.split(|byte| *byte == SEPARATOR);
+    let paths = paths.map(|name| PathBuf::from(OsString::from_vec(name.to_vec())));
+    paths.filter(|path: &PathBuf| path.is_absolute() && is_there(path)).collect()
 }
 
 fn is_there(path: &Path) -> bool {
@@ -43,6 +46,8 @@ fn is_there(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -54,5 +59,16 @@ mod tests {
         remember(&state, &files).unwrap();
         remember(&state, &files[..1]).unwrap();
         assert_eq!(remembered(&state), files[..1]);
+    }
+
+    #[test]
+    fn a_name_of_two_lines_is_one_file_and_a_relative_one_is_none() {
+        let home = tempfile::tempdir().unwrap();
+        let state = StateDir::at(home.path().join("state"));
+        let odd = home.path().join("a\n.");
+        fs::create_dir_all(&odd).unwrap();
+        remember(&state, std::slice::from_ref(&odd)).unwrap();
+        fs::OpenOptions::new().append(true).open(list(&state)).unwrap().write_all(b".\0").unwrap();
+        assert_eq!(remembered(&state), [odd]);
     }
 }

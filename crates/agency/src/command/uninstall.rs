@@ -66,9 +66,7 @@ pub(super) async fn uninstall(context: &Context, args: Uninstall) -> Done {
 async fn look(context: &Context, daemon: &mut Client) -> Result<Inventory, Failure> {
     let Traces { projects, elsewhere, .. } = daemon.call(ProjectTraces, Nothing {}).await?;
     let orphans = daemon.call(OrphanList, Nothing {}).await?.orphans.len() as u64;
-    let config = global_config().and_then(|file| Some(file.parent()?.to_path_buf()));
-    let mut files: Vec<PathBuf> = vec![context.state.root().to_path_buf()];
-    files.extend(config.filter(|dir| dir.exists()));
+    let mut files = trees(context);
     files.extend(service::files(&context.executable));
     files.extend(installed::remembered(&context.state));
     files.sort();
@@ -82,6 +80,12 @@ async fn look(context: &Context, daemon: &mut Client) -> Result<Inventory, Failu
         elsewhere,
         programs: programs.map(Bytes::from).collect(),
     })
+}
+
+/// Directories that go with all that is in them; anything else is a file.
+fn trees(context: &Context) -> Vec<PathBuf> {
+    let config = global_config().and_then(|file| Some(file.parent()?.to_path_buf()));
+    [context.state.root().to_path_buf()].into_iter().chain(config.filter(|dir| dir.exists())).collect()
 }
 
 fn show(inventory: &Inventory) -> Result<(), Stop> {
@@ -201,8 +205,10 @@ async fn remove(context: &Context, mut daemon: Client, inventory: &Inventory, di
         left.extend(remove_project(&mut daemon, project, discard).await?);
     }
     refuse_a_successor(&daemon::end(context, daemon, false).await?)?;
+    let trees = trees(context);
     for path in &inventory.files {
-        left.extend(delete(path.as_path()).err().map(|err| format!("{}: {err}", shown(path))));
+        let whole = trees.iter().any(|tree| tree == path.as_path());
+        left.extend(delete(path.as_path(), whole).err().map(|err| format!("{}: {err}", shown(path))));
     }
     output::line("\nRemoved.")?;
     for line in &left {
@@ -236,11 +242,11 @@ async fn remove_project(
     Ok(daemon.call(ProjectErase, params).await?.left)
 }
 
-fn delete(path: &Path) -> std::io::Result<()> {
+fn delete(path: &Path, whole: bool) -> std::io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(err) => Err(err),
-        Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(path),
+        Ok(meta) if meta.is_dir() && whole => std::fs::remove_dir_all(path),
         Ok(_) => std::fs::remove_file(path),
     }
 }
@@ -295,6 +301,16 @@ mod tests {
         assert_eq!(failure.causes, ["1 agent is still there"]);
         let failure = refuse_work(&project(Some("2 commits are not merged"), 0)).expect_err("refused");
         assert_eq!(failure.causes, ["2 commits are not merged"]);
+    }
+
+    #[test]
+    fn only_what_is_known_to_be_ours_goes_with_all_that_is_in_it() {
+        let home = tempfile::tempdir().unwrap();
+        let (dir, file) = (home.path().join("dir"), home.path().join("dir/file"));
+        std::fs::create_dir(&dir).and_then(|()| std::fs::write(&file, "")).unwrap();
+        assert!(delete(&dir, false).is_err() && file.exists());
+        assert!(delete(&dir, true).is_ok() && !dir.exists());
+        assert!(delete(&dir, false).is_ok(), "what is gone needs nothing more");
     }
 
     #[test]
