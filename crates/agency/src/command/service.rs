@@ -83,8 +83,7 @@ impl Service {
     fn of(executable: &Path) -> Result<Service, Failure> {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let home = home.ok_or_else(|| Failure::new("cannot tell where services are: HOME is not set"))?;
-        let set = |name: &&str| Some(((*name).to_owned(), std::env::var_os(name)?));
-        let variables: Vec<(String, OsString)> = HEEDED.iter().filter_map(set).collect();
+        let variables = heeded(|name| std::env::var_os(name));
         Ok(match cfg!(target_os = "macos") {
             true => Service::launchd(&home, executable, &variables),
             false => Service::systemd(&home, executable, &variables),
@@ -119,6 +118,12 @@ impl Service {
     }
 }
 
+/// A relative place counts for nothing, as everywhere.
+fn heeded(value_of: impl Fn(&str) -> Option<OsString>) -> Vec<(String, OsString)> {
+    let set = |name: &&str| Some(((*name).to_owned(), value_of(name)?));
+    HEEDED.iter().filter_map(set).filter(|(_, value)| Path::new(value).is_absolute()).collect()
+}
+
 fn unit(executable: &Path, variables: &[(String, OsString)]) -> String {
     let line = |(name, value): &(String, OsString)| {
         format!("Environment={}\n", quoted(&format!("{name}={}", value.to_string_lossy())))
@@ -140,13 +145,13 @@ Restart=on-failure
 [Install]
 WantedBy=default.target
 ",
-        quoted(&executable.to_string_lossy())
+        quoted(&executable.to_string_lossy().replace('$', "$$"))
     )
 }
 
-/// In systemd's words: `%` begins a specifier, a backslash an escape.
+/// In systemd's words: `%` begins a specifier, a backslash an escape. `$` means something in commands only.
 fn quoted(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     match escaped.contains([' ', '\t', '\'', '"', ';']) {
         true => format!("\"{escaped}\""),
         false => escaped,
@@ -201,6 +206,21 @@ mod tests {
         ] {
             assert!(service.text.contains(line), "{line} in {}", service.text);
         }
+    }
+
+    #[test]
+    fn a_dollar_is_doubled_in_commands_only() {
+        let state = [("XDG_STATE_HOME".to_owned(), OsString::from("/my$state"))];
+        let text = unit(Path::new("/opt/a$b/agency"), &state);
+        assert!(text.contains("ExecStart=/opt/a$$b/agency daemon run\n"), "{text}");
+        assert!(text.contains("Environment=XDG_STATE_HOME=/my$state\n"), "{text}");
+    }
+
+    #[test]
+    fn a_place_that_is_not_absolute_is_none() {
+        let set = heeded(|name| Some(if name == "XDG_STATE_HOME" { "/state" } else { "config" }.into()));
+        assert_eq!(set, [("XDG_STATE_HOME".to_owned(), OsString::from("/state"))]);
+        assert_eq!(heeded(|_| Some(OsString::new())), []);
     }
 
     #[test]
