@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum, ValueHint};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Looks at programs, versions, permissions, limits, the daemon and what earlier
-runs left behind, and says for each finding what to do about it. Changes nothing.
+runs left behind, and says for each finding what to do about it. Mends nothing
+itself; starts the daemon if none runs, because that has to work too.
 Exit code 1 when something is broken, 0 when there are only warnings.
 
 Examples:
