@@ -263,6 +263,7 @@ impl Terminal {
         let (row, from) = self.canvas.cursor();
         let to = (0..count.min(self.size.cols)).fold(from, |col, _| self.tabs.before(col));
         self.canvas.move_to(row, to);
+        self.keep_inside();
     }
 
     pub(crate) fn keyboard(&mut self) -> &mut Keyboard {
@@ -319,6 +320,17 @@ impl Terminal {
         self.charsets = saved.charsets;
         self.modes.origin = saved.origin;
         self.canvas.set_protecting(saved.protecting);
+        self.keep_inside();
+    }
+
+    /// In origin mode no place outside of the margins can be named, so the cursor is not taken back there.
+    fn keep_inside(&mut self) {
+        let (row, col) = self.canvas.cursor();
+        let area = self.canvas.scrolling_area();
+        let inside = (row.clamp(area.top, area.bottom), col.clamp(area.left, area.right));
+        if self.modes.origin && inside != (row, col) {
+            self.canvas.move_to(inside.0, inside.1);
+        }
     }
 
     // Both screens.
@@ -347,6 +359,7 @@ impl Terminal {
             // The canvas kept cursor and pen, through resizes too. The rest was saved on entering.
             self.charsets = self.saved.primary.charsets;
             self.modes.origin = self.saved.primary.origin;
+            self.keep_inside();
         } else {
             self.canvas.move_to(row, col);
             self.canvas.set_style(style);

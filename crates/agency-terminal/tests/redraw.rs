@@ -174,6 +174,14 @@ fn a_cursor_at_a_margin_that_is_no_more_stays_in_its_place() {
 }
 
 #[test]
+fn a_cursor_in_origin_mode_is_between_the_margins() {
+    check_after("\x1b[?6h\x1b[5d\x1b7\x1b[1;3r\x1b8");
+    check_after("\x1b[?6h\x1b7\x1b[2;4r\x1b[u");
+    check_after("\x1b[?6h\x1b[?1049h\x1b[2;4r\x1b[?1049l");
+    check_after("\x1b[?69h\x1b[3;7s\x1b[?6h\x1b[Z");
+}
+
+#[test]
 fn a_full_primary_screen_says_nothing_of_the_alternate_one() {
     let mut screen = drawn(Size::cells(12, 5), b"\x1b[5;1H0123456789abcdef\x1b[?1047h");
     screen.resize(Size::cells(2, 5));
