@@ -48,4 +48,4 @@ pub use palette::{Colours, Rgb};
 pub use screen::Screen;
 pub use size::Size;
 pub use snapshot::{CellSnapshot, Colour, CursorSnapshot, Pen, RowSnapshot, ScreenSnapshot, Snapshot};
-pub use window::{Keys, Window};
+pub use window::{Keys, PICTURE, Window};

@@ -22,6 +22,7 @@ use crate::scrollback::{Scratch, flows_as_it_is};
 use crate::settings::{self, Protection};
 use crate::tabs::Tabs;
 use crate::terminal::{SavedCursor, Terminal};
+use crate::window::PICTURE;
 
 mod pieces;
 
@@ -29,7 +30,7 @@ pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     let canvas = &terminal.canvas;
     let iso = terminal.settings.protection == Protection::Iso;
     let mut out = Out { iso, width: canvas.cols().into(), ..Out::default() };
-    out.say("\x1b[?2026h");
+    out.say(PICTURE);
     begin(&mut out);
     // How the program's characters make clusters, the viewer's terminal must know before it draws them.
     private_mode(&mut out, 2027, canvas.clusters());
@@ -159,10 +160,10 @@ impl Out {
 
 /// From any state to a blank primary screen with everything drawable as usual.
 fn begin(out: &mut Out) {
-    // Out of the alternate screen; margins, origin, insert, wrap, newline; character sets; pen; link.
-    out.say(
-        "\x1b[?1049l\x1b[?69l\x1b[r\x1b[?6l\x1b[4l\x1b[?7h\x1b[20l\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0m\x1b[0\"q\x1b]8;;\x1b\\",
-    );
+    // Out of the alternate screen; margins, origin, insert, wrap, newline; character sets; pen; protection; link.
+    out.say("\x1b[?1049l\x1b[?69l\x1b[r\x1b[?6l\x1b[4l\x1b[?7h\x1b[20l\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0m\x1bW\x1b[0\"q\x1b]8;;\x1b\\");
+    // Reverse video and reverse wrap; the program may have let them go while the viewer missed it.
+    out.say("\x1b[?5l\x1b[?45l\x1b[?1045l");
     // From the corner on: told to clear all of it, some terminals keep what was there as scrollback.
     out.say("\x1b[H\x1b[J");
 }
@@ -372,7 +373,7 @@ fn modes(out: &mut Out, terminal: &Terminal) {
     for mode in [modes.mouse.number(), modes.mouse_encoding.number()].into_iter().flatten() {
         private_mode(out, mode, true);
     }
-    // Only if on: that they are off need not be how the viewer's terminal was set up.
+    // Only if on: those of drawing are off by now, and how the backarrow key was set up is the user's.
     for mode in terminal.settings.on.iter().filter(|mode| **mode != settings::COLUMN_MARGINS) {
         private_mode(out, *mode, true);
     }

@@ -10,6 +10,9 @@ use crate::picture::{Picture, picture};
 use crate::screen::Screen;
 use crate::size::Size;
 
+/// How each picture for a viewer begins, be it a whole screen or a frame: as a synchronized update.
+pub const PICTURE: &str = "\x1b[?2026h";
+
 /// A place on a screen, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Corner {
@@ -90,12 +93,12 @@ fn begin(out: &mut Vec<u8>, picture: &Picture) {
     let screen = if picture.alternate { 'h' } else { 'l' };
     let clusters = if picture.clusters { 'h' } else { 'l' };
     say(out, format_args!("\x1b[?1049{screen}\x1b[?2027{clusters}"));
-    say(out, format_args!("\x1b[r\x1b[?6l\x1b[4l\x1b[?7l\x1b[20l\x1b(B\x1b)B\x1b*B\x1b+B\x0f"));
-    say(out, format_args!("\x1b[0m\x1b]8;;\x1b\\"));
+    say(out, format_args!("\x1b[?69l\x1b[r\x1b[?6l\x1b[4l\x1b[?7l\x1b[20l\x1b(B\x1b)B\x1b*B\x1b+B\x0f"));
+    say(out, format_args!("\x1b[0m\x1bW\x1b[0\"q\x1b]8;;\x1b\\\x1b[?5l"));
 }
 
 fn frame(out: &mut Vec<u8>, old: Option<&Picture>, new: &Picture) {
-    say(out, format_args!("\x1b[?2026h"));
+    say(out, format_args!("{PICTURE}"));
     palette_colours(out, old.map_or(&[], |old| &old.palette), &new.palette);
     // On the other screen there may be anything.
     let old = old.filter(|old| (old.alternate, old.clusters) == (new.alternate, new.clusters));

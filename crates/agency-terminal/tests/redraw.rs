@@ -103,7 +103,7 @@ fn check(screen: &mut Screen) {
     // Drawing over something else, and a second time, comes to the same.
     let mut used = drawn(
         screen.size(),
-        b"\x1b[?1049h\x1b[3;5r\x1b[?6h\x1b[4h\x1b[31mold\x1b(0\x1b[>7u\x1b[?1003h\x1b[?7l",
+        b"\x1b[?69h\x1b[1;2s\x1b[?5h\x1b[?45h\x1b[?1045h\x1bVold\x1b[?1049h\x1b[3;5r\x1b[?6h\x1b[4h\x1b[31mold\x1b(0\x1b[>7u\x1b[?1003h\x1b[?7l",
     );
     used.feed(&bytes);
     used.feed(&screen.redraw(false));

@@ -17,7 +17,7 @@ impl Viewer {
     fn new(cols: u16, rows: u16) -> Viewer {
         let size = Size::cells(cols, rows);
         // It was used for something else before.
-        let old = b"\x1b[?1049h\x1b[2;3r\x1b[?6h\x1b[4h\x1b[31;44mold\x1b(0\x1b[>7u\x1b[?1003h\x1b[1;1Hold";
+        let old = b"\x1b[?69h\x1b[1;2s\x1b[?5h\x1bVold\x1b[?1049hold\x1b[2;3r\x1b[?6h\x1b[4h\x1b[31;44mold\x1b(0\x1b[>7u\x1b[?1003h\x1b[1;1Hold";
         Viewer { window: Window::new(size), terminal: drawn(size, old) }
     }
 
@@ -45,6 +45,7 @@ impl Viewer {
         let (viewers, programs) = (self.terminal.modes(), screen.modes());
         assert_eq!(viewers.cursor_visible, programs.cursor_visible);
         assert_eq!(viewers.cursor_shape, programs.cursor_shape);
+        assert_eq!(self.terminal.snapshot().other_modes, [0u16; 0], "neither reverse video nor margins");
         assert_eq!(self.terminal.title(), screen.title());
         assert_eq!(self.terminal.snapshot().palette, screen.snapshot().palette);
         assert_eq!(self.terminal.is_alternate(), screen.is_alternate());
