@@ -7,6 +7,7 @@ mod link;
 mod restore;
 mod signals;
 mod terminal;
+mod title;
 mod viewer;
 
 use std::io::IsTerminal;

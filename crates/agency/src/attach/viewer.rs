@@ -15,6 +15,7 @@ use super::link::{Connected, Heard, Hearing, Missed, Saying, Target, Unsaid};
 use super::restore;
 use super::signals::{Heeded, Signals};
 use super::terminal::{Left, Terminal, Undrawn};
+use super::title;
 use crate::caller;
 use crate::context::Context;
 
@@ -30,12 +31,6 @@ const CRASH_TAKES: Duration = Duration::from_millis(100);
 
 /// A terminal that answers at all does so by then, also over ssh.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
-
-/// How a whole screen says that the agent has set no title.
-const NO_TITLE: &[u8] = b"\x1b]2;\x1b\\";
-
-/// How a whole screen begins, the first one and those that come when it is resized or was missed.
-const WHOLE_SCREEN: &[u8] = b"\x1b[?2026h\x1b[?1049l\x1b[r";
 
 pub(super) enum End {
     Detached,
@@ -281,11 +276,12 @@ impl Viewer {
         if before == Shown::Users {
             self.undrawn.push(&scroll_away());
         }
-        self.undrawn.push(bytes);
-        let no_title = || bytes.windows(NO_TITLE.len()).any(|window| window == NO_TITLE);
-        if (before != Shown::Live || bytes.starts_with(WHOLE_SCREEN)) && no_title() {
+        let (until_title, rest) = bytes.split_at(title::place_in(bytes).unwrap_or(0));
+        self.undrawn.push(until_title);
+        if !until_title.is_empty() {
             self.draw_title();
         }
+        self.undrawn.push(rest);
     }
 
     /// To the terminal's clipboard, and nothing else to the terminal.
