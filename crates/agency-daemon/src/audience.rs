@@ -185,7 +185,7 @@ impl Audience {
     /// Whoever sees frames hears it by itself.
     pub fn bell(&self) {
         for viewer in self.viewers.iter().filter(|viewer| matches!(viewer.seen, Seen::Frames(_))) {
-            viewer.queue.push_bytes(b"\x07");
+            viewer.queue.push_bell();
         }
     }
 

@@ -12,6 +12,8 @@ use tokio::sync::Notify;
 /// Some hundred screens; more than this is history by the time it arrives.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
+const BELL: &[u8] = b"\x07";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ViewerId(pub u64);
 
@@ -111,6 +113,19 @@ impl ViewerQueue {
         self.changed.notify_one();
     }
 
+    /// For a viewer of frames. It takes no frame away, since the next one only says what differs; and one bell
+    /// is as good as many.
+    pub fn push_bell(&self) {
+        let mut waiting = self.lock();
+        if waiting.messages.iter().any(|message| matches!(message, Outgoing::Bytes(bytes) if bytes == BELL)) {
+            return;
+        }
+        waiting.bytes += BELL.len();
+        waiting.messages.push_back(Outgoing::Bytes(BELL.to_vec()));
+        drop(waiting);
+        self.changed.notify_one();
+    }
+
     /// A notice that makes those of its kind needless that wait before it: agents may send one after another.
     pub fn push_latest(&self, notice: ViewerNotice) {
         let kind = std::mem::discriminant(&notice);
@@ -203,6 +218,19 @@ mod tests {
         assert!(!queue.takes_frame(), "it has been asked for");
         queue.push_frame(b"three".to_vec());
         assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(b"three".to_vec()))));
+        assert!(queue.takes_frame());
+    }
+
+    #[test]
+    fn a_bell_takes_no_frame_away() {
+        let queue = ViewerQueue::default();
+        let frame = vec![b'x'; MAX_WAITING_BYTES + 1];
+        queue.push_frame(frame.clone());
+        queue.push_bell();
+        queue.push_bell();
+        assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(frame))));
+        assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(BELL.to_vec()))));
+        assert_eq!(queue.try_next(), None);
         assert!(queue.takes_frame());
     }
 }

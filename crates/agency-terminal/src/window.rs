@@ -33,18 +33,13 @@ pub enum Keys {
 pub struct Window {
     size: Size,
     corner: Corner,
-    /// What the viewer's terminal shows; `None` when that is not known.
+    /// What the viewer's terminal shows; `None` before the first frame.
     shown: Option<Picture>,
 }
 
 impl Window {
     pub fn new(size: Size) -> Window {
         Window { size: size.bounded(), corner: Corner::default(), shown: None }
-    }
-
-    /// The viewer's terminal shows something else by now: the next frame draws all.
-    pub fn forget(&mut self) {
-        self.shown = None;
     }
 
     /// Moves as little as it must for the cursor to be seen. In a fresh window the rows above the cursor are
