@@ -62,12 +62,17 @@ fn nowhere() -> CursorSnapshot {
 /// Cells that were never written look like spaces.
 fn plain(row: &mut RowSnapshot) {
     let blank = Screen::new(Size::cells(9, 9), 0).snapshot().primary.cursor.pen;
-    let mut before = 0;
+    let mut before: Option<Pen> = None;
     for cell in &mut row.cells {
-        if cell.text.is_empty() && before != 2 {
-            *cell = CellSnapshot { text: " ".to_owned(), width: 1, pen: cell.pen.clone() };
+        match before.take() {
+            // The second half of a wide character looks as the first one, whatever was moved there.
+            Some(first) if cell.text.is_empty() => cell.pen = first,
+            _ if cell.text.is_empty() => {
+                *cell = CellSnapshot { text: " ".to_owned(), width: 1, pen: cell.pen.clone() };
+            }
+            _ => {}
         }
-        before = cell.width;
+        before = (cell.width == 2).then(|| cell.pen.clone());
         if cell.text == " " {
             cell.pen = on_a_blank(&cell.pen, &blank);
         }
@@ -179,6 +184,15 @@ fn a_cursor_in_origin_mode_is_between_the_margins() {
     check_after("\x1b[?6h\x1b7\x1b[2;4r\x1b[u");
     check_after("\x1b[?6h\x1b[?1049h\x1b[2;4r\x1b[?1049l");
     check_after("\x1b[?69h\x1b[3;7s\x1b[?6h\x1b[Z");
+}
+
+#[test]
+fn halves_of_wide_characters_that_were_moved_about_look_like_one() {
+    let mut screen = drawn(Size::cells(3, 3), "漢字\x1b[1m\x1b[?69h\x1b[2;3s\r\n\x1b[3b".as_bytes());
+    check(&mut screen);
+    let mut screen = drawn(Size::cells(8, 2), b"\x1b[4hlqqk~~~~~~~~~~~~~~~~~~~~~~~~~~~~\x1b[@");
+    screen.feed("한글\x1b[A\x08\n한글\ré한글".as_bytes());
+    check(&mut screen);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rio_vt::codepoint_width::codepoint_width;
 use rio_vt::crosswords::grid::Dimensions;
 use rio_vt::crosswords::grid::row::SemanticPrompt;
 use rio_vt::crosswords::pos::{Column, Line};
-use rio_vt::crosswords::square::Square;
+use rio_vt::crosswords::square::{Square, Wide};
 use rio_vt::performer::handler::Handler;
 
 use super::{Canvas, only_background};
@@ -94,7 +94,11 @@ impl Canvas {
             let followed = row.get(at + 1).is_some_and(|next| next.is_spacer());
             let preceded = at > 0 && row[at - 1].is_wide();
             let displaced = row[at].is_leading_spacer() && at + 1 < row.len();
-            if row[at].is_wide() && !followed || row[at].is_spacer() && !preceded || displaced {
+            if row[at].is_wide() && !followed
+                || row[at].is_spacer() && !preceded
+                || displaced
+                || is_cramped(row[at])
+            {
                 row[at].clear();
             }
         }
@@ -276,4 +280,10 @@ impl Canvas {
         let row = cells.cursor.pos.row;
         cells[row].semantic_prompt = mark;
     }
+}
+
+/// A wide character in a place for a narrow one, where no mark made it narrow.
+fn is_cramped(cell: Square) -> bool {
+    let plain = !cell.is_bg_only() && !cell.has_extras() && cell.wide() == Wide::Narrow;
+    plain && codepoint_width(cell.c() as u32) == Some(2)
 }
