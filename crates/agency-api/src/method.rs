@@ -318,6 +318,9 @@ pub struct Stream {
     /// What the configuration calls `detach_keys`, for a viewer to whom nobody said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detach_keys: Option<String>,
+    /// What the viewer should know, such as a configuration that is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

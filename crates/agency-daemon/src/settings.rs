@@ -117,6 +117,13 @@ impl SettingsFiles {
         Ok(Settings { config: Config::merged(&layers), warnings, untrusted })
     }
 
+    /// What holds if no file can be used: what the call itself says.
+    pub fn without_files(overrides: &Overrides) -> Result<Settings, Failure> {
+        let mut warnings = Vec::new();
+        let layers = said(overrides, &mut warnings)?;
+        Ok(Settings { config: Config::merged(&layers), warnings, untrusted: false })
+    }
+
     /// The user's own file; none where nobody has a home.
     pub fn user(&self) -> Result<Option<Arc<ConfigFile>>, Failure> {
         let path = agency_api::paths::global_config();

@@ -40,6 +40,8 @@ pub(crate) async fn attach(context: &Context, target: Target) -> Done {
         Some(keys) => keys,
         None => keys_from_configuration(connected.detach_keys.as_deref())?,
     };
+    // Before the screen is the agent's.
+    connected.notes.iter().for_each(|note| output::warning(note));
     let name = task_name(&connected.task);
     let terminal = Terminal::take().map_err(|err| stop::failed("cannot take over the terminal", &err))?;
     let viewer = Viewer::new(context.clone(), target, connected, keys, terminal, signals);

@@ -28,6 +28,7 @@ use crate::logs::LogRequest;
 use crate::plan::{self, PlannedTask};
 use crate::room::{self, Room};
 use crate::run::RunCommand;
+use crate::settings::SettingsFiles;
 use crate::streams::Promised;
 use crate::{clock, environment, limits, trust};
 
@@ -407,35 +408,45 @@ impl World {
             }
         }
         let run = live.handle.commands.clone();
-        let settings = self.settings_with(Some(&key.project), &params.overrides).ok();
+        let (config, notes) = self.config_for_viewer(&key.project, &params.overrides)?;
         let view = View {
             size: screen_size(params.size),
             mode: params.mode,
             screen_only: params.screen_only,
             frames: params.frames,
-            clipboard: settings.as_ref().map(|settings| settings.config.clipboard).unwrap_or_default(),
+            clipboard: config.clipboard,
         };
         let promised = Promised::Viewer { run, view };
-        let detach_keys = settings.map(|settings| settings.config.detach_keys);
-        self.promise(&key, promised, detach_keys)
+        Ok(Stream { detach_keys: Some(config.detach_keys), notes, ..self.promise(&key, promised)? })
+    }
+
+    /// A file that cannot be used keeps nobody from their agent; what the call itself says has to be right.
+    fn config_for_viewer(
+        &self,
+        project: &ProjectId,
+        overrides: &Overrides,
+    ) -> Result<(Config, Vec<String>), Failure> {
+        let own = SettingsFiles::without_files(overrides)?;
+        Ok(match self.settings_with(Some(project), overrides) {
+            Ok(settings) => (settings.config, Vec::new()),
+            Err(failure) => {
+                let words: Vec<String> = std::iter::once(failure.message).chain(failure.causes).collect();
+                (own.config, vec![words.join(": ")])
+            }
+        })
     }
 
     fn log(&mut self, task: TaskCall, form: LogForm, follow: bool) -> Result<Stream, Failure> {
         let key = self.find(task)?;
         let runs = self.history.get(&key).map(Vec::as_slice).unwrap_or_default();
         let runs = runs.iter().map(|meta| self.ground.state.run(&meta.run.0)).collect();
-        self.promise(&key, Promised::Log(LogRequest { runs, form, follow }), None)
+        self.promise(&key, Promised::Log(LogRequest { runs, form, follow }))
     }
 
-    fn promise(
-        &self,
-        key: &TaskKey,
-        promised: Promised,
-        detach_keys: Option<String>,
-    ) -> Result<Stream, Failure> {
+    fn promise(&self, key: &TaskKey, promised: Promised) -> Result<Stream, Failure> {
         let token = self.ground.streams.promise(promised);
         let stream = token.map_err(|err| Failure::new("cannot promise a stream").caused_by(&err))?;
-        Ok(Stream { stream, task: self.view(key)?, detach_keys })
+        Ok(Stream { stream, task: self.view(key)?, detach_keys: None, notes: Vec::new() })
     }
 
     fn remove_task(&mut self, key: TaskKey, discard: bool, answer: Answer) {

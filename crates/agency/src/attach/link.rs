@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use agency_api::Failure;
 use agency_api::config::Overrides;
 use agency_api::keeper::Size;
-use agency_api::method::{PtyAttach, PtyAttachParams, TaskGet, TaskRef};
+use agency_api::method::{PtyAttach, PtyAttachParams, Stream, TaskGet, TaskRef};
 use agency_api::pty::{AttachMode, Colours, ViewerNotice, ViewerRequest};
 use agency_api::view::{AgentState, Task};
 use agency_client::{Client, StreamSocket};
@@ -53,6 +53,7 @@ pub(super) enum Begin {
 pub(super) struct Connected {
     pub(super) task: Task,
     pub(super) detach_keys: Option<String>,
+    pub(super) notes: Vec<String>,
     /// Keys that an earlier connection did not deliver.
     pub(super) undelivered: Vec<u8>,
     stream: StreamSocket,
@@ -75,7 +76,8 @@ pub(super) async fn connect(
     };
     let answer = daemon.call(PtyAttach, params).await?;
     let stream = daemon.stream(&answer.stream).await?;
-    Ok(Connected { task: answer.task, detach_keys: answer.detach_keys, undelivered: Vec::new(), stream })
+    let Stream { task, detach_keys, notes, .. } = answer;
+    Ok(Connected { task, detach_keys, notes, undelivered: Vec::new(), stream })
 }
 
 impl Connected {

@@ -156,6 +156,23 @@ fn the_detach_key_can_be_another_one() {
 }
 
 #[test]
+fn a_configuration_that_cannot_be_used_is_said_and_keeps_nobody_out() {
+    let stage = Stage::new();
+    stage.play("one", "loop; ask ready?; end");
+    stage.write_config("detach_keys = 7\n");
+    let mut attach = stage.agency(["attach", "one"]);
+    attach.env("AGENCY_DETACH_KEYS", "ctrl-x");
+    let mut terminal = Pty::spawn(attach, 80, 24);
+    terminal.wait_for("the configuration cannot be used");
+    terminal.wait_for("ready?");
+    terminal.send("\x18");
+    assert!(terminal.wait_exit().success(), "{terminal}");
+    let mut terminal = stage.on_terminal(["attach", "one", "--config", "clipboard=perhaps"]);
+    assert!(!terminal.wait_exit().success(), "what is said in the call itself has to be right: {terminal}");
+    terminal.wait_for("`clipboard`");
+}
+
+#[test]
 fn a_viewer_stays_attached_while_the_daemon_is_killed_and_comes_back() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
