@@ -69,8 +69,6 @@ pub struct ShowParams {
 /// The effective configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shown {
-    /// Of this shape; fields are only added.
-    pub version: u32,
     pub files: Files,
     pub settings: Vec<Entry>,
     pub warnings: Vec<String>,

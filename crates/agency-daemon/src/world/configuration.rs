@@ -19,9 +19,6 @@ use crate::read_small::Links;
 use crate::settings::{self, Settings};
 use crate::{atomic, trust};
 
-/// Of [`Shown`]; fields are only added.
-const SHAPE: u32 = 1;
-
 /// A file that is about to be changed.
 struct Target {
     path: PathBuf,
@@ -56,7 +53,7 @@ impl World {
         };
         let mut settings = entries(&config, user_path.as_deref());
         settings.retain(|entry| key.as_ref().is_none_or(|key| entry.key == key.to_string()));
-        Ok(Shown { version: SHAPE, files, settings, warnings })
+        Ok(Shown { files, settings, warnings })
     }
 
     pub(super) fn config_read(

@@ -30,7 +30,7 @@ fn mode(path: &Path) -> u32 {
 #[track_caller]
 fn entry(stage: &Stage, key: &str) -> Value {
     let shown = stage.run(["config", "--json"]).json();
-    assert_eq!(shown["version"], 1);
+    assert_eq!((&shown["schema_version"], &shown["version"]), (&json!(1), &Value::Null));
     let settings = shown["settings"].as_array().expect("settings");
     settings.iter().find(|entry| entry["key"] == key).unwrap_or_else(|| panic!("no {key}: {shown}")).clone()
 }
