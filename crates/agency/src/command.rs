@@ -5,7 +5,7 @@ pub(crate) mod daemon;
 pub(crate) mod agents;
 mod attach;
 mod completions;
-mod config;
+pub(crate) mod config;
 mod daemon_log;
 pub(crate) mod doctor;
 mod events;

@@ -1,13 +1,14 @@
 //! `docs/schema/*.json`: the shape of everything that `--json` prints.
 
-use agency_api::method::{Orphans, TaskListing};
+use agency_api::config::Shown;
+use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
 use agency_api::view;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use super::check;
-use crate::command::{agents, doctor, screen, uninstall};
+use crate::command::{agents, config, doctor, screen, uninstall};
 use crate::output::SCHEMA_VERSION;
 
 const HEAD: &str = "\
@@ -24,12 +25,16 @@ changes its meaning brings a new number. Paths and texts that are not UTF-8 are 
 fn documents() -> Vec<(&'static str, &'static str, Schema)> {
     vec![
         ("agency agents --json", "agents", of::<agents::Listing>()),
+        ("agency config --json", "config-show", of::<Shown>()),
+        ("agency config get KEY --json", "config-get", of::<config::Got>()),
         ("agency daemon status --json", "daemon-status", of::<view::Daemon>()),
         ("agency doctor --json", "doctor", of::<doctor::Report>()),
         ("agency events --json", "events", of::<view::Event>()),
         ("agency ls --json", "ls", of::<TaskListing>()),
         ("agency orphans --json", "orphans", of::<Orphans>()),
         ("agency screen TASK --json", "screen", of::<screen::Described>()),
+        ("agency trust --json", "trust", of::<Trust>()),
+        ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),
         ("agency uninstall --dry-run --json", "uninstall", of::<uninstall::Inventory>()),
     ]
 }

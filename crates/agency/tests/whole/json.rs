@@ -119,6 +119,10 @@ fn documents_are_as_their_schemas_say() {
         ("daemon-status", &["daemon", "status", "--json"]),
         ("orphans", &["orphans", "--json"]),
         ("screen", &["screen", "one", "--json"]),
+        ("config-show", &["config", "--json"]),
+        ("config-get", &["config", "get", "max_agents", "--json"]),
+        ("trust", &["trust", "--json"]),
+        ("trust-list", &["trust", "--list", "--json"]),
         ("uninstall", &["uninstall", "--dry-run", "--json"]),
     ] {
         let document = stage.run(args).json();
