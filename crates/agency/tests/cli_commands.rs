@@ -445,7 +445,7 @@ fn trust_shows_what_would_run_and_needs_a_yes() {
     home.run(&["trust"]).is(
         1,
         WOULD_RUN,
-        "Error: cannot ask for consent without a terminal\n\
+        "Error: cannot ask without a terminal\n\
          Hint: read the commands above; `agency trust --yes` agrees to them\n",
     );
     home.run(&["trust", "--yes"]).is(0, &format!("{WOULD_RUN}trusted: /project\n"), "");

@@ -1,7 +1,7 @@
 //! `agency config`: the configuration in force, where it comes from, and changing it.
 
 use std::fs::OpenOptions;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,6 +16,7 @@ use agency_client::Client;
 use serde::Serialize;
 
 use super::prompt;
+use crate::ask::{Otherwise, ask, can_ask};
 use crate::cli::{Config, ConfigCommand};
 use crate::context::{self, Context};
 use crate::output::{self, Colour, Paint, printable};
@@ -196,26 +197,15 @@ async fn edited(copy: &Path) -> Result<(), Failure> {
 
 /// Whether to open the editor once more; if not, the text is kept.
 fn again(failure: Failure, copy: &Path) -> Result<(), Stop> {
-    if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        output::print_failure(&failure);
-        if asked("Edit it again? [Y/n] ")? {
-            return Ok(());
-        }
-        return Err(Failure::new("nothing was changed")
-            .hint(format!("your text is kept in {}", copy.display()))
-            .into());
+    let kept = format!("your text is kept in {}", copy.display());
+    if !can_ask() {
+        return Err(with_hint(failure, &format!("nothing was changed; {kept}")).into());
     }
-    Err(with_hint(failure, &format!("nothing was changed; your text is kept in {}", copy.display())).into())
-}
-
-fn asked(question: &str) -> Result<bool, Stop> {
-    let mut stderr = io::stderr().lock();
-    write!(stderr, "{question}")?;
-    stderr.flush()?;
-    let mut line = String::new();
-    let read = io::stdin().read_line(&mut line);
-    let read = read.map_err(|err| failed("cannot read the answer", &err))?;
-    Ok(read > 0 && !line.trim().to_ascii_lowercase().starts_with('n'))
+    output::print_failure(&failure);
+    match ask("Edit it again?", Otherwise::Yes, &kept)? {
+        true => Ok(()),
+        false => Err(Failure::new("nothing was changed").hint(kept).into()),
+    }
 }
 
 /// The file in the editor.

@@ -1,6 +1,5 @@
 //! `agency trust`: shows what a project's own files would run, and remembers the consent.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use agency_api::Failure;
@@ -10,6 +9,7 @@ use agency_api::method::{
 };
 use agency_client::Client;
 
+use crate::ask::{Otherwise, ask};
 use crate::cli::Trust;
 use crate::context::{self, Context};
 use crate::output::{self, Colour, Paint, printable};
@@ -70,7 +70,7 @@ async fn agree(daemon: &mut Client, view: &View, yes: bool) -> Done {
         output::line("You have agreed to this.")?;
         return Ok(ExitCode::SUCCESS);
     }
-    if !yes && !ask()? {
+    if !yes && !agreed()? {
         return Err(Failure::new(format!("not trusted: {}", project(view)))
             .because("you did not agree")
             .into());
@@ -122,19 +122,9 @@ fn show_changes(changes: &Changes) -> Result<(), Stop> {
     Ok(())
 }
 
-fn ask() -> Result<bool, Stop> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::new("cannot ask for consent without a terminal")
-            .hint("read the commands above; `agency trust --yes` agrees to them")
-            .into());
-    }
-    let mut stderr = std::io::stderr().lock();
-    write!(stderr, "Agree to exactly this content? [y/N] ")?;
-    stderr.flush()?;
-    let mut line = String::new();
-    stdin.lock().read_line(&mut line).map_err(|err| crate::stop::failed("cannot read the answer", &err))?;
-    Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+fn agreed() -> Result<bool, Stop> {
+    let hint = "read the commands above; `agency trust --yes` agrees to them";
+    ask("Agree to exactly this content?", Otherwise::No, hint)
 }
 
 /// The repository that brings the commands: they may stand in its configuration and in task files.

@@ -2,7 +2,6 @@
 //!
 //! Invariant: nothing is removed before everything has been found removable.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,6 +17,7 @@ use serde::Serialize;
 
 use super::daemon::{self, After};
 use super::{installed, service};
+use crate::ask::{Otherwise, ask};
 use crate::cli::Uninstall;
 use crate::context::Context;
 use crate::output::{self, count, printable};
@@ -185,18 +185,8 @@ fn is_or_are(number: usize, noun: &str) -> String {
 }
 
 fn agreed() -> Result<bool, Stop> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::new("cannot ask without a terminal")
-            .hint("read the list above; `agency uninstall --yes` removes all of it")
-            .into());
-    }
-    let mut stderr = std::io::stderr().lock();
-    write!(stderr, "\nRemove all of this? [y/N] ")?;
-    stderr.flush()?;
-    let mut line = String::new();
-    stdin.lock().read_line(&mut line).map_err(|err| crate::stop::failed("cannot read the answer", &err))?;
-    Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    let hint = "read the list above; `agency uninstall --yes` removes all of it";
+    ask("\nRemove all of this?", Otherwise::No, hint)
 }
 
 async fn remove(context: &Context, mut daemon: Client, inventory: &Inventory, discard: bool) -> Done {
