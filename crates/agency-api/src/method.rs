@@ -315,7 +315,7 @@ pub struct ScreenDump {
 pub struct Stream {
     pub stream: String,
     pub task: view::Task,
-    /// What the configuration calls `detach_keys`, for a viewer to whom nobody said otherwise.
+    /// What `detach_keys` is for this call, with its variables and options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detach_keys: Option<String>,
     /// What the viewer should know, such as a configuration that is left out.

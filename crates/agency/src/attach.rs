@@ -26,20 +26,15 @@ use signals::Signals;
 use terminal::{Left, Terminal};
 use viewer::{End, Viewer};
 
+const KEYS_VARIABLE: &str = "AGENCY_DETACH_KEYS";
+
 pub(crate) async fn attach(context: &Context, target: Target) -> Done {
     need_terminal(&target)?;
-    let wished = match keys_from_options(&context.options)? {
-        Some(keys) => Some(keys),
-        None => keys_from_environment()?,
-    };
     // Before the size is asked for, so that no change of it is missed.
     let signals = Signals::watch().map_err(|err| stop::failed("cannot watch for signals", &err))?;
     let mut daemon = context.daemon().await?;
     let connected = link::connect(&mut daemon, &target, link::Begin::Scrollback).await?;
-    let keys = match wished {
-        Some(keys) => keys,
-        None => keys_from_configuration(connected.detach_keys.as_deref())?,
-    };
+    let keys = detach_keys(connected.detach_keys.as_deref())?;
     // Before the screen is the agent's.
     connected.notes.iter().for_each(|note| output::warning(note));
     let name = task_name(&connected.task);
@@ -70,33 +65,16 @@ fn need_terminal(target: &Target) -> Result<(), Failure> {
         .hint(format!("agency logs -f {name} prints what it does, agency send {name} TEXT types")))
 }
 
-fn keys_from_options(options: &[String]) -> Result<Option<DetachKeys>, Failure> {
-    let said = options
-        .iter()
-        .rev()
-        .find_map(|option| option.split_once('=').filter(|(key, _)| key.trim() == "detach_keys"));
-    let keys = said.map(|(_, text)| DetachKeys::parse(text.trim().trim_matches('"')));
-    keys.transpose().map_err(|err| Failure::new("--config detach_keys cannot be used").caused_by(&err))
-}
-
-fn keys_from_environment() -> Result<Option<DetachKeys>, Failure> {
-    match std::env::var("AGENCY_DETACH_KEYS") {
-        Ok(text) if !text.is_empty() => DetachKeys::parse(&text)
-            .map(Some)
-            .map_err(|err| Failure::new("AGENCY_DETACH_KEYS cannot be used").caused_by(&err)),
-        _ => Ok(None),
-    }
-}
-
-fn keys_from_configuration(text: Option<&str>) -> Result<DetachKeys, Failure> {
-    match text {
-        Some(text) => DetachKeys::parse(text).map_err(|err| {
-            Failure::new("detach_keys in config.toml cannot be used")
-                .caused_by(&err)
-                .hint("mend it, or set AGENCY_DETACH_KEYS for this time")
-        }),
-        None => Ok(DetachKeys::default()),
-    }
+/// As the daemon found them in files, variables and options.
+fn detach_keys(text: Option<&str>) -> Result<DetachKeys, Failure> {
+    let Some(text) = text else { return Ok(DetachKeys::default()) };
+    DetachKeys::parse(text).map_err(|err| {
+        let by_variable = std::env::var(KEYS_VARIABLE).is_ok_and(|value| value == text);
+        let what = if by_variable { KEYS_VARIABLE } else { "detach_keys" };
+        Failure::new(format!("{what} cannot be used"))
+            .caused_by(&err)
+            .hint("`agency config --show-origin` says where it is set")
+    })
 }
 
 fn task_name(task: &Task) -> String {

@@ -132,24 +132,23 @@ fn the_detach_key_is_known_in_every_encoding() {
     }
 }
 
+fn with_keys(keys: &str) -> serde_json::Value {
+    json!({ "stream": "t", "task": task("running"), "detach_keys": keys })
+}
+
 #[test]
-fn the_detach_key_of_the_environment_wins_over_the_configured_one() {
+fn the_detach_key_is_what_the_daemon_makes_of_files_and_environment() {
     let home = Home::new();
     let daemon = FakeDaemon::start(&home);
-    let answer = json!({ "stream": "t", "task": task("running"), "detach_keys": "f12" });
-    daemon.answer("pty.attach", answer.clone());
-    let mut view = attached_to(home, daemon, &[], &[]);
+    daemon.answer("pty.attach", with_keys("f12"));
+    let said = ["--config", "detach_keys=f12"];
+    let mut view = attached_to(home, daemon, &said, &[("AGENCY_DETACH_KEYS", "ctrl-p,ctrl-x")]);
+    let overrides = &view.params["overrides"];
+    assert_eq!(overrides["options"], json!(["detach_keys=f12"]));
+    assert!(overrides["variables"].to_string().contains("ctrl-p,ctrl-x"), "{overrides}");
     view.terminal.type_in("\x11\x1b[24~");
     view.ends(0, "[detached from 1-fix-login]");
     assert_eq!(view.stream.typed_to_the_end(), "\x11");
-
-    let home = Home::new();
-    let daemon = FakeDaemon::start(&home);
-    daemon.answer("pty.attach", answer);
-    let mut view = attached_to(home, daemon, &[], &[("AGENCY_DETACH_KEYS", "ctrl-p,ctrl-x")]);
-    view.terminal.type_in("\x11\x1b[24~\x10\x18");
-    view.ends(0, "[detached from 1-fix-login]");
-    assert_eq!(view.stream.typed_to_the_end(), "\x11\x1b[24~");
 }
 
 #[test]
@@ -337,8 +336,10 @@ fn without_a_terminal_there_is_nothing_to_attach_to() {
 }
 
 #[test]
-fn a_bad_detach_key_is_refused_before_anything_happens() {
+fn a_bad_detach_key_is_refused_before_the_terminal_is_taken() {
     let home = Home::new();
+    let daemon = FakeDaemon::start(&home);
+    daemon.answer("pty.attach", with_keys("ctlr-q"));
     let mut command = home.agency(&["attach", "fix-login"]);
     command.env("AGENCY_DETACH_KEYS", "ctlr-q");
     let mut terminal = Pty::spawn(command);
