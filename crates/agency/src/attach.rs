@@ -22,6 +22,7 @@ use crate::output;
 use crate::stop::{self, Done};
 
 pub(crate) use link::Target;
+pub(crate) use restore::LEAVE;
 use signals::Signals;
 use terminal::{Left, Terminal};
 use viewer::{End, Viewer};

@@ -13,7 +13,7 @@ use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcsetatt
 pub(super) const ENTER: &str = "\x1b[22;0t\x1b[?12;1007;2027s";
 
 /// Undoes every mode that a program can leave behind. Each step is harmless where it was not needed.
-pub(super) const LEAVE: &str = concat!(
+pub(crate) const LEAVE: &str = concat!(
     // A sequence that was cut ends here, and so does a synchronized update.
     "\x1b\\\x1b[?2026l",
     // Keyboard protocols: kitty's stack of this screen, modifyOtherKeys.

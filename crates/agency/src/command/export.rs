@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use agency_api::Failure;
@@ -16,17 +16,14 @@ use crate::progress;
 use crate::stop::{Done, Stop};
 
 pub(super) async fn export(context: &Context, args: Export) -> Done {
-    if let Some(path) = args.output.as_deref().filter(|path| path.exists() && !args.force) {
-        return Err(Failure::new(format!("{} is there already", path.display()))
-            .hint("name another file, or pass --force")
-            .into());
-    }
+    let output = args.output.filter(|path| path.as_os_str() != "-").map(|path| place(path, args.force));
+    let output = output.transpose()?;
     let task = context.task(&args.name.task)?;
     let form = if args.input { LogForm::CastWithInput } else { LogForm::Cast };
     let mut daemon = context.daemon().await?;
     let answer = daemon.call(LogRead, LogReadParams { task, form, follow: false }).await?;
     let stream = daemon.stream(&answer.stream).await?;
-    match args.output {
+    match output {
         None => copy(stream, &mut std::io::stdout().lock()).await?,
         Some(path) => {
             let mut file = Unfinished::beside(&path)?;
@@ -38,17 +35,35 @@ pub(super) async fn export(context: &Context, args: Export) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Where the recording goes: a new file, or the one that a name leads to.
+fn place(path: PathBuf, force: bool) -> Result<PathBuf, Failure> {
+    if path.symlink_metadata().is_err() {
+        return Ok(path);
+    }
+    if !force {
+        return Err(Failure::new(format!("{} is there already", path.display()))
+            .hint("name another file, or pass --force"));
+    }
+    let cannot = || Failure::new(format!("cannot write {}", path.display()));
+    let real = path.canonicalize().map_err(|err| cannot().caused_by(&err))?;
+    match real.is_file() {
+        true => Ok(real),
+        // A device or a directory would be replaced by a file.
+        false => Err(cannot().because("it is no regular file").hint("`-o -` writes to standard output")),
+    }
+}
+
 /// Half a recording must not look like a whole one: the name is given at the end.
 struct Unfinished {
     writer: BufWriter<File>,
-    path: std::path::PathBuf,
+    path: PathBuf,
 }
 
 impl Unfinished {
     fn beside(path: &Path) -> Result<Unfinished, Stop> {
         let mut name = path.as_os_str().to_owned();
         name.push(".part");
-        let part = std::path::PathBuf::from(name);
+        let part = PathBuf::from(name);
         let file = File::create(&part).map_err(|err| cannot_write(path, &err))?;
         Ok(Unfinished { writer: BufWriter::new(file), path: part })
     }

@@ -1,14 +1,16 @@
 //! `agency replay`: a recording, played as it happened.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use agency_api::Failure;
+use agency_terminal::ViewerFilter;
 use serde_json::Value;
 
+use crate::attach;
 use crate::cli::Replay;
 use crate::stop::{Done, Stop};
 
@@ -19,6 +21,8 @@ pub(super) async fn replay(args: Replay) -> Done {
     check_header(&args.file, lines.next())?;
     let mut stdout = std::io::stdout().lock();
     let mut last = 0.0;
+    // What the program asked its terminal then, ours must not answer now.
+    let (mut filter, mut shown) = (ViewerFilter::default(), Vec::new());
     for (at, line) in lines {
         let line =
             line.map_err(|err| Failure::new(format!("cannot read {}", args.file.display())).caused_by(&err))?;
@@ -26,10 +30,13 @@ pub(super) async fn replay(args: Replay) -> Done {
         let pause = (event.seconds - last).max(0.0).min(args.idle.unwrap_or(f64::INFINITY)) / args.speed;
         last = event.seconds;
         tokio::time::sleep(Duration::try_from_secs_f64(pause).unwrap_or(Duration::MAX)).await;
-        stdout.write_all(event.output.as_bytes())?;
+        shown.clear();
+        filter.pass(event.output.as_bytes(), &mut shown);
+        stdout.write_all(&shown)?;
         stdout.flush()?;
     }
-    stdout.write_all(b"\x1b[0m\n")?;
+    // What was recorded may have ended in a program that had taken the terminal over.
+    stdout.write_all(if stdout.is_terminal() { attach::LEAVE.as_bytes() } else { b"\x1b[0m\n" })?;
     Ok(ExitCode::SUCCESS)
 }
 

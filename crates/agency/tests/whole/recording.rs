@@ -41,6 +41,16 @@ fn a_recording_is_not_written_over_and_nonsense_is_not_played() {
     let refused = stage.run(["export", "one", "-o", "one.cast"]).refused();
     assert_eq!(refused, "Error: one.cast is there already\nHint: name another file, or pass --force\n");
     stage.run(["export", "one", "-o", "one.cast", "--force"]).ok();
+    // A link is written through, and what is no file is left alone.
+    std::os::unix::fs::symlink("one.cast", stage.repo().join("link.cast")).expect("a link");
+    stage.run(["export", "one", "-o", "link.cast", "--force"]).ok();
+    assert!(stage.repo().join("link.cast").is_symlink());
+    let refused = stage.run(["export", "one", "-o", ".agency", "--force"]).refused();
+    assert!(
+        refused.starts_with("Error: cannot write .agency\nCaused by: it is no regular file\n"),
+        "{refused}"
+    );
+    assert!(stage.run(["export", "one", "-o", "-"]).ok().contains("hello"));
     std::fs::write(stage.repo().join("other"), "hello\n").expect("room for a file");
     let refused = stage.run(["replay", "other"]).refused();
     assert!(refused.starts_with("Error: other is not a recording that can be played\n"), "{refused}");
