@@ -19,23 +19,35 @@ use agency_core::ids::ProjectId;
 use crate::read_small::{Links, read_small};
 use crate::trust::{TrustBook, digest};
 
+const TRUST_HINT: &str = "`agency trust` shows and allows what this repository wants to run";
+
 pub struct Settings {
     pub config: Config,
     /// Worth saying to whoever asked: unknown keys, commands that wait for consent.
     pub warnings: Vec<String>,
-    /// Something in the project's own file waits for consent.
-    pub untrusted: bool,
+    /// What in the project's own file waits for consent.
+    pub waiting: Vec<Key>,
 }
 
 impl Settings {
     /// What cannot be found may stand in the part of the project's file that is not used yet.
     pub fn about_trust(&self, failure: Failure) -> Failure {
-        match self.untrusted {
-            true => failure
+        match self.waiting.is_empty() {
+            true => failure,
+            false => failure
                 .because("the project's own configuration is not trusted yet, so its agents are left out")
-                .hint("`agency trust` shows and allows what this repository wants to run"),
-            false => failure,
+                .hint(TRUST_HINT),
         }
+    }
+
+    /// Another agent than the one that the project means is nobody's choice.
+    pub fn check_choice(&self) -> Result<(), Failure> {
+        if !self.waiting.contains(&Key::General("default_agent")) {
+            return Ok(());
+        }
+        Err(Failure::new("the agent that this project chooses waits for your consent")
+            .because("the project's own configuration is not trusted yet, so its default_agent is left out")
+            .hint(format!("{TRUST_HINT}; --agent NAME chooses one of yours")))
     }
 }
 
@@ -102,26 +114,26 @@ impl SettingsFiles {
 
         let mut warnings = Vec::new();
         let mut layers: Vec<Layer> = user.iter().filter_map(|file| file.layer.clone()).collect();
-        let mut untrusted = false;
+        let mut waiting = Vec::new();
         if let Some((id, root)) = project {
             let file = self.project(root)?;
             let (used, waits) = project_layer(id, &file, layers.first(), trust, &mut warnings);
             layers.extend(used);
-            untrusted = waits;
+            waiting = waits;
         }
         for unknown in layers.iter().flat_map(|layer: &Layer| &layer.unknown_keys) {
             let hint = unknown.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
             warnings.push(format!("{unknown}{hint}"));
         }
         layers.extend(said(overrides, &mut warnings)?);
-        Ok(Settings { config: Config::merged(&layers), warnings, untrusted })
+        Ok(Settings { config: Config::merged(&layers), warnings, waiting })
     }
 
     /// What holds if no file can be used: what the call itself says.
     pub fn without_files(overrides: &Overrides) -> Result<Settings, Failure> {
         let mut warnings = Vec::new();
         let layers = said(overrides, &mut warnings)?;
-        Ok(Settings { config: Config::merged(&layers), warnings, untrusted: false })
+        Ok(Settings { config: Config::merged(&layers), warnings, waiting: Vec::new() })
     }
 
     /// The user's own file; none where nobody has a home.
@@ -158,15 +170,15 @@ pub fn project_path(root: &Path) -> PathBuf {
     root.join(".agency/config.toml")
 }
 
-/// The part of a project's file that is used, and whether more waits for consent.
+/// The part of a project's file that is used, and what waits for consent.
 fn project_layer(
     id: &ProjectId,
     file: &ConfigFile,
     user: Option<&Layer>,
     trust: &TrustBook,
     warnings: &mut Vec<String>,
-) -> (Option<Layer>, bool) {
-    let Some(layer) = &file.layer else { return (None, false) };
+) -> (Option<Layer>, Vec<Key>) {
+    let Some(layer) = &file.layer else { return (None, Vec::new()) };
     let Sifted { mut free, waiting, ignored } = layer.clone().sifted(user);
     let path = file.path.display();
     if !ignored.is_empty() {
@@ -176,14 +188,14 @@ fn project_layer(
     let agreed = file.digest.as_ref().is_some_and(|digest| trust.trusts(id, digest));
     if agreed || waiting.is_empty() {
         free.settings.extend(waiting);
-        return (Some(free), false);
+        return (Some(free), Vec::new());
     }
     warnings.push(format!(
         "{path} is not trusted, so {} {} left out; `agency trust` shows and allows it",
         listed(waiting.keys()),
         if waiting.len() == 1 { "is" } else { "are" },
     ));
-    (Some(free), true)
+    (Some(free), waiting.into_keys().collect())
 }
 
 fn listed<'a>(keys: impl Iterator<Item = &'a Key>) -> String {

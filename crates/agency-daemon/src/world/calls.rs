@@ -141,6 +141,9 @@ impl World {
         }
         let mut settings = self.settings_with(Some(&id), &params.caller.overrides)?;
         let mut notes = std::mem::take(&mut settings.warnings);
+        if params.agent.is_none() && params.command.is_none() {
+            settings.check_choice()?;
+        }
         let env = environment::from_caller(&params.caller.env);
         let chosen = plan::choose_agent(&settings.config, params.agent.as_deref(), &env);
         let (agent, chosen) = chosen.map_err(|failure| settings.about_trust(failure))?;

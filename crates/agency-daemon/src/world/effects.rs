@@ -308,7 +308,14 @@ fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<O
         .map_err(|err| Failure::new(err.to_string()).caused_by_source(&err))?;
     match presence {
         Presence::Ready => Ok(None),
-        Presence::DirectoryGone => agency_workspace::reattach(project, name).map(Some).map_err(failed),
+        Presence::DirectoryGone => {
+            let mut workspace = agency_workspace::reattach(project, name).map_err(failed)?;
+            workspace.warnings.push(format!(
+                "the directory of {name} was gone and is made anew from its branch; \
+                 if it was moved by hand, what was not committed is where it went"
+            ));
+            Ok(Some(workspace))
+        }
         // What is in the way is for `create` to name.
         Presence::Absent | Presence::HalfMade | Presence::NotOurs => {
             agency_workspace::create(project, name, base).map(Some).map_err(failed)

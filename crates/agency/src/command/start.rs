@@ -5,10 +5,13 @@ use std::process::ExitCode;
 
 use agency_api::Failure;
 use agency_api::config::Overrides;
-use agency_api::method::{Method, Started, TaskRestart, TaskStart, TaskStartParams};
+use agency_api::method::{
+    LogForm, LogRead, LogReadParams, Method, Started, TaskGet, TaskRestart, TaskStart, TaskStartParams,
+};
 use agency_api::pty::AttachMode;
 use agency_api::view::Task;
 
+use super::logs;
 use crate::attach::{self, Target};
 use crate::caller;
 use crate::cli::Start;
@@ -77,5 +80,26 @@ pub(super) async fn show(context: &Context, task: &Task) -> Done {
         }
         other => other,
     };
-    attach::attach(context, target).await.map_err(lives)
+    match attach::attach(context, target).await {
+        Err(Stop::Failed(failure)) => match ended_already(context, task).await {
+            Some(code) => last_words(context, task, &code).await,
+            None => Err(lives(Stop::Failed(failure))),
+        },
+        done => done,
+    }
+}
+
+/// The exit code of a task that had nothing more to do before anybody could look.
+async fn ended_already(context: &Context, task: &Task) -> Option<String> {
+    let task = context.daemon().await.ok()?.call(TaskGet, context::reference(task)).await.ok()?;
+    task.run.is_none().then_some(task.last_exit).flatten()
+}
+
+async fn last_words(context: &Context, task: &Task, code: &str) -> Done {
+    let params = LogReadParams { task: context::reference(task), form: LogForm::Text, follow: false };
+    let mut daemon = context.daemon().await?;
+    let answer = daemon.call(LogRead, params).await?;
+    logs::copy(daemon.stream(&answer.stream).await?, &mut std::io::stdout().lock()).await?;
+    output::note(&format!("[{}-{} exited {}]", task.id, task.slug, output::printable(code)));
+    Ok(ExitCode::SUCCESS)
 }

@@ -157,6 +157,21 @@ fn a_stranger_does_not_lock_anybody_in_or_keep_anything_alive() {
 }
 
 #[test]
+fn an_agent_that_waits_for_consent_is_not_replaced_by_another_one() {
+    let stage = Stage::new();
+    bring(&stage, &format!("default_agent = \"greeter\"\n{GREETER}"));
+    let refused = stage.run(["new", "one", "-m", "x"]).refused();
+    assert!(
+        refused.starts_with("Error: the agent that this project chooses waits for your consent\n"),
+        "{refused}"
+    );
+    assert!(refused.contains("`agency trust` shows and allows"), "{refused}");
+    assert_eq!(stage.run(["new", "two", "--agent", "shell", "-m", "x"]).ok(), "1 two running\n");
+    stage.run(["trust", "--yes"]).ok();
+    assert_eq!(stage.run(["new", "one", "-m", "x"]).ok(), "2 one running\n");
+}
+
+#[test]
 fn what_runs_no_commands_needs_no_consent() {
     let stage = Stage::new();
     bring(&stage, "stale_timeout = \"9s\"\nneeds_input_timeout = \"1s\"\n");
