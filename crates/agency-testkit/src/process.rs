@@ -23,7 +23,9 @@ impl Process {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name may hold anything, parentheses too; the fields begin after its last one.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let is_dead = matches!(*fields.first()?, "Z" | "X");
+        // A first thread that has ended holds nothing, but the others may still hold all that was open.
+        let threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        let is_dead = matches!(*fields.first()?, "Z" | "X") && threads() <= 1;
         let start_time = fields.get(19)?.parse().ok()?;
         (!is_dead).then_some(Process { pid, start_time })
     }

@@ -33,8 +33,9 @@ fn vim_looks_as_in_a_bare_terminal() {
     twin.type_in(":vsplit\r:echo winwidth(0)\r");
     twin.is_same("50");
     twin.goes_on_after_the_daemon_is_killed(
-        "Gotyped under the next daemon\x1b",
-        "typed under the next daemon",
+        // An Escape at the very end is held for a moment, and would die with its viewer.
+        "Gotyped under the next daemon\x1b:echo 'all of it'\r",
+        "all of it",
     );
     twin.viewer_is_killed();
     twin.type_in("otyped with nobody there\x1b");
@@ -256,6 +257,8 @@ impl<'a> Twin<'a> {
 
     fn goes_on_after_the_daemon_is_killed(&mut self, keys: &str, shows: &str) {
         self.stage.kill_daemon();
+        // Keys that are on their way when a daemon is killed may be lost; they are typed once it is followed.
+        self.stage.wait_task("one", "viewer of the next daemon", |task| task["viewers"] == 1);
         self.type_in(keys);
         self.is_same(shows);
     }
