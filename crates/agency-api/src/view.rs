@@ -173,6 +173,21 @@ pub struct Daemon {
     pub orphans: u64,
     #[serde(default)]
     pub open_files: Option<Figure>,
+    /// All that bounds how many agents can be started, as far as it can be counted.
+    #[serde(default)]
+    pub room: Vec<Bounded>,
+}
+
+/// What a start takes some of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Bounded {
+    pub what: String,
+    #[serde(flatten)]
+    pub figure: Figure,
+    /// A start is refused when less than this is left.
+    pub needed: u64,
+    /// How there could be more.
+    pub hint: String,
 }
 
 /// How much of something is taken, and how much there may be.

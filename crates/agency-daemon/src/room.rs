@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agency_api::Failure;
-use agency_api::view::Figure;
+use agency_api::view::{Bounded, Figure};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, getuid};
 
@@ -62,6 +62,27 @@ impl Room {
         }
     }
 
+    /// Every figure, with what one start needs of it.
+    pub fn figures(&self) -> Vec<Bounded> {
+        let bounded = |what: String, figure, needed, hint: &str| Bounded {
+            what,
+            figure,
+            needed,
+            hint: hint.to_owned(),
+        };
+        let files = self.files.map(|figure| {
+            let needed = FILES_OF_A_RUN + FILES_OF_A_START + SPARE_FILES;
+            bounded("open files of the daemon".to_owned(), figure, needed, FILES_HINT)
+        });
+        let terminals =
+            self.terminals.map(|figure| bounded("terminals".to_owned(), figure, 1, TERMINALS_HINT));
+        let needed = PROCESSES_OF_A_START + SPARE_PROCESSES;
+        let processes = self.processes.iter();
+        let processes =
+            processes.map(|(bound, figure)| bounded(bound.counted(), *figure, needed, bound.hint()));
+        files.into_iter().chain(terminals).chain(processes).collect()
+    }
+
     /// Whether this many agents can be started at once.
     pub fn holds(&self, starts: u64) -> Result<(), Failure> {
         let files = starts * (FILES_OF_A_RUN + FILES_OF_A_START) + SPARE_FILES;
@@ -96,6 +117,14 @@ fn no_room(why: String) -> Failure {
 }
 
 impl Bound {
+    fn counted(&self) -> String {
+        match self {
+            Bound::User => "your processes and threads".to_owned(),
+            Bound::Group(dir) => format!("processes and threads in {}", dir.display()),
+            Bound::System => "processes and threads of the system".to_owned(),
+        }
+    }
+
     fn filled(&self, figure: Figure, needed: u64) -> String {
         let Figure { used, limit } = figure;
         let what = match self {
@@ -293,6 +322,8 @@ mod tests {
         let room = Room::now();
         assert!(room.files.is_some_and(|files| files.used >= 3 && files.limit > files.used), "{room:?}");
         assert_eq!(room.holds(1), Ok(()));
+        let figures = room.figures();
+        assert!(figures.iter().all(|bounded| !bounded.figure.lacks(bounded.needed)), "{figures:?}");
     }
 
     #[test]

@@ -107,6 +107,7 @@ impl World {
             live_runs: self.supervisor.live_runs().count() as u64,
             orphans: self.orphans.len() as u64,
             open_files: room::open_files(),
+            room: Room::now().figures(),
         }
     }
 

@@ -8,6 +8,7 @@ use agency_api::view;
 use agency_client::Client;
 
 use super::finding::{About, Finding};
+use super::limits;
 use crate::command::agents::{self, Known};
 use crate::context::Context;
 use crate::output::count;
@@ -40,6 +41,7 @@ fn broken(about: About, failure: Failure) -> Finding {
 
 fn of_daemon(view: &view::Daemon, keepers: &Path) -> Vec<Finding> {
     let mut findings = vec![version(&view.version, view.pid)];
+    findings.extend(view.room.iter().map(limits::of));
     let copies = std::fs::read_dir(keepers).into_iter().flatten().flatten();
     let names: Vec<String> = copies.map(|copy| copy.file_name().to_string_lossy().into_owned()).collect();
     let ours = format!("agency-keeper-{OURS}-");
