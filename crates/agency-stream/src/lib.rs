@@ -70,8 +70,9 @@ impl Stream {
     }
 }
 
+/// A descriptor that the runtime watches for this alone.
 #[allow(unsafe_code)]
-fn watched<T: Into<OwnedFd> + std::os::fd::AsRawFd>(fd: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+pub fn watched<T: Into<OwnedFd> + std::os::fd::AsRawFd>(fd: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     // SAFETY: sockets and owned descriptors keep their number for as long as they live.
     Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
 }

@@ -19,10 +19,17 @@ pub(crate) enum Width {
 /// Whether the next cell must be placed by itself. Inside a run of ambiguous ones it need not: they are all
 /// wrong or none is, and text in other alphabets would grow by half.
 pub(crate) fn may_displace(cell: Square, next: Square) -> bool {
-    match width_of(cell) {
-        Width::Agreed => false,
-        Width::Ambiguous => width_of(next) != Width::Ambiguous,
-        Width::Disputed => true,
+    width_of(cell).may_displace(Some(width_of(next)))
+}
+
+impl Width {
+    /// As [`may_displace`]; what follows may be unknown.
+    pub(crate) fn may_displace(self, next: Option<Width>) -> bool {
+        match self {
+            Width::Agreed => false,
+            Width::Ambiguous => next != Some(Width::Ambiguous),
+            Width::Disputed => true,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use rio_vt::crosswords::style::Style;
 
 use super::{Out, alike_on_a_blank, erase_rest};
 use crate::cells::{Cells, is_protected};
-use crate::disputed::{Width, width_of_text};
+use crate::disputed::width_of_text;
 use crate::look::Look;
 use crate::scrollback::Piece;
 
@@ -75,14 +75,8 @@ fn text(out: &mut Out, look: &Look, text: &str, mut at: usize) {
         out.bytes.extend_from_slice(if c == '\0' { ' ' } else { c }.encode_utf8(&mut [0; 4]).as_bytes());
         out.say(look.marks());
         at += 1 + usize::from(look.wide() == Wide::Wide);
-        let displaces = match width_of_text(c, look.is_cluster()) {
-            Width::Agreed => false,
-            Width::Ambiguous => {
-                chars.peek().is_none_or(|next| width_of_text(*next, false) != Width::Ambiguous)
-            }
-            Width::Disputed => true,
-        };
-        if displaces && at < out.width {
+        let next = chars.peek().map(|next| width_of_text(*next, false));
+        if width_of_text(c, look.is_cluster()).may_displace(next) && at < out.width {
             out.go_to_column(at);
         }
     }

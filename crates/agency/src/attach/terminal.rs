@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use agency_stream::watched;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, open};
 use rustix::io::{read, retry_on_intr, write};
@@ -91,8 +92,8 @@ impl Terminal {
     /// Takes the terminal: raw from here on, given back by [`Terminal::leave`] or by dropping it.
     pub(super) fn take() -> io::Result<Terminal> {
         let before = tcgetattr(stdin())?;
-        let keyboard = registered(opened_anew(stdin())?, Interest::READABLE)?;
-        let screen = registered(opened_anew(stdout())?, Interest::WRITABLE)?;
+        let keyboard = watched(opened_anew(stdin())?, Interest::READABLE)?;
+        let screen = watched(opened_anew(stdout())?, Interest::WRITABLE)?;
         restore::arm(before);
         let guard = Guard;
         make_raw()?;
@@ -165,12 +166,6 @@ fn opened_anew(terminal: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // Only the controlling terminal has a foreground group that we may ask for.
     let as_controlling = |_| tcgetpgrp(terminal).and_then(|_| open("/dev/tty", flags, Mode::empty()));
     by_name.or_else(as_controlling).or_else(|_| terminal.try_clone_to_owned())
-}
-
-#[allow(unsafe_code)]
-fn registered(tty: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an owned descriptor is the same one for as long as it lives.
-    Ok(unsafe { AsyncFd::register_with_interest(tty, interest) }?)
 }
 
 /// A description that we were given may block, so nothing is tried before its time.
