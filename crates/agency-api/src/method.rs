@@ -82,6 +82,8 @@ methods! {
     TaskList = "task.list": TaskListParams => TaskListing;
     /// One task.
     TaskGet = "task.get": TaskRef => view::Task;
+    /// Why a task's agent is said to be in its state, now or at a time in the past.
+    TaskExplain = "task.explain": TaskExplainParams => view::Explanation;
     /// Types a text into a task's terminal; answered once it was taken.
     TaskSend = "task.send": TaskSendParams => Receipt;
     /// What a command in the task's workspace needs; the caller runs it.
@@ -118,12 +120,27 @@ methods! {
     ConfigRead = "config.read": config::FileParams => config::FileContent;
     /// Replaces a file, if the new content can be used.
     ConfigWrite = "config.write": config::WriteParams => config::Changed;
-    /// From now on this connection gets `event` notifications.
-    EventSubscribe = "event.subscribe": Nothing => Nothing;
+    /// From now on this connection gets `event` notifications; with `since`, first those that are kept from then on.
+    EventSubscribe = "event.subscribe": EventSubscribeParams => Nothing;
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Nothing {}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EventSubscribeParams {
+    /// RFC 3339.
+    #[serde(default)]
+    pub since: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskExplainParams {
+    pub task: TaskRef,
+    /// RFC 3339; absent for now.
+    #[serde(default)]
+    pub at: Option<String>,
+}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonStopParams {

@@ -54,6 +54,11 @@ impl StateDir {
         self.root.join(format!("d-{}.lock", self.host))
     }
 
+    /// What happened, for who comes later.
+    pub fn event_log(&self) -> PathBuf {
+        self.root().join("events.jsonl")
+    }
+
     pub fn daemon_log(&self) -> PathBuf {
         self.root.join("daemon.log")
     }
@@ -111,11 +116,21 @@ impl RunDir {
     pub fn journal(&self) -> PathBuf {
         self.0.join("j")
     }
+
+    /// What was made of the journal: every change of state.
+    pub fn states(&self) -> PathBuf {
+        self.0.join("states.jsonl")
+    }
 }
 
 /// `$XDG_CONFIG_HOME/agency/config.toml`, else `~/.config/agency/config.toml`.
 pub fn global_config() -> Option<PathBuf> {
     Some(base_directory("XDG_CONFIG_HOME", ".config")?.join("agency/config.toml"))
+}
+
+/// The user's own rules about screens, beside the configuration.
+pub fn rules() -> Option<PathBuf> {
+    Some(global_config()?.with_file_name("rules"))
 }
 
 fn base_directory(variable: &str, below_home: &str) -> Option<PathBuf> {

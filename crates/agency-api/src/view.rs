@@ -14,6 +14,12 @@ pub struct Task {
     pub status: TaskStatus,
     /// Of the live run, while there is one.
     pub state: Option<AgentState>,
+    /// What that state rests on.
+    #[serde(default)]
+    pub evidence: Option<Evidence>,
+    /// Somebody has looked at it since it began to wait.
+    #[serde(default)]
+    pub seen: bool,
     /// What the rail shows.
     pub workspace_status: WorkspaceStatus,
     pub agent: String,
@@ -53,18 +59,124 @@ pub enum TaskStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum AgentState {
-    Starting,
-    Running,
+    Starting {
+        #[serde(default)]
+        for_seconds: u64,
+    },
+    Running {
+        #[serde(default)]
+        for_seconds: u64,
+    },
     NeedsInput {
         for_seconds: u64,
+        #[serde(default)]
+        why: Why,
     },
     Stale {
         for_seconds: u64,
+        #[serde(default)]
+        why: Why,
     },
     /// `0`, `-15`, or `unknown`.
-    Exited {
-        code: String,
-    },
+    Exited { code: String },
+}
+
+/// What an agent that waits wants of the user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    Prompt,
+    Permission,
+    Question,
+    Finished,
+    Error,
+    #[default]
+    Unknown,
+}
+
+impl Why {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Why::Prompt => "prompt",
+            Why::Permission => "permission",
+            Why::Question => "question",
+            Why::Finished => "finished",
+            Why::Error => "error",
+            Why::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a state rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// Which witness: `status`, `hook`, `title`, `shell`, `kernel`, `screen`, `progress`, `notice`, `editor`,
+    /// `animation`, `child`, `blank`, `silence`.
+    pub source: String,
+    pub rule: String,
+    /// `certain`, `high`, `good`, `fair`, `guess`.
+    pub confidence: String,
+    /// What it waits for, in the agent's own words.
+    pub detail: Option<String>,
+}
+
+/// One change of state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StateChange {
+    /// RFC 3339; in a recording, absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Seconds from the beginning of the run.
+    pub t: f64,
+    pub state: StateName,
+    pub why: Option<Why>,
+    #[serde(flatten)]
+    pub evidence: Evidence,
+    /// Bytes of output before it.
+    pub offset: u64,
+    /// The exit code, once it has exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// Why an agent is said to be in its state, now or at a time in the past.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Explanation {
+    pub task: Task,
+    /// The time that was asked for, RFC 3339; absent for now.
+    pub at: Option<String>,
+    pub run: Option<String>,
+    /// The state then, and since when.
+    pub state: Option<StateChange>,
+    /// All that is claimed now, most trusted first.
+    pub witnesses: Vec<Witness>,
+    /// What would make it another state.
+    pub outlook: Vec<String>,
+    /// The changes before it, oldest first.
+    pub before: Vec<StateChange>,
+}
+
+/// One who says what the agent does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Witness {
+    pub source: String,
+    pub rule: String,
+    /// The one that counts.
+    pub decides: bool,
+    /// For what the agent waits; absent if it is said to work.
+    pub why: Option<Why>,
+    pub detail: Option<String>,
+    pub for_seconds: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StateName {
+    Starting,
+    Running,
+    NeedsInput,
+    Stale,
+    Exited,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,33 +1,48 @@
-//! What one run's agent is doing, told from when it last showed something.
+//! What one run's agent is doing: told by the best evidence there is, and where there is none, by silence.
 //!
-//! Not here: what counts as output (only visible change does), and any evidence better than silence.
+//! Not here: what counts as output (only visible change does), and what counts as evidence.
 //!
 //! Invariant: `Exited` is final. A restart is a new run and makes a new machine.
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Time;
+use crate::evidence::{Activity, Why};
 use crate::exit::ExitCode;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AgentState {
     /// Alive, nothing shown yet.
     Starting,
     Running,
     NeedsInput {
         since: Time,
+        why: Why,
     },
     /// Has waited for so long that somebody may have forgotten it; `since` is when the waiting began.
     Stale {
         since: Time,
+        why: Why,
     },
     Exited {
         code: ExitCode,
     },
 }
 
+impl AgentState {
+    /// Since when it waits, and for what.
+    pub fn waiting(self) -> Option<(Time, Why)> {
+        match self {
+            AgentState::NeedsInput { since, why } | AgentState::Stale { since, why } => Some((since, why)),
+            AgentState::Starting | AgentState::Running | AgentState::Exited { .. } => None,
+        }
+    }
+}
+
 /// How long silence may last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     pub needs_input_after: Duration,
     pub stale_after: Duration,
@@ -39,17 +54,26 @@ impl Default for Timing {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentMachine {
     timing: Timing,
     state: AgentState,
-    /// When the present silence began: the spawn, or the last output.
+    /// When the present silence began: the spawn, the last output, or the last word of better evidence.
     quiet_since: Time,
+    evidence: Option<Activity>,
 }
 
 impl AgentMachine {
     pub fn new(timing: Timing, now: Time) -> Self {
-        AgentMachine { timing, state: AgentState::Starting, quiet_since: now }
+        AgentMachine { timing, state: AgentState::Starting, quiet_since: now, evidence: None }
+    }
+
+    pub fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    pub fn set_timing(&mut self, timing: Timing) {
+        self.timing = timing;
     }
 
     pub fn state(&self) -> AgentState {
@@ -63,16 +87,38 @@ impl AgentMachine {
             | AgentState::NeedsInput { .. }
             | AgentState::Stale { .. } => {
                 self.quiet_since = now;
-                self.state = AgentState::Running;
+                // A question may blink: what is known to wait is not at work because it draws.
+                if !self.evidence.is_some_and(Activity::is_waiting) {
+                    self.state = AgentState::Running;
+                }
             }
             // The last words are drained before the exit is told; what comes later is an echo.
             AgentState::Exited { .. } => {}
         }
     }
 
+    /// What the best evidence says from now on; with none of it, silence decides again.
+    pub fn on_evidence(&mut self, evidence: Option<Activity>, now: Time) {
+        if evidence == self.evidence || matches!(self.state, AgentState::Exited { .. }) {
+            return;
+        }
+        self.evidence = evidence;
+        match (evidence, self.state) {
+            (Some(Activity::Waiting(why)), AgentState::NeedsInput { since, .. }) => {
+                self.state = AgentState::NeedsInput { since, why };
+            }
+            (Some(Activity::Waiting(why)), AgentState::Stale { since, .. }) => {
+                self.state = AgentState::Stale { since, why };
+            }
+            (Some(Activity::Waiting(why)), _) => self.state = AgentState::NeedsInput { since: now, why },
+            (Some(Activity::Working), _) => self.state = AgentState::Running,
+            (None, _) => self.quiet_since = now,
+        }
+    }
+
     /// May come late: states are dated by when they were due, not by when somebody looked.
     pub fn tick(&mut self, now: Time) {
-        while let Some((due, next)) = self.next_by_silence() {
+        while let Some((due, next)) = self.next_by_time() {
             if now < due {
                 break;
             }
@@ -95,17 +141,18 @@ impl AgentMachine {
 
     /// When `tick` is needed next, unless there is output before.
     pub fn deadline(&self) -> Option<Time> {
-        self.next_by_silence().map(|(due, _)| due)
+        self.next_by_time().map(|(due, _)| due)
     }
 
-    fn next_by_silence(&self) -> Option<(Time, AgentState)> {
+    fn next_by_time(&self) -> Option<(Time, AgentState)> {
         match self.state {
+            AgentState::Starting | AgentState::Running if self.evidence == Some(Activity::Working) => None,
             AgentState::Starting | AgentState::Running => {
                 let since = self.quiet_since.saturating_add(self.timing.needs_input_after);
-                Some((since, AgentState::NeedsInput { since }))
+                Some((since, AgentState::NeedsInput { since, why: Why::Unknown }))
             }
-            AgentState::NeedsInput { since } => {
-                Some((since.saturating_add(self.timing.stale_after), AgentState::Stale { since }))
+            AgentState::NeedsInput { since, why } => {
+                Some((since.saturating_add(self.timing.stale_after), AgentState::Stale { since, why }))
             }
             AgentState::Stale { .. } | AgentState::Exited { .. } => None,
         }
@@ -127,6 +174,11 @@ mod tests {
                 ("look", _) => {}
                 ("output", _) => machine.on_output(now),
                 ("tick", _) => machine.tick(now),
+                ("works", _) => machine.on_evidence(Some(Activity::Working), now),
+                ("waits", why) => {
+                    machine.on_evidence(Some(Activity::Waiting(why.parse().expect("a why"))), now)
+                }
+                ("nobody-knows", _) => machine.on_evidence(None, now),
                 ("exit", code) => machine.on_exit(code.parse().expect("a code"), now),
                 other => panic!("unknown event {other:?}"),
             }
@@ -138,8 +190,13 @@ mod tests {
         let state = match machine.state() {
             AgentState::Starting => "starting".to_owned(),
             AgentState::Running => "running".to_owned(),
-            AgentState::NeedsInput { since } => format!("needs-input since {}", since.as_secs()),
-            AgentState::Stale { since } => format!("stale since {}", since.as_secs()),
+            AgentState::NeedsInput { since, why: Why::Unknown } => {
+                format!("needs-input since {}", since.as_secs())
+            }
+            AgentState::NeedsInput { since, why } => {
+                format!("needs-input for {why} since {}", since.as_secs())
+            }
+            AgentState::Stale { since, .. } => format!("stale since {}", since.as_secs()),
             AgentState::Exited { code } => format!("exited {code}"),
         };
         match machine.deadline() {
@@ -211,6 +268,35 @@ mod tests {
             "
             70 tick -> stale since 5
             71 exit 3 -> exited 3
+        ",
+        );
+    }
+
+    #[test]
+    fn evidence_decides_before_silence_does() {
+        check(
+            "
+            1 output -> running, 6
+            2 works -> running
+            900 tick -> running
+            901 waits permission -> needs-input for permission since 901, 961
+            902 output -> needs-input for permission since 901, 961
+            903 waits question -> needs-input for question since 901, 961
+            970 tick -> stale since 901
+            971 output -> stale since 901
+            972 works -> running
+            973 nobody-knows -> running, 978
+            978 tick -> needs-input since 978, 1038
+            979 output -> running, 984
+        ",
+        );
+        check(
+            "
+            1 waits question -> needs-input for question since 1, 61
+            2 nobody-knows -> needs-input for question since 1, 61
+            3 output -> running, 8
+            4 exit 0 -> exited 0
+            5 works -> exited 0
         ",
         );
     }

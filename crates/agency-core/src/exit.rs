@@ -5,13 +5,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 
 /// The exit code, or the signal, or the admission that nobody can tell any more.
 ///
 /// Written as `0`, `-15`, `unknown`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ExitCode {
     Code(i32),
     Signal(i32),

@@ -78,6 +78,7 @@ impl fmt::Display for WorkspaceStatus {
 mod tests {
     use super::*;
     use crate::Time;
+    use crate::evidence::Why;
 
     const SINCE: Time = Time::ZERO;
 
@@ -92,10 +93,13 @@ mod tests {
             assert_eq!(shown(status, Some(AgentState::Starting), failed_before), "running");
             assert_eq!(shown(status, Some(AgentState::Running), failed_before), "running");
             assert_eq!(
-                shown(status, Some(AgentState::NeedsInput { since: SINCE }), failed_before),
+                shown(status, Some(AgentState::NeedsInput { since: SINCE, why: Why::Prompt }), failed_before),
                 "needs input"
             );
-            assert_eq!(shown(status, Some(AgentState::Stale { since: SINCE }), failed_before), "stale");
+            assert_eq!(
+                shown(status, Some(AgentState::Stale { since: SINCE, why: Why::Prompt }), failed_before),
+                "stale"
+            );
         }
     }
 

@@ -17,6 +17,14 @@ pub fn timestamp() -> String {
     jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
+/// RFC 3339, to the millisecond, of a moment on the journal's clock; right as long as nobody slept in between.
+pub fn timestamp_of(at: Duration) -> String {
+    let ago = now().saturating_sub(at);
+    let wall = jiff::Timestamp::now();
+    let then = wall.checked_sub(jiff::SignedDuration::try_from(ago).unwrap_or_default()).unwrap_or(wall);
+    jiff::Timestamp::from_millisecond(then.as_millisecond()).unwrap_or(then).to_string()
+}
+
 /// How long ago `timestamp` was, if it is one and not in the future.
 pub fn age(timestamp: &str) -> Option<Duration> {
     let then: jiff::Timestamp = timestamp.parse().ok()?;

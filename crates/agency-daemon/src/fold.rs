@@ -4,18 +4,13 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use agency_core::agent_state::Timing;
+use agency_core::evidence::Hook;
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
-use agency_driver::terminal::TerminalRun;
+use agency_driver::terminal::{Settings, TerminalRun};
 use agency_journal::{Asked, Body, ExitStatus, Reader, Record, Source};
 use agency_terminal::{ScreenEvent, Size};
 
-/// What a fold needs besides the journal.
-#[derive(Debug, Clone, Copy)]
-pub struct FoldSettings {
-    pub timing: Timing,
-    pub scrollback: usize,
-}
+use crate::probe;
 
 pub struct Fold {
     pub run: TerminalRun,
@@ -26,19 +21,29 @@ pub struct Fold {
     /// Output up to here is in a checkpoint.
     pub checkpointed_to: u64,
     pub exit: Option<RunExit>,
-    settings: FoldSettings,
+    /// The conversation that the agent last said it was in.
+    pub session_id: Option<String>,
+    settings: Settings,
     began: bool,
 }
 
 impl Fold {
-    pub fn fresh(settings: FoldSettings) -> Fold {
-        let size = Size { cols: 80, rows: 24, x_pixels: 0, y_pixels: 0 };
-        let run = TerminalRun::began(size, settings.scrollback, settings.timing, Duration::ZERO);
-        Fold { run, next_seq: 0, output_offset: 0, checkpointed_to: 0, exit: None, settings, began: false }
+    pub fn fresh(settings: Settings) -> Fold {
+        let run = TerminalRun::began(Size::cells(80, 24), &settings, Duration::ZERO);
+        Fold {
+            run,
+            next_seq: 0,
+            output_offset: 0,
+            checkpointed_to: 0,
+            exit: None,
+            session_id: None,
+            settings,
+            began: false,
+        }
     }
 
     /// Folds everything that the journal in `dir` holds now, from its newest checkpoint on.
-    pub fn rebuild(dir: &Path, settings: FoldSettings) -> io::Result<Fold> {
+    pub fn rebuild(dir: &Path, settings: Settings) -> io::Result<Fold> {
         let mut fold = Fold::from_checkpoint(dir, settings)?;
         let mut reader = Reader::open(dir, unseal)?;
         reader.seek(fold.next_seq)?;
@@ -48,11 +53,11 @@ impl Fold {
         Ok(fold)
     }
 
-    fn from_checkpoint(dir: &Path, settings: FoldSettings) -> io::Result<Fold> {
+    fn from_checkpoint(dir: &Path, settings: Settings) -> io::Result<Fold> {
         let mut before = None;
         while let Some(record) = agency_journal::latest_checkpoint(dir, unseal, before)? {
             if let Body::Checkpoint { at_seq, bytes } = &record.body {
-                match restored(bytes, settings) {
+                match restored(bytes, &settings) {
                     Ok(run) => {
                         let next_seq = if *at_seq == NO_RECORD { record.seq + 1 } else { at_seq + 1 };
                         let output_offset = record.output_offset;
@@ -63,6 +68,7 @@ impl Fold {
                             output_offset,
                             checkpointed_to,
                             exit: None,
+                            session_id: None,
                             settings,
                             began: true,
                         });
@@ -80,8 +86,7 @@ impl Fold {
         let at = Duration::from_nanos(record.at_ns);
         if !self.began {
             // The machine counts silence from here: the journal's first record is the spawn.
-            let size = Size { cols: 80, rows: 24, x_pixels: 0, y_pixels: 0 };
-            self.run = TerminalRun::began(size, self.settings.scrollback, self.settings.timing, at);
+            self.run = TerminalRun::began(Size::cells(80, 24), &self.settings, at);
             self.began = true;
         }
         // What the disk did not take has no number; it is shown, and the journal will tell of a gap.
@@ -91,14 +96,15 @@ impl Fold {
         }
         match &record.body {
             Body::Output { bytes, .. } => return self.run.on_output(bytes, record.end_offset(), at),
-            Body::Input { source, .. } | Body::HiddenInput { source, .. } => {
-                if let Source::Answer { output_offset } = source {
-                    self.run.on_answered(*output_offset);
-                }
+            Body::Input { source: Source::Answer { output_offset }, .. }
+            | Body::HiddenInput { source: Source::Answer { output_offset }, .. } => {
+                self.run.on_answered(*output_offset);
             }
+            Body::Input { bytes, .. } => self.run.on_input(bytes, at),
+            Body::HiddenInput { .. } => self.run.on_hidden_input(at),
             Body::Resize { cols, rows, x_pixels, y_pixels } => {
                 let size = Size { cols: *cols, rows: *rows, x_pixels: *x_pixels, y_pixels: *y_pixels };
-                self.run.on_resize(size);
+                self.run.on_resize(size, at);
             }
             Body::Exit { status, asked } => {
                 let exit = run_exit(*status, *asked);
@@ -107,17 +113,36 @@ impl Fold {
             }
             // The first state of the run, handed to the keeper at launch.
             Body::Checkpoint { at_seq, bytes } if *at_seq == NO_RECORD => {
-                match restored(bytes, self.settings) {
+                match restored(bytes, &self.settings) {
                     Ok(run) => self.run = run,
                     Err(cause) => {
                         tracing::warn!(seq = record.seq, %cause, "the first checkpoint cannot be used")
                     }
                 }
             }
-            Body::Checkpoint { .. } | Body::Note { .. } | Body::Anchor { .. } | Body::Gap { .. } => {}
+            Body::Note { tag, bytes } => self.note(tag, bytes, at),
+            Body::Checkpoint { .. } | Body::Anchor { .. } | Body::Gap { .. } => {}
             Body::Unknown { .. } => {}
         }
         Vec::new()
+    }
+
+    /// What the keeper saw of the kernel, and what the agent's hooks told it. One that makes no sense says nothing.
+    fn note(&mut self, tag: &str, bytes: &[u8], at: Duration) {
+        match tag {
+            "probe" => {
+                if let Some(probe) = serde_json::from_slice(bytes).ok().and_then(probe::seen) {
+                    self.run.on_probe(&probe, at);
+                }
+            }
+            "hook" => {
+                if let Ok(hook) = serde_json::from_slice::<Hook>(bytes) {
+                    self.run.on_hook(&hook, at);
+                    self.session_id = hook.session_id.or(self.session_id.take());
+                }
+            }
+            _ => {}
+        }
     }
 
     /// What the journal keeps so that the next fold starts here.
@@ -132,15 +157,15 @@ impl Fold {
 pub const NO_RECORD: u64 = u64::MAX;
 
 /// What a new run of the task starts from: everything the last one showed, and a separator.
-pub fn seed(last_journal: &Path, size: Size, settings: FoldSettings, now: Duration) -> io::Result<Vec<u8>> {
-    let last = Fold::rebuild(last_journal, settings)?;
-    let mut next = TerminalRun::continued(last.run, size, settings.timing, now);
+pub fn seed(last_journal: &Path, size: Size, settings: Settings, now: Duration) -> io::Result<Vec<u8>> {
+    let last = Fold::rebuild(last_journal, settings.clone())?;
+    let mut next = TerminalRun::continued(last.run, size, &settings, now);
     compress(&next.checkpoint())
 }
 
-fn restored(bytes: &[u8], settings: FoldSettings) -> Result<TerminalRun, String> {
+fn restored(bytes: &[u8], settings: &Settings) -> Result<TerminalRun, String> {
     let plain = zstd::decode_all(bytes).map_err(|err| err.to_string())?;
-    TerminalRun::restored(&plain, settings.timing).map_err(|err| err.to_string())
+    TerminalRun::restored(&plain, settings).map_err(|err| err.to_string())
 }
 
 /// Journals are written for every byte an agent prints; the fastest level is the one that is not felt.

@@ -130,6 +130,10 @@ pub enum Call {
         project: Option<Project>,
     },
     Get(TaskCall),
+    Explain {
+        task: TaskCall,
+        at: Option<String>,
+    },
     Send {
         task: TaskCall,
         text: Bytes,

@@ -3,21 +3,25 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agency_api::keeper::{Ended, LaunchSpec, Start, ToKeeper};
 use agency_api::paths::RunDir;
 use agency_api::{Bytes, ProcessIdentity};
+use agency_core::agent_state::Timing;
 use agency_core::ids::RunId;
+use agency_driver::terminal::Settings;
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
 use agency_terminal::{Colours, Rgb, Size};
 use rustix::process::Signal;
 
-use crate::fold::{Fold, FoldSettings};
+use crate::fold::Fold;
 use crate::launch::{LaunchError, start_keeper};
 use crate::limits;
 use crate::link::{Frames, Link, LinkError};
+use crate::rule_book::RuleBook;
 
 /// A keeper that lost its socket binds it anew within milliseconds of being asked.
 const REBIND_WITHIN: Duration = Duration::from_secs(3);
@@ -36,7 +40,25 @@ pub struct RunContext {
     pub keeper_binary: PathBuf,
     pub open_files: Option<(u64, u64)>,
     pub spare: Vec<String>,
-    pub fold: FoldSettings,
+    pub fold: FoldTerms,
+    pub rule_book: Arc<RuleBook>,
+}
+
+/// What decides how a run's journal is read.
+#[derive(Debug, Clone)]
+pub struct FoldTerms {
+    pub timing: Timing,
+    pub scrollback: usize,
+    /// The name of the agent's program.
+    pub program: String,
+}
+
+impl RunContext {
+    /// With the rules as they are now.
+    pub fn settings(&self) -> Settings {
+        let FoldTerms { timing, scrollback, program } = self.fold.clone();
+        Settings { timing, scrollback, program, rules: self.rule_book.rules() }
+    }
 }
 
 pub struct Hold {
@@ -122,13 +144,14 @@ impl Hold {
 
     /// The journal as it stands, folded.
     pub async fn rebuild(&self) -> Fold {
-        let (journal, settings) = (self.context.dir.journal(), self.context.fold);
+        let (journal, settings) = (self.context.dir.journal(), self.context.settings());
+        let fresh = settings.clone();
         let rebuilt = blocking(move || Fold::rebuild(&journal, settings)).await;
         match rebuilt.and_then(|fold| fold) {
             Ok(fold) => fold,
             Err(cause) => {
                 tracing::error!(run = %self.context.id, %cause, "the journal cannot be read; the screen starts empty");
-                Fold::fresh(settings)
+                Fold::fresh(fresh)
             }
         }
     }

@@ -8,6 +8,8 @@ mod audience;
 mod cast;
 mod clock;
 mod environment;
+mod event_log;
+mod explain;
 mod fold;
 mod frame_clock;
 mod happening;
@@ -20,14 +22,18 @@ mod lock;
 mod log;
 mod logs;
 mod plan;
+mod probe;
 mod read_small;
+mod recording;
 mod room;
 mod rpc;
+mod rule_book;
 mod run;
 mod run_meta;
 mod seal;
 mod server;
 mod settings;
+mod state_log;
 mod store;
 mod streams;
 mod traces;
@@ -50,6 +56,7 @@ use tokio::sync::{Semaphore, broadcast};
 
 use crate::happening::{Happening, Reporter};
 use crate::lock::DaemonLock;
+use crate::rule_book::RuleBook;
 use crate::server::{Door, UNSENT_ANSWERS};
 use crate::streams::Streams;
 use crate::world::{Ground, World};
@@ -64,6 +71,14 @@ const ANSWERS_SENT_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a daemon that came second waits for the first one to listen.
 const OTHER_LISTENS_WITHIN: Duration = Duration::from_secs(20);
+
+/// Every change of state in a recording, as the detector sees it with the user's own rules.
+pub fn states_of_recording(
+    path: &std::path::Path,
+) -> Result<(Vec<agency_api::view::StateChange>, Vec<String>), Failure> {
+    let book = RuleBook::open(agency_api::paths::rules());
+    Ok((recording::states(path, book.rules(), Default::default())?, book.problems()))
+}
 
 /// Runs the daemon until it is told to leave. Says `ready` on standard output once it listens, or why it cannot.
 pub fn run(state: StateDir) -> Result<(), Failure> {
@@ -157,6 +172,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
         state: state.clone(),
         epoch: prepared.epoch,
         keeper_binary: prepared.keeper_binary,
+        rule_book: Arc::new(RuleBook::open(agency_api::paths::rules())),
         open_files: prepared.open_files,
         streams: streams.clone(),
         events: events.clone(),
@@ -171,7 +187,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     watch_signals(reporter.clone());
     let world = World::boot(ground).await;
     let unsent = Arc::new(Semaphore::new(UNSENT_ANSWERS as usize));
-    let door = Door { reporter, streams, events, unsent: unsent.clone() };
+    let door = Door { state: state.clone(), reporter, streams, events, unsent: unsent.clone() };
     tokio::spawn(listen(prepared.listener, door.clone()));
     bind_anew_when_asked(state.clone(), door);
     say("ready");

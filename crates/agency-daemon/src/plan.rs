@@ -21,7 +21,7 @@ use agency_core::task_file::TaskFile;
 use agency_core::tokens::{self, Tokens};
 
 use crate::environment::{self, Environment};
-use crate::fold::FoldSettings;
+use crate::hold::FoldTerms;
 use crate::limits;
 
 /// A start that is known to be possible.
@@ -32,7 +32,7 @@ pub struct LaunchPlan {
     pub size: Size,
     pub open_files: Option<(u64, u64)>,
     pub environment: Environment,
-    pub fold: FoldSettings,
+    pub fold: FoldTerms,
     pub terms: RunTerms,
     /// What the call that started it said about the configuration.
     pub overrides: Overrides,
@@ -111,7 +111,7 @@ pub fn plan(
         size: caller.size.unwrap_or_default(),
         open_files: caller.open_files,
         environment: env,
-        fold: fold_settings(config, agent),
+        fold: fold_terms(config, agent, &program),
         terms: terms(agent, driver),
         overrides: caller.overrides.clone(),
         command: file.command.map(<[String]>::to_vec),
@@ -129,12 +129,14 @@ pub struct PlannedTask<'a> {
     pub directory: &'a Path,
 }
 
-pub fn fold_settings(config: &Config, agent: &Agent) -> FoldSettings {
+/// `program` as its command names it.
+pub fn fold_terms(config: &Config, agent: &Agent, program: &str) -> FoldTerms {
     let timing = Timing {
         needs_input_after: config.needs_input_timeout(agent),
         stale_after: config.stale_timeout(agent),
     };
-    FoldSettings { timing, scrollback: config.scrollback as usize }
+    let program = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    FoldTerms { timing, scrollback: config.scrollback as usize, program }
 }
 
 pub fn terms(agent: &Agent, driver: Driver) -> RunTerms {

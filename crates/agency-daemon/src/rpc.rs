@@ -57,6 +57,10 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
             Call::Remove { task: task(params.task).await?, discard: params.discard }
         }
         method::TaskGet::NAME => Call::Get(task(params_of::<method::TaskGet>(params)?).await?),
+        method::TaskExplain::NAME => {
+            let params = params_of::<method::TaskExplain>(params)?;
+            Call::Explain { task: task(params.task).await?, at: params.at }
+        }
         method::TaskSend::NAME => {
             let params = params_of::<method::TaskSend>(params)?;
             Call::Send { task: task(params.task).await?, text: params.text, enter: params.enter }
@@ -134,7 +138,7 @@ fn as_value<T: serde::Serialize>(answer: T) -> Result<Value, Failure> {
     serde_json::to_value(answer).map_err(|err| Failure::new("an answer cannot be written").caused_by(&err))
 }
 
-fn params_of<M: Method>(params: Value) -> Result<M::Params, ErrorObject> {
+pub fn params_of<M: Method>(params: Value) -> Result<M::Params, ErrorObject> {
     let params = if params.is_null() { serde_json::json!(Nothing {}) } else { params };
     serde_json::from_value(params)
         .map_err(|err| ErrorObject::new(INVALID_PARAMS, format!("the parameters of {}: {err}", M::NAME)))

@@ -13,8 +13,11 @@ use std::time::Duration;
 use agency_api::keeper::{Ended, Frame, FromKeeper, InputSource, ToKeeper};
 use agency_api::method::ScreenDump;
 use agency_api::pty::ViewerNotice;
+use agency_api::view::Witness;
 use agency_api::{Bytes, Failure, ProcessIdentity};
 use agency_core::agent_state::AgentState;
+use agency_core::agent_state::Timing;
+use agency_core::evidence::{Change, Detector, Rules, Standing};
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
 use agency_journal::{Body, Decoded, Record};
@@ -22,13 +25,14 @@ use agency_terminal::{Colours, ScreenEvent, Size};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::audience::{Audience, View};
-use crate::clock;
 use crate::fold::Fold;
 use crate::happening::{Happening, Reporter};
 use crate::hold::{Hold, RunContext, wire_size};
 use crate::link::LinkError;
 use crate::seal;
+use crate::state_log::StateLog;
 use crate::viewer::{ViewerId, ViewerQueue};
+use crate::{clock, explain};
 
 /// Folding this much again takes a fraction of a second; a checkpoint costs some ten milliseconds.
 const CHECKPOINT_EVERY_BYTES: u64 = 16 << 20;
@@ -76,6 +80,10 @@ pub enum RunCommand {
     Screen {
         answer: oneshot::Sender<ScreenDump>,
     },
+    /// Who says what of its state.
+    Witnesses {
+        answer: oneshot::Sender<(Vec<Witness>, Vec<String>)>,
+    },
     Stop {
         grace: Duration,
     },
@@ -93,7 +101,9 @@ type Receipt = oneshot::Sender<Result<u64, Failure>>;
 /// What a run tells the daemon.
 #[derive(Debug)]
 pub enum RunNews {
-    State(AgentState),
+    State(Box<Change>),
+    /// The agent says which conversation it is in.
+    Session(String),
     Viewers(usize),
     /// The agent has exited, its output is folded, its tree is gone.
     Over {
@@ -122,7 +132,9 @@ pub struct RunHandle {
     /// The agent and its tree were gone when the keeper was found.
     pub gone: bool,
     /// What its journal said when it was found; news follow at each change.
-    pub state: AgentState,
+    pub standing: Standing,
+    /// What changed while no daemon looked, oldest first.
+    pub missed: Vec<Change>,
 }
 
 /// Where a run's news go.
@@ -143,14 +155,16 @@ pub async fn follow(context: RunContext, news: NewsDesk) -> Result<RunHandle, Li
 }
 
 pub async fn follow_held(hold: Hold, news: NewsDesk) -> RunHandle {
-    let task = RunTask::begin(hold, news).await;
+    let mut task = RunTask::begin(hold, news).await;
+    let missed = task.log_changes();
     let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING);
     let handle = RunHandle {
         commands,
         keeper: task.hold.keeper.clone(),
         environment: task.hold.environment.clone(),
         gone: task.hold.gone.is_some(),
-        state: task.fold.run.state(),
+        standing: task.fold.run.detector().standing(),
+        missed,
     };
     tokio::spawn(async move {
         // Nobody wants it followed after all: the keeper goes on without us.
@@ -169,15 +183,15 @@ pub fn follow_later(context: RunContext, keeper: ProcessIdentity, news: NewsDesk
         keeper: keeper.clone(),
         environment: Vec::new(),
         gone: false,
-        state: AgentState::Starting,
+        standing: Detector::new(Timing::default(), clock::now()).standing(),
+        missed: Vec::new(),
     };
     tokio::spawn(async move {
         if let Some(RunCommand::Begin) = inbox.recv().await {
             match Hold::connect_patiently(context, &keeper).await {
                 Ok(hold) => {
                     news.tell(RunNews::Reached { environment: hold.environment.clone() }).await;
-                    let mut task = RunTask::begin(hold, news).await;
-                    task.reported = AgentState::Starting;
+                    let task = RunTask::begin(hold, news).await;
                     task.live(inbox).await;
                 }
                 Err(cause) => {
@@ -204,7 +218,9 @@ struct RunTask {
     enter: Option<(Duration, u64, Receipt)>,
     /// Answers up to this output offset are on their way to the agent.
     answers_sent_to: u64,
-    reported: AgentState,
+    states: StateLog,
+    rules: Arc<Rules>,
+    session_id: Option<String>,
     over: bool,
     news: NewsDesk,
 }
@@ -240,7 +256,9 @@ impl RunTask {
         // Silence counts also while no daemon looked.
         fold.run.tick(clock::now());
         RunTask {
-            reported: fold.run.state(),
+            states: StateLog::open(hold.context.dir.states()),
+            session_id: None,
+            rules: hold.context.rule_book.rules(),
             hold,
             fold,
             audience: Audience::default(),
@@ -293,6 +311,7 @@ impl RunTask {
 
     async fn due(&mut self) -> io::Result<()> {
         let now = clock::now();
+        self.heed_rules();
         self.fold.run.tick(now);
         match self.enter.take_if(|(at, ..)| *at <= now) {
             Some((_, bytes, receipt)) => {
@@ -332,15 +351,42 @@ impl RunTask {
     }
 
     async fn report_state(&mut self) {
-        let state = self.fold.run.state();
-        if self.reported == state {
-            return;
+        for change in self.log_changes() {
+            let is_quiet = !matches!(change.new.state, AgentState::Starting | AgentState::Running);
+            self.news.tell(RunNews::State(Box::new(change))).await;
+            if is_quiet {
+                // The sealed part of the journal can be compressed.
+                seal::in_background(self.hold.context.dir.journal());
+            }
         }
-        self.reported = state;
-        self.news.tell(RunNews::State(state)).await;
-        if !matches!(state, AgentState::Starting | AgentState::Running) {
-            // A quiet moment: the sealed part of the journal can be compressed.
-            seal::in_background(self.hold.context.dir.journal());
+        if self.session_id != self.fold.session_id {
+            self.session_id.clone_from(&self.fold.session_id);
+            if let Some(id) = self.session_id.clone() {
+                self.news.tell(RunNews::Session(id)).await;
+            }
+        }
+    }
+
+    /// What changed and nobody was told of.
+    fn log_changes(&mut self) -> Vec<Change> {
+        let began = self.fold.run.detector().began();
+        let mut changes = self.fold.run.take_changes();
+        changes.retain(|change| match self.states.append(&change.new, began) {
+            Ok(is_new) => is_new,
+            Err(cause) => {
+                tracing::warn!(run = %self.hold.context.id, %cause, "a change of state is not kept");
+                true
+            }
+        });
+        changes
+    }
+
+    /// Screens are read by the rules as they are now.
+    fn heed_rules(&mut self) {
+        let rules = self.hold.context.rule_book.rules();
+        if !Arc::ptr_eq(&rules, &self.rules) {
+            self.rules = rules.clone();
+            self.fold.run.set_rules(rules, clock::now());
         }
     }
 
@@ -504,6 +550,12 @@ impl RunTask {
             RunCommand::Send { text, enter, receipt } => {
                 self.sends.push_back((text, enter, receipt));
                 self.send_next().await?;
+            }
+            RunCommand::Witnesses { answer } => {
+                self.heed_rules();
+                let now = clock::now();
+                self.fold.run.tick(now);
+                tell(answer, explain::witnesses(self.fold.run.detector(), now));
             }
             RunCommand::Screen { answer } => tell(answer, self.screen_dump()),
             RunCommand::Stop { grace } => {

@@ -22,6 +22,9 @@ pub struct RunMeta {
     pub slug: String,
     pub agent: String,
     pub driver: String,
+    /// The name of the agent's program.
+    #[serde(default)]
+    pub program: String,
     pub base_branch: Option<String>,
     /// RFC 3339, then a counter: the order of a task's runs.
     pub started_at: String,

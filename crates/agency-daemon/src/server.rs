@@ -6,9 +6,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use agency_api::method::{EventSubscribe, Method, Nothing};
+use agency_api::method::{EventSubscribe, EventSubscribeParams, Method, Nothing};
+use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
-use agency_api::rpc::{ErrorObject, INVALID_REQUEST, PARSE_ERROR, Request, Response};
+use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, Response};
 use agency_api::{socket, view};
 use agency_stream::Stream;
 use axum::Router;
@@ -26,10 +27,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
 
 use crate::happening::Reporter;
 use crate::hold::{screen_colours, screen_size};
-use crate::rpc;
 use crate::run::RunCommand;
 use crate::streams::{Promised, Streams};
 use crate::viewer::{Next, Outgoing, ViewerId, ViewerQueue};
+use crate::{event_log, rpc};
 
 /// A prompt of many megabytes is pasted now and then; beyond this it is an accident.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
@@ -42,6 +43,7 @@ pub const UNSENT_ANSWERS: u32 = 1 << 20;
 
 #[derive(Clone)]
 pub struct Door {
+    pub state: StateDir,
     pub reporter: Reporter,
     pub streams: Arc<Streams>,
     pub events: broadcast::Sender<view::Event>,
@@ -131,9 +133,8 @@ async fn respond(door: Door, text: Utf8Bytes, answers: mpsc::Sender<Outbound>) {
     let (id, outcome) = match parse(&text) {
         Err(error) => (Value::Null, Err(error)),
         Ok(Request { id: None, .. }) => return,
-        Ok(Request { id: Some(id), method, .. }) if method == EventSubscribe::NAME => {
-            tokio::spawn(pass_events(door.events.subscribe(), answers.clone()));
-            (id, Ok(serde_json::json!(Nothing {})))
+        Ok(Request { id: Some(id), method, params, .. }) if method == EventSubscribe::NAME => {
+            (id, subscribe(&door, params, &answers).await)
         }
         Ok(request) => {
             let id = request.id.clone().unwrap_or_default();
@@ -152,22 +153,62 @@ fn parse(text: &str) -> Result<Request, ErrorObject> {
     serde_json::from_value(value).map_err(|err| ErrorObject::new(INVALID_REQUEST, err.to_string()))
 }
 
+/// First what is kept of the past, then what happens.
+async fn subscribe(
+    door: &Door,
+    params: Value,
+    answers: &mpsc::Sender<Outbound>,
+) -> Result<Value, ErrorObject> {
+    let params: EventSubscribeParams = rpc::params_of::<EventSubscribe>(params)?;
+    let live = door.events.subscribe();
+    let past = match params.since {
+        None => Vec::new(),
+        Some(since) => {
+            let time: jiff::Timestamp = since.parse().map_err(|_| {
+                ErrorObject::new(INVALID_PARAMS, format!("`{since}` is not a time of RFC 3339"))
+            })?;
+            let state = door.state.clone();
+            rpc::blocking(move || Ok(event_log::since(&state, time))).await?
+        }
+    };
+    tokio::spawn(pass_events(past, live, answers.clone()));
+    Ok(serde_json::json!(Nothing {}))
+}
+
 /// A subscriber that falls behind is told how much it missed; nothing is dropped silently.
-async fn pass_events(mut events: broadcast::Receiver<view::Event>, answers: mpsc::Sender<Outbound>) {
+async fn pass_events(
+    past: Vec<view::Event>,
+    mut events: broadcast::Receiver<view::Event>,
+    answers: mpsc::Sender<Outbound>,
+) {
+    let mut passed = 0;
+    for event in past {
+        passed = event.seq;
+        if !pass_on(serde_json::to_value(event), &answers).await {
+            return;
+        }
+    }
     loop {
         let params = match events.recv().await {
+            // It came between the subscription and the look at the past.
+            Ok(event) if event.seq <= passed => continue,
             Ok(event) => serde_json::to_value(event),
             Err(broadcast::error::RecvError::Lagged(count)) => Ok(serde_json::json!({
                 "seq": 0, "time": crate::clock::timestamp(), "type": "Missed", "data": { "count": count },
             })),
             Err(broadcast::error::RecvError::Closed) => return,
         };
-        let text = params.and_then(|params| serde_json::to_string(&Request::new(None, "event", params)));
-        let Ok(text) = text else { continue };
-        if answers.send(Outbound { text, _unsent: None }).await.is_err() {
+        if !pass_on(params, &answers).await {
             return;
         }
     }
+}
+
+/// `false` once nobody listens any more.
+async fn pass_on(event: serde_json::Result<Value>, answers: &mpsc::Sender<Outbound>) -> bool {
+    let text = event.and_then(|params| serde_json::to_string(&Request::new(None, "event", params)));
+    let Ok(text) = text else { return true };
+    answers.send(Outbound { text, _unsent: None }).await.is_ok()
 }
 
 async fn open_stream(

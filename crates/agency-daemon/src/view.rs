@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agency_api::view;
 use agency_core::agent_state::AgentState;
+use agency_core::evidence::{Evidence, Standing, Why};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::task_status::TaskStatus;
 
@@ -20,14 +21,61 @@ pub fn status(status: TaskStatus) -> view::TaskStatus {
     }
 }
 
-pub fn state(state: AgentState, now: Duration) -> view::AgentState {
-    let since = |since: Duration| now.saturating_sub(since).as_secs();
+/// `since` is when it came to be so; one that waits says itself since when.
+pub fn state(state: AgentState, since: Duration, now: Duration) -> view::AgentState {
+    let waited = state.waiting().map_or(since, |(since, _)| since);
+    let for_seconds = now.saturating_sub(waited).as_secs();
     match state {
-        AgentState::Starting => view::AgentState::Starting,
-        AgentState::Running => view::AgentState::Running,
-        AgentState::NeedsInput { since: at } => view::AgentState::NeedsInput { for_seconds: since(at) },
-        AgentState::Stale { since: at } => view::AgentState::Stale { for_seconds: since(at) },
+        AgentState::Starting => view::AgentState::Starting { for_seconds },
+        AgentState::Running => view::AgentState::Running { for_seconds },
+        AgentState::NeedsInput { why: for_what, .. } => {
+            view::AgentState::NeedsInput { for_seconds, why: why(for_what) }
+        }
+        AgentState::Stale { why: for_what, .. } => {
+            view::AgentState::Stale { for_seconds, why: why(for_what) }
+        }
         AgentState::Exited { code } => view::AgentState::Exited { code: code.to_string() },
+    }
+}
+
+pub fn why(why: Why) -> view::Why {
+    match why {
+        Why::Prompt => view::Why::Prompt,
+        Why::Permission => view::Why::Permission,
+        Why::Question => view::Why::Question,
+        Why::Finished => view::Why::Finished,
+        Why::Error => view::Why::Error,
+        Why::Unknown => view::Why::Unknown,
+    }
+}
+
+pub fn evidence(evidence: &Evidence) -> view::Evidence {
+    view::Evidence {
+        source: evidence.source.as_str().to_owned(),
+        rule: evidence.rule.clone(),
+        confidence: evidence.confidence.as_str().to_owned(),
+        detail: evidence.detail.clone(),
+    }
+}
+
+/// `began` is the beginning of the run on the same clock.
+pub fn change(new: &Standing, began: Duration, time: Option<String>) -> view::StateChange {
+    let (name, code) = match new.state {
+        AgentState::Starting => (view::StateName::Starting, None),
+        AgentState::Running => (view::StateName::Running, None),
+        AgentState::NeedsInput { .. } => (view::StateName::NeedsInput, None),
+        AgentState::Stale { .. } => (view::StateName::Stale, None),
+        AgentState::Exited { code } => (view::StateName::Exited, Some(code.to_string())),
+    };
+    let t = new.since.at.saturating_sub(began).as_millis() as f64 / 1000.0;
+    view::StateChange {
+        time,
+        t,
+        state: name,
+        why: new.state.waiting().map(|(_, for_what)| why(for_what)),
+        evidence: evidence(&new.evidence),
+        offset: new.since.offset,
+        code,
     }
 }
 

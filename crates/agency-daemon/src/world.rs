@@ -8,6 +8,7 @@ mod calls;
 mod configuration;
 mod consent;
 mod effects;
+mod explain;
 mod lifecycle;
 mod orphans;
 mod tasks;
@@ -22,16 +23,19 @@ use agency_api::config::Overrides;
 use agency_api::keeper::Ended;
 use agency_api::paths::StateDir;
 use agency_api::{Bytes, Failure, view};
-use agency_core::agent_state::AgentState;
+use agency_core::evidence::{Change, Standing};
 use agency_core::ids::{RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
+use agency_core::task_file::Field;
 use agency_workspace::Workspace;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 
 use crate::clock;
+use crate::event_log::EventLog;
 use crate::happening::{Answer, Happening, Reporter};
 use crate::plan::LaunchPlan;
+use crate::rule_book::RuleBook;
 use crate::run::{RunCommand, RunHandle, RunNews};
 use crate::run_meta::RunMeta;
 use crate::settings::SettingsFiles;
@@ -47,6 +51,7 @@ pub struct Ground {
     pub state: StateDir,
     pub epoch: u64,
     pub keeper_binary: PathBuf,
+    pub rule_book: Arc<RuleBook>,
     /// The user's own limit of open files, before the daemon raised it.
     pub open_files: Option<(u64, u64)>,
     pub streams: Arc<Streams>,
@@ -78,6 +83,7 @@ pub struct World {
     pending: HashMap<Ticket, Pending>,
     next_ticket: u64,
     next_event: u64,
+    event_log: EventLog,
     born: Duration,
     leaving: bool,
 }
@@ -87,10 +93,20 @@ struct LiveRun {
     key: TaskKey,
     meta: RunMeta,
     handle: RunHandle,
-    state: AgentState,
+    standing: Standing,
     viewers: usize,
+    /// When somebody last looked at it.
+    seen_at: Option<Duration>,
     /// Why its journal cannot be written, if it cannot.
     trouble: Option<String>,
+}
+
+impl LiveRun {
+    /// Somebody looks at it now, or has since it began to wait.
+    fn is_seen(&self) -> bool {
+        let Some((since, _)) = self.standing.state.waiting() else { return false };
+        self.viewers > 0 || self.seen_at.is_some_and(|seen| seen >= since)
+    }
 }
 
 /// Who waits for what.
@@ -125,7 +141,12 @@ impl World {
     fn register(&mut self, key: TaskKey, meta: RunMeta, handle: RunHandle) {
         handle.command(RunCommand::Begin);
         let run = meta.run.clone();
-        self.runs.insert(run, LiveRun { key, meta, state: handle.state, handle, viewers: 0, trouble: None });
+        let (standing, missed) = (handle.standing.clone(), handle.missed.clone());
+        let live =
+            LiveRun { key: key.clone(), meta, standing, handle, viewers: 0, seen_at: None, trouble: None };
+        self.runs.insert(run.clone(), live);
+        // Nobody was told; they happened all the same.
+        missed.iter().for_each(|change| self.announce_state(&key, &run, change));
     }
 
     fn happened(&mut self, happening: Happening) {
@@ -166,11 +187,15 @@ impl World {
         };
         let key = live.key.clone();
         match news {
-            RunNews::State(state) => {
-                let old = std::mem::replace(&mut live.state, state);
-                self.announce_state(&key, &run, old, state);
+            RunNews::State(change) => {
+                live.standing = change.new.clone();
+                self.announce_state(&key, &run, &change);
             }
-            RunNews::Viewers(viewers) => live.viewers = viewers,
+            RunNews::Session(id) => self.keep_session(&key, &run, id),
+            RunNews::Viewers(viewers) => {
+                live.seen_at = Some(clock::now());
+                live.viewers = viewers;
+            }
             RunNews::Over { exit, ended } => {
                 tracing::info!(task = %key, %run, code = %exit.code, "run over");
                 self.ended.insert(key.clone(), ended);
@@ -199,22 +224,48 @@ impl World {
         }
     }
 
-    fn announce_state(&mut self, key: &TaskKey, run: &RunId, old: AgentState, new: AgentState) {
-        let now = clock::now();
+    /// The next start goes on with this conversation. Only of an agent that can; another's is nobody's business.
+    fn keep_session(&mut self, key: &TaskKey, run: &RunId, id: String) {
+        let known = self.store.file(key).is_ok_and(|file| file.fields().session_id.as_deref() == Some(&id));
+        if known {
+            return;
+        }
+        if let Err(cause) = self.store.set(key, vec![Field::SessionId(Some(id))]) {
+            tracing::warn!(task = %key, %run, %cause, "the session is not kept");
+        }
+    }
+
+    fn announce_state(&mut self, key: &TaskKey, run: &RunId, change: &Change) {
+        let (now, new) = (clock::now(), &change.new);
+        let time = clock::timestamp_of(new.since.at);
         let data = serde_json::json!({
-            "old": crate::view::state(old, now),
-            "new": crate::view::state(new, now),
+            "old": crate::view::state(change.old, now, now),
+            "new": crate::view::state(new.state, new.since.at, now),
+            "why": new.state.waiting().map(|(_, why)| crate::view::why(why)),
+            "evidence": crate::view::evidence(&new.evidence),
+            "offset": new.since.offset,
         });
-        self.announce(Some(key), Some(run), "StateChange", data);
+        self.announce_at(time, Some(key), Some(run), "StateChange", data);
     }
 
     fn announce(&mut self, key: Option<&TaskKey>, run: Option<&RunId>, kind: &str, data: Value) {
+        self.announce_at(clock::timestamp_of(clock::now()), key, run, kind, data);
+    }
+
+    fn announce_at(
+        &mut self,
+        time: String,
+        key: Option<&TaskKey>,
+        run: Option<&RunId>,
+        kind: &str,
+        data: Value,
+    ) {
         self.next_event += 1;
         let root = key.and_then(|key| self.store.project(&key.project)).map(|project| project.root().into());
         let agent = run.and_then(|run| self.runs.get(run)).map(|live| live.meta.agent.clone());
         let event = view::Event {
             seq: self.next_event,
-            time: clock::timestamp(),
+            time,
             project: root,
             task: key.map(|key| key.task.0),
             agent,
@@ -222,6 +273,9 @@ impl World {
             kind: kind.to_string(),
             data,
         };
+        if let Err(cause) = self.event_log.append(&event) {
+            tracing::warn!(%cause, "an event is not kept");
+        }
         // Nobody may be listening, which is fine.
         self.ground.events.send(event).unwrap_or_default();
     }

@@ -3,3 +3,4 @@
 //! Starts nothing and reads no clock, so that a recording is a test.
 
 pub mod terminal;
+mod typed;

@@ -6,23 +6,45 @@
 //! the record that asked; the journal keeps it, and a replay drops what lies at or before it.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
-use agency_core::agent_state::{AgentMachine, AgentState, Timing};
+use agency_core::agent_state::{AgentState, Timing};
+use agency_core::evidence::{Change, Detector, Hook, Look, Mark, Probe, Rules};
 use agency_core::exit::ExitCode;
-use agency_terminal::{Screen, ScreenEvent, Size};
+use agency_terminal::{Mouse, Progress, Prompt, Screen, ScreenEvent, Size};
+
+use crate::typed::sends_off;
 
 /// What a new run of a task writes below the screens of the runs before it.
 pub const SEPARATOR: &str = "─── Session restarted ───";
+
+/// What a fold of a terminal run needs besides the records.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub timing: Timing,
+    pub scrollback: usize,
+    pub rules: Arc<Rules>,
+    /// The name of the program that runs, for rules that are meant for it alone.
+    pub program: String,
+}
 
 pub struct TerminalRun {
     screen: Screen,
     /// Owed to the agent, oldest first.
     owed: VecDeque<Answer>,
     answered_to: u64,
-    machine: AgentMachine,
-    started: Duration,
-    last_visible: Option<Duration>,
+    detector: Detector,
+    rules: Arc<Rules>,
+    program: String,
+    /// Where the output stands.
+    offset: u64,
+    /// When the screen will be looked at; `None` while nothing was drawn since the last look.
+    look_due: Option<Duration>,
+    looked_at: Duration,
+    /// A change that a checkpoint saw before a look did.
+    unlooked_change: bool,
 }
 
 /// The reply to every query that one record of output completed.
@@ -41,54 +63,138 @@ pub enum RestoreError {
     Version(u8),
     #[error("the screen in the checkpoint cannot be read")]
     Screen(#[source] agency_terminal::DumpError),
+    #[error("the evidence in the checkpoint cannot be read")]
+    Evidence(#[source] serde_json::Error),
 }
 
-const CHECKPOINT_VERSION: u8 = 1;
+const CHECKPOINT_VERSION: u8 = 2;
 
-/// While an agent is seen to run, its screen is looked at this often.
+/// Programs draw in bursts: the screen is looked at when one is over, and not for every byte of it.
+const LOOK_AFTER: Duration = Duration::from_millis(40);
+/// However much is drawn, no more often than this.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl TerminalRun {
-    pub fn began(size: Size, scrollback: usize, timing: Timing, now: Duration) -> TerminalRun {
-        TerminalRun::on_screen(Screen::new(size, scrollback), timing, now)
+    pub fn began(size: Size, settings: &Settings, now: Duration) -> TerminalRun {
+        TerminalRun::on_screen(Screen::new(size, settings.scrollback), settings, now)
     }
 
     /// A new run below what the run before it left on its screen and in its scrollback.
-    pub fn continued(mut before: TerminalRun, size: Size, timing: Timing, now: Duration) -> TerminalRun {
+    pub fn continued(mut before: TerminalRun, size: Size, settings: &Settings, now: Duration) -> TerminalRun {
         before.screen.resize(size);
         before.screen.session_separator(SEPARATOR);
-        TerminalRun::on_screen(before.screen, timing, now)
+        TerminalRun::on_screen(before.screen, settings, now)
     }
 
-    fn on_screen(screen: Screen, timing: Timing, now: Duration) -> TerminalRun {
+    fn on_screen(screen: Screen, settings: &Settings, now: Duration) -> TerminalRun {
         TerminalRun {
             screen,
             owed: VecDeque::new(),
             answered_to: 0,
-            machine: AgentMachine::new(timing, now),
-            started: now,
-            last_visible: None,
+            detector: Detector::new(settings.timing, now),
+            rules: settings.rules.clone(),
+            program: settings.program.clone(),
+            offset: 0,
+            look_due: None,
+            looked_at: Duration::ZERO,
+            unlooked_change: false,
         }
     }
 
     /// Folds one record of output that ends at `end_offset`.
     pub fn on_output(&mut self, bytes: &[u8], end_offset: u64, at: Duration) -> Vec<ScreenEvent> {
+        self.tick(at);
         let fed = self.screen.feed(bytes);
+        self.offset = end_offset;
         if !fed.replies.is_empty() && end_offset > self.answered_to {
             self.owed.push_back(Answer { output_offset: end_offset, bytes: fed.replies });
         }
-        self.machine.tick(at);
-        if self.must_look(at) && self.screen.take_visible_change() {
-            self.last_visible = Some(at);
-            self.machine.on_output(at);
-        }
+        fed.events.iter().for_each(|event| self.on_event(event, at));
+        let due = (at + LOOK_AFTER).max(self.looked_at + LOOK_EVERY);
+        self.look_due.get_or_insert(due);
         fed.events
     }
 
-    /// A flood would pay for a look at every record, and learn nothing new from it.
-    fn must_look(&self, at: Duration) -> bool {
-        let known = matches!(self.machine.state(), AgentState::Running);
-        !known || self.last_visible.is_none_or(|seen| at.saturating_sub(seen) >= LOOK_EVERY)
+    fn on_event(&mut self, event: &ScreenEvent, at: Duration) {
+        let mark = Mark { at, offset: self.offset };
+        match event {
+            ScreenEvent::Status(text) => self.detector.on_status(text, mark),
+            ScreenEvent::Title(title) => {
+                self.detector.on_title(self.rules.on_title(title, &self.program), mark);
+            }
+            ScreenEvent::Bell => self.detector.on_notice(None, mark),
+            ScreenEvent::Notification { title, body } => {
+                let words = if body.is_empty() { title } else { body };
+                self.detector.on_notice(Some(words), mark);
+            }
+            ScreenEvent::Progress(progress) => match progress {
+                Progress::Running { .. } | Progress::Indeterminate => self.detector.on_progress(true, mark),
+                Progress::Removed | Progress::Failed { .. } | Progress::Paused { .. } => {
+                    self.detector.on_progress(false, mark);
+                }
+            },
+            ScreenEvent::Prompt(prompt) => match prompt {
+                Prompt::Started | Prompt::Input => self.detector.on_shell_prompt(true, mark),
+                Prompt::Output | Prompt::Ended { .. } => {
+                    self.detector.on_shell_prompt(false, mark);
+                }
+            },
+            ScreenEvent::Directory(_) | ScreenEvent::Clipboard { .. } | ScreenEvent::Panicked => {}
+        }
+    }
+
+    /// What somebody typed. Answers to the program's own questions are none of it.
+    pub fn on_input(&mut self, bytes: &[u8], at: Duration) {
+        self.tick(at);
+        if let Some(enter) = sends_off(bytes) {
+            self.detector.on_input(enter, Mark { at, offset: self.offset });
+        }
+    }
+
+    /// Something was typed that is not kept.
+    pub fn on_hidden_input(&mut self, at: Duration) {
+        self.tick(at);
+        self.detector.on_input(true, Mark { at, offset: self.offset });
+    }
+
+    pub fn on_probe(&mut self, probe: &Probe, at: Duration) {
+        self.tick(at);
+        // What was asked is read from the screen, so that must be known first.
+        if self.look_due.is_some() {
+            self.look(at);
+        }
+        self.detector.on_probe(probe, Mark { at, offset: self.offset });
+    }
+
+    pub fn on_hook(&mut self, hook: &Hook, at: Duration) {
+        self.tick(at);
+        self.detector.on_hook(hook, Mark { at, offset: self.offset });
+    }
+
+    fn look(&mut self, at: Duration) {
+        self.look_due = None;
+        if self.screen.is_half_drawn() {
+            // What completes it calls for the next look.
+            return;
+        }
+        self.looked_at = at;
+        let rows = self.screen.rows();
+        let modes = self.screen.modes();
+        let alternate = self.screen.is_alternate();
+        let look = Look {
+            digest: digest(&rows),
+            changed: self.screen.take_visible_change() | std::mem::take(&mut self.unlooked_change),
+            matched: self.rules.on_screen(&rows, &self.program),
+            full_screen: alternate
+                || !modes.cursor_visible
+                || modes.focus_events
+                || modes.mouse != Mouse::Off
+                || self.screen.keyboard_flags() != 0,
+            editor_open: modes.bracketed_paste && !alternate,
+            at_cursor: before_cursor(&rows, self.screen.cursor()),
+            blank: rows.iter().all(|row| row.is_empty()),
+        };
+        self.detector.on_look(look, Mark { at, offset: self.offset });
     }
 
     /// An answer has gone to the agent: it and those before it are paid.
@@ -99,27 +205,59 @@ impl TerminalRun {
         }
     }
 
-    pub fn on_resize(&mut self, size: Size) {
+    pub fn on_resize(&mut self, size: Size, at: Duration) {
+        self.tick(at);
         self.screen.resize(size);
         // Reflow is our doing, not the agent's.
         self.screen.take_visible_change();
+        let digest = digest(&self.screen.rows());
+        self.detector.on_resize(digest, Mark { at, offset: self.offset });
     }
 
     pub fn on_exit(&mut self, code: ExitCode, at: Duration) {
-        self.machine.on_exit(code, at);
+        self.tick(at);
+        if self.look_due.is_some() {
+            self.look(at);
+        }
+        self.detector.on_exit(code, Mark { at, offset: self.offset });
     }
 
+    /// What is due by time alone, each thing at its time.
     pub fn tick(&mut self, now: Duration) {
-        self.machine.tick(now);
+        while let Some(due) = self.deadline().filter(|due| *due <= now) {
+            match self.look_due {
+                Some(look_due) if look_due <= due => self.look(look_due),
+                _ => self.detector.tick(due),
+            }
+            if self.deadline() == Some(due) {
+                break;
+            }
+        }
+        self.detector.tick(now);
     }
 
-    /// When the state changes next if nothing happens until then.
+    /// When the state may change next if nothing happens until then.
     pub fn deadline(&self) -> Option<Duration> {
-        self.machine.deadline()
+        [self.look_due, self.detector.deadline()].into_iter().flatten().min()
     }
 
     pub fn state(&self) -> AgentState {
-        self.machine.state()
+        self.detector.state()
+    }
+
+    /// What the state rests on, and what else is claimed.
+    pub fn detector(&self) -> &Detector {
+        &self.detector
+    }
+
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.detector.take_changes()
+    }
+
+    /// The screen is seen by these rules from now on.
+    pub fn set_rules(&mut self, rules: Arc<Rules>, now: Duration) {
+        self.rules = rules;
+        self.look_due.get_or_insert(now);
     }
 
     /// What must still be written to the agent, oldest first. Stays owed until [`Self::on_answered`].
@@ -133,43 +271,68 @@ impl TerminalRun {
 
     /// Everything that folding from here on needs.
     pub fn checkpoint(&mut self) -> Vec<u8> {
-        let mut out = vec![CHECKPOINT_VERSION];
+        self.unlooked_change |= self.screen.take_visible_change();
+        let mut out = vec![CHECKPOINT_VERSION, self.unlooked_change.into()];
         put(&mut out, self.answered_to);
-        put(&mut out, nanos(self.started));
-        put(&mut out, self.last_visible.map_or(0, nanos));
+        put(&mut out, self.offset);
+        put(&mut out, self.look_due.map_or(0, nanos));
+        put(&mut out, nanos(self.looked_at));
         put(&mut out, self.owed.len() as u64);
         for answer in &self.owed {
             put(&mut out, answer.output_offset);
-            put(&mut out, answer.bytes.len() as u64);
-            out.extend_from_slice(&answer.bytes);
+            put_bytes(&mut out, &answer.bytes);
         }
+        // A structure of our own, of numbers and texts: it can always be written.
+        put_bytes(&mut out, &serde_json::to_vec(&self.detector).unwrap_or_default());
         out.extend_from_slice(&self.screen.dump());
         out
     }
 
-    pub fn restored(checkpoint: &[u8], timing: Timing) -> Result<TerminalRun, RestoreError> {
-        let (version, mut rest) = checkpoint.split_first().ok_or(RestoreError::Short)?;
+    pub fn restored(checkpoint: &[u8], settings: &Settings) -> Result<TerminalRun, RestoreError> {
+        let (version, rest) = checkpoint.split_first().ok_or(RestoreError::Short)?;
         if *version != CHECKPOINT_VERSION {
             return Err(RestoreError::Version(*version));
         }
+        let (unlooked_change, mut rest) = rest.split_first().ok_or(RestoreError::Short)?;
         let answered_to = take(&mut rest)?;
-        let started = Duration::from_nanos(take(&mut rest)?);
-        let last_visible = Some(take(&mut rest)?).filter(|at| *at > 0).map(Duration::from_nanos);
+        let offset = take(&mut rest)?;
+        let look_due = Some(take(&mut rest)?).filter(|at| *at > 0).map(Duration::from_nanos);
+        let looked_at = Duration::from_nanos(take(&mut rest)?);
         let mut owed = VecDeque::new();
         for _ in 0..take(&mut rest)? {
             let output_offset = take(&mut rest)?;
-            let len = take(&mut rest)? as usize;
-            let (bytes, tail) = rest.split_at_checked(len).ok_or(RestoreError::Short)?;
-            owed.push_back(Answer { output_offset, bytes: bytes.to_vec() });
-            rest = tail;
+            owed.push_back(Answer { output_offset, bytes: take_bytes(&mut rest)?.to_vec() });
         }
+        let detector = serde_json::from_slice(take_bytes(&mut rest)?);
+        let mut detector: Detector = detector.map_err(RestoreError::Evidence)?;
+        detector.set_timing(settings.timing);
         let screen = Screen::restore(rest).map_err(RestoreError::Screen)?;
-        let mut machine = AgentMachine::new(timing, started);
-        if let Some(at) = last_visible {
-            machine.on_output(at);
-        }
-        Ok(TerminalRun { screen, owed, answered_to, machine, started, last_visible })
+        Ok(TerminalRun {
+            screen,
+            owed,
+            answered_to,
+            detector,
+            rules: settings.rules.clone(),
+            program: settings.program.clone(),
+            offset,
+            look_due,
+            looked_at,
+            unlooked_change: *unlooked_change != 0,
+        })
     }
+}
+
+/// Wide characters take two columns and one place, so this may reach a little further than the cursor; what
+/// stands there is the same line.
+fn before_cursor(rows: &[String], (row, column): (u16, u16)) -> String {
+    let row = rows.get(usize::from(row)).map(String::as_str).unwrap_or_default();
+    row.chars().take(usize::from(column)).collect()
+}
+
+fn digest(rows: &[String]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    rows.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn nanos(at: Duration) -> u64 {
@@ -186,6 +349,18 @@ fn take(rest: &mut &[u8]) -> Result<u64, RestoreError> {
     Ok(u64::from_le_bytes(*head))
 }
 
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn take_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], RestoreError> {
+    let len = take(rest)? as usize;
+    let (bytes, tail) = rest.split_at_checked(len).ok_or(RestoreError::Short)?;
+    *rest = tail;
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,13 +369,17 @@ mod tests {
         Duration::from_secs(s)
     }
 
+    fn settings() -> Settings {
+        Settings {
+            timing: Timing::default(),
+            scrollback: 100,
+            rules: Arc::new(Rules::shipped()),
+            program: "x".to_owned(),
+        }
+    }
+
     fn run() -> TerminalRun {
-        TerminalRun::began(
-            Size { cols: 40, rows: 5, x_pixels: 0, y_pixels: 0 },
-            100,
-            Timing::default(),
-            seconds(1),
-        )
+        TerminalRun::began(Size { cols: 40, rows: 5, x_pixels: 0, y_pixels: 0 }, &settings(), seconds(1))
     }
 
     fn owed(run: &TerminalRun) -> Vec<u64> {
@@ -226,7 +405,7 @@ mod tests {
         run.on_output(b"\x1b[5n", 4, seconds(2));
         run.on_answered(4);
         run.on_output(b"hello \x1b[5n", 14, seconds(3));
-        let mut again = TerminalRun::restored(&run.checkpoint(), Timing::default()).unwrap();
+        let mut again = TerminalRun::restored(&run.checkpoint(), &settings()).unwrap();
         assert_eq!(owed(&again), [14]);
         assert_eq!(again.screen().text().trim_end(), "hello");
         again.on_output(b"\x1b[5n", 4, seconds(4));
@@ -237,7 +416,7 @@ mod tests {
     fn the_state_comes_back_with_the_time_it_began() {
         let mut run = run();
         run.on_output(b"working", 7, seconds(10));
-        let mut again = TerminalRun::restored(&run.checkpoint(), Timing::default()).unwrap();
+        let mut again = TerminalRun::restored(&run.checkpoint(), &settings()).unwrap();
         again.tick(seconds(16));
         run.tick(seconds(16));
         assert_eq!(again.state(), run.state());
@@ -248,9 +427,9 @@ mod tests {
     fn a_damaged_checkpoint_is_an_error() {
         let whole = run().checkpoint();
         for cut in 0..whole.len().min(60) {
-            assert!(TerminalRun::restored(&whole[..cut], Timing::default()).is_err(), "cut at {cut}");
+            assert!(TerminalRun::restored(&whole[..cut], &settings()).is_err(), "cut at {cut}");
         }
-        assert!(TerminalRun::restored(&[9, 0, 0], Timing::default()).is_err());
+        assert!(TerminalRun::restored(&[9, 0, 0], &settings()).is_err());
     }
 
     #[test]
@@ -258,7 +437,7 @@ mod tests {
         let mut first = run();
         first.on_output(b"one\r\ntwo", 8, seconds(2));
         let size = Size { cols: 40, rows: 5, x_pixels: 0, y_pixels: 0 };
-        let mut second = TerminalRun::continued(first, size, Timing::default(), seconds(9));
+        let mut second = TerminalRun::continued(first, size, &settings(), seconds(9));
         second.on_output(b"three", 5, seconds(10));
         let text = second.screen().text();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -73,6 +73,18 @@ impl Lines {
     }
 }
 
+/// Every row of the screen that is shown, as it stands there.
+pub(crate) fn rows(terminal: &Terminal) -> Vec<String> {
+    let cells = terminal.canvas.shown();
+    let row = |line| {
+        let mut one = Lines::default();
+        one.push(cells, line);
+        one.close();
+        one.whole.swap_remove(0)
+    };
+    (0..cells.screen_lines() as i32).map(row).collect()
+}
+
 /// History, primary screen, and the alternate one if it is shown, each line ended.
 pub(crate) fn text(terminal: &Terminal) -> String {
     let canvas = &terminal.canvas;

@@ -110,7 +110,7 @@ impl Screen {
     /// Whether text or colours changed since the last call; the cursor does not count, nor does writing
     /// the same again. What is drawn into an unfinished picture (mode 2026) is not seen before its end.
     pub fn take_visible_change(&mut self) -> bool {
-        if (1..UNFINISHED_MAX).contains(&self.unfinished) {
+        if self.is_half_drawn() {
             return false;
         }
         if !std::mem::take(&mut self.touched) {
@@ -118,6 +118,16 @@ impl Screen {
         }
         let seen = look(&self.terminal);
         std::mem::replace(&mut self.seen, seen) != seen
+    }
+
+    /// A picture has been begun (mode 2026) and is not whole: nobody has seen it yet.
+    pub fn is_half_drawn(&self) -> bool {
+        (1..UNFINISHED_MAX).contains(&self.unfinished)
+    }
+
+    /// What is visible, row by row, without colours and trailing blanks.
+    pub fn rows(&mut self) -> Vec<String> {
+        self.read(history::rows)
     }
 
     /// Everything, exactly, as bytes. At any cut of the stream, also inside a sequence or a character.

@@ -121,6 +121,18 @@ Examples:
     Run(Run),
     /// Print what happens, as it happens
     Events(Events),
+    /// Say why a task's agent is taken to work or to wait
+    Explain(Explain),
+    /// Block until a task's agent needs you, works, or has exited
+    Wait(Wait),
+    /// Attach to the agent that has waited longest for you
+    #[command(after_help = "\
+Of all projects. Those that you have looked at since they began to wait come
+last. Without a terminal it prints the task instead: `{id} {slug} {status}`.
+
+Examples:
+  agency next")]
+    Next,
     /// Agents that nobody owns any more: list, end or take them back
     Orphans(Orphans),
     /// The configuration in force: show, change, edit
@@ -353,7 +365,8 @@ pub(crate) struct Export {
 #[command(after_help = "\
 Examples:
   agency replay demo.cast
-  agency replay demo.cast --speed 4 --idle 1     # four times as fast, no pause over a second")]
+  agency replay demo.cast --speed 4 --idle 1     # four times as fast, no pause over a second
+  agency replay demo.cast --states               # when it worked, when it waited, and how that was seen")]
 pub(crate) struct Replay {
     /// An asciicast v2 file
     pub(crate) file: PathBuf,
@@ -363,6 +376,12 @@ pub(crate) struct Replay {
     /// No pause longer than this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub(crate) idle: Option<f64>,
+    /// Print what the agent's state was when, and why, instead of playing it
+    #[arg(long, conflicts_with_all = ["speed", "idle"])]
+    pub(crate) states: bool,
+    /// With --states: one JSON object a line
+    #[arg(long, requires = "states")]
+    pub(crate) json: bool,
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -445,6 +464,55 @@ pub(crate) struct Events {
     /// One JSON document a line
     #[arg(long)]
     pub(crate) json: bool,
+    /// First what happened since then: `5m` ago, a time of day, or a date and time
+    #[arg(long, value_name = "TIME", value_parser = crate::moment::parse)]
+    pub(crate) since: Option<jiff::Timestamp>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Shows which evidence decides and since when, what other witnesses say, what would
+change it, and the changes before.
+
+Examples:
+  agency explain fix-login
+  agency explain fix-login --at 14:05        # why it was said to wait then
+  agency explain fix-login --at 10m --json")]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// At a time in the past: `10m` ago, a time of day, or a date and time
+    #[arg(long, value_name = "TIME", value_parser = crate::moment::parse)]
+    pub(crate) at: Option<jiff::Timestamp>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 it got there, 3 its agent exited instead, 4 the time is over.
+An agent that is stale needs input too.
+
+Examples:
+  agency wait fix-login && agency send fix-login \"go on\"
+  agency wait fix-login --until exited --timeout 10m")]
+pub(crate) struct Wait {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Which state; several, with commas between them, for whichever comes first
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "needs-input")]
+    pub(crate) until: Vec<Until>,
+    /// Give up after so long: `90s`, `10m`
+    #[arg(long, value_name = "TIME", value_parser = crate::moment::parse_span)]
+    pub(crate) timeout: Option<std::time::Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Until {
+    NeedsInput,
+    Running,
+    Exited,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ mod daemon_log;
 pub(crate) mod doctor;
 mod events;
 mod exec;
+mod explain;
 mod export;
 mod installed;
 mod logs;
@@ -17,6 +18,7 @@ mod ls;
 mod man;
 mod mark;
 mod new;
+mod next;
 mod orphans;
 mod path;
 mod prompt;
@@ -32,6 +34,7 @@ mod stop;
 mod trust;
 pub(crate) mod uninstall;
 mod version;
+mod wait;
 mod workspace;
 
 use agency_api::method;
@@ -63,6 +66,9 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Exec(args) => exec::exec(context, args).await,
         Command::Run(args) => run::run(context, args).await,
         Command::Events(args) => events::events(context, args).await,
+        Command::Explain(args) => explain::explain(context, args).await,
+        Command::Wait(args) => wait::wait(context, args).await,
+        Command::Next => next::next(context).await,
         Command::Orphans(args) => orphans::orphans(context, args).await,
         Command::Config(args) => config::config(context, args).await,
         Command::Trust(args) => trust::trust(context, args).await,

@@ -9,6 +9,7 @@ mod cli;
 mod command;
 mod complete;
 mod context;
+mod moment;
 mod output;
 mod progress;
 #[cfg(test)]

@@ -6,7 +6,9 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agency_api::Failure;
-use agency_api::view::{AgentState, Task, TaskStatus, WorkspaceStatus};
+use agency_api::view::{
+    AgentState, Evidence, StateChange, StateName, Task, TaskStatus, Why, WorkspaceStatus,
+};
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -164,14 +166,48 @@ pub(crate) fn status_name(status: TaskStatus) -> &'static str {
     }
 }
 
-pub(crate) fn state_text(state: &AgentState) -> String {
+/// `needs input 12s (permission: "Allow Bash?")`; `detail` is what it waits for in its own words.
+pub(crate) fn state_text(state: &AgentState, detail: Option<&str>) -> String {
     match state {
-        AgentState::Starting => "starting".to_owned(),
-        AgentState::Running => "running".to_owned(),
-        AgentState::NeedsInput { for_seconds } => format!("needs input {}", duration(*for_seconds)),
-        AgentState::Stale { for_seconds } => format!("stale {}", duration(*for_seconds)),
+        AgentState::Starting { .. } => "starting".to_owned(),
+        AgentState::Running { for_seconds } => format!("running {}", duration(*for_seconds)),
+        AgentState::NeedsInput { for_seconds, why } => {
+            format!("needs input {}{}", duration(*for_seconds), reason(*why, detail))
+        }
+        AgentState::Stale { for_seconds, why } => {
+            format!("stale {}{}", duration(*for_seconds), reason(*why, detail))
+        }
         AgentState::Exited { code } => format!("exited {code}"),
     }
+}
+
+/// ` (permission: "Allow Bash?")`, or nothing where nobody knows.
+fn reason(why: Why, detail: Option<&str>) -> String {
+    match (why, detail) {
+        (Why::Unknown, None) => String::new(),
+        (Why::Unknown, Some(detail)) => format!(" ({detail:?})"),
+        (why, None) => format!(" ({})", why.as_str()),
+        (why, Some(detail)) => format!(" ({}: \"{detail}\")", why.as_str()),
+    }
+}
+
+/// One change of state, after the time at which it happened.
+pub(crate) fn state_change(time: &str, change: &StateChange) -> String {
+    let Evidence { source, rule, confidence, .. } = &change.evidence;
+    printable(&format!("{time}  {:<40}  {source}: {rule} ({confidence})", state_words(change)))
+}
+
+/// The state alone: `needs input (permission: "Allow Bash?")`.
+pub(crate) fn state_words(change: &StateChange) -> String {
+    let state = match change.state {
+        StateName::Starting => "starting".to_owned(),
+        StateName::Running => "running".to_owned(),
+        StateName::NeedsInput => "needs input".to_owned(),
+        StateName::Stale => "stale".to_owned(),
+        StateName::Exited => format!("exited {}", change.code.as_deref().unwrap_or("unknown")),
+    };
+    let why = change.why.map(|why| reason(why, change.evidence.detail.as_deref()));
+    format!("{state}{}", why.unwrap_or_default())
 }
 
 /// The rail's mark: a sign that also works without colour.

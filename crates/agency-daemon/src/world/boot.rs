@@ -23,6 +23,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{Ground, OrphanRun, World};
 use crate::clock;
+use crate::event_log::EventLog;
 use crate::fold;
 use crate::hold::{Hold, RunContext};
 use crate::plan;
@@ -54,6 +55,7 @@ impl World {
             tracing::warn!(%cause, "what was trusted cannot be read; everything asks again");
             TrustBook::default()
         });
+        let (event_log, next_event) = EventLog::open(&ground.state);
         let mut world = World {
             supervisor: Supervisor::new(Limits::default()),
             store,
@@ -71,7 +73,8 @@ impl World {
             elsewhere: HashMap::new(),
             pending: HashMap::new(),
             next_ticket: 0,
-            next_event: 0,
+            next_event,
+            event_log,
             born: clock::now(),
             leaving: false,
             ground,
@@ -218,7 +221,8 @@ impl World {
             keeper_binary: self.ground.keeper_binary.clone(),
             open_files: self.ground.open_files,
             spare: agent.spare.clone(),
-            fold: plan::fold_settings(&config, &agent),
+            fold: plan::fold_terms(&config, &agent, &meta.program),
+            rule_book: self.ground.rule_book.clone(),
         }
     }
 

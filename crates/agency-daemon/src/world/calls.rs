@@ -62,6 +62,7 @@ impl World {
                 let view = self.find(task).and_then(|key| self.view(&key));
                 answer.give_as(view);
             }
+            Call::Explain { task, at } => self.explain(task, at, answer),
             Call::Send { task, text, enter } => self.send(task, text, enter, answer),
             Call::Plan { task, message, overrides } => answer.give_as(self.plan(task, message, &overrides)),
             Call::Attach { task, params } => answer.give_as(self.attach(task, &params)),

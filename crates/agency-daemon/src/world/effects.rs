@@ -124,6 +124,7 @@ impl World {
             slug: task.name.slug.as_str().to_string(),
             agent: plan.agent.name.clone(),
             driver: plan.driver.to_string(),
+            program: plan.fold.program.clone(),
             base_branch: file.fields().base_branch.clone(),
             started_at: clock::timestamp(),
             order: before.map_or(1, |meta| meta.order + 1),
@@ -138,7 +139,8 @@ impl World {
                 keeper_binary: self.ground.keeper_binary.clone(),
                 open_files: plan.open_files.or(self.ground.open_files),
                 spare: plan.agent.spare.clone(),
-                fold: plan.fold,
+                fold: plan.fold.clone(),
+                rule_book: self.ground.rule_book.clone(),
             },
             name: task.name.clone(),
             file: file.clone(),
@@ -412,7 +414,7 @@ impl Launch {
     /// What earlier runs left on the screen. Lost history is a pity, not a reason to start nothing.
     fn seed(&self) -> Option<Vec<u8>> {
         let journal = self.last_journal.as_ref()?;
-        match fold::seed(journal, screen_size(self.plan.size), self.plan.fold, clock::now()) {
+        match fold::seed(journal, screen_size(self.plan.size), self.context.settings(), clock::now()) {
             Ok(seed) => Some(seed),
             Err(cause) => {
                 tracing::warn!(journal = %journal.display(), %cause, "the scrollback of the run before is lost");

@@ -11,7 +11,7 @@ use agency_core::rail::WorkspaceStatus;
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{Project, WorkspaceName};
 
-use super::World;
+use super::{LiveRun, World};
 use crate::happening::TaskCall;
 use crate::plan::{self, LaunchPlan, PlannedTask};
 use crate::settings::Settings;
@@ -105,7 +105,7 @@ impl World {
         let live = self.runs.values().find(|live| live.key == *key);
         let last_run = self.history.get(key).and_then(|runs| runs.last());
         let fields = task.content.as_ref().map(|file| file.fields().clone()).unwrap_or_default();
-        let state = live.map(|live| live.state);
+        let state = live.map(|live| live.standing.state);
         let last_exit = fields.last_exit.as_ref().map(|exit| exit.code);
         let status = self.supervisor.status(key).unwrap_or(fields.status);
         let workspace = known.workspace_name(&task.name).ok();
@@ -116,7 +116,10 @@ impl World {
             slug: task.name.slug.as_str().to_string(),
             project: known.root().into(),
             status: crate::view::status(status),
-            state: state.map(|state| crate::view::state(state, clock::now())),
+            state: live
+                .map(|live| crate::view::state(live.standing.state, live.standing.since.at, clock::now())),
+            evidence: live.map(|live| crate::view::evidence(&live.standing.evidence)),
+            seen: live.is_some_and(LiveRun::is_seen),
             workspace_status: crate::view::workspace_status(WorkspaceStatus::derive(
                 status, state, last_exit,
             )),

@@ -1,17 +1,19 @@
 //! `agency events`: what happens, one line each, as it happens.
 
 use agency_api::Failure;
-use agency_api::method::{EventSubscribe, Nothing};
+use agency_api::method::{EventSubscribe, EventSubscribeParams};
 use agency_api::view::Event;
 
 use crate::cli::Events;
 use crate::context::Context;
+use crate::moment;
 use crate::output::{self, printable};
 use crate::stop::Done;
 
 pub(super) async fn events(context: &Context, args: Events) -> Done {
     let mut daemon = context.daemon().await?;
-    daemon.call(EventSubscribe, Nothing {}).await?;
+    let since = args.since.map(|since| since.to_string());
+    daemon.call(EventSubscribe, EventSubscribeParams { since }).await?;
     while let Some(event) = daemon.next_event().await {
         match args.json {
             true => output::json_line(&event)?,
@@ -23,17 +25,9 @@ pub(super) async fn events(context: &Context, args: Events) -> Done {
 }
 
 fn human(event: &Event) -> String {
-    let mut words = vec![local_time(&event.time), event.kind.clone()];
+    let mut words = vec![moment::shown(&event.time), event.kind.clone()];
     words.extend(event.task.map(|task| format!("task {task}")));
     words.extend(event.agent.clone());
     words.extend((!event.data.is_null()).then(|| event.data.to_string()));
     printable(&words.join("  "))
-}
-
-/// The time of day where the reader is.
-fn local_time(time: &str) -> String {
-    match time.parse::<jiff::Timestamp>() {
-        Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string(),
-        Err(_) => time.to_owned(),
-    }
 }

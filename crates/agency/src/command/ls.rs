@@ -123,7 +123,11 @@ fn state(task: &Task) -> String {
     let words = match (&task.broken, &task.elsewhere, &task.state) {
         (Some(_), _, _) => "broken".to_owned(),
         (None, Some(host), _) => format!("on {host}"),
-        (None, None, Some(state)) => output::state_text(state),
+        (None, None, Some(state)) => {
+            let detail = task.evidence.as_ref().and_then(|evidence| evidence.detail.as_deref());
+            let seen = if task.seen { " seen" } else { "" };
+            format!("{}{seen}", output::state_text(state, detail))
+        }
         (None, None, None) => match &task.last_exit {
             Some(code) => format!("exited {code}"),
             None => "-".to_owned(),
@@ -158,7 +162,7 @@ fn below(listing: &TaskListing) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use agency_api::Bytes;
-    use agency_api::view::{AgentState, TaskStatus};
+    use agency_api::view::{AgentState, TaskStatus, Why};
 
     use super::*;
 
@@ -175,6 +179,8 @@ mod tests {
             status,
             run: state.as_ref().map(|_| "r".into()),
             state,
+            evidence: None,
+            seen: false,
             workspace_status,
             agent: "fake".into(),
             agent_name: "Shell".into(),
@@ -198,7 +204,12 @@ mod tests {
         let mut far = task(3, "far", TaskStatus::Running, None);
         far.elsewhere = Some("build-7".into());
         let tasks = [
-            task(1, "fix-login", TaskStatus::Running, Some(AgentState::NeedsInput { for_seconds: 12 })),
+            task(
+                1,
+                "fix-login",
+                TaskStatus::Running,
+                Some(AgentState::NeedsInput { for_seconds: 12, why: Why::Prompt }),
+            ),
             task(2, "idea", TaskStatus::Draft, None),
             far,
         ];
@@ -215,8 +226,13 @@ ID  SLUG       STATUS   STATE               AGENT  AGE
     #[test]
     fn the_next_step_is_the_task_that_waits() {
         let tasks = [
-            task(1, "works", TaskStatus::Running, Some(AgentState::Running)),
-            task(2, "waits", TaskStatus::Running, Some(AgentState::NeedsInput { for_seconds: 1 })),
+            task(1, "works", TaskStatus::Running, Some(AgentState::Running { for_seconds: 3 })),
+            task(
+                2,
+                "waits",
+                TaskStatus::Running,
+                Some(AgentState::NeedsInput { for_seconds: 1, why: Why::Prompt }),
+            ),
             task(3, "done", TaskStatus::Stopped, None),
         ];
         assert_eq!(next_task(&tasks).map(|task| task.id), Some(2));

@@ -12,9 +12,13 @@ use serde_json::Value;
 
 use crate::attach;
 use crate::cli::Replay;
+use crate::output;
 use crate::stop::{Done, Stop};
 
 pub(super) async fn replay(args: Replay) -> Done {
+    if args.states {
+        return states(&args);
+    }
     let file = File::open(&args.file)
         .map_err(|err| Failure::new(format!("cannot read {}", args.file.display())).caused_by(&err))?;
     let mut lines = BufReader::new(file).lines().enumerate();
@@ -37,6 +41,18 @@ pub(super) async fn replay(args: Replay) -> Done {
     }
     // What was recorded may have ended in a program that had taken the terminal over.
     stdout.write_all(if stdout.is_terminal() { attach::LEAVE.as_bytes() } else { b"\x1b[0m\n" })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn states(args: &Replay) -> Done {
+    let (changes, problems) = agency_daemon::states_of_recording(&args.file)?;
+    problems.iter().for_each(|problem| output::warning(problem));
+    for change in &changes {
+        match args.json {
+            true => output::json_line(change)?,
+            false => output::line(&output::state_change(&format!("{:>9.2}", change.t), change))?,
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 

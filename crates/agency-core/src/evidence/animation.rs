@@ -1,0 +1,141 @@
+//! How many different screens a program drew lately, whoever it is.
+//!
+//! A spinner draws many, a blinking question two, a prompt one. Only a program that was seen to animate can be
+//! seen to stop.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::claim::{Activity, Why};
+use crate::Time;
+
+/// So many different screens within a moment are an animation, or a flow of text.
+const LIVELY: usize = 5;
+const LIVELY_WITHIN: Duration = Duration::from_secs(2);
+/// A blink shows two; the third is work.
+const AT_WORK: usize = 3;
+/// Frames come unevenly: it has stopped when it misses this many of its slowest.
+const MISSED: u32 = 8;
+/// More says nothing new.
+const KEPT: usize = 64;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Animation {
+    frames: VecDeque<(Time, u64)>,
+    /// The longest time between two frames of late.
+    slowest: Duration,
+    lively: bool,
+}
+
+impl Animation {
+    pub(super) fn on_frame(&mut self, at: Time, digest: u64) {
+        if let Some((last, seen)) = self.frames.back() {
+            if *seen == digest {
+                return;
+            }
+            self.slowest = self.slowest.mul_f32(0.9).max(at.saturating_sub(*last).min(LIVELY_WITHIN));
+        }
+        self.frames.push_back((at, digest));
+        if self.frames.len() > KEPT {
+            self.frames.pop_front();
+        }
+        self.lively |= self.when_drawn(LIVELY).is_some_and(|first| at.saturating_sub(first) <= LIVELY_WITHIN);
+    }
+
+    /// What the user typed is shown, or it is another size: the screen of before does not count.
+    pub(super) fn begin_anew(&mut self, at: Time, digest: u64) {
+        self.frames.clear();
+        self.frames.push_back((at, digest));
+    }
+
+    /// Another program draws now.
+    pub(super) fn forget(&mut self) {
+        *self = Animation::default();
+    }
+
+    pub(super) fn claim(&self, at: Time, needs_input_after: Duration, full_screen: bool) -> Option<Activity> {
+        if !self.lively {
+            return None;
+        }
+        match self.ends_at(needs_input_after, full_screen) {
+            Some(end) if at < end => Some(Activity::Working),
+            _ => Some(Activity::Waiting(Why::Unknown)),
+        }
+    }
+
+    /// When it will have stood still for long enough, unless more is drawn.
+    pub(super) fn ends_at(&self, needs_input_after: Duration, full_screen: bool) -> Option<Time> {
+        let first = self.when_drawn(AT_WORK).filter(|_| self.lively)?;
+        let still = match full_screen {
+            true => (self.slowest * MISSED).clamp(needs_input_after / 2, needs_input_after.mul_f32(0.9)),
+            false => needs_input_after,
+        };
+        Some(first.saturating_add(still))
+    }
+
+    /// The latest moment since which `count` different screens were drawn.
+    fn when_drawn(&self, count: usize) -> Option<Time> {
+        let mut seen: Vec<u64> = Vec::with_capacity(count);
+        self.frames.iter().rev().find_map(|(at, digest)| {
+            if !seen.contains(digest) {
+                seen.push(*digest);
+            }
+            (seen.len() == count).then_some(*at)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENCE: Duration = Duration::from_secs(5);
+
+    fn ms(ms: u64) -> Time {
+        Duration::from_millis(ms)
+    }
+
+    fn told(animation: &Animation, at: u64) -> Option<bool> {
+        animation.claim(ms(at), SILENCE, true).map(Activity::is_waiting)
+    }
+
+    #[test]
+    fn a_spinner_works_and_when_it_stops_the_program_waits() {
+        let mut animation = Animation::default();
+        for tick in 0..100 {
+            // Ten frames over and over, as braille spinners do.
+            animation.on_frame(ms(tick * 100), tick % 10);
+        }
+        assert_eq!(told(&animation, 9_950), Some(false));
+        assert_eq!(told(&animation, 11_900), Some(false));
+        assert_eq!(told(&animation, 12_300), Some(true));
+    }
+
+    #[test]
+    fn a_blinking_question_waits_however_long_it_blinks() {
+        let mut animation = Animation::default();
+        (0..30).for_each(|tick| animation.on_frame(ms(tick * 100), tick));
+        (0..100).for_each(|tick| animation.on_frame(ms(3_000 + tick * 600), 1_000 + tick % 2));
+        assert_eq!(told(&animation, 63_000), Some(true));
+    }
+
+    #[test]
+    fn a_slow_animation_is_given_more_time() {
+        let mut animation = Animation::default();
+        (0..10).for_each(|tick| animation.on_frame(ms(tick * 100), tick));
+        (0..10).for_each(|tick| animation.on_frame(ms(1_000 + tick * 1_200), 100 + tick));
+        assert_eq!(told(&animation, 11_800 + 1_500), Some(false), "the next tick is a little late");
+        assert_eq!(told(&animation, 11_800 + 4_600), Some(true));
+    }
+
+    #[test]
+    fn a_program_that_never_animated_claims_nothing() {
+        let mut animation = Animation::default();
+        (0..10).for_each(|line| animation.on_frame(ms(line * 1_000), line));
+        assert_eq!(told(&animation, 30_000), None);
+        (0..10).for_each(|key| animation.begin_anew(ms(31_000 + key * 50), 100 + key));
+        assert_eq!(told(&animation, 32_000), None, "typing is not the program's work");
+    }
+}

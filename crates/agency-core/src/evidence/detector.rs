@@ -1,0 +1,503 @@
+//! The detector: every witness reports to it, the best claim decides, and every change of state says why.
+//!
+//! Invariant: one authority at a time. A lower rung may only add what the authority does not know: for what the
+//! agent waits.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::animation::Animation;
+use super::claim::{Activity, Claim, Confidence, Rung, Why};
+use super::editor::Editor;
+use super::hook::{Hook, Told};
+use super::kernel::{KernelWatch, Probe, Turn};
+use super::rules::Matched;
+use super::settling::Settling;
+use super::status;
+use super::title::TitleWatch;
+use crate::Time;
+use crate::agent_state::{AgentMachine, AgentState, Timing};
+use crate::exit::ExitCode;
+
+/// A screen may be drawn in pieces; what a rule sees must stand for this long.
+const SCREEN_SETTLES: Duration = Duration::from_millis(150);
+/// What is drawn so soon after a key is the key's echo.
+const ECHO_WITHIN: Duration = Duration::from_millis(400);
+
+/// When, and where in the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    pub at: Time,
+    pub offset: u64,
+}
+
+/// The screen at a moment at which nothing is half drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Changes with the text that is visible.
+    pub digest: u64,
+    /// Text or colours changed since the last look.
+    pub changed: bool,
+    pub matched: Option<Matched>,
+    /// The program has taken the terminal over: the alternate screen, or keys and pastes in its own way.
+    pub full_screen: bool,
+    /// Bracketed paste is on, on the primary screen.
+    pub editor_open: bool,
+    /// The text before the cursor, on its row.
+    pub at_cursor: String,
+    /// Nothing is drawn at all.
+    pub blank: bool,
+}
+
+/// What the present state rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    pub source: Rung,
+    pub rule: String,
+    pub confidence: Confidence,
+    pub detail: Option<String>,
+}
+
+/// A state, what it rests on, and since when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    pub state: AgentState,
+    pub since: Mark,
+    pub evidence: Evidence,
+}
+
+/// One change of state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    pub old: AgentState,
+    pub new: Standing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detector {
+    machine: AgentMachine,
+    claims: BTreeMap<Rung, Claim>,
+    title: TitleWatch,
+    screen: Settling<Matched>,
+    animation: Animation,
+    editor: Editor,
+    kernel: KernelWatch,
+    full_screen: bool,
+    blank: bool,
+    at_cursor: String,
+    typed_at: Option<Time>,
+    began: Time,
+    since: Mark,
+    evidence: Evidence,
+    #[serde(skip)]
+    changes: Vec<Change>,
+    offset: u64,
+}
+
+impl Detector {
+    pub fn new(timing: Timing, now: Time) -> Detector {
+        let machine = AgentMachine::new(timing, now);
+        Detector {
+            machine,
+            claims: BTreeMap::new(),
+            title: TitleWatch::default(),
+            screen: Settling::default(),
+            animation: Animation::default(),
+            editor: Editor::default(),
+            kernel: KernelWatch::default(),
+            full_screen: false,
+            blank: true,
+            at_cursor: String::new(),
+            typed_at: None,
+            began: now,
+            since: Mark { at: now, offset: 0 },
+            evidence: Evidence::of(Rung::Silence, "started".to_owned(), None),
+            changes: Vec::new(),
+            offset: 0,
+        }
+    }
+
+    pub fn state(&self) -> AgentState {
+        self.machine.state()
+    }
+
+    pub fn standing(&self) -> Standing {
+        Standing { state: self.state(), since: self.since, evidence: self.evidence.clone() }
+    }
+
+    /// When the run began.
+    pub fn began(&self) -> Time {
+        self.began
+    }
+
+    /// All that is claimed now, the authority first.
+    pub fn claims(&self) -> impl Iterator<Item = (Rung, &Claim)> {
+        self.claims.iter().map(|(rung, claim)| (*rung, claim))
+    }
+
+    /// What happened since the last call.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
+    }
+
+    pub fn set_timing(&mut self, timing: Timing) {
+        self.machine.set_timing(timing);
+    }
+
+    pub fn timing(&self) -> Timing {
+        self.machine.timing()
+    }
+
+    /// OSC 7501, all that follows the number.
+    pub fn on_status(&mut self, text: &str, mark: Mark) {
+        self.tick(mark.at);
+        let Some(report) = status::parse(text) else { return };
+        match report.activity {
+            Some(activity) => self.claim(Rung::Status, activity, report.rule, report.detail, mark),
+            None => self.withdraw(&[Rung::Status]),
+        }
+        self.settle(mark);
+    }
+
+    pub fn on_hook(&mut self, hook: &Hook, mark: Mark) {
+        self.tick(mark.at);
+        match (hook.told(), hook.activity()) {
+            (Told::Waits(_), Some(activity)) => {
+                self.withdraw(&[Rung::Progress]);
+                self.claim(Rung::Hook, activity, hook.rule(), hook.detail(), mark);
+            }
+            (Told::Works, Some(activity)) => {
+                self.withdraw(&[Rung::Hook]);
+                self.claim(Rung::Progress, activity, hook.rule(), None, mark);
+            }
+            (Told::Nothing, _) => self.withdraw(&[Rung::Hook, Rung::Progress]),
+            _ => {}
+        }
+        self.settle(mark);
+    }
+
+    /// The title was set; `matched` is what the rules say of it.
+    pub fn on_title(&mut self, matched: Option<Matched>, mark: Mark) {
+        self.tick(mark.at);
+        self.title.on_title(matched, mark.at);
+        self.settle(mark);
+    }
+
+    /// OSC 133: a shell shows its prompt, or has taken a command.
+    pub fn on_shell_prompt(&mut self, shown: bool, mark: Mark) {
+        self.tick(mark.at);
+        match shown {
+            true => {
+                let prompt = Activity::Waiting(Why::Prompt);
+                self.claim(Rung::Shell, prompt, "the shell shows its prompt".to_owned(), None, mark);
+            }
+            false => self.withdraw(&[Rung::Shell]),
+        }
+        self.settle(mark);
+    }
+
+    /// OSC 9;4: something goes on, or nothing any more.
+    pub fn on_progress(&mut self, running: bool, mark: Mark) {
+        self.tick(mark.at);
+        match running {
+            true => {
+                self.claim(Rung::Progress, Activity::Working, "a progress is shown".to_owned(), None, mark)
+            }
+            false => self.withdraw(&[Rung::Progress]),
+        }
+        self.settle(mark);
+    }
+
+    /// The program asked its terminal to call the user: a bell, or a notification with these words.
+    pub fn on_notice(&mut self, words: Option<&str>, mark: Mark) {
+        self.tick(mark.at);
+        let rule = if words.is_some() { "a notification" } else { "a bell" };
+        let detail = words.map(status::one_line).filter(|words| !words.is_empty());
+        self.claim(Rung::Notice, Activity::Waiting(Why::Unknown), rule.to_owned(), detail, mark);
+        self.settle(mark);
+    }
+
+    /// Somebody typed; `enter` if a line or a choice was sent off with it.
+    pub fn on_input(&mut self, enter: bool, mark: Mark) {
+        self.tick(mark.at);
+        self.typed_at = (!enter).then_some(mark.at);
+        if enter {
+            self.withdraw(&[Rung::Hook, Rung::Shell, Rung::Notice]);
+        } else {
+            // One key answers a dialog; a prompt still waits while a text is typed.
+            let answered =
+                |claim: &Claim| matches!(claim.activity, Activity::Waiting(why) if why.is_dialog());
+            if self.claims.get(&Rung::Hook).is_some_and(answered) {
+                self.withdraw(&[Rung::Hook]);
+            }
+        }
+        self.settle(mark);
+    }
+
+    pub fn on_probe(&mut self, probe: &Probe, mark: Mark) {
+        self.tick(mark.at);
+        let seen = self.kernel.look(probe, &self.at_cursor);
+        match seen.turn {
+            Turn::Same => {}
+            Turn::Started => self.another_program(&[Rung::Shell]),
+            Turn::Ended => {
+                self.title.forget();
+                self.screen.forget();
+                self.another_program(&[Rung::Status, Rung::Hook, Rung::Progress, Rung::Notice, Rung::Shell]);
+            }
+        }
+        for (rung, told) in [(Rung::Kernel, seen.line), (Rung::Child, seen.child)] {
+            match told {
+                Some(told) => self.claim(rung, told.activity, told.rule, None, mark),
+                None => self.withdraw(&[rung]),
+            }
+        }
+        self.settle(mark);
+    }
+
+    fn another_program(&mut self, gone: &[Rung]) {
+        self.animation.forget();
+        self.editor.forget();
+        self.withdraw(gone);
+    }
+
+    pub fn on_look(&mut self, look: Look, mark: Mark) {
+        self.tick(mark.at);
+        self.full_screen = look.full_screen;
+        self.blank = look.blank;
+        self.at_cursor = look.at_cursor;
+        match look.full_screen {
+            // Its own screen, its own ways.
+            true => self.editor.forget(),
+            false => self.editor.on_look(look.editor_open),
+        }
+        let is_echo = self.typed_at.is_some_and(|typed| mark.at.saturating_sub(typed) <= ECHO_WITHIN);
+        match is_echo {
+            true => self.animation.begin_anew(mark.at, look.digest),
+            false => self.animation.on_frame(mark.at, look.digest),
+        }
+        match (self.screen.believed(), look.matched) {
+            (Some(believed), Some(seen))
+                if (&believed.rule, believed.activity) == (&seen.rule, seen.activity) =>
+            {
+                self.screen.stays(seen);
+            }
+            (_, seen) => self.screen.see(seen, mark.at),
+        }
+        let is_first = self.state() == AgentState::Starting;
+        self.settle(mark);
+        if look.changed && (!is_echo || is_first) {
+            self.change(mark, Some("output"), |machine| machine.on_output(mark.at));
+        }
+    }
+
+    /// A new size draws everything anew, which is nobody's work.
+    pub fn on_resize(&mut self, digest: u64, mark: Mark) {
+        self.tick(mark.at);
+        self.animation.begin_anew(mark.at, digest);
+    }
+
+    pub fn on_exit(&mut self, code: ExitCode, mark: Mark) {
+        self.tick(mark.at);
+        let old = self.state();
+        self.machine.on_exit(code, mark.at);
+        self.record(old, mark, Evidence::of(Rung::Kernel, "exited".to_owned(), None));
+    }
+
+    /// What is due by time alone, each thing at its time.
+    pub fn tick(&mut self, now: Time) {
+        while let Some(due) = self.deadline().filter(|due| *due <= now) {
+            let mark = Mark { at: due, offset: self.offset };
+            self.title.tick(due);
+            self.screen.tick(due, |_| SCREEN_SETTLES);
+            self.settle(mark);
+            self.change(mark, None, |machine| machine.tick(due));
+            if self.deadline() == Some(due) {
+                // Nothing came of it, and nothing will.
+                break;
+            }
+        }
+    }
+
+    pub fn deadline(&self) -> Option<Time> {
+        if matches!(self.state(), AgentState::Exited { .. }) {
+            return None;
+        }
+        let times = [
+            self.title.deadline(),
+            self.screen.believe_at(|_| SCREEN_SETTLES),
+            self.animation_ends_at(),
+            self.machine.deadline(),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// Only while it is claimed to work: the end has been seen otherwise.
+    fn animation_ends_at(&self) -> Option<Time> {
+        let claimed = self.claims.get(&Rung::Animation).map(|claim| claim.activity);
+        let works = claimed == Some(Activity::Working);
+        let after = self.timing().needs_input_after;
+        self.animation.ends_at(after, self.full_screen).filter(|_| works)
+    }
+
+    fn claim(&mut self, rung: Rung, activity: Activity, rule: String, detail: Option<String>, mark: Mark) {
+        match self.claims.get_mut(&rung) {
+            Some(claim) if claim.activity == activity && claim.rule == rule => claim.detail = detail,
+            _ => {
+                let claim = Claim { activity, rule, detail, at: mark.at, offset: mark.offset };
+                self.claims.insert(rung, claim);
+            }
+        }
+    }
+
+    fn withdraw(&mut self, rungs: &[Rung]) {
+        rungs.iter().for_each(|rung| drop(self.claims.remove(rung)));
+    }
+
+    /// Takes in what the watchers claim now, and lets the best claim decide.
+    fn settle(&mut self, mark: Mark) {
+        self.offset = mark.offset;
+        self.hear_title(mark);
+        self.hear_screen(mark);
+        self.hear_editor(mark);
+        self.hear_animation(mark);
+        self.hear_blank(mark);
+        let decision = self.decision();
+        if decision.as_ref().is_some_and(|(rung, claim)| *rung <= Rung::Screen && claim.activity.is_waiting())
+        {
+            self.kernel.agent_waits();
+        }
+        let activity = decision.as_ref().map(|(_, claim)| claim.activity);
+        let old = self.state();
+        self.machine.on_evidence(activity, mark.at);
+        match decision {
+            Some((rung, claim)) => {
+                self.record(old, mark, Evidence::of(rung, claim.rule, claim.detail));
+            }
+            None if self.evidence.source != Rung::Silence => {
+                self.evidence = Evidence::of(Rung::Silence, "nothing else is known".to_owned(), None);
+            }
+            None => {}
+        }
+    }
+
+    fn hear_title(&mut self, mark: Mark) {
+        let told = self.title.claim();
+        let told =
+            told.map(|(activity, rule, detail)| (activity, rule.to_owned(), detail.map(str::to_owned)));
+        match told {
+            Some((activity, rule, detail)) => self.claim(Rung::Title, activity, rule, detail, mark),
+            None => self.withdraw(&[Rung::Title]),
+        }
+    }
+
+    fn hear_screen(&mut self, mark: Mark) {
+        match self.screen.believed().cloned() {
+            Some(Matched { rule, activity, detail }) => {
+                self.claim(Rung::Screen, activity, rule, detail, mark)
+            }
+            None => self.withdraw(&[Rung::Screen]),
+        }
+    }
+
+    fn hear_editor(&mut self, mark: Mark) {
+        match self.editor.claim() {
+            Some((activity, rule)) => self.claim(Rung::Editor, activity, rule.to_owned(), None, mark),
+            None => self.withdraw(&[Rung::Editor]),
+        }
+    }
+
+    fn hear_animation(&mut self, mark: Mark) {
+        let after = self.timing().needs_input_after;
+        let Some(activity) = self.animation.claim(mark.at, after, self.full_screen) else {
+            return self.withdraw(&[Rung::Animation]);
+        };
+        let rule = match activity {
+            Activity::Working => "the screen keeps changing",
+            Activity::Waiting(_) => "the screen has come to rest",
+        };
+        self.claim(Rung::Animation, activity, rule.to_owned(), None, mark);
+        let since = self.claims.get(&Rung::Animation).map_or(mark.at, |claim| claim.at);
+        match activity {
+            // It went on after it had called: the call has been answered.
+            Activity::Working if self.is_older(Rung::Notice, since) => self.withdraw(&[Rung::Notice]),
+            // Whoever said that it works has missed the end.
+            Activity::Waiting(_) if self.is_older(Rung::Progress, since) => self.withdraw(&[Rung::Progress]),
+            _ => {}
+        }
+    }
+
+    /// A program that took the screen over and has drawn nothing yet is not ready for anybody.
+    fn hear_blank(&mut self, mark: Mark) {
+        match self.blank && self.full_screen {
+            true => self.claim(Rung::Blank, Activity::Working, "nothing is drawn yet".to_owned(), None, mark),
+            false => self.withdraw(&[Rung::Blank]),
+        }
+    }
+
+    fn is_older(&self, rung: Rung, than: Time) -> bool {
+        self.claims.get(&rung).is_some_and(|claim| claim.at < than)
+    }
+
+    /// The authority's claim, with what lower rungs know better.
+    fn decision(&self) -> Option<(Rung, Claim)> {
+        let (rung, claim) = self.claims.iter().next()?;
+        let mut claim = claim.clone();
+        let Activity::Waiting(why) = claim.activity else { return Some((*rung, claim)) };
+        let waiting =
+            |claim: &&Claim| matches!(claim.activity, Activity::Waiting(why) if why != Why::Unknown);
+        let below = self.claims.iter().filter(|(below, _)| *below > rung).map(|(_, claim)| claim);
+        if let Some(other) = below.clone().find(waiting)
+            && why == Why::Unknown
+        {
+            claim.activity = other.activity;
+            claim.rule = format!("{}, {}", claim.rule, other.rule);
+        }
+        let same = |other: &&Claim| other.activity == claim.activity && other.detail.is_some();
+        if claim.detail.is_none() {
+            claim.detail = below.clone().find(same).and_then(|other| other.detail.clone());
+        }
+        // What a line program wrote before it read is what it asks.
+        if claim.detail.is_none() && *rung == Rung::Kernel && claim.activity != Activity::Waiting(Why::Prompt)
+        {
+            claim.detail = Some(status::one_line(&self.at_cursor)).filter(|words| !words.is_empty());
+        }
+        Some((*rung, claim))
+    }
+
+    /// What the machine does by itself.
+    fn change(&mut self, mark: Mark, output: Option<&str>, act: impl FnOnce(&mut AgentMachine)) {
+        let old = self.state();
+        act(&mut self.machine);
+        if self.state() == old {
+            return;
+        }
+        let evidence = match (output, self.state()) {
+            (Some(rule), _) => Evidence::of(Rung::Silence, rule.to_owned(), None),
+            // It still waits for what it waited for.
+            (None, AgentState::Stale { .. }) => self.evidence.clone(),
+            (None, _) => Evidence::of(Rung::Silence, self.silence_rule(), None),
+        };
+        self.record(old, mark, evidence);
+    }
+
+    fn silence_rule(&self) -> String {
+        format!("no visible output for {} s", self.timing().needs_input_after.as_secs_f32())
+    }
+
+    fn record(&mut self, old: AgentState, mark: Mark, evidence: Evidence) {
+        self.evidence = evidence;
+        if old != self.state() {
+            self.since = mark;
+            self.changes.push(Change { old, new: self.standing() });
+        }
+    }
+}
+
+impl Evidence {
+    fn of(source: Rung, rule: String, detail: Option<String>) -> Evidence {
+        Evidence { source, rule, confidence: source.confidence(), detail }
+    }
+}

@@ -1,0 +1,34 @@
+//! A line editor that opens with the prompt and closes with Enter, seen by its bracketed paste mode.
+//!
+//! Shells, REPLs and prompt libraries switch it; full-screen agents switch it on once and tell nothing by it.
+
+use serde::{Deserialize, Serialize};
+
+use super::claim::{Activity, Why};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Editor {
+    open: bool,
+    /// It has been open and closed again.
+    comes_and_goes: bool,
+}
+
+impl Editor {
+    pub(super) fn on_look(&mut self, open: bool) {
+        self.comes_and_goes |= self.open && !open;
+        self.open = open;
+    }
+
+    /// Another program has the terminal now.
+    pub(super) fn forget(&mut self) {
+        *self = Editor::default();
+    }
+
+    pub(super) fn claim(self) -> Option<(Activity, &'static str)> {
+        match (self.comes_and_goes, self.open) {
+            (false, _) => None,
+            (true, true) => Some((Activity::Waiting(Why::Prompt), "a line editor is open")),
+            (true, false) => Some((Activity::Working, "the line editor is closed")),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! What the kernel knows of a program and its terminal: who is in front, and what it waits for.
+//!
+//! Certain for programs that read lines; full-screen programs wait for many things at once and tell nothing here.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::claim::{Activity, Why};
+
+/// One look at the agent's processes and its terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probe {
+    /// Lines are handed over whole.
+    pub canonical: bool,
+    /// What is typed is shown.
+    pub echo: bool,
+    pub foreground: Option<i32>,
+    pub processes: Vec<ProbedProcess>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbedProcess {
+    pub pid: i32,
+    pub parent: i32,
+    pub group: i32,
+    pub name: String,
+    /// Dead, and nobody has asked how.
+    pub ended: bool,
+    pub waits: Waits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// For this terminal and nothing else.
+    ForTerminal,
+    /// For this terminal among other things.
+    ForTerminalToo,
+    /// For something else, or not at all.
+    Otherwise,
+    /// It could not be looked at.
+    Hidden,
+}
+
+/// What was seen in the looks before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KernelWatch {
+    foreground: Option<i32>,
+    /// Processes that were there while the agent waited: they are no sign of work.
+    residents: BTreeSet<i32>,
+    others: BTreeSet<i32>,
+}
+
+pub(super) struct Seen {
+    pub(super) line: Option<Told>,
+    pub(super) child: Option<Told>,
+    /// Another group came to the front.
+    pub(super) turn: Turn,
+}
+
+pub(super) struct Told {
+    pub(super) activity: Activity,
+    /// With the name of the process that it is about.
+    pub(super) rule: String,
+}
+
+impl Told {
+    fn of(activity: Activity, process: &ProbedProcess, does: &str) -> Told {
+        Told { activity, rule: super::status::one_line(&format!("{} {does}", process.name)) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Same,
+    /// The one before is still there, behind.
+    Started,
+    /// The one before is gone, and what it said with it.
+    Ended,
+}
+
+impl KernelWatch {
+    /// `at_cursor` is the text that stands right before the cursor.
+    pub(super) fn look(&mut self, probe: &Probe, at_cursor: &str) -> Seen {
+        let turn = self.turn(probe);
+        self.foreground = probe.foreground;
+        let root = root(probe);
+        let alive = probe.processes.iter().filter(|process| !process.ended && Some(process.pid) != root);
+        self.others = alive.map(|process| process.pid).collect();
+        self.residents.retain(|pid| self.others.contains(pid));
+        Seen { line: line(probe, at_cursor), child: self.child(probe), turn }
+    }
+
+    /// Whoever is there while the agent waits will not be taken for work.
+    pub(super) fn agent_waits(&mut self) {
+        self.residents.clone_from(&self.others);
+    }
+
+    fn turn(&self, probe: &Probe) -> Turn {
+        match (self.foreground, probe.foreground) {
+            (Some(before), Some(now)) if before != now => {
+                let lives = probe.processes.iter().any(|process| process.group == before && !process.ended);
+                if lives { Turn::Started } else { Turn::Ended }
+            }
+            _ => Turn::Same,
+        }
+    }
+
+    fn child(&self, probe: &Probe) -> Option<Told> {
+        let at_work = self.others.difference(&self.residents).next()?;
+        let process = probe.processes.iter().find(|process| process.pid == *at_work)?;
+        Some(Told::of(Activity::Working, process, "is at work"))
+    }
+}
+
+/// The agent itself: the one whose parent is not among them.
+fn root(probe: &Probe) -> Option<i32> {
+    let is_among = |pid: i32| probe.processes.iter().any(|process| process.pid == pid);
+    probe.processes.iter().find(|process| !is_among(process.parent)).map(|process| process.pid)
+}
+
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash"];
+
+fn line(probe: &Probe, at_cursor: &str) -> Option<Told> {
+    let group = probe.foreground?;
+    let front: Vec<&ProbedProcess> =
+        probe.processes.iter().filter(|process| process.group == group && !process.ended).collect();
+    let first = front.first()?;
+    let any = |waits: Waits| front.iter().find(|process| process.waits == waits);
+    if let Some(reader) = any(Waits::ForTerminal) {
+        let (why, does) = match (probe.canonical, probe.echo) {
+            (true, false) => (Why::Question, "reads without echo"),
+            (true, true) => (wanted(reader, at_cursor), "reads the terminal"),
+            (false, _) => (Why::Prompt, "reads keys"),
+        };
+        return Some(Told::of(Activity::Waiting(why), reader, does));
+    }
+    if !probe.canonical {
+        return None;
+    }
+    if any(Waits::Hidden).is_some() {
+        // Another user's program, `sudo` say: with the echo off it can only be a password.
+        let secret = Activity::Waiting(Why::Question);
+        return (!probe.echo).then(|| Told::of(secret, first, "reads without echo"));
+    }
+    match any(Waits::ForTerminalToo) {
+        Some(_) => None,
+        None => {
+            Some(Told::of(Activity::Working, front.last().unwrap_or(first), "does not read the terminal"))
+        }
+    }
+}
+
+/// What it wrote before it read, on the same line, is a question; a shell's own prompt is none.
+fn wanted(reader: &ProbedProcess, at_cursor: &str) -> Why {
+    let is_shell = SHELLS.contains(&reader.name.trim_start_matches('-'));
+    let prompts = at_cursor.trim_end().ends_with(['$', '#', '%', '>', '❯']);
+    match at_cursor.trim().is_empty() {
+        _ if is_shell && prompts => Why::Prompt,
+        true => Why::Unknown,
+        false => Why::Question,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, group: i32, name: &str, waits: Waits) -> ProbedProcess {
+        let parent = if pid == 1 { 0 } else { 1 };
+        ProbedProcess { pid, parent, group, name: name.to_owned(), ended: false, waits }
+    }
+
+    fn probe(modes: &str, foreground: i32, processes: Vec<ProbedProcess>) -> Probe {
+        let (canonical, echo) = (modes.contains("canonical"), modes.contains("echo"));
+        Probe { canonical, echo, foreground: Some(foreground), processes }
+    }
+
+    fn told(probe: &Probe, at_cursor: &str) -> Option<(Activity, String)> {
+        line(probe, at_cursor).map(|told| (told.activity, told.rule))
+    }
+
+    #[test]
+    fn line_programs_are_seen_to_read_or_to_work() {
+        use Waits::*;
+        let shell = || process(1, 1, "bash", Otherwise);
+        let waiting = Activity::Waiting;
+        let bash = |waits| vec![process(1, 1, "bash", waits)];
+        let front = |name, waits| vec![shell(), process(2, 2, name, waits)];
+        for (probe, at_cursor, expected) in [
+            (probe("", 1, bash(ForTerminal)), "$ ", Some((waiting(Why::Prompt), "bash reads keys"))),
+            (
+                probe("canonical echo", 1, vec![process(1, 1, "sh", ForTerminal)]),
+                "# ",
+                Some((waiting(Why::Prompt), "sh reads the terminal")),
+            ),
+            (
+                probe("canonical echo", 1, bash(ForTerminal)),
+                "Go on? ",
+                Some((waiting(Why::Question), "bash reads the terminal")),
+            ),
+            (
+                probe("canonical echo", 2, front("cat", ForTerminal)),
+                "",
+                Some((waiting(Why::Unknown), "cat reads the terminal")),
+            ),
+            (
+                probe("canonical", 2, front("python3", ForTerminal)),
+                "Password: ",
+                Some((waiting(Why::Question), "python3 reads without echo")),
+            ),
+            (
+                probe("canonical", 2, front("sudo", Hidden)),
+                "",
+                Some((waiting(Why::Question), "sudo reads without echo")),
+            ),
+            (probe("canonical echo", 2, front("sudo", Hidden)), "", None),
+            (
+                probe("canonical echo", 2, front("cc1", Otherwise)),
+                "",
+                Some((Activity::Working, "cc1 does not read the terminal")),
+            ),
+            // It asks, or it waits for something else: both look alike.
+            (probe("canonical echo", 2, front("node", ForTerminalToo)), "", None),
+            (probe("", 2, front("claude", ForTerminalToo)), "", None),
+            (
+                probe("", 1, vec![process(1, 1, "bash", ForTerminal), process(2, 2, "make", Otherwise)]),
+                "$ ",
+                Some((waiting(Why::Prompt), "bash reads keys")),
+            ),
+            (probe("canonical echo", 9, vec![shell()]), "", None),
+        ] {
+            let expected = expected.map(|(activity, rule)| (activity, rule.to_owned()));
+            assert_eq!(told(&probe, at_cursor), expected, "{probe:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_child_is_work_and_one_that_was_there_all_along_is_not() {
+        let agent = || process(1, 1, "agent", Waits::ForTerminalToo);
+        let server = || process(2, 2, "server", Waits::Otherwise);
+        let tool = || process(3, 3, "bash", Waits::Otherwise);
+        let mut watch = KernelWatch::default();
+        assert!(watch.look(&probe("", 1, vec![agent(), server()]), "").child.is_some());
+        watch.agent_waits();
+        assert!(watch.look(&probe("", 1, vec![agent(), server()]), "").child.is_none());
+        let seen = watch.look(&probe("", 1, vec![agent(), server(), tool()]), "");
+        assert_eq!(seen.child.map(|told| told.rule).as_deref(), Some("bash is at work"));
+        assert!(watch.look(&probe("", 1, vec![agent(), server()]), "").child.is_none());
+    }
+
+    #[test]
+    fn a_program_that_came_and_went_takes_its_words_along() {
+        let shell = || process(1, 1, "bash", Waits::ForTerminal);
+        let mut watch = KernelWatch::default();
+        assert_eq!(watch.look(&probe("", 1, vec![shell()]), "").turn, Turn::Same);
+        let inner = process(2, 2, "claude", Waits::ForTerminalToo);
+        assert_eq!(watch.look(&probe("", 2, vec![shell(), inner]), "").turn, Turn::Started);
+        assert_eq!(watch.look(&probe("", 1, vec![shell()]), "").turn, Turn::Ended);
+    }
+}

@@ -1,0 +1,57 @@
+//! What would change a state, in words.
+
+use super::claim::Rung;
+use super::detector::Detector;
+use crate::Time;
+use crate::agent_state::AgentState;
+
+impl Detector {
+    /// What would make it another state, the nearest first.
+    pub fn outlook(&self, now: Time) -> Vec<String> {
+        if let AgentState::Exited { .. } = self.state() {
+            return vec!["nothing: it has exited; a restart is a new run".to_owned()];
+        }
+        let standing = self.standing();
+        let waits = standing.state.waiting().is_some();
+        let mut words = vec![authority(standing.evidence.source, waits).to_owned()];
+        let seconds = |due: Time| due.saturating_sub(now).as_secs_f32().ceil();
+        match standing.state {
+            AgentState::NeedsInput { since, .. } => {
+                let due = since.saturating_add(self.timing().stale_after);
+                words.push(format!("{} s more of this make it stale", seconds(due)));
+            }
+            AgentState::Starting | AgentState::Running if standing.evidence.source == Rung::Silence => {
+                if let Some(due) = self.deadline() {
+                    words.push(format!("{} s more without visible output make it need input", seconds(due)));
+                }
+            }
+            _ => {}
+        }
+        if standing.evidence.source > Rung::Status {
+            words.push("word of a witness that is trusted more".to_owned());
+        }
+        words
+    }
+}
+
+fn authority(source: Rung, waits: bool) -> &'static str {
+    match (source, waits) {
+        (Rung::Status, _) => "the program's next report (OSC 7501), or its end",
+        (Rung::Hook, _) => "the agent's next hook, or a key that answers it",
+        (Rung::Title, _) => "another window title",
+        (Rung::Shell, _) => "a command that is entered",
+        (Rung::Kernel, true) => "a line, or a key, typed into its terminal",
+        (Rung::Kernel, false) => "a process in front that reads the terminal",
+        (Rung::Screen, _) => "a screen that the rule does not match",
+        (Rung::Progress, _) => "an end that it reports, or a screen that stands still",
+        (Rung::Notice, _) => "a key, or a screen that keeps changing",
+        (Rung::Editor, true) => "a line that is entered",
+        (Rung::Editor, false) => "the line editor's return",
+        (Rung::Animation, true) => "a screen that keeps changing",
+        (Rung::Animation, false) => "a screen that stands still",
+        (Rung::Child, _) => "the end of that process",
+        (Rung::Blank, _) => "the first thing it draws",
+        (Rung::Silence, true) => "visible output",
+        (Rung::Silence, false) => "silence",
+    }
+}

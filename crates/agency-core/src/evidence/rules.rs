@@ -1,0 +1,331 @@
+//! Rules about what stands on the screen or in the title: data, shipped and overridable.
+//!
+//! A rule names patterns and what they mean. The first rule that matches speaks; a user's rules come before the
+//! shipped ones, and one of the same name takes a shipped one's place.
+
+use std::collections::HashSet;
+
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+
+use super::claim::{Activity, Why};
+use super::status::one_line;
+
+/// Every rule file that is shipped, by its name.
+const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped_rules.rs"));
+
+#[derive(Clone, Debug)]
+pub struct Rules {
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Rule {
+    pub name: String,
+    pub activity: Activity,
+    on: Place,
+    /// Only the last rows that are not blank.
+    lines: Option<usize>,
+    all: Vec<Regex>,
+    any: Vec<Regex>,
+    none: Vec<Regex>,
+    detail: Option<Regex>,
+    programs: Vec<String>,
+}
+
+/// What a rule said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Matched {
+    pub rule: String,
+    pub activity: Activity,
+    pub detail: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    #[default]
+    Screen,
+    Title,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    rule: Vec<Written>,
+}
+
+/// A rule as it stands in a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    #[serde(default)]
+    says: Option<Says>,
+    #[serde(default)]
+    why: Option<Why>,
+    #[serde(default)]
+    on: Place,
+    lines: Option<usize>,
+    #[serde(default)]
+    all: Vec<String>,
+    #[serde(default)]
+    any: Vec<String>,
+    #[serde(default)]
+    none: Vec<String>,
+    detail: Option<String>,
+    #[serde(default)]
+    programs: Vec<String>,
+    #[serde(default = "yes")]
+    enabled: bool,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Says {
+    Working,
+    Waiting,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleProblem {
+    #[error("{file}: {cause}")]
+    File { file: String, cause: String },
+    #[error("{file}: rule `{rule}`: {cause}")]
+    Rule { file: String, rule: String, cause: String },
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules::shipped()
+    }
+}
+
+impl Rules {
+    pub fn shipped() -> Rules {
+        Rules::with_users(&[]).0
+    }
+
+    /// `files` are names and contents, in order. What cannot be used is told and left out; the rest counts.
+    pub fn with_users(files: &[(String, String)]) -> (Rules, Vec<RuleProblem>) {
+        let (mut rules, mut named, mut problems) = (Vec::new(), HashSet::new(), Vec::new());
+        let shipped = SHIPPED.iter().map(|(name, text)| (*name, *text));
+        for (file, text) in files.iter().map(|(name, text)| (name.as_str(), text.as_str())).chain(shipped) {
+            let mut fresh = HashSet::new();
+            for written in read(file, text, &mut problems) {
+                let name = written.name.clone();
+                // Of an earlier file: the same name in one file is that file's own mistake.
+                if named.contains(&name) {
+                    continue;
+                }
+                if !fresh.insert(name.clone()) {
+                    let cause = "there are two rules of this name".to_owned();
+                    problems.push(RuleProblem::Rule { file: file.to_owned(), rule: name, cause });
+                    continue;
+                }
+                match compiled(written) {
+                    Ok(rule) => rules.extend(rule),
+                    Err(cause) => {
+                        problems.push(RuleProblem::Rule { file: file.to_owned(), rule: name, cause })
+                    }
+                }
+            }
+            named.extend(fresh);
+        }
+        (Rules { rules }, problems)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().map(|rule| rule.name.as_str())
+    }
+
+    /// What the screen says, its rows from top to bottom.
+    pub fn on_screen(&self, rows: &[String], program: &str) -> Option<Matched> {
+        let view = View::of(rows);
+        let mut rules = self.rules.iter().filter(|rule| rule.on == Place::Screen && rule.is_for(program));
+        rules.find_map(|rule| rule.matched(view.last(rule.lines)))
+    }
+
+    pub fn on_title(&self, title: &str, program: &str) -> Option<Matched> {
+        let mut rules = self.rules.iter().filter(|rule| rule.on == Place::Title && rule.is_for(program));
+        rules.find_map(|rule| rule.matched(title))
+    }
+}
+
+/// The rows as one text, and where its last rows begin.
+struct View {
+    text: String,
+    /// Where each row that is not blank begins.
+    starts: Vec<usize>,
+}
+
+impl View {
+    fn of(rows: &[String]) -> View {
+        let (mut text, mut starts) = (String::new(), Vec::new());
+        for row in rows {
+            if !row.trim().is_empty() {
+                starts.push(text.len());
+            }
+            text.push_str(row.trim_end());
+            text.push('\n');
+        }
+        View { text, starts }
+    }
+
+    fn last(&self, lines: Option<usize>) -> &str {
+        let skipped = lines.map_or(0, |lines| self.starts.len().saturating_sub(lines));
+        &self.text[self.starts.get(skipped).copied().unwrap_or(0)..]
+    }
+}
+
+impl Rule {
+    fn is_for(&self, program: &str) -> bool {
+        self.programs.is_empty() || self.programs.iter().any(|name| name == program)
+    }
+
+    fn matched(&self, text: &str) -> Option<Matched> {
+        let found = |pattern: &Regex| pattern.is_match(text);
+        let matches = self.all.iter().all(found)
+            && (self.any.is_empty() || self.any.iter().any(found))
+            && !self.none.iter().any(found);
+        matches.then(|| Matched {
+            rule: self.name.clone(),
+            activity: self.activity,
+            detail: self.detail.as_ref().and_then(|pattern| detail(pattern, text)),
+        })
+    }
+}
+
+/// The last one: what is lowest on the screen is newest.
+fn detail(pattern: &Regex, text: &str) -> Option<String> {
+    let found = pattern.captures_iter(text).last()?;
+    let words = found.get(1).or(found.get(0))?.as_str();
+    Some(one_line(words)).filter(|line| !line.is_empty())
+}
+
+fn read(file: &str, text: &str, problems: &mut Vec<RuleProblem>) -> Vec<Written> {
+    match toml_edit::de::from_str::<File>(text) {
+        Ok(file) => file.rule,
+        Err(error) => {
+            let cause = error.to_string().trim().to_owned();
+            problems.push(RuleProblem::File { file: file.to_owned(), cause });
+            Vec::new()
+        }
+    }
+}
+
+/// `None` for one that is turned off.
+fn compiled(written: Written) -> Result<Option<Rule>, String> {
+    if !written.enabled {
+        return Ok(None);
+    }
+    let activity = match (written.says, written.why) {
+        (Some(Says::Working), None) => Activity::Working,
+        (Some(Says::Working), Some(_)) => return Err("`why` is for rules that say waiting".to_owned()),
+        (Some(Says::Waiting), why) => Activity::Waiting(why.unwrap_or(Why::Unknown)),
+        (None, _) => return Err("`says` is missing: working or waiting".to_owned()),
+    };
+    if written.all.is_empty() && written.any.is_empty() {
+        return Err("it has no pattern: give `all` or `any`".to_owned());
+    }
+    Ok(Some(Rule {
+        name: written.name,
+        activity,
+        on: written.on,
+        lines: written.lines,
+        all: patterns(&written.all)?,
+        any: patterns(&written.any)?,
+        none: patterns(&written.none)?,
+        detail: written.detail.as_deref().map(pattern).transpose()?,
+        programs: written.programs,
+    }))
+}
+
+fn patterns(texts: &[String]) -> Result<Vec<Regex>, String> {
+    texts.iter().map(|text| pattern(text)).collect()
+}
+
+/// A user's pattern must not cost more than its screen.
+const PATTERN_BYTES: usize = 1 << 20;
+
+fn pattern(text: &str) -> Result<Regex, String> {
+    let built = RegexBuilder::new(text).multi_line(true).size_limit(PATTERN_BYTES).build();
+    built.map_err(|error| format!("`{text}` is no pattern: {}", one_line(&error.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn users(text: &str) -> (Rules, Vec<RuleProblem>) {
+        Rules::with_users(&[("mine.toml".to_owned(), text.to_owned())])
+    }
+
+    const MINE: &str = r#"
+        [[rule]]
+        name = "mine"
+        says = "waiting"
+        why = "permission"
+        lines = 2
+        all = ['^\[mine\] May I']
+        none = ['not yet']
+        detail = 'May I (.+)\?'
+    "#;
+
+    #[test]
+    fn every_shipped_rule_can_be_used() {
+        let (rules, problems) = Rules::with_users(&[]);
+        assert_eq!(problems, []);
+        assert!(rules.names().next().is_some());
+    }
+
+    #[test]
+    fn a_rule_looks_at_the_last_rows_and_tells_what_it_found() {
+        let (rules, problems) = users(MINE);
+        assert_eq!(problems, []);
+        let matched = rules.on_screen(&rows("hello\n[mine] May I go?\n\n> \n\n"), "x").expect("a match");
+        assert_eq!(matched.activity, Activity::Waiting(Why::Permission));
+        assert_eq!((matched.rule.as_str(), matched.detail.as_deref()), ("mine", Some("go")));
+        assert_eq!(rules.on_screen(&rows("[mine] May I go?\nnot yet"), "x"), None);
+        assert_eq!(rules.on_screen(&rows("[mine] May I go?\none\ntwo"), "x"), None, "too far up");
+    }
+
+    #[test]
+    fn a_users_rule_takes_the_place_of_a_shipped_one() {
+        let shipped = Rules::shipped();
+        let name = shipped.names().next().expect("one").to_owned();
+        let (rules, problems) = users(&format!("[[rule]]\nname = \"{name}\"\nenabled = false\n"));
+        assert_eq!(problems, []);
+        assert!(rules.names().all(|other| other != name));
+    }
+
+    #[test]
+    fn a_bad_rule_is_named_and_the_others_count() {
+        let (rules, problems) =
+            users(&format!("{MINE}\n[[rule]]\nname = \"odd\"\nsays = \"working\"\nall = ['(']"));
+        assert!(rules.names().any(|name| name == "mine"));
+        let [RuleProblem::Rule { file, rule, cause }] = problems.as_slice() else { panic!("{problems:?}") };
+        assert_eq!((file.as_str(), rule.as_str()), ("mine.toml", "odd"));
+        assert!(cause.contains("is no pattern"), "{cause}");
+        for text in ["[[rule]]\nname = 3", "rules = 1", "[["] {
+            assert!(matches!(users(text).1.as_slice(), [RuleProblem::File { .. }]), "{text}");
+        }
+        for (text, cause) in [
+            ("says = \"waiting\"", "it has no pattern: give `all` or `any`"),
+            ("all = ['x']", "`says` is missing: working or waiting"),
+            ("says = \"working\"\nwhy = \"error\"\nall = ['x']", "`why` is for rules that say waiting"),
+        ] {
+            let problems = users(&format!("[[rule]]\nname = \"odd\"\n{text}")).1;
+            assert!(problems[0].to_string().ends_with(cause), "{problems:?}");
+        }
+    }
+}

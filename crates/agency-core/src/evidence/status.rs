@@ -1,0 +1,117 @@
+//! OSC 7501, the program status protocol: what an agent says of itself.
+//!
+//! `state=blocked:app=claude-code:kind=permission:msg=BASE64`, fields in any order, unknown ones passed over.
+
+use super::claim::{Activity, Why};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    /// `None`: the program takes back what it said.
+    pub(super) activity: Option<Activity>,
+    pub(super) rule: String,
+    pub(super) detail: Option<String>,
+}
+
+/// Longer words than a person reads at a glance are cut.
+pub(super) const DETAIL_MAX: usize = 300;
+
+/// `None` for what says nothing that we know.
+pub(super) fn parse(text: &str) -> Option<Report> {
+    let (mut state, mut kind, mut detail) = (None, None, None);
+    for (position, field) in text.split(':').enumerate() {
+        match field.split_once('=') {
+            Some(("state", value)) => state = Some(value),
+            Some(("kind", value)) => kind = Some(value),
+            Some(("msg", value)) => detail = decoded(value),
+            None if position == 0 => state = Some(field),
+            _ => {}
+        }
+    }
+    let activity = match (state?, kind) {
+        ("working", _) => Some(Activity::Working),
+        ("idle", _) => Some(Activity::Waiting(Why::Prompt)),
+        ("done", _) => Some(Activity::Waiting(Why::Finished)),
+        ("error", _) => Some(Activity::Waiting(Why::Error)),
+        ("blocked", Some("permission")) => Some(Activity::Waiting(Why::Permission)),
+        ("blocked", Some("question" | "auth")) => Some(Activity::Waiting(Why::Question)),
+        ("blocked", _) => Some(Activity::Waiting(Why::Unknown)),
+        ("none" | "clear" | "", _) => None,
+        _ => return None,
+    };
+    let rule = match (state?, kind) {
+        (state, Some(kind)) => format!("{state} {kind}"),
+        (state, None) => state.to_owned(),
+    };
+    // While it works, its words are about the work.
+    let detail = detail.filter(|_| activity.is_some_and(Activity::is_waiting));
+    Some(Report { activity, rule: one_line(&rule), detail })
+}
+
+fn decoded(base64: &str) -> Option<String> {
+    let bytes = data_encoding::BASE64_NOPAD.decode(base64.trim_end_matches('=').as_bytes()).ok()?;
+    Some(one_line(&String::from_utf8_lossy(&bytes))).filter(|text| !text.is_empty())
+}
+
+/// What somebody else wrote, as a line that can be shown.
+pub(super) fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
+    let line = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(DETAIL_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_real_agents_are_understood() {
+        for (text, activity, rule, detail) in [
+            ("state=idle:app=claude-code", Some(Activity::Waiting(Why::Prompt)), "idle", None),
+            (
+                "state=working:app=claude-code:msg=UnVubmluZyBhIHNjcmlwdGVkIGNvbW1hbmQ=",
+                Some(Activity::Working),
+                "working",
+                None,
+            ),
+            (
+                "state=blocked:app=codex:kind=permission",
+                Some(Activity::Waiting(Why::Permission)),
+                "blocked permission",
+                None,
+            ),
+            (
+                "state=error:app=claude-code:msg=QVBJIEVycm9yOiA0MDAgc2NyaXB0ZWQgZXJyb3I=",
+                Some(Activity::Waiting(Why::Error)),
+                "error",
+                Some("API Error: 400 scripted error"),
+            ),
+            ("done", Some(Activity::Waiting(Why::Finished)), "done", None),
+            ("blocked:kind=auth", Some(Activity::Waiting(Why::Question)), "blocked auth", None),
+            ("none", None, "none", None),
+        ] {
+            let report = parse(text).expect(text);
+            assert_eq!(
+                (report.activity, report.rule.as_str(), report.detail.as_deref()),
+                (activity, rule, detail)
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_report() {
+        for text in ["", "dancing", "app=x", "state=dreaming:app=x", "?"] {
+            let said = parse(text).and_then(|report| report.activity);
+            assert_eq!(said, None, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_of_an_agent_become_one_short_line() {
+        assert_eq!(one_line("a\n\u{1b}[31m b\u{7}"), "a [31m b");
+        assert_eq!(one_line(&"x".repeat(400)).chars().count(), DETAIL_MAX + 1);
+        assert_eq!(decoded("%%%"), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! A recording read by the detector: the same fold as a live run's, over an asciicast file.
+//!
+//! What the kernel said stands beside it, in a file of the same name that ends in `.proc.jsonl`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agency_api::Failure;
+use agency_api::view::StateChange;
+use agency_core::agent_state::Timing;
+use agency_core::evidence::{Probe, ProbedProcess, Rules, Waits};
+use agency_driver::terminal::{Settings, TerminalRun};
+use agency_terminal::Size;
+use serde_json::Value;
+
+/// Every change of state in the recording, its times counted from its beginning.
+pub fn states(path: &Path, rules: Arc<Rules>, timing: Timing) -> Result<Vec<StateChange>, Failure> {
+    let mut lines = Lines::open(path)?;
+    let header = lines.next().transpose()?.map(|(_, value)| value).unwrap_or_default();
+    if header["version"].as_u64() != Some(2) {
+        return Err(not_a_recording(path, &header));
+    }
+    let mut probes = probes_beside(path)?.into_iter().peekable();
+    let settings = Settings { timing, scrollback: 0, rules, program: program_of(&header) };
+    let mut run = TerminalRun::began(size_of(&header), &settings, Duration::ZERO);
+    let (mut offset, mut last) = (0, Duration::ZERO);
+    for line in lines {
+        let (number, value) = line?;
+        let event = Event::read(path, number, &value)?;
+        while let Some((at, probe)) = probes.next_if(|(at, _)| *at <= event.at) {
+            run.on_probe(&probe, at);
+        }
+        match event.kind {
+            "o" => {
+                offset += event.data.len() as u64;
+                drop(run.on_output(event.data.as_bytes(), offset, event.at));
+            }
+            "i" => run.on_input(event.data.as_bytes(), event.at),
+            "r" => run.on_resize(resized(event.data).unwrap_or(size_of(&header)), event.at),
+            _ => {}
+        }
+        last = event.at;
+    }
+    // Who stands still draws nothing more, and the kernel was asked until the end.
+    for (at, probe) in probes {
+        run.on_probe(&probe, at);
+        last = at.max(last);
+    }
+    run.tick(last);
+    let changes = run.take_changes();
+    Ok(changes.iter().map(|change| crate::view::change(&change.new, Duration::ZERO, None)).collect())
+}
+
+struct Lines<'a> {
+    path: &'a Path,
+    lines: std::iter::Enumerate<std::io::Lines<BufReader<File>>>,
+}
+
+impl<'a> Lines<'a> {
+    fn open(path: &'a Path) -> Result<Lines<'a>, Failure> {
+        let file = File::open(path).map_err(|err| cannot_read(path, &err))?;
+        Ok(Lines { path, lines: BufReader::new(file).lines().enumerate() })
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Result<(usize, Value), Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (number, line) = self.lines.next()?;
+            let line = match line {
+                Ok(line) if line.trim().is_empty() => continue,
+                Ok(line) => line,
+                Err(err) => return Some(Err(cannot_read(self.path, &err))),
+            };
+            let value = serde_json::from_str(&line).map_err(|err| {
+                Failure::new(format!("{}:{} is no JSON", self.path.display(), number + 1)).caused_by(&err)
+            });
+            return Some(value.map(|value| (number + 1, value)));
+        }
+    }
+}
+
+struct Event<'a> {
+    at: Duration,
+    kind: &'a str,
+    data: &'a str,
+}
+
+impl<'a> Event<'a> {
+    fn read(path: &Path, number: usize, value: &'a Value) -> Result<Event<'a>, Failure> {
+        let at = value[0].as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        match (at, value[1].as_str(), value[2].as_str()) {
+            (Some(at), Some(kind), data) => Ok(Event { at, kind, data: data.unwrap_or_default() }),
+            _ => Err(Failure::new(format!("{}:{number} is no event of a recording", path.display()))
+                .because("it is not of the form [seconds, kind, data]")),
+        }
+    }
+}
+
+fn size_of(header: &Value) -> Size {
+    let number =
+        |name: &str, usual| header[name].as_u64().and_then(|n| u16::try_from(n).ok()).unwrap_or(usual);
+    Size::cells(number("width", 80), number("height", 24))
+}
+
+fn resized(data: &str) -> Option<Size> {
+    let (cols, rows) = data.split_once('x')?;
+    Some(Size::cells(cols.parse().ok()?, rows.parse().ok()?))
+}
+
+/// The name of the program in the header's command.
+fn program_of(header: &Value) -> String {
+    let command = header["command"].as_str().unwrap_or_default();
+    let program = command.split_whitespace().next().unwrap_or_default();
+    Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn probes_beside(path: &Path) -> Result<Vec<(Duration, Probe)>, Failure> {
+    let beside = path.with_extension("proc.jsonl");
+    if !beside.is_file() {
+        return Ok(Vec::new());
+    }
+    let probe = |line: Result<(usize, Value), Failure>| line.map(|(_, value)| probed(&value));
+    let probes: Result<Vec<_>, Failure> = Lines::open(&beside)?.map(probe).collect();
+    Ok(probes?.into_iter().flatten().collect())
+}
+
+fn probed(value: &Value) -> Option<(Duration, Probe)> {
+    let at = Duration::try_from_secs_f64(value["t"].as_f64()?).ok()?;
+    let canonical = value["lflag"]["icanon"].as_bool()?;
+    let echo = value["lflag"]["echo"].as_bool()?;
+    let process = |process: &Value| process_of(process, canonical, echo);
+    let processes: Vec<ProbedProcess> = value["p"].as_array()?.iter().filter_map(process).collect();
+    // The first one listed is the program itself; such files do not say whose child the others are.
+    let root = processes.first().map_or(0, |process| process.pid);
+    let child = |mut process: ProbedProcess| {
+        process.parent = if process.pid == root { 0 } else { root };
+        process
+    };
+    let processes = processes.into_iter().map(child).collect();
+    Some((at, Probe { canonical, echo, foreground: number(&value["fg"]), processes }))
+}
+
+fn process_of(process: &Value, canonical: bool, echo: bool) -> Option<ProbedProcess> {
+    let (pid, group) = (number(&process["pid"])?, number(&process["pgrp"])?);
+    // Descriptor 0 of a helper in the middle of a pipe is not the terminal.
+    let may_read = canonical || pid == group;
+    Some(ProbedProcess {
+        pid,
+        parent: 0,
+        group,
+        name: process["comm"].as_str()?.to_owned(),
+        ended: process["st"].as_str() == Some("Z"),
+        waits: if may_read { waits(&process["sys"], canonical && !echo) } else { Waits::Otherwise },
+    })
+}
+
+fn number(value: &Value) -> Option<i32> {
+    value.as_i64().and_then(|number| i32::try_from(number).ok())
+}
+
+/// From the number of a system call on x86-64 and its first argument, which is all that such files have.
+fn waits(call: &Value, hides: bool) -> Waits {
+    const READ: &str = "0";
+    const SELECT: [&str; 2] = ["23", "270"];
+    match (call[0].as_str(), call[1].as_str()) {
+        (Some(READ), Some("0x0")) => Waits::ForTerminal,
+        // Whoever asks for a secret opens the terminal anew.
+        (Some(READ), Some(_)) if hides => Waits::ForTerminal,
+        (Some(number), Some("0x1")) if SELECT.contains(&number) => Waits::ForTerminal,
+        _ => Waits::Otherwise,
+    }
+}
+
+fn cannot_read(path: &Path, err: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot read {}", path.display())).caused_by(err)
+}
+
+fn not_a_recording(path: &Path, header: &Value) -> Failure {
+    Failure::new(format!("{} is not a recording that can be played", path.display()))
+        .because(match header["version"].as_u64() {
+            Some(version) => format!("it is asciicast version {version}, and 2 is needed"),
+            None => "its first line is no asciicast header".to_owned(),
+        })
+        .hint("`agency export TASK -o FILE` makes one")
+}

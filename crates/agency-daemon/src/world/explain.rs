@@ -1,0 +1,52 @@
+//! `task.explain`, for now and for the past.
+
+use agency_api::Failure;
+use agency_api::view::Explanation;
+use agency_core::ids::TaskKey;
+
+use super::World;
+use crate::happening::{Answer, TaskCall};
+use crate::run::RunCommand;
+use crate::{explain, rpc};
+
+impl World {
+    pub(super) fn explain(&mut self, task: TaskCall, at: Option<String>, answer: Answer) {
+        match self.find(task).and_then(|key| self.explained(&key, at)) {
+            Ok(work) => drop(tokio::spawn(async move { answer.give_as(work.await) })),
+            Err(failure) => answer.give(Err(failure)),
+        }
+    }
+
+    fn explained(
+        &mut self,
+        key: &TaskKey,
+        at: Option<String>,
+    ) -> Result<impl Future<Output = Result<Explanation, Failure>> + Send + use<>, Failure> {
+        let time = at.as_deref().map(parsed).transpose()?;
+        let task = self.view(key)?;
+        let runs = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
+        let logs: Vec<_> = runs.iter().map(|meta| self.ground.state.run(&meta.run.0).states()).collect();
+        let run = runs.last().map(|meta| meta.run.0.clone());
+        let live = self.live_run(key).ok().map(|live| live.handle.commands.clone()).filter(|_| at.is_none());
+        Ok(async move {
+            let (witnesses, outlook) = match live {
+                Some(commands) => {
+                    let (sender, told) = tokio::sync::oneshot::channel();
+                    // A run that ends meanwhile lets go of the question; its log has the last word.
+                    drop(commands.send(RunCommand::Witnesses { answer: sender }).await);
+                    told.await.unwrap_or_default()
+                }
+                None => Default::default(),
+            };
+            let (state, before) = rpc::blocking(move || explain::history(&logs, time)).await?;
+            Ok(Explanation { task, at, run, state, witnesses, outlook, before })
+        })
+    }
+}
+
+fn parsed(time: &str) -> Result<jiff::Timestamp, Failure> {
+    time.parse().map_err(|_| {
+        Failure::new(format!("`{time}` is not a time"))
+            .hint("for example 2026-01-31T14:05:00Z, 14:05, or `10m` ago")
+    })
+}

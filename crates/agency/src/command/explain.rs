@@ -1,0 +1,84 @@
+//! `agency explain`: why a task's agent is said to be in its state.
+
+use std::process::ExitCode;
+
+use agency_api::method::{TaskExplain, TaskExplainParams};
+use agency_api::view::{Explanation, StateChange, Witness};
+
+use crate::cli::Explain;
+use crate::context::Context;
+use crate::moment;
+use crate::output::{self, printable};
+use crate::stop::Done;
+
+pub(super) async fn explain(context: &Context, args: Explain) -> Done {
+    let task = context.task(&args.name.task)?;
+    let mut daemon = context.daemon().await?;
+    let explained =
+        daemon.call(TaskExplain, TaskExplainParams { task, at: args.at.map(|at| at.to_string()) }).await?;
+    match args.json {
+        true => output::json(&explained)?,
+        false => output::line(&human(&explained))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn human(explained: &Explanation) -> String {
+    let task = &explained.task;
+    let mut lines = vec![format!("task {}-{}, agent {}", task.id, task.slug, task.agent_name)];
+    match (&explained.state, &explained.at) {
+        (Some(state), Some(at)) => lines.push(format!("  at {}: {}", moment::shown(at), stated(state))),
+        (Some(state), None) => lines.push(format!("  now: {}", stated(state))),
+        (None, _) => lines.push("  nothing is known of its state".to_owned()),
+    }
+    if let Some(state) = &explained.state {
+        lines.extend(because(state));
+    }
+    if !explained.witnesses.is_empty() {
+        lines.push(String::new());
+        lines.push("  who says what, most trusted first".to_owned());
+        lines.extend(explained.witnesses.iter().map(witness));
+    }
+    if !explained.outlook.is_empty() {
+        lines.push(String::new());
+        lines.push("  what would change it".to_owned());
+        lines.extend(explained.outlook.iter().map(|words| format!("    {words}")));
+    }
+    if !explained.before.is_empty() {
+        lines.push(String::new());
+        lines.push("  what was seen before, newest first".to_owned());
+        lines.extend(explained.before.iter().rev().map(past));
+    }
+    lines.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn stated(state: &StateChange) -> String {
+    let since =
+        state.time.as_deref().map_or_else(String::new, |time| format!(" since {}", moment::shown(time)));
+    format!("{}{since}", output::state_words(state))
+}
+
+fn because(state: &StateChange) -> Vec<String> {
+    let evidence = &state.evidence;
+    vec![
+        format!("  evidence: {}, {}", evidence.source, evidence.rule),
+        format!("  confidence: {}", evidence.confidence),
+        format!("  place in the journal: byte {} of the output", state.offset),
+    ]
+}
+
+fn witness(witness: &Witness) -> String {
+    let mark = if witness.decides { "→" } else { " " };
+    let says = match witness.why {
+        Some(why) => format!("waits ({})", why.as_str()),
+        None => "works".to_owned(),
+    };
+    let age = output::duration(witness.for_seconds);
+    let detail = witness.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail:?}"));
+    format!("  {mark} {:<10} {says:<20} {:>4}  {}{detail}", witness.source, age, witness.rule)
+}
+
+fn past(change: &StateChange) -> String {
+    let time = change.time.as_deref().map(moment::shown).unwrap_or_default();
+    format!("    {}", output::state_change(&time, change))
+}

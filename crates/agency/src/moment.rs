@@ -1,0 +1,71 @@
+//! Times as people write them: so long ago, a time of day, or a date and time.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan, Zoned};
+
+/// The past moment that is meant.
+pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
+    let now = Zoned::now();
+    if let Ok(ago) = parse_span(text) {
+        let ago = jiff::SignedDuration::try_from(ago).map_err(|err| err.to_string())?;
+        return now.timestamp().checked_sub(ago).map_err(|err| err.to_string());
+    }
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time);
+    }
+    if let Ok(time) = text.parse::<jiff::civil::Time>() {
+        let today = now.with().time(time).build().map_err(|err| err.to_string())?;
+        let past =
+            if today > now { today.checked_sub(1.day()).map_err(|err| err.to_string())? } else { today };
+        return Ok(past.timestamp());
+    }
+    let here =
+        text.parse::<jiff::civil::DateTime>().ok().and_then(|time| time.to_zoned(TimeZone::system()).ok());
+    here.map(|time| time.timestamp())
+        .ok_or_else(|| "write `10m` (ago), `14:05`, or `2026-01-31 14:05`".to_owned())
+}
+
+/// `90s`, `10m`, `2h`, `1d`.
+pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a number and a unit: `90s`, `10m`, `2h`, `1d`".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit = match &text[digits..] {
+        "ms" => return Ok(Duration::from_millis(number)),
+        "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).map(Duration::from_secs).ok_or_else(wrong)
+}
+
+/// The time of day where the reader is; with the date if that was not today.
+pub(crate) fn shown(time: &str) -> String {
+    let Ok(time) = time.parse::<Timestamp>() else { return time.to_owned() };
+    let (time, now) = (time.to_zoned(TimeZone::system()), Zoned::now());
+    let form = if time.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    time.strftime(form).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_understood_as_people_write_them() {
+        let ago = |text: &str| Timestamp::now().duration_since(parse(text).expect(text)).as_secs();
+        assert!((599..=601).contains(&ago("10m")));
+        assert!((0..=86_400).contains(&ago("14:05")));
+        assert_eq!(parse("2026-01-31T14:05:00Z").expect("a time").to_string(), "2026-01-31T14:05:00Z");
+        assert!(parse("2026-01-31 14:05").is_ok());
+        for wrong in ["", "10", "m", "soon", "25:00", "99999999999999999999d"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_span("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_span("250ms"), Ok(Duration::from_millis(250)));
+    }
+}
