@@ -344,11 +344,20 @@ pub struct Ended {
     pub killed: bool,
 }
 
+/// The tag of notes that the keeper writes by itself: JSON of a [`Probe`], whenever it tells something else than the
+/// last one. There is no `wchan` in them, no process that has ended, and `state`, `syscall` and `timeout` only where
+/// they tell something: `T` of who is stopped, `S` and the call of who waits for the terminal.
+pub const PROBE_TAG: &str = "probe";
+
 /// What the kernel says of the agent and its terminal right now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     pub terminal: Option<TerminalProbe>,
+    /// Parents before their children.
     pub processes: Vec<ProcessProbe>,
+    /// So many more were there; only in notes, where those of the foreground group go first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: usize,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -356,6 +365,10 @@ pub struct TerminalProbe {
     pub canonical: bool,
     pub echo: bool,
     pub foreground_group: Option<i32>,
+    /// Bytes that were typed and that nobody has read yet; in canonical mode those of whole lines only, an end
+    /// of file (^D) included as none. `None` where the keeper cannot ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_waiting: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -367,13 +380,33 @@ pub struct ProcessProbe {
     pub name: String,
     /// `R`, `S`, `D`, `T`, `Z`… as procfs says it.
     pub state: String,
-    /// The kernel function it sleeps in, where an ancestor may know.
-    pub wchan: Option<String>,
-    /// System call number and its first argument (a descriptor for reads).
-    pub syscall: Option<(i64, u64)>,
-    /// That descriptor is the agent's terminal.
+    /// When it began, in the kernel's ticks since boot: tells it from an earlier process of the same pid.
     #[serde(default)]
+    pub start_time: u64,
+    /// The kernel function it sleeps in, where an ancestor may know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wchan: Option<String>,
+    /// System call number and its first argument (a descriptor for reads), of the main thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syscall: Option<(i64, u64)>,
+    /// It waits to read from the agent's terminal and for nothing else.
+    #[serde(default, skip_serializing_if = "is_false")]
     pub at_terminal: bool,
+    /// It waits for several things, and to read from the agent's terminal is among them. `None`: not known, because
+    /// it runs, waits for another thread, or may not be looked into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watches_terminal: Option<bool>,
+    /// It waits no longer than a time that it set: a program that ticks.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub timeout: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use agency_api::Bytes;
-use agency_api::keeper::{Ended, FromKeeper};
+use agency_api::keeper::{Ended, FromKeeper, PROBE_TAG, Probe};
 use agency_journal::{Asked, BodyRef, ExitStatus, Stream};
 use rustix::event::PollFlags;
 use rustix::process::{WaitOptions, wait};
@@ -18,9 +18,11 @@ use crate::clients::Clients;
 use crate::input::InputQueue;
 use crate::ledger::Ledger;
 use crate::life::{Exit, Life};
+use crate::looks::Looks;
 use crate::pidfile::PidFile;
 use crate::platform::Watch;
 use crate::port::{Port, Read, Write};
+use crate::probe::{self, Outlook};
 use crate::signals::{self, Signals};
 use crate::socket::Socket;
 use crate::tree::{Ending, Tree};
@@ -65,10 +67,14 @@ pub(crate) struct State {
     pub(crate) dismissed: bool,
     pub(crate) buffer: Vec<u8>,
     pub(crate) relax_at: Option<Instant>,
+    pub(crate) looks: Looks,
+    /// What the last note said of the processes and the terminal.
+    pub(crate) noted: Option<Probe>,
 }
 
 impl State {
     pub(crate) fn new() -> State {
+        let now = Instant::now();
         State {
             life: Life::Alive,
             ending: None,
@@ -79,7 +85,9 @@ impl State {
             dismissed: false,
             buffer: Vec::new(),
             // What the launch needed is given back like what a flood needed.
-            relax_at: Some(Instant::now() + RELAX_AFTER),
+            relax_at: Some(now + RELAX_AFTER),
+            looks: Looks::begun(now),
+            noted: None,
         }
     }
 }
@@ -161,8 +169,15 @@ impl Hold {
             self.socket.deadline(),
             self.clients.deadline(),
             self.state.relax_at,
+            self.look_at(),
         ];
         all.into_iter().flatten().min()
+    }
+
+    /// Pipes tell by themselves when they are read; nothing is to be learned of an agent that has exited.
+    fn look_at(&self) -> Option<Instant> {
+        let tells = self.state.life.is_alive() && self.port.as_terminal().is_some();
+        self.state.looks.deadline().filter(|_| tells)
     }
 
     fn serve_signals(&mut self) {
@@ -253,6 +268,7 @@ impl Hold {
                 _ => BodyRef::HiddenInput { source, len: count as u64 },
             };
             self.ledger.record(body, &mut self.clients);
+            self.state.looks.stirred(Instant::now());
             if let Some(receipt) = self.state.input.advance(count) {
                 self.clients.confirm_input(receipt);
             }
@@ -277,6 +293,7 @@ impl Hold {
                 self.ledger.record(BodyRef::Output { stream, bytes: &buffer }, &mut self.clients);
                 let now = Instant::now();
                 self.state.life.saw_output(now);
+                self.state.looks.stirred(now);
                 self.state.relax_at = Some(now + RELAX_AFTER);
             }
             Read::Dry => {}
@@ -306,6 +323,27 @@ impl Hold {
         if self.state.relax_at.is_some_and(|at| at <= now) {
             self.relax();
         }
+        if self.look_at().is_some_and(|at| at <= now) {
+            self.look(now);
+        }
+    }
+
+    /// Notes what the kernel says, if that is news.
+    fn look(&mut self, now: Instant) {
+        let probe = probe::noteworthy(&self.port, &self.tree, &self.clients.daemon_pids());
+        let is_news = self.state.noted.as_ref().is_none_or(|noted| probe::differs(noted, &probe));
+        self.state.looks.looked(now, Outlook::of(&probe), is_news);
+        if let Some(json) = serde_json::to_vec(&probe).ok().filter(|_| is_news) {
+            self.ledger.record(BodyRef::Note { tag: PROBE_TAG, bytes: &json }, &mut self.clients);
+            // What a full disk did not take is news at the next look as well.
+            self.state.noted = self.ledger.trouble().is_none().then_some(probe);
+        }
+    }
+
+    /// Who begins to read here does not know what was noted before.
+    pub(crate) fn note_again(&mut self) {
+        self.state.noted = None;
+        self.state.looks.stirred(Instant::now());
     }
 
     fn sweep(&mut self, now: Instant) {

@@ -11,6 +11,7 @@ mod input;
 pub mod launch;
 mod ledger;
 mod life;
+mod looks;
 mod orders;
 mod peer;
 pub mod pidfile;

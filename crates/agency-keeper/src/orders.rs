@@ -242,6 +242,7 @@ impl Hold {
             return self.refuse(id, "the checkpoint is too large");
         }
         self.ledger.record(BodyRef::Checkpoint { at_seq, bytes }, &mut self.clients);
+        self.note_again();
     }
 
     fn on_note(&mut self, id: u64, tag: &str, bytes: &[u8]) {

@@ -88,9 +88,14 @@ impl Terminal {
 
     pub(crate) fn probe(&self) -> Option<TerminalProbe> {
         let (canonical, echo) = self.modes()?;
-        let foreground = rustix::termios::tcgetpgrp(&self.master);
-        let foreground_group = foreground.ok().map(|group| group.as_raw_nonzero().get());
-        Some(TerminalProbe { canonical, echo, foreground_group })
+        // Only the agent's end knows what waits there; ours counts what the agent printed.
+        let waiting = self.slave.as_ref().and_then(|slave| rustix::io::ioctl_fionread(slave).ok());
+        let foreground_group = self.foreground_group();
+        Some(TerminalProbe { canonical, echo, foreground_group, input_waiting: waiting })
+    }
+
+    pub(crate) fn foreground_group(&self) -> Option<i32> {
+        rustix::termios::tcgetpgrp(&self.master).ok().map(|group| group.as_raw_nonzero().get())
     }
 
     fn modes(&self) -> Option<(bool, bool)> {

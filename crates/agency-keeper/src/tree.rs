@@ -31,12 +31,27 @@ pub(crate) const RUN_ID_VARIABLE: &str = "AGENCY_RUN_ID";
 impl Tree {
     /// Everything of the run that is there now, parents first. `others`: daemons that must not be touched.
     pub(crate) fn processes(&self, others: &[i32]) -> Vec<Process> {
+        let mut roots = self.child_elsewhere();
+        if let Some(run_id) = &self.run_id_to_search {
+            roots.extend(platform::with_environment(RUN_ID_VARIABLE, run_id));
+        }
+        self.below(roots, others)
+    }
+
+    /// The same without a search of the whole machine: of a tree that another keeper started, only what still
+    /// descends from the agent.
+    pub(crate) fn processes_nearby(&self, others: &[i32]) -> Vec<Process> {
+        self.below(self.child_elsewhere(), others)
+    }
+
+    /// Our own descendants, then these with theirs.
+    fn below(&self, roots: Vec<Process>, others: &[i32]) -> Vec<Process> {
         let own = self.keeper.pid;
         let belongs = |process: &Process| {
             process.pid != own && !others.contains(&process.pid) && !is_another_keeper(process)
         };
         let mut found = platform::descendants(own, &belongs);
-        for root in self.roots_elsewhere() {
+        for root in roots {
             if belongs(&root) && !holds(&found, &root) {
                 let below =
                     platform::descendants(root.pid, &|process| belongs(process) && !holds(&found, process));
@@ -47,15 +62,11 @@ impl Tree {
         found
     }
 
-    /// What does not descend from us, or may not.
-    fn roots_elsewhere(&self) -> Vec<Process> {
+    /// The agent, which need not descend from us.
+    fn child_elsewhere(&self) -> Vec<Process> {
         let child = self.child.as_ref();
-        let child = child.and_then(|child| platform::process(child.pid).filter(|found| found.is(child)));
-        let mut roots: Vec<Process> = child.into_iter().collect();
-        if let Some(run_id) = &self.run_id_to_search {
-            roots.extend(platform::with_environment(RUN_ID_VARIABLE, run_id));
-        }
-        roots
+        let found = child.and_then(|child| platform::process(child.pid).filter(|found| found.is(child)));
+        found.into_iter().collect()
     }
 
     fn is_spared(&self, process: &Process) -> bool {

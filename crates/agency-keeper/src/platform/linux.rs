@@ -5,7 +5,6 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::linux::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -15,7 +14,10 @@ use rustix::io::Errno;
 use rustix::ioctl;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use self::wait::{Wait, WaitsFor};
 use super::Process;
+
+mod wait;
 
 /// Which boot this is; empty where the kernel does not say, which still compares.
 pub fn boot_id() -> String {
@@ -250,8 +252,7 @@ const PIDFD_GET_INFO: ioctl::Opcode = ioctl::opcode::read_write::<PidfdInfo>(0xf
 
 /// One process with what it waits for. Terminal: the device number of the agent's own.
 pub fn probe(process: &Process, terminal: Option<u64>) -> ProcessProbe {
-    let syscall = syscall_of(process.pid);
-    let waits_on = syscall.and_then(|(number, argument)| descriptor_waited_on(number, argument));
+    let wait = Wait::of(process, terminal);
     ProcessProbe {
         pid: process.pid,
         parent: process.parent,
@@ -259,51 +260,23 @@ pub fn probe(process: &Process, terminal: Option<u64>) -> ProcessProbe {
         session: process.session,
         name: process.name.clone(),
         state: process.state.to_string(),
-        wchan: wchan_of(process.pid),
-        syscall,
-        at_terminal: match (terminal, waits_on) {
-            (Some(terminal), Some(fd)) => is_terminal(process, fd, terminal),
-            _ => false,
-        },
+        start_time: process.start_time,
+        wchan: None,
+        syscall: wait.as_ref().map(|wait| wait.call),
+        at_terminal: wait.as_ref().is_some_and(|wait| wait.on == Some(WaitsFor::Terminal)),
+        watches_terminal: wait
+            .as_ref()
+            .and_then(|wait| wait.on)
+            .map(|on| on == WaitsFor::TerminalAmongOthers),
+        timeout: wait.is_some_and(|wait| wait.has_timeout),
     }
 }
 
-fn wchan_of(pid: i32) -> Option<String> {
+/// The kernel function a process sleeps in.
+pub fn wchan(pid: i32) -> Option<String> {
     let wchan = fs::read_to_string(format!("/proc/{pid}/wchan")).ok()?;
     // "0": it does not sleep, or we may not know.
     Some(wchan).filter(|wchan| !wchan.is_empty() && wchan != "0")
-}
-
-fn syscall_of(pid: i32) -> Option<(i64, u64)> {
-    let line = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
-    let mut words = line.split_ascii_whitespace();
-    // "running" and "-1" mean that it is in no system call.
-    let number = words.next()?.parse().ok().filter(|number| *number >= 0)?;
-    let argument = u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok()?;
-    Some((number, argument))
-}
-
-/// Which descriptor a system call waits to read from, if it is one that does.
-fn descriptor_waited_on(number: i64, argument: u64) -> Option<u64> {
-    let is = |calls: &[i64]| calls.contains(&number);
-    if is(&[libc::SYS_read, libc::SYS_readv]) {
-        return Some(argument);
-    }
-    // Line editors select on their terminal alone: the argument is then that descriptor plus one.
-    if is(SELECTS) { argument.checked_sub(1) } else { None }
-}
-
-#[cfg(target_arch = "x86_64")]
-const SELECTS: &[i64] = &[libc::SYS_select, libc::SYS_pselect6];
-#[cfg(not(target_arch = "x86_64"))]
-const SELECTS: &[i64] = &[libc::SYS_pselect6];
-
-fn is_terminal(process: &Process, fd: u64, terminal: u64) -> bool {
-    let Ok(meta) = fs::metadata(format!("/proc/{}/fd/{fd}", process.pid)) else { return false };
-    // /dev/tty stands for whatever terminal controls the process.
-    let own_terminal = rustix::fs::makedev(5, 0);
-    let device = if meta.st_rdev() == own_terminal { process.terminal } else { meta.st_rdev() };
-    meta.st_mode() & libc::S_IFMT == libc::S_IFCHR && device == terminal
 }
 
 #[cfg(test)]

@@ -100,6 +100,11 @@ pub fn probe(process: &Process, _terminal: Option<u64>) -> ProcessProbe {
         session: process.session,
         name: process.name.clone(),
         state: process.state.to_string(),
+        start_time: process.start_time,
         ..ProcessProbe::default()
     }
+}
+
+pub fn wchan(_pid: i32) -> Option<String> {
+    None
 }

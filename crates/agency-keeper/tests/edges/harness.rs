@@ -11,8 +11,8 @@ use std::process::{Command, Stdio as Piped};
 use std::time::{Duration, Instant};
 
 use agency_api::keeper::{
-    Ended, Frame, FromKeeper, InputSource, LaunchAnswer, LaunchSpec, Probe, Size, Start, Stdio, ToKeeper,
-    Welcome,
+    Ended, Frame, FromKeeper, InputSource, LaunchAnswer, LaunchSpec, Probe, ProcessProbe, Size, Start, Stdio,
+    ToKeeper, Welcome,
 };
 use agency_api::{Bytes, ProcessIdentity};
 use agency_journal::{Asked, Body, Decoded, ExitStatus, Reader, Record};
@@ -127,6 +127,18 @@ impl Drop for Run {
             wait_for_end(&self.keeper);
         }
     }
+}
+
+/// What the keeper noted of the kernel's words.
+pub(crate) fn probe_in(record: &Record) -> Option<Probe> {
+    match &record.body {
+        Body::Note { tag, bytes } if tag == "probe" => Some(serde_json::from_slice(bytes).expect("a probe")),
+        _ => None,
+    }
+}
+
+pub(crate) fn named<'a>(probe: &'a Probe, name: &str) -> Option<&'a ProcessProbe> {
+    probe.processes.iter().find(|process| process.name == name)
 }
 
 pub(crate) fn journal(dir: &Path) -> Vec<Record> {
@@ -308,6 +320,14 @@ impl Client {
             }
             assert!(Instant::now() < deadline, "never {what}: {probe:#?}");
         }
+    }
+
+    /// The next note of the keeper's own that says so.
+    pub(crate) fn noted(&mut self, what: &str, is_so: impl Fn(&Probe) -> bool) -> Probe {
+        self.wait(what, |event| match event {
+            Event::Record(record) => probe_in(record).filter(|probe| is_so(probe)),
+            _ => None,
+        })
     }
 
     pub(crate) fn text(&self) -> String {

@@ -6,8 +6,10 @@ mod harness;
 
 mod launching;
 mod life;
+mod notes;
 mod peers;
 mod probing;
 mod rescue;
 mod trees;
 mod trouble;
+mod waiter;

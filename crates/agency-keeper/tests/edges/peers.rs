@@ -152,7 +152,9 @@ fn a_guest_may_look_and_leave_notes_and_nothing_else() {
     });
     guest.send(&Frame::Note { tag: "hook".into(), bytes: b"done".to_vec() });
     guest.wait("its note", |event| match event {
-        Event::Record(record) => matches!(record.body, Body::Note { .. }).then_some(()),
+        Event::Record(record) => {
+            matches!(&record.body, Body::Note { bytes, .. } if bytes == b"done").then_some(())
+        }
         _ => None,
     });
     assert_eq!(guest.text(), "");

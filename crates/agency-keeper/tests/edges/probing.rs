@@ -2,9 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use agency_api::keeper::{LaunchAnswer, Probe, ProcessProbe};
+use agency_api::keeper::{LaunchAnswer, Probe};
 
-use crate::harness::{Run, Setup, keeper_binary, launch, private_dir, spec};
+use crate::harness::{Run, Setup, keeper_binary, launch, named, private_dir, spec};
+use crate::waiter;
 
 /// A keeper without privileges: as root, one of `nobody`; otherwise simply ours.
 fn unprivileged(argv: &[&str]) -> Run {
@@ -22,10 +23,6 @@ fn unprivileged(argv: &[&str]) -> Run {
         LaunchAnswer::Ready { keeper, child } => Run { dir, keeper, child },
         LaunchAnswer::Failed { what, errno } => panic!("cannot {what}: errno {errno}"),
     }
-}
-
-fn named<'a>(probe: &'a Probe, name: &str) -> Option<&'a ProcessProbe> {
-    probe.processes.iter().find(|process| process.name == name)
 }
 
 #[test]
@@ -73,4 +70,50 @@ fn descendants_that_left_the_session_are_seen() {
     let probe = daemon.probe_until("left", |probe| named(probe, "sleep").is_some());
     let sleeper = named(&probe, "sleep").expect("seen");
     assert_eq!(sleeper.session, sleeper.pid);
+}
+
+#[test]
+fn what_is_waited_for_is_told_whatever_call_waits() {
+    for (how, at_terminal, watches_terminal, timeout) in [
+        ("read", true, Some(false), false),
+        ("poll", true, Some(false), false),
+        ("poll-a-while", true, Some(false), true),
+        ("poll-with-pipe", false, Some(true), false),
+        ("poll-pipe", false, Some(false), false),
+        ("select", true, Some(false), false),
+        ("select-with-pipe", false, Some(true), false),
+        ("epoll", true, Some(false), false),
+        ("epoll-a-while", true, Some(false), true),
+        ("epoll-with-pipe", false, Some(true), false),
+        ("another-thread", false, None, false),
+    ] {
+        let run = waiter::waiting(how);
+        let mut daemon = run.daemon();
+        daemon.wait_for_text("waiting");
+        let seen = |probe: &Probe| {
+            let process = probe.processes.iter().find(|process| process.parent == run.child.pid);
+            process.map(|process| (process.at_terminal, process.watches_terminal, process.timeout))
+        };
+        let told = Some((at_terminal, watches_terminal, timeout));
+        let probe = daemon.probe_until(how, |probe| seen(probe) == told);
+        assert_eq!(probe.processes[0].start_time, run.child.start_time);
+    }
+}
+
+#[test]
+fn what_was_typed_and_not_read_is_counted() {
+    let waits = |count| {
+        move |probe: &Probe| probe.terminal.as_ref().is_some_and(|it| it.input_waiting == Some(count))
+    };
+    let run = Run::script("stty -echo; echo up; sleep 1000");
+    let mut daemon = run.daemon();
+    daemon.wait_for_text("up");
+    daemon.type_in(1, b"half");
+    daemon.type_in(2, b" a line\nand");
+    daemon.probe_until("a whole line", waits(12));
+    let raw = Run::script("stty raw -echo; echo up; sleep 1000");
+    let mut daemon = raw.daemon();
+    daemon.wait_for_text("up");
+    daemon.type_in(1, b"keys");
+    daemon.probe_until("every key", waits(4));
 }

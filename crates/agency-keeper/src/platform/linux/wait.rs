@@ -1,0 +1,251 @@
+//! What a process waits for: the system call of its main thread, and the descriptors that it names.
+//!
+//! Only an ancestor may know. Other threads are not looked at, and a main thread that waits for one of them tells
+//! nothing: any of them may read the terminal.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
+use super::Process;
+
+/// More descriptors than this are a server's; looking at all of them would cost more than it tells.
+const MAX_DESCRIPTORS: usize = 32;
+/// `fd_set` holds no more.
+const MAX_SELECTED: u64 = 1024;
+
+pub(super) struct Wait {
+    /// The call's number and first argument.
+    pub(super) call: (i64, u64),
+    /// `None`: not known.
+    pub(super) on: Option<WaitsFor>,
+    pub(super) has_timeout: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WaitsFor {
+    Terminal,
+    TerminalAmongOthers,
+    Others,
+}
+
+/// What it wants of a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Watched {
+    fd: u64,
+    to_read: bool,
+}
+
+impl Wait {
+    /// `None`: it is in no system call, or we may not look.
+    pub(super) fn of(process: &Process, terminal: Option<u64>) -> Option<Wait> {
+        let line = fs::read_to_string(format!("/proc/{}/syscall", process.pid)).ok()?;
+        let Call { number, arguments } = Call::parse(&line)?;
+        let (pid, [first, second, third, fourth, fifth, _]) = (process.pid, arguments);
+        let (watched, has_timeout) = match kind(number) {
+            Kind::Read => (Some(vec![Watched { fd: first, to_read: true }]), false),
+            Kind::Select => (selected(pid, first, [second, third, fourth]), fifth != 0),
+            Kind::Poll => (polled(pid, first, second), third as i32 >= 0),
+            Kind::TimespecPoll => (polled(pid, first, second), third != 0),
+            Kind::Epoll => (in_epoll(pid, first), fourth as i32 >= 0),
+            Kind::TimespecEpoll => (in_epoll(pid, first), fourth != 0),
+            Kind::Untold => (None, false),
+            Kind::Other => (Some(Vec::new()), false),
+        };
+        let is_terminal = |fd: u64| terminal.is_some_and(|terminal| is_terminal(process, fd, terminal));
+        let on = watched.map(|watched| waits_for(&watched, is_terminal));
+        Some(Wait { call: (number, first), on, has_timeout })
+    }
+}
+
+fn waits_for(watched: &[Watched], is_terminal: impl Fn(u64) -> bool) -> WaitsFor {
+    let at_terminal = watched.iter().filter(|watched| watched.to_read && is_terminal(watched.fd)).count();
+    match at_terminal {
+        0 => WaitsFor::Others,
+        count if count == watched.len() => WaitsFor::Terminal,
+        _ => WaitsFor::TerminalAmongOthers,
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Call {
+    number: i64,
+    arguments: [u64; 6],
+}
+
+impl Call {
+    /// "running", and "-1" for who sleeps in no system call (a page fault), are none.
+    fn parse(line: &str) -> Option<Call> {
+        let mut words = line.split_ascii_whitespace();
+        let number = words.next()?.parse().ok().filter(|number| *number >= 0)?;
+        let mut arguments = [0; 6];
+        for argument in &mut arguments {
+            *argument = u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok()?;
+        }
+        Some(Call { number, arguments })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Select,
+    /// With a timeout in milliseconds.
+    Poll,
+    TimespecPoll,
+    Epoll,
+    TimespecEpoll,
+    /// On something that the call does not name.
+    Untold,
+    Other,
+}
+
+fn kind(number: i64) -> Kind {
+    match number {
+        libc::SYS_read | libc::SYS_readv => Kind::Read,
+        libc::SYS_pselect6 => Kind::Select,
+        libc::SYS_ppoll => Kind::TimespecPoll,
+        libc::SYS_epoll_pwait => Kind::Epoll,
+        libc::SYS_epoll_pwait2 => Kind::TimespecEpoll,
+        // What an interrupted call goes on as does not say which one it was.
+        libc::SYS_restart_syscall => Kind::Untold,
+        // Another thread, or what was put into a ring before.
+        libc::SYS_futex | libc::SYS_io_uring_enter => Kind::Untold,
+        other => older_kind(other),
+    }
+}
+
+/// Calls that newer machines never had.
+#[cfg(target_arch = "x86_64")]
+fn older_kind(number: i64) -> Kind {
+    match number {
+        libc::SYS_select => Kind::Select,
+        libc::SYS_poll => Kind::Poll,
+        libc::SYS_epoll_wait => Kind::Epoll,
+        _ => Kind::Other,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn older_kind(_number: i64) -> Kind {
+    Kind::Other
+}
+
+/// The three sets of select(2): the kernel writes into them only when it returns.
+fn selected(pid: i32, count: u64, sets: [u64; 3]) -> Option<Vec<Watched>> {
+    let memory = Memory::of(pid)?;
+    let mut watched = Vec::new();
+    for (set, to_read) in sets.into_iter().zip([true, false, false]).filter(|(set, _)| *set != 0) {
+        let bits = memory.read(set, count.min(MAX_SELECTED).div_ceil(64) as usize * 8)?;
+        let fds = (0..count.min(MAX_SELECTED)).filter(|fd| is_set(&bits, *fd as usize));
+        watched.extend(fds.map(|fd| Watched { fd, to_read }));
+    }
+    bounded(watched)
+}
+
+fn is_set(bits: &[u8], index: usize) -> bool {
+    bits.get(index / 8).is_some_and(|byte| byte & (1 << (index % 8)) != 0)
+}
+
+/// `struct pollfd`: a descriptor, what is wanted, what came of it.
+fn polled(pid: i32, array: u64, count: u64) -> Option<Vec<Watched>> {
+    let count = usize::try_from(count).ok().filter(|count| *count <= MAX_DESCRIPTORS)?;
+    let bytes = Memory::of(pid)?.read(array, count * 8)?;
+    let (entries, _) = bytes.as_chunks::<8>();
+    // A negative descriptor is one that does not count.
+    let watched = entries.iter().filter_map(|[a, b, c, d, low, high, ..]| {
+        let fd = u64::try_from(i32::from_ne_bytes([*a, *b, *c, *d])).ok()?;
+        Some(Watched { fd, to_read: wants_to_read(u32::from(u16::from_ne_bytes([*low, *high]))) })
+    });
+    Some(watched.collect())
+}
+
+fn wants_to_read(events: u32) -> bool {
+    events & (libc::POLLIN | libc::POLLRDNORM) as u32 != 0
+}
+
+/// The kernel lists what an epoll descriptor watches: `tfd: 0 events: 19 data: …`.
+fn in_epoll(pid: i32, epoll: u64) -> Option<Vec<Watched>> {
+    let list = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).ok()?;
+    bounded(list.lines().filter_map(epoll_entry).collect())
+}
+
+fn epoll_entry(line: &str) -> Option<Watched> {
+    let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
+    let fd = words.next()?.parse().ok()?;
+    let events = words.nth(1).and_then(|events| u32::from_str_radix(events, 16).ok())?;
+    Some(Watched { fd, to_read: wants_to_read(events) })
+}
+
+fn bounded(watched: Vec<Watched>) -> Option<Vec<Watched>> {
+    Some(watched).filter(|watched| watched.len() <= MAX_DESCRIPTORS)
+}
+
+/// Another process's memory, as far as it lets us.
+struct Memory(File);
+
+impl Memory {
+    fn of(pid: i32) -> Option<Memory> {
+        File::open(format!("/proc/{pid}/mem")).ok().map(Memory)
+    }
+
+    fn read(&self, address: u64, len: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.0.read_exact_at(&mut bytes, address).ok()?;
+        Some(bytes)
+    }
+}
+
+fn is_terminal(process: &Process, fd: u64, terminal: u64) -> bool {
+    // Without asking a server: one that does not answer must not hold us up.
+    let path = format!("/proc/{}/fd/{fd}", process.pid);
+    let Ok(meta) = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE) else { return false };
+    let device = rustix::fs::makedev(meta.stx_rdev_major, meta.stx_rdev_minor);
+    // /dev/tty stands for whatever terminal controls the process.
+    let own_terminal = rustix::fs::makedev(5, 0);
+    let device = if device == own_terminal { process.terminal } else { device };
+    u32::from(meta.stx_mode) & libc::S_IFMT == libc::S_IFCHR && device == terminal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_its_number_and_six_arguments() {
+        let line = "0 0x0 0x7ffd 0x400 0x0 0x0 0x1f 0x7ffd5 0x7f3\n";
+        let call = Call { number: 0, arguments: [0, 0x7ffd, 0x400, 0, 0, 0x1f] };
+        assert_eq!(Call::parse(line), Some(call));
+        for none in ["running\n", "-1 0x7ffd 0x7f3\n", "", "7 0x1"] {
+            assert_eq!(Call::parse(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn the_terminal_is_all_one_of_several_or_none_of_what_is_watched() {
+        let reads = |fds: &[u64]| fds.iter().map(|fd| Watched { fd: *fd, to_read: true }).collect::<Vec<_>>();
+        let terminal = |fd| fd < 3;
+        assert_eq!(waits_for(&reads(&[0]), terminal), WaitsFor::Terminal);
+        assert_eq!(waits_for(&reads(&[0, 2]), terminal), WaitsFor::Terminal);
+        assert_eq!(waits_for(&reads(&[0, 7]), terminal), WaitsFor::TerminalAmongOthers);
+        assert_eq!(waits_for(&reads(&[7]), terminal), WaitsFor::Others);
+        assert_eq!(waits_for(&[], terminal), WaitsFor::Others, "a sleeper");
+        let writes = [Watched { fd: 1, to_read: false }];
+        assert_eq!(waits_for(&writes, terminal), WaitsFor::Others, "it wants to print");
+    }
+
+    #[test]
+    fn an_epoll_list_says_descriptor_and_events() {
+        let entry = "tfd:        0 events:       19 data:                0  pos:0 ino:5 sdev:17";
+        assert_eq!(epoll_entry(entry), Some(Watched { fd: 0, to_read: true }));
+        assert_eq!(epoll_entry("tfd: 4 events: 4 data: 0"), Some(Watched { fd: 4, to_read: false }));
+        assert_eq!(epoll_entry("flags:\t02"), None);
+    }
+
+    #[test]
+    fn a_set_is_read_bit_by_bit() {
+        assert!(is_set(&[0b100, 0], 2) && is_set(&[0, 1], 8));
+        assert!(!is_set(&[0b100, 0], 3) && !is_set(&[1], 64));
+    }
+}

@@ -1,0 +1,93 @@
+//! A program that waits in every way there is: this test binary once more, told by a variable how.
+//!
+//! Tests run in threads of their own, and only main threads are looked at: so a child of it waits, which has but one.
+
+use std::os::fd::AsRawFd;
+
+use agency_api::keeper::Start;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+
+use crate::harness::Run;
+
+const HOW: &str = "AGENCY_TEST_WAITS";
+const A_WHILE: Timespec = Timespec { tv_sec: 1000, tv_nsec: 0 };
+
+/// Says "waiting", and its only child waits.
+pub(crate) fn waiting(how: &str) -> Run {
+    let program = std::env::current_exe().expect("our own file");
+    let program = program.to_str().expect("a readable path");
+    let argv = [program, "--exact", "waiter::waits_as_it_is_told", "--nocapture"];
+    Run::with(&argv, |spec| {
+        if let Start::Spawn { env, .. } = &mut spec.start {
+            env.push((HOW.into(), how.into()));
+        }
+    })
+}
+
+/// No test of its own: what the others start.
+#[test]
+#[allow(unsafe_code)]
+fn waits_as_it_is_told() {
+    let Ok(how) = std::env::var(HOW) else { return };
+    println!("waiting");
+    // SAFETY: the child only waits and ends; no lock that another thread holds is touched.
+    match unsafe { libc::fork() } {
+        0 => {
+            wait(&how);
+            // SAFETY: ends this process and nothing else.
+            unsafe { libc::_exit(0) }
+        }
+        child => {
+            let child = rustix::process::Pid::from_raw(child).expect("a child");
+            rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty()).expect("it ends");
+        }
+    }
+}
+
+fn wait(how: &str) {
+    let terminal = std::io::stdin();
+    let (pipe, _writer) = std::io::pipe().expect("a pipe");
+    let timeout = how.ends_with("-a-while").then_some(&A_WHILE);
+    match how.trim_end_matches("-a-while") {
+        "read" => {
+            rustix::io::read(&terminal, &mut [0; 1]).expect("a key");
+        }
+        "poll" => wait_in_poll(&mut [PollFd::new(&terminal, PollFlags::IN)], timeout),
+        "poll-pipe" => wait_in_poll(&mut [PollFd::new(&pipe, PollFlags::IN)], timeout),
+        "poll-with-pipe" => {
+            let mut fds = [PollFd::new(&pipe, PollFlags::IN), PollFd::new(&terminal, PollFlags::IN)];
+            wait_in_poll(&mut fds, timeout);
+        }
+        "select" => select(&[0]),
+        "select-with-pipe" => select(&[0, pipe.as_raw_fd()]),
+        "epoll" => wait_in_epoll(&[&terminal], timeout),
+        "epoll-with-pipe" => wait_in_epoll(&[&terminal, &pipe], timeout),
+        "another-thread" => std::thread::park(),
+        other => panic!("how to wait in {other}?"),
+    }
+}
+
+fn wait_in_poll(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) {
+    poll(fds, timeout).expect("woken");
+}
+
+fn wait_in_epoll(fds: &[&dyn std::os::fd::AsFd], timeout: Option<&Timespec>) {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll descriptor");
+    for fd in fds {
+        epoll::add(&epoll, fd.as_fd(), epoll::EventData::new_u64(0), epoll::EventFlags::IN).expect("watched");
+    }
+    let mut events: Vec<epoll::Event> = Vec::with_capacity(1);
+    epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), timeout).expect("woken");
+}
+
+#[allow(unsafe_code)]
+fn select(fds: &[i32]) {
+    // SAFETY: a set of zeros is an empty one; each descriptor is a small number, which fits it.
+    unsafe {
+        let mut set: libc::fd_set = std::mem::zeroed();
+        fds.iter().for_each(|fd| libc::FD_SET(*fd, &mut set));
+        let count = fds.iter().max().map_or(0, |fd| fd + 1);
+        let nothing = std::ptr::null_mut();
+        libc::select(count, &mut set, nothing, nothing, std::ptr::null_mut());
+    }
+}
