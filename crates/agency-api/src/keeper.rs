@@ -349,6 +349,29 @@ pub struct Ended {
 /// they tell something: `T` of who is stopped, `S` and the call of who waits for the terminal.
 pub const PROBE_TAG: &str = "probe";
 
+/// The tag of notes that an agent's hooks leave: JSON of a [`HookNote`].
+pub const HOOK_TAG: &str = "hook";
+
+/// Where a hook finds the keeper's socket.
+pub const SOCKET_VARIABLE: &str = "AGENCY_KEEPER_SOCKET";
+
+/// What is kept of a hook: that something happened, never what was asked, done or written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookNote {
+    /// `PermissionRequest`, `Stop`…
+    pub event: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Of a notification: `permission_prompt`, `idle_prompt`…
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What the agent tells its user, cut at 300 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
 /// What the kernel says of the agent and its terminal right now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {

@@ -7,6 +7,7 @@ mod anchor;
 mod child;
 mod clients;
 mod hold;
+pub mod hook;
 mod input;
 pub mod launch;
 mod ledger;

@@ -1,7 +1,10 @@
-//! The binary: one process per agent run.
+//! The binary: one process per agent run, or one per hook that an agent calls.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    agency_keeper::launch::main()
+    match std::env::args_os().nth(1) {
+        Some(mode) if mode == "hook" => agency_keeper::hook::main(),
+        _ => agency_keeper::launch::main(),
+    }
 }

@@ -4,6 +4,7 @@
 
 mod harness;
 
+mod hooks;
 mod launching;
 mod life;
 mod notes;
