@@ -14,6 +14,7 @@ mod fold;
 mod frame_clock;
 mod happening;
 mod hold;
+mod hooks;
 mod keeper_copy;
 mod launch;
 mod limits;

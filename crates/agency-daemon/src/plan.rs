@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use agency_api::config::Overrides;
-use agency_api::keeper::{LaunchSpec, Size, Start, Stdio};
+use agency_api::keeper::{self, LaunchSpec, Size, Start, Stdio};
 use agency_api::method::Caller;
 use agency_api::paths::RunDir;
 use agency_api::{Bytes, Failure};
@@ -22,7 +22,7 @@ use agency_core::tokens::{self, Tokens};
 
 use crate::environment::{self, Environment};
 use crate::hold::FoldTerms;
-use crate::limits;
+use crate::{hooks, limits};
 
 /// A start that is known to be possible.
 #[derive(Debug, Clone)]
@@ -49,6 +49,7 @@ pub struct Place<'a> {
     pub run: &'a RunId,
     pub run_dir: &'a RunDir,
     pub daemon_socket: &'a Path,
+    pub keeper_binary: &'a Path,
 }
 
 /// Which agent a task that names none gets, and a word about it.
@@ -164,12 +165,15 @@ impl LaunchPlan {
             None => self.agent.launch(self.driver, tokens.session_id.is_some()).map_err(agent_failure)?,
         };
         let mut argv = tokens.expand(action);
+        hooks::inject(&mut argv, place.run_dir, place.keeper_binary)
+            .map_err(|err| Failure::new("cannot write the agent's hooks").caused_by(&err))?;
         let mut env = self.environment.clone();
         env.extend(self.agent.env.iter().map(|(name, value)| (name.into(), value.into())));
         env.extend(tokens.exported().into_iter().map(|(name, value)| (name.into(), value)));
         env.insert("PWD".into(), place.worktree.into());
         env.insert(environment::RUN_ID.into(), place.run.0.clone().into());
         env.insert(environment::SOCKET.into(), place.daemon_socket.into());
+        env.insert(keeper::SOCKET_VARIABLE.into(), place.run_dir.socket().into());
         link_ssh_agent(&mut env, place.run_dir)?;
         let mut notes = pass_long_values_by_file(&mut argv, &mut env, file, place.run_dir)?;
         notes.extend(self.untold(file, place.name));

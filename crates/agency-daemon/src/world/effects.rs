@@ -403,6 +403,7 @@ impl Launch {
             run: &self.context.id,
             run_dir: dir,
             daemon_socket: &self.socket,
+            keeper_binary: &self.context.keeper_binary,
         };
         let (mut spec, notes) = self.plan.spec(&self.file, &place)?;
         spec.open_files = self.context.open_files;
