@@ -150,6 +150,11 @@ impl Writer {
         self.lost = Some(self.lost.unwrap_or(0).saturating_add(output_bytes));
     }
 
+    /// Gives back the memory that large records needed.
+    pub fn relax(&mut self) {
+        self.scratch = Vec::new();
+    }
+
     /// Writes one record (and the gaps that wait before it). After an error nothing of it is in the file.
     pub fn append<'b>(&mut self, at_ns: u64, body: impl Into<BodyRef<'b>>) -> io::Result<Appended<'_>> {
         let body = body.into();

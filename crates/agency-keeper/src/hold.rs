@@ -105,6 +105,8 @@ impl Hold {
             }
             for peer in woken.may_speak {
                 self.clients.speak(peer, self.ledger.dir());
+                // One that lagged needed room, and may need it longer than the agent printed.
+                self.state.relax_at = Some(Instant::now() + RELAX_AFTER);
             }
             self.feed_input();
             for stream in woken.output {
@@ -333,6 +335,8 @@ impl Hold {
         let probe = probe::noteworthy(&self.port, &self.tree, &self.clients.daemon_pids());
         let is_news = self.state.noted.as_ref().is_none_or(|noted| probe::differs(noted, &probe));
         self.state.looks.looked(now, Outlook::of(&probe), is_news);
+        // A look needs more memory than a keeper has while it is idle.
+        self.state.relax_at = self.state.relax_at.or(Some(now + RELAX_AFTER));
         if let Some(json) = serde_json::to_vec(&probe).ok().filter(|_| is_news) {
             self.ledger.record(BodyRef::Note { tag: PROBE_TAG, bytes: &json }, &mut self.clients);
             // What a full disk did not take is news at the next look as well.
@@ -384,6 +388,7 @@ impl Hold {
         self.state.relax_at = None;
         self.state.buffer = Vec::new();
         self.clients.relax();
+        self.ledger.relax();
         give_back_memory();
     }
 

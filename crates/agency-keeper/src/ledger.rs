@@ -138,6 +138,10 @@ impl Ledger {
         self.trouble = Some(Trouble { cause, retry_at: Instant::now() + RETRY_AFTER });
     }
 
+    pub(crate) fn relax(&mut self) {
+        self.writer.relax();
+    }
+
     /// Why the journal cannot be written, if it cannot.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.as_ref().map(|trouble| trouble.cause.clone())
