@@ -346,7 +346,8 @@ pub struct Ended {
 
 /// The tag of notes that the keeper writes by itself: JSON of a [`Probe`], whenever it tells something else than the
 /// last one. There is no `wchan` in them, no process that has ended, and `state`, `syscall` and `timeout` only where
-/// they tell something: `T` of who is stopped, `S` and the call of who waits for the terminal.
+/// they tell something: `T` of who is stopped, `S` and the call of who waits for the terminal. In raw mode, that a program
+/// which watches several things is awake for a moment is no news.
 pub const PROBE_TAG: &str = "probe";
 
 /// The tag of notes that an agent's hooks leave: JSON of a [`HookNote`].

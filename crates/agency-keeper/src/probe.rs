@@ -66,7 +66,22 @@ pub(crate) fn differs(old: &Probe, new: &Probe) -> bool {
         terminal
             .map(|terminal| (terminal.canonical, terminal.echo, terminal.foreground_group, has_input(probe)))
     };
-    told(old) != told(new) || old.processes != new.processes
+    let is_raw = new.terminal.as_ref().is_some_and(|terminal| !terminal.canonical);
+    let same = |(old, new)| old == new || (is_raw && only_wakes(old, new));
+    let is_same_set = old.processes.len() == new.processes.len();
+    told(old) != told(new) || !is_same_set || !old.processes.iter().zip(&new.processes).all(same)
+}
+
+/// A program that draws its own screen and watches several things wakes all the time, and shows what it does.
+fn only_wakes(old: &ProcessProbe, new: &ProcessProbe) -> bool {
+    let besides = |process: &ProcessProbe| ProcessProbe {
+        state: String::new(),
+        syscall: None,
+        watches_terminal: None,
+        timeout: false,
+        ..process.clone()
+    };
+    old.watches_terminal == Some(true) && new.state != "T" && besides(old) == besides(new)
 }
 
 fn has_input(probe: &Probe) -> bool {
@@ -141,6 +156,27 @@ mod tests {
         };
         assert!(!differs(&typed(3), &typed(4)));
         assert!(differs(&typed(4), &typed(0)));
+    }
+
+    #[test]
+    fn a_program_with_its_own_screen_may_wake_but_not_change() {
+        let watching = |canonical, change: fn(&mut ProcessProbe)| {
+            let mut probe = at_prompt();
+            probe.terminal.as_mut().expect("it has one").canonical = canonical;
+            probe.processes[0].at_terminal = false;
+            probe.processes[0].watches_terminal = Some(true);
+            change(&mut probe.processes[0]);
+            probe
+        };
+        let wakes = |process: &mut ProcessProbe| {
+            (process.state, process.syscall, process.watches_terminal) = (String::new(), None, None);
+        };
+        assert!(!differs(&watching(false, |_| {}), &watching(false, wakes)));
+        assert!(differs(&watching(false, wakes), &watching(false, |_| {})), "that it watches is news");
+        assert!(differs(&watching(true, |_| {}), &watching(true, wakes)), "line programs work in silence");
+        assert!(differs(&watching(false, |_| {}), &watching(false, |it| it.state = "T".into())));
+        assert!(differs(&watching(false, |_| {}), &watching(false, |it| it.at_terminal = true)));
+        assert!(differs(&watching(false, |_| {}), &watching(false, |it| it.name = "less".into())));
     }
 
     #[test]
