@@ -2,10 +2,12 @@
 //!
 //! Grows with the journal, so that looking again costs only what is new.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agency_core::agent_state::Timing;
-use agency_driver::terminal::TerminalRun;
+use agency_core::evidence::Rules;
+use agency_driver::terminal::{Settings, TerminalRun};
 use agency_journal::{Body, Reader, Record};
 use agency_terminal::Size;
 
@@ -18,13 +20,16 @@ const BEFORE_EVERY_RECORD: u64 = u64::MAX;
 pub struct Fold {
     reader: Reader,
     terminal: TerminalRun,
+    settings: Settings,
     next_seq: u64,
 }
 
 impl Fold {
     pub fn of(stage: &Stage, run: &str, scrollback: usize) -> Fold {
-        let terminal = TerminalRun::began(Size::cells(80, 24), scrollback, Timing::default(), Duration::ZERO);
-        Fold { reader: journal::reader(stage, run), terminal, next_seq: 0 }
+        let (timing, rules) = (Timing::default(), Arc::new(Rules::shipped()));
+        let settings = Settings { timing, scrollback, rules, program: String::new() };
+        let terminal = TerminalRun::began(Size::cells(80, 24), &settings, Duration::ZERO);
+        Fold { reader: journal::reader(stage, run), terminal, settings, next_seq: 0 }
     }
 
     /// The whole state after every record before `next_seq`.
@@ -45,11 +50,11 @@ impl Fold {
             Body::Output { bytes, .. } => drop(self.terminal.on_output(bytes, record.end_offset(), at)),
             Body::Resize { cols, rows, x_pixels, y_pixels } => {
                 let (cols, rows, x_pixels, y_pixels) = (*cols, *rows, *x_pixels, *y_pixels);
-                self.terminal.on_resize(Size { cols, rows, x_pixels, y_pixels });
+                self.terminal.on_resize(Size { cols, rows, x_pixels, y_pixels }, at);
             }
             Body::Checkpoint { at_seq: BEFORE_EVERY_RECORD, bytes } => {
                 let plain = zstd::decode_all(&bytes[..]).expect("a checkpoint is compressed");
-                self.terminal = TerminalRun::restored(&plain, Timing::default()).expect("a whole checkpoint");
+                self.terminal = TerminalRun::restored(&plain, &self.settings).expect("a whole checkpoint");
             }
             Body::Gap { .. } => panic!("nothing was lost, yet there is a gap: {record:?}"),
             _ => {}
