@@ -2,7 +2,7 @@
 //!
 //! The journal says what happened; this says what was made of it then, by the rules of then.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,6 @@ pub struct Logged {
 #[derive(Debug)]
 pub struct StateLog {
     path: PathBuf,
-    file: Option<File>,
     /// Changes up to here are in the file: a fold of the same journal finds them again.
     written_to: Duration,
 }
@@ -34,7 +33,7 @@ pub struct StateLog {
 impl StateLog {
     pub fn open(path: PathBuf) -> StateLog {
         let last = read(&path).ok().and_then(|lines| lines.last().map(|line| line.at_ns));
-        StateLog { path, file: None, written_to: Duration::from_nanos(last.unwrap_or(0)) }
+        StateLog { path, written_to: Duration::from_nanos(last.unwrap_or(0)) }
     }
 
     /// `false` for a change that is in the file already.
@@ -46,16 +45,9 @@ impl StateLog {
         let change = view::change(new, began, Some(clock::timestamp_of(new.since.at)));
         let mut line = serde_json::to_vec(&Logged { at_ns: new.since.at.as_nanos() as u64, change })?;
         line.push(b'\n');
-        self.file()?.write_all(&line)?;
+        // Not held open: changes are rare, and descriptors are what hundreds of runs lack first.
+        OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?.write_all(&line)?;
         Ok(true)
-    }
-
-    fn file(&mut self) -> io::Result<&mut File> {
-        let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
-        match &mut self.file {
-            Some(file) => Ok(file),
-            none => Ok(none.insert(open()?)),
-        }
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);
     }
-    if let Ok(time) = text.parse::<jiff::civil::Time>() {
+    if let Some(time) = text.parse::<jiff::civil::Time>().ok().filter(|_| text.contains(':')) {
         let today = now.with().time(time).build().map_err(|err| err.to_string())?;
         let past =
             if today > now { today.checked_sub(1.day()).map_err(|err| err.to_string())? } else { today };

@@ -216,10 +216,10 @@ mod tests {
         assert_eq!(
             table(&tasks, false),
             "\
-ID  SLUG       STATUS   STATE               AGENT  AGE
-1   fix-login  running  🟡 needs input 12s  Shell  3m
-2   idea       draft    ⚪ -                Shell  3m
-3   far        running  ⚪ on build-7       Shell  3m"
+ID  SLUG       STATUS   STATE                        AGENT  AGE
+1   fix-login  running  🟡 needs input 12s (prompt)  Shell  3m
+2   idea       draft    ⚪ -                         Shell  3m
+3   far        running  ⚪ on build-7                Shell  3m"
         );
     }
 

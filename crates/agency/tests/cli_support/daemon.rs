@@ -246,7 +246,8 @@ pub fn task(status: &str) -> Value {
     let live = status == "running" || status == "idle";
     json!({
         "id": 1, "slug": "fix-login", "project": "/project", "status": status,
-        "state": live.then(|| json!({ "state": "needs_input", "for_seconds": 12 })),
+        "state": live.then(|| json!({ "state": "needs_input", "for_seconds": 12, "why": "unknown" })),
+        "evidence": null, "seen": false,
         "workspace_status": if live { "needs_input" } else { "idle" },
         "agent": "fake", "agent_name": "Shell", "driver": "terminal", "labels": [],
         "base_branch": "main", "branch": "agency/1-fix-login", "worktree": null, "file": "/project/1.md",
