@@ -7,6 +7,7 @@ mod edit;
 mod excerpt;
 mod layer;
 mod listing;
+mod notify;
 mod overrides;
 mod reader;
 mod reference;
@@ -22,10 +23,13 @@ use crate::agent::{Agent, AgentError, Agents};
 pub use clipboard::{Clipboard, UnknownClipboard};
 pub use edit::{EditError, set, unset};
 pub use layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, Sifted, UnknownKey};
+pub use notify::{Notify, OCCASIONS, TerminalNotice, UnknownTerminalNotice};
 pub use overrides::{OverrideError, from_options, from_variables, variable_of};
 pub use reader::parse;
 pub use reference::{json_schema, reference};
-pub use schema::{AGENT_KEYS, Applies, GENERAL_KEYS, InProject, Key, KeyInfo, UnknownName};
+pub use schema::{
+    AGENT_KEYS, Applies, GENERAL_KEYS, InProject, Key, KeyInfo, NAMED_TABLES, NamedTable, UnknownName,
+};
 pub use time_span::{TimeSpanError, parse_time_span};
 pub use value::{Kind, Value};
 
@@ -42,6 +46,7 @@ pub struct Config {
     /// Lines kept above the screen.
     pub scrollback: u32,
     pub clipboard: Clipboard,
+    pub notify: Notify,
     pub agents: Agents,
     origins: BTreeMap<Key, Origin>,
 }
@@ -57,6 +62,7 @@ impl Default for Config {
             detach_keys: "ctrl-q".to_owned(),
             scrollback: 10_000,
             clipboard: Clipboard::Deny,
+            notify: Notify::default(),
             agents: Agents::built_in(),
             origins: BTreeMap::new(),
         }
@@ -102,6 +108,7 @@ impl Config {
     fn apply(&mut self, key: &Key, value: Value) {
         match key {
             Key::General(name) => self.apply_general(name, value),
+            Key::Named { name, .. } => apply_to_notify(&mut self.notify, name, value),
             Key::Agent { agent, name } => apply_to_agent(self.agents.entry(agent), name, value),
             Key::Env { agent, variable } => {
                 let env = &mut self.agents.entry(agent).env;
@@ -122,6 +129,17 @@ impl Config {
             ("clipboard", Value::Clipboard(clipboard)) => self.clipboard = clipboard,
             (name, value) => unreachable!("the schema has no {name} = {value:?}"),
         }
+    }
+}
+
+fn apply_to_notify(notify: &mut Notify, name: &str, value: Value) {
+    match (name, value) {
+        ("desktop", Value::Truth(truth)) => notify.desktop = Some(truth),
+        ("terminal", Value::TerminalNotice(how)) => notify.terminal = how,
+        ("command", Value::Words(words)) => notify.command = command(words),
+        ("webhook", Value::Text(address)) => notify.webhook = Some(address),
+        ("on", Value::Words(words)) => notify.on = words,
+        (name, value) => unreachable!("the schema has no notify.{name} = {value:?}"),
     }
 }
 

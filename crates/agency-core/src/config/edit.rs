@@ -87,6 +87,9 @@ fn read<'a>(body: &'a str, file: &str) -> Result<Document<&'a str>, EditError> {
 /// The key's path with the agent called as this file calls it.
 fn path_in(document: &Document<&str>, key: &Key) -> Vec<String> {
     let mut path: Vec<String> = key.path().into_iter().map(str::to_owned).collect();
+    if path[0] != "agents" {
+        return path;
+    }
     let agents = document.as_table().get("agents").and_then(Item::as_table_like);
     let (Some(agents), Some(agent)) = (agents, path.get(1).cloned()) else { return path };
     for (name, item) in agents.iter().filter(|(name, _)| canonical_name(name) == agent) {
@@ -262,6 +265,13 @@ mod tests {
     #[test]
     fn a_new_key_finds_its_place() {
         check_set("", "max_agents", "3", "max_agents = 3\n");
+        check_set("", "notify.webhook", "http://h", "[notify]\nwebhook = \"http://h\"\n");
+        check_set(
+            "[agents.command]\nstart = ['a']\n",
+            "notify.command",
+            "b",
+            "[agents.command]\nstart = ['a']\n\n[notify]\ncommand = [\"b\"]\n",
+        );
         check_set("", "agents.x.start", "a", "[agents.x]\nstart = [\"a\"]\n");
         check_set("# only words", "max_agents", "3", "# only words\nmax_agents = 3\n");
         check_set("#:schema x\n", "max_agents", "3", "#:schema x\nmax_agents = 3\n");
@@ -297,6 +307,7 @@ mod tests {
     #[test]
     fn what_is_taken_away_leaves_the_rest_alone() {
         check_unset("max_agents = 3\n", "scrollback", None);
+        check_unset("[notify]\ndesktop = true\n", "notify.desktop", Some("[notify]\n"));
         check_unset(
             "# why\nmax_agents = 3 # three\nscrollback = 1\n",
             "max_agents",

@@ -88,7 +88,7 @@ fn names_untouched_agent(value: &Value, user: Option<&Layer>) -> bool {
     let Value::Text(name) = value else { return false };
     let name = canonical_name(name);
     let changed = |key: &Key| match key {
-        Key::General(_) => false,
+        Key::General(_) | Key::Named { .. } => false,
         Key::Agent { agent, .. } | Key::Env { agent, .. } => agent == name,
     };
     built_ins().iter().any(|agent| agent.name == name)

@@ -1,7 +1,7 @@
 //! The effective configuration as a list: every key with its value.
 
 use super::Config;
-use super::schema::{AGENT_KEYS, GENERAL_KEYS, Key};
+use super::schema::{AGENT_KEYS, GENERAL_KEYS, Key, NAMED_TABLES};
 use super::value::{Kind, Value};
 use crate::agent::Agent;
 
@@ -9,13 +9,21 @@ impl Config {
     /// Every key that has a value, in the order of the reference.
     pub fn entries(&self) -> Vec<(Key, Value)> {
         let general = GENERAL_KEYS.iter().map(|info| Key::General(info.name));
+        let named = NAMED_TABLES.iter().flat_map(|table| {
+            table.keys.iter().map(|info| Key::Named { table: table.name, name: info.name })
+        });
         let agents = self.agents.iter().flat_map(agent_keys);
-        general.chain(agents).filter_map(|key| self.get(&key).map(|value| (key, value))).collect()
+        general
+            .chain(named)
+            .chain(agents)
+            .filter_map(|key| self.get(&key).map(|value| (key, value)))
+            .collect()
     }
 
     pub fn get(&self, key: &Key) -> Option<Value> {
         match key {
             Key::General(name) => self.general(name),
+            Key::Named { name, .. } => self.of_notify(name),
             Key::Agent { agent, name } => of_agent(self.agents.find(agent).ok()?, name),
             Key::Env { agent, variable } => {
                 self.agents.find(agent).ok()?.env.get(variable).cloned().map(Value::Text)
@@ -35,6 +43,18 @@ impl Config {
             "clipboard" => Value::Clipboard(self.clipboard),
             other => unreachable!("the schema has no {other}"),
         })
+    }
+
+    fn of_notify(&self, name: &str) -> Option<Value> {
+        let notify = &self.notify;
+        match name {
+            "desktop" => notify.desktop.map(Value::Truth),
+            "terminal" => Some(Value::TerminalNotice(notify.terminal)),
+            "command" => notify.command.clone().map(Value::Words),
+            "webhook" => notify.webhook.clone().map(Value::Text),
+            "on" => Some(Value::Words(notify.on.clone())),
+            other => unreachable!("the schema has no notify.{other}"),
+        }
     }
 }
 

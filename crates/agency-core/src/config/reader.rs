@@ -7,7 +7,11 @@ use toml_edit::{Document, Item, Key as TomlKey, TableLike, Value as TomlValue};
 
 use super::excerpt::excerpt;
 use super::layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, UnknownKey};
-use super::schema::{AGENT_KEYS, GENERAL_KEYS, Key, KeyInfo, info, is_agent_name, is_variable};
+use super::notify::{OCCASIONS, is_address};
+use super::schema::{
+    AGENT_KEYS, GENERAL_KEYS, Key, KeyInfo, NAMED_TABLES, NamedTable, info, is_agent_name, is_variable,
+    named_table,
+};
 use super::time_span::{TimeSpanError, parse_time_span};
 use super::value::{Kind, Value};
 use crate::agent::canonical_name;
@@ -44,10 +48,23 @@ impl Reader<'_> {
             match info(&GENERAL_KEYS, key.get()) {
                 Some(info) => self.setting(Key::General(info.name), key, item)?,
                 None if key.get() == "agents" => self.agents(key, item)?,
+                None if named_table(key.get()).is_some() => self.named(key, item)?,
                 None => {
-                    let known = GENERAL_KEYS.iter().map(|info| info.name).chain(["agents"]);
+                    let tables = NAMED_TABLES.iter().map(|table| table.name).chain(["agents"]);
+                    let known = GENERAL_KEYS.iter().map(|info| info.name).chain(tables);
                     self.unknown(key, "", known);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn named(&mut self, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
+        let Some(NamedTable { name: table, keys, .. }) = named_table(key.get()) else { return Ok(()) };
+        for (key, item) in entries(self.table(table, key, item)?) {
+            match info(keys, key.get()) {
+                Some(info) => self.setting(Key::Named { table, name: info.name }, key, item)?,
+                None => self.unknown(key, &format!("{table}."), keys.iter().map(|info| info.name)),
             }
         }
         Ok(())
@@ -163,12 +180,18 @@ fn problem(path: &Key, item: &Item, refused: Refused) -> (Option<Range<usize>>, 
 fn value(kind: Kind, item: &Item) -> Result<Value, Refused> {
     match kind {
         Kind::Text => Ok(Value::Text(text(item)?.to_owned())),
+        Kind::Address => {
+            let address = text(item)?;
+            is_address(address).then(|| Value::Text(address.to_owned())).ok_or(Refused::Type)
+        }
+        Kind::Truth => Ok(Value::Truth(item.as_bool().ok_or(Refused::Type)?)),
         Kind::Count => {
             let count = item.as_integer().and_then(|number| u32::try_from(number).ok());
             Ok(Value::Count(count.ok_or(Refused::Type)?))
         }
         Kind::Time => Ok(Value::Time(parse_time_span(text(item)?).map_err(Refused::Time)?)),
         Kind::Words => Ok(Value::Words(words(item)?)),
+        Kind::Occasions => Ok(Value::Words(occasions(item)?)),
         Kind::Command => {
             let words = words(item)?;
             if words.first().is_some_and(String::is_empty) {
@@ -179,6 +202,7 @@ fn value(kind: Kind, item: &Item) -> Result<Value, Refused> {
         Kind::Driver => Ok(Value::Driver(text(item)?.parse().map_err(|_| Refused::Type)?)),
         Kind::Restart => Ok(Value::Restart(text(item)?.parse().map_err(|_| Refused::Type)?)),
         Kind::Clipboard => Ok(Value::Clipboard(text(item)?.parse().map_err(|_| Refused::Type)?)),
+        Kind::TerminalNotice => Ok(Value::TerminalNotice(text(item)?.parse().map_err(|_| Refused::Type)?)),
         // A table has no value of its own; its variables are read one by one.
         Kind::Env => Err(Refused::Type),
     }
@@ -194,6 +218,17 @@ fn words(item: &Item) -> Result<Vec<String>, Refused> {
         Ok(without_nul(text)?.to_owned())
     };
     item.as_array().ok_or(Refused::Type)?.iter().map(word).collect()
+}
+
+fn occasions(item: &Item) -> Result<Vec<String>, Refused> {
+    let words = words(item)?;
+    match words.iter().position(|word| !OCCASIONS.contains(&word.as_str())) {
+        Some(place) => {
+            let element = item.as_array().and_then(|array| array.get(place)).cloned();
+            Err(element.map_or(Refused::Type, |element| Refused::Element(Box::new(element))))
+        }
+        None => Ok(words),
+    }
 }
 
 fn without_nul(text: &str) -> Result<&str, Refused> {

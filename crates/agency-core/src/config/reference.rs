@@ -2,15 +2,21 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::notify::{OCCASIONS, TerminalNotice};
 use super::overrides::variable_of;
-use super::schema::{AGENT_KEYS, GENERAL_KEYS, KeyInfo};
+use super::schema::{AGENT_KEYS, GENERAL_KEYS, KeyInfo, NAMED_TABLES};
 use super::value::Kind;
 
 /// The tables of `docs/configuration.md`, in Markdown.
 pub fn reference() -> String {
     let general = table(&GENERAL_KEYS, |info| format!(" `{}` |", variable_of(info.name)), " variable |");
+    let named = NAMED_TABLES.iter().map(|named| {
+        let keys = table(named.keys, |_| String::new(), "");
+        format!("\n### Keys of `[{}]`\n\n{keys}", named.name)
+    });
+    let named: String = named.collect();
     let agents = table(&AGENT_KEYS, |_| String::new(), "");
-    format!("### General keys\n\n{general}\n### Keys of `[agents.NAME]`\n\n{agents}")
+    format!("### General keys\n\n{general}{named}\n### Keys of `[agents.NAME]`\n\n{agents}")
 }
 
 fn table(keys: &[KeyInfo], extra: impl Fn(&KeyInfo) -> String, title: &str) -> String {
@@ -39,6 +45,15 @@ fn table(keys: &[KeyInfo], extra: impl Fn(&KeyInfo) -> String, title: &str) -> S
 /// JSON Schema of `config.toml`, which editors complete and check with.
 pub fn json_schema() -> Json {
     let mut properties = properties(&GENERAL_KEYS);
+    for named in NAMED_TABLES {
+        let table = json!({
+            "type": "object",
+            "description": named.about,
+            "properties": self::properties(named.keys),
+            "additionalProperties": false,
+        });
+        properties.insert(named.name.to_owned(), table);
+    }
     properties.insert(
         "agents".to_owned(),
         json!({
@@ -86,12 +101,16 @@ fn default_of(info: &KeyInfo) -> Option<Json> {
 fn shape(kind: Kind) -> Json {
     match kind {
         Kind::Text => json!({ "type": "string" }),
+        Kind::Address => json!({ "type": "string", "pattern": "^https?://[^/\\s]+" }),
+        Kind::Truth => json!({ "type": "boolean" }),
         Kind::Count => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
         Kind::Time => json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h)$" }),
         Kind::Command | Kind::Words => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Occasions => json!({ "type": "array", "items": { "enum": OCCASIONS } }),
         Kind::Driver => json!({ "enum": ["terminal", "stream-json", "acp"] }),
         Kind::Restart => json!({ "enum": ["never", "on-crash"] }),
         Kind::Clipboard => json!({ "enum": ["deny", "allow"] }),
+        Kind::TerminalNotice => json!({ "enum": TerminalNotice::ALL.map(TerminalNotice::as_str) }),
         Kind::Env => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
     }
 }
@@ -109,6 +128,12 @@ mod tests {
             let value = config.get(&Key::General(info.name));
             assert_eq!(value.map(|value| value.to_json()), default_of(&info), "{}", info.name);
         }
+        for table in NAMED_TABLES {
+            for info in table.keys {
+                let value = config.get(&Key::Named { table: table.name, name: info.name });
+                assert_eq!(value.map(|value| value.to_json()), default_of(info), "{}", info.name);
+            }
+        }
         let agent = Agent::named("x");
         let spare = AGENT_KEYS.iter().find(|info| info.name == "spare").and_then(default_of);
         assert_eq!(spare, Some(json!(agent.spare)));
@@ -122,7 +147,10 @@ mod tests {
     #[test]
     fn the_schema_knows_every_word_that_is_read() {
         let schema = json_schema();
-        assert_eq!(schema["properties"].as_object().map(Map::len), Some(GENERAL_KEYS.len() + 1));
+        assert_eq!(
+            schema["properties"].as_object().map(Map::len),
+            Some(GENERAL_KEYS.len() + NAMED_TABLES.len() + 1)
+        );
         let drivers = crate::agent::Driver::ALL.map(|driver| driver.to_string());
         assert_eq!(schema["$defs"]["agent"]["properties"]["driver"]["enum"], json!(drivers));
         for word in schema["$defs"]["agent"]["properties"]["restart"]["enum"].as_array().expect("words") {

@@ -13,12 +13,23 @@ use crate::spelling::nearest;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     General(&'static str),
-    Agent { agent: String, name: &'static str },
-    Env { agent: String, variable: String },
+    /// In a table whose name is fixed.
+    Named {
+        table: &'static str,
+        name: &'static str,
+    },
+    Agent {
+        agent: String,
+        name: &'static str,
+    },
+    Env {
+        agent: String,
+        variable: String,
+    },
 }
 
 impl Key {
-    /// Reads `max_agents`, `agents.NAME.start`, `agents.NAME.env.VARIABLE`; quotes as in TOML.
+    /// Reads `max_agents`, `notify.command`, `agents.NAME.start`, `agents.NAME.env.VARIABLE`; quotes as in TOML.
     pub fn parse(text: &str) -> Result<Key, UnknownName> {
         let unknown = |nearest: Vec<String>| UnknownName { name: text.to_owned(), nearest };
         let path = toml_edit::Key::parse(text).map_err(|_| unknown(Vec::new()))?;
@@ -33,6 +44,13 @@ impl Key {
                 let (agent, variable) = (canonical_name(agent).to_owned(), (*variable).to_owned());
                 Ok(Key::Env { agent, variable })
             }
+            [table, name] if named_table(table).is_some() => {
+                let table = named_table(table).unwrap_or_else(|| unreachable!("just found"));
+                match info(table.keys, name) {
+                    Some(info) => Ok(Key::Named { table: table.name, name: info.name }),
+                    None => Err(unknown(near(name, table.keys, &format!("{}.", table.name)))),
+                }
+            }
             [name] => match info(&GENERAL_KEYS, name) {
                 Some(info) => Ok(Key::General(info.name)),
                 None => Err(unknown(near(name, &GENERAL_KEYS, ""))),
@@ -44,6 +62,7 @@ impl Key {
     pub fn info(&self) -> &'static KeyInfo {
         let (keys, name): (&'static [KeyInfo], _) = match self {
             Key::General(name) => (&GENERAL_KEYS, *name),
+            Key::Named { table, name } => (named_table(table).map_or(&[], |table| table.keys), *name),
             Key::Agent { name, .. } => (&AGENT_KEYS, *name),
             Key::Env { .. } => (&AGENT_KEYS, "env"),
         };
@@ -53,7 +72,7 @@ impl Key {
     /// What its value must be. A variable is a text, though `env` is a table.
     pub fn kind(&self) -> Kind {
         match self {
-            Key::General(_) | Key::Agent { .. } => self.info().kind,
+            Key::General(_) | Key::Named { .. } | Key::Agent { .. } => self.info().kind,
             Key::Env { .. } => Kind::Text,
         }
     }
@@ -62,6 +81,7 @@ impl Key {
     pub fn runs_commands(&self) -> bool {
         match self {
             Key::General(_) => false,
+            Key::Named { name, .. } => *name == "command",
             Key::Agent { name, .. } => matches!(*name, "start" | "resume" | "run" | "stream" | "acp"),
             Key::Env { .. } => true,
         }
@@ -71,6 +91,7 @@ impl Key {
     pub fn path(&self) -> Vec<&str> {
         match self {
             Key::General(name) => vec![name],
+            Key::Named { table, name } => vec![table, name],
             Key::Agent { agent, name } => vec!["agents", agent, name],
             Key::Env { agent, variable } => vec!["agents", agent, "env", variable],
         }
@@ -95,6 +116,18 @@ fn near(name: &str, keys: &'static [KeyInfo], prefix: &str) -> Vec<String> {
 
 pub(super) fn info(keys: &'static [KeyInfo], name: &str) -> Option<&'static KeyInfo> {
     keys.iter().find(|info| info.name == name)
+}
+
+/// A table whose name is fixed, as `[notify]` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedTable {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub keys: &'static [KeyInfo],
+}
+
+pub(super) fn named_table(name: &str) -> Option<&'static NamedTable> {
+    NAMED_TABLES.iter().find(|table| table.name == name)
 }
 
 pub(super) fn is_agent_name(name: &str) -> bool {
@@ -216,6 +249,24 @@ pub const GENERAL_KEYS: [KeyInfo; 8] = [
         "lines kept above the screen"),
     key("clipboard", Kind::Clipboard, "\"deny\"", NextAttach, Never,
         "whether agents may write to the clipboard of whoever is attached and types; none can read it"),
+];
+
+pub const NAMED_TABLES: [NamedTable; 1] =
+    [NamedTable { name: "notify", about: "how you are told that an agent needs you", keys: &NOTIFY_KEYS }];
+
+/// Keys of `[notify]`. A repository must not make us run or call anything, so only the user's own file counts.
+#[rustfmt::skip]
+const NOTIFY_KEYS: [KeyInfo; 5] = [
+    key("desktop", Kind::Truth, "(true where a desktop is there)", AtOnce, Never,
+        "a notification of the desktop"),
+    key("terminal", Kind::TerminalNotice, "\"auto\"", AtOnce, Never,
+        "how the terminal tells whoever is attached to another task; `auto` is what it is known to understand, else the bell"),
+    key("command", Kind::Command, "(none)", AtOnce, Never,
+        "a program that is run with the event as JSON on its standard input"),
+    key("webhook", Kind::Address, "(none)", AtOnce, Never,
+        "an address that the event is posted to as JSON"),
+    key("on", Kind::Occasions, "[\"prompt\", \"permission\", \"question\", \"finished\", \"error\", \"unknown\", \"exited\"]", AtOnce, Never,
+        "what you want to be told of"),
 ];
 
 /// Keys of `[agents.NAME]`.

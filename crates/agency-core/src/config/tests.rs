@@ -29,6 +29,13 @@ detach_keys         = "ctrl-p,ctrl-q"
 scrollback          = 500
 clipboard           = "allow"
 
+[notify]
+desktop  = false
+terminal = "osc777"
+command  = ["tell", "me"]
+webhook  = "https://example.org/hook?key=1"
+on       = ["permission", "exited"]
+
 [agents.mine]
 display_name = "My Agent"
 start  = ["mine", "$AGENCY_PROMPT"]
@@ -68,6 +75,14 @@ fn every_key_is_read() {
         (config.needs_input_timeout, config.stale_timeout, config.shutdown_timeout),
         (Duration::from_millis(500), secs(120), secs(3600))
     );
+    let expected = Notify {
+        desktop: Some(false),
+        terminal: TerminalNotice::Osc777,
+        command: words("tell me"),
+        webhook: Some("https://example.org/hook?key=1".to_owned()),
+        on: vec!["permission".to_owned(), "exited".to_owned()],
+    };
+    assert_eq!(config.notify, expected);
     let mine = config.agents.find("mine").expect("configured");
     let expected = Agent {
         display_name: "My Agent".to_owned(),
@@ -280,6 +295,20 @@ fn errors_point_at_the_place_and_name_the_key() {
         (
             "default_agent = 2026-01-31",
             "c.toml:1:17: `default_agent` must be a string, not the date 2026-01-31",
+        ),
+        ("notify = 3", "c.toml:1:10: `notify` must be a table, not the number 3"),
+        ("[notify]\ndesktop = 1", "c.toml:2:11: `notify.desktop` must be true or false, not the number 1"),
+        (
+            "[notify]\nwebhook = \"example.org\"",
+            "c.toml:2:11: `notify.webhook` must be an address that begins with http:// or https://, not the string \"example.org\"",
+        ),
+        (
+            "[notify]\non = [\"exited\", \"never\"]",
+            "c.toml:2:17: `notify.on` must be an array of \"prompt\", \"permission\", \"question\", \"finished\", \"error\", \"unknown\" and \"exited\", not one that holds the string \"never\"",
+        ),
+        (
+            "[notify]\nterminal = \"loud\"",
+            "c.toml:2:12: `notify.terminal` must be \"auto\", \"osc9\", \"osc777\", \"bell\" or \"none\", not the string \"loud\"",
         ),
         ("agents = 3", "c.toml:1:10: `agents` must be a table, not the number 3"),
         ("[[agents]]\nx = 1", "c.toml:1:1: `agents` must be a table, not an array of tables"),

@@ -7,6 +7,7 @@ use toml_edit::{Array, Item, Value as TomlValue};
 
 use super::clipboard::Clipboard;
 use super::layer::ConfigProblem;
+use super::notify::TerminalNotice;
 use super::reader;
 use super::schema::Key;
 use crate::agent::{Driver, Restart};
@@ -14,22 +15,24 @@ use crate::agent::{Driver, Restart};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     Text(String),
+    Truth(bool),
     Count(u32),
     Time(Duration),
     Words(Vec<String>),
     Driver(Driver),
     Restart(Restart),
     Clipboard(Clipboard),
+    TerminalNotice(TerminalNotice),
 }
 
 impl Value {
     /// As a person types it in a shell: `10`, `5s`, `codex`, `["sh", "-c"]` or the words one by one.
     pub fn typed(key: &Key, words: &[String]) -> Result<Value, ConfigProblem> {
         let item = match (key.kind(), words) {
-            (Kind::Command | Kind::Words, [one]) if one.trim_start().starts_with('[') => {
+            (Kind::Command | Kind::Words | Kind::Occasions, [one]) if one.trim_start().starts_with('[') => {
                 Item::Value(one.parse().map_err(|_| ConfigProblem::wrong_type(key, format!("`{one}`")))?)
             }
-            (Kind::Command | Kind::Words, words) => Item::Value(words.iter().collect()),
+            (Kind::Command | Kind::Words | Kind::Occasions, words) => Item::Value(words.iter().collect()),
             (kind, [one]) => single(kind, one),
             (_, words) => {
                 return Err(ConfigProblem::wrong_type(key, format!("{} words", words.len())));
@@ -41,32 +44,37 @@ impl Value {
     pub(super) fn text(self) -> Option<String> {
         match self {
             Value::Text(text) => Some(text),
-            Value::Count(_) | Value::Time(_) | Value::Words(_) => None,
-            Value::Driver(_) | Value::Restart(_) | Value::Clipboard(_) => None,
+            Value::Truth(_) | Value::Count(_) | Value::Time(_) | Value::Words(_) => None,
+            Value::Driver(_) | Value::Restart(_) => None,
+            Value::Clipboard(_) | Value::TerminalNotice(_) => None,
         }
     }
 
     pub(super) fn to_toml(&self) -> TomlValue {
         match self {
             Value::Text(text) => text.as_str().into(),
+            Value::Truth(truth) => (*truth).into(),
             Value::Count(count) => i64::from(*count).into(),
             Value::Time(time) => written_time(*time).into(),
             Value::Words(words) => words.iter().collect::<Array>().into(),
             Value::Driver(driver) => driver.as_str().into(),
             Value::Restart(restart) => restart.as_str().into(),
             Value::Clipboard(clipboard) => clipboard.as_str().into(),
+            Value::TerminalNotice(how) => how.as_str().into(),
         }
     }
 
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Value::Text(text) => json!(text),
+            Value::Truth(truth) => json!(truth),
             Value::Count(count) => json!(count),
             Value::Time(time) => json!(written_time(*time)),
             Value::Words(words) => json!(words),
             Value::Driver(driver) => json!(driver.as_str()),
             Value::Restart(restart) => json!(restart.as_str()),
             Value::Clipboard(clipboard) => json!(clipboard.as_str()),
+            Value::TerminalNotice(how) => json!(how.as_str()),
         }
     }
 }
@@ -78,10 +86,12 @@ impl std::fmt::Display for Value {
 }
 
 fn single(kind: Kind, word: &str) -> Item {
+    let truth = word.parse::<bool>().ok().filter(|_| kind == Kind::Truth);
     let number = word.parse::<i64>().ok().filter(|_| kind == Kind::Count);
     // Quotes that the shell left on are no part of the text.
     let quoted = word.parse::<TomlValue>().ok().filter(TomlValue::is_str).filter(|_| word.starts_with('"'));
-    Item::Value(number.map(TomlValue::from).or(quoted).unwrap_or_else(|| word.into()))
+    let plain = number.map(TomlValue::from).or(truth.map(TomlValue::from));
+    Item::Value(plain.or(quoted).unwrap_or_else(|| word.into()))
 }
 
 /// The largest unit that says it exactly.
@@ -101,14 +111,20 @@ fn written_time(time: Duration) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
+    /// An `http` or `https` address.
+    Address,
+    Truth,
     Count,
     Time,
     /// A program and its arguments.
     Command,
     Words,
+    /// Of [`OCCASIONS`](super::OCCASIONS).
+    Occasions,
     Driver,
     Restart,
     Clipboard,
+    TerminalNotice,
     /// A table of variables.
     Env,
 }
@@ -118,13 +134,19 @@ impl Kind {
     pub fn expected(self) -> &'static str {
         match self {
             Kind::Text => "a string",
+            Kind::Address => "an address that begins with http:// or https://",
+            Kind::Truth => "true or false",
             Kind::Count => "a whole number, 0 or more",
             Kind::Time => "a time such as \"500ms\", \"5s\", \"2m\" or \"1h\"",
             Kind::Command => "an array of strings, the program first",
             Kind::Words => "an array of strings",
+            Kind::Occasions => {
+                "an array of \"prompt\", \"permission\", \"question\", \"finished\", \"error\", \"unknown\" and \"exited\""
+            }
             Kind::Driver => "\"terminal\", \"stream-json\" or \"acp\"",
             Kind::Restart => "\"never\" or \"on-crash\"",
             Kind::Clipboard => "\"deny\" or \"allow\"",
+            Kind::TerminalNotice => "\"auto\", \"osc9\", \"osc777\", \"bell\" or \"none\"",
             Kind::Env => "a table of strings",
         }
     }
@@ -149,6 +171,10 @@ mod tests {
             ("agents.x.start", vec!["[\"a\", 'b']"], "[\"a\", \"b\"]"),
             ("agents.x.start", vec!["a"], "[\"a\"]"),
             ("agents.x.env.A", vec!["1"], "\"1\""),
+            ("notify.desktop", vec!["false"], "false"),
+            ("notify.command", vec!["tell", "me"], "[\"tell\", \"me\"]"),
+            ("notify.on", vec!["permission", "exited"], "[\"permission\", \"exited\"]"),
+            ("notify.webhook", vec!["https://h/p"], "\"https://h/p\""),
             ("agents.x.restart", vec!["never"], "\"never\""),
         ] {
             let key = Key::parse(key).expect("a key");

@@ -8,7 +8,7 @@ use agency_api::config::{
 };
 use agency_api::paths::{create_private, project_id};
 use agency_api::{Bytes, Failure};
-use agency_core::config::{self, Config, EditError, GENERAL_KEYS, Key, Layer, Origin, Value};
+use agency_core::config::{self, Config, EditError, GENERAL_KEYS, Key, Layer, NAMED_TABLES, Origin, Value};
 use agency_core::ids::ProjectId;
 use agency_terminal::keys::DetachKeys;
 use agency_workspace::Project;
@@ -213,9 +213,13 @@ fn entries(config: &Config, user: Option<&Path>) -> Vec<Entry> {
         })
         .collect();
     // What has no value is a key all the same.
-    for (place, info) in GENERAL_KEYS.iter().enumerate() {
-        if entries.get(place).is_none_or(|entry| entry.key != info.name) {
-            entries.insert(place, unset_entry(&Key::General(info.name), Whence::Default));
+    let general = GENERAL_KEYS.iter().map(|info| Key::General(info.name));
+    let named = NAMED_TABLES
+        .iter()
+        .flat_map(|table| table.keys.iter().map(|info| Key::Named { table: table.name, name: info.name }));
+    for (place, key) in general.chain(named).enumerate() {
+        if entries.get(place).is_none_or(|entry| entry.key != key.to_string()) {
+            entries.insert(place, unset_entry(&key, Whence::Default));
         }
     }
     entries
