@@ -8,6 +8,7 @@ pub mod config;
 pub mod evidence;
 pub mod exit;
 pub mod ids;
+pub mod notify;
 pub mod rail;
 pub mod restart;
 pub mod slug;
