@@ -7,6 +7,7 @@ pub mod config;
 pub mod failure;
 pub mod keeper;
 pub mod method;
+pub mod notify;
 pub mod paths;
 pub mod process;
 pub mod pty;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::Bytes;
 use crate::config::{self, Overrides};
 use crate::keeper::{Ended, Size};
+use crate::notify;
 use crate::pty::AttachMode;
 use crate::view;
 
@@ -122,6 +123,10 @@ methods! {
     ConfigWrite = "config.write": config::WriteParams => config::Changed;
     /// From now on this connection gets `event` notifications; with `since`, first those that are kept from then on.
     EventSubscribe = "event.subscribe": EventSubscribeParams => Nothing;
+    /// Sends a notice of no importance by every way that is set up, and says how that went.
+    NotifyTest = "notify.test": notify::TestParams => notify::Tested;
+    /// The ways to reach people as they are set up, and how the last notice fared.
+    NotifyWays = "notify.ways": Nothing => notify::Ways;
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

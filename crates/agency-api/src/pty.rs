@@ -51,6 +51,9 @@ pub enum ViewerNotice {
     Clipboard { selection: String, data: String },
     /// The agent wanted to write to the clipboard, which the user did not allow.
     ClipboardDenied,
+    /// An agent that is not on this screen needs its user: a line for the terminal to tell, and how, in the
+    /// words of `notify.terminal`.
+    Attention { text: String, how: String },
     /// The daemon leaves and another takes its place: attach again.
     DaemonLeaves,
     #[serde(other)]

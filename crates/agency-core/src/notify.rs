@@ -34,8 +34,6 @@ impl Default for Timing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     pub run: RunId,
-    /// The name people see.
-    pub agent: String,
     pub occasion: Occasion,
 }
 

@@ -38,6 +38,8 @@ pub struct Audience {
     frames: FrameClock,
     /// Waits for the end of something long that is on its way past, an image say.
     copied: Option<ViewerNotice>,
+    /// For everyone, and waits likewise.
+    passing: Option<ViewerNotice>,
 }
 
 struct Viewer {
@@ -161,6 +163,23 @@ impl Audience {
             }
         }
         self.pass_copied();
+        self.pass_on();
+    }
+
+    /// A word to every viewer's terminal, in between what the agent says.
+    pub fn pass(&mut self, notice: ViewerNotice) {
+        self.passing = Some(notice);
+        self.pass_on();
+    }
+
+    fn pass_on(&mut self) {
+        if self.viewers.is_empty() {
+            self.passing = None;
+        } else if self.filter.at_boundary()
+            && let Some(notice) = self.passing.take()
+        {
+            self.viewers.iter().for_each(|viewer| viewer.queue.push_latest(notice.clone()));
+        }
     }
 
     /// For the terminal of who controls and for no other, if its user allows it.

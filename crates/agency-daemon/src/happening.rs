@@ -2,6 +2,7 @@
 
 use agency_api::config::{self, Overrides};
 use agency_api::method::{Caller, LogForm, PtyAttachParams, TaskNewParams};
+use agency_api::notify::TestParams;
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Verdict;
@@ -186,6 +187,8 @@ pub enum Call {
     TrustShow {
         project: Project,
     },
+    NotifyTest(TestParams),
+    NotifyWays,
     TrustList,
     TrustAgree {
         project: Project,

@@ -22,6 +22,7 @@ mod link;
 mod lock;
 mod log;
 mod logs;
+mod notify;
 mod plan;
 mod probe;
 mod read_small;

@@ -106,6 +106,8 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         method::TrustShow::NAME => {
             Call::TrustShow { project: project(params_of::<method::TrustShow>(params)?).await? }
         }
+        method::NotifyTest::NAME => Call::NotifyTest(params_of::<method::NotifyTest>(params)?),
+        method::NotifyWays::NAME => Call::NotifyWays,
         method::TrustList::NAME => Call::TrustList,
         method::TrustAgree::NAME => {
             let params = params_of::<method::TrustAgree>(params)?;

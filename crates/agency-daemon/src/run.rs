@@ -77,6 +77,8 @@ pub enum RunCommand {
         enter: bool,
         receipt: Receipt,
     },
+    /// For every viewer.
+    Pass(ViewerNotice),
     Screen {
         answer: oneshot::Sender<ScreenDump>,
     },
@@ -557,6 +559,7 @@ impl RunTask {
                 self.fold.run.tick(now);
                 tell(answer, explain::witnesses(self.fold.run.detector(), now));
             }
+            RunCommand::Pass(notice) => self.audience.pass(notice),
             RunCommand::Screen { answer } => tell(answer, self.screen_dump()),
             RunCommand::Stop { grace } => {
                 self.hold.frames.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await?;

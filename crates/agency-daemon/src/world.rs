@@ -10,6 +10,7 @@ mod consent;
 mod effects;
 mod explain;
 mod lifecycle;
+mod notices;
 mod orphans;
 mod tasks;
 mod traces;
@@ -80,6 +81,7 @@ pub struct World {
     orphans: BTreeMap<RunId, OrphanRun>,
     /// Hosts that hold a task's run.
     elsewhere: HashMap<TaskKey, String>,
+    notices: notices::Notices,
     pending: HashMap<Ticket, Pending>,
     next_ticket: u64,
     next_event: u64,
@@ -122,7 +124,8 @@ enum Pending {
 impl World {
     pub async fn live(mut self, mut inbox: mpsc::Receiver<Happening>) {
         while !self.leaving {
-            let deadline = self.supervisor.deadline();
+            let deadlines = [self.supervisor.deadline(), self.notices.notifier.deadline()];
+            let deadline = deadlines.into_iter().flatten().min();
             let happening = tokio::select! {
                 happening = inbox.recv() => happening,
                 () = crate::run::sleep_until(deadline) => None,
@@ -131,6 +134,7 @@ impl World {
                 Some(happening) => self.happened(happening),
                 None => self.decide(Event::Tick),
             }
+            self.tell_due();
         }
         // Reports of what still happens have nowhere to go, and must not wait for us.
         drop(inbox);
@@ -142,6 +146,7 @@ impl World {
         handle.command(RunCommand::Begin);
         let run = meta.run.clone();
         let (standing, missed) = (handle.standing.clone(), handle.missed.clone());
+        self.state_found(&key, &run, &standing);
         let live =
             LiveRun { key: key.clone(), meta, standing, handle, viewers: 0, seen_at: None, trouble: None };
         self.runs.insert(run.clone(), live);
@@ -190,18 +195,24 @@ impl World {
             RunNews::State(change) => {
                 live.standing = change.new.clone();
                 self.announce_state(&key, &run, &change);
+                self.state_told(&key, &run, &change.new);
             }
             RunNews::Session(id) => self.keep_session(&key, &run, id),
             RunNews::Viewers(viewers) => {
                 live.seen_at = Some(clock::now());
                 live.viewers = viewers;
+                self.notices.notifier.viewed(&key, viewers > 0);
             }
             RunNews::Over { exit, ended } => {
                 tracing::info!(task = %key, %run, code = %exit.code, "run over");
                 self.ended.insert(key.clone(), ended);
-                self.decide(Event::RunExited { key, run, exit });
+                self.decide(Event::RunExited { key: key.clone(), run, exit });
+                self.notices.notifier.over(&key);
             }
-            RunNews::Reached { environment } => live.handle.environment = environment,
+            RunNews::Reached { environment } => {
+                live.handle.environment = environment;
+                self.notices.notifier.read_late(&key);
+            }
             RunNews::Rescued { keeper } => {
                 tracing::warn!(task = %key, %run, "the keeper was killed; another one holds the run now");
                 live.handle.keeper = keeper;

@@ -133,6 +133,23 @@ last. Without a terminal it prints the task instead: `{id} {slug} {status}`.
 Examples:
   agency next")]
     Next,
+    /// How you are told that an agent needs you
+    #[command(after_help = "\
+You are told when an agent begins to wait for you and when one ends by itself:
+once for each change, not for what you are looking at, and together when many
+change at once. `[notify]` in config.toml says how: a notification of the
+desktop, a command of yours, a webhook, and the terminal of whoever is attached
+to another task (docs/configuration.md).
+
+Examples:
+  agency notify test
+  agency notify test --config notify.command='[\"tee\", \"/tmp/notice\"]'
+  agency config set notify.webhook https://example.org/hook
+  agency config set notify.on permission question exited")]
+    Notify {
+        #[command(subcommand)]
+        command: NotifyCommand,
+    },
     /// Agents that nobody owns any more: list, end or take them back
     Orphans(Orphans),
     /// The configuration in force: show, change, edit
@@ -161,6 +178,23 @@ Examples:
     Man(Man),
     /// Remove everything that Agency has made
     Uninstall(Uninstall),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NotifyCommand {
+    /// Send a test by every way that is set up, and say for each whether it worked
+    #[command(after_help = "\
+Exit code 1 when a way that is set up does not work. What is sent there can also
+fail to be shown, by a desktop that is told not to disturb, say: look.
+
+Examples:
+  agency notify test
+  agency notify test --json | jq -r '.ways[] | select(.outcome == \"failed\") | .detail'")]
+    Test {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

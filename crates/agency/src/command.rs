@@ -19,6 +19,7 @@ mod man;
 mod mark;
 mod new;
 mod next;
+pub(crate) mod notify;
 mod orphans;
 mod path;
 mod prompt;
@@ -69,6 +70,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Explain(args) => explain::explain(context, args).await,
         Command::Wait(args) => wait::wait(context, args).await,
         Command::Next => next::next(context).await,
+        Command::Notify { command } => notify::notify(context, command).await,
         Command::Orphans(args) => orphans::orphans(context, args).await,
         Command::Config(args) => config::config(context, args).await,
         Command::Trust(args) => trust::trust(context, args).await,

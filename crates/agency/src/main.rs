@@ -4,6 +4,7 @@
 
 mod ask;
 mod attach;
+mod attention;
 mod caller;
 mod cli;
 mod command;

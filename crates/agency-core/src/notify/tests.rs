@@ -14,7 +14,7 @@ fn cause(why: &str) -> Cause {
         "exited" => Occasion::Exited { detail: "exit code 1".to_owned() },
         why => Occasion::NeedsInput { why: why.to_owned(), detail: String::new() },
     };
-    Cause { run: RunId("r".to_owned()), agent: "Fake".to_owned(), occasion }
+    Cause { run: RunId("r".to_owned()), occasion }
 }
 
 fn crash(notifier: &mut Notifier, task: &TaskKey, now: Time) {

@@ -71,6 +71,7 @@ impl World {
             ended: HashMap::new(),
             orphans: BTreeMap::new(),
             elsewhere: HashMap::new(),
+            notices: super::notices::Notices::default(),
             pending: HashMap::new(),
             next_ticket: 0,
             next_event,
@@ -82,6 +83,8 @@ impl World {
         world.refresh_limits(None, &Overrides::default());
         world.find_runs().await;
         world.tell_supervisor();
+        // Whatever is so by now was so before us.
+        world.notices.notifier.all_known();
         world
     }
 

@@ -80,6 +80,8 @@ impl World {
             Call::Agents { project, path } => answer.give_as(self.agent_listing(project, path)),
             Call::Known => answer.give_as(Ok(self.known_projects())),
             Call::TrustShow { project } => answer.give_as(self.trust_view(project)),
+            Call::NotifyTest(params) => self.test_notices(&params, answer),
+            Call::NotifyWays => answer.give_as(self.notice_ways()),
             Call::TrustList => answer.give_as(Ok(self.trust_list())),
             Call::TrustAgree { project, digest, revoke } => {
                 answer.give_as(self.agree(project, digest, revoke))

@@ -15,6 +15,7 @@ use agency_workspace::{Presence, Project, Workspace, WorkspaceName};
 
 use rustix::process::Signal;
 
+use super::notices::ended_with;
 use super::{Pending, World, error_data};
 use crate::clock;
 use crate::fold;
@@ -217,11 +218,13 @@ impl World {
         match notice {
             Notice::Crashed { key, run, exit } => {
                 tracing::warn!(task = %key, %run, code = %exit.code, "the agent crashed");
-                let data = error_data("the agent crashed", &format!("it ended with {}", exit.code));
+                let data = error_data("the agent crashed", &ended_with(exit));
                 self.announce(Some(&key), Some(&run), "Error", data);
+                self.ended_unasked(&key, Some(&run), ended_with(exit));
             }
             Notice::Restarting { key, attempt } => {
                 tracing::info!(task = %key, attempt, "restarting after a crash");
+                self.notices.notifier.needs_nobody(&key);
             }
             Notice::RestartGivenUp { key, why } => {
                 tracing::error!(task = %key, %why, "not restarted any more");
@@ -231,10 +234,12 @@ impl World {
                     "Error",
                     error_data("not restarted any more", &why.to_string()),
                 );
+                self.ended_unasked(&key, None, format!("not restarted any more: {why}"));
             }
             Notice::RestartFailed { key, error } => {
                 tracing::error!(task = %key, cause = %error, "the restart failed");
                 self.announce(Some(&key), None, "Error", error_data("the restart failed", &error));
+                self.ended_unasked(&key, None, format!("the restart failed: {error}"));
             }
             Notice::WontDie { key, run } => {
                 tracing::error!(task = %key, %run, "not even SIGKILL ended the run");

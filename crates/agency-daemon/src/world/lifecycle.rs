@@ -50,7 +50,11 @@ impl World {
                 let run = meta.run.clone();
                 tracing::info!(task = %key, %run, agent = meta.agent, "run started");
                 self.history.entry(key.clone()).or_default().push(meta.clone());
+                let standing = handle.standing.clone();
                 self.register(key.clone(), meta, handle);
+                // Made just now: whatever it waits for already, nobody knows of it.
+                self.notices.notifier.needs_nobody(&key);
+                self.state_told(&key, &run, &standing);
                 self.decide(Event::KeeperReady { key, epoch, run });
             }
             Err(failure) => {
@@ -144,6 +148,7 @@ impl World {
         match &gone {
             Ok(_) => {
                 self.history.remove(key);
+                self.notices.notifier.forget(key);
                 self.environments.remove(key);
                 self.announce(Some(key), None, "TaskRemoved", serde_json::Value::Null);
             }

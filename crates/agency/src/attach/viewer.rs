@@ -16,6 +16,7 @@ use super::restore;
 use super::signals::{Heeded, Signals};
 use super::terminal::{Left, Terminal, Undrawn};
 use super::title;
+use crate::attention::{How, variable};
 use crate::caller;
 use crate::context::Context;
 
@@ -261,6 +262,9 @@ impl Viewer {
             Heard::Notice(ViewerNotice::Exited { code }) => return Some(End::Exited(code)),
             Heard::Notice(ViewerNotice::Clipboard { selection, data }) => self.copy(&selection, &data),
             Heard::Notice(ViewerNotice::ClipboardDenied) => self.denied_clipboard = true,
+            Heard::Notice(ViewerNotice::Attention { text, how }) => {
+                self.undrawn.push(&How::of(&how, variable).bytes(&text));
+            }
             Heard::Notice(ViewerNotice::DaemonLeaves) => self.search(RESTART_TAKES),
             Heard::Notice(ViewerNotice::Unknown) => {}
             Heard::Broken => self.search(CRASH_TAKES),

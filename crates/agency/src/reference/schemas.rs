@@ -2,13 +2,14 @@
 
 use agency_api::config::Shown;
 use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
+use agency_api::notify::Notice;
 use agency_api::view;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use super::check;
-use crate::command::{agents, config, doctor, screen, uninstall};
+use crate::command::{agents, config, doctor, notify, screen, uninstall};
 use crate::output::SCHEMA_VERSION;
 
 const HEAD: &str = "\
@@ -16,7 +17,7 @@ const HEAD: &str = "\
 
 `--json` prints one document (`agency events --json` one a line). Its shape is versioned: `schema_version` is in every
 document. Keys may be added without a new number, so readers should pass over those they do not know; a key that goes or
-changes its meaning brings a new number. Paths and texts that are not UTF-8 are arrays of bytes instead of strings.
+changes its meaning brings a new number. Notices (`[notify]` in [configuration.md](configuration.md)) are versioned in the same way. Paths and texts that are not UTF-8 are arrays of bytes instead of strings.
 
 | command | schema |
 |---|---|
@@ -31,11 +32,13 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency doctor --json", "doctor", of::<doctor::Report>()),
         ("agency events --json", "events", of::<view::Event>()),
         ("agency ls --json", "ls", of::<TaskListing>()),
+        ("agency notify test --json", "notify-test", of::<notify::Report>()),
         ("agency orphans --json", "orphans", of::<Orphans>()),
         ("agency screen TASK --json", "screen", of::<screen::Described>()),
         ("agency trust --json", "trust", of::<Trust>()),
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),
         ("agency uninstall --dry-run --json", "uninstall", of::<uninstall::Inventory>()),
+        ("[notify] command and webhook", "notice", of::<Notice>()),
     ]
 }
 
@@ -45,6 +48,7 @@ fn of<T: JsonSchema>() -> Schema {
 
 #[test]
 fn the_schemas_are_true() {
+    assert_eq!(agency_api::notify::SCHEMA_VERSION, SCHEMA_VERSION);
     let mut page = HEAD.to_owned();
     for (command, name, schema) in documents() {
         let text = serde_json::to_string_pretty(&versioned(command, schema)).expect("a schema is JSON");

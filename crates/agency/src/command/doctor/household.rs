@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use agency_api::Failure;
-use agency_api::method::{DaemonStatus, Nothing, ProjectTraces, Traces};
+use agency_api::method::{DaemonStatus, Nothing, NotifyWays, ProjectTraces, Traces};
+use agency_api::notify::{Way, WayOutcome};
 use agency_api::view;
 use agency_client::Client;
 
@@ -29,8 +30,31 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
         Ok(traces) => findings.extend(of_traces(&traces)),
         Err(failure) => findings.push(broken(About::Daemon, failure)),
     }
+    // A daemon of another version may not know them, which is said already.
+    if let Ok(found) = daemon.call(NotifyWays, Nothing {}).await {
+        findings.extend(of_ways(&found.ways));
+    }
     findings.extend(of_agents(&mut daemon).await);
     findings
+}
+
+fn of_ways(ways: &[Way]) -> Vec<Finding> {
+    let of = |way: &Way| match way.outcome {
+        WayOutcome::Sent => Some(About::Notifications.fine(format!("{}: {}", way.way, way.detail))),
+        WayOutcome::Unused => {
+            Some(About::Notifications.fine(format!("{}: {}, not needed yet", way.way, way.detail)))
+        }
+        WayOutcome::Failed => {
+            let words = format!("the last one by {} failed: {}", way.way, way.detail);
+            Some(About::Notifications.warning(words, "agency notify test"))
+        }
+        WayOutcome::Off => None,
+    };
+    let findings: Vec<Finding> = ways.iter().filter_map(of).collect();
+    match findings.is_empty() {
+        true => vec![About::Notifications.note("only attached terminals are told that an agent needs you")],
+        false => findings,
+    }
 }
 
 /// What somebody was told as an error, told as a finding.

@@ -1,0 +1,89 @@
+//! One program run for a notice: fed, waited for, and ended if it takes too long.
+//!
+//! What it prints is not kept: it may hold what nobody wants in a log.
+
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+
+/// Long enough for a program that asks a server; nobody waits for it.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs it, without a shell, with this on its standard input.
+pub async fn run(argv: &[String], input: &[u8]) -> Result<(), String> {
+    run_within(ENDS_WITHIN, argv, input).await
+}
+
+async fn run_within(limit: Duration, argv: &[String], input: &[u8]) -> Result<(), String> {
+    let [program, arguments @ ..] = argv else { return Err("there is no program to run".to_owned()) };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(home()).process_group(0).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|err| format!("cannot be run: {err}"))?;
+    match tokio::time::timeout(limit, fed(&mut child, input)).await {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(format!("it ended with {status}")),
+        Ok(Err(err)) => Err(format!("it cannot be waited for: {err}")),
+        Err(_) => {
+            end(&mut child).await;
+            Err(format!("it was killed after {} s", limit.as_secs()))
+        }
+    }
+}
+
+async fn fed(child: &mut Child, input: &[u8]) -> std::io::Result<ExitStatus> {
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that does not want to read it need not.
+        stdin.write_all(input).await.unwrap_or_default();
+    }
+    child.wait().await
+}
+
+/// With all that it started and that stayed with it.
+async fn end(child: &mut Child) {
+    // Not waited for yet, so the number is still its own.
+    let group = child.id().and_then(|id| Pid::from_raw(id as i32));
+    if let Some(Err(cause)) = group.map(|group| kill_process_group(group, Signal::KILL)) {
+        tracing::debug!(%cause, "the group of a notice's program is gone already");
+    }
+    if let Err(cause) = child.kill().await {
+        tracing::warn!(%cause, "a notice's program cannot be ended");
+    }
+}
+
+fn home() -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir());
+    home.unwrap_or_else(|| PathBuf::from("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(line: &str) -> Vec<String> {
+        ["sh", "-c", line].map(str::to_owned).to_vec()
+    }
+
+    #[tokio::test]
+    async fn it_is_fed_and_its_end_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("got");
+        assert_eq!(run(&shell(&format!("cat > '{}'", file.display())), b"{}").await, Ok(()));
+        assert_eq!(std::fs::read(file).unwrap(), b"{}");
+        let large = vec![b'x'; 1 << 20];
+        assert_eq!(run(&shell("exit 0"), &large).await, Ok(()), "it need not read");
+        assert_eq!(run(&shell("exit 3"), b"").await, Err("it ended with exit status: 3".to_owned()));
+        let missing = run(&["/no/such/program".to_owned()], b"").await.expect_err("there is none");
+        assert!(missing.starts_with("cannot be run: "), "{missing}");
+    }
+
+    #[tokio::test]
+    async fn one_that_hangs_is_killed() {
+        let outcome = run_within(Duration::from_millis(10), &shell("sleep 1000 & wait"), b"").await;
+        assert_eq!(outcome, Err("it was killed after 0 s".to_owned()));
+    }
+}

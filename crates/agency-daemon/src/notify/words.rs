@@ -1,0 +1,141 @@
+//! A notice in words: what people read, with nothing in it that a terminal or a desktop would obey.
+
+use agency_api::notify::{Notice, NoticeKind, NoticeTask, SCHEMA_VERSION};
+
+/// More names than this say nothing more.
+const NAMED: usize = 5;
+
+/// As much as a notification shows.
+const LONGEST: usize = 240;
+
+/// The notice about these tasks. There is at least one.
+pub fn notice(tasks: Vec<NoticeTask>, time: String) -> Notice {
+    let (kind, about) = match tasks.as_slice() {
+        [one] if one.state.as_deref() == Some("exited") => (NoticeKind::Exited, one.clone()),
+        [one] => (NoticeKind::NeedsInput, one.clone()),
+        _ => (NoticeKind::Summary, NoticeTask::default()),
+    };
+    with_text(Notice { schema_version: SCHEMA_VERSION, kind, time, text: String::new(), about, tasks })
+}
+
+pub fn test(time: String) -> Notice {
+    with_text(Notice {
+        schema_version: SCHEMA_VERSION,
+        kind: NoticeKind::Test,
+        time,
+        text: String::new(),
+        about: NoticeTask::default(),
+        tasks: Vec::new(),
+    })
+}
+
+fn with_text(notice: Notice) -> Notice {
+    let (title, body) = (title(&notice), body(&notice));
+    let text = if body.is_empty() { title } else { clean(&format!("{title}: {body}")) };
+    Notice { text, ..notice }
+}
+
+pub fn title(notice: &Notice) -> String {
+    let slug = notice.about.slug.as_deref().unwrap_or("an agent");
+    clean(&match notice.kind {
+        NoticeKind::NeedsInput => format!("{slug} needs you"),
+        NoticeKind::Exited => format!("{slug} has ended"),
+        NoticeKind::Summary => format!("{} agents need you", notice.tasks.len()),
+        NoticeKind::Test => "Agency reaches you".to_owned(),
+    })
+}
+
+pub fn body(notice: &Notice) -> String {
+    clean(&match notice.kind {
+        NoticeKind::NeedsInput | NoticeKind::Exited => {
+            let why = notice.about.why.as_deref().filter(|why| !matches!(*why, "unknown" | "exited"));
+            let parts = [notice.about.agent.as_deref(), why, notice.about.detail.as_deref()];
+            parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        }
+        NoticeKind::Summary => summary(&notice.tasks),
+        NoticeKind::Test => "this is a test, nobody needs you".to_owned(),
+    })
+}
+
+fn summary(tasks: &[NoticeTask]) -> String {
+    let named = tasks.iter().take(NAMED).map(|task| {
+        let slug = task.slug.as_deref().unwrap_or_default();
+        match task.why.as_deref() {
+            Some("unknown") | None => slug.to_owned(),
+            Some(why) => format!("{slug} ({why})"),
+        }
+    });
+    let mut words = named.collect::<Vec<_>>().join(", ");
+    if tasks.len() > NAMED {
+        words.push_str(&format!(" and {} more", tasks.len() - NAMED));
+    }
+    words
+}
+
+/// One short line: no control characters, and none that turn the direction of writing.
+pub fn clean(text: &str) -> String {
+    let turns =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let breaks = |c: char| c.is_control() || c.is_whitespace();
+    let plain: String =
+        text.chars().filter(|c| !turns(*c)).map(|c| if breaks(c) { ' ' } else { c }).collect();
+    let words = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}…", &words[..cut]),
+        None => words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(slug: &str, why: &str, detail: Option<&str>) -> NoticeTask {
+        NoticeTask {
+            slug: Some(slug.to_owned()),
+            agent: Some("Claude Code".to_owned()),
+            state: Some(if why == "exited" { "exited" } else { "needs_input" }.to_owned()),
+            why: Some(why.to_owned()),
+            detail: detail.map(str::to_owned),
+            ..NoticeTask::default()
+        }
+    }
+
+    #[test]
+    fn one_task_is_named_with_what_it_waits_for() {
+        for (task, text) in [
+            (
+                task("fix-login", "permission", Some("Allow Bash: rm?")),
+                "fix-login needs you: Claude Code, permission, Allow Bash: rm?",
+            ),
+            (task("fix-login", "unknown", None), "fix-login needs you: Claude Code"),
+            (
+                task("fix-login", "exited", Some("it ended with 1")),
+                "fix-login has ended: Claude Code, it ended with 1",
+            ),
+        ] {
+            assert_eq!(notice(vec![task], String::new()).text, text);
+        }
+    }
+
+    #[test]
+    fn several_are_counted_and_a_few_are_named() {
+        let three =
+            vec![task("a", "permission", None), task("b", "unknown", None), task("c", "exited", None)];
+        let notice_of_three = notice(three, String::new());
+        assert_eq!(notice_of_three.text, "3 agents need you: a (permission), b, c (exited)");
+        assert_eq!(
+            (notice_of_three.kind, &notice_of_three.about),
+            (NoticeKind::Summary, &NoticeTask::default())
+        );
+        let many = (0..9).map(|number| task(&format!("t{number}"), "unknown", None)).collect();
+        assert_eq!(notice(many, String::new()).text, "9 agents need you: t0, t1, t2, t3, t4 and 4 more");
+    }
+
+    #[test]
+    fn nothing_of_an_agents_reaches_a_terminal_but_words() {
+        let evil = "a\x1b]0;x\x07\u{9b}31m\u{202e}b\r\nc\u{85}d\u{2028}e\0";
+        assert_eq!(clean(evil), "a ]0;x 31mb c d e");
+        assert_eq!(clean(&"x".repeat(1000)).chars().count(), LONGEST + 1);
+    }
+}

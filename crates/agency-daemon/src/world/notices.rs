@@ -1,0 +1,124 @@
+//! Who is told about what: what happens to runs goes to the notifier, what is due goes to people.
+
+use agency_api::config::Overrides;
+use agency_api::notify::{NoticeTask, TestParams, Tested, Way, Ways};
+use agency_api::{Failure, pty::ViewerNotice};
+use agency_core::config::Notify;
+use agency_core::evidence::Standing;
+use agency_core::exit::RunExit;
+use agency_core::ids::{RunId, TaskKey};
+use agency_core::notify::{Cause, Notifier, Occasion};
+
+use super::World;
+use crate::clock;
+use crate::happening::Answer;
+use crate::notify::{Herald, words};
+use crate::run::RunCommand;
+
+#[derive(Default)]
+pub(super) struct Notices {
+    pub(super) notifier: Notifier,
+    herald: Herald,
+    /// What was in force when the user's file could be read last.
+    settings: Notify,
+}
+
+impl World {
+    /// The state a run was found in or began with; what it does next is news.
+    pub(super) fn state_found(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
+        self.notices.notifier.found(key, need_of(run, standing));
+    }
+
+    pub(super) fn state_told(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
+        match need_of(run, standing) {
+            Some(cause) => self.notices.notifier.needs(key, cause, clock::now()),
+            None => self.notices.notifier.needs_nobody(key),
+        }
+    }
+
+    pub(super) fn ended_unasked(&mut self, key: &TaskKey, run: Option<&RunId>, detail: String) {
+        let last = || self.history.get(key).and_then(|runs| runs.last()).map(|meta| meta.run.clone());
+        let Some(run) = run.cloned().or_else(last) else { return };
+        self.notices.notifier.needs(key, Cause { run, occasion: Occasion::Exited { detail } }, clock::now());
+    }
+
+    pub(super) fn tell_due(&mut self) {
+        let Some(due) = self.notices.notifier.due(clock::now()) else { return };
+        let settings = self.notify_settings();
+        let wanted = due.iter().filter(|(_, cause)| settings.wants(cause.occasion.why()));
+        let tasks: Vec<NoticeTask> = wanted.filter_map(|(key, cause)| self.notice_task(key, cause)).collect();
+        if tasks.is_empty() {
+            return;
+        }
+        let notice = words::notice(tasks, clock::timestamp());
+        tracing::info!(text = notice.text, "people are told");
+        let attention =
+            ViewerNotice::Attention { text: notice.text.clone(), how: settings.terminal.as_str().to_owned() };
+        // What one of them looks at is not in it.
+        for live in self.runs.values().filter(|live| live.viewers > 0) {
+            live.handle.command(RunCommand::Pass(attention.clone()));
+        }
+        self.notices.herald.tell(&settings, &notice);
+    }
+
+    /// Of the user's own file alone: what a project says of it does not count.
+    fn notify_settings(&mut self) -> Notify {
+        if let Ok(settings) = self.settings(None) {
+            self.notices.settings = settings.config.notify;
+        }
+        self.notices.settings.clone()
+    }
+
+    /// Nothing if the task is gone.
+    fn notice_task(&self, key: &TaskKey, cause: &Cause) -> Option<NoticeTask> {
+        let task = self.view(key).ok()?;
+        let (state, why) = match &cause.occasion {
+            Occasion::NeedsInput { why, .. } if why.is_empty() => ("needs_input", "unknown"),
+            Occasion::NeedsInput { why, .. } => ("needs_input", why.as_str()),
+            Occasion::Exited { .. } => ("exited", "exited"),
+        };
+        let detail = words::clean(cause.occasion.detail());
+        Some(NoticeTask {
+            project: Some(task.project),
+            task: Some(task.id),
+            slug: Some(task.slug),
+            agent: Some(task.agent_name),
+            run: Some(cause.run.0.clone()),
+            state: Some(state.to_owned()),
+            why: Some(why.to_owned()),
+            detail: (!detail.is_empty()).then_some(detail),
+        })
+    }
+
+    pub(super) fn test_notices(&mut self, params: &TestParams, answer: Answer) {
+        let settings = match self.settings_with(None, &params.overrides) {
+            Ok(settings) => settings,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        let (herald, warnings) = (self.notices.herald.clone(), settings.warnings);
+        let settings = settings.config.notify;
+        tokio::spawn(async move {
+            let ways = herald.test(&settings, &words::test(clock::timestamp())).await;
+            let terminal = settings.terminal.as_str().to_owned();
+            answer.give_as(Ok(Tested { ways, terminal, warnings }));
+        });
+    }
+
+    pub(super) fn notice_ways(&self) -> Result<Ways, Failure> {
+        let settings = self.settings_with(None, &Overrides::default())?.config.notify;
+        let ways: Vec<Way> = self.notices.herald.ways(&settings);
+        Ok(Ways { ways })
+    }
+}
+
+/// What it waits for, if it waits for somebody.
+fn need_of(run: &RunId, standing: &Standing) -> Option<Cause> {
+    let (_, why) = standing.state.waiting()?;
+    let detail = standing.evidence.detail.clone().unwrap_or_default();
+    let occasion = Occasion::NeedsInput { why: why.as_str().to_owned(), detail };
+    Some(Cause { run: run.clone(), occasion })
+}
+
+pub(super) fn ended_with(exit: RunExit) -> String {
+    format!("it ended with {}", exit.code)
+}

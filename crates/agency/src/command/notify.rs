@@ -1,0 +1,74 @@
+//! `agency notify test`: whether what Agency has to tell reaches its user, way by way.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use agency_api::config::Overrides;
+use agency_api::method::NotifyTest;
+use agency_api::notify::{TestParams, Way, WayOutcome};
+use serde::Serialize;
+
+use crate::attention::{How, variable};
+use crate::cli::NotifyCommand;
+use crate::context::Context;
+use crate::output::{self, Colour, cell, column, printable};
+use crate::stop::{Done, Stop};
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report {
+    ways: Vec<Way>,
+}
+
+pub(super) async fn notify(context: &Context, command: NotifyCommand) -> Done {
+    let NotifyCommand::Test { json } = command;
+    let params = TestParams { overrides: Overrides::from_process(&context.options) };
+    let tested = context.daemon().await?.call(NotifyTest, params).await?;
+    tested.warnings.iter().for_each(|warning| output::warning(warning));
+    let mut report = Report { ways: tested.ways };
+    report.ways.push(terminal(&tested.terminal, json)?);
+    match json {
+        true => output::json(&report)?,
+        false => print(&report)?,
+    }
+    Ok(match report.ways.iter().any(|way| way.outcome == WayOutcome::Failed) {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// This terminal, as the one of somebody who is attached would be told.
+fn terminal(setting: &str, json: bool) -> Result<Way, Stop> {
+    let how = How::of(setting, variable);
+    let mut stdout = std::io::stdout();
+    let (outcome, detail) = match how {
+        How::Nothing => (WayOutcome::Off, "notify.terminal is none".to_owned()),
+        _ if json || !stdout.is_terminal() => {
+            (WayOutcome::Off, "standard output is not shown by a terminal".to_owned())
+        }
+        _ => {
+            stdout.write_all(&how.bytes("this is a test, nobody needs you"))?;
+            stdout.flush()?;
+            (WayOutcome::Sent, format!("{}, to this terminal (notify.terminal is {setting})", how.name()))
+        }
+    };
+    Ok(Way { way: "terminal".to_owned(), outcome, detail })
+}
+
+fn print(report: &Report) -> Result<(), Stop> {
+    let (sent, failed, off) = (Colour::Green, Colour::Red, Colour::Faint);
+    let row = |way: &Way| {
+        let (word, colour) = match way.outcome {
+            WayOutcome::Sent => ("sent", sent),
+            WayOutcome::Failed => ("failed", failed),
+            WayOutcome::Off | WayOutcome::Unused => ("off", off),
+        };
+        vec![cell(way.way.clone()), cell(word).coloured(Some(colour)), cell(printable(&way.detail))]
+    };
+    let rows: Vec<_> = report.ways.iter().map(row).collect();
+    output::line(output::table(&[column("WAY"), column("OUTCOME"), column("DETAIL")], &rows).trim_end())?;
+    if report.ways.iter().all(|way| way.outcome == WayOutcome::Off) {
+        output::note("nothing was sent: `agency config set notify.command PROGRAM` would be one way");
+    }
+    Ok(())
+}
