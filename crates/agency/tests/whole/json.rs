@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use crate::stage::{SOON, Stage};
 
-struct Schema {
+pub struct Schema {
     root: Value,
 }
 
 impl Schema {
-    fn of(name: &str) -> Schema {
+    pub fn of(name: &str) -> Schema {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.json"));
         let text = fs::read_to_string(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
         Schema { root: serde_json::from_str(&text).expect("a schema is JSON") }
     }
 
     #[track_caller]
-    fn check(&self, document: &Value) {
+    pub fn check(&self, document: &Value) {
         if let Err(problem) = self.holds(&self.root, document, "") {
             panic!("{problem} in {document}");
         }

@@ -19,6 +19,7 @@ mod json;
 mod limits;
 mod load;
 mod new;
+mod notify;
 mod orphans;
 mod picture;
 mod places;
