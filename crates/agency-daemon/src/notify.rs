@@ -83,7 +83,7 @@ impl Herald {
         let of = |road: Road| match (standing(road, settings), last.get(&road)) {
             (Ok(_), Some((sent, _))) => way(road, sent.clone()),
             (Ok(through), None) => way(road, (WayOutcome::Unused, through)),
-            (Err(why), _) => way(road, (WayOutcome::Off, why)),
+            (Err(why), _) => way(road, (missing(road, settings), why)),
         };
         ROADS.into_iter().map(of).collect()
     }
@@ -91,7 +91,7 @@ impl Herald {
     async fn go(&self, road: Road, settings: &Notify, notice: &Notice) -> Sent {
         let through = match standing(road, settings) {
             Ok(through) => through,
-            Err(why) => return (WayOutcome::Off, why),
+            Err(why) => return (missing(road, settings), why),
         };
         let sent = match self.slots.try_acquire() {
             Ok(_slot) => send(road, settings, notice).await,
@@ -126,6 +126,14 @@ fn way(road: Road, (outcome, detail): Sent) -> Way {
     Way { way: road.name().to_owned(), outcome, detail }
 }
 
+/// Whether a road that leads nowhere is missed.
+fn missing(road: Road, settings: &Notify) -> WayOutcome {
+    match (road, settings.desktop) {
+        (Road::Desktop, Some(true)) => WayOutcome::Failed,
+        _ => WayOutcome::Off,
+    }
+}
+
 /// Through what this road leads, or why it leads nowhere.
 fn standing(road: Road, settings: &Notify) -> Result<String, String> {
     let unset = |key: &str| format!("notify.{key} is not set");
@@ -144,7 +152,7 @@ async fn send(road: Road, settings: &Notify, notice: &Notice) -> Result<(), Stri
     let json = serde_json::to_vec(notice).map_err(|err| err.to_string())?;
     match (road, &settings.command, &settings.webhook) {
         (Road::Desktop, ..) => desktop::show(&words::title(notice), &words::body(notice)).await,
-        (Road::Command, Some(command), _) => program::run(command, &json).await,
+        (Road::Command, Some(command), _) => program::run(command, &[], &json).await,
         (Road::Webhook, _, Some(address)) => webhook::post(address.clone(), json).await,
         (Road::Command, None, _) | (Road::Webhook, _, None) => Ok(()),
     }

@@ -3,6 +3,7 @@
 //! Speaking D-Bus ourselves would link some thirty crates and a second executor for one call; who has a desktop has
 //! one of these programs.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::program;
@@ -86,18 +87,34 @@ pub async fn show(title: &str, body: &str) -> Result<(), String> {
     let (means, path) = found().ok_or_else(|| "its program is gone".to_owned())?;
     let mut argv = vec![path.to_string_lossy().into_owned()];
     argv.extend(means.arguments(title, body));
-    program::run(&argv, b"").await
+    let env: Vec<(&str, OsString)> = bus().map(|address| (BUS, address)).into_iter().collect();
+    program::run(&argv, &env, b"").await
 }
 
-/// A session bus of whoever started the daemon; a Mac always has its desktop.
+const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
+
+/// A Mac always has its desktop; elsewhere there must be a session bus.
 fn has_desktop() -> Result<(), String> {
-    let named = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
-    let usual =
-        || std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|dir| Path::new(&dir).join("bus").exists());
-    match cfg!(target_os = "macos") || named || usual() {
+    match cfg!(target_os = "macos") || bus().is_some() {
         true => Ok(()),
         false => Err("the daemon sees no desktop: there is no session bus".to_owned()),
     }
+}
+
+/// That of whoever started the daemon; else the usual one, since that may have been somebody without a desktop, and
+/// logins come and go.
+fn bus() -> Option<OsString> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let usual = || {
+        let id = rustix::process::getuid().as_raw();
+        let dir =
+            set("XDG_RUNTIME_DIR").map_or_else(|| PathBuf::from(format!("/run/user/{id}")), PathBuf::from);
+        let socket = Some(dir.join("bus")).filter(|socket| socket.exists())?;
+        let mut address = OsString::from("unix:path=");
+        address.push(socket);
+        Some(address)
+    };
+    set(BUS).or_else(usual)
 }
 
 fn found() -> Option<(Means, PathBuf)> {

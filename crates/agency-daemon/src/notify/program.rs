@@ -2,6 +2,7 @@
 //!
 //! What it prints is not kept: it may hold what nobody wants in a log.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -13,15 +14,21 @@ use tokio::process::{Child, Command};
 /// Long enough for a program that asks a server; nobody waits for it.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Runs it, without a shell, with this on its standard input.
-pub async fn run(argv: &[String], input: &[u8]) -> Result<(), String> {
-    run_within(ENDS_WITHIN, argv, input).await
+/// Runs it, without a shell, with this on its standard input and these variables beside ours.
+pub async fn run(argv: &[String], env: &[(&str, OsString)], input: &[u8]) -> Result<(), String> {
+    run_within(ENDS_WITHIN, argv, env, input).await
 }
 
-async fn run_within(limit: Duration, argv: &[String], input: &[u8]) -> Result<(), String> {
+async fn run_within(
+    limit: Duration,
+    argv: &[String],
+    env: &[(&str, OsString)],
+    input: &[u8],
+) -> Result<(), String> {
     let [program, arguments @ ..] = argv else { return Err("there is no program to run".to_owned()) };
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(home()).process_group(0).kill_on_drop(true);
+    command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
+    command.current_dir(home()).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|err| format!("cannot be run: {err}"))?;
     match tokio::time::timeout(limit, fed(&mut child, input)).await {
@@ -72,18 +79,18 @@ mod tests {
     async fn it_is_fed_and_its_end_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("got");
-        assert_eq!(run(&shell(&format!("cat > '{}'", file.display())), b"{}").await, Ok(()));
+        assert_eq!(run(&shell(&format!("cat > '{}'", file.display())), &[], b"{}").await, Ok(()));
         assert_eq!(std::fs::read(file).unwrap(), b"{}");
         let large = vec![b'x'; 1 << 20];
-        assert_eq!(run(&shell("exit 0"), &large).await, Ok(()), "it need not read");
-        assert_eq!(run(&shell("exit 3"), b"").await, Err("it ended with exit status: 3".to_owned()));
-        let missing = run(&["/no/such/program".to_owned()], b"").await.expect_err("there is none");
+        assert_eq!(run(&shell("exit 0"), &[], &large).await, Ok(()), "it need not read");
+        assert_eq!(run(&shell("exit 3"), &[], b"").await, Err("it ended with exit status: 3".to_owned()));
+        let missing = run(&["/no/such/program".to_owned()], &[], b"").await.expect_err("there is none");
         assert!(missing.starts_with("cannot be run: "), "{missing}");
     }
 
     #[tokio::test]
     async fn one_that_hangs_is_killed() {
-        let outcome = run_within(Duration::from_millis(10), &shell("sleep 1000 & wait"), b"").await;
+        let outcome = run_within(Duration::from_millis(10), &shell("sleep 1000 & wait"), &[], b"").await;
         assert_eq!(outcome, Err("it was killed after 0 s".to_owned()));
     }
 }
