@@ -17,6 +17,7 @@ use agency_core::config::Notify;
 use tokio::sync::Semaphore;
 
 use crate::clock;
+use program::Complaints;
 
 /// A way that hangs has its time; this many of them at once are a way that always hangs.
 const UNDER_WAY: usize = 6;
@@ -152,7 +153,7 @@ async fn send(road: Road, settings: &Notify, notice: &Notice) -> Result<(), Stri
     let json = serde_json::to_vec(notice).map_err(|err| err.to_string())?;
     match (road, &settings.command, &settings.webhook) {
         (Road::Desktop, ..) => desktop::show(&words::title(notice), &words::body(notice)).await,
-        (Road::Command, Some(command), _) => program::run(command, &[], &json).await,
+        (Road::Command, Some(command), _) => program::run(command, &[], &json, Complaints::Dropped).await,
         (Road::Webhook, _, Some(address)) => webhook::post(address.clone(), json).await,
         (Road::Command, None, _) | (Road::Webhook, _, None) => Ok(()),
     }

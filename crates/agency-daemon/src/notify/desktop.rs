@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::program;
+use super::program::{self, Complaints};
 use crate::environment::Environment;
 use crate::plan::find_program;
 
@@ -88,7 +88,7 @@ pub async fn show(title: &str, body: &str) -> Result<(), String> {
     let mut argv = vec![path.to_string_lossy().into_owned()];
     argv.extend(means.arguments(title, body));
     let env: Vec<(&str, OsString)> = bus().map(|address| (BUS, address)).into_iter().collect();
-    program::run(&argv, &env, b"").await
+    program::run(&argv, &env, b"", Complaints::Told).await
 }
 
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";

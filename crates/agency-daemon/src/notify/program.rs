@@ -1,6 +1,6 @@
 //! One program run for a notice: fed, waited for, and ended if it takes too long.
 //!
-//! What it prints is not kept: it may hold what nobody wants in a log.
+//! What a program of the user's prints is not kept: it may hold what nobody wants in a log.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,15 +8,33 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
+
+use super::words;
 
 /// Long enough for a program that asks a server; nobody waits for it.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
+/// What a program says when it fails is short.
+const MOST_SAID: u64 = 4096;
+
+/// What becomes of its complaints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Complaints {
+    Dropped,
+    /// The last line is part of the failure.
+    Told,
+}
+
 /// Runs it, without a shell, with this on its standard input and these variables beside ours.
-pub async fn run(argv: &[String], env: &[(&str, OsString)], input: &[u8]) -> Result<(), String> {
-    run_within(ENDS_WITHIN, argv, env, input).await
+pub async fn run(
+    argv: &[String],
+    env: &[(&str, OsString)],
+    input: &[u8],
+    complaints: Complaints,
+) -> Result<(), String> {
+    run_within(ENDS_WITHIN, argv, env, input, complaints).await
 }
 
 async fn run_within(
@@ -24,16 +42,21 @@ async fn run_within(
     argv: &[String],
     env: &[(&str, OsString)],
     input: &[u8],
+    complaints: Complaints,
 ) -> Result<(), String> {
     let [program, arguments @ ..] = argv else { return Err("there is no program to run".to_owned()) };
     let mut command = Command::new(program);
     command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
     command.current_dir(home()).process_group(0).kill_on_drop(true);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(match complaints {
+        Complaints::Dropped => Stdio::null(),
+        Complaints::Told => Stdio::piped(),
+    });
     let mut child = command.spawn().map_err(|err| format!("cannot be run: {err}"))?;
     match tokio::time::timeout(limit, fed(&mut child, input)).await {
-        Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(format!("it ended with {status}")),
+        Ok(Ok((status, _))) if status.success() => Ok(()),
+        Ok(Ok((_, said))) if !said.is_empty() => Err(said),
+        Ok(Ok((status, _))) => Err(format!("it ended with {status}")),
         Ok(Err(err)) => Err(format!("it cannot be waited for: {err}")),
         Err(_) => {
             end(&mut child).await;
@@ -42,12 +65,19 @@ async fn run_within(
     }
 }
 
-async fn fed(child: &mut Child, input: &[u8]) -> std::io::Result<ExitStatus> {
+async fn fed(child: &mut Child, input: &[u8]) -> std::io::Result<(ExitStatus, String)> {
     if let Some(mut stdin) = child.stdin.take() {
         // One that does not want to read it need not.
         stdin.write_all(input).await.unwrap_or_default();
     }
-    child.wait().await
+    let mut said = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        // What cannot be read was not said.
+        stderr.take(MOST_SAID).read_to_end(&mut said).await.unwrap_or_default();
+    }
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().map(words::clean).rfind(|line| !line.is_empty());
+    Ok((child.wait().await?, last.unwrap_or_default()))
 }
 
 /// With all that it started and that stayed with it.
@@ -79,18 +109,30 @@ mod tests {
     async fn it_is_fed_and_its_end_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("got");
-        assert_eq!(run(&shell(&format!("cat > '{}'", file.display())), &[], b"{}").await, Ok(()));
+        assert_eq!(
+            run(&shell(&format!("cat > '{}'", file.display())), &[], b"{}", Complaints::Dropped).await,
+            Ok(())
+        );
         assert_eq!(std::fs::read(file).unwrap(), b"{}");
         let large = vec![b'x'; 1 << 20];
-        assert_eq!(run(&shell("exit 0"), &[], &large).await, Ok(()), "it need not read");
-        assert_eq!(run(&shell("exit 3"), &[], b"").await, Err("it ended with exit status: 3".to_owned()));
-        let missing = run(&["/no/such/program".to_owned()], &[], b"").await.expect_err("there is none");
+        assert_eq!(run(&shell("exit 0"), &[], &large, Complaints::Dropped).await, Ok(()), "it need not read");
+        assert_eq!(
+            run(&shell("exit 3"), &[], b"", Complaints::Dropped).await,
+            Err("it ended with exit status: 3".to_owned())
+        );
+        let grumbling = shell("echo first >&2; echo '  no bus ' >&2; exit 1");
+        assert_eq!(run(&grumbling, &[], b"", Complaints::Told).await, Err("no bus".to_owned()));
+        let missing = run(&["/no/such/program".to_owned()], &[], b"", Complaints::Dropped)
+            .await
+            .expect_err("there is none");
         assert!(missing.starts_with("cannot be run: "), "{missing}");
     }
 
     #[tokio::test]
     async fn one_that_hangs_is_killed() {
-        let outcome = run_within(Duration::from_millis(10), &shell("sleep 1000 & wait"), &[], b"").await;
+        let outcome =
+            run_within(Duration::from_millis(10), &shell("sleep 1000 & wait"), &[], b"", Complaints::Dropped)
+                .await;
         assert_eq!(outcome, Err("it was killed after 0 s".to_owned()));
     }
 }
