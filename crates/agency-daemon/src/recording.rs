@@ -148,16 +148,30 @@ fn probed(value: &Value) -> Option<(Duration, Probe)> {
 
 fn process_of(process: &Value, canonical: bool, echo: bool) -> Option<ProbedProcess> {
     let (pid, group) = (number(&process["pid"])?, number(&process["pgrp"])?);
-    // Descriptor 0 of a helper in the middle of a pipe is not the terminal.
-    let may_read = canonical || pid == group;
+    let told = told_waits(process);
     Some(ProbedProcess {
         pid,
         parent: 0,
         group,
         name: process["comm"].as_str()?.to_owned(),
         ended: process["st"].as_str() == Some("Z"),
-        waits: if may_read { waits(&process["sys"], canonical && !echo) } else { Waits::Otherwise },
+        waits: told.unwrap_or_else(|| guessed_waits(process, canonical, echo, pid == group)),
     })
+}
+
+/// What the recorder saw of the descriptors that the process waits for.
+fn told_waits(process: &Value) -> Option<Waits> {
+    match (process["at_terminal"].as_bool(), process["watches_terminal"].as_bool()) {
+        (Some(true), _) => Some(Waits::ForTerminal),
+        (_, Some(true)) => Some(Waits::ForTerminalToo),
+        (_, Some(false)) => Some(Waits::Otherwise),
+        _ => None,
+    }
+}
+
+fn guessed_waits(process: &Value, canonical: bool, echo: bool, leads: bool) -> Waits {
+    // Descriptor 0 of a helper in the middle of a pipe is not the terminal.
+    if canonical || leads { waits(&process["sys"], canonical && !echo) } else { Waits::Otherwise }
 }
 
 fn number(value: &Value) -> Option<i32> {
