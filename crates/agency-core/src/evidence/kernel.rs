@@ -107,8 +107,11 @@ impl KernelWatch {
     }
 
     fn child(&self, probe: &Probe) -> Option<Told> {
-        let at_work = self.others.difference(&self.residents).next()?;
-        let process = probe.processes.iter().find(|process| process.pid == *at_work)?;
+        let mut at_work = self.others.difference(&self.residents);
+        let process = at_work.find_map(|pid| {
+            let process = probe.processes.iter().find(|process| process.pid == *pid)?;
+            (!talks(probe, process)).then_some(process)
+        })?;
         Some(Told::of(Activity::Working, process, "is at work"))
     }
 }
@@ -117,6 +120,13 @@ impl KernelWatch {
 fn root(probe: &Probe) -> Option<i32> {
     let is_among = |pid: i32| probe.processes.iter().any(|process| process.pid == pid);
     probe.processes.iter().find(|process| !is_among(process.parent)).map(|process| process.pid)
+}
+
+/// It has the terminal in the agent's place and takes keys: an editor that a shell has started works for nobody.
+fn talks(probe: &Probe, process: &ProbedProcess) -> bool {
+    let agent = root(probe).and_then(|root| probe.processes.iter().find(|process| process.pid == root));
+    let in_place = agent.is_some_and(|agent| probe.foreground != Some(agent.group));
+    !probe.canonical && in_place && probe.foreground == Some(process.group)
 }
 
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash"];
@@ -136,7 +146,10 @@ fn line(probe: &Probe, at_cursor: &str) -> Option<Told> {
         return Some(Told::of(Activity::Waiting(why), reader, does));
     }
     if !probe.canonical {
-        return None;
+        // A shell that takes keys edits a line, whatever else it listens to.
+        let mut shells = front.iter().filter(|process| process.waits == Waits::ForTerminalToo);
+        let shell = shells.find(|process| is_shell(process))?;
+        return Some(Told::of(Activity::Waiting(Why::Prompt), shell, "reads keys"));
     }
     if any(Waits::Hidden).is_some() {
         // Another user's program, `sudo` say: with the echo off it can only be a password.
@@ -153,13 +166,16 @@ fn line(probe: &Probe, at_cursor: &str) -> Option<Told> {
 
 /// What it wrote before it read, on the same line, is a question; a shell's own prompt is none.
 fn wanted(reader: &ProbedProcess, at_cursor: &str) -> Why {
-    let is_shell = SHELLS.contains(&reader.name.trim_start_matches('-'));
     let prompts = at_cursor.trim_end().ends_with(['$', '#', '%', '>', '❯']);
     match at_cursor.trim().is_empty() {
-        _ if is_shell && prompts => Why::Prompt,
+        _ if is_shell(reader) && prompts => Why::Prompt,
         true => Why::Unknown,
         false => Why::Question,
     }
+}
+
+fn is_shell(process: &ProbedProcess) -> bool {
+    SHELLS.contains(&process.name.trim_start_matches('-'))
 }
 
 #[cfg(test)]
@@ -224,6 +240,11 @@ mod tests {
             (probe("canonical echo", 2, front("node", ForTerminalToo)), "", None),
             (probe("", 2, front("claude", ForTerminalToo)), "", None),
             (
+                probe("", 1, vec![process(1, 1, "fish", ForTerminalToo)]),
+                "> ",
+                Some((waiting(Why::Prompt), "fish reads keys")),
+            ),
+            (
                 probe("", 1, vec![process(1, 1, "bash", ForTerminal), process(2, 2, "make", Otherwise)]),
                 "$ ",
                 Some((waiting(Why::Prompt), "bash reads keys")),
@@ -247,6 +268,17 @@ mod tests {
         let seen = watch.look(&probe("", 1, vec![agent(), server(), tool()]), "");
         assert_eq!(seen.child.map(|told| told.rule).as_deref(), Some("bash is at work"));
         assert!(watch.look(&probe("", 1, vec![agent(), server()]), "").child.is_none());
+    }
+
+    #[test]
+    fn who_takes_keys_in_a_shells_place_is_no_work_and_its_children_are() {
+        let shell = || process(1, 1, "bash", Waits::Otherwise);
+        let editor = || process(2, 2, "vim", Waits::ForTerminalToo);
+        let tool = || process(3, 3, "make", Waits::Otherwise);
+        let child = |probe| KernelWatch::default().look(&probe, "").child.map(|told| told.rule);
+        assert_eq!(child(probe("", 2, vec![shell(), editor()])), None);
+        assert_eq!(child(probe("", 2, vec![shell(), editor(), tool()])).as_deref(), Some("make is at work"));
+        assert_eq!(child(probe("canonical", 2, vec![shell(), editor()])).as_deref(), Some("vim is at work"));
     }
 
     #[test]
