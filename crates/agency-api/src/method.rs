@@ -85,8 +85,12 @@ methods! {
     TaskGet = "task.get": TaskRef => view::Task;
     /// Why a task's agent is said to be in its state, now or at a time in the past.
     TaskExplain = "task.explain": TaskExplainParams => view::Explanation;
-    /// Types a text into a task's terminal; answered once it was taken.
+    /// Sends a text to a task's agent: typed as it can take it, entered at its prompt; or holds it until it is there.
     TaskSend = "task.send": TaskSendParams => Receipt;
+    /// Texts that wait for their agents' prompts.
+    QueueList = "queue.list": QueueListParams => Queue;
+    /// Takes texts back before they are sent; answered with those.
+    QueueDrop = "queue.drop": QueueDropParams => Queue;
     /// What a command in the task's workspace needs; the caller runs it.
     TaskPlan = "task.plan": TaskPlanParams => Plan;
     /// A stream of a task's terminal, to look at and to type into.
@@ -261,13 +265,76 @@ pub struct TaskSendParams {
     pub text: Bytes,
     /// Press Enter after the text.
     pub enter: bool,
+    /// Type it whatever is on the screen.
+    #[serde(default)]
+    pub anyway: bool,
+    /// Hold it until the agent is at its prompt.
+    #[serde(default)]
+    pub queue: bool,
+    /// Keys to press instead of a text: `down`, `enter`, `ctrl-c`.
+    #[serde(default)]
+    pub keys: Vec<String>,
+}
+
+/// What is known of a text that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiptKind {
+    /// There is evidence that the agent has taken it.
+    Delivered,
+    /// Its terminal has taken every byte; whether the agent did is not known.
+    Typed,
+    /// It was not sent off.
+    Refused,
+    /// It waits for the agent's prompt.
+    Queued,
+}
+
+/// A text that waits for its agent's prompt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Queued {
+    /// What it is called when it is taken back.
+    pub id: u64,
+    pub task: u64,
+    pub slug: String,
+    pub project: Bytes,
+    pub text: Bytes,
+    /// RFC 3339.
+    pub time: String,
+    /// It was being sent when the daemon ended, and may have arrived: it is not sent again by itself.
+    pub uncertain: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueListParams {
+    /// Absent: of every task of every project.
+    #[serde(default)]
+    pub task: Option<TaskRef>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Queue {
+    pub queued: Vec<Queued>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueDropParams {
+    pub task: TaskRef,
+    /// Absent: all of them.
+    #[serde(default)]
+    pub id: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
-    /// `typed`: the agent's terminal has taken every byte.
-    pub receipt: String,
+    pub receipt: ReceiptKind,
     pub bytes: u64,
+    /// What shows it, or why not.
+    #[serde(default)]
+    pub why: Option<String>,
+    /// What is on the screen, if that is the reason.
+    #[serde(default)]
+    pub screen: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -20,6 +20,9 @@ pub struct Task {
     /// Somebody has looked at it since it began to wait.
     #[serde(default)]
     pub seen: bool,
+    /// Texts that wait for its prompt.
+    #[serde(default)]
+    pub queued: u64,
     /// What the rail shows.
     pub workspace_status: WorkspaceStatus,
     pub agent: String,

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use agency_api::keeper::{Probe, TerminalProbe};
 use agency_core::evidence::Hook;
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
 use agency_driver::terminal::{Settings, TerminalRun};
@@ -23,6 +24,8 @@ pub struct Fold {
     pub exit: Option<RunExit>,
     /// The conversation that the agent last said it was in.
     pub session_id: Option<String>,
+    /// The terminal's modes as the keeper saw them last.
+    pub terminal: Option<TerminalProbe>,
     settings: Settings,
     began: bool,
 }
@@ -37,6 +40,7 @@ impl Fold {
             checkpointed_to: 0,
             exit: None,
             session_id: None,
+            terminal: None,
             settings,
             began: false,
         }
@@ -69,6 +73,7 @@ impl Fold {
                             checkpointed_to,
                             exit: None,
                             session_id: None,
+                            terminal: None,
                             settings,
                             began: true,
                         });
@@ -131,7 +136,9 @@ impl Fold {
     fn note(&mut self, tag: &str, bytes: &[u8], at: Duration) {
         match tag {
             "probe" => {
-                if let Some(probe) = serde_json::from_slice(bytes).ok().and_then(probe::seen) {
+                let Ok(noted) = serde_json::from_slice::<Probe>(bytes) else { return };
+                self.terminal.clone_from(&noted.terminal);
+                if let Some(probe) = probe::seen(noted) {
                     self.run.on_probe(&probe, at);
                 }
             }

@@ -1,7 +1,7 @@
 //! All that can happen to the daemon, as one enum, and the sender everything reports to.
 
 use agency_api::config::{self, Overrides};
-use agency_api::method::{Caller, LogForm, PtyAttachParams, TaskNewParams};
+use agency_api::method::{Caller, LogForm, PtyAttachParams, Receipt, TaskNewParams, TaskSendParams};
 use agency_api::notify::TestParams;
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
@@ -40,6 +40,12 @@ pub enum Happening {
     RunNews {
         run: RunId,
         news: RunNews,
+    },
+    /// What became of a text that was held.
+    TextSent {
+        key: TaskKey,
+        id: u64,
+        outcome: Result<Receipt, Failure>,
     },
     /// Whether the workspace may be removed.
     RemovalChecked {
@@ -137,8 +143,14 @@ pub enum Call {
     },
     Send {
         task: TaskCall,
-        text: Bytes,
-        enter: bool,
+        params: Box<TaskSendParams>,
+    },
+    QueueList {
+        task: Option<TaskCall>,
+    },
+    QueueDrop {
+        task: TaskCall,
+        id: Option<u64>,
     },
     Plan {
         task: TaskCall,

@@ -175,8 +175,7 @@ impl LaunchPlan {
         env.insert(environment::SOCKET.into(), place.daemon_socket.into());
         env.insert(keeper::SOCKET_VARIABLE.into(), place.run_dir.socket().into());
         link_ssh_agent(&mut env, place.run_dir)?;
-        let mut notes = pass_long_values_by_file(&mut argv, &mut env, file, place.run_dir)?;
-        notes.extend(self.untold(file, place.name));
+        let notes = pass_long_values_by_file(&mut argv, &mut env, file, place.run_dir)?;
         let spec = LaunchSpec {
             run_id: place.run.0.clone(),
             name: place.name.to_string(),
@@ -198,16 +197,11 @@ impl LaunchPlan {
 }
 
 impl LaunchPlan {
-    /// An agent that takes its first message only at its own prompt: typing it blindly could answer a dialog.
-    fn untold(&self, file: &TaskFile, name: &TaskName) -> Option<String> {
-        let has_text = !tokens::first_message(file.body()).is_empty();
+    /// The first message of an agent that takes it only at its own prompt.
+    pub fn typed_message(&self, file: &TaskFile) -> Option<Bytes> {
+        let text = tokens::first_message(file.body());
         let is_typed = self.command.is_none() && self.agent.first_message() == FirstMessage::Typed;
-        (has_text && is_typed).then(|| {
-            format!(
-                "{} takes no message at its start: when it asks, hand it the text with `agency send {name}`",
-                self.agent.display_name
-            )
-        })
+        (is_typed && !text.is_empty()).then(|| Bytes(text.to_vec()))
     }
 }
 

@@ -26,11 +26,10 @@ fn process(process: ProcessProbe) -> ProbedProcess {
 }
 
 fn waits(process: &ProcessProbe) -> Waits {
-    match process.syscall {
-        _ if process.at_terminal => Waits::ForTerminal,
-        _ if process.watches_terminal == Some(true) => Waits::ForTerminalToo,
-        // One that runs is in no system call.
-        None if process.state != "R" => Waits::Hidden,
-        _ => Waits::Otherwise,
+    match () {
+        () if process.at_terminal => Waits::ForTerminal,
+        () if process.watches_terminal == Some(true) => Waits::ForTerminalToo,
+        () if process.hidden => Waits::Hidden,
+        () => Waits::Otherwise,
     }
 }

@@ -63,7 +63,19 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         }
         method::TaskSend::NAME => {
             let params = params_of::<method::TaskSend>(params)?;
-            Call::Send { task: task(params.task).await?, text: params.text, enter: params.enter }
+            Call::Send { task: task(params.task.clone()).await?, params: Box::new(params) }
+        }
+        method::QueueList::NAME => {
+            let params = params_of::<method::QueueList>(params)?;
+            let task = match params.task {
+                Some(named) => Some(task(named).await?),
+                None => None,
+            };
+            Call::QueueList { task }
+        }
+        method::QueueDrop::NAME => {
+            let params = params_of::<method::QueueDrop>(params)?;
+            Call::QueueDrop { task: task(params.task).await?, id: params.id }
         }
         method::TaskPlan::NAME => {
             let params = params_of::<method::TaskPlan>(params)?;

@@ -5,19 +5,18 @@
 //! Invariant: the screen is fed by journal records alone. Input, resizes and answers go to the
 //! keeper and come back as records.
 
-use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agency_api::keeper::{Ended, Frame, FromKeeper, InputSource, ToKeeper};
+use agency_api::keeper::{Ended, Frame, FromKeeper, InputSource, TerminalProbe, ToKeeper};
 use agency_api::method::ScreenDump;
 use agency_api::pty::ViewerNotice;
 use agency_api::view::Witness;
 use agency_api::{Bytes, Failure, ProcessIdentity};
 use agency_core::agent_state::AgentState;
 use agency_core::agent_state::Timing;
-use agency_core::evidence::{Change, Detector, Rules, Standing};
+use agency_core::evidence::{Change, Detector, Rules, Rung, Standing};
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
 use agency_journal::{Body, Decoded, Record};
@@ -30,6 +29,7 @@ use crate::happening::{Happening, Reporter};
 use crate::hold::{Hold, RunContext, wire_size};
 use crate::link::LinkError;
 use crate::seal;
+use crate::sending::{Order, Sending, Sight};
 use crate::state_log::StateLog;
 use crate::viewer::{ViewerId, ViewerQueue};
 use crate::{clock, explain};
@@ -39,9 +39,6 @@ const CHECKPOINT_EVERY_BYTES: u64 = 16 << 20;
 
 /// Typed input waits here while the keeper is busy; more than this is not typing.
 const COMMANDS_WAITING: usize = 256;
-
-/// Text and Enter that arrive in one read are taken for a paste, and the Enter for a line in it.
-const ENTER_AFTER_TEXT: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub enum RunCommand {
@@ -72,11 +69,7 @@ pub enum RunCommand {
     Refresh {
         viewer: ViewerId,
     },
-    Send {
-        text: Vec<u8>,
-        enter: bool,
-        receipt: Receipt,
-    },
+    Send(Order),
     /// For every viewer.
     Pass(ViewerNotice),
     Screen {
@@ -96,9 +89,6 @@ pub enum RunCommand {
         done: oneshot::Sender<()>,
     },
 }
-
-/// Told how many bytes the agent's terminal has taken.
-type Receipt = oneshot::Sender<Result<u64, Failure>>;
 
 /// What a run tells the daemon.
 #[derive(Debug)]
@@ -211,13 +201,14 @@ struct RunTask {
     hold: Hold,
     fold: Fold,
     audience: Audience,
-    receipts: HashMap<u64, Taken>,
+    sending: Sending,
     next_input: u64,
-    /// Texts to type, one after the other: the next begins when the Enter of the one before was taken.
-    sends: VecDeque<(Vec<u8>, bool, Receipt)>,
-    sending: bool,
-    /// An Enter that waits for its text to settle.
-    enter: Option<(Duration, u64, Receipt)>,
+    /// Bytes of what is being sent that the keeper has not handed over yet.
+    in_flight: Option<u64>,
+    /// When the agent last drew something.
+    drawn_at: Duration,
+    /// What the terminal was like when it was last asked.
+    asked: Option<(Duration, TerminalProbe)>,
     /// Answers up to this output offset are on their way to the agent.
     answers_sent_to: u64,
     states: StateLog,
@@ -225,12 +216,6 @@ struct RunTask {
     session_id: Option<String>,
     over: bool,
     news: NewsDesk,
-}
-
-/// What follows when an input has been taken.
-enum Taken {
-    Tell { bytes: u64, receipt: Receipt },
-    PressEnter { bytes: u64, receipt: Receipt },
 }
 
 enum Flow {
@@ -264,11 +249,11 @@ impl RunTask {
             hold,
             fold,
             audience: Audience::default(),
-            receipts: HashMap::new(),
+            sending: Sending::default(),
             next_input: 1,
-            sends: VecDeque::new(),
-            sending: false,
-            enter: None,
+            in_flight: None,
+            drawn_at: Duration::ZERO,
+            asked: None,
             answers_sent_to: 0,
             over: false,
             news,
@@ -307,19 +292,17 @@ impl RunTask {
     }
 
     fn deadline(&self) -> Option<Duration> {
-        let enter = self.enter.as_ref().map(|(at, ..)| *at);
-        [self.fold.run.deadline(), enter, self.audience.deadline()].into_iter().flatten().min()
+        let sending = self.sending.deadline(clock::now()).filter(|_| self.in_flight.is_none());
+        [self.fold.run.deadline(), sending, self.audience.deadline()].into_iter().flatten().min()
     }
 
     async fn due(&mut self) -> io::Result<()> {
         let now = clock::now();
         self.heed_rules();
         self.fold.run.tick(now);
-        match self.enter.take_if(|(at, ..)| *at <= now) {
-            Some((_, bytes, receipt)) => {
-                self.input(b"\r".to_vec(), Taken::Tell { bytes: bytes + 1, receipt }).await
-            }
-            None => Ok(()),
+        match self.sending.wants_proof() {
+            true => self.hold.frames.say(&ToKeeper::Probe { id: 0 }).await,
+            false => Ok(()),
         }
     }
 
@@ -332,6 +315,7 @@ impl RunTask {
         }
         self.audience.draw_frames_if_due(self.fold.run.screen(), clock::now());
         self.answer().await?;
+        self.send_on().await?;
         self.report_state().await;
         self.checkpoint_if_due().await?;
         self.finish_if_over().await;
@@ -419,7 +403,7 @@ impl RunTask {
         let notice = ViewerNotice::Exited { code: exit.code.to_string() };
         self.audience.end(self.fold.run.screen(), &notice);
         if !std::mem::replace(&mut self.over, true) {
-            self.refuse_sends("the agent exited before it took the text");
+            self.sending.refuse_all("the agent exited before it took the text");
             self.news.tell(RunNews::Over { exit, ended: self.hold.gone.clone().unwrap_or_default() }).await;
         }
     }
@@ -465,7 +449,10 @@ impl RunTask {
             }
         }
         match &record.body {
-            Body::Output { bytes, .. } => self.audience.output(bytes, clock::now()),
+            Body::Output { bytes, .. } => {
+                self.drawn_at = Duration::from_nanos(record.at_ns);
+                self.audience.output(bytes, clock::now());
+            }
             Body::Resize { .. } => self.audience.resized(self.fold.run.screen()),
             _ => {}
         }
@@ -488,37 +475,25 @@ impl RunTask {
 
     async fn heard(&mut self, message: FromKeeper) -> io::Result<()> {
         match message {
-            FromKeeper::InputTaken { id } => {
-                self.taken(id);
-                self.send_next().await?;
+            FromKeeper::InputTaken { id } if self.in_flight == Some(id) => {
+                self.in_flight = None;
+                self.sending.taken(clock::now());
             }
-            FromKeeper::InputRefused { id, reason } => {
-                if let Some(taken) = self.receipts.remove(&id) {
-                    self.sending = false;
-                    taken.refuse(Failure::new("the agent's terminal takes no input").because(reason));
-                }
-                self.send_next().await?;
+            FromKeeper::InputRefused { id, reason } if self.in_flight == Some(id) => {
+                self.in_flight = None;
+                self.sending.refused(Failure::new("the agent's terminal takes no input").because(reason));
             }
+            FromKeeper::Probe { probe, .. } => {
+                self.asked = probe.terminal.map(|terminal| (clock::now(), terminal));
+            }
+            FromKeeper::InputTaken { .. } | FromKeeper::InputRefused { .. } => {}
             FromKeeper::Sealed { from_seq, until_seq } => self.read_sealed(from_seq, until_seq).await?,
             FromKeeper::Gone { ended } => self.hold.is_gone(ended, self.fold.next_seq),
             FromKeeper::Journal { cause } => self.news.tell(RunNews::Journal { cause }).await,
             FromKeeper::Welcome(_) | FromKeeper::Refused { .. } => {}
-            FromKeeper::Probe { .. } | FromKeeper::Environment { .. } | FromKeeper::Unknown => {}
+            FromKeeper::Environment { .. } | FromKeeper::Unknown => {}
         }
         Ok(())
-    }
-
-    fn taken(&mut self, id: u64) {
-        match self.receipts.remove(&id) {
-            Some(Taken::Tell { bytes, receipt }) => {
-                self.sending = false;
-                tell(receipt, Ok(bytes));
-            }
-            Some(Taken::PressEnter { bytes, receipt }) => {
-                self.enter = Some((clock::now() + ENTER_AFTER_TEXT, bytes, receipt));
-            }
-            None => {}
-        }
     }
 
     async fn command(&mut self, command: RunCommand) -> io::Result<Flow> {
@@ -549,10 +524,7 @@ impl RunTask {
                 self.audience.set_colours(self.fold.run.screen(), viewer, colours);
             }
             RunCommand::Refresh { viewer } => self.audience.refresh(self.fold.run.screen(), viewer),
-            RunCommand::Send { text, enter, receipt } => {
-                self.sends.push_back((text, enter, receipt));
-                self.send_next().await?;
-            }
+            RunCommand::Send(order) => self.sending.push(order),
             RunCommand::Witnesses { answer } => {
                 self.heed_rules();
                 let now = clock::now();
@@ -595,45 +567,52 @@ impl RunTask {
         }
     }
 
-    async fn send_next(&mut self) -> io::Result<()> {
-        while !self.sending {
-            let Some((text, enter, receipt)) = self.sends.pop_front() else { return Ok(()) };
-            self.send(text, enter, receipt).await?;
+    /// What is being sent goes on, as far as it can now.
+    async fn send_on(&mut self) -> io::Result<()> {
+        if self.sending.is_idle() || self.in_flight.is_some() {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Text as the agent can take it, and Enter apart from it.
-    async fn send(&mut self, text: Vec<u8>, enter: bool, receipt: Receipt) -> io::Result<()> {
-        let typed = as_typed(&text, self.fold.run.screen().modes().bracketed_paste);
-        let bytes = typed.len() as u64;
-        match (typed.is_empty(), enter) {
-            (true, true) => self.input(b"\r".to_vec(), Taken::Tell { bytes: 1, receipt }).await,
-            (true, false) => {
-                tell(receipt, Ok(0));
-                Ok(())
-            }
-            (false, true) => self.input(typed, Taken::PressEnter { bytes, receipt }).await,
-            (false, false) => self.input(typed, Taken::Tell { bytes, receipt }).await,
-        }
-    }
-
-    fn refuse_sends(&mut self, why: &str) {
-        let begun = self.receipts.drain().map(|(_, taken)| taken.receipt());
-        let waiting = self.sends.drain(..).map(|(_, _, receipt)| receipt);
-        let entering = self.enter.take().map(|(_, _, receipt)| receipt);
-        for receipt in begun.chain(waiting).chain(entering) {
-            tell(receipt, Err(Failure::new(why)));
-        }
-        self.sending = false;
-    }
-
-    async fn input(&mut self, bytes: Vec<u8>, then: Taken) -> io::Result<()> {
+        let mut sending = std::mem::take(&mut self.sending);
+        let written = sending.next(&mut || self.sight());
+        self.sending = sending;
+        let Some(bytes) = written else { return Ok(()) };
         let id = self.next_input;
         self.next_input += 1;
-        self.receipts.insert(id, then);
-        self.sending = true;
+        self.in_flight = Some(id);
         self.hold.frames.send(&Frame::Input { source: InputSource::Send, id, bytes }).await
+    }
+
+    /// What can be seen of the agent by who wants to send it something.
+    fn sight(&mut self) -> Sight {
+        let now = clock::now();
+        self.heed_rules();
+        self.fold.run.look_now(now);
+        let standing = self.fold.run.detector().standing();
+        let full_screen = self.fold.run.detector().is_full_screen();
+        let noted = self.fold.terminal.clone();
+        let (asked_at, terminal) = match self.asked.clone() {
+            Some((at, terminal)) => (Some(at), Some(terminal)),
+            None => (None, noted),
+        };
+        let canonical = terminal.as_ref().is_some_and(|terminal| terminal.canonical);
+        let all_read = terminal.as_ref().is_some_and(|terminal| terminal.input_waiting == Some(0));
+        let screen = self.fold.run.screen();
+        let modes = screen.modes();
+        Sight {
+            now,
+            dialog: dialog(&standing),
+            reads_lines: canonical,
+            hides_input: terminal.is_some_and(|terminal| terminal.canonical && !terminal.echo),
+            full_screen,
+            bracketed_paste: modes.bracketed_paste,
+            app_cursor: modes.app_cursor,
+            kitty_flags: screen.keyboard_flags(),
+            drawn_at: self.drawn_at,
+            works: works(&standing),
+            all_read_at: asked_at.filter(|_| all_read),
+            rows: screen.rows(),
+            cursor: screen.cursor(),
+        }
     }
 
     /// The keeper hung up: find it again, or put another in its place, or say that the run is over.
@@ -643,7 +622,8 @@ impl RunTask {
             return Ok(());
         }
         tracing::warn!(run = %self.hold.context.id, %cause, "the keeper hung up");
-        self.refuse_sends("the keeper hung up before the agent took the text");
+        self.sending.refuse_all("the keeper hung up before the agent took the text");
+        self.in_flight = None;
         // What was on its way may not have arrived; the journal will tell.
         self.answers_sent_to = 0;
         match self.hold.regain().await {
@@ -665,30 +645,24 @@ impl RunTask {
     }
 }
 
-impl Taken {
-    fn receipt(self) -> Receipt {
-        match self {
-            Taken::Tell { receipt, .. } | Taken::PressEnter { receipt, .. } => receipt,
-        }
-    }
+/// What is open instead of the prompt. A line program that asks is answered by what is typed.
+fn dialog(standing: &Standing) -> Option<String> {
+    let (_, why) = standing.state.waiting().filter(|(_, why)| why.is_dialog())?;
+    let detail = standing.evidence.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+    let is_dialog = standing.evidence.source != Rung::Kernel;
+    is_dialog.then(|| format!("it waits for a {why}, not for a prompt{detail}"))
+}
 
-    fn refuse(self, failure: Failure) {
-        tell(self.receipt(), Err(failure));
-    }
+/// Only what was seen to work: output alone may be the echo.
+fn works(standing: &Standing) -> Option<(Duration, String)> {
+    let evidence = &standing.evidence;
+    let is_seen = standing.state == AgentState::Running && evidence.source != Rung::Silence;
+    is_seen.then(|| (standing.since.at, format!("{}: {}", evidence.source, evidence.rule)))
 }
 
 /// Whoever asked may have left by now, which is no trouble of ours.
 fn tell<T>(whom: oneshot::Sender<T>, what: T) {
     drop(whom.send(what));
-}
-
-/// Several lines go in as one paste where the agent understands pastes, else line by line.
-fn as_typed(text: &[u8], bracketed_paste: bool) -> Vec<u8> {
-    let lines = text.split(|byte| *byte == b'\n').count();
-    if lines > 1 && bracketed_paste {
-        return [b"\x1b[200~".as_slice(), text, b"\x1b[201~"].concat();
-    }
-    text.iter().map(|byte| if *byte == b'\n' { b'\r' } else { *byte }).collect()
 }
 
 pub async fn sleep_until(deadline: Option<Duration>) {

@@ -12,6 +12,7 @@ mod explain;
 mod lifecycle;
 mod notices;
 mod orphans;
+mod sends;
 mod tasks;
 mod traces;
 
@@ -36,6 +37,7 @@ use crate::clock;
 use crate::event_log::EventLog;
 use crate::happening::{Answer, Happening, Reporter};
 use crate::plan::LaunchPlan;
+use crate::prompt_queue::PromptQueue;
 use crate::rule_book::RuleBook;
 use crate::run::{RunCommand, RunHandle, RunNews};
 use crate::run_meta::RunMeta;
@@ -86,6 +88,7 @@ pub struct World {
     next_ticket: u64,
     next_event: u64,
     event_log: EventLog,
+    queue: PromptQueue,
     born: Duration,
     leaving: bool,
 }
@@ -161,6 +164,7 @@ impl World {
             Happening::WorkspaceUndone { key, epoch } => self.decide(Event::WorkspaceUndone { key, epoch }),
             Happening::KeeperStarted { key, epoch, started } => self.on_keeper_started(key, epoch, started),
             Happening::RunNews { run, news } => self.on_run_news(run, news),
+            Happening::TextSent { key, id, outcome } => self.on_text_sent(&key, id, outcome),
             Happening::RemovalChecked { key, ticket, verdict } => {
                 self.on_removal_checked(key, ticket, verdict)
             }
@@ -196,6 +200,7 @@ impl World {
                 live.standing = change.new.clone();
                 self.announce_state(&key, &run, &change);
                 self.state_told(&key, &run, &change.new);
+                self.deliver_next(&key);
             }
             RunNews::Session(id) => self.keep_session(&key, &run, id),
             RunNews::Viewers(viewers) => {

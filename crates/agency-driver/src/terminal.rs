@@ -171,6 +171,14 @@ impl TerminalRun {
         self.detector.on_hook(hook, Mark { at, offset: self.offset });
     }
 
+    /// Looks at what was drawn without waiting for the burst to end.
+    pub fn look_now(&mut self, now: Duration) {
+        self.tick(now);
+        if self.look_due.is_some() {
+            self.look(now);
+        }
+    }
+
     fn look(&mut self, at: Duration) {
         self.look_due = None;
         if self.screen.is_half_drawn() {

@@ -1,14 +1,16 @@
-//! The keys that leave an attached terminal, as people write them: `ctrl-q`, or `ctrl-p,ctrl-q`.
+//! Keys as people write them: `ctrl-q`, or `ctrl-p,ctrl-q`; those that leave an attached terminal, above all.
 //!
-//! Which bytes a keyboard sends for them is the decoder's subject, finding them among all that is
-//! typed the matcher's. With one Agency inside another the outer one sees the key first, as in tmux.
+//! Which bytes a keyboard sends for them is the encoder's subject and the decoder's, finding them among all that
+//! is typed the matcher's. With one Agency inside another the outer one sees the key first, as in tmux.
 
 mod decoder;
+mod encoder;
 mod matcher;
 
 use std::fmt;
 use std::str::FromStr;
 
+pub use encoder::Keystroke;
 pub use matcher::{Matcher, Typed};
 
 /// A key with its modifiers, in kitty's bits.

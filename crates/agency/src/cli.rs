@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Attach(Attach),
     /// Type a text into a task's terminal and press Enter
     Send(Send),
+    /// Texts that wait for an agent's prompt: list them, take them back
+    Queue(Queue),
     /// Print what a task's agent printed, as text
     Logs(Logs),
     /// Show a task's screen and scrollback as they are now, without attaching
@@ -313,22 +315,82 @@ pub(crate) struct Attach {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Words are joined by spaces. `-` alone reads the text from standard input.
+Words are joined by spaces. `-` alone reads the text from standard input. The text
+is pasted where the agent understands pastes, else typed; Enter follows when it
+stands at the prompt. The receipt says what is known:
+
+  delivered   there is evidence that the agent has taken it
+  typed       its terminal has taken it; the agent has not shown that it did
+  refused     it was not sent off (exit code 1): a dialog is open, say
+  queued      it waits for the agent's prompt: see `agency queue`
 
 Examples:
   agency send fix-login \"cargo test\"
-  agency send fix-login \"\"              # only Enter
-  agency send fix-login --no-enter y
+  agency send fix-login --queue \"then write the tests\"
+  agency send fix-login --keys down,enter      # answers a dialog
+  agency send fix-login \"\"                    # only Enter
   git diff | agency send fix-login -")]
 pub(crate) struct Send {
     #[command(flatten)]
     pub(crate) name: TaskName,
     /// What to type
-    #[arg(required = true, value_name = "TEXT")]
+    #[arg(required_unless_present = "keys", value_name = "TEXT")]
     pub(crate) text: Vec<OsString>,
     /// Do not press Enter after it
     #[arg(long)]
     pub(crate) no_enter: bool,
+    /// Hold it until the agent is at its prompt
+    #[arg(long, conflicts_with_all = ["no_enter", "anyway"])]
+    pub(crate) queue: bool,
+    /// Type it whatever is on the screen
+    #[arg(long)]
+    pub(crate) anyway: bool,
+    /// Press these keys instead: `enter`, `down`, `esc`, `ctrl-c`, `1`; a comma list is a sequence
+    #[arg(long, value_name = "KEYS", value_delimiter = ',', conflicts_with_all = ["text", "no_enter", "queue", "anyway"])]
+    pub(crate) keys: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Texts given with `agency send --queue` wait here until their agent is at its
+prompt, and outlive the daemon. One that was on its way when a daemon was killed
+is marked uncertain and stays: send it again or drop it.
+
+Examples:
+  agency queue
+  agency queue fix-login
+  agency queue drop fix-login 3
+  agency queue drop fix-login          # all of them"
+)]
+pub(crate) struct Queue {
+    #[command(subcommand)]
+    pub(crate) command: Option<QueueCommand>,
+    /// Id, slug, or a unique beginning of the slug; all tasks if left out
+    #[arg(value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) task: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// Take texts back before they are sent
+    Drop(QueueDrop),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QueueDrop {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Its number; all of the task's if left out
+    #[arg(value_name = "NUMBER")]
+    pub(crate) number: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -23,6 +23,7 @@ pub(crate) mod notify;
 mod orphans;
 mod path;
 mod prompt;
+mod queue;
 mod replay;
 mod rm;
 mod run;
@@ -51,6 +52,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Ls(args) => ls::ls(context, args).await,
         Command::Attach(args) => attach::attach(context, args).await,
         Command::Send(args) => send::send(context, args).await,
+        Command::Queue(args) => queue::queue(context, args).await,
         Command::Logs(args) => logs::logs(context, args).await,
         Command::Screen(args) => screen::screen(context, args).await,
         Command::Export(args) => export::export(context, args).await,

@@ -127,6 +127,11 @@ impl Detector {
         Standing { state: self.state(), since: self.since, evidence: self.evidence.clone() }
     }
 
+    /// The program has taken the terminal over.
+    pub fn is_full_screen(&self) -> bool {
+        self.full_screen
+    }
+
     /// When the run began.
     pub fn began(&self) -> Time {
         self.began

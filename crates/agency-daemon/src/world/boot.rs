@@ -27,6 +27,7 @@ use crate::event_log::EventLog;
 use crate::fold;
 use crate::hold::{Hold, RunContext};
 use crate::plan;
+use crate::prompt_queue::PromptQueue;
 use crate::run::{self, NewsDesk, RunHandle};
 use crate::run_meta::{self, RunMeta};
 use crate::settings::SettingsFiles;
@@ -76,6 +77,7 @@ impl World {
             next_ticket: 0,
             next_event,
             event_log,
+            queue: PromptQueue::load(&ground.state),
             born: clock::now(),
             leaving: false,
             ground,

@@ -1,10 +1,8 @@
 //! What callers ask for: answered at once, or handed to the supervisor with a ticket.
 
-use std::time::Duration;
-
 use agency_api::config::Overrides;
 use agency_api::method::{
-    Caller, LogForm, Nothing, Orphans, Plan, PtyAttachParams, Receipt, Started, Stream, TaskListing,
+    Caller, LogForm, Nothing, Orphans, Plan, PtyAttachParams, Started, Stream, TaskListing,
 };
 use agency_api::{Bytes, Failure, view};
 use agency_core::agent::Driver;
@@ -63,7 +61,9 @@ impl World {
                 answer.give_as(view);
             }
             Call::Explain { task, at } => self.explain(task, at, answer),
-            Call::Send { task, text, enter } => self.send(task, text, enter, answer),
+            Call::Send { task, params } => self.send(task, *params, answer),
+            Call::QueueList { task } => answer.give_as(self.queue_list(task)),
+            Call::QueueDrop { task, id } => answer.give_as(self.queue_drop(task, id)),
             Call::Plan { task, message, overrides } => answer.give_as(self.plan(task, message, &overrides)),
             Call::Attach { task, params } => answer.give_as(self.attach(task, &params)),
             Call::Screen(task) => self.screen(task, answer),
@@ -300,28 +300,6 @@ impl World {
         Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings })
     }
 
-    fn send(&mut self, task: TaskCall, text: Bytes, enter: bool, answer: Answer) {
-        let commands = self.find(task).and_then(|key| Ok(self.live_run(&key)?.handle.commands.clone()));
-        match commands {
-            Err(failure) => answer.give(Err(failure)),
-            Ok(commands) => {
-                tokio::spawn(async move {
-                    let (receipt, taken) = tokio::sync::oneshot::channel();
-                    let gone = || Failure::new("the run ended before it took the text");
-                    let sent = commands.send(RunCommand::Send { text: text.0, enter, receipt }).await;
-                    let taken = match sent {
-                        Ok(()) => match tokio::time::timeout(TAKEN_WITHIN, taken).await {
-                            Ok(taken) => taken.unwrap_or_else(|_| Err(gone())),
-                            Err(_) => Err(not_taken()),
-                        },
-                        Err(_) => Err(gone()),
-                    };
-                    answer.give_as(taken.map(|bytes| Receipt { receipt: "typed".to_string(), bytes }));
-                });
-            }
-        }
-    }
-
     fn screen(&mut self, task: TaskCall, answer: Answer) {
         let commands = self.find(task).and_then(|key| Ok(self.live_run(&key)?.handle.commands.clone()));
         match commands {
@@ -476,15 +454,6 @@ impl World {
             reporter.report(Happening::RemovalChecked { key, ticket, verdict }).await;
         });
     }
-}
-
-/// An agent that does not read fills its terminal's buffer; a keeper that is stopped takes nothing.
-const TAKEN_WITHIN: Duration = Duration::from_secs(10);
-
-fn not_taken() -> Failure {
-    Failure::new(format!("the agent has not taken the text within {} s", TAKEN_WITHIN.as_secs()))
-        .because("it does not read, or its keeper is stopped; the text is typed when it goes on")
-        .hint("`agency attach` shows what it does")
 }
 
 fn texts(words: &[Bytes]) -> Result<Vec<String>, Failure> {

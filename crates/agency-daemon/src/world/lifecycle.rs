@@ -55,6 +55,7 @@ impl World {
                 // Made just now: whatever it waits for already, nobody knows of it.
                 self.notices.notifier.needs_nobody(&key);
                 self.state_told(&key, &run, &standing);
+                self.hold_first_message(&key);
                 self.decide(Event::KeeperReady { key, epoch, run });
             }
             Err(failure) => {
@@ -62,6 +63,23 @@ impl World {
                 let error = failure.message.clone();
                 self.failures.insert(key.clone(), failure);
                 self.decide(Event::KeeperFailed { key, epoch, error });
+            }
+        }
+    }
+
+    /// An agent that takes no message at its start gets it at its first prompt.
+    fn hold_first_message(&mut self, key: &TaskKey) {
+        let is_first = self.history.get(key).is_some_and(|runs| runs.len() == 1);
+        let plan = self.plans.get(key).filter(|_| is_first);
+        let Some(text) =
+            plan.zip(self.store.file(key).ok()).and_then(|(plan, file)| plan.typed_message(file))
+        else {
+            return;
+        };
+        match self.queue.push(key, text) {
+            Ok(_) => self.note(key, vec!["its text is sent when it asks for it: `agency queue`".to_owned()]),
+            Err(cause) => {
+                tracing::error!(task = %key, %cause, "the task's text cannot be held for its agent")
             }
         }
     }
@@ -149,6 +167,9 @@ impl World {
             Ok(_) => {
                 self.history.remove(key);
                 self.notices.notifier.forget(key);
+                if let Err(cause) = self.queue.take(|waiting| waiting.key() == *key) {
+                    tracing::warn!(task = %key, %cause, "texts for a task that is gone stay behind");
+                }
                 self.environments.remove(key);
                 self.announce(Some(key), None, "TaskRemoved", serde_json::Value::Null);
             }

@@ -120,6 +120,7 @@ impl World {
                 .map(|live| crate::view::state(live.standing.state, live.standing.since.at, clock::now())),
             evidence: live.map(|live| crate::view::evidence(&live.standing.evidence)),
             seen: live.is_some_and(LiveRun::is_seen),
+            queued: self.queue.of(key).count() as u64,
             workspace_status: crate::view::workspace_status(WorkspaceStatus::derive(
                 status, state, last_exit,
             )),

@@ -252,7 +252,9 @@ const PIDFD_GET_INFO: ioctl::Opcode = ioctl::opcode::read_write::<PidfdInfo>(0xf
 
 /// One process with what it waits for. Terminal: the device number of the agent's own.
 pub fn probe(process: &Process, terminal: Option<u64>) -> ProcessProbe {
-    let wait = Wait::of(process, terminal);
+    let looked = Wait::of(process, terminal);
+    let hidden = looked.as_ref().is_err_and(|err| err.kind() == io::ErrorKind::PermissionDenied);
+    let wait = looked.ok().flatten();
     ProcessProbe {
         pid: process.pid,
         parent: process.parent,
@@ -268,6 +270,7 @@ pub fn probe(process: &Process, terminal: Option<u64>) -> ProcessProbe {
             .as_ref()
             .and_then(|wait| wait.on)
             .map(|on| on == WaitsFor::TerminalAmongOthers),
+        hidden,
         timeout: wait.is_some_and(|wait| wait.has_timeout),
     }
 }

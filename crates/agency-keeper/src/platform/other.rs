@@ -101,6 +101,7 @@ pub fn probe(process: &Process, _terminal: Option<u64>) -> ProcessProbe {
         name: process.name.clone(),
         state: process.state.to_string(),
         start_time: process.start_time,
+        hidden: true,
         ..ProcessProbe::default()
     }
 }

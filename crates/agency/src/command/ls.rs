@@ -125,8 +125,9 @@ fn state(task: &Task) -> String {
         (None, Some(host), _) => format!("on {host}"),
         (None, None, Some(state)) => {
             let detail = task.evidence.as_ref().and_then(|evidence| evidence.detail.as_deref());
-            let seen = if task.seen { " seen" } else { "" };
-            format!("{}{seen}", output::state_text(state, detail))
+            let seen = if task.seen { ", seen" } else { "" };
+            let queued = if task.queued > 0 { format!(", {} queued", task.queued) } else { String::new() };
+            format!("{}{seen}{queued}", output::state_text(state, detail))
         }
         (None, None, None) => match &task.last_exit {
             Some(code) => format!("exited {code}"),
@@ -181,6 +182,7 @@ mod tests {
             state,
             evidence: None,
             seen: false,
+            queued: 0,
             workspace_status,
             agent: "fake".into(),
             agent_name: "Shell".into(),

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::process::ExitCode;
 
-use agency_api::method::{TaskSend, TaskSendParams};
+use agency_api::method::{Receipt, ReceiptKind, TaskSend, TaskSendParams};
 use agency_api::{Bytes, Failure};
 
 use crate::cli::Send;
@@ -24,9 +24,40 @@ pub(super) async fn send(context: &Context, args: Send) -> Done {
     };
     not_too_long(&text)?;
     let mut daemon = context.daemon().await?;
-    let receipt = daemon.call(TaskSend, TaskSendParams { task, text, enter }).await?;
-    output::line(&format!("{} {} bytes", receipt.receipt, receipt.bytes))?;
-    Ok(ExitCode::SUCCESS)
+    let (anyway, queue) = (args.anyway, args.queue);
+    let params = TaskSendParams { task, text, enter, anyway, queue, keys: args.keys };
+    let receipt = daemon.call(TaskSend, params).await?;
+    if args.json {
+        output::json(&receipt)?;
+    } else if receipt.receipt == ReceiptKind::Refused {
+        return Err(refused(&args.name.task, &receipt).into());
+    } else {
+        output::line(&human(&receipt))?;
+    }
+    let is_refused = receipt.receipt == ReceiptKind::Refused;
+    Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn human(receipt: &Receipt) -> String {
+    let word = match receipt.receipt {
+        ReceiptKind::Delivered => "delivered",
+        ReceiptKind::Typed => "typed",
+        ReceiptKind::Refused => "refused",
+        ReceiptKind::Queued => "queued",
+    };
+    let why = receipt.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    output::printable(&format!("{word} {} bytes{why}", receipt.bytes))
+}
+
+fn refused(task: &str, receipt: &Receipt) -> Failure {
+    let why = receipt.why.as_deref().unwrap_or("the agent takes no text now");
+    if let Some(screen) = &receipt.screen {
+        output::note("Its screen shows:");
+        screen.lines().for_each(|row| output::note(&format!("  │ {}", output::printable(row))));
+    }
+    Failure::new(format!("refused: {why}")).hint(format!(
+        "answer it: agency attach {task}, or agency send {task} --keys …; --anyway types regardless"
+    ))
 }
 
 pub(super) fn joined(words: &[OsString]) -> Bytes {

@@ -247,7 +247,7 @@ pub fn task(status: &str) -> Value {
     json!({
         "id": 1, "slug": "fix-login", "project": "/project", "status": status,
         "state": live.then(|| json!({ "state": "needs_input", "for_seconds": 12, "why": "unknown" })),
-        "evidence": null, "seen": false,
+        "evidence": null, "seen": false, "queued": 0,
         "workspace_status": if live { "needs_input" } else { "idle" },
         "agent": "fake", "agent_name": "Shell", "driver": "terminal", "labels": [],
         "base_branch": "main", "branch": "agency/1-fix-login", "worktree": null, "file": "/project/1.md",

@@ -1,9 +1,10 @@
 //! What a process waits for: the system call of its main thread, and the descriptors that it names.
 //!
-//! Only an ancestor may know. Other threads are not looked at, and a main thread that waits for one of them tells
-//! nothing: any of them may read the terminal.
+//! Only an ancestor may know. Other threads are looked at only where the main thread waits for one of them: which of
+//! them does the work cannot be told, but whether one of them reads the terminal can.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
@@ -38,10 +39,19 @@ struct Watched {
 }
 
 impl Wait {
-    /// `None`: it is in no system call, or we may not look.
-    pub(super) fn of(process: &Process, terminal: Option<u64>) -> Option<Wait> {
-        let line = fs::read_to_string(format!("/proc/{}/syscall", process.pid)).ok()?;
-        let Call { number, arguments } = Call::parse(&line)?;
+    /// `None`: it is in no system call. An error: it is gone, or we may not look.
+    pub(super) fn of(process: &Process, terminal: Option<u64>) -> io::Result<Option<Wait>> {
+        let line = fs::read_to_string(format!("/proc/{}/syscall", process.pid))?;
+        let Some(call) = Call::parse(&line) else { return Ok(None) };
+        let mut wait = Wait::in_call(&call, process, terminal);
+        if call.number == libc::SYS_futex && other_thread_reads(process, terminal) {
+            wait.on = Some(WaitsFor::TerminalAmongOthers);
+        }
+        Ok(Some(wait))
+    }
+
+    fn in_call(call: &Call, process: &Process, terminal: Option<u64>) -> Wait {
+        let Call { number, arguments } = *call;
         let (pid, [first, second, third, fourth, fifth, _]) = (process.pid, arguments);
         let (watched, has_timeout) = match kind(number) {
             Kind::Read => (Some(vec![Watched { fd: first, to_read: true }]), false),
@@ -55,8 +65,20 @@ impl Wait {
         };
         let is_terminal = |fd: u64| terminal.is_some_and(|terminal| is_terminal(process, fd, terminal));
         let on = watched.map(|watched| waits_for(&watched, is_terminal));
-        Some(Wait { call: (number, first), on, has_timeout })
+        Wait { call: (number, first), on, has_timeout }
     }
+}
+
+/// More threads than this are a server's.
+const MAX_THREADS: usize = 32;
+
+fn other_thread_reads(process: &Process, terminal: Option<u64>) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", process.pid)) else { return false };
+    threads.flatten().take(MAX_THREADS).any(|thread| {
+        let call = fs::read_to_string(thread.path().join("syscall")).ok().and_then(|line| Call::parse(&line));
+        let on = call.and_then(|call| Wait::in_call(&call, process, terminal).on);
+        matches!(on, Some(WaitsFor::Terminal | WaitsFor::TerminalAmongOthers))
+    })
 }
 
 fn waits_for(watched: &[Watched], is_terminal: impl Fn(u64) -> bool) -> WaitsFor {
@@ -68,7 +90,7 @@ fn waits_for(watched: &[Watched], is_terminal: impl Fn(u64) -> bool) -> WaitsFor
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Call {
     number: i64,
     arguments: [u64; 6],

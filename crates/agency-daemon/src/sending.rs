@@ -1,0 +1,526 @@
+//! A text on its way to the agent: typed as it can take it, Enter apart, and evidence that it was taken.
+//!
+//! Touches nothing: it is told what the keeper took and what the screen shows, and says what to write next.
+//!
+//! Invariant: Enter is pressed on a prompt that shows the text, and never on a dialog.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use agency_api::Failure;
+use agency_api::method::{Receipt, ReceiptKind};
+use agency_terminal::keys::Keystroke;
+use tokio::sync::oneshot;
+
+/// Programs take text and Enter that come together for a paste, and the Enter for a line of it.
+const QUIET_FOR: Duration = Duration::from_millis(60);
+/// One that draws all the time is never quiet.
+const SETTLED_WITHIN: Duration = Duration::from_secs(1);
+/// Keys that come together may be taken for one, an Escape and a letter above all.
+const KEY_WITHIN: Duration = Duration::from_millis(300);
+/// A text that is not to be seen by then is not at a prompt.
+const SHOWN_WITHIN: Duration = Duration::from_millis(1500);
+/// Agents report or draw within a second; whoever has shown nothing by then may still take it.
+const PROVEN_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_FOR_PROOF_EVERY: Duration = Duration::from_millis(50);
+/// An Enter that came too early was taken for a line: the text still stands there.
+const PRESS_AGAIN_AFTER: Duration = Duration::from_millis(900);
+
+/// What is to be sent, and who wants to know what became of it.
+#[derive(Debug)]
+pub struct Order {
+    pub what: What,
+    pub receipt: oneshot::Sender<Result<Receipt, Failure>>,
+}
+
+#[derive(Debug)]
+pub enum What {
+    Text {
+        text: Vec<u8>,
+        enter: bool,
+        /// Whatever is on the screen.
+        anyway: bool,
+    },
+    /// One after the other, each when the one before has been seen to.
+    Keys(VecDeque<Keystroke>),
+}
+
+/// What can be seen of the agent now.
+#[derive(Debug, Clone, Default)]
+pub struct Sight {
+    pub now: Duration,
+    /// A dialog that is not the prompt, in words.
+    pub dialog: Option<String>,
+    /// Lines are read whole by a program that waits for one.
+    pub reads_lines: bool,
+    /// What is typed is not shown.
+    pub hides_input: bool,
+    pub full_screen: bool,
+    pub bracketed_paste: bool,
+    pub app_cursor: bool,
+    pub kitty_flags: u8,
+    /// When something was last drawn.
+    pub drawn_at: Duration,
+    /// What says that it works, and since when.
+    pub works: Option<(Duration, String)>,
+    /// Nothing that was typed waits to be read.
+    pub all_read_at: Option<Duration>,
+    pub rows: Vec<String>,
+    pub cursor: (u16, u16),
+}
+
+impl Sight {
+    fn press(&self, key: Keystroke) -> Vec<u8> {
+        key.bytes(self.app_cursor, self.kitty_flags)
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Sending {
+    waiting: VecDeque<Order>,
+    active: Option<Active>,
+}
+
+#[derive(Debug)]
+struct Active {
+    order: Order,
+    typed: u64,
+    /// The agent worked already when this began, so that it works proves nothing.
+    worked_before: bool,
+    step: Step,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// Bytes are with the keeper.
+    Typing,
+    /// They are in; Enter waits for the screen.
+    Settling {
+        since: Duration,
+    },
+    Entering {
+        presses: u8,
+        row_before: String,
+    },
+    Proving {
+        entered_at: Duration,
+        presses: u8,
+        row_before: String,
+    },
+}
+
+impl Sending {
+    pub fn push(&mut self, order: Order) {
+        self.waiting.push_back(order);
+    }
+
+    /// What to write to the agent now, if anything. To be asked again after everything that happens.
+    pub fn next(&mut self, look: &mut dyn FnMut() -> Sight) -> Option<Vec<u8>> {
+        loop {
+            match self.active.take() {
+                Some(active) => {
+                    let (active, write) = active.go_on(look);
+                    self.active = active;
+                    if write.is_some() || self.active.is_some() {
+                        return write;
+                    }
+                }
+                None => {
+                    let order = self.waiting.pop_front()?;
+                    let (active, write) = Active::begun(order, &look());
+                    self.active = active;
+                    if write.is_some() {
+                        return write;
+                    }
+                }
+            }
+        }
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.active.is_none() && self.waiting.is_empty()
+    }
+
+    /// The keeper has handed everything to the agent.
+    pub fn taken(&mut self, now: Duration) {
+        let Some(active) = &mut self.active else { return };
+        active.step = match std::mem::replace(&mut active.step, Step::Typing) {
+            Step::Typing => Step::Settling { since: now },
+            Step::Entering { presses, row_before } => Step::Proving { entered_at: now, presses, row_before },
+            other => other,
+        };
+    }
+
+    pub fn refused(&mut self, failure: Failure) {
+        if let Some(active) = self.active.take() {
+            tell(active.order.receipt, Err(failure));
+        }
+    }
+
+    pub fn refuse_all(&mut self, why: &str) {
+        self.refused(Failure::new(why));
+        for order in self.waiting.drain(..) {
+            tell(order.receipt, Err(Failure::new(why)));
+        }
+    }
+
+    /// Whether the program has read it would help now.
+    pub fn wants_proof(&self) -> bool {
+        self.active.as_ref().is_some_and(|active| matches!(active.step, Step::Proving { .. }))
+    }
+
+    /// When to ask again if nothing happens.
+    pub fn deadline(&self, now: Duration) -> Option<Duration> {
+        match &self.active.as_ref()?.step {
+            Step::Typing | Step::Entering { .. } => None,
+            Step::Settling { .. } => Some(now + QUIET_FOR / 3),
+            Step::Proving { .. } => Some(now + LOOK_FOR_PROOF_EVERY),
+        }
+    }
+}
+
+impl Active {
+    fn begun(order: Order, sight: &Sight) -> (Option<Active>, Option<Vec<u8>>) {
+        if let Some(refusal) = refusal(&order, sight) {
+            tell(order.receipt, Ok(refusal));
+            return (None, None);
+        }
+        let worked_before = sight.works.is_some();
+        let mut active = Active { typed: 0, order, worked_before, step: Step::Settling { since: sight.now } };
+        let first = match &mut active.order.what {
+            What::Text { text, .. } => as_typed(text, sight.bracketed_paste),
+            What::Keys(keys) => keys.pop_front().map(|key| sight.press(key)).unwrap_or_default(),
+        };
+        match first.is_empty() {
+            true => (Some(active), None),
+            false => active.write(first, Step::Typing),
+        }
+    }
+
+    fn write(mut self, bytes: Vec<u8>, step: Step) -> (Option<Active>, Option<Vec<u8>>) {
+        self.typed += bytes.len() as u64;
+        self.step = step;
+        (Some(self), Some(bytes))
+    }
+
+    fn go_on(self, look: &mut dyn FnMut() -> Sight) -> (Option<Active>, Option<Vec<u8>>) {
+        match self.step {
+            Step::Typing | Step::Entering { .. } => (Some(self), None),
+            Step::Settling { since } => self.settle(since, &look()),
+            Step::Proving { .. } => self.prove(&look()),
+        }
+    }
+
+    fn settle(mut self, since: Duration, sight: &Sight) -> (Option<Active>, Option<Vec<u8>>) {
+        let waited = sight.now.saturating_sub(since);
+        let quiet = sight.now.saturating_sub(sight.drawn_at.max(since)) >= QUIET_FOR;
+        let anyway = match &mut self.order.what {
+            What::Text { enter: false, .. } => return self.done(ReceiptKind::Typed, None, None),
+            What::Keys(keys) if keys.is_empty() => return self.done(ReceiptKind::Typed, None, None),
+            What::Keys(_) if !quiet && waited < KEY_WITHIN => return (Some(self), None),
+            What::Keys(keys) => {
+                let next = keys.pop_front().map(|key| sight.press(key)).unwrap_or_default();
+                return self.write(next, Step::Typing);
+            }
+            What::Text { anyway, .. } => *anyway,
+        };
+        if !anyway && let Some(dialog) = &sight.dialog {
+            let why = format!("{dialog}; the text was typed, Enter was not pressed");
+            return self.done(ReceiptKind::Refused, Some(why), Some(sight.rows.clone()));
+        }
+        if !quiet && waited < SETTLED_WITHIN {
+            return (Some(self), None);
+        }
+        if !self.is_shown(sight) {
+            if waited < SHOWN_WITHIN {
+                return (Some(self), None);
+            }
+            let why = "the text does not show, so this is not its prompt; Enter was not pressed".to_owned();
+            return self.done(ReceiptKind::Refused, Some(why), Some(sight.rows.clone()));
+        }
+        self.write(b"\r".to_vec(), Step::Entering { presses: 1, row_before: row_at_cursor(sight) })
+    }
+
+    /// A full-screen program that has the text at its prompt shows it, or says that something was pasted.
+    fn is_shown(&self, sight: &Sight) -> bool {
+        let What::Text { text, anyway, .. } = &self.order.what else { return true };
+        let tail = tail(text);
+        if *anyway || !sight.full_screen || sight.hides_input || tail.chars().count() < SHORTEST_TAIL {
+            return true;
+        }
+        let shown: String = sight.rows.concat().chars().filter(|c| c.is_alphanumeric()).collect();
+        shown.contains(&tail) || shown.to_lowercase().contains("pasted")
+    }
+
+    fn prove(mut self, sight: &Sight) -> (Option<Active>, Option<Vec<u8>>) {
+        let Step::Proving { entered_at, presses, row_before } = &self.step else { return (Some(self), None) };
+        let (entered_at, presses, row_before) = (*entered_at, *presses, row_before.clone());
+        if let Some(proof) = self.proof(entered_at, &row_before, sight) {
+            return self.done(ReceiptKind::Delivered, Some(proof), None);
+        }
+        let waited = sight.now.saturating_sub(entered_at);
+        if waited >= PROVEN_WITHIN {
+            let why = match self.worked_before {
+                true => "it was at work; whether it has taken the text will show when it is done",
+                false => "nothing has shown yet that it was taken",
+            };
+            return self.done(ReceiptKind::Typed, Some(why.to_owned()), None);
+        }
+        let stands = sight.full_screen && !row_before.is_empty() && row_at_cursor(sight) == row_before;
+        if waited >= PRESS_AGAIN_AFTER
+            && presses == 1
+            && stands
+            && sight.dialog.is_none()
+            && !self.worked_before
+        {
+            self.step = Step::Entering { presses: 2, row_before };
+            return (Some(self), Some(b"\r".to_vec()));
+        }
+        (Some(self), None)
+    }
+
+    fn proof(&self, entered_at: Duration, row_before: &str, sight: &Sight) -> Option<String> {
+        match &sight.works {
+            Some((since, rule)) if !self.worked_before && *since >= entered_at => return Some(rule.clone()),
+            _ => {}
+        }
+        if sight.reads_lines && sight.all_read_at.is_some_and(|at| at >= entered_at) {
+            return Some("the program has read it".to_owned());
+        }
+        let moved = !sight.full_screen && row_at_cursor(sight) != row_before && sight.drawn_at >= entered_at;
+        moved.then(|| "the line was entered".to_owned())
+    }
+
+    fn done(
+        self,
+        kind: ReceiptKind,
+        why: Option<String>,
+        screen: Option<Vec<String>>,
+    ) -> (Option<Active>, Option<Vec<u8>>) {
+        let receipt =
+            Receipt { receipt: kind, bytes: self.typed, why, screen: screen.map(|rows| shown(&rows)) };
+        tell(self.order.receipt, Ok(receipt));
+        (None, None)
+    }
+}
+
+/// Fewer letters than this stand on any screen.
+const SHORTEST_TAIL: usize = 4;
+const TAIL: usize = 12;
+
+/// The last letters of the text: boxes and wrapping put other signs between them.
+fn tail(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let letters: Vec<char> = text.chars().filter(|c| c.is_alphanumeric()).collect();
+    letters[letters.len().saturating_sub(TAIL)..].iter().collect()
+}
+
+fn row_at_cursor(sight: &Sight) -> String {
+    sight.rows.get(usize::from(sight.cursor.0)).cloned().unwrap_or_default()
+}
+
+/// The last rows that are not blank: what a person would look at.
+fn shown(rows: &[String]) -> String {
+    const ROWS: usize = 14;
+    let rows: Vec<&str> = rows.iter().map(String::as_str).filter(|row| !row.trim().is_empty()).collect();
+    rows[rows.len().saturating_sub(ROWS)..].join("\n")
+}
+
+/// The kernel keeps no longer line for a program that reads lines.
+const LONGEST_LINE: usize = 4095;
+
+fn refusal(order: &Order, sight: &Sight) -> Option<Receipt> {
+    let What::Text { text, anyway, .. } = &order.what else { return None };
+    let refused = |why: String, screen| {
+        Some(Receipt { receipt: ReceiptKind::Refused, bytes: 0, why: Some(why), screen })
+    };
+    if let Some(dialog) = sight.dialog.as_ref().filter(|_| !anyway) {
+        return refused(dialog.clone(), Some(shown(&sight.rows)));
+    }
+    let longest = text.split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap_or(0);
+    if sight.reads_lines && longest > LONGEST_LINE {
+        let why = format!(
+            "it reads lines, and a terminal hands over at most {LONGEST_LINE} bytes of one ({longest})"
+        );
+        return refused(why, None);
+    }
+    None
+}
+
+/// As one paste where the agent understands pastes, else as keys.
+fn as_typed(text: &[u8], bracketed_paste: bool) -> Vec<u8> {
+    if bracketed_paste && !text.is_empty() {
+        let text = without(text, b"\x1b[201~");
+        return [b"\x1b[200~".as_slice(), &text, b"\x1b[201~"].concat();
+    }
+    text.iter().map(|byte| if *byte == b'\n' { b'\r' } else { *byte }).collect()
+}
+
+/// What would end the paste early, and make keys of the rest.
+fn without(text: &[u8], mark: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, tail)) = rest.split_first() {
+        match rest.strip_prefix(mark) {
+            // What stands around it must not make another.
+            Some(after) => rest = after,
+            None => {
+                kept.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    if kept.len() == text.len() { kept } else { without(&kept, mark) }
+}
+
+/// Whoever asked may have left by now, which is no trouble of ours.
+fn tell<T>(whom: oneshot::Sender<T>, what: T) {
+    drop(whom.send(what));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Play {
+        sending: Sending,
+        sight: Sight,
+        receipt: oneshot::Receiver<Result<Receipt, Failure>>,
+    }
+
+    fn play(text: &str, sight: Sight) -> Play {
+        let (sender, receipt) = oneshot::channel();
+        let what = What::Text { text: text.as_bytes().to_vec(), enter: true, anyway: false };
+        let order = Order { what, receipt: sender };
+        let mut sending = Sending::default();
+        sending.push(order);
+        Play { sending, sight, receipt }
+    }
+
+    impl Play {
+        /// What is written after so many milliseconds.
+        fn at(&mut self, ms: u64) -> String {
+            self.sight.now = Duration::from_millis(ms);
+            let sight = self.sight.clone();
+            let written = self.sending.next(&mut || sight.clone()).unwrap_or_default();
+            String::from_utf8(written).expect("text")
+        }
+
+        fn taken(&mut self, ms: u64) {
+            self.sending.taken(Duration::from_millis(ms));
+        }
+
+        fn draw(&mut self, ms: u64, rows: &[&str]) {
+            self.sight.drawn_at = Duration::from_millis(ms);
+            self.sight.rows = rows.iter().map(|row| (*row).to_owned()).collect();
+        }
+
+        fn receipt(&mut self) -> (ReceiptKind, String) {
+            let receipt = self.receipt.try_recv().expect("a receipt").expect("no failure");
+            (receipt.receipt, receipt.why.unwrap_or_default())
+        }
+    }
+
+    fn agent() -> Sight {
+        Sight { full_screen: true, bracketed_paste: true, rows: vec!["> ".into()], ..Sight::default() }
+    }
+
+    #[test]
+    fn a_text_is_pasted_entered_and_proven() {
+        let mut play = play("fix the login", agent());
+        assert_eq!(play.at(0), "\x1b[200~fix the login\x1b[201~");
+        play.taken(5);
+        play.draw(20, &["│ > fix the lo │", "│ gin │"]);
+        assert_eq!(play.at(40), "", "not quiet yet");
+        assert_eq!(play.at(90), "\r");
+        play.taken(91);
+        assert_eq!(play.at(100), "");
+        play.sight.works = Some((Duration::from_millis(150), "status: working".into()));
+        assert_eq!(play.at(160), "");
+        assert_eq!(play.receipt(), (ReceiptKind::Delivered, "status: working".into()));
+    }
+
+    #[test]
+    fn a_dialog_is_never_answered_by_a_prompt() {
+        let mut sight = agent();
+        sight.dialog = Some("it asks for a permission".into());
+        let mut refused = play("fix it", sight);
+        assert_eq!(refused.at(0), "");
+        assert_eq!(refused.receipt(), (ReceiptKind::Refused, "it asks for a permission".into()));
+
+        let mut late = play("fix the login", agent());
+        late.at(0);
+        late.taken(5);
+        late.draw(20, &["> fix the login"]);
+        late.sight.dialog = Some("it asks for a permission".into());
+        assert_eq!(late.at(90), "", "it came up in between");
+        assert_eq!(late.receipt().0, ReceiptKind::Refused);
+
+        let mut unknown = play("fix the login", agent());
+        unknown.at(0);
+        unknown.taken(5);
+        unknown.draw(20, &["Update now?", "1. Yes"]);
+        assert_eq!(unknown.at(1_000), "");
+        assert_eq!(unknown.at(1_600), "", "a text that does not show is at no prompt");
+        assert_eq!(unknown.receipt().0, ReceiptKind::Refused);
+    }
+
+    #[test]
+    fn an_enter_that_was_swallowed_is_pressed_once_more() {
+        let mut play = play("fix the login", agent());
+        play.at(0);
+        play.taken(5);
+        play.draw(20, &["> fix the login"]);
+        assert_eq!(play.at(100), "\r");
+        play.taken(101);
+        assert_eq!(play.at(500), "");
+        assert_eq!(play.at(1_002), "\r");
+        play.taken(1_003);
+        assert_eq!(play.at(2_000), "");
+        assert_eq!(play.at(3_010), "");
+        assert_eq!(play.receipt().0, ReceiptKind::Typed, "and then it is said that nothing showed");
+    }
+
+    #[test]
+    fn a_line_program_has_taken_what_it_has_read() {
+        let mut play = play("y", Sight { reads_lines: true, ..Sight::default() });
+        assert_eq!(play.at(0), "y");
+        play.taken(1);
+        assert_eq!(play.at(70), "\r");
+        play.taken(71);
+        play.sight.all_read_at = Some(Duration::from_millis(95));
+        play.at(96);
+        assert_eq!(play.receipt(), (ReceiptKind::Delivered, "the program has read it".into()));
+        let mut long =
+            super::tests::play(&"x".repeat(5_000), Sight { reads_lines: true, ..Sight::default() });
+        assert_eq!(long.at(0), "");
+        assert_eq!(long.receipt().0, ReceiptKind::Refused);
+    }
+
+    #[test]
+    fn keys_are_pressed_one_by_one_also_on_a_dialog() {
+        let mut sight = agent();
+        sight.dialog = Some("it asks for a permission".into());
+        let mut play = play("", sight);
+        let keys = ["down", "enter"].map(|name| Keystroke::parse(name).expect("a key")).into();
+        let (sender, receipt) = oneshot::channel();
+        play.sending = Sending::default();
+        play.sending.push(Order { what: What::Keys(keys), receipt: sender });
+        play.receipt = receipt;
+        assert_eq!(play.at(0), "\x1b[B");
+        play.taken(1);
+        assert_eq!(play.at(20), "");
+        assert_eq!(play.at(70), "\r");
+        play.taken(71);
+        play.at(72);
+        assert_eq!(play.receipt().0, ReceiptKind::Typed);
+    }
+
+    #[test]
+    fn nothing_in_a_text_ends_its_paste() {
+        let hostile = b"a\x1b[20\x1b[201~1~b";
+        assert_eq!(as_typed(hostile, true), b"\x1b[200~ab\x1b[201~");
+        assert_eq!(as_typed("é\n漢".as_bytes(), true), "\x1b[200~é\n漢\x1b[201~".as_bytes());
+        assert_eq!(as_typed(b"one\ntwo", false), b"one\rtwo");
+    }
+}

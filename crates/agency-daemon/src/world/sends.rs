@@ -1,0 +1,164 @@
+//! Texts for agents: sent at once, or held until their prompt is there.
+
+use std::time::Duration;
+
+use agency_api::method::{Queue, Queued, Receipt, ReceiptKind, TaskSendParams};
+use agency_api::{Bytes, Failure};
+use agency_core::ids::TaskKey;
+use agency_terminal::keys::Keystroke;
+use tokio::sync::{mpsc, oneshot};
+
+use super::World;
+use crate::happening::{Answer, Happening, TaskCall};
+use crate::prompt_queue::{Step, Waiting};
+use crate::run::RunCommand;
+use crate::sending::{Order, What};
+
+/// An agent that does not read fills its terminal's buffer; a keeper that is stopped takes nothing.
+const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+
+impl World {
+    pub(super) fn send(&mut self, task: TaskCall, params: TaskSendParams, answer: Answer) {
+        match self.find(task).and_then(|key| self.ordered(&key, params)) {
+            Ok(Ordered::Send(commands, what)) => {
+                tokio::spawn(async move { answer.give_as(handed(commands, what).await) });
+            }
+            Ok(Ordered::Held(receipt)) => answer.give_as(Ok(receipt)),
+            Err(failure) => answer.give(Err(failure)),
+        }
+    }
+
+    fn ordered(&mut self, key: &TaskKey, params: TaskSendParams) -> Result<Ordered, Failure> {
+        if params.queue {
+            return Ok(Ordered::Held(self.hold_back(key, params.text)?));
+        }
+        let commands = self.live_run(key)?.handle.commands.clone();
+        let what = match params.keys.as_slice() {
+            [] => What::Text { text: params.text.0, enter: params.enter, anyway: params.anyway },
+            keys => {
+                let strokes: Result<_, _> = keys.iter().map(|name| Keystroke::parse(name)).collect();
+                What::Keys(strokes.map_err(|err| Failure::new(err.to_string()))?)
+            }
+        };
+        Ok(Ordered::Send(commands, what))
+    }
+
+    fn hold_back(&mut self, key: &TaskKey, text: Bytes) -> Result<Receipt, Failure> {
+        let bytes = text.0.len() as u64;
+        let id = self
+            .queue
+            .push(key, text)
+            .map_err(|err| Failure::new("the text cannot be kept").caused_by(&err))?;
+        let before = self.queue.of(key).count() - 1;
+        self.announce(Some(key), None, "Queued", serde_json::json!({ "id": id, "bytes": bytes }));
+        self.deliver_next(key);
+        let why = match before {
+            0 => format!("number {id}, next at its prompt"),
+            many => format!("number {id}, behind {many} others"),
+        };
+        Ok(Receipt { receipt: ReceiptKind::Queued, bytes, why: Some(why), screen: None })
+    }
+
+    /// Sends the next text that is held for an agent that is at its prompt.
+    pub(super) fn deliver_next(&mut self, key: &TaskKey) {
+        let Ok(live) = self.live_run(key) else { return };
+        let at_prompt = live.standing.state.waiting().is_some_and(|(_, why)| !why.is_dialog());
+        let Some(waiting) = self.queue.next(key).filter(|_| at_prompt).cloned() else { return };
+        let (commands, reporter) = (live.handle.commands.clone(), self.ground.reporter.clone());
+        // Written down first: a daemon that dies from here on cannot know whether it arrived.
+        if let Err(cause) = self.queue.set(waiting.id, Step::Leaving) {
+            return tracing::warn!(task = %key, %cause, "a text stays where it is");
+        }
+        let (key, id) = (key.clone(), waiting.id);
+        tokio::spawn(async move {
+            let what = What::Text { text: waiting.text.0, enter: true, anyway: false };
+            let outcome = handed(commands, what).await;
+            reporter.report(Happening::TextSent { key, id, outcome }).await;
+        });
+    }
+
+    pub(super) fn on_text_sent(&mut self, key: &TaskKey, id: u64, outcome: Result<Receipt, Failure>) {
+        let (arrived, data) = match &outcome {
+            Ok(receipt) => (
+                receipt.receipt != ReceiptKind::Refused,
+                serde_json::json!({ "id": id, "receipt": receipt.receipt, "bytes": receipt.bytes, "why": receipt.why }),
+            ),
+            Err(failure) => {
+                (false, serde_json::json!({ "id": id, "receipt": "refused", "why": failure.message }))
+            }
+        };
+        let kept = match arrived {
+            true => self.queue.take(|waiting| waiting.id == id).map(drop),
+            // It is tried again when the agent comes to its prompt the next time.
+            false => self.queue.set(id, Step::Held),
+        };
+        if let Err(cause) = kept {
+            tracing::warn!(task = %key, %cause, "the queue of texts cannot be written");
+        }
+        self.announce(Some(key), None, "Sent", data);
+        if arrived {
+            self.deliver_next(key);
+        }
+    }
+
+    pub(super) fn queue_list(&mut self, task: Option<TaskCall>) -> Result<Queue, Failure> {
+        let key = task.map(|task| self.find(task)).transpose()?;
+        let is_meant = |waiting: &&Waiting| key.as_ref().is_none_or(|key| waiting.key() == *key);
+        Ok(Queue {
+            queued: self.queue.all().filter(is_meant).filter_map(|waiting| self.queued(waiting)).collect(),
+        })
+    }
+
+    pub(super) fn queue_drop(&mut self, task: TaskCall, id: Option<u64>) -> Result<Queue, Failure> {
+        let key = self.find(task)?;
+        let is_meant = |waiting: &Waiting| {
+            waiting.key() == key && waiting.step != Step::Leaving && id.is_none_or(|id| waiting.id == id)
+        };
+        let taken = self.queue.take(is_meant);
+        let taken = taken.map_err(|err| Failure::new("the queue cannot be written").caused_by(&err))?;
+        if let (true, Some(id)) = (taken.is_empty(), id) {
+            return Err(Failure::new(format!("no text {id} is held for task {}", key.task))
+                .because("it has been sent, or it never was")
+                .hint(format!("agency queue {}", key.task)));
+        }
+        for waiting in &taken {
+            self.announce(Some(&key), None, "Dropped", serde_json::json!({ "id": waiting.id }));
+        }
+        Ok(Queue { queued: taken.iter().filter_map(|waiting| self.queued(waiting)).collect() })
+    }
+
+    /// Nothing of a task that is gone.
+    fn queued(&self, waiting: &Waiting) -> Option<Queued> {
+        let task = self.view(&waiting.key()).ok()?;
+        Some(Queued {
+            id: waiting.id,
+            task: task.id,
+            slug: task.slug,
+            project: task.project,
+            text: waiting.text.clone(),
+            time: waiting.time.clone(),
+            uncertain: waiting.step == Step::Uncertain,
+        })
+    }
+}
+
+enum Ordered {
+    Send(mpsc::Sender<RunCommand>, What),
+    Held(Receipt),
+}
+
+async fn handed(commands: mpsc::Sender<RunCommand>, what: What) -> Result<Receipt, Failure> {
+    let (receipt, told) = oneshot::channel();
+    let gone = || Failure::new("the run ended before it took the text");
+    commands.send(RunCommand::Send(Order { what, receipt })).await.map_err(|_| gone())?;
+    match tokio::time::timeout(TAKEN_WITHIN, told).await {
+        Ok(told) => told.unwrap_or_else(|_| Err(gone())),
+        Err(_) => Err(not_taken()),
+    }
+}
+
+fn not_taken() -> Failure {
+    Failure::new(format!("the agent has not taken the text within {} s", TAKEN_WITHIN.as_secs()))
+        .because("it does not read, or its keeper is stopped; the text is typed when it goes on")
+        .hint("`agency attach` shows what it does")
+}

@@ -1,0 +1,49 @@
+//! `agency queue`: texts that wait for an agent's prompt.
+
+use std::process::ExitCode;
+
+use agency_api::method::{QueueDrop as DropQueued, QueueDropParams, QueueList, QueueListParams, Queued};
+
+use crate::cli::{Queue, QueueCommand, QueueDrop};
+use crate::context::Context;
+use crate::moment;
+use crate::output::{self, cell, column, count, flexible};
+use crate::stop::Done;
+
+pub(super) async fn queue(context: &Context, args: Queue) -> Done {
+    if let Some(QueueCommand::Drop(drop)) = args.command {
+        return take_back(context, drop).await;
+    }
+    let task = args.task.as_deref().map(|name| context.task(name)).transpose()?;
+    let mut daemon = context.daemon().await?;
+    let queue = daemon.call(QueueList, QueueListParams { task }).await?;
+    match args.json {
+        true => output::json(&queue)?,
+        false if queue.queued.is_empty() => output::note("nothing is queued"),
+        false => output::line(&table(&queue.queued))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn take_back(context: &Context, args: QueueDrop) -> Done {
+    let task = context.task(&args.name.task)?;
+    let mut daemon = context.daemon().await?;
+    let dropped = daemon.call(DropQueued, QueueDropParams { task, id: args.number }).await?;
+    output::line(&format!("{} taken back", count(dropped.queued.len(), "text")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(queued: &[Queued]) -> String {
+    let columns = [column("NUMBER"), flexible("TASK", 8), column("SINCE"), flexible("TEXT", 20)];
+    let row = |queued: &Queued| {
+        let mark = if queued.uncertain { "(uncertain) " } else { "" };
+        let text = String::from_utf8_lossy(&queued.text.0).split_whitespace().collect::<Vec<_>>().join(" ");
+        vec![
+            cell(queued.id.to_string()),
+            cell(format!("{}-{}", queued.task, queued.slug)),
+            cell(moment::shown(&queued.time)),
+            cell(format!("{mark}{text}")),
+        ]
+    };
+    output::table(&columns, &queued.iter().map(row).collect::<Vec<_>>())
+}
