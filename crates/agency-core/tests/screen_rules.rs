@@ -61,6 +61,8 @@ fn dialogs_of_other_kinds_are_questions() {
     for screen in [
         "Choose a theme\n\n ❯ 1. Dark\n   2. Light\n   3. As the terminal\n",
         "It runs with every tool allowed\n  No, exit\n  Yes, I accept\n esc to cancel · ↑↓ to navigate · ↵ to select",
+        "The check cannot be reached.\n\n Enter to stay in this mode · shift+Tab to leave it · Esc to cancel",
+        "Which colour?\n  › Red\n    Blue\n  tab to add notes | enter to submit answer | esc to interrupt",
         "Signed in as dev.\nPress Enter to continue",
         "Paste your API key: ",
     ] {
