@@ -77,6 +77,7 @@ fn a_way_to_stop_it_is_work() {
         "● Thinking (Esc to cancel · 1.2 KiB)\n────\n❯ \n────\n ~/project\n",
         "> Reply with one word\n⣻  Generating...\n──────\n>\n──────\nesc to cancel              Some Model",
         "    ⠦ Waiting for response… 0.7s            0.8s [stop]\n  ╭────╮\n  │ ❯  │\n  ╰────╯\n  Shift+Tab:mode  │  Esc:cancel",
+        "● Thinking (Esc to cancel · 1.2 KiB)\n ❯ \n",
         " ⠋ Working… ⟨esc⟩\n╭─────╮\n│     │\n╰─────╯",
         "◆ Running 12s · Enter queue · Esc stop\n",
         "✻ Pondering… (12s · ↑ 1.2k tokens)\n\n> \n",
