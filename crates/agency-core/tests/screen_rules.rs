@@ -21,7 +21,7 @@ const QUESTION: Activity = Activity::Waiting(Why::Question);
 fn choices_below_each_other_ask_for_permission() {
     for screen in [
         // A box with a cursor and numbers.
-        "╭──────────────╮\n│ Run a command │\n│ Do you want to run this command? │\n│ ❯ 1. Yes │\n│   2. Yes, for the rest of the session │\n│   3. No, and say what to do instead (Esc) │\n╰──────────────╯\n Confirm with number keys or ↑↓ and Enter",
+        "╭──────────────────────────────────────────────────────────────╮\n│ Run a command │\n│ Do you want to run this command? │\n│ ❯ 1. Yes │\n│   2. Yes, for the rest of the session │\n│   3. No, and say what to do instead (Esc) │\n╰──────────────────────────────────────────────────────────────╯\n Confirm with number keys or ↑↓ and Enter",
         // Radio buttons on a rail.
         "◆  May it call the tool above?\n│  ● Allow  (this once)\n│  ○ Always Allow\n│  ○ Deny\n└",
         // Numbers outside, marks inside.
@@ -74,11 +74,11 @@ fn dialogs_of_other_kinds_are_questions() {
 fn a_way_to_stop_it_is_work() {
     for screen in [
         " ⠠⠛ Composing  23 tokens\n\n  → Add a follow-up                       ctrl+c to stop\n  Some Model\n  ~/project · main",
-        "● Thinking (Esc to cancel · 1.2 KiB)\n────\n❯ \n────\n ~/project\n",
-        "> Reply with one word\n⣻  Generating...\n──────\n>\n──────\nesc to cancel              Some Model",
-        "    ⠦ Waiting for response… 0.7s            0.8s [stop]\n  ╭────╮\n  │ ❯  │\n  ╰────╯\n  Shift+Tab:mode  │  Esc:cancel",
+        "● Thinking (Esc to cancel · 1.2 KiB)\n────────────────────\n❯ \n────────────────────\n ~/project\n",
+        "> Reply with one word\n⣻  Generating...\n──────────────────────\n>\n──────────────────────\nesc to cancel              Some Model",
+        "    ⠦ Waiting for response… 0.7s            0.8s [stop]\n  ╭────────────────────╮\n  │ ❯  │\n  ╰────────────────────╯\n  Shift+Tab:mode  │  Esc:cancel",
         "● Thinking (Esc to cancel · 1.2 KiB)\n ❯ \n",
-        " ⠋ Working… ⟨esc⟩\n╭─────╮\n│     │\n╰─────╯",
+        " ⠋ Working… ⟨esc⟩\n╭─────────────────────╮\n│     │\n╰─────────────────────╯",
         "◆ Running 12s · Enter queue · Esc stop\n",
         "✻ Pondering… (12s · ↑ 1.2k tokens)\n\n> \n",
     ] {
@@ -103,12 +103,17 @@ fn ordinary_output_says_nothing() {
 #[test]
 fn an_answer_that_speaks_of_dialogs_says_nothing() {
     for screen in [
-        "● It asks \"Do you want to proceed? (y/n)\" and you type y.\n\n────\n> \n────\n  ? for shortcuts",
-        "● Two ways:\n  1. Yes, with a flag\n  2. No flag at all\n\n╭────╮\n│ >  │\n╰────╯\n",
-        "✻ Worked for 3s\n\n────\n❯ \n────\n  ? for shortcuts",
+        "● It asks \"Do you want to proceed? (y/n)\" and you type y.\n\n────────────────────\n> \n────────────────────\n  ? for shortcuts",
+        "● Two ways:\n  1. Yes, with a flag\n  2. No flag at all\n\n╭────────────────────╮\n│ >  │\n╰────────────────────╯\n",
         // Answered, and still on the screen above the prompt.
-        "│ ● 1. Trust folder (project) │\n│   2. Trust parent folder    │\n│   3. Don't trust            │\n╰────╯\nReady.\n  ? for shortcuts\n────\n > Say something\n ~/project",
+        "│ ● 1. Trust folder (project) │\n│   2. Trust parent folder    │\n│   3. Don't trust            │\n╰────────────────────╯\nReady.\n  ? for shortcuts\n────────────────────\n > Say something\n ~/project",
     ] {
         assert_eq!(said(screen), None, "{screen}");
     }
+}
+
+#[test]
+fn a_star_before_the_time_it_took_is_no_work() {
+    let finished = Activity::Waiting(Why::Finished);
+    says("✻ Worked for 3s\n\n────────────────────\n❯ \n────────────────────\n  ? for shortcuts", finished);
 }
