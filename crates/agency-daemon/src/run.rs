@@ -149,6 +149,7 @@ pub async fn follow(context: RunContext, news: NewsDesk) -> Result<RunHandle, Li
 pub async fn follow_held(hold: Hold, news: NewsDesk) -> RunHandle {
     let mut task = RunTask::begin(hold, news).await;
     let missed = task.log_changes();
+    task.states.caught_up();
     let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING);
     let handle = RunHandle {
         commands,
@@ -183,7 +184,9 @@ pub fn follow_later(context: RunContext, keeper: ProcessIdentity, news: NewsDesk
             match Hold::connect_patiently(context, &keeper).await {
                 Ok(hold) => {
                     news.tell(RunNews::Reached { environment: hold.environment.clone() }).await;
-                    let task = RunTask::begin(hold, news).await;
+                    let mut task = RunTask::begin(hold, news).await;
+                    task.report_state().await;
+                    task.states.caught_up();
                     task.live(inbox).await;
                 }
                 Err(cause) => {

@@ -26,28 +26,32 @@ pub struct Logged {
 #[derive(Debug)]
 pub struct StateLog {
     path: PathBuf,
-    /// Changes up to here are in the file: a fold of the same journal finds them again.
-    written_to: Duration,
+    /// Changes up to here are in the file: the fold that begins finds them again.
+    found_to: Option<Duration>,
 }
 
 impl StateLog {
     pub fn open(path: PathBuf) -> StateLog {
         let last = read(&path).ok().and_then(|lines| lines.last().map(|line| line.at_ns));
-        StateLog { path, written_to: Duration::from_nanos(last.unwrap_or(0)) }
+        StateLog { path, found_to: last.map(Duration::from_nanos) }
     }
 
     /// `false` for a change that is in the file already.
     pub fn append(&mut self, new: &Standing, began: Duration) -> io::Result<bool> {
-        if new.since.at <= self.written_to && self.written_to > Duration::ZERO {
+        if self.found_to.is_some_and(|found_to| new.since.at <= found_to) {
             return Ok(false);
         }
-        self.written_to = new.since.at;
         let change = view::change(new, began, Some(clock::timestamp_of(new.since.at)));
         let mut line = serde_json::to_vec(&Logged { at_ns: new.since.at.as_nanos() as u64, change })?;
         line.push(b'\n');
         // Not held open: changes are rare, and descriptors are what hundreds of runs lack first.
         OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?.write_all(&line)?;
         Ok(true)
+    }
+
+    /// From now on every change is new.
+    pub fn caught_up(&mut self) {
+        self.found_to = None;
     }
 }
 

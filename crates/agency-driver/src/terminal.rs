@@ -43,6 +43,8 @@ pub struct TerminalRun {
     /// When the screen will be looked at; `None` while nothing was drawn since the last look.
     look_due: Option<Duration>,
     looked_at: Duration,
+    /// The latest moment that is known of: records arrive after their time, and time does not go back.
+    latest: Duration,
     /// A change that a checkpoint saw before a look did.
     unlooked_change: bool,
 }
@@ -97,13 +99,14 @@ impl TerminalRun {
             offset: 0,
             look_due: None,
             looked_at: Duration::ZERO,
+            latest: now,
             unlooked_change: false,
         }
     }
 
     /// Folds one record of output that ends at `end_offset`.
     pub fn on_output(&mut self, bytes: &[u8], end_offset: u64, at: Duration) -> Vec<ScreenEvent> {
-        self.tick(at);
+        let at = self.advance(at);
         let fed = self.screen.feed(bytes);
         self.offset = end_offset;
         if !fed.replies.is_empty() && end_offset > self.answered_to {
@@ -145,7 +148,7 @@ impl TerminalRun {
 
     /// What somebody typed. Answers to the program's own questions are none of it.
     pub fn on_input(&mut self, bytes: &[u8], at: Duration) {
-        self.tick(at);
+        let at = self.advance(at);
         if let Some(enter) = sends_off(bytes) {
             self.detector.on_input(enter, Mark { at, offset: self.offset });
         }
@@ -153,12 +156,12 @@ impl TerminalRun {
 
     /// Something was typed that is not kept.
     pub fn on_hidden_input(&mut self, at: Duration) {
-        self.tick(at);
+        let at = self.advance(at);
         self.detector.on_input(true, Mark { at, offset: self.offset });
     }
 
     pub fn on_probe(&mut self, probe: &Probe, at: Duration) {
-        self.tick(at);
+        let at = self.advance(at);
         // What was asked is read from the screen, so that must be known first.
         if self.look_due.is_some() {
             self.look(at);
@@ -167,7 +170,7 @@ impl TerminalRun {
     }
 
     pub fn on_hook(&mut self, hook: &Hook, at: Duration) {
-        self.tick(at);
+        let at = self.advance(at);
         self.detector.on_hook(hook, Mark { at, offset: self.offset });
     }
 
@@ -214,7 +217,7 @@ impl TerminalRun {
     }
 
     pub fn on_resize(&mut self, size: Size, at: Duration) {
-        self.tick(at);
+        let at = self.advance(at);
         self.screen.resize(size);
         // Reflow is our doing, not the agent's.
         self.screen.take_visible_change();
@@ -223,15 +226,22 @@ impl TerminalRun {
     }
 
     pub fn on_exit(&mut self, code: ExitCode, at: Duration) {
-        self.tick(at);
+        let at = self.advance(at);
         if self.look_due.is_some() {
             self.look(at);
         }
         self.detector.on_exit(code, Mark { at, offset: self.offset });
     }
 
+    /// What is due by then is done first.
+    fn advance(&mut self, at: Duration) -> Duration {
+        self.tick(at);
+        self.latest
+    }
+
     /// What is due by time alone, each thing at its time.
     pub fn tick(&mut self, now: Duration) {
+        self.latest = self.latest.max(now);
         while let Some(due) = self.deadline().filter(|due| *due <= now) {
             match self.look_due {
                 Some(look_due) if look_due <= due => self.look(look_due),
@@ -325,6 +335,7 @@ impl TerminalRun {
             offset,
             look_due,
             looked_at,
+            latest: looked_at,
             unlooked_change: *unlooked_change != 0,
         })
     }

@@ -181,6 +181,17 @@ pub(crate) fn state_text(state: &AgentState, detail: Option<&str>) -> String {
     }
 }
 
+/// The same without how long it has been so.
+pub(crate) fn state_name(state: &AgentState, detail: Option<&str>) -> String {
+    match state {
+        AgentState::Starting { .. } => "starting".to_owned(),
+        AgentState::Running { .. } => "running".to_owned(),
+        AgentState::NeedsInput { why, .. } => format!("needs input{}", reason(*why, detail)),
+        AgentState::Stale { why, .. } => format!("stale{}", reason(*why, detail)),
+        AgentState::Exited { code } => format!("exited {code}"),
+    }
+}
+
 /// ` (permission: "Allow Bash?")`, or nothing where nobody knows.
 fn reason(why: Why, detail: Option<&str>) -> String {
     match (why, detail) {

@@ -2,7 +2,7 @@
 
 use agency_api::Failure;
 use agency_api::method::{EventSubscribe, EventSubscribeParams};
-use agency_api::view::Event;
+use agency_api::view::{Event, Evidence};
 
 use crate::cli::Events;
 use crate::context::Context;
@@ -25,9 +25,19 @@ pub(super) async fn events(context: &Context, args: Events) -> Done {
 }
 
 fn human(event: &Event) -> String {
-    let mut words = vec![moment::shown(&event.time), event.kind.clone()];
+    let mut words = vec![moment::shown(&event.time), format!("{:<12}", event.kind)];
     words.extend(event.task.map(|task| format!("task {task}")));
     words.extend(event.agent.clone());
-    words.extend((!event.data.is_null()).then(|| event.data.to_string()));
+    words.extend(state_change(event).or((!event.data.is_null()).then(|| event.data.to_string())));
     printable(&words.join("  "))
+}
+
+/// A change of state as people say it.
+fn state_change(event: &Event) -> Option<String> {
+    let state =
+        serde_json::from_value(event.data["new"].clone()).ok().filter(|_| event.kind == "StateChange")?;
+    let evidence: Evidence = serde_json::from_value(event.data["evidence"].clone()).ok()?;
+    let Evidence { source, rule, confidence, detail } = &evidence;
+    let words = output::state_name(&state, detail.as_deref());
+    Some(format!("{words:<40}  {source}: {rule} ({confidence})"))
 }
