@@ -117,6 +117,11 @@ impl RunDir {
         self.0.join("j")
     }
 
+    /// When somebody last looked at it.
+    pub fn seen(&self) -> PathBuf {
+        self.0.join("seen")
+    }
+
     /// What was made of the journal: every change of state.
     pub fn states(&self) -> PathBuf {
         self.0.join("states.jsonl")

@@ -24,7 +24,8 @@ pub fn states(path: &Path, rules: Arc<Rules>, timing: Timing) -> Result<Vec<Stat
         return Err(not_a_recording(path, &header));
     }
     let mut probes = probes_beside(path)?.into_iter().peekable();
-    let settings = Settings { timing, scrollback: 0, rules, program: program_of(&header) };
+    let program = program_of(&header, &rules);
+    let settings = Settings { timing, scrollback: 0, rules, program };
     let mut run = TerminalRun::began(size_of(&header), &settings, Duration::ZERO);
     let (mut offset, mut last) = (0, Duration::ZERO);
     for line in lines {
@@ -113,9 +114,18 @@ fn resized(data: &str) -> Option<Size> {
     Some(Size::cells(cols.parse().ok()?, rows.parse().ok()?))
 }
 
-/// The name of the program in the header's command.
-fn program_of(header: &Value) -> String {
+/// The name of the program in the header's command. One that rules know may stand anywhere in a path, behind an
+/// interpreter too: `node …/claude-code/cli.js`.
+fn program_of(header: &Value, rules: &Rules) -> String {
     let command = header["command"].as_str().unwrap_or_default();
+    let parts = || command.split(|c: char| c.is_whitespace() || c == '/');
+    let is_in = |name: &&str| {
+        parts()
+            .any(|part| part.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
+    };
+    if let Some(known) = rules.programs().find(is_in) {
+        return known.to_owned();
+    }
     let program = command.split_whitespace().next().unwrap_or_default();
     Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -150,8 +150,9 @@ impl World {
         let run = meta.run.clone();
         let (standing, missed) = (handle.standing.clone(), handle.missed.clone());
         self.state_found(&key, &run, &standing);
-        let live =
-            LiveRun { key: key.clone(), meta, standing, handle, viewers: 0, seen_at: None, trouble: None };
+        let seen = std::fs::read_to_string(self.ground.state.run(&run.0).seen()).ok();
+        let seen_at = seen.and_then(|nanos| nanos.parse().ok()).map(Duration::from_nanos);
+        let live = LiveRun { key: key.clone(), meta, standing, handle, viewers: 0, seen_at, trouble: None };
         self.runs.insert(run.clone(), live);
         // Nobody was told; they happened all the same.
         missed.iter().for_each(|change| self.announce_state(&key, &run, change));
@@ -204,8 +205,8 @@ impl World {
             }
             RunNews::Session(id) => self.keep_session(&key, &run, id),
             RunNews::Viewers(viewers) => {
-                live.seen_at = Some(clock::now());
                 live.viewers = viewers;
+                self.saw(&run);
                 self.notices.notifier.viewed(&key, viewers > 0);
             }
             RunNews::Over { exit, ended } => {
@@ -237,6 +238,17 @@ impl World {
                 live.trouble = None;
                 tracing::info!(task = %key, %run, "the journal is written again")
             }
+        }
+    }
+
+    /// Kept beside the run, so that the next daemon knows.
+    fn saw(&mut self, run: &RunId) {
+        let (now, path) = (clock::now(), self.ground.state.run(&run.0).seen());
+        if let Some(live) = self.runs.get_mut(run) {
+            live.seen_at = Some(now);
+        }
+        if let Err(cause) = std::fs::write(path, now.as_nanos().to_string()) {
+            tracing::warn!(%run, %cause, "that it was seen is not kept");
         }
     }
 

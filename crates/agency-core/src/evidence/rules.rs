@@ -144,6 +144,11 @@ impl Rules {
         self.rules.iter().map(|rule| rule.name.as_str())
     }
 
+    /// Every program that some rule is for alone.
+    pub fn programs(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().flat_map(|rule| &rule.programs).map(String::as_str)
+    }
+
     /// What the screen says, its rows from top to bottom.
     pub fn on_screen(&self, rows: &[String], program: &str) -> Option<Matched> {
         let view = View::of(rows);
