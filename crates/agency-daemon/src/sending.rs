@@ -87,6 +87,8 @@ struct Active {
     typed: u64,
     /// The agent worked already when this began, so that it works proves nothing.
     worked_before: bool,
+    /// The dialog that was open when this began.
+    dialog_before: Option<String>,
     step: Step,
 }
 
@@ -106,6 +108,10 @@ enum Step {
         entered_at: Duration,
         presses: u8,
         row_before: String,
+    },
+    /// All keys are pressed: what comes of it?
+    Watching {
+        since: Duration,
     },
 }
 
@@ -174,7 +180,7 @@ impl Sending {
         match &self.active.as_ref()?.step {
             Step::Typing | Step::Entering { .. } => None,
             Step::Settling { .. } => Some(now + QUIET_FOR / 3),
-            Step::Proving { .. } => Some(now + LOOK_FOR_PROOF_EVERY),
+            Step::Proving { .. } | Step::Watching { .. } => Some(now + LOOK_FOR_PROOF_EVERY),
         }
     }
 }
@@ -186,7 +192,9 @@ impl Active {
             return (None, None);
         }
         let worked_before = sight.works.is_some();
-        let mut active = Active { typed: 0, order, worked_before, step: Step::Settling { since: sight.now } };
+        let dialog_before = sight.dialog.clone();
+        let step = Step::Settling { since: sight.now };
+        let mut active = Active { typed: 0, order, worked_before, dialog_before, step };
         let first = match &mut active.order.what {
             What::Text { text, .. } => as_typed(text, sight.bracketed_paste),
             What::Keys(keys) => keys.pop_front().map(|key| sight.press(key)).unwrap_or_default(),
@@ -208,6 +216,7 @@ impl Active {
             Step::Typing | Step::Entering { .. } => (Some(self), None),
             Step::Settling { since } => self.settle(since, &look()),
             Step::Proving { .. } => self.prove(&look()),
+            Step::Watching { since } => self.watch(since, &look()),
         }
     }
 
@@ -216,7 +225,7 @@ impl Active {
         let quiet = sight.now.saturating_sub(sight.drawn_at.max(since)) >= QUIET_FOR;
         let anyway = match &mut self.order.what {
             What::Text { enter: false, .. } => return self.done(ReceiptKind::Typed, None, None),
-            What::Keys(keys) if keys.is_empty() => return self.done(ReceiptKind::Typed, None, None),
+            What::Keys(keys) if keys.is_empty() => return self.watch(since, sight),
             What::Keys(_) if !quiet && waited < KEY_WITHIN => return (Some(self), None),
             What::Keys(keys) => {
                 let next = keys.pop_front().map(|key| sight.press(key)).unwrap_or_default();
@@ -239,6 +248,26 @@ impl Active {
             return self.done(ReceiptKind::Refused, Some(why), Some(sight.rows.clone()));
         }
         self.write(b"\r".to_vec(), Step::Entering { presses: 1, row_before: row_at_cursor(sight) })
+    }
+
+    /// Whoever waits for what follows must not be told of the dialog that was just answered.
+    fn watch(mut self, since: Duration, sight: &Sight) -> (Option<Active>, Option<Vec<u8>>) {
+        self.step = Step::Watching { since };
+        if self.dialog_before.is_some() && self.dialog_before != sight.dialog {
+            return self.done(ReceiptKind::Delivered, Some("the dialog is gone".to_owned()), None);
+        }
+        match &sight.works {
+            Some((worked_since, rule)) if *worked_since >= since => {
+                let rule = rule.clone();
+                return self.done(ReceiptKind::Delivered, Some(rule), None);
+            }
+            _ => {}
+        }
+        let patience = if self.dialog_before.is_some() { PRESS_AGAIN_AFTER } else { KEY_WITHIN };
+        match sight.now.saturating_sub(since) >= patience {
+            true => self.done(ReceiptKind::Typed, None, None),
+            false => (Some(self), None),
+        }
     }
 
     /// A full-screen program that has the text at its prompt shows it, or says that something was pasted.
@@ -512,8 +541,10 @@ mod tests {
         assert_eq!(play.at(20), "");
         assert_eq!(play.at(70), "\r");
         play.taken(71);
-        play.at(72);
-        assert_eq!(play.receipt().0, ReceiptKind::Typed);
+        assert_eq!(play.at(72), "", "the dialog is still there");
+        play.sight.dialog = None;
+        play.at(140);
+        assert_eq!(play.receipt(), (ReceiptKind::Delivered, "the dialog is gone".into()));
     }
 
     #[test]
