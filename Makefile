@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 
-.PHONY: build run test check bench bench-doc fuzz fmt docs install clean
+.PHONY: build run test check bench bench-doc accuracy accuracy-doc fuzz fmt docs install clean
 
 build:
 	$(CARGO) build --locked --release -p agency
@@ -31,6 +31,16 @@ bench: build
 bench-doc: build
 	$(CARGO) build --locked --release -p agency-bench
 	./target/release/agency-bench --page docs/performance.md $(BENCH)
+
+# Who waits for the user, told over recordings with the truth beside them. ACCURACY holds options: make accuracy ACCURACY=--verbose.
+accuracy:
+	$(CARGO) build --locked --release -p agency -p agency-bench --bins
+	./target/release/accuracy $(ACCURACY)
+
+# The same, and the figures go into the page.
+accuracy-doc:
+	$(CARGO) build --locked --release -p agency -p agency-bench --bins
+	./target/release/accuracy --page docs/accuracy.md $(ACCURACY)
 
 # Needs cargo-fuzz. The bootstrap switch lets a stable compiler take the fuzzer's flags.
 FUZZ_SECONDS ?= 120

@@ -2,26 +2,24 @@
 //!
 //! Not part of the product: it runs the built programs as a user would, and knows nothing of their insides.
 
-mod figure;
 mod goal;
 mod holders;
 mod log;
 mod machine;
 mod measure;
 mod options;
-mod page;
 mod peer;
 mod report;
 mod run;
 mod signal;
 mod stage;
-mod table;
 mod terminal;
 
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
+use agency_bench::{figure, page, table};
 use clap::Parser;
 
 use options::Options;
@@ -48,7 +46,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     }
     if let Some(path) = &options.page {
         let page = fs::read_to_string(path).map_err(|err| format!("{}: {err}", path.display()))?;
-        write(path, &page::with_figures(&page, &run.report(Form::Markdown))?)?;
+        write(path, &page::with_figures(&page, "bench-doc", &run.report(Form::Markdown))?)?;
     }
     let form = if options.markdown { Form::Markdown } else { Form::Plain };
     print!("{}", run.report(form));

@@ -1,13 +1,13 @@
 //! A page with a place for figures: what stands between two marks is replaced, the rest is people's own.
 
-const BEGIN: &str = "<!-- figures: written by `make bench-doc` -->";
 const END: &str = "<!-- end of figures -->";
 
-/// The page with these figures in their place.
-pub fn with_figures(page: &str, figures: &str) -> Result<String, String> {
-    let (before, rest) = page.split_once(BEGIN).ok_or_else(|| format!("the page has no line {BEGIN}"))?;
+/// The page with these figures in their place, which names the target of `make` that writes them.
+pub fn with_figures(page: &str, target: &str, figures: &str) -> Result<String, String> {
+    let begin = format!("<!-- figures: written by `make {target}` -->");
+    let (before, rest) = page.split_once(&begin).ok_or_else(|| format!("the page has no line {begin}"))?;
     let (_, after) = rest.split_once(END).ok_or_else(|| format!("the page has no line {END}"))?;
-    Ok(format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", figures.trim()))
+    Ok(format!("{before}{begin}\n\n{}\n\n{END}{after}", figures.trim()))
 }
 
 #[cfg(test)]
@@ -16,10 +16,11 @@ mod tests {
 
     #[test]
     fn only_what_stands_between_the_marks_changes() {
-        let page = format!("# Page\n{BEGIN}\nold\n{END}\n## Causes\n");
-        let once = with_figures(&page, "new\n").unwrap();
-        assert_eq!(once, format!("# Page\n{BEGIN}\n\nnew\n\n{END}\n## Causes\n"));
-        assert_eq!(with_figures(&once, "new").unwrap(), once);
-        assert!(with_figures("# Page", "new").is_err());
+        let begin = "<!-- figures: written by `make it` -->";
+        let page = format!("# Page\n{begin}\nold\n{END}\n## Causes\n");
+        let once = with_figures(&page, "it", "new\n").unwrap();
+        assert_eq!(once, format!("# Page\n{begin}\n\nnew\n\n{END}\n## Causes\n"));
+        assert_eq!(with_figures(&once, "it", "new").unwrap(), once);
+        assert!(with_figures("# Page", "it", "new").is_err());
     }
 }

@@ -1,0 +1,156 @@
+//! A run as people read it: goals, a table for each kind of knowledge, and every mistake.
+
+use std::fmt::Write;
+
+use agency_bench::table::Table;
+
+use crate::goal::goals;
+use crate::judge::{Judged, Reason, Verdict};
+use crate::run::{Run, Trial};
+use crate::tally::{Tally, is_known};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Plain,
+    Markdown,
+}
+
+pub fn report(run: &Run, form: Form) -> String {
+    let mut text = format!("{} recordings, {} phases\n", run.recordings.len(), run.silence.len());
+    let goals = goal_table(run);
+    if !goals.is_empty() {
+        section(&mut text, form, "Goals", &goals);
+    }
+    for trial in &run.agency {
+        section(&mut text, form, trial.knowledge.title(), &phases_table(trial, &run.silence));
+        section(&mut text, form, "How late, for what, and who said it", &detail_table(trial));
+    }
+    text
+}
+
+fn goal_table(run: &Run) -> Table {
+    let mut table = Table::with(&["goal", "found", ""]);
+    for goal in goals(run) {
+        let result = if goal.is_reached { "reached" } else { "missed" };
+        table.row(vec![goal.text.to_owned(), goal.found, result.to_owned()]);
+    }
+    table
+}
+
+const PHASES: [&str; 13] = [
+    "program",
+    "waits",
+    "hit",
+    "missed",
+    "works",
+    "false",
+    "p50",
+    "p95",
+    "5 s silence: hit",
+    "missed",
+    "false",
+    "p50",
+    "p95",
+];
+
+fn phases_table(trial: &Trial, silence: &[Judged]) -> Table {
+    let mut table = Table::with(&PHASES);
+    for program in programs(&trial.phases) {
+        let wanted = |phase: &Judged| program.is_none_or(|name| phase.program == name);
+        let (ours, plain) = (Tally::of(&trial.phases, wanted), Tally::of(silence, wanted));
+        let mut cells = vec![program.unwrap_or("all").to_owned(), ours.waits().to_string()];
+        cells.extend([Verdict::Hit, Verdict::Missed].map(|verdict| ours.count(verdict).to_string()));
+        cells.extend([ours.works().to_string(), ours.count(Verdict::False).to_string()]);
+        cells.extend(ours.latencies().shown());
+        let counted = [Verdict::Hit, Verdict::Missed, Verdict::False];
+        cells.extend(counted.map(|verdict| plain.count(verdict).to_string()));
+        cells.extend(plain.latencies().shown());
+        table.row(cells);
+    }
+    table
+}
+
+const DETAILS: [&str; 13] = [
+    "program",
+    "known: number",
+    "p50",
+    "p95",
+    "elsewhere: number",
+    "p50",
+    "p95",
+    "work seen after: p95",
+    "what for: right / unknown / other",
+    "flaps",
+    "early in startup",
+    "too short",
+    "who said it",
+];
+
+fn detail_table(trial: &Trial) -> Table {
+    let mut table = Table::with(&DETAILS);
+    for program in programs(&trial.phases) {
+        let wanted = |phase: &Judged| program.is_none_or(|name| phase.program == name);
+        let mut cells = vec![program.unwrap_or("all").to_owned()];
+        for known in [true, false] {
+            let part = Tally::of(&trial.phases, |phase| wanted(phase) && is_known(phase) == known);
+            cells.push(part.latencies().len().to_string());
+            cells.extend(part.latencies().shown());
+        }
+        let all = Tally::of(&trial.phases, wanted);
+        let [_, resumed] = all.resumptions().shown();
+        cells.push(resumed);
+        let reasons = [Reason::Right, Reason::Unknown, Reason::Other].map(|why| all.why(why).to_string());
+        let early = format!("{} of {}", all.count(Verdict::Early), all.starts());
+        cells.extend([reasons.join(" / "), all.flaps().to_string(), early]);
+        cells.push(all.count(Verdict::Short).to_string());
+        let sources = all.sources().into_iter().map(|(source, count)| format!("{source} {count}"));
+        cells.push(sources.collect::<Vec<_>>().join(", "));
+        table.row(cells);
+    }
+    table
+}
+
+/// Those of which something was judged, and at last all together.
+fn programs(phases: &[Judged]) -> Vec<Option<&'static str>> {
+    let mut programs: Vec<_> = phases.iter().map(|phase| Some(phase.program)).collect();
+    programs.sort();
+    programs.dedup();
+    programs.push(None);
+    programs
+}
+
+/// Every miss, all that was false, and what flapped or waited for something else.
+pub fn mistakes(run: &Run) -> String {
+    let mut text = String::new();
+    for trial in &run.agency {
+        let lines: Vec<String> = trial.phases.iter().filter_map(mistake).collect();
+        text += &format!("\n{}: {}\n", trial.knowledge.title(), lines.len());
+        text.extend(lines);
+    }
+    text
+}
+
+fn mistake(phase: &Judged) -> Option<String> {
+    let what = match phase.verdict {
+        Verdict::Missed => "missed",
+        Verdict::False => "false",
+        Verdict::Early => "early",
+        Verdict::Hit if phase.flaps > 0 => "flaps",
+        Verdict::Hit if phase.why == Some(Reason::Other) => "other",
+        Verdict::Hit if phase.latency.is_some_and(|late| late > if is_known(phase) { 1.0 } else { 5.0 }) => {
+            "late"
+        }
+        _ => return None,
+    };
+    let Judged { recording, phase: name, begin, end, .. } = phase;
+    let said = phase.said.as_deref().unwrap_or("nothing");
+    Some(format!("  {what:<6} {recording:<22} {name:<14} {begin:7.2}–{end:7.2}  {said}\n"))
+}
+
+fn section(text: &mut String, form: Form, title: &str, table: &Table) {
+    let written = match form {
+        Form::Plain => write!(text, "\n{title}\n{}", table.plain()),
+        Form::Markdown => write!(text, "\n### {title}\n\n{}", table.markdown()),
+    };
+    written.expect("a string takes any text");
+}
