@@ -6,6 +6,7 @@ use agency_core::evidence::{self, ProbedProcess, Waits};
 /// `None` where there is no terminal.
 pub fn seen(probe: Probe) -> Option<evidence::Probe> {
     let terminal = probe.terminal?;
+    let process = |probed: ProcessProbe| process(probed, terminal.canonical);
     Some(evidence::Probe {
         canonical: terminal.canonical,
         echo: terminal.echo,
@@ -14,9 +15,9 @@ pub fn seen(probe: Probe) -> Option<evidence::Probe> {
     })
 }
 
-fn process(process: ProcessProbe) -> ProbedProcess {
+fn process(process: ProcessProbe, canonical: bool) -> ProbedProcess {
     ProbedProcess {
-        waits: waits(&process),
+        waits: waits(&process, canonical),
         pid: process.pid,
         parent: process.parent,
         group: process.group,
@@ -25,11 +26,31 @@ fn process(process: ProcessProbe) -> ProbedProcess {
     }
 }
 
-fn waits(process: &ProcessProbe) -> Waits {
+fn waits(process: &ProcessProbe, canonical: bool) -> Waits {
     match () {
+        // A full-screen program that ticks looks for keys in between, also while it works.
+        () if process.at_terminal && process.timeout && !canonical => Waits::ForTerminalToo,
         () if process.at_terminal => Waits::ForTerminal,
         () if process.watches_terminal == Some(true) => Waits::ForTerminalToo,
         () if process.hidden => Waits::Hidden,
         () => Waits::Otherwise,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agency_api::keeper::TerminalProbe;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_ticks_is_not_taken_for_one_that_waits() {
+        let reader =
+            ProcessProbe { pid: 7, group: 7, at_terminal: true, timeout: true, ..Default::default() };
+        for (canonical, expected) in [(false, Waits::ForTerminalToo), (true, Waits::ForTerminal)] {
+            let terminal = TerminalProbe { canonical, foreground_group: Some(7), ..Default::default() };
+            let probe = Probe { terminal: Some(terminal), processes: vec![reader.clone()], left_out: 0 };
+            assert_eq!(seen(probe).expect("a terminal").processes[0].waits, expected);
+        }
     }
 }
