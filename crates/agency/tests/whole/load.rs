@@ -135,7 +135,14 @@ impl Talk<'_> {
 
     /// Types, and waits until the terminal has taken it.
     fn types(&mut self, slug: &str, text: &str, enter: bool) {
-        let params = TaskSendParams { task: self.task(slug), text: text.into(), enter };
+        let params = TaskSendParams {
+            task: self.task(slug),
+            text: text.into(),
+            enter,
+            anyway: false,
+            queue: false,
+            keys: Vec::new(),
+        };
         self.line.call(TaskSend, params);
     }
 
