@@ -100,19 +100,25 @@ enum Step {
     Settling {
         since: Duration,
     },
-    Entering {
-        presses: u8,
-        row_before: String,
-    },
+    /// Enter is with the keeper.
+    Entering(Press),
     Proving {
-        entered_at: Duration,
-        presses: u8,
-        row_before: String,
+        press: Press,
+        taken_at: Duration,
     },
     /// All keys are pressed: what comes of it?
     Watching {
         since: Duration,
     },
+}
+
+#[derive(Debug, Clone)]
+struct Press {
+    /// Whatever came after this may be an answer to it, however late we hear that it was taken.
+    at: Duration,
+    number: u8,
+    /// The cursor's row before it.
+    row: String,
 }
 
 impl Sending {
@@ -152,7 +158,7 @@ impl Sending {
         let Some(active) = &mut self.active else { return };
         active.step = match std::mem::replace(&mut active.step, Step::Typing) {
             Step::Typing => Step::Settling { since: now },
-            Step::Entering { presses, row_before } => Step::Proving { entered_at: now, presses, row_before },
+            Step::Entering(press) => Step::Proving { press, taken_at: now },
             other => other,
         };
     }
@@ -178,7 +184,7 @@ impl Sending {
     /// When to ask again if nothing happens.
     pub fn deadline(&self, now: Duration) -> Option<Duration> {
         match &self.active.as_ref()?.step {
-            Step::Typing | Step::Entering { .. } => None,
+            Step::Typing | Step::Entering(_) => None,
             Step::Settling { .. } => Some(now + QUIET_FOR / 3),
             Step::Proving { .. } | Step::Watching { .. } => Some(now + LOOK_FOR_PROOF_EVERY),
         }
@@ -213,7 +219,7 @@ impl Active {
 
     fn go_on(self, look: &mut dyn FnMut() -> Sight) -> (Option<Active>, Option<Vec<u8>>) {
         match self.step {
-            Step::Typing | Step::Entering { .. } => (Some(self), None),
+            Step::Typing | Step::Entering(_) => (Some(self), None),
             Step::Settling { since } => self.settle(since, &look()),
             Step::Proving { .. } => self.prove(&look()),
             Step::Watching { since } => self.watch(since, &look()),
@@ -247,7 +253,8 @@ impl Active {
             let why = "the text does not show, so this is not its prompt; Enter was not pressed".to_owned();
             return self.done(ReceiptKind::Refused, Some(why), Some(sight.rows.clone()));
         }
-        self.write(b"\r".to_vec(), Step::Entering { presses: 1, row_before: row_at_cursor(sight) })
+        let press = Press { at: sight.now, number: 1, row: row_at_cursor(sight) };
+        self.write(b"\r".to_vec(), Step::Entering(press))
     }
 
     /// Whoever waits for what follows must not be told of the dialog that was just answered.
@@ -282,12 +289,12 @@ impl Active {
     }
 
     fn prove(mut self, sight: &Sight) -> (Option<Active>, Option<Vec<u8>>) {
-        let Step::Proving { entered_at, presses, row_before } = &self.step else { return (Some(self), None) };
-        let (entered_at, presses, row_before) = (*entered_at, *presses, row_before.clone());
-        if let Some(proof) = self.proof(entered_at, &row_before, sight) {
+        let Step::Proving { press, taken_at } = &self.step else { return (Some(self), None) };
+        let (press, taken_at) = (press.clone(), *taken_at);
+        if let Some(proof) = self.proof(&press, taken_at, sight) {
             return self.done(ReceiptKind::Delivered, Some(proof), None);
         }
-        let waited = sight.now.saturating_sub(entered_at);
+        let waited = sight.now.saturating_sub(taken_at);
         if waited >= PROVEN_WITHIN {
             let why = match self.worked_before {
                 true => "it was at work; whether it has taken the text will show when it is done",
@@ -295,28 +302,30 @@ impl Active {
             };
             return self.done(ReceiptKind::Typed, Some(why.to_owned()), None);
         }
-        let stands = sight.full_screen && !row_before.is_empty() && row_at_cursor(sight) == row_before;
+        let stands = sight.full_screen && !press.row.is_empty() && row_at_cursor(sight) == press.row;
         if waited >= PRESS_AGAIN_AFTER
-            && presses == 1
+            && press.number == 1
             && stands
             && sight.dialog.is_none()
             && !self.worked_before
         {
-            self.step = Step::Entering { presses: 2, row_before };
+            self.step = Step::Entering(Press { at: sight.now, number: 2, row: press.row });
             return (Some(self), Some(b"\r".to_vec()));
         }
         (Some(self), None)
     }
 
-    fn proof(&self, entered_at: Duration, row_before: &str, sight: &Sight) -> Option<String> {
+    fn proof(&self, press: &Press, taken_at: Duration, sight: &Sight) -> Option<String> {
         match &sight.works {
-            Some((since, rule)) if !self.worked_before && *since >= entered_at => return Some(rule.clone()),
+            Some((since, rule)) if !self.worked_before && *since >= press.at => return Some(rule.clone()),
             _ => {}
         }
-        if sight.reads_lines && sight.all_read_at.is_some_and(|at| at >= entered_at) {
-            return Some("the program has read it".to_owned());
+        if sight.reads_lines {
+            // The kernel itself shows the end of the line, so that the cursor moves says nothing here.
+            let is_read = sight.all_read_at.is_some_and(|at| at >= taken_at);
+            return is_read.then(|| "the program has read it".to_owned());
         }
-        let moved = !sight.full_screen && row_at_cursor(sight) != row_before && sight.drawn_at >= entered_at;
+        let moved = !sight.full_screen && row_at_cursor(sight) != press.row && sight.drawn_at >= press.at;
         moved.then(|| "the line was entered".to_owned())
     }
 

@@ -32,7 +32,7 @@ fn a_text_is_typed_and_entered_and_a_receipt_is_given() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     let receipt = stage.run(["send", "one", "hello", "there"]).ok();
-    assert_eq!(receipt, "delivered 12 bytes (the program has read it)\n");
+    assert!(receipt.starts_with("delivered 12 bytes ("), "{receipt}");
     stage.wait_printed("one", "got: hello there");
     assert_eq!(sent(&stage, "one"), ["hello there", "\r"], "Enter comes apart from the text");
 }
@@ -67,13 +67,11 @@ fn a_text_can_come_from_standard_input_and_stay_without_enter() {
     Ran::of(stage.agency(["send", "one", "-"]), b"from a pipe\n").ok();
     stage.wait_printed("one", "got: from a pipe");
     assert_eq!(stage.run(["send", "--no-enter", "one", "half"]).ok(), "typed 4 bytes\n");
-    assert_eq!(stage.run(["send", "one", " whole"]).ok(), "delivered 7 bytes (the program has read it)\n");
+    let receipt = stage.run(["send", "one", " whole"]).ok();
+    assert!(receipt.starts_with("delivered 7 bytes ("), "{receipt}");
     stage.wait_printed("one", "got: half whole");
-    assert_eq!(
-        stage.run(["send", "one", ""]).ok(),
-        "delivered 1 bytes (the program has read it)\n",
-        "only Enter"
-    );
+    let receipt = stage.run(["send", "one", ""]).ok();
+    assert!(receipt.starts_with("delivered 1 bytes ("), "only Enter: {receipt}");
 }
 
 #[test]
