@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agency_api::Failure;
 use agency_api::view::{StateChange, Witness};
-use agency_core::evidence::{Activity, Detector};
+use agency_core::evidence::{Activity, Detector, Standing};
 
 use crate::{state_log, view};
 
@@ -27,6 +27,14 @@ pub fn witnesses(detector: &Detector, now: Duration) -> (Vec<Witness>, Vec<Strin
         for_seconds: now.saturating_sub(claim.at).as_secs(),
     };
     (detector.claims().map(witness).collect(), detector.outlook(now))
+}
+
+/// A state that goes on may rest on something else by now than when it began.
+pub fn rest_on(state: &mut Option<StateChange>, standing: &Standing) {
+    let now = view::change(standing, Duration::ZERO, None);
+    if let Some(state) = state.as_mut().filter(|state| (state.state, state.why) == (now.state, now.why)) {
+        state.evidence = now.evidence;
+    }
 }
 
 /// The last change up to `at` (or of all), and those before it. `logs` are those of a task's runs, oldest first.

@@ -16,7 +16,7 @@ use agency_api::view::Witness;
 use agency_api::{Bytes, Failure, ProcessIdentity};
 use agency_core::agent_state::AgentState;
 use agency_core::agent_state::Timing;
-use agency_core::evidence::{Change, Detector, Rules, Rung, Standing};
+use agency_core::evidence::{Change, Detector, Evidence, Rules, Rung, Standing};
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
 use agency_journal::{Body, Decoded, Record};
@@ -77,7 +77,7 @@ pub enum RunCommand {
     },
     /// Who says what of its state.
     Witnesses {
-        answer: oneshot::Sender<(Vec<Witness>, Vec<String>)>,
+        answer: oneshot::Sender<(Standing, Vec<Witness>, Vec<String>)>,
     },
     Stop {
         grace: Duration,
@@ -94,6 +94,8 @@ pub enum RunCommand {
 #[derive(Debug)]
 pub enum RunNews {
     State(Box<Change>),
+    /// The state is the same, and rests on something else, or is about something else.
+    Evidence(Box<Evidence>),
     /// The agent says which conversation it is in.
     Session(String),
     Viewers(usize),
@@ -217,6 +219,8 @@ struct RunTask {
     states: StateLog,
     rules: Arc<Rules>,
     session_id: Option<String>,
+    /// What the state rests on, as the daemon knows it.
+    told_evidence: Evidence,
     over: bool,
     news: NewsDesk,
 }
@@ -248,6 +252,7 @@ impl RunTask {
         RunTask {
             states: StateLog::open(hold.context.dir.states()),
             session_id: None,
+            told_evidence: fold.run.detector().standing().evidence,
             rules: hold.context.rule_book.rules(),
             hold,
             fold,
@@ -342,17 +347,27 @@ impl RunTask {
     async fn report_state(&mut self) {
         for change in self.log_changes() {
             let is_quiet = !matches!(change.new.state, AgentState::Starting | AgentState::Running);
+            self.told_evidence.clone_from(&change.new.evidence);
             self.news.tell(RunNews::State(Box::new(change))).await;
             if is_quiet {
                 // The sealed part of the journal can be compressed.
                 seal::in_background(self.hold.context.dir.journal());
             }
         }
+        self.report_evidence().await;
         if self.session_id != self.fold.session_id {
             self.session_id.clone_from(&self.fold.session_id);
             if let Some(id) = self.session_id.clone() {
                 self.news.tell(RunNews::Session(id)).await;
             }
+        }
+    }
+
+    async fn report_evidence(&mut self) {
+        let evidence = self.fold.run.detector().standing().evidence;
+        if self.told_evidence != evidence {
+            self.told_evidence = evidence.clone();
+            self.news.tell(RunNews::Evidence(Box::new(evidence))).await;
         }
     }
 
@@ -457,6 +472,8 @@ impl RunTask {
                 self.audience.output(bytes, clock::now());
             }
             Body::Resize { .. } => self.audience.resized(self.fold.run.screen()),
+            // The keeper looked again: what was asked before is old.
+            Body::Note { tag, .. } if tag == "probe" => self.asked = None,
             _ => {}
         }
     }
@@ -532,7 +549,9 @@ impl RunTask {
                 self.heed_rules();
                 let now = clock::now();
                 self.fold.run.tick(now);
-                tell(answer, explain::witnesses(self.fold.run.detector(), now));
+                let detector = self.fold.run.detector();
+                let (witnesses, outlook) = explain::witnesses(detector, now);
+                tell(answer, (detector.standing(), witnesses, outlook));
             }
             RunCommand::Pass(notice) => self.audience.pass(notice),
             RunCommand::Screen { answer } => tell(answer, self.screen_dump()),

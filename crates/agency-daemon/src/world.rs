@@ -203,6 +203,7 @@ impl World {
                 self.state_told(&key, &run, &change.new);
                 self.deliver_next(&key);
             }
+            RunNews::Evidence(evidence) => live.standing.evidence = *evidence,
             RunNews::Session(id) => self.keep_session(&key, &run, id),
             RunNews::Viewers(viewers) => {
                 live.viewers = viewers;

@@ -29,16 +29,23 @@ impl World {
         let run = runs.last().map(|meta| meta.run.0.clone());
         let live = self.live_run(key).ok().map(|live| live.handle.commands.clone()).filter(|_| at.is_none());
         Ok(async move {
-            let (witnesses, outlook) = match live {
+            let now = match live {
                 Some(commands) => {
                     let (sender, told) = tokio::sync::oneshot::channel();
                     // A run that ends meanwhile lets go of the question; its log has the last word.
                     drop(commands.send(RunCommand::Witnesses { answer: sender }).await);
-                    told.await.unwrap_or_default()
+                    told.await.ok()
+                }
+                None => None,
+            };
+            let (mut state, before) = rpc::blocking(move || explain::history(&logs, time)).await?;
+            let (witnesses, outlook) = match now {
+                Some((standing, witnesses, outlook)) => {
+                    explain::rest_on(&mut state, &standing);
+                    (witnesses, outlook)
                 }
                 None => Default::default(),
             };
-            let (state, before) = rpc::blocking(move || explain::history(&logs, time)).await?;
             Ok(Explanation { task, at, run, state, witnesses, outlook, before })
         })
     }
