@@ -88,6 +88,9 @@ pub struct Detector {
     blank: bool,
     at_cursor: String,
     typed_at: Option<Time>,
+    /// What a line program wants may have changed since then.
+    #[serde(default)]
+    asked_anew_at: Option<Time>,
     began: Time,
     since: Mark,
     evidence: Evidence,
@@ -111,6 +114,7 @@ impl Detector {
             blank: true,
             at_cursor: String::new(),
             typed_at: None,
+            asked_anew_at: None,
             began: now,
             since: Mark { at: now, offset: 0 },
             evidence: Evidence::of(Rung::Silence, "started".to_owned(), None),
@@ -228,6 +232,8 @@ impl Detector {
     pub fn on_input(&mut self, enter: bool, mark: Mark) {
         self.tick(mark.at);
         self.typed_at = (!enter).then_some(mark.at);
+        self.kernel.on_input(enter);
+        self.asked_anew_at = None;
         if enter {
             self.withdraw(&[Rung::Hook, Rung::Shell, Rung::Notice]);
         } else {
@@ -244,6 +250,7 @@ impl Detector {
     pub fn on_probe(&mut self, probe: &Probe, mark: Mark) {
         self.tick(mark.at);
         let seen = self.kernel.look(probe, &self.at_cursor);
+        self.asked_anew_at = None;
         match seen.turn {
             Turn::Same => {}
             Turn::Started => self.another_program(&[Rung::Shell]),
@@ -273,6 +280,7 @@ impl Detector {
         self.full_screen = look.full_screen;
         self.blank = look.blank;
         self.at_cursor = look.at_cursor;
+        self.ask_anew(mark.at);
         match look.full_screen {
             // Its own screen, its own ways.
             true => self.editor.forget(),
@@ -298,6 +306,28 @@ impl Detector {
         }
     }
 
+    /// A line was entered, and nobody saw it work: what it wants now is what it has written, once that stands.
+    fn ask_anew(&mut self, now: Time) {
+        let claimed = self.claims.get(&Rung::Kernel).map(|claim| claim.activity);
+        let asked = self.kernel.wanted_anew(&self.at_cursor).map(Activity::Waiting);
+        let differs = asked.is_some() && claimed.is_some_and(Activity::is_waiting) && asked != claimed;
+        self.asked_anew_at = differs.then(|| self.asked_anew_at.unwrap_or(now));
+    }
+
+    fn hear_kernel(&mut self, now: Time) {
+        if self.asks_anew_at().is_some_and(|due| due <= now) {
+            self.asked_anew_at = None;
+            let why = self.kernel.wanted_anew(&self.at_cursor);
+            if let (Some(claim), Some(why)) = (self.claims.get_mut(&Rung::Kernel), why) {
+                claim.activity = Activity::Waiting(why);
+            }
+        }
+    }
+
+    fn asks_anew_at(&self) -> Option<Time> {
+        self.asked_anew_at.map(|at| at.saturating_add(SCREEN_SETTLES))
+    }
+
     /// A new size draws everything anew, which is nobody's work.
     pub fn on_resize(&mut self, digest: u64, mark: Mark) {
         self.tick(mark.at);
@@ -317,6 +347,7 @@ impl Detector {
             let mark = Mark { at: due, offset: self.offset };
             self.title.tick(due);
             self.screen.tick(due, |_| SCREEN_SETTLES);
+            self.hear_kernel(due);
             self.settle(mark);
             self.change(mark, None, |machine| machine.tick(due));
             if self.deadline() == Some(due) {
@@ -333,6 +364,7 @@ impl Detector {
         let times = [
             self.title.deadline(),
             self.screen.believe_at(|_| SCREEN_SETTLES),
+            self.asks_anew_at(),
             self.animation_ends_at(),
             self.machine.deadline(),
         ];

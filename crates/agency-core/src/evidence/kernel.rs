@@ -49,6 +49,12 @@ pub(super) struct KernelWatch {
     /// Processes that were there while the agent waited: they are no sign of work.
     residents: BTreeSet<i32>,
     others: BTreeSet<i32>,
+    /// Somebody reads a line that is shown: whether it is a shell.
+    #[serde(default)]
+    line_reader: Option<bool>,
+    /// A line was entered since, so that what stands before the cursor now is the program's.
+    #[serde(default)]
+    entered: bool,
 }
 
 pub(super) struct Seen {
@@ -88,7 +94,18 @@ impl KernelWatch {
         let alive = probe.processes.iter().filter(|process| !process.ended && Some(process.pid) != root);
         self.others = alive.map(|process| process.pid).collect();
         self.residents.retain(|pid| self.others.contains(pid));
+        self.line_reader = line_reader(probe).map(is_shell);
         Seen { line: line(probe, at_cursor), child: self.child(probe), turn }
+    }
+
+    pub(super) fn on_input(&mut self, enter: bool) {
+        self.entered = enter;
+    }
+
+    /// What it wants by what it has written since the line before: one that read, wrote and reads again may
+    /// never have been seen in between.
+    pub(super) fn wanted_anew(&self, at_cursor: &str) -> Option<Why> {
+        self.line_reader.filter(|_| self.entered).map(|is_shell| wanted(is_shell, at_cursor))
     }
 
     /// Whoever is there while the agent waits will not be taken for work.
@@ -140,7 +157,7 @@ fn line(probe: &Probe, at_cursor: &str) -> Option<Told> {
     if let Some(reader) = any(Waits::ForTerminal) {
         let (why, does) = match (probe.canonical, probe.echo) {
             (true, false) => (Why::Question, "reads without echo"),
-            (true, true) => (wanted(reader, at_cursor), "reads the terminal"),
+            (true, true) => (wanted(is_shell(reader), at_cursor), "reads the terminal"),
             (false, _) => (Why::Prompt, "reads keys"),
         };
         return Some(Told::of(Activity::Waiting(why), reader, does));
@@ -164,11 +181,18 @@ fn line(probe: &Probe, at_cursor: &str) -> Option<Told> {
     }
 }
 
+fn line_reader(probe: &Probe) -> Option<&ProbedProcess> {
+    let reads = |process: &&ProbedProcess| {
+        Some(process.group) == probe.foreground && !process.ended && process.waits == Waits::ForTerminal
+    };
+    probe.processes.iter().find(reads).filter(|_| probe.canonical && probe.echo)
+}
+
 /// What it wrote before it read, on the same line, is a question; a shell's own prompt is none.
-fn wanted(reader: &ProbedProcess, at_cursor: &str) -> Why {
+fn wanted(is_shell: bool, at_cursor: &str) -> Why {
     let prompts = at_cursor.trim_end().ends_with(['$', '#', '%', '>', '❯']);
     match at_cursor.trim().is_empty() {
-        _ if is_shell(reader) && prompts => Why::Prompt,
+        _ if is_shell && prompts => Why::Prompt,
         true => Why::Unknown,
         false => Why::Question,
     }
