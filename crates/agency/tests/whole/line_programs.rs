@@ -1,0 +1,90 @@
+//! Programs that read lines: a prompt is seen at once, and silent work is never taken for one.
+
+use agency_testkit::Gate;
+
+use crate::stage::Stage;
+use crate::told::{self, NO_SILENCE, words};
+
+/// Silence is believed soon, so that whoever is silent and works must be known to work.
+const HASTY: &str = "needs_input_timeout = \"300ms\"\n";
+
+fn start(stage: &Stage, slug: &str, line: &str) {
+    stage.run(["new", slug, "--no-attach", "--", "sh", "-c", line]).ok();
+}
+
+/// Longer than silence needs: an agent of which nothing is known has been silent for that long.
+fn let_silence_pass(stage: &Stage, slug: &str) {
+    stage.play(slug, "raw; say hello; no-read");
+    stage.wait_told(slug, "needs_input unknown (silence)");
+}
+
+#[test]
+fn a_shell_waits_at_its_prompt() {
+    let stage = Stage::with_config(NO_SILENCE);
+    stage.run(["new", "shell", "--no-attach", "--", "sh"]).ok();
+    let task = stage.wait_told("shell", "needs_input prompt (kernel)");
+    assert_eq!(task["evidence"]["rule"], "sh reads the terminal", "{task}");
+    assert_eq!(task["evidence"]["confidence"], "high", "{task}");
+    let gate = Gate::at(stage.home().join("gate"));
+    stage.run(["send", "shell", &format!("cat {}", gate.path().display())]).ok();
+    stage.wait_told("shell", "running (kernel)");
+    gate.open();
+    stage.wait_told("shell", "needs_input prompt (kernel)");
+    let log = told::log(&stage, "shell");
+    assert!(log.iter().all(|change| change["source"] != "silence" || change["state"] == "running"));
+}
+
+#[test]
+fn a_question_is_told_in_its_own_words() {
+    let stage = Stage::with_config(NO_SILENCE);
+    start(&stage, "one", "printf 'Delete everything? '; read answer; echo \"so: $answer\"; read more");
+    let task = stage.wait_told("one", "needs_input question (kernel)");
+    assert_eq!(task["evidence"]["detail"], "Delete everything?", "{task}");
+    let listing = stage.run(["ls"]).ok();
+    assert!(listing.contains("question: \"Delete everything?\""), "{listing}");
+    let receipt = stage.run(["send", "one", "no"]).ok();
+    assert!(receipt.starts_with("delivered 3 bytes ("), "{receipt}");
+    stage.wait_printed("one", "so: no");
+    let task = stage.wait_told("one", "needs_input unknown (kernel)");
+    assert_eq!(task["evidence"]["detail"], serde_json::Value::Null, "it asked nothing: {task}");
+}
+
+#[test]
+fn a_password_is_a_question_that_is_not_shown() {
+    let stage = Stage::with_config(NO_SILENCE);
+    start(&stage, "one", "stty -echo; printf 'Password: '; read secret; stty echo; echo thanks; read more");
+    let task = stage.wait_told("one", "needs_input question (kernel)");
+    assert_eq!(task["evidence"]["rule"], "sh reads without echo", "{task}");
+    assert_eq!(task["evidence"]["detail"], "Password:", "{task}");
+    stage.run(["send", "one", "hunter2"]).ok();
+    stage.wait_printed("one", "thanks");
+    stage.wait_told("one", "needs_input unknown (kernel)");
+}
+
+#[test]
+fn silent_work_is_work_from_its_start_to_its_end() {
+    let stage = Stage::with_config(HASTY);
+    let (script, shell) = (Gate::at(stage.home().join("script")), Gate::at(stage.home().join("shell")));
+    start(&stage, "script", &format!("cat '{}'; printf 'Well? '; read answer", script.path().display()));
+    stage.wait_told("script", "running (kernel)");
+    stage.run(["new", "shell", "--no-attach", "--", "sh"]).ok();
+    stage.wait_told("shell", "needs_input prompt (kernel)");
+    stage.run(["send", "shell", &format!("cat '{}'", shell.path().display())]).ok();
+    stage.wait_told("shell", "running (kernel)");
+    let_silence_pass(&stage, "silent");
+    let_silence_pass(&stage, "silent-too");
+
+    for (slug, gate, at_the_end) in
+        [("script", script, "needs_input question (kernel)"), ("shell", shell, "needs_input prompt (kernel)")]
+    {
+        assert_eq!(told::now(&stage.task(slug)), "running (kernel)");
+        let before = told::log(&stage, slug).len();
+        gate.open();
+        stage.wait_told(slug, at_the_end);
+        let log = told::log(&stage, slug);
+        let since: Vec<String> = log[before..].iter().map(words).collect();
+        assert_eq!(since, [at_the_end], "{slug} worked until then: {log:#?}");
+        let silent = log.iter().filter(|change| words(change).starts_with("needs_input unknown"));
+        assert_eq!(silent.count(), 0, "{slug}: {log:#?}");
+    }
+}
