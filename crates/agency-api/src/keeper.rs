@@ -420,6 +420,9 @@ pub struct ProcessProbe {
     /// it runs, waits for another thread, or may not be looked into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watches_terminal: Option<bool>,
+    /// It waits to read from another terminal and for nothing else: one that a program in this one made.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub at_inner_terminal: bool,
     /// It may not be looked into: another user's, or a system without the means.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hidden: bool,

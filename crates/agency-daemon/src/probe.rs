@@ -32,6 +32,7 @@ fn waits(process: &ProcessProbe, canonical: bool) -> Waits {
         () if process.at_terminal && process.timeout && !canonical => Waits::ForTerminalToo,
         () if process.at_terminal => Waits::ForTerminal,
         () if process.watches_terminal == Some(true) => Waits::ForTerminalToo,
+        () if process.at_inner_terminal => Waits::ForInnerTerminal,
         () if process.hidden => Waits::Hidden,
         () => Waits::Otherwise,
     }

@@ -169,11 +169,17 @@ fn process_of(process: &Value, canonical: bool, echo: bool) -> Option<ProbedProc
     })
 }
 
+/// Where the kernel lets those sleep who read from a terminal.
+const TERMINAL_READ: &str = "wait_woken";
+
 /// What the recorder saw of the descriptors that the process waits for.
 fn told_waits(process: &Value) -> Option<Waits> {
     match (process["at_terminal"].as_bool(), process["watches_terminal"].as_bool()) {
         (Some(true), _) => Some(Waits::ForTerminal),
+        // A call that names only the terminal's descriptor cannot wait for more.
+        (_, Some(true)) if waits(&process["sys"], false) == Waits::ForTerminal => Some(Waits::ForTerminal),
         (_, Some(true)) => Some(Waits::ForTerminalToo),
+        (_, Some(false)) if process["wchan"] == TERMINAL_READ => Some(Waits::ForInnerTerminal),
         (_, Some(false)) => Some(Waits::Otherwise),
         _ => None,
     }

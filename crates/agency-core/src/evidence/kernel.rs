@@ -36,6 +36,8 @@ pub enum Waits {
     ForTerminal,
     /// For this terminal among other things.
     ForTerminalToo,
+    /// For a terminal inside this one: of `script`, of `sudo`, of a multiplexer.
+    ForInnerTerminal,
     /// For something else, or not at all.
     Otherwise,
     /// It could not be looked at.
@@ -46,6 +48,9 @@ pub enum Waits {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KernelWatch {
     foreground: Option<i32>,
+    /// Whether lines were handed over whole at the last look.
+    #[serde(default)]
+    canonical: Option<bool>,
     /// Processes that were there while the agent waited: they are no sign of work.
     residents: BTreeSet<i32>,
     others: BTreeSet<i32>,
@@ -94,6 +99,10 @@ impl KernelWatch {
         let alive = probe.processes.iter().filter(|process| !process.ended && Some(process.pid) != root);
         self.others = alive.map(|process| process.pid).collect();
         self.residents.retain(|pid| self.others.contains(pid));
+        if !probe.canonical && self.canonical == Some(true) {
+            self.residents.extend(with_it(probe));
+        }
+        self.canonical = Some(probe.canonical);
         self.line_reader = line_reader(probe).map(is_shell);
         Seen { line: line(probe, at_cursor), child: self.child(probe), turn }
     }
@@ -127,10 +136,18 @@ impl KernelWatch {
         let mut at_work = self.others.difference(&self.residents);
         let process = at_work.find_map(|pid| {
             let process = probe.processes.iter().find(|process| process.pid == *pid)?;
-            (!talks(probe, process)).then_some(process)
+            let idles = talks(probe, process) || process.waits == Waits::ForInnerTerminal;
+            (!idles).then_some(process)
         })?;
         Some(Told::of(Activity::Working, process, "is at work"))
     }
+}
+
+/// Whoever is in front together with a program when that takes the keys for itself is a part of it: its launcher, its
+/// servers. One to which it passes the keys on has a group of its own.
+fn with_it(probe: &Probe) -> impl Iterator<Item = i32> {
+    let in_front = |process: &&ProbedProcess| Some(process.group) == probe.foreground && !process.ended;
+    probe.processes.iter().filter(in_front).map(|process| process.pid)
 }
 
 /// The agent itself: the one whose parent is not among them.
@@ -158,7 +175,9 @@ fn line(probe: &Probe, at_cursor: &str) -> Option<Told> {
         let (why, does) = match (probe.canonical, probe.echo) {
             (true, false) => (Why::Question, "reads without echo"),
             (true, true) => (wanted(is_shell(reader), at_cursor), "reads the terminal"),
-            (false, _) => (Why::Prompt, "reads keys"),
+            (false, _) if is_shell(reader) || prompts(at_cursor) => (Why::Prompt, "reads keys"),
+            // An editor, a pager, a menu.
+            (false, _) => (Why::Unknown, "reads keys"),
         };
         return Some(Told::of(Activity::Waiting(why), reader, does));
     }
@@ -190,12 +209,20 @@ fn line_reader(probe: &Probe) -> Option<&ProbedProcess> {
 
 /// What it wrote before it read, on the same line, is a question; a shell's own prompt is none.
 fn wanted(is_shell: bool, at_cursor: &str) -> Why {
-    let prompts = at_cursor.trim_end().ends_with(['$', '#', '%', '>', '❯']);
-    match at_cursor.trim().is_empty() {
-        _ if is_shell && prompts => Why::Prompt,
-        true => Why::Unknown,
-        false => Why::Question,
+    match at_cursor.trim() {
+        "" => Why::Unknown,
+        _ if is_shell && at_cursor.trim_end().ends_with(PROMPT_ENDS) => Why::Prompt,
+        _ if prompts(at_cursor) => Why::Prompt,
+        _ => Why::Question,
     }
+}
+
+const PROMPT_ENDS: [char; 5] = ['$', '#', '%', '>', '❯'];
+
+/// `>`, `>>>`, `sqlite>`: nobody asks a question in less than a word.
+fn prompts(at_cursor: &str) -> bool {
+    let text = at_cursor.trim();
+    text.ends_with(PROMPT_ENDS) && !text.contains(char::is_whitespace)
 }
 
 fn is_shell(process: &ProbedProcess) -> bool {
@@ -273,6 +300,21 @@ mod tests {
                 "$ ",
                 Some((waiting(Why::Prompt), "bash reads keys")),
             ),
+            (
+                probe("canonical echo", 2, front("aider", ForTerminal)),
+                "> ",
+                Some((waiting(Why::Prompt), "aider reads the terminal")),
+            ),
+            (
+                probe("", 2, front("sqlite3", ForTerminal)),
+                "sqlite> ",
+                Some((waiting(Why::Prompt), "sqlite3 reads keys")),
+            ),
+            (
+                probe("", 2, front("vim", ForTerminal)),
+                "of the text",
+                Some((waiting(Why::Unknown), "vim reads keys")),
+            ),
             (probe("canonical echo", 9, vec![shell()]), "", None),
         ] {
             let expected = expected.map(|(activity, rule)| (activity, rule.to_owned()));
@@ -303,6 +345,32 @@ mod tests {
         assert_eq!(child(probe("", 2, vec![shell(), editor()])), None);
         assert_eq!(child(probe("", 2, vec![shell(), editor(), tool()])).as_deref(), Some("make is at work"));
         assert_eq!(child(probe("canonical", 2, vec![shell(), editor()])).as_deref(), Some("vim is at work"));
+    }
+
+    #[test]
+    fn who_reads_a_terminal_inside_this_one_is_no_work() {
+        let shell = || process(1, 1, "bash", Waits::Otherwise);
+        let script = || process(2, 2, "script", Waits::ForTerminalToo);
+        let child =
+            |inner| KernelWatch::default().look(&probe("", 2, vec![shell(), script(), inner]), "").child;
+        assert!(child(process(3, 3, "bash", Waits::ForInnerTerminal)).is_none());
+        let told = child(process(3, 3, "sleep", Waits::Otherwise)).map(|told| told.rule);
+        assert_eq!(told.as_deref(), Some("sleep is at work"));
+    }
+
+    #[test]
+    fn who_was_there_when_a_program_took_the_keys_is_a_part_of_it() {
+        let launcher = || process(1, 1, "node", Waits::Otherwise);
+        let agent = || process(2, 1, "node", Waits::ForTerminalToo);
+        let tool = || process(3, 1, "make", Waits::Otherwise);
+        let mut watch = KernelWatch::default();
+        watch.look(&probe("canonical echo", 1, vec![launcher(), agent()]), "");
+        assert!(watch.look(&probe("", 1, vec![launcher(), agent()]), "").child.is_none());
+        assert!(watch.look(&probe("", 1, vec![launcher(), agent(), tool()]), "").child.is_some());
+        assert!(watch.look(&probe("", 1, vec![launcher(), agent()]), "").child.is_none());
+        let relayed = process(4, 4, "sleep", Waits::Otherwise);
+        watch.look(&probe("canonical echo", 1, vec![launcher(), agent()]), "");
+        assert!(watch.look(&probe("", 1, vec![launcher(), agent(), relayed]), "").child.is_some());
     }
 
     #[test]

@@ -270,6 +270,7 @@ pub fn probe(process: &Process, terminal: Option<u64>) -> ProcessProbe {
             .as_ref()
             .and_then(|wait| wait.on)
             .map(|on| on == WaitsFor::TerminalAmongOthers),
+        at_inner_terminal: wait.as_ref().is_some_and(|wait| wait.on == Some(WaitsFor::InnerTerminal)),
         hidden,
         timeout: wait.is_some_and(|wait| wait.has_timeout),
     }

@@ -81,6 +81,7 @@ fn what_is_waited_for_is_told_whatever_call_waits() {
         ("poll-with-pipe", false, Some(true), false),
         ("poll-pipe", false, Some(false), false),
         ("select", true, Some(false), false),
+        ("select-as-editors-do", true, Some(false), false),
         ("select-with-pipe", false, Some(true), false),
         ("epoll", true, Some(false), false),
         ("epoll-a-while", true, Some(false), true),
@@ -98,6 +99,17 @@ fn what_is_waited_for_is_told_whatever_call_waits() {
         let probe = daemon.probe_until(how, |probe| seen(probe) == told);
         assert_eq!(probe.processes[0].start_time, run.child.start_time);
     }
+}
+
+#[test]
+fn who_reads_a_terminal_inside_ours_is_told_from_who_works() {
+    let run = waiter::waiting("inner-terminal");
+    let mut daemon = run.daemon();
+    daemon.wait_for_text("waiting");
+    daemon.probe_until("the inner terminal is read", |probe| {
+        let process = probe.processes.iter().find(|process| process.parent == run.child.pid);
+        process.is_some_and(|process| process.at_inner_terminal && !process.at_terminal)
+    });
 }
 
 #[test]

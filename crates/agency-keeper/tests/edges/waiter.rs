@@ -6,6 +6,8 @@ use std::os::fd::AsRawFd;
 
 use agency_api::keeper::Start;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
 
 use crate::harness::Run;
 
@@ -58,8 +60,10 @@ fn wait(how: &str) {
             let mut fds = [PollFd::new(&pipe, PollFlags::IN), PollFd::new(&terminal, PollFlags::IN)];
             wait_in_poll(&mut fds, timeout);
         }
-        "select" => select(&[0]),
-        "select-with-pipe" => select(&[0, pipe.as_raw_fd()]),
+        "inner-terminal" => read_inner_terminal(),
+        "select" => select(&[0], &[]),
+        "select-as-editors-do" => select(&[0], &[0]),
+        "select-with-pipe" => select(&[0, pipe.as_raw_fd()], &[]),
         "epoll" => wait_in_epoll(&[&terminal], timeout),
         "epoll-with-pipe" => wait_in_epoll(&[&terminal, &pipe], timeout),
         "another-thread" => std::thread::park(),
@@ -80,14 +84,25 @@ fn wait_in_epoll(fds: &[&dyn std::os::fd::AsFd], timeout: Option<&Timespec>) {
     epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), timeout).expect("woken");
 }
 
+fn read_inner_terminal() {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    let master = openpt(flags).expect("a terminal");
+    unlockpt(&master).expect("it can be opened");
+    let name = ptsname(&master, Vec::new()).expect("it has a name");
+    let terminal = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end");
+    rustix::io::read(&terminal, &mut [0; 1]).expect("a key");
+}
+
 #[allow(unsafe_code)]
-fn select(fds: &[i32]) {
+fn select(read: &[i32], exceptions: &[i32]) {
     // SAFETY: a set of zeros is an empty one; each descriptor is a small number, which fits it.
     unsafe {
-        let mut set: libc::fd_set = std::mem::zeroed();
-        fds.iter().for_each(|fd| libc::FD_SET(*fd, &mut set));
-        let count = fds.iter().max().map_or(0, |fd| fd + 1);
-        let nothing = std::ptr::null_mut();
-        libc::select(count, &mut set, nothing, nothing, std::ptr::null_mut());
+        let mut sets: [libc::fd_set; 2] = std::mem::zeroed();
+        for (fds, set) in [read, exceptions].into_iter().zip(&mut sets) {
+            fds.iter().for_each(|fd| libc::FD_SET(*fd, set));
+        }
+        let count = read.iter().chain(exceptions).max().map_or(0, |fd| fd + 1);
+        let [read, exceptions] = &mut sets;
+        libc::select(count, read, std::ptr::null_mut(), exceptions, std::ptr::null_mut());
     }
 }

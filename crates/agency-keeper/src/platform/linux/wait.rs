@@ -28,6 +28,8 @@ pub(super) struct Wait {
 pub(super) enum WaitsFor {
     Terminal,
     TerminalAmongOthers,
+    /// Another one.
+    InnerTerminal,
     Others,
 }
 
@@ -63,8 +65,7 @@ impl Wait {
             Kind::Untold => (None, false),
             Kind::Other => (Some(Vec::new()), false),
         };
-        let is_terminal = |fd: u64| terminal.is_some_and(|terminal| is_terminal(process, fd, terminal));
-        let on = watched.map(|watched| waits_for(&watched, is_terminal));
+        let on = watched.map(|watched| waits_for(&watched, |fd| Device::of(process, fd, terminal)));
         Wait { call: (number, first), on, has_timeout }
     }
 }
@@ -81,11 +82,14 @@ fn other_thread_reads(process: &Process, terminal: Option<u64>) -> bool {
     })
 }
 
-fn waits_for(watched: &[Watched], is_terminal: impl Fn(u64) -> bool) -> WaitsFor {
-    let at_terminal = watched.iter().filter(|watched| watched.to_read && is_terminal(watched.fd)).count();
-    match at_terminal {
-        0 => WaitsFor::Others,
-        count if count == watched.len() => WaitsFor::Terminal,
+fn waits_for(watched: &[Watched], device: impl Fn(u64) -> Device) -> WaitsFor {
+    let reads = |wanted: Device| {
+        watched.iter().filter(|watched| watched.to_read && device(watched.fd) == wanted).count()
+    };
+    match (reads(Device::Terminal), reads(Device::InnerTerminal)) {
+        (0, inner) if inner > 0 && inner == watched.len() => WaitsFor::InnerTerminal,
+        (0, _) => WaitsFor::Others,
+        (count, _) if count == watched.len() => WaitsFor::Terminal,
         _ => WaitsFor::TerminalAmongOthers,
     }
 }
@@ -157,12 +161,18 @@ fn older_kind(_number: i64) -> Kind {
 /// The three sets of select(2): the kernel writes into them only when it returns.
 fn selected(pid: i32, count: u64, sets: [u64; 3]) -> Option<Vec<Watched>> {
     let memory = Memory::of(pid)?;
-    let mut watched = Vec::new();
-    for (set, to_read) in sets.into_iter().zip([true, false, false]).filter(|(set, _)| *set != 0) {
-        let bits = memory.read(set, count.min(MAX_SELECTED).div_ceil(64) as usize * 8)?;
-        let fds = (0..count.min(MAX_SELECTED)).filter(|fd| is_set(&bits, *fd as usize));
-        watched.extend(fds.map(|fd| Watched { fd, to_read }));
-    }
+    let fds = |set: u64| match set {
+        0 => Some(Vec::new()),
+        _ => memory.read(set, count.min(MAX_SELECTED).div_ceil(64) as usize * 8).map(|bits| {
+            (0..count.min(MAX_SELECTED)).filter(|fd| is_set(&bits, *fd as usize)).collect::<Vec<u64>>()
+        }),
+    };
+    let [read, written, exceptions] = sets;
+    let (read, written, mut exceptions) = (fds(read)?, fds(written)?, fds(exceptions)?);
+    // Editors ask for exceptions on what they read, which is no other thing to wait for.
+    exceptions.retain(|fd| !read.contains(fd));
+    let others = written.into_iter().chain(exceptions).map(|fd| Watched { fd, to_read: false });
+    let watched = read.into_iter().map(|fd| Watched { fd, to_read: true }).chain(others).collect();
     bounded(watched)
 }
 
@@ -219,16 +229,36 @@ impl Memory {
     }
 }
 
-fn is_terminal(process: &Process, fd: u64, terminal: u64) -> bool {
-    // Without asking a server: one that does not answer must not hold us up.
-    let path = format!("/proc/{}/fd/{fd}", process.pid);
-    let Ok(meta) = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE) else { return false };
-    let device = rustix::fs::makedev(meta.stx_rdev_major, meta.stx_rdev_minor);
-    // /dev/tty stands for whatever terminal controls the process.
-    let own_terminal = rustix::fs::makedev(5, 0);
-    let device = if device == own_terminal { process.terminal } else { device };
-    u32::from(meta.stx_mode) & libc::S_IFMT == libc::S_IFCHR && device == terminal
+/// What a descriptor stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Device {
+    Terminal,
+    /// Another pseudo-terminal, by the end that programs have.
+    InnerTerminal,
+    Other,
 }
+
+impl Device {
+    fn of(process: &Process, fd: u64, terminal: Option<u64>) -> Device {
+        // Without asking a server: one that does not answer must not hold us up.
+        let path = format!("/proc/{}/fd/{fd}", process.pid);
+        let Ok(meta) = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE) else {
+            return Device::Other;
+        };
+        let device = rustix::fs::makedev(meta.stx_rdev_major, meta.stx_rdev_minor);
+        // /dev/tty stands for whatever terminal controls the process.
+        let own_terminal = rustix::fs::makedev(5, 0);
+        let device = if device == own_terminal { process.terminal } else { device };
+        match u32::from(meta.stx_mode) & libc::S_IFMT == libc::S_IFCHR {
+            true if Some(device) == terminal => Device::Terminal,
+            true if PSEUDO_TERMINALS.contains(&rustix::fs::major(device)) => Device::InnerTerminal,
+            _ => Device::Other,
+        }
+    }
+}
+
+/// The kernel's numbers for them.
+const PSEUDO_TERMINALS: std::ops::RangeInclusive<u32> = 136..=143;
 
 #[cfg(test)]
 mod tests {
@@ -247,11 +277,17 @@ mod tests {
     #[test]
     fn the_terminal_is_all_one_of_several_or_none_of_what_is_watched() {
         let reads = |fds: &[u64]| fds.iter().map(|fd| Watched { fd: *fd, to_read: true }).collect::<Vec<_>>();
-        let terminal = |fd| fd < 3;
+        let terminal = |fd| match fd {
+            0..3 => Device::Terminal,
+            3..6 => Device::InnerTerminal,
+            _ => Device::Other,
+        };
         assert_eq!(waits_for(&reads(&[0]), terminal), WaitsFor::Terminal);
         assert_eq!(waits_for(&reads(&[0, 2]), terminal), WaitsFor::Terminal);
         assert_eq!(waits_for(&reads(&[0, 7]), terminal), WaitsFor::TerminalAmongOthers);
         assert_eq!(waits_for(&reads(&[7]), terminal), WaitsFor::Others);
+        assert_eq!(waits_for(&reads(&[4]), terminal), WaitsFor::InnerTerminal);
+        assert_eq!(waits_for(&reads(&[4, 7]), terminal), WaitsFor::Others);
         assert_eq!(waits_for(&[], terminal), WaitsFor::Others, "a sleeper");
         let writes = [Watched { fd: 1, to_read: false }];
         assert_eq!(waits_for(&writes, terminal), WaitsFor::Others, "it wants to print");
