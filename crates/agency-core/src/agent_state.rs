@@ -61,11 +61,19 @@ pub struct AgentMachine {
     /// When the present silence began: the spawn, the last output, or the last word of better evidence.
     quiet_since: Time,
     evidence: Option<Activity>,
+    #[serde(default)]
+    takes_keys: bool,
 }
 
 impl AgentMachine {
     pub fn new(timing: Timing, now: Time) -> Self {
-        AgentMachine { timing, state: AgentState::Starting, quiet_since: now, evidence: None }
+        AgentMachine {
+            timing,
+            state: AgentState::Starting,
+            quiet_since: now,
+            evidence: None,
+            takes_keys: false,
+        }
     }
 
     pub fn timing(&self) -> Timing {
@@ -78,6 +86,20 @@ impl AgentMachine {
 
     pub fn state(&self) -> AgentState {
         self.state
+    }
+
+    /// How long silence must last before it is taken for waiting. Who takes every key for itself shows what it does,
+    /// and is given a little less.
+    pub fn silence(&self) -> Duration {
+        let whole = self.timing.needs_input_after;
+        if self.takes_keys { whole.mul_f32(0.9) } else { whole }
+    }
+
+    /// Whether the program takes keys one by one; that it changes its mind is a sign of life.
+    pub fn on_takes_keys(&mut self, takes_keys: bool, now: Time) {
+        if takes_keys != self.takes_keys {
+            (self.takes_keys, self.quiet_since) = (takes_keys, now);
+        }
     }
 
     pub fn on_output(&mut self, now: Time) {
@@ -148,7 +170,7 @@ impl AgentMachine {
         match self.state {
             AgentState::Starting | AgentState::Running if self.evidence == Some(Activity::Working) => None,
             AgentState::Starting | AgentState::Running => {
-                let since = self.quiet_since.saturating_add(self.timing.needs_input_after);
+                let since = self.quiet_since.saturating_add(self.silence());
                 Some((since, AgentState::NeedsInput { since, why: Why::Unknown }))
             }
             AgentState::NeedsInput { since, why } => {

@@ -251,6 +251,7 @@ impl Detector {
         self.tick(mark.at);
         let seen = self.kernel.look(probe, &self.at_cursor);
         self.asked_anew_at = None;
+        self.machine.on_takes_keys(!probe.canonical, mark.at);
         match seen.turn {
             Turn::Same => {}
             Turn::Started => self.another_program(&[Rung::Shell]),
@@ -486,9 +487,12 @@ impl Detector {
         let waiting =
             |claim: &&Claim| matches!(claim.activity, Activity::Waiting(why) if why != Why::Unknown);
         let below = self.claims.iter().filter(|(below, _)| *below > rung).map(|(_, claim)| claim);
-        if let Some(other) = below.clone().find(waiting)
-            && why == Why::Unknown
-        {
+        // Agents tell of their turns, and not of every menu that is open meanwhile.
+        let is_dialog = |claim: &&Claim| matches!(claim.activity, Activity::Waiting(why) if why.is_dialog());
+        let dialog = self.claims.get(&Rung::Screen).filter(is_dialog);
+        let dialog = dialog.filter(|_| *rung <= Rung::Title && !why.is_dialog());
+        let known = below.clone().find(waiting).filter(|_| why == Why::Unknown);
+        if let Some(other) = dialog.or(known) {
             claim.activity = other.activity;
             claim.rule = format!("{}, {}", claim.rule, other.rule);
         }
@@ -521,7 +525,7 @@ impl Detector {
     }
 
     fn silence_rule(&self) -> String {
-        format!("no visible output for {} s", self.timing().needs_input_after.as_secs_f32())
+        format!("no visible output for {} s", self.machine.silence().as_secs_f32())
     }
 
     fn record(&mut self, old: AgentState, mark: Mark, evidence: Evidence) {
