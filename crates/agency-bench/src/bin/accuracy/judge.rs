@@ -96,11 +96,12 @@ fn waiting(recording: &Recording, phase: &Phase, timeline: &Timeline) -> Judged 
     let Some((at, _, said)) = timeline.within(phase.begin, phase.end).find(meant) else {
         return blank(recording, phase, Verdict::Missed);
     };
+    let last = last_wait(phase, timeline).unwrap_or(said);
     Judged {
         latency: (!phase.goes_on).then_some(at - phase.begin),
         source: Some(said.source.clone()),
-        said: Some(words(said)),
-        why: reason(phase, timeline),
+        said: Some(if said == last { words(said) } else { format!("{}; then {}", words(said), words(last)) }),
+        why: Some(reason(phase, last)),
         flaps: flaps(phase, at, timeline),
         ..blank(recording, phase, Verdict::Hit)
     }
@@ -112,20 +113,24 @@ fn flaps(phase: &Phase, hit_at: f64, timeline: &Timeline) -> usize {
     timeline.within(from, phase.end - LEAD).filter(again).count()
 }
 
-/// The last word of the phase counts: a screen may tell later than a title for what the program waits.
-fn reason(phase: &Phase, timeline: &Timeline) -> Option<Reason> {
+/// A screen may tell later than a title for what the program waits: the last word counts.
+fn last_wait<'a>(phase: &Phase, timeline: &'a Timeline) -> Option<&'a Said> {
+    let waits = timeline.within(phase.begin, phase.end - LEAD).filter(|(_, _, said)| said.waits());
+    waits.last().map(|(_, _, said)| said)
+}
+
+fn reason(phase: &Phase, said: &Said) -> Reason {
     let right: &[&str] = match phase.name.as_str() {
         "permission" => &["permission"],
         "finished" => &["finished", "prompt", "error"],
         "idle" => &["prompt", "finished"],
         _ => &["question", "permission"],
     };
-    let last = timeline.within(phase.begin, phase.end - LEAD).filter(|(_, _, said)| said.waits()).last();
-    Some(match last?.2.why.as_deref() {
+    match said.why.as_deref() {
         Some("unknown") | None => Reason::Unknown,
         Some(why) if right.contains(&why) => Reason::Right,
         Some(_) => Reason::Other,
-    })
+    }
 }
 
 fn working(
