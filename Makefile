@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 
-.PHONY: build run test check bench bench-doc accuracy accuracy-doc fuzz fmt docs install clean
+.PHONY: build run test test-agents check bench bench-doc accuracy accuracy-doc fuzz fmt docs install clean
 
 build:
 	$(CARGO) build --locked --release -p agency
@@ -17,6 +17,10 @@ run: build
 
 test:
 	./scripts/test
+
+# Real Claude Code and Codex, installed below target/agents, against a fake model and without a network. TESTS picks some.
+test-agents:
+	./scripts/test-agents $(TESTS)
 
 # Format, lints, licences, spelling, scripts, links; `make test` does all of it too.
 check:
