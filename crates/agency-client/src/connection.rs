@@ -25,6 +25,7 @@ pub struct Client {
     next_id: u64,
     /// Events that arrived while an answer was awaited.
     events: VecDeque<Event>,
+    is_broken: bool,
 }
 
 impl Client {
@@ -36,7 +37,7 @@ impl Client {
                 .because(format!("{}: {cause}", path.display()))
                 .hint("agency daemon status")
         })?;
-        Ok(Client { socket, path, next_id: 0, events: VecDeque::new() })
+        Ok(Client { socket, path, next_id: 0, events: VecDeque::new(), is_broken: false })
     }
 
     /// Connects, after starting `executable` as the daemon if none runs.
@@ -50,13 +51,21 @@ impl Client {
         }
     }
 
+    /// The daemon has gone; what a call was refused with since is nobody's answer.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     pub async fn call<M: Method>(&mut self, _method: M, params: M::Params) -> Result<M::Answer, Failure> {
         self.next_id += 1;
         let id = self.next_id;
         let params = serde_json::to_value(params).map_err(|err| garbled(M::NAME, &err))?;
         let request = Request::new(Some(id), M::NAME, params);
         let text = serde_json::to_string(&request).map_err(|err| garbled(M::NAME, &err))?;
-        self.socket.send(Message::text(text)).await.map_err(|err| lost(M::NAME, &err))?;
+        if let Err(err) = self.socket.send(Message::text(text)).await {
+            self.is_broken = true;
+            return Err(lost(M::NAME, &err));
+        }
         let answer = self.answer(id, M::NAME).await?;
         serde_json::from_value(answer).map_err(|err| garbled(M::NAME, &err))
     }
@@ -96,6 +105,12 @@ impl Client {
     }
 
     async fn next_text(&mut self, method: &str) -> Result<String, Failure> {
+        let text = self.receive(method).await;
+        self.is_broken |= text.is_err();
+        text
+    }
+
+    async fn receive(&mut self, method: &str) -> Result<String, Failure> {
         loop {
             match self.socket.next().await {
                 Some(Ok(Message::Text(text))) => return Ok(text.to_string()),

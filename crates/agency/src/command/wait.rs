@@ -20,6 +20,8 @@ const TIMED_OUT: u8 = 4;
 
 /// A daemon that was killed is back within moments.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// One that is killed while it starts says nothing; one that cannot start says so each time.
+const TRIES: u32 = 10;
 
 enum Met {
     Reached(String),
@@ -55,12 +57,34 @@ pub(super) async fn wait(context: &Context, args: Wait) -> Done {
 
 /// Outlives daemons: each new one is asked again.
 async fn watch(context: &Context, task: &TaskRef, until: &[Until]) -> Result<Met, Failure> {
+    let mut failed = 0;
     loop {
-        let mut daemon = context.daemon().await?;
-        if let Some(met) = follow(&mut daemon, task, until).await? {
-            return Ok(met);
+        match ask(context, task, until).await? {
+            Asked::Met(met) => return Ok(met),
+            Asked::DaemonGone => failed = 0,
+            Asked::NoDaemon(failure) if failed == TRIES => return Err(failure),
+            Asked::NoDaemon(_) => failed += 1,
         }
         tokio::time::sleep(AGAIN_AFTER).await;
+    }
+}
+
+enum Asked {
+    Met(Met),
+    DaemonGone,
+    NoDaemon(Failure),
+}
+
+async fn ask(context: &Context, task: &TaskRef, until: &[Until]) -> Result<Asked, Failure> {
+    let mut daemon = match context.daemon().await {
+        Ok(daemon) => daemon,
+        Err(failure) => return Ok(Asked::NoDaemon(failure)),
+    };
+    match follow(&mut daemon, task, until).await {
+        Ok(Some(met)) => Ok(Asked::Met(met)),
+        Ok(None) => Ok(Asked::DaemonGone),
+        Err(_) if daemon.is_broken() => Ok(Asked::DaemonGone),
+        Err(refusal) => Err(refusal),
     }
 }
 
