@@ -84,6 +84,11 @@ pub fn states_of_recording(
     Ok((recording::states(path, book.rules(), Default::default())?, book.problems()))
 }
 
+/// What is wrong with the user's own rules about screens, if anything is.
+pub fn rule_problems() -> Vec<String> {
+    RuleBook::open(agency_api::paths::rules()).problems()
+}
+
 /// Runs the daemon until it is told to leave. Says `ready` on standard output once it listens, or why it cannot.
 pub fn run(state: StateDir) -> Result<(), Failure> {
     let outcome = begin(&state);

@@ -75,6 +75,8 @@ pub enum RunCommand {
     Screen {
         answer: oneshot::Sender<ScreenDump>,
     },
+    /// The rules about screens may have changed.
+    HeedRules,
     /// Who says what of its state.
     Witnesses {
         answer: oneshot::Sender<(Standing, Vec<Witness>, Vec<String>)>,
@@ -545,6 +547,7 @@ impl RunTask {
             }
             RunCommand::Refresh { viewer } => self.audience.refresh(self.fold.run.screen(), viewer),
             RunCommand::Send(order) => self.sending.push(order),
+            RunCommand::HeedRules => self.heed_rules(),
             RunCommand::Witnesses { answer } => {
                 self.heed_rules();
                 let now = clock::now();

@@ -25,7 +25,7 @@ use agency_api::config::Overrides;
 use agency_api::keeper::Ended;
 use agency_api::paths::StateDir;
 use agency_api::{Bytes, Failure, view};
-use agency_core::evidence::{Change, Standing};
+use agency_core::evidence::{Change, Rules, Standing};
 use agency_core::ids::{RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
 use agency_core::task_file::Field;
@@ -89,6 +89,8 @@ pub struct World {
     next_event: u64,
     event_log: EventLog,
     queue: PromptQueue,
+    /// The rules about screens that every run knows of.
+    rules: Arc<Rules>,
     born: Duration,
     leaving: bool,
 }

@@ -78,6 +78,7 @@ impl World {
             next_event,
             event_log,
             queue: PromptQueue::load(&ground.state),
+            rules: ground.rule_book.rules(),
             born: clock::now(),
             leaving: false,
             ground,

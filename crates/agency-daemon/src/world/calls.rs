@@ -1,5 +1,7 @@
 //! What callers ask for: answered at once, or handed to the supervisor with a ticket.
 
+use std::sync::Arc;
+
 use agency_api::config::Overrides;
 use agency_api::method::{
     Caller, LogForm, Nothing, Orphans, Plan, PtyAttachParams, Started, Stream, TaskListing,
@@ -32,6 +34,7 @@ use crate::{clock, environment, limits, trust};
 
 impl World {
     pub(super) fn called(&mut self, call: Call, answer: Answer) {
+        self.heed_rules();
         match call {
             Call::Status => answer.give_as(Ok(self.daemon_view())),
             Call::Stop { agents: true, overrides } => self.end_all(&overrides, Some(answer)),
@@ -253,6 +256,15 @@ impl World {
         }
     }
 
+    /// A run that is silent has no reason of its own to look at the rules again.
+    fn heed_rules(&mut self) {
+        let rules = self.ground.rule_book.rules();
+        if !Arc::ptr_eq(&rules, &self.rules) {
+            self.rules = rules;
+            self.runs.values().for_each(|live| live.handle.command(RunCommand::HeedRules));
+        }
+    }
+
     fn stop_task(&mut self, task: TaskCall, answer: Answer) {
         self.with_task(task, answer, |world, key, answer| {
             let ticket = world.ticket(Pending::Stop { key: key.clone(), answer });
@@ -296,6 +308,7 @@ impl World {
                 live.meta.name()
             )
         }));
+        warnings.extend(self.ground.rule_book.problems());
         warnings.dedup();
         Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings })
     }

@@ -30,6 +30,7 @@ mod recording;
 mod refusals;
 mod reports;
 mod rescue;
+mod screen_rules;
 mod second_opinion;
 mod sigkill;
 mod stage;

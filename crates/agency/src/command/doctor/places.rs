@@ -24,7 +24,12 @@ pub(super) fn look(state: &StateDir) -> Vec<Finding> {
     findings.extend(file_system(state.root()));
     findings.extend(address(&state.daemon_socket()));
     findings.extend(global_config().as_deref().and_then(Path::parent).map(config_directory));
+    findings.extend(agency_daemon::rule_problems().into_iter().map(rule));
     findings
+}
+
+fn rule(problem: String) -> Finding {
+    About::Files.warning(format!("a rule about screens is not used: {problem}"), "mend or remove it")
 }
 
 fn config_directory(path: &Path) -> Finding {
