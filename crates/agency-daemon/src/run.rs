@@ -423,7 +423,7 @@ impl RunTask {
         let notice = ViewerNotice::Exited { code: exit.code.to_string() };
         self.audience.end(self.fold.run.screen(), &notice);
         if !std::mem::replace(&mut self.over, true) {
-            self.sending.refuse_all("the agent exited before it took the text");
+            self.sending.over();
             self.news.tell(RunNews::Over { exit, ended: self.hold.gone.clone().unwrap_or_default() }).await;
         }
     }

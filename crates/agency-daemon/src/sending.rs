@@ -73,6 +73,10 @@ impl Sight {
     fn press(&self, key: Keystroke) -> Vec<u8> {
         key.bytes(self.app_cursor, self.kitty_flags)
     }
+
+    fn enter(&self) -> Vec<u8> {
+        self.press(Keystroke::ENTER)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -169,6 +173,14 @@ impl Sending {
         }
     }
 
+    /// The agent has exited. One that did so after Enter has taken the text: many are sent to end it.
+    pub fn over(&mut self) {
+        if let Some(active) = self.active.take_if(|active| matches!(active.step, Step::Proving { .. })) {
+            drop(active.done(ReceiptKind::Delivered, Some("the agent has exited".to_owned()), None));
+        }
+        self.refuse_all("the agent exited before it took the text");
+    }
+
     pub fn refuse_all(&mut self, why: &str) {
         self.refused(Failure::new(why));
         for order in self.waiting.drain(..) {
@@ -254,7 +266,7 @@ impl Active {
             return self.done(ReceiptKind::Refused, Some(why), Some(sight.rows.clone()));
         }
         let press = Press { at: sight.now, number: 1, row: row_at_cursor(sight) };
-        self.write(b"\r".to_vec(), Step::Entering(press))
+        self.write(sight.enter(), Step::Entering(press))
     }
 
     /// Whoever waits for what follows must not be told of the dialog that was just answered.
@@ -310,7 +322,7 @@ impl Active {
             && !self.worked_before
         {
             self.step = Step::Entering(Press { at: sight.now, number: 2, row: press.row });
-            return (Some(self), Some(b"\r".to_vec()));
+            return (Some(self), Some(sight.enter()));
         }
         (Some(self), None)
     }

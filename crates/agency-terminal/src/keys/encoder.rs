@@ -12,6 +12,8 @@ const DISAMBIGUATE: u8 = 1;
 const ALL_AS_SEQUENCES: u8 = 8;
 
 impl Keystroke {
+    pub const ENTER: Keystroke = Keystroke(Key { code: Code::Enter, modifiers: 0 });
+
     pub fn parse(name: &str) -> Result<Keystroke, DetachKeysError> {
         parse_key(name.trim()).map(Keystroke)
     }

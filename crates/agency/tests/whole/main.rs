@@ -8,6 +8,7 @@ mod bad_inputs;
 mod care;
 mod config;
 mod daemon;
+mod delivery;
 mod elsewhere;
 mod ending;
 mod environment;
