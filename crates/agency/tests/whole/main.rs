@@ -39,6 +39,7 @@ mod status;
 mod told;
 mod trust;
 mod views;
+mod waiting;
 mod window;
 mod words;
 mod workspace;

@@ -1,0 +1,217 @@
+//! Waiting for agents, finding the one that waits, and asking what was so before.
+
+use std::fs::File;
+use std::process::{Child, ExitStatus, Stdio};
+
+use agency_testkit::Gate;
+use serde_json::Value;
+
+use crate::reports::events_since;
+use crate::stage::{SOON, Stage};
+use crate::told::{self, NO_SILENCE, words};
+
+fn waits(stage: &Stage, args: &[&str]) -> Child {
+    let mut wait = stage.agency([&["wait"], args].concat());
+    wait.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    wait.spawn().expect("agency can be run")
+}
+
+#[track_caller]
+fn ended(stage: &Stage, mut wait: Child) -> ExitStatus {
+    stage.eventually("the end of the wait", SOON, || wait.try_wait().expect("our own child"))
+}
+
+#[test]
+fn a_wait_says_by_its_code_how_it_ended() {
+    let stage = Stage::with_config(NO_SILENCE);
+    let gate = Gate::at(stage.home().join("gate"));
+    stage.play("one", &format!("await {}; ask ready?; exit 7", gate.path().display()));
+    stage.wait_told("one", "running (kernel)");
+    assert_eq!(stage.run(["wait", "one", "--timeout", "50ms"]).code, 4);
+    assert_eq!(stage.run(["wait", "one", "--until", "running"]).code, 0);
+    let waiting = waits(&stage, &["one"]);
+    let several = waits(&stage, &["one", "--until", "exited,needs-input"]);
+    let to_the_end = waits(&stage, &["one", "--until", "exited"]);
+    gate.open();
+    assert_eq!(ended(&stage, waiting).code(), Some(0));
+    assert_eq!(ended(&stage, several).code(), Some(0));
+    let said = stage.run(["wait", "one"]).ok();
+    assert!(said.contains("ready?"), "{said}");
+    let for_work = waits(&stage, &["one", "--until", "running"]);
+    stage.run(["send", "one", "go"]).ok();
+    assert_eq!(ended(&stage, to_the_end).code(), Some(0));
+    let code = ended(&stage, for_work).code();
+    assert!(matches!(code, Some(0 | 3)), "it worked, or was gone before anybody saw it: {code:?}");
+    stage.wait_status("one", "stopped");
+    assert_eq!(stage.run(["wait", "one"]).code, 3, "it will never need input again");
+    assert_eq!(stage.run(["wait", "one", "--until", "needs-input,exited"]).code, 0);
+    stage.run(["new", "draft", "--draft", "-m", "x"]).ok();
+    assert!(stage.refused(&["wait", "draft"]).contains("has no agent to wait for"));
+}
+
+#[test]
+fn who_has_waited_for_long_still_needs_input() {
+    let stage = Stage::with_config("needs_input_timeout = \"1h\"\nstale_timeout = \"100ms\"\n");
+    stage.play("one", "ask ready?");
+    stage.wait_task("one", "is stale", |task| task["state"]["state"] == "stale");
+    assert_eq!(stage.run(["wait", "one"]).code, 0);
+}
+
+#[test]
+fn a_wait_outlives_every_daemon() {
+    let stage = Stage::with_config(NO_SILENCE);
+    let gate = Gate::at(stage.home().join("gate"));
+    stage.play("one", &format!("await {}; ask ready?", gate.path().display()));
+    stage.wait_told("one", "running (kernel)");
+    let waiting = waits(&stage, &["one"]);
+    for _ in 0..10 {
+        stage.eventually("a daemon", SOON, || stage.daemon());
+        stage.kill_daemon();
+    }
+    gate.open();
+    assert_eq!(ended(&stage, waiting).code(), Some(0));
+}
+
+fn at(stage: &Stage, slug: &str, time: &str) -> String {
+    let explained = stage.run(["explain", slug, "--at", time, "--json"]).json();
+    match explained["state"].is_null() {
+        true => "nothing".to_owned(),
+        false => words(&explained["state"]),
+    }
+}
+
+#[test]
+fn the_past_is_explained_also_of_a_run_that_has_ended() {
+    let stage = Stage::with_config(NO_SILENCE);
+    stage.play("one", r"raw; say hello; wait-for 1; print \e]7501\x3bstate=working\a; wait-for 2; print \e]7501\x3bstate=blocked:kind=permission\a; wait-for 3; exit 5");
+    stage.wait_printed("one", "hello");
+    for (key, state) in [("1", "running (status)"), ("2", "needs_input permission (status)")] {
+        stage.run(["send", "one", "--keys", key]).ok();
+        stage.wait_told("one", state);
+    }
+    let run = stage.keeper("one").run;
+    stage.run(["send", "one", "--keys", "3"]).ok();
+    stage.wait_status("one", "stopped");
+    let log = told::log_of(&stage, &run);
+    let expected: Vec<String> = log.iter().map(words).collect();
+    assert_eq!(expected[expected.len() - 2..], ["needs_input permission (status)", "exited (kernel)"]);
+    for daemons in 0..2 {
+        for change in &log {
+            let time = change["time"].as_str().expect("a time");
+            // Of those within one millisecond it is the last.
+            let last = log.iter().rfind(|other| other["time"] == time).map(words);
+            assert_eq!(Some(at(&stage, "one", time)), last, "{change} by daemon {daemons}");
+        }
+        assert_eq!(at(&stage, "one", "2001-01-01T00:00:00Z"), "nothing");
+        assert_eq!(&at(&stage, "one", "0s"), expected.last().expect("some"));
+        stage.kill_daemon();
+    }
+    let text = stage.run(["explain", "one"]).ok();
+    assert!(text.contains("exited") && text.contains("what was seen before, newest first"), "{text}");
+}
+
+/// What a log says that the agent reported, in its order: `working` and `blocked` by turns.
+fn flips(log: &[Value]) -> Vec<String> {
+    log.iter().filter(|change| change["source"] == "status").map(words).collect()
+}
+
+#[test]
+fn the_log_of_states_has_neither_holes_nor_doubles_whoever_is_killed() {
+    const FLIPS: usize = 150;
+    let stage = Stage::with_config(NO_SILENCE);
+    let gate = Gate::at(stage.home().join("gate"));
+    let flip = r"print \e]7501\x3bstate=blocked:kind=question\a; sleep 0.013; print \e]7501\x3bstate=working\a; sleep 0.013";
+    stage.play(
+        "one",
+        &format!(
+            "raw; say hello; await {}; loop {FLIPS}; {flip}; end; say flipped; no-read",
+            gate.path().display()
+        ),
+    );
+    let run = stage.keeper("one").run;
+    gate.open();
+    let mut killed = 0;
+    while !stage.logs("one").contains("flipped") {
+        stage.kill_daemon();
+        killed += 1;
+    }
+    stage.wait_told("one", "running (status)");
+    assert!(killed > 5, "{killed}");
+    let log = told::log_of(&stage, &run);
+    let times: Vec<u64> = log.iter().map(|change| change["at_ns"].as_u64().expect("a time")).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    let expected: Vec<&str> = ["needs_input question (status)", "running (status)"].repeat(FLIPS);
+    let flips = flips(&log);
+    let odd = flips.iter().zip(&expected).position(|(one, other)| one != other);
+    assert_eq!((flips.len(), odd), (expected.len(), None), "after {killed} kills: {flips:?}");
+
+    let events = events_since(&stage, "1h", "\"type\":\"StateChange\"");
+    let numbers: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().expect("a number")).collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next), "numbers go on over daemons: {numbers:?}");
+}
+
+#[test]
+fn events_begin_with_the_past_and_go_on_without_a_double() {
+    let stage = Stage::with_config(NO_SILENCE);
+    stage.play("one", "loop; ask ready?; end");
+    stage.wait_told("one", "needs_input question (kernel)");
+    let path = stage.home().join("events");
+    let mut events = stage.agency(["events", "--json", "--since", "1h"]);
+    events.stdin(Stdio::null()).stdout(File::create(&path).expect("room")).stderr(Stdio::null());
+    let mut listening = events.spawn().expect("agency can be run");
+    let heard = || -> Vec<Value> {
+        let text = std::fs::read_to_string(&path).expect("it is there");
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    for status in ["idle", "running", "completed"] {
+        let verb = if status == "idle" {
+            "idle"
+        } else if status == "running" {
+            "start"
+        } else {
+            "complete"
+        };
+        stage.run([verb, "one"]).ok();
+    }
+    stage.eventually("the last event", SOON, || {
+        heard().iter().any(|event| event.to_string().contains("completed")).then_some(())
+    });
+    let first = heard();
+    let numbers: Vec<u64> = first.iter().map(|event| event["seq"].as_u64().expect("a number")).collect();
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "no hole and no double: {numbers:?}");
+    assert!(first.iter().any(|event| event["data"]["new"]["state"] == "needs_input"), "{first:?}");
+    stage.kill_daemon();
+    assert_eq!(
+        stage.eventually("its end", SOON, || listening.try_wait().expect("our own child")).code(),
+        Some(1)
+    );
+    stage.run(["start", "one"]).ok();
+    let last = numbers.last().copied().expect("some");
+    let again = events_since(&stage, "1h", &format!("\"seq\":{}", last + 1));
+    let numbers: Vec<u64> = again.iter().map(|event| event["seq"].as_u64().expect("a number")).collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+}
+
+#[test]
+fn the_next_is_who_has_waited_longest_and_was_not_looked_at() {
+    let stage = Stage::with_config(NO_SILENCE);
+    assert!(stage.refused(&["next"]).starts_with("Error: no agent waits for you"));
+    stage.play("busy", "raw; say busy; no-read");
+    for slug in ["first", "second"] {
+        stage.play(slug, &format!("say I am {slug}; ask ready?"));
+        let task = stage.wait_told(slug, "needs_input question (kernel)");
+        assert_eq!(task["seen"], false, "{task}");
+        // They are told apart by whole seconds.
+        stage.wait_task(slug, "has waited", |task| task["state"]["for_seconds"].as_u64() >= Some(1));
+    }
+    let line = stage.run(["next"]).ok();
+    assert!(line.contains("first"), "{line}");
+    let mut terminal = stage.on_terminal(["next"]);
+    terminal.wait_for("I am first");
+    terminal.send("\x11");
+    assert!(terminal.wait_exit().success(), "{terminal}");
+    assert_eq!(stage.task("first")["seen"], true);
+    assert!(stage.run(["ls"]).ok().contains(", seen"));
+    let line = stage.run(["next"]).ok();
+    assert!(line.contains("second"), "the one that was looked at comes last: {line}");
+}
