@@ -207,7 +207,7 @@ fn line_reader(probe: &Probe) -> Option<&ProbedProcess> {
     probe.processes.iter().find(reads).filter(|_| probe.canonical && probe.echo)
 }
 
-/// What it wrote before it read, on the same line, is a question; a shell's own prompt is none.
+/// What it wrote before it read, on the same line, is a question; a prompt is none, and shells have more of them.
 fn wanted(is_shell: bool, at_cursor: &str) -> Why {
     match at_cursor.trim() {
         "" => Why::Unknown,
@@ -265,6 +265,11 @@ mod tests {
                 probe("canonical echo", 1, bash(ForTerminal)),
                 "Go on? ",
                 Some((waiting(Why::Question), "bash reads the terminal")),
+            ),
+            (
+                probe("canonical echo", 2, front("sqlite3", ForTerminal)),
+                "sqlite> ",
+                Some((waiting(Why::Prompt), "sqlite3 reads the terminal")),
             ),
             (
                 probe("canonical echo", 2, front("cat", ForTerminal)),
