@@ -56,7 +56,9 @@ impl World {
                 self.notices.notifier.needs_nobody(&key);
                 self.state_told(&key, &run, &standing);
                 self.hold_first_message(&key);
-                self.decide(Event::KeeperReady { key, epoch, run });
+                self.decide(Event::KeeperReady { key: key.clone(), epoch, run });
+                // It may have been at its prompt before anybody could be told.
+                self.deliver_next(&key);
             }
             Err(failure) => {
                 tracing::warn!(task = %key, cause = failure.message, "a start failed");

@@ -87,10 +87,12 @@ impl World {
                 (false, serde_json::json!({ "id": id, "receipt": "refused", "why": failure.message }))
             }
         };
-        let kept = match arrived {
-            true => self.queue.take(|waiting| waiting.id == id).map(drop),
+        let kept = match (&outcome, arrived) {
+            (_, true) => self.queue.take(|waiting| waiting.id == id).map(drop),
             // It is tried again when the agent comes to its prompt the next time.
-            false => self.queue.set(id, Step::Held),
+            (Ok(receipt), false) if receipt.bytes == 0 => self.queue.set(id, Step::Held),
+            // Some of it was typed, or is typed yet: another try might say it twice.
+            _ => self.queue.set(id, Step::Uncertain),
         };
         if let Err(cause) = kept {
             tracing::warn!(task = %key, %cause, "the queue of texts cannot be written");

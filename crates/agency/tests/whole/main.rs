@@ -27,6 +27,7 @@ mod picture;
 mod places;
 mod privacy;
 mod programs;
+mod queue;
 mod recording;
 mod refusals;
 mod reports;
