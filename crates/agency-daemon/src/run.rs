@@ -626,6 +626,7 @@ impl RunTask {
         Sight {
             now,
             dialog: dialog(&standing),
+            state_since: standing.since.at,
             reads_lines: canonical,
             hides_input: terminal.is_some_and(|terminal| terminal.canonical && !terminal.echo),
             full_screen,

@@ -18,6 +18,9 @@ const QUIET_FOR: Duration = Duration::from_millis(60);
 const SETTLED_WITHIN: Duration = Duration::from_secs(1);
 /// Keys that come together may be taken for one, an Escape and a letter above all.
 const KEY_WITHIN: Duration = Duration::from_millis(300);
+/// Agents let keys pass that come right after a dialog has opened: they may have been meant for something else.
+/// Claude Code's listens after 0.3 to 0.5 s.
+const DIALOG_LISTENS_AFTER: Duration = Duration::from_millis(700);
 /// A text that is not to be seen by then is not at a prompt.
 const SHOWN_WITHIN: Duration = Duration::from_millis(1500);
 /// Agents report or draw within a second; whoever has shown nothing by then may still take it.
@@ -51,6 +54,8 @@ pub struct Sight {
     pub now: Duration,
     /// A dialog that is not the prompt, in words.
     pub dialog: Option<String>,
+    /// Since when it waits or works.
+    pub state_since: Duration,
     /// Lines are read whole by a program that waits for one.
     pub reads_lines: bool,
     /// What is typed is not shown.
@@ -70,6 +75,10 @@ pub struct Sight {
 }
 
 impl Sight {
+    fn is_dialog_deaf(&self) -> bool {
+        self.dialog.is_some() && self.now.saturating_sub(self.state_since) < DIALOG_LISTENS_AFTER
+    }
+
     fn press(&self, key: Keystroke) -> Vec<u8> {
         key.bytes(self.app_cursor, self.kitty_flags)
     }
@@ -215,6 +224,7 @@ impl Active {
         let mut active = Active { typed: 0, order, worked_before, dialog_before, step };
         let first = match &mut active.order.what {
             What::Text { text, .. } => as_typed(text, sight.bracketed_paste),
+            What::Keys(_) if sight.is_dialog_deaf() => Vec::new(),
             What::Keys(keys) => keys.pop_front().map(|key| sight.press(key)).unwrap_or_default(),
         };
         match first.is_empty() {
@@ -244,6 +254,7 @@ impl Active {
         let anyway = match &mut self.order.what {
             What::Text { enter: false, .. } => return self.done(ReceiptKind::Typed, None, None),
             What::Keys(keys) if keys.is_empty() => return self.watch(since, sight),
+            What::Keys(_) if self.typed == 0 && sight.is_dialog_deaf() => return (Some(self), None),
             What::Keys(_) if !quiet && waited < KEY_WITHIN => return (Some(self), None),
             What::Keys(keys) => {
                 let next = keys.pop_front().map(|key| sight.press(key)).unwrap_or_default();
@@ -447,6 +458,14 @@ mod tests {
         Play { sending, sight, receipt }
     }
 
+    fn play_keys(names: &[&str], sight: Sight) -> Play {
+        let keys = names.iter().map(|name| Keystroke::parse(name).expect("a key")).collect();
+        let (sender, receipt) = oneshot::channel();
+        let mut sending = Sending::default();
+        sending.push(Order { what: What::Keys(keys), receipt: sender });
+        Play { sending, sight, receipt }
+    }
+
     impl Play {
         /// What is written after so many milliseconds.
         fn at(&mut self, ms: u64) -> String {
@@ -551,20 +570,31 @@ mod tests {
     fn keys_are_pressed_one_by_one_also_on_a_dialog() {
         let mut sight = agent();
         sight.dialog = Some("it asks for a permission".into());
-        let mut play = play("", sight);
-        let keys = ["down", "enter"].map(|name| Keystroke::parse(name).expect("a key")).into();
-        let (sender, receipt) = oneshot::channel();
-        play.sending = Sending::default();
-        play.sending.push(Order { what: What::Keys(keys), receipt: sender });
-        play.receipt = receipt;
-        assert_eq!(play.at(0), "\x1b[B");
-        play.taken(1);
-        assert_eq!(play.at(20), "");
-        assert_eq!(play.at(70), "\r");
-        play.taken(71);
-        assert_eq!(play.at(72), "", "the dialog is still there");
+        let mut play = play_keys(&["down", "enter"], sight);
+        assert_eq!(play.at(1000), "\x1b[B");
+        play.taken(1001);
+        assert_eq!(play.at(1020), "");
+        assert_eq!(play.at(1070), "\r");
+        play.taken(1071);
+        assert_eq!(play.at(1072), "", "the dialog is still there");
         play.sight.dialog = None;
-        play.at(140);
+        play.at(1140);
+        assert_eq!(play.receipt(), (ReceiptKind::Delivered, "the dialog is gone".into()));
+    }
+
+    #[test]
+    fn keys_wait_until_a_new_dialog_listens() {
+        let mut sight = agent();
+        sight.dialog = Some("it asks for a permission".into());
+        sight.state_since = Duration::from_millis(5_000);
+        let mut play = play_keys(&["1"], sight);
+        assert_eq!(play.at(5_010), "");
+        assert_eq!(play.at(5_690), "");
+        assert_eq!(play.at(5_700), "1");
+        play.taken(5_701);
+        // The next question comes at once, and this one was answered all the same.
+        play.sight.dialog = Some("it asks for another permission".into());
+        play.at(5_800);
         assert_eq!(play.receipt(), (ReceiptKind::Delivered, "the dialog is gone".into()));
     }
 
