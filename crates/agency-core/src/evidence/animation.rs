@@ -27,6 +27,9 @@ pub(super) struct Animation {
     /// The longest time between two frames of late.
     slowest: Duration,
     lively: bool,
+    /// When somebody typed into its work: from then on it is given time to show more of it.
+    #[serde(default)]
+    worked_at: Option<Time>,
 }
 
 impl Animation {
@@ -45,7 +48,9 @@ impl Animation {
     }
 
     /// What the user typed is shown, or it is another size: the screen of before does not count.
-    pub(super) fn begin_anew(&mut self, at: Time, digest: u64) {
+    /// If it is at work, it is not seen to stop by that.
+    pub(super) fn begin_anew(&mut self, at: Time, digest: u64, works: bool) {
+        self.worked_at = works.then_some(at);
         self.frames.clear();
         self.frames.push_back((at, digest));
     }
@@ -67,7 +72,7 @@ impl Animation {
 
     /// When it will have stood still for long enough, unless more is drawn.
     pub(super) fn ends_at(&self, needs_input_after: Duration, full_screen: bool) -> Option<Time> {
-        let first = self.when_drawn(AT_WORK).filter(|_| self.lively)?;
+        let first = self.when_drawn(AT_WORK).max(self.worked_at).filter(|_| self.lively)?;
         let still = match full_screen {
             true => (self.slowest * MISSED).clamp(needs_input_after / 2, needs_input_after.mul_f32(0.9)),
             false => needs_input_after,
@@ -131,11 +136,22 @@ mod tests {
     }
 
     #[test]
+    fn typing_neither_ends_work_nor_is_it() {
+        let mut animation = Animation::default();
+        (0..30).for_each(|tick| animation.on_frame(ms(tick * 100), tick));
+        (0..40).for_each(|key| animation.begin_anew(ms(3_000 + key * 100), 100 + key, true));
+        assert_eq!(told(&animation, 7_500), Some(false), "a prompt for later is typed");
+        assert_eq!(told(&animation, 9_600), Some(true));
+        (0..10).for_each(|key| animation.begin_anew(ms(10_000 + key * 100), 200 + key, false));
+        assert_eq!(told(&animation, 10_950), Some(true));
+    }
+
+    #[test]
     fn a_program_that_never_animated_claims_nothing() {
         let mut animation = Animation::default();
         (0..10).for_each(|line| animation.on_frame(ms(line * 1_000), line));
         assert_eq!(told(&animation, 30_000), None);
-        (0..10).for_each(|key| animation.begin_anew(ms(31_000 + key * 50), 100 + key));
+        (0..10).for_each(|key| animation.begin_anew(ms(31_000 + key * 50), 100 + key, false));
         assert_eq!(told(&animation, 32_000), None, "typing is not the program's work");
     }
 }

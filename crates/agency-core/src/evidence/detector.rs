@@ -289,7 +289,7 @@ impl Detector {
         }
         let is_echo = self.typed_at.is_some_and(|typed| mark.at.saturating_sub(typed) <= ECHO_WITHIN);
         match is_echo {
-            true => self.animation.begin_anew(mark.at, look.digest),
+            true => self.animation.begin_anew(mark.at, look.digest, self.animates()),
             false => self.animation.on_frame(mark.at, look.digest),
         }
         match (self.screen.believed(), look.matched) {
@@ -332,7 +332,7 @@ impl Detector {
     /// A new size draws everything anew, which is nobody's work.
     pub fn on_resize(&mut self, digest: u64, mark: Mark) {
         self.tick(mark.at);
-        self.animation.begin_anew(mark.at, digest);
+        self.animation.begin_anew(mark.at, digest, self.animates());
     }
 
     pub fn on_exit(&mut self, code: ExitCode, mark: Mark) {
@@ -374,10 +374,12 @@ impl Detector {
 
     /// Only while it is claimed to work: the end has been seen otherwise.
     fn animation_ends_at(&self) -> Option<Time> {
-        let claimed = self.claims.get(&Rung::Animation).map(|claim| claim.activity);
-        let works = claimed == Some(Activity::Working);
         let after = self.timing().needs_input_after;
-        self.animation.ends_at(after, self.full_screen).filter(|_| works)
+        self.animation.ends_at(after, self.full_screen).filter(|_| self.animates())
+    }
+
+    fn animates(&self) -> bool {
+        self.claims.get(&Rung::Animation).is_some_and(|claim| claim.activity == Activity::Working)
     }
 
     fn claim(&mut self, rung: Rung, activity: Activity, rule: String, detail: Option<String>, mark: Mark) {
