@@ -70,6 +70,9 @@ pub enum RestoreError {
 }
 
 const CHECKPOINT_VERSION: u8 = 2;
+/// Before there was evidence. Journals hold these for as long as their tasks are kept, and may have lost what came
+/// before them.
+const SCREEN_AND_TIMES: u8 = 1;
 
 /// Programs draw in bursts: the screen is looked at when one is over, and not for every byte of it.
 const LOOK_AFTER: Duration = Duration::from_millis(40);
@@ -307,20 +310,20 @@ impl TerminalRun {
     }
 
     pub fn restored(checkpoint: &[u8], settings: &Settings) -> Result<TerminalRun, RestoreError> {
-        let (version, rest) = checkpoint.split_first().ok_or(RestoreError::Short)?;
-        if *version != CHECKPOINT_VERSION {
-            return Err(RestoreError::Version(*version));
+        match checkpoint.split_first().ok_or(RestoreError::Short)? {
+            (&CHECKPOINT_VERSION, rest) => TerminalRun::restored_whole(rest, settings),
+            (&SCREEN_AND_TIMES, rest) => TerminalRun::restored_without_evidence(rest, settings),
+            (version, _) => Err(RestoreError::Version(*version)),
         }
+    }
+
+    fn restored_whole(rest: &[u8], settings: &Settings) -> Result<TerminalRun, RestoreError> {
         let (unlooked_change, mut rest) = rest.split_first().ok_or(RestoreError::Short)?;
         let answered_to = take(&mut rest)?;
         let offset = take(&mut rest)?;
         let look_due = Some(take(&mut rest)?).filter(|at| *at > 0).map(Duration::from_nanos);
         let looked_at = Duration::from_nanos(take(&mut rest)?);
-        let mut owed = VecDeque::new();
-        for _ in 0..take(&mut rest)? {
-            let output_offset = take(&mut rest)?;
-            owed.push_back(Answer { output_offset, bytes: take_bytes(&mut rest)?.to_vec() });
-        }
+        let owed = take_owed(&mut rest)?;
         let detector = serde_json::from_slice(take_bytes(&mut rest)?);
         let mut detector: Detector = detector.map_err(RestoreError::Evidence)?;
         detector.set_timing(settings.timing);
@@ -338,6 +341,19 @@ impl TerminalRun {
             latest: looked_at,
             unlooked_change: *unlooked_change != 0,
         })
+    }
+
+    /// What was seen until then is not known any more; the screen is, and is looked at when time goes on.
+    fn restored_without_evidence(mut rest: &[u8], settings: &Settings) -> Result<TerminalRun, RestoreError> {
+        let answered_to = take(&mut rest)?;
+        let started = Duration::from_nanos(take(&mut rest)?);
+        let last_visible = Duration::from_nanos(take(&mut rest)?).max(started);
+        let owed = take_owed(&mut rest)?;
+        let screen = Screen::restore(rest).map_err(RestoreError::Screen)?;
+        let mut run = TerminalRun::on_screen(screen, settings, started);
+        (run.owed, run.answered_to, run.look_due, run.unlooked_change) =
+            (owed, answered_to, Some(last_visible), last_visible > started);
+        Ok(run)
     }
 }
 
@@ -366,6 +382,15 @@ fn take(rest: &mut &[u8]) -> Result<u64, RestoreError> {
     let (head, tail) = rest.split_first_chunk::<8>().ok_or(RestoreError::Short)?;
     *rest = tail;
     Ok(u64::from_le_bytes(*head))
+}
+
+fn take_owed(rest: &mut &[u8]) -> Result<VecDeque<Answer>, RestoreError> {
+    let mut owed = VecDeque::new();
+    for _ in 0..take(rest)? {
+        let output_offset = take(rest)?;
+        owed.push_back(Answer { output_offset, bytes: take_bytes(rest)?.to_vec() });
+    }
+    Ok(owed)
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -442,13 +467,45 @@ mod tests {
         assert!(matches!(again.state(), AgentState::NeedsInput { .. }), "{:?}", again.state());
     }
 
+    /// As the version before wrote it.
+    fn without_evidence(run: &mut TerminalRun, started: Duration, last_visible: Duration) -> Vec<u8> {
+        let mut out = vec![SCREEN_AND_TIMES];
+        put(&mut out, run.answered_to);
+        put(&mut out, nanos(started));
+        put(&mut out, nanos(last_visible));
+        put(&mut out, run.owed.len() as u64);
+        for answer in &run.owed {
+            put(&mut out, answer.output_offset);
+            put_bytes(&mut out, &answer.bytes);
+        }
+        out.extend_from_slice(&run.screen.dump());
+        out
+    }
+
+    #[test]
+    fn a_checkpoint_from_before_there_was_evidence_gives_its_screen_back() {
+        let (mut run, settings) = (run(), settings());
+        run.on_output(b"hello \x1b[5n", 10, seconds(3));
+        let old = without_evidence(&mut run, seconds(1), seconds(3));
+        let mut again = TerminalRun::restored(&old, &settings).unwrap();
+        assert_eq!(again.screen().text().trim_end(), "hello");
+        assert_eq!(owed(&again), [10]);
+        again.tick(seconds(4));
+        assert_eq!(again.state(), AgentState::Running);
+        again.tick(seconds(9));
+        assert!(matches!(again.state(), AgentState::NeedsInput { .. }), "{:?}", again.state());
+        for cut in 0..old.len().min(60) {
+            assert!(TerminalRun::restored(&old[..cut], &settings).is_err(), "cut at {cut}");
+        }
+    }
+
     #[test]
     fn a_damaged_checkpoint_is_an_error() {
-        let whole = run().checkpoint();
+        let (whole, settings) = (run().checkpoint(), settings());
         for cut in 0..whole.len().min(60) {
-            assert!(TerminalRun::restored(&whole[..cut], &settings()).is_err(), "cut at {cut}");
+            assert!(TerminalRun::restored(&whole[..cut], &settings).is_err(), "cut at {cut}");
         }
-        assert!(TerminalRun::restored(&[9, 0, 0], &settings()).is_err());
+        assert!(TerminalRun::restored(&[9, 0, 0], &settings).is_err());
     }
 
     #[test]
