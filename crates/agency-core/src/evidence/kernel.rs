@@ -156,11 +156,13 @@ fn root(probe: &Probe) -> Option<i32> {
     probe.processes.iter().find(|process| !is_among(process.parent)).map(|process| process.pid)
 }
 
-/// It has the terminal in the agent's place and takes keys: an editor that a shell has started works for nobody.
+/// It takes the keys, in the agent's place or beside it: an editor that a shell has started works for nobody, and what a
+/// launcher has launched is the agent.
 fn talks(probe: &Probe, process: &ProbedProcess) -> bool {
     let agent = root(probe).and_then(|root| probe.processes.iter().find(|process| process.pid == root));
     let in_place = agent.is_some_and(|agent| probe.foreground != Some(agent.group));
-    !probe.canonical && in_place && probe.foreground == Some(process.group)
+    let listens = matches!(process.waits, Waits::ForTerminal | Waits::ForTerminalToo);
+    !probe.canonical && (in_place || listens) && probe.foreground == Some(process.group)
 }
 
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash"];
@@ -361,6 +363,9 @@ mod tests {
         assert!(child(process(3, 3, "bash", Waits::ForInnerTerminal)).is_none());
         let told = child(process(3, 3, "sleep", Waits::Otherwise)).map(|told| told.rule);
         assert_eq!(told.as_deref(), Some("sleep is at work"));
+        let launched = process(2, 1, "script", Waits::ForTerminalToo);
+        let seen = KernelWatch::default().look(&probe("", 1, vec![shell(), launched]), "");
+        assert!(seen.child.is_none(), "without job control, the group is the shell's");
     }
 
     #[test]

@@ -88,3 +88,21 @@ fn silent_work_is_work_from_its_start_to_its_end() {
         assert_eq!(silent.count(), 0, "{slug}: {log:#?}");
     }
 }
+
+#[test]
+fn a_question_on_a_terminal_inside_ours_is_no_work() {
+    let stage = Stage::with_config(HASTY);
+    let gate = Gate::at(stage.home().join("gate"));
+    let inner =
+        format!("printf \"Go on? \"; read answer; cat {}; echo done; read more", gate.path().display());
+    start(&stage, "one", &format!("script -qc '{inner}' /dev/null"));
+    stage.wait_printed("one", "Go on?");
+    stage.wait_told("one", "needs_input unknown (silence)");
+    stage.run(["send", "one", "yes"]).ok();
+    stage.wait_told("one", "running (child)");
+    let_silence_pass(&stage, "silent");
+    assert_eq!(told::now(&stage.task("one")), "running (child)");
+    gate.open();
+    stage.wait_printed("one", "done");
+    stage.wait_told("one", "needs_input unknown (silence)");
+}
