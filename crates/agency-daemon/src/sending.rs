@@ -21,8 +21,9 @@ const KEY_WITHIN: Duration = Duration::from_millis(300);
 /// Agents let keys pass that come right after a dialog has opened: they may have been meant for something else.
 /// Claude Code's listens after 0.3 to 0.5 s.
 const DIALOG_LISTENS_AFTER: Duration = Duration::from_millis(700);
-/// A text that is not to be seen by then is not at a prompt.
-const SHOWN_WITHIN: Duration = Duration::from_millis(1500);
+/// A text that is not to be seen by then is not at a prompt. An agent that has just shown its prompt may still be
+/// busy with its start for some seconds, where many start at once.
+const SHOWN_WITHIN: Duration = Duration::from_secs(6);
 /// Agents report or draw within a second; whoever has shown nothing by then may still take it.
 const PROVEN_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_FOR_PROOF_EVERY: Duration = Duration::from_millis(50);
@@ -530,7 +531,7 @@ mod tests {
         unknown.taken(5);
         unknown.draw(20, &["Update now?", "1. Yes"]);
         assert_eq!(unknown.at(1_000), "");
-        assert_eq!(unknown.at(1_600), "", "a text that does not show is at no prompt");
+        assert_eq!(unknown.at(6_100), "", "a text that does not show is at no prompt");
         assert_eq!(unknown.receipt().0, ReceiptKind::Refused);
     }
 
