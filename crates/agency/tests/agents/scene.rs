@@ -68,7 +68,7 @@ impl Scene {
     /// What a user has who has used the agents before, and nothing that asks for a network.
     fn furnish(&self) {
         let claude = r#"{"hasCompletedOnboarding": true, "lastOnboardingVersion": "2.1.325", "theme": "dark",
-            "customApiKeyResponses": {"approved": ["dummy"], "rejected": []}, "autoUpdates": false}"#;
+            "customApiKeyResponses": {"approved": ["dummy"], "rejected": []}}"#;
         self.write_home(".claude.json", claude);
         let codex = format!(
             "model = \"fake-model\"\nmodel_provider = \"fake\"\napproval_policy = \"on-request\"\n\
