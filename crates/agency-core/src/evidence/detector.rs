@@ -533,7 +533,8 @@ impl Detector {
     fn record(&mut self, old: AgentState, mark: Mark, evidence: Evidence) {
         self.evidence = evidence;
         if old != self.state() {
-            self.since = mark;
+            // Shorter times than before may make something due in the past; the order of changes is what counts.
+            self.since = Mark { at: mark.at.max(self.since.at), ..mark };
             self.changes.push(Change { old, new: self.standing() });
         }
     }
