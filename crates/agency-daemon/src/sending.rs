@@ -606,4 +606,70 @@ mod tests {
         assert_eq!(as_typed("é\n漢".as_bytes(), true), "\x1b[200~é\n漢\x1b[201~".as_bytes());
         assert_eq!(as_typed(b"one\ntwo", false), b"one\rtwo");
     }
+
+    /// A small generator of its own: the same numbers each time.
+    struct Dice(u64);
+
+    impl Dice {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % limit
+        }
+
+        fn sight(&mut self, now: u64, text: &str) -> Sight {
+            let past = |back: u64| Duration::from_millis(now.saturating_sub(back));
+            let rows: [&[&str]; 3] = [&["> "], &["> ", text], &["1. Yes", "2. No"]];
+            let works = (self.below(4) == 0).then(|| (past(self.below(500)), "status: working".to_owned()));
+            Sight {
+                now: Duration::from_millis(now),
+                dialog: (self.below(3) == 0).then(|| "it waits for a permission".to_owned()),
+                reads_lines: self.below(3) == 0,
+                hides_input: self.below(6) == 0,
+                full_screen: self.below(3) != 0,
+                bracketed_paste: self.below(2) == 0,
+                app_cursor: self.below(2) == 0,
+                kitty_flags: [0, 1, 8][self.below(3) as usize],
+                drawn_at: past(self.below(200)),
+                works,
+                all_read_at: (self.below(3) == 0).then(|| past(self.below(100))),
+                rows: rows[self.below(3) as usize].iter().map(|row| (*row).to_owned()).collect(),
+                cursor: (self.below(2) as u16, 0),
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_seen_no_dialog_gets_an_enter_and_no_text_more_than_two() {
+        let text = "fix the login";
+        for seed in 0..3_000 {
+            let mut dice = Dice(seed);
+            let mut play = play(text, Sight::default());
+            let (mut now, mut texts, mut enters) = (0, 0, 0);
+            while play.receipt.try_recv().is_err() {
+                now += dice.below(120);
+                assert!(now < 20_000, "seed {seed}: it never ends");
+                let sight = dice.sight(now, text);
+                let written = play.sending.next(&mut || sight.clone());
+                let is_enter = |bytes: &[u8]| bytes == b"\r" || bytes == b"\x1b[13u";
+                match written.as_deref() {
+                    Some(bytes) if is_enter(bytes) => {
+                        assert!(sight.dialog.is_none(), "seed {seed}: Enter on a dialog");
+                        assert_eq!(texts, 1, "seed {seed}: Enter before the text");
+                        enters += 1;
+                    }
+                    Some(bytes) => {
+                        assert!(sight.dialog.is_none(), "seed {seed}: typed into a dialog");
+                        assert!(String::from_utf8_lossy(bytes).contains(text));
+                        texts += 1;
+                    }
+                    None => {}
+                }
+                if written.is_some() {
+                    play.sending.taken(Duration::from_millis(now));
+                }
+            }
+            assert!(texts <= 1 && enters <= 2, "seed {seed}: {texts} texts, {enters} times Enter");
+            assert!(play.sending.is_idle());
+        }
+    }
 }
