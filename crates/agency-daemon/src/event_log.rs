@@ -24,7 +24,9 @@ impl EventLog {
         let path = state.event_log();
         let last = read(&path).into_iter().chain(read(&older(&path))).map(|event| event.seq).max();
         let bytes = std::fs::metadata(&path).map_or(0, |meta| meta.len());
-        (EventLog { path, file: None, bytes }, last.unwrap_or(0))
+        // Now, so that who counts the open files later counts this one.
+        let file = append_to(&path).ok();
+        (EventLog { path, file, bytes }, last.unwrap_or(0))
     }
 
     pub fn append(&mut self, event: &Event) -> io::Result<()> {
@@ -34,10 +36,9 @@ impl EventLog {
             std::fs::rename(&self.path, older(&self.path))?;
             (self.file, self.bytes) = (None, 0);
         }
-        let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(open()?),
+            none => none.insert(append_to(&self.path)?),
         };
         file.write_all(&line)?;
         self.bytes += line.len() as u64;
@@ -53,6 +54,10 @@ pub fn since(state: &StateDir, time: jiff::Timestamp) -> Vec<Event> {
     events.extend(read(&path));
     events.retain(is_since);
     events
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
 fn older(path: &Path) -> PathBuf {

@@ -55,3 +55,40 @@ fn a_recording_is_not_written_over_and_nonsense_is_not_played() {
     let refused = stage.run(["replay", "other"]).refused();
     assert!(refused.starts_with("Error: other is not a recording that can be played\n"), "{refused}");
 }
+
+/// The lines that the detector prints for one of the recordings beside this repository.
+fn states(stage: &Stage, recording: &str, args: &[&str]) -> String {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings");
+    let mut replay = stage.agency(["replay", "--states"]);
+    replay.args(args).arg(dir.join(recording));
+    agency_testkit::Ran::of(replay, b"").ok()
+}
+
+#[test]
+fn the_detector_tells_of_a_recording_what_it_would_have_told_then() {
+    let stage = Stage::new();
+    let expected = [
+        r#"{"schema_version":1,"t":0.101,"state":"running","why":null,"source":"silence","rule":"output","confidence":"guess","detail":null,"offset":13}"#,
+        r#"{"schema_version":1,"t":8.231,"state":"needs_input","why":"question","source":"kernel","rule":"python3 reads the terminal","confidence":"high","detail":"Deploy to production? [y/N]","offset":41}"#,
+        r#"{"schema_version":1,"t":16.168,"state":"running","why":null,"source":"kernel","rule":"python3 does not read the terminal","confidence":"high","detail":null,"offset":58}"#,
+        r#"{"schema_version":1,"t":24.101,"state":"needs_input","why":"question","source":"kernel","rule":"python3 reads without echo","confidence":"high","detail":"Token:","offset":65}"#,
+        r#"{"schema_version":1,"t":32.221,"state":"running","why":null,"source":"kernel","rule":"python3 does not read the terminal","confidence":"high","detail":null,"offset":78}"#,
+    ];
+    let told = states(&stage, "states/ask-alone.cast", &["--json"]);
+    assert_eq!(told.lines().collect::<Vec<_>>(), expected);
+    assert!(states(&stage, "states/ask-alone.cast", &[]).contains("Deploy to production? [y/N]"));
+    assert_eq!(stage.daemon(), None, "a recording needs no daemon");
+
+    let told = states(&stage, "claude7501-tui.cast", &["--json"]);
+    let changes: Vec<serde_json::Value> =
+        told.lines().map(|line| serde_json::from_str(line).expect("a document a line")).collect();
+    let by_status = changes.iter().filter(|change| change["source"] == "status").map(crate::told::words);
+    let by_status: Vec<String> = by_status.collect();
+    assert!(by_status.contains(&"needs_input permission (status)".to_owned()), "{by_status:?}");
+    assert!(
+        changes.iter().all(|change| change["source"] != "silence" || change["state"] == "running"),
+        "{told}"
+    );
+    let missing = stage.run(["replay", "--states", "no-such.cast"]);
+    assert_eq!(missing.code, 1, "{missing}");
+}
