@@ -301,7 +301,7 @@ pub struct Queued {
     pub text: Bytes,
     /// RFC 3339.
     pub time: String,
-    /// It was being sent when the daemon ended, and may have arrived: it is not sent again by itself.
+    /// It may have been typed already: neither it nor those behind it are sent until it is dropped.
     pub uncertain: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Texts that wait for their agents' prompts, on disk: none is lost with the daemon, and none is sent twice.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agency_api::Bytes;
 use agency_api::paths::StateDir;
@@ -9,6 +9,9 @@ use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use serde::{Deserialize, Serialize};
 
 use crate::{atomic, clock};
+
+/// A person sends a few ahead; a script that sends more does not look whether they arrive.
+const MOST_HELD: usize = 100;
 
 #[derive(Debug)]
 pub struct PromptQueue {
@@ -39,6 +42,7 @@ pub enum Step {
     Held,
     /// On its way. Found so by the next daemon: nobody knows whether it arrived.
     Leaving,
+    /// It may have been typed. People decide.
     Uncertain,
 }
 
@@ -51,14 +55,11 @@ impl Waiting {
 impl PromptQueue {
     pub fn load(state: &StateDir) -> PromptQueue {
         let path = state.root().join("queue.json");
-        let read = std::fs::read(&path);
-        let mut content: Content = match &read {
-            Ok(text) => serde_json::from_slice(text).unwrap_or_else(|cause| {
-                tracing::error!(%cause, "the queue of texts cannot be read");
-                Content::default()
-            }),
-            Err(_) => Content::default(),
-        };
+        let mut content = read(&path).unwrap_or_else(|cause| {
+            tracing::error!(%cause, "the queue of texts cannot be read");
+            put_aside(&path);
+            Content::default()
+        });
         for waiting in content.waiting.iter_mut().filter(|waiting| waiting.step == Step::Leaving) {
             waiting.step = Step::Uncertain;
         }
@@ -74,6 +75,9 @@ impl PromptQueue {
     }
 
     pub fn push(&mut self, key: &TaskKey, text: Bytes) -> io::Result<u64> {
+        if self.of(key).count() >= MOST_HELD {
+            return Err(io::Error::other(format!("{MOST_HELD} texts wait for it already")));
+        }
         self.content.next_id += 1;
         let id = self.content.next_id;
         let (project, task) = (key.project.0.clone(), key.task.0);
@@ -97,9 +101,9 @@ impl PromptQueue {
         self.write()
     }
 
-    /// Takes out what is told, and hands it over.
-    pub fn take(&mut self, told: impl Fn(&Waiting) -> bool) -> io::Result<Vec<Waiting>> {
-        let (taken, kept) = self.content.waiting.iter().cloned().partition(told);
+    /// Takes out what is meant, and hands it over.
+    pub fn take(&mut self, is_meant: impl Fn(&Waiting) -> bool) -> io::Result<Vec<Waiting>> {
+        let (taken, kept) = self.content.waiting.iter().cloned().partition(is_meant);
         self.content.waiting = kept;
         self.write()?;
         Ok(taken)
@@ -107,5 +111,68 @@ impl PromptQueue {
 
     fn write(&self) -> io::Result<()> {
         atomic::write(&self.path, &serde_json::to_vec(&self.content)?)
+    }
+}
+
+fn read(path: &Path) -> io::Result<Content> {
+    match std::fs::read(path) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Content::default()),
+        text => Ok(serde_json::from_slice(&text?)?),
+    }
+}
+
+/// The next text would be written over it, and somebody may still want to read what is in there.
+fn put_aside(path: &Path) {
+    if let Err(cause) = std::fs::rename(path, path.with_extension("json.unreadable")) {
+        tracing::error!(%cause, "it cannot be put aside");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> TaskKey {
+        TaskKey { project: ProjectId("p".to_owned()), task: TaskId(1) }
+    }
+
+    fn state() -> (tempfile::TempDir, StateDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::at(dir.path().to_path_buf());
+        (dir, state)
+    }
+
+    #[test]
+    fn one_that_was_on_its_way_is_not_sent_by_the_next_daemon() {
+        let (_dir, state) = state();
+        let mut queue = PromptQueue::load(&state);
+        let first = queue.push(&key(), Bytes(b"one".to_vec())).unwrap();
+        queue.push(&key(), Bytes(b"two".to_vec())).unwrap();
+        assert_eq!(queue.next(&key()).map(|waiting| waiting.id), Some(first));
+        queue.set(first, Step::Leaving).unwrap();
+        assert_eq!(queue.next(&key()), None, "one at a time");
+        let mut queue = PromptQueue::load(&state);
+        assert_eq!(queue.next(&key()), None, "and none past one of which nobody knows");
+        queue.take(|waiting| waiting.id == first).unwrap();
+        assert_eq!(queue.next(&key()).map(|waiting| waiting.text.0.as_slice()), Some(b"two".as_slice()));
+    }
+
+    #[test]
+    fn a_queue_that_cannot_be_read_is_put_aside_and_one_that_is_full_takes_no_more() {
+        let (dir, state) = state();
+        std::fs::write(dir.path().join("queue.json"), "{ half").unwrap();
+        let mut queue = PromptQueue::load(&state);
+        for _ in 0..MOST_HELD {
+            queue.content.waiting.push(Waiting {
+                id: 0,
+                project: "p".to_owned(),
+                task: 1,
+                text: Bytes(Vec::new()),
+                time: String::new(),
+                step: Step::Held,
+            });
+        }
+        assert!(queue.push(&key(), Bytes(Vec::new())).is_err());
+        assert_eq!(std::fs::read(dir.path().join("queue.json.unreadable")).unwrap(), b"{ half");
     }
 }

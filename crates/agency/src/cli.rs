@@ -358,8 +358,9 @@ pub(crate) struct Send {
     args_conflicts_with_subcommands = true,
     after_help = "\
 Texts given with `agency send --queue` wait here until their agent is at its
-prompt, and outlive the daemon. One that was on its way when a daemon was killed
-is marked uncertain and stays: send it again or drop it.
+prompt, and outlive the daemon. One that may have been typed already, because its
+daemon was killed or the agent did not take it, is marked uncertain and stays, with
+those behind it: look, then drop it.
 
 Examples:
   agency queue

@@ -88,9 +88,7 @@ impl World {
         world.tell_supervisor();
         // Whatever is so by now was so before us.
         world.notices.notifier.all_known();
-        // Agents may have come to their prompts while no daemon looked.
-        let keys: Vec<TaskKey> = world.runs.values().map(|live| live.key.clone()).collect();
-        keys.iter().for_each(|key| world.deliver_next(key));
+        world.deliver_held();
         world
     }
 

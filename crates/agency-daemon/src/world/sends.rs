@@ -59,6 +59,13 @@ impl World {
         Ok(Receipt { receipt: ReceiptKind::Queued, bytes, why: Some(why), screen: None })
     }
 
+    /// An agent that came to its prompt while no daemon lived will say nothing more until it gets its text.
+    pub(super) fn deliver_held(&mut self) {
+        let mut keys: Vec<TaskKey> = self.queue.all().map(Waiting::key).collect();
+        keys.dedup();
+        keys.iter().for_each(|key| self.deliver_next(key));
+    }
+
     /// Sends the next text that is held for an agent that is at its prompt.
     pub(super) fn deliver_next(&mut self, key: &TaskKey) {
         let Ok(live) = self.live_run(key) else { return };
@@ -78,27 +85,22 @@ impl World {
     }
 
     pub(super) fn on_text_sent(&mut self, key: &TaskKey, id: u64, outcome: Result<Receipt, Failure>) {
-        let (arrived, data) = match &outcome {
-            Ok(receipt) => (
-                receipt.receipt != ReceiptKind::Refused,
-                serde_json::json!({ "id": id, "receipt": receipt.receipt, "bytes": receipt.bytes, "why": receipt.why }),
-            ),
-            Err(failure) => {
-                (false, serde_json::json!({ "id": id, "receipt": "refused", "why": failure.message }))
+        let data = match &outcome {
+            Ok(receipt) => {
+                serde_json::json!({ "id": id, "receipt": receipt.receipt, "bytes": receipt.bytes, "why": receipt.why })
             }
+            Err(failure) => serde_json::json!({ "id": id, "receipt": "refused", "why": failure.message }),
         };
-        let kept = match (&outcome, arrived) {
-            (_, true) => self.queue.take(|waiting| waiting.id == id).map(drop),
-            // It is tried again when the agent comes to its prompt the next time.
-            (Ok(receipt), false) if receipt.bytes == 0 => self.queue.set(id, Step::Held),
-            // Some of it was typed, or is typed yet: another try might say it twice.
-            _ => self.queue.set(id, Step::Uncertain),
+        let stays = step_after(&outcome);
+        let kept = match stays {
+            None => self.queue.take(|waiting| waiting.id == id).map(drop),
+            Some(step) => self.queue.set(id, step),
         };
         if let Err(cause) = kept {
             tracing::warn!(task = %key, %cause, "the queue of texts cannot be written");
         }
         self.announce(Some(key), None, "Sent", data);
-        if arrived {
+        if stays.is_none() {
             self.deliver_next(key);
         }
     }
@@ -149,6 +151,16 @@ enum Ordered {
     Held(Receipt),
 }
 
+/// Where a text that was on its way is now; nowhere if it has arrived.
+fn step_after(outcome: &Result<Receipt, Failure>) -> Option<Step> {
+    match outcome {
+        Ok(Receipt { receipt: ReceiptKind::Refused, bytes: 0, .. }) => Some(Step::Held),
+        // It stands at a prompt, or will once the agent reads: typed again, it would be there twice.
+        Ok(Receipt { receipt: ReceiptKind::Refused, .. }) | Err(_) => Some(Step::Uncertain),
+        Ok(_) => None,
+    }
+}
+
 async fn handed(commands: mpsc::Sender<RunCommand>, what: What) -> Result<Receipt, Failure> {
     let (receipt, told) = oneshot::channel();
     let gone = || Failure::new("the run ended before it took the text");
@@ -163,4 +175,23 @@ fn not_taken() -> Failure {
     Failure::new(format!("the agent has not taken the text within {} s", TAKEN_WITHIN.as_secs()))
         .because("it does not read, or its keeper is stopped; the text is typed when it goes on")
         .hint("`agency attach` shows what it does")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_may_have_been_typed_is_not_typed_again() {
+        let receipt = |receipt, bytes| Ok(Receipt { receipt, bytes, why: None, screen: None });
+        for (outcome, step) in [
+            (receipt(ReceiptKind::Delivered, 9), None),
+            (receipt(ReceiptKind::Typed, 9), None),
+            (receipt(ReceiptKind::Refused, 0), Some(Step::Held)),
+            (receipt(ReceiptKind::Refused, 9), Some(Step::Uncertain)),
+            (Err(not_taken()), Some(Step::Uncertain)),
+        ] {
+            assert_eq!(step_after(&outcome), step, "{outcome:?}");
+        }
+    }
 }

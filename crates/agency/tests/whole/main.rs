@@ -28,6 +28,7 @@ mod places;
 mod privacy;
 mod programs;
 mod queue;
+mod queued;
 mod recording;
 mod refusals;
 mod reports;
