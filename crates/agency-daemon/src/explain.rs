@@ -44,7 +44,7 @@ pub fn history(
 ) -> Result<(Option<StateChange>, Vec<StateChange>), Failure> {
     let mut changes = Vec::new();
     for log in logs {
-        let lines = state_log::read(log)
+        let lines = state_log::read(log.clone())
             .map_err(|err| Failure::new(format!("cannot read {}", log.display())).caused_by(&err))?;
         changes.extend(lines.into_iter().map(|line| line.change));
     }

@@ -15,6 +15,7 @@ mod frame_clock;
 mod happening;
 mod hold;
 mod hooks;
+mod json_lines;
 mod keeper_copy;
 mod launch;
 mod limits;

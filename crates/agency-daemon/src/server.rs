@@ -10,7 +10,7 @@ use agency_api::method::{EventSubscribe, EventSubscribeParams, Method, Nothing};
 use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, Response};
-use agency_api::{socket, view};
+use agency_api::{Failure, socket, view};
 use agency_stream::Stream;
 use axum::Router;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
@@ -25,12 +25,13 @@ use tokio::net::UnixListener;
 use tokio::net::unix::SocketAddr;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
 
+use crate::event_log::EventLog;
 use crate::happening::Reporter;
 use crate::hold::{screen_colours, screen_size};
+use crate::rpc;
 use crate::run::RunCommand;
 use crate::streams::{Promised, Streams};
 use crate::viewer::{Next, Outgoing, ViewerId, ViewerQueue};
-use crate::{event_log, rpc};
 
 /// A prompt of many megabytes is pasted now and then; beyond this it is an accident.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
@@ -168,11 +169,15 @@ async fn subscribe(
                 ErrorObject::new(INVALID_PARAMS, format!("`{since}` is not a time of RFC 3339"))
             })?;
             let state = door.state.clone();
-            rpc::blocking(move || Ok(event_log::since(&state, time))).await?
+            rpc::blocking(move || EventLog::of(&state).since(time).map_err(unreadable)).await?
         }
     };
     tokio::spawn(pass_events(past, live, answers.clone()));
     Ok(serde_json::json!(Nothing {}))
+}
+
+fn unreadable(cause: std::io::Error) -> Failure {
+    Failure::new("cannot read what happened before").caused_by(&cause)
 }
 
 /// A subscriber that falls behind is told how much it missed; nothing is dropped silently.

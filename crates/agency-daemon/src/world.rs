@@ -86,7 +86,7 @@ pub struct World {
     notices: notices::Notices,
     pending: HashMap<Ticket, Pending>,
     next_ticket: u64,
-    next_event: u64,
+    last_event: u64,
     event_log: EventLog,
     queue: PromptQueue,
     /// The rules about screens that every run knows of.
@@ -291,11 +291,11 @@ impl World {
         kind: &str,
         data: Value,
     ) {
-        self.next_event += 1;
+        self.last_event += 1;
         let root = key.and_then(|key| self.store.project(&key.project)).map(|project| project.root().into());
         let agent = run.and_then(|run| self.runs.get(run)).map(|live| live.meta.agent.clone());
         let event = view::Event {
-            seq: self.next_event,
+            seq: self.last_event,
             time,
             project: root,
             task: key.map(|key| key.task.0),

@@ -56,7 +56,11 @@ impl World {
             tracing::warn!(%cause, "what was trusted cannot be read; everything asks again");
             TrustBook::default()
         });
-        let (event_log, next_event) = EventLog::open(&ground.state);
+        let event_log = EventLog::of(&ground.state);
+        let last_event = event_log.last_seq().unwrap_or_else(|cause| {
+            tracing::warn!(%cause, "what happened before cannot be read; events are counted anew");
+            0
+        });
         let mut world = World {
             supervisor: Supervisor::new(Limits::default()),
             store,
@@ -75,7 +79,7 @@ impl World {
             notices: super::notices::Notices::default(),
             pending: HashMap::new(),
             next_ticket: 0,
-            next_event,
+            last_event,
             event_log,
             queue: PromptQueue::load(&ground.state),
             rules: ground.rule_book.rules(),
