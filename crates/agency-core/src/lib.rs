@@ -9,6 +9,7 @@ pub mod evidence;
 pub mod exit;
 pub mod ids;
 pub mod notify;
+pub mod plain;
 pub mod rail;
 pub mod restart;
 pub mod slug;

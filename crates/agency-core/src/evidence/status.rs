@@ -3,6 +3,7 @@
 //! `state=blocked:app=claude-code:kind=permission:msg=BASE64`, fields in any order, unknown ones passed over.
 
 use super::claim::{Activity, Why};
+use crate::plain;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Report {
@@ -13,7 +14,7 @@ pub(super) struct Report {
 }
 
 /// Longer words than a person reads at a glance are cut.
-pub(super) const DETAIL_MAX: usize = 300;
+const DETAIL_MAX: usize = 300;
 
 /// `None` for what says nothing that we know.
 pub(super) fn parse(text: &str) -> Option<Report> {
@@ -54,12 +55,7 @@ fn decoded(base64: &str) -> Option<String> {
 
 /// What somebody else wrote, as a line that can be shown.
 pub(super) fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-    let line = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(DETAIL_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    plain::one_line(text, DETAIL_MAX)
 }
 
 #[cfg(test)]
@@ -109,9 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn words_of_an_agent_become_one_short_line() {
-        assert_eq!(one_line("a\n\u{1b}[31m b\u{7}"), "a [31m b");
-        assert_eq!(one_line(&"x".repeat(400)).chars().count(), DETAIL_MAX + 1);
+    fn words_that_cannot_be_decoded_are_none() {
         assert_eq!(decoded("%%%"), None);
+        assert_eq!(decoded("YQpi").as_deref(), Some("a b"));
     }
 }

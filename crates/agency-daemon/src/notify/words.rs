@@ -1,6 +1,7 @@
 //! A notice in words: what people read, with nothing in it that a terminal or a desktop would obey.
 
 use agency_api::notify::{Notice, NoticeKind, NoticeTask, SCHEMA_VERSION};
+use agency_core::plain;
 
 /// More names than this say nothing more.
 const NAMED: usize = 5;
@@ -72,18 +73,8 @@ fn summary(tasks: &[NoticeTask]) -> String {
     words
 }
 
-/// One short line: no control characters, and none that turn the direction of writing.
 pub fn clean(text: &str) -> String {
-    let turns =
-        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let breaks = |c: char| c.is_control() || c.is_whitespace();
-    let plain: String =
-        text.chars().filter(|c| !turns(*c)).map(|c| if breaks(c) { ' ' } else { c }).collect();
-    let words = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(LONGEST) {
-        Some((cut, _)) => format!("{}…", &words[..cut]),
-        None => words,
-    }
+    plain::one_line(text, LONGEST)
 }
 
 #[cfg(test)]
@@ -134,8 +125,7 @@ mod tests {
 
     #[test]
     fn nothing_of_an_agents_reaches_a_terminal_but_words() {
-        let evil = "a\x1b]0;x\x07\u{9b}31m\u{202e}b\r\nc\u{85}d\u{2028}e\0";
-        assert_eq!(clean(evil), "a ]0;x 31mb c d e");
-        assert_eq!(clean(&"x".repeat(1000)).chars().count(), LONGEST + 1);
+        let evil = notice(vec![task("a", "question", Some("\x1b]0;x\x07 \u{202e}b\r\nc"))], String::new());
+        assert_eq!(evil.text, "a needs you: Claude Code, question, ]0;x b c");
     }
 }
