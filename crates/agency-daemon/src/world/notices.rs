@@ -51,7 +51,8 @@ impl World {
             return;
         }
         let notice = words::notice(tasks, clock::timestamp());
-        tracing::info!(text = notice.text, "people are told");
+        // Without what the agents say: logs are shown to others.
+        tracing::info!(about = words::title(&notice), "people are told");
         let attention =
             ViewerNotice::Attention { text: notice.text.clone(), how: settings.terminal.as_str().to_owned() };
         // What one of them looks at is not in it.
