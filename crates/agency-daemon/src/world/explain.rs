@@ -1,13 +1,21 @@
 //! `task.explain`, for now and for the past.
 
+use std::time::Duration;
+
 use agency_api::Failure;
-use agency_api::view::Explanation;
+use agency_api::view::{Explanation, Witness};
+use agency_core::evidence::Standing;
 use agency_core::ids::TaskKey;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::World;
 use crate::happening::{Answer, TaskCall};
 use crate::run::RunCommand;
 use crate::{explain, rpc};
+
+/// A run whose keeper is stopped answers nothing; what was written down of it is still true.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 impl World {
     pub(super) fn explain(&mut self, task: TaskCall, at: Option<String>, answer: Answer) {
@@ -30,12 +38,7 @@ impl World {
         let live = self.live_run(key).ok().map(|live| live.handle.commands.clone()).filter(|_| at.is_none());
         Ok(async move {
             let now = match live {
-                Some(commands) => {
-                    let (sender, told) = tokio::sync::oneshot::channel();
-                    // A run that ends meanwhile lets go of the question; its log has the last word.
-                    drop(commands.send(RunCommand::Witnesses { answer: sender }).await);
-                    told.await.ok()
-                }
+                Some(commands) => timeout(ANSWERS_WITHIN, asked(commands)).await.ok().flatten(),
                 None => None,
             };
             let (mut state, before) = rpc::blocking(move || explain::history(&logs, time)).await?;
@@ -49,6 +52,13 @@ impl World {
             Ok(Explanation { task, at, run, state, witnesses, outlook, before })
         })
     }
+}
+
+/// `None` from a run that ends meanwhile: its log has the last word.
+async fn asked(commands: mpsc::Sender<RunCommand>) -> Option<(Standing, Vec<Witness>, Vec<String>)> {
+    let (answer, told) = oneshot::channel();
+    commands.send(RunCommand::Witnesses { answer }).await.ok()?;
+    told.await.ok()
 }
 
 fn parsed(time: &str) -> Result<jiff::Timestamp, Failure> {
