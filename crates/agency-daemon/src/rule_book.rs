@@ -2,6 +2,7 @@
 //!
 //! Read again when a file there changes: whoever asks finds out, so nothing has to watch.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -9,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use agency_core::evidence::Rules;
 
 use crate::clock;
+use crate::read_small::{Links, read_small};
 
 /// More often than this nobody saves a file and looks for its effect.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -66,7 +68,7 @@ impl Page {
         let stamps = stamps(dir);
         let (mut files, mut problems) = (Vec::new(), Vec::new());
         for (path, ..) in &stamps {
-            match std::fs::read_to_string(path) {
+            match read_small(path, Links::Followed).and_then(text) {
                 Ok(text) => files.push((path.display().to_string(), text)),
                 Err(cause) => problems.push(format!("cannot read {}: {cause}", path.display())),
             }
@@ -75,6 +77,10 @@ impl Page {
         problems.extend(wrong.iter().map(ToString::to_string));
         Page { looked_at: clock::now(), stamps, rules: Arc::new(rules), problems }
     }
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
 /// The files of the directory, in order, and what changes with their content.
