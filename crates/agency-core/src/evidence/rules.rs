@@ -116,7 +116,7 @@ impl Rules {
         let (mut rules, mut named, mut problems) = (Vec::new(), HashSet::new(), Vec::new());
         let shipped = SHIPPED.iter().map(|(name, text)| (*name, *text));
         for (file, text) in files.iter().map(|(name, text)| (name.as_str(), text.as_str())).chain(shipped) {
-            let mut fresh = HashSet::new();
+            let (mut fresh, mut usable) = (HashSet::new(), Vec::new());
             for written in read(file, text, &mut problems) {
                 let name = written.name.clone();
                 // Of an earlier file: the same name in one file is that file's own mistake.
@@ -129,13 +129,17 @@ impl Rules {
                     continue;
                 }
                 match compiled(written) {
-                    Ok(rule) => rules.extend(rule),
+                    Ok(rule) => {
+                        rules.extend(rule);
+                        usable.push(name);
+                    }
                     Err(cause) => {
                         problems.push(RuleProblem::Rule { file: file.to_owned(), rule: name, cause })
                     }
                 }
             }
-            named.extend(fresh);
+            // One that cannot be used takes nobody's place.
+            named.extend(usable);
         }
         (Rules { rules }, problems)
     }
@@ -311,6 +315,15 @@ mod tests {
         let (rules, problems) = users(&format!("[[rule]]\nname = \"{name}\"\nenabled = false\n"));
         assert_eq!(problems, []);
         assert!(rules.names().all(|other| other != name));
+    }
+
+    #[test]
+    fn a_bad_rule_leaves_the_shipped_one_of_its_name_in_force() {
+        let name = Rules::shipped().names().next().expect("one").to_owned();
+        let (rules, problems) =
+            users(&format!("[[rule]]\nname = \"{name}\"\nsays = \"working\"\nall = ['(']"));
+        assert_eq!(problems.len(), 1);
+        assert!(rules.names().any(|other| other == name));
     }
 
     #[test]
