@@ -2,6 +2,8 @@
 
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
+/// Enter, Escape and Ctrl-C for programs that asked for keys without doubt.
+const IN_KITTYS_WAY: [&[u8]; 3] = [b"\x1b[13u", b"\x1b[27u", b"\x1b[99;5u"];
 
 /// Whether these keys send a line or a choice off; `None` if nobody pressed a key (a terminal also reports its
 /// mouse and its focus as input).
@@ -19,7 +21,7 @@ pub(crate) fn sends_off(bytes: &[u8]) -> Option<bool> {
         _ => bytes.to_vec(),
     };
     let enter = outside.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0x03));
-    Some(enter || outside == b"\x1b")
+    Some(enter || outside == b"\x1b" || IN_KITTYS_WAY.contains(&outside.as_slice()))
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
@@ -38,6 +40,9 @@ mod tests {
             ("\x03", Some(true)),
             ("\x1b", Some(true)),
             ("\x1b[A", Some(false)),
+            ("\x1b[27u", Some(true)),
+            ("\x1b[99;5u", Some(true)),
+            ("\x1b[13;2u", Some(false)),
             ("\x1b[200~one\ntwo\x1b[201~", Some(false)),
             ("\x1b[200~one\ntwo\x1b[201~\r", Some(true)),
             ("\x1b[I", None),
