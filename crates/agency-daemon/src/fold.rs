@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use agency_api::keeper::{Probe, TerminalProbe};
+use agency_api::keeper::{HOOK_TAG, PROBE_TAG, Probe, TerminalProbe};
 use agency_core::evidence::Hook;
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
 use agency_driver::terminal::{Settings, TerminalRun};
@@ -135,17 +135,17 @@ impl Fold {
     /// What the keeper saw of the kernel, and what the agent's hooks told it. One that makes no sense says nothing.
     fn note(&mut self, tag: &str, bytes: &[u8], at: Duration) {
         match tag {
-            "probe" => {
+            PROBE_TAG => {
                 let Ok(noted) = serde_json::from_slice::<Probe>(bytes) else { return };
                 self.terminal.clone_from(&noted.terminal);
                 if let Some(probe) = probe::seen(noted) {
                     self.run.on_probe(&probe, at);
                 }
             }
-            "hook" => {
+            HOOK_TAG => {
                 if let Ok(hook) = serde_json::from_slice::<Hook>(bytes) {
                     self.run.on_hook(&hook, at);
-                    self.session_id = hook.session_id.or(self.session_id.take());
+                    self.session_id = hook.session_id.filter(|id| is_name(id)).or(self.session_id.take());
                 }
             }
             _ => {}
@@ -158,6 +158,13 @@ impl Fold {
         self.checkpointed_to = self.output_offset;
         Ok((self.next_seq.saturating_sub(1), bytes))
     }
+}
+
+/// It becomes an argument of the agent's next start, and any program in the agent's terminal can leave a note: what
+/// could be read as an option is no name of a conversation.
+fn is_name(id: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    !id.is_empty() && !id.starts_with('-') && id.chars().all(is_plain)
 }
 
 /// The position of a checkpoint that came with the launch: before every record.
@@ -238,4 +245,17 @@ pub fn records(journal: &Path, from_seq: u64, until_seq: u64) -> io::Result<Vec<
         records.push(record);
     }
     Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_has_a_name_and_not_an_option() {
+        assert!(is_name("6f1d2c1e-0b4e-4a51-9d0e-3a8a3f6f7a11"));
+        for id in ["", "--dangerously-skip-permissions", "-r", "a b", "a\n", "$(id)", "../x"] {
+            assert!(!is_name(id), "{id:?}");
+        }
+    }
 }

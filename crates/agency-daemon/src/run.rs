@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agency_api::keeper::{Ended, Frame, FromKeeper, InputSource, TerminalProbe, ToKeeper};
+use agency_api::keeper::{Ended, Frame, FromKeeper, InputSource, PROBE_TAG, TerminalProbe, ToKeeper};
 use agency_api::method::ScreenDump;
 use agency_api::pty::ViewerNotice;
 use agency_api::view::Witness;
@@ -475,7 +475,7 @@ impl RunTask {
             }
             Body::Resize { .. } => self.audience.resized(self.fold.run.screen()),
             // The keeper looked again: what was asked before is old.
-            Body::Note { tag, .. } if tag == "probe" => self.asked = None,
+            Body::Note { tag, .. } if tag == PROBE_TAG => self.asked = None,
             _ => {}
         }
     }

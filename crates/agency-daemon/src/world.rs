@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// The next start goes on with this conversation. Only of an agent that can; another's is nobody's business.
+    /// The next start goes on with this conversation.
     fn keep_session(&mut self, key: &TaskKey, run: &RunId, id: String) {
         let known = self.store.file(key).is_ok_and(|file| file.fields().session_id.as_deref() == Some(&id));
         if known {
