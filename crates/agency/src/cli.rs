@@ -556,6 +556,7 @@ pub(crate) struct Run {
 #[command(after_help = "\
 Examples:
   agency events
+  agency events --since 1h
   agency events --json | jq -c 'select(.type == \"StateChange\")'")]
 pub(crate) struct Events {
     /// One JSON document a line
