@@ -205,7 +205,11 @@ impl World {
                 self.state_told(&key, &run, &change.new);
                 self.deliver_next(&key);
             }
-            RunNews::Evidence(evidence) => live.standing.evidence = *evidence,
+            RunNews::Evidence(evidence) => {
+                live.standing.evidence = *evidence;
+                let standing = live.standing.clone();
+                self.detail_told(&key, &run, &standing);
+            }
             RunNews::Session(id) => self.keep_session(&key, &run, id),
             RunNews::Viewers(viewers) => {
                 live.viewers = viewers;

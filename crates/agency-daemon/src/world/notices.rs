@@ -36,6 +36,13 @@ impl World {
         }
     }
 
+    /// What it asks is often known a moment after it was seen to wait: a notice that is still due says it too.
+    pub(super) fn detail_told(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
+        if standing.state.waiting().is_some() {
+            self.state_told(key, run, standing);
+        }
+    }
+
     pub(super) fn ended_unasked(&mut self, key: &TaskKey, run: Option<&RunId>, detail: String) {
         let last = || self.history.get(key).and_then(|runs| runs.last()).map(|meta| meta.run.clone());
         let Some(run) = run.cloned().or_else(last) else { return };
