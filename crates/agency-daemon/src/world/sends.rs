@@ -164,11 +164,11 @@ fn step_after(outcome: &Result<Receipt, Failure>) -> Option<Step> {
 async fn handed(commands: mpsc::Sender<RunCommand>, what: What) -> Result<Receipt, Failure> {
     let (receipt, told) = oneshot::channel();
     let gone = || Failure::new("the run ended before it took the text");
-    commands.send(RunCommand::Send(Order { what, receipt })).await.map_err(|_| gone())?;
-    match tokio::time::timeout(TAKEN_WITHIN, told).await {
-        Ok(told) => told.unwrap_or_else(|_| Err(gone())),
-        Err(_) => Err(not_taken()),
-    }
+    let taken = async {
+        commands.send(RunCommand::Send(Order { what, receipt })).await.map_err(|_| gone())?;
+        told.await.unwrap_or_else(|_| Err(gone()))
+    };
+    tokio::time::timeout(TAKEN_WITHIN, taken).await.unwrap_or_else(|_| Err(not_taken()))
 }
 
 fn not_taken() -> Failure {
