@@ -76,7 +76,8 @@ pub struct Sight {
 }
 
 impl Sight {
-    fn is_dialog_deaf(&self) -> bool {
+    /// It is not drawn yet, perhaps, and does not listen.
+    fn is_dialog_new(&self) -> bool {
         self.dialog.is_some() && self.now.saturating_sub(self.state_since) < DIALOG_LISTENS_AFTER
     }
 
@@ -153,7 +154,12 @@ impl Sending {
                 }
                 None => {
                     let order = self.waiting.pop_front()?;
-                    let (active, write) = Active::begun(order, &look());
+                    let sight = look();
+                    if sight.is_dialog_new() {
+                        self.waiting.push_front(order);
+                        return None;
+                    }
+                    let (active, write) = Active::begun(order, &sight);
                     self.active = active;
                     if write.is_some() {
                         return write;
@@ -205,7 +211,10 @@ impl Sending {
 
     /// When to ask again if nothing happens.
     pub fn deadline(&self, now: Duration) -> Option<Duration> {
-        match &self.active.as_ref()?.step {
+        let Some(active) = &self.active else {
+            return (!self.waiting.is_empty()).then_some(now + QUIET_FOR / 3);
+        };
+        match &active.step {
             Step::Typing | Step::Entering(_) => None,
             Step::Settling { .. } => Some(now + QUIET_FOR / 3),
             Step::Proving { .. } | Step::Watching { .. } => Some(now + LOOK_FOR_PROOF_EVERY),
@@ -225,7 +234,6 @@ impl Active {
         let mut active = Active { typed: 0, order, worked_before, dialog_before, step };
         let first = match &mut active.order.what {
             What::Text { text, .. } => as_typed(text, sight.bracketed_paste),
-            What::Keys(_) if sight.is_dialog_deaf() => Vec::new(),
             What::Keys(keys) => keys.pop_front().map(|key| sight.press(key)).unwrap_or_default(),
         };
         match first.is_empty() {
@@ -255,7 +263,6 @@ impl Active {
         let anyway = match &mut self.order.what {
             What::Text { enter: false, .. } => return self.done(ReceiptKind::Typed, None, None),
             What::Keys(keys) if keys.is_empty() => return self.watch(since, sight),
-            What::Keys(_) if self.typed == 0 && sight.is_dialog_deaf() => return (Some(self), None),
             What::Keys(_) if !quiet && waited < KEY_WITHIN => return (Some(self), None),
             What::Keys(keys) => {
                 let next = keys.pop_front().map(|key| sight.press(key)).unwrap_or_default();
@@ -388,6 +395,16 @@ fn shown(rows: &[String]) -> String {
     rows[rows.len().saturating_sub(ROWS)..].join("\n")
 }
 
+/// What was typed at an agent's prompt and not entered: somebody is writing, or it gave back what was interrupted.
+/// Only where a prompt's mark is to be seen; what stands behind the cursor is the agent's own suggestion.
+fn draft(sight: &Sight) -> Option<String> {
+    let row: String = row_at_cursor(sight).chars().take(usize::from(sight.cursor.1)).collect();
+    let row = row.trim_start_matches(|c: char| c.is_whitespace() || "│┃▌".contains(c));
+    let typed = row.strip_prefix(['❯', '›', '>'])?.trim();
+    let is_some = sight.full_screen && typed.chars().any(char::is_alphanumeric);
+    is_some.then(|| typed.to_owned())
+}
+
 /// The kernel keeps no longer line for a program that reads lines.
 const LONGEST_LINE: usize = 4095;
 
@@ -398,6 +415,10 @@ fn refusal(order: &Order, sight: &Sight) -> Option<Receipt> {
     };
     if let Some(dialog) = sight.dialog.as_ref().filter(|_| !anyway) {
         return refused(dialog.clone(), Some(shown(&sight.rows)));
+    }
+    if let Some(draft) = draft(sight).filter(|_| !anyway) {
+        let why = format!("something stands at its prompt already, and would become one with this: {draft}");
+        return refused(why, Some(shown(&sight.rows)));
     }
     let longest = text.split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap_or(0);
     if sight.reads_lines && longest > LONGEST_LINE {
@@ -515,7 +536,7 @@ mod tests {
         let mut sight = agent();
         sight.dialog = Some("it asks for a permission".into());
         let mut refused = play("fix it", sight);
-        assert_eq!(refused.at(0), "");
+        assert_eq!(refused.at(700), "");
         assert_eq!(refused.receipt(), (ReceiptKind::Refused, "it asks for a permission".into()));
 
         let mut late = play("fix the login", agent());
@@ -584,19 +605,44 @@ mod tests {
     }
 
     #[test]
-    fn keys_wait_until_a_new_dialog_listens() {
+    fn a_new_dialog_is_given_time_to_show_and_to_listen() {
         let mut sight = agent();
         sight.dialog = Some("it asks for a permission".into());
         sight.state_since = Duration::from_millis(5_000);
-        let mut play = play_keys(&["1"], sight);
-        assert_eq!(play.at(5_010), "");
-        assert_eq!(play.at(5_690), "");
-        assert_eq!(play.at(5_700), "1");
-        play.taken(5_701);
+        let mut keys = play_keys(&["1"], sight.clone());
+        assert_eq!(keys.at(5_010), "");
+        assert_eq!(keys.at(5_690), "");
+        assert_eq!(keys.at(5_700), "1");
+        keys.taken(5_701);
         // The next question comes at once, and this one was answered all the same.
-        play.sight.dialog = Some("it asks for another permission".into());
-        play.at(5_800);
-        assert_eq!(play.receipt(), (ReceiptKind::Delivered, "the dialog is gone".into()));
+        keys.sight.dialog = Some("it asks for another permission".into());
+        keys.at(5_800);
+        assert_eq!(keys.receipt(), (ReceiptKind::Delivered, "the dialog is gone".into()));
+
+        let mut text = play("fix it", sight);
+        text.at(5_010);
+        assert!(text.sending.deadline(Duration::from_millis(5_010)).is_some());
+        text.draw(5_100, &["May I?"]);
+        text.at(5_700);
+        let receipt = text.receipt.try_recv().expect("a receipt").expect("no failure");
+        assert_eq!(receipt.screen.as_deref(), Some("May I?"));
+    }
+
+    #[test]
+    fn what_stands_at_the_prompt_is_not_added_to() {
+        let drawn = |row: &str, column: u16| Sight { rows: vec![row.into()], cursor: (0, column), ..agent() };
+        for (row, column, kind) in [
+            ("❯\u{a0}half a thought", 16, Some("half a thought")),
+            ("│ > half                │", 8, Some("half")),
+            ("› Ask Codex to do anything", 2, None),
+            ("❯\u{a0}", 2, None),
+            ("~/project  main", 15, None),
+        ] {
+            assert_eq!(draft(&drawn(row, column)).as_deref(), kind, "{row}");
+        }
+        let mut play = play("fix it", drawn("❯ half a thought", 16));
+        assert_eq!(play.at(0), "");
+        assert_eq!(play.receipt().0, ReceiptKind::Refused);
     }
 
     #[test]
