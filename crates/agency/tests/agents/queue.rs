@@ -35,6 +35,22 @@ fn is_queued_for(agent: Agent) {
     assert!(!scene.model.was_told("taken back"));
 }
 
+/// Claude Code puts a prompt back that is interrupted before its first word.
+#[test]
+fn nothing_is_added_to_what_stands_at_claudes_prompt() {
+    let scene = Scene::at_prompt(Agent::Claude);
+    scene.deliver("<<hold for ever>>");
+    scene.keys("escape");
+    scene.wait_waiting("prompt");
+    scene.wait_shown("❯\u{a0}<<hold for ever>>");
+    let receipt = scene.send("hello");
+    assert_eq!(receipt.kind, "refused", "{receipt:?}");
+    scene.keys("ctrl-u");
+    scene.wait_shown("❯\u{a0}\n");
+    scene.deliver("hello");
+    scene.wait_told("hello");
+}
+
 #[test]
 fn what_is_sent_while_claude_works_is_taken_after_it() {
     is_kept_by(Agent::Claude);

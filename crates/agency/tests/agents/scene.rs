@@ -187,6 +187,13 @@ impl Scene {
     }
 
     #[track_caller]
+    pub fn wait_shown(&self, text: &str) {
+        self.eventually(&format!("{text:?} on the screen"), SOON, || {
+            self.screen().contains(text).then_some(())
+        });
+    }
+
+    #[track_caller]
     pub fn explain(&self) -> Value {
         self.run(&["explain", "x", "--json"]).json()
     }
