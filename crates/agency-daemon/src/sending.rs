@@ -191,7 +191,7 @@ impl Sending {
 
     /// The agent has exited. One that did so after Enter has taken the text: many are sent to end it.
     pub fn over(&mut self) {
-        if let Some(active) = self.active.take_if(|active| matches!(active.step, Step::Proving { .. })) {
+        if let Some(active) = self.active.take_if(|active| active.is_all_in()) {
             drop(active.done(ReceiptKind::Delivered, Some("the agent has exited".to_owned()), None));
         }
         self.refuse_all("the agent exited before it took the text");
@@ -223,6 +223,16 @@ impl Sending {
 }
 
 impl Active {
+    /// The keeper has handed over the last of it.
+    fn is_all_in(&self) -> bool {
+        match (&self.step, &self.order.what) {
+            (Step::Proving { .. } | Step::Watching { .. }, _) => true,
+            (Step::Settling { .. }, What::Keys(keys)) => keys.is_empty(),
+            (Step::Settling { .. }, What::Text { enter, .. }) => !enter,
+            (Step::Typing | Step::Entering(_), _) => false,
+        }
+    }
+
     fn begun(order: Order, sight: &Sight) -> (Option<Active>, Option<Vec<u8>>) {
         if let Some(refusal) = refusal(&order, sight) {
             tell(order.receipt, Ok(refusal));

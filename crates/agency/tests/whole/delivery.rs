@@ -114,6 +114,10 @@ fn a_text_that_ends_the_agent_is_delivered() {
     let receipt = stage.run(["send", "one", "exit 3"]).ok();
     assert!(receipt.starts_with("delivered 7 bytes ("), "{receipt}");
     stage.wait_status("one", "stopped");
+    stage.play("two", &format!("{}; wait-for q; exit 0", full_screen("q leaves")));
+    stage.wait_printed("two", "q leaves");
+    stage.run(["send", "two", "--keys", "q"]).ok();
+    stage.wait_status("two", "stopped");
 }
 
 /// Every odd sign that a terminal might take for something else, and 100 KB of it.

@@ -227,7 +227,7 @@ impl<'a> Twin<'a> {
         self.bare.types(keys);
         match &mut self.viewer {
             Some(viewer) => viewer.types(keys),
-            None => drop(self.stage.run(["send", "--no-enter", "one", keys]).ok()),
+            None => press(self.stage, keys),
         }
     }
 
@@ -290,6 +290,24 @@ impl<'a> Twin<'a> {
     fn ends(mut self) {
         self.bare.closes();
         self.stage.wait_status("one", "stopped");
+    }
+}
+
+/// Key by key: a text would be a paste to a program that knows pastes.
+fn press(stage: &Stage, keys: &str) {
+    let names: Vec<String> = keys.chars().map(name).collect();
+    // Each is seen to before the next, so many at once would take long.
+    for some in names.chunks(20) {
+        stage.run(["send", "one", "--keys", &some.join(",")]).ok();
+    }
+}
+
+fn name(key: char) -> String {
+    match key {
+        '\r' => "enter".to_owned(),
+        '\x1b' => "esc".to_owned(),
+        ' ' => "space".to_owned(),
+        other => other.to_string(),
     }
 }
 
