@@ -38,13 +38,13 @@ bench-doc: build
 
 # Who waits for the user, told over recordings with the truth beside them. ACCURACY holds options: make accuracy ACCURACY=--verbose.
 accuracy:
-	$(CARGO) build --locked --release -p agency -p agency-bench --bins
-	./target/release/accuracy $(ACCURACY)
+	$(CARGO) build --locked -p agency -p agency-bench --bins
+	./target/debug/accuracy $(ACCURACY)
 
 # The same, and the figures go into the page.
 accuracy-doc:
-	$(CARGO) build --locked --release -p agency -p agency-bench --bins
-	./target/release/accuracy --page docs/accuracy.md $(ACCURACY)
+	$(CARGO) build --locked -p agency -p agency-bench --bins
+	./target/debug/accuracy --page docs/accuracy.md $(ACCURACY)
 
 # Needs cargo-fuzz. The bootstrap switch lets a stable compiler take the fuzzer's flags.
 FUZZ_SECONDS ?= 120

@@ -17,7 +17,7 @@ mod status;
 mod title;
 
 pub use claim::{Activity, Claim, Confidence, Rung, Why};
-pub use detector::{Change, Detector, Evidence, Look, Mark, Standing};
+pub use detector::{Change, Consulted, Detector, Evidence, Look, Mark, Standing};
 pub use hook::Hook;
 pub use kernel::{Probe, ProbedProcess, Waits};
 pub use rules::{Matched, RuleProblem, Rules};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
 use agency_core::evidence::{
-    Activity, Change, Detector, Hook, Look, Mark, Matched, Probe, ProbedProcess, Rung, Waits, Why,
+    Activity, Change, Consulted, Detector, Hook, Look, Mark, Matched, Probe, ProbedProcess, Rung, Waits, Why,
 };
 use agency_core::exit::ExitCode;
 use proptest::prelude::*;
@@ -75,7 +75,15 @@ fn look() -> impl Strategy<Value = Look> {
     let at_cursor = prop::sample::select(vec!["", "$ ", "Go on? ", "> ", "\u{1b}odd"]);
     (0..8u64, flags, matched(), at_cursor).prop_map(|(digest, flags, matched, at_cursor)| {
         let (changed, full_screen, editor_open, blank) = flags;
-        Look { digest, changed, matched, full_screen, editor_open, at_cursor: at_cursor.to_owned(), blank }
+        Look {
+            digest,
+            changed,
+            rules: Consulted::Yes(matched),
+            full_screen,
+            editor_open,
+            at_cursor: at_cursor.to_owned(),
+            blank,
+        }
     })
 }
 

@@ -35,7 +35,7 @@ pub enum Happening {
     KeeperStarted {
         key: TaskKey,
         epoch: Epoch,
-        started: Result<StartedRun, Failure>,
+        started: Result<Box<StartedRun>, Failure>,
     },
     RunNews {
         run: RunId,

@@ -37,6 +37,9 @@ use crate::{clock, explain};
 /// Folding this much again takes a fraction of a second; a checkpoint costs some ten milliseconds.
 const CHECKPOINT_EVERY_BYTES: u64 = 16 << 20;
 
+/// Rules about screens take a fraction of a millisecond each time; asking so often again is half a second.
+const CHECKPOINT_EVERY_CONSULTATIONS: u32 = 3_000;
+
 /// Typed input waits here while the keeper is busy; more than this is not typing.
 const COMMANDS_WAITING: usize = 256;
 
@@ -398,7 +401,9 @@ impl RunTask {
 
     async fn checkpoint_if_due(&mut self) -> io::Result<()> {
         let since = self.fold.output_offset.saturating_sub(self.fold.checkpointed_to);
-        if since < CHECKPOINT_EVERY_BYTES || !self.fold.run.screen().in_ground() {
+        let is_short =
+            since < CHECKPOINT_EVERY_BYTES && self.fold.run.consultations() < CHECKPOINT_EVERY_CONSULTATIONS;
+        if is_short || !self.fold.run.screen().in_ground() {
             return Ok(());
         }
         self.checkpoint().await

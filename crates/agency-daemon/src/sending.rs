@@ -678,6 +678,7 @@ mod tests {
             let works = (self.below(4) == 0).then(|| (past(self.below(500)), "status: working".to_owned()));
             Sight {
                 now: Duration::from_millis(now),
+                state_since: past(self.below(2_000)),
                 dialog: (self.below(3) == 0).then(|| "it waits for a permission".to_owned()),
                 reads_lines: self.below(3) == 0,
                 hides_input: self.below(6) == 0,

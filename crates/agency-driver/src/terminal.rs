@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
-use agency_core::evidence::{Change, Detector, Hook, Look, Mark, Probe, Rules};
+use agency_core::evidence::{Change, Consulted, Detector, Hook, Look, Mark, Matched, Probe, Rules};
 use agency_core::exit::ExitCode;
 use agency_terminal::{Mouse, Progress, Prompt, Screen, ScreenEvent, Size};
 
@@ -47,6 +47,12 @@ pub struct TerminalRun {
     latest: Duration,
     /// A change that a checkpoint saw before a look did.
     unlooked_change: bool,
+    /// What the rules said last, and of which screen.
+    consulted: Option<(u64, Option<Matched>)>,
+    /// The last look did without the rules.
+    unconsulted: bool,
+    /// How often the rules were asked since the last checkpoint: what a fold from there has to do again.
+    consultations: u32,
 }
 
 /// The reply to every query that one record of output completed.
@@ -104,6 +110,9 @@ impl TerminalRun {
             looked_at: Duration::ZERO,
             latest: now,
             unlooked_change: false,
+            consulted: None,
+            unconsulted: false,
+            consultations: 0,
         }
     }
 
@@ -116,6 +125,7 @@ impl TerminalRun {
             self.owed.push_back(Answer { output_offset: end_offset, bytes: fed.replies });
         }
         fed.events.iter().for_each(|event| self.on_event(event, at));
+        self.catch_up(at);
         let due = (at + LOOK_AFTER).max(self.looked_at + LOOK_EVERY);
         self.look_due.get_or_insert(due);
         fed.events
@@ -170,11 +180,13 @@ impl TerminalRun {
             self.look(at);
         }
         self.detector.on_probe(probe, Mark { at, offset: self.offset });
+        self.catch_up(at);
     }
 
     pub fn on_hook(&mut self, hook: &Hook, at: Duration) {
         let at = self.advance(at);
         self.detector.on_hook(hook, Mark { at, offset: self.offset });
+        self.catch_up(at);
     }
 
     /// Looks at what was drawn without waiting for the burst to end.
@@ -195,10 +207,11 @@ impl TerminalRun {
         let rows = self.screen.rows();
         let modes = self.screen.modes();
         let alternate = self.screen.is_alternate();
+        let digest = digest(&rows);
         let look = Look {
-            digest: digest(&rows),
+            digest,
             changed: self.screen.take_visible_change() | std::mem::take(&mut self.unlooked_change),
-            matched: self.rules.on_screen(&rows, &self.program),
+            rules: self.consult(digest, &rows),
             full_screen: alternate
                 || !modes.cursor_visible
                 || modes.focus_events
@@ -209,6 +222,32 @@ impl TerminalRun {
             blank: rows.iter().all(|row| row.is_empty()),
         };
         self.detector.on_look(look, Mark { at, offset: self.offset });
+    }
+
+    fn consult(&mut self, digest: u64, rows: &[String]) -> Consulted {
+        self.unconsulted = !self.detector.needs_rules();
+        if self.unconsulted {
+            return Consulted::No;
+        }
+        if let Some((_, matched)) = self.consulted.as_ref().filter(|(of, _)| *of == digest) {
+            return Consulted::Yes(matched.clone());
+        }
+        self.consultations += 1;
+        let matched = self.rules.on_screen(rows, &self.program);
+        self.consulted = Some((digest, matched.clone()));
+        Consulted::Yes(matched)
+    }
+
+    /// Whoever was more trusted than the rules has fallen silent: what do they say?
+    fn catch_up(&mut self, at: Duration) {
+        if self.unconsulted && self.detector.needs_rules() {
+            self.look(at);
+        }
+    }
+
+    /// How often the rules were asked since the last checkpoint.
+    pub fn consultations(&self) -> u32 {
+        self.consultations
     }
 
     /// An answer has gone to the agent: it and those before it are paid.
@@ -255,6 +294,7 @@ impl TerminalRun {
             }
         }
         self.detector.tick(now);
+        self.catch_up(now);
     }
 
     /// When the state may change next if nothing happens until then.
@@ -278,6 +318,7 @@ impl TerminalRun {
     /// The screen is seen by these rules from now on.
     pub fn set_rules(&mut self, rules: Arc<Rules>, now: Duration) {
         self.rules = rules;
+        self.consulted = None;
         self.look_due.get_or_insert(now);
     }
 
@@ -292,6 +333,7 @@ impl TerminalRun {
 
     /// Everything that folding from here on needs.
     pub fn checkpoint(&mut self) -> Vec<u8> {
+        self.consultations = 0;
         self.unlooked_change |= self.screen.take_visible_change();
         let mut out = vec![CHECKPOINT_VERSION, self.unlooked_change.into()];
         put(&mut out, self.answered_to);
@@ -340,6 +382,10 @@ impl TerminalRun {
             looked_at,
             latest: looked_at,
             unlooked_change: *unlooked_change != 0,
+            consulted: None,
+            // A checkpoint may have been taken between the two.
+            unconsulted: true,
+            consultations: 0,
         })
     }
 

@@ -40,7 +40,7 @@ pub struct Look {
     pub digest: u64,
     /// Text or colours changed since the last look.
     pub changed: bool,
-    pub matched: Option<Matched>,
+    pub rules: Consulted,
     /// The program has taken the terminal over: the alternate screen, or keys and pastes in its own way.
     pub full_screen: bool,
     /// Bracketed paste is on, on the primary screen.
@@ -49,6 +49,14 @@ pub struct Look {
     pub at_cursor: String,
     /// Nothing is drawn at all.
     pub blank: bool,
+}
+
+/// What the rules say of a screen. They cost more than all else together, so they are asked where it matters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Consulted {
+    #[default]
+    No,
+    Yes(Option<Matched>),
 }
 
 /// What the present state rests on.
@@ -129,6 +137,12 @@ impl Detector {
 
     pub fn standing(&self) -> Standing {
         Standing { state: self.state(), since: self.since, evidence: self.evidence.clone() }
+    }
+
+    /// Whether rules about the screen could change anything: not while somebody more trusted says that it works.
+    pub fn needs_rules(&self) -> bool {
+        let authority = self.claims.first_key_value();
+        !authority.is_some_and(|(rung, claim)| *rung < Rung::Screen && claim.activity == Activity::Working)
     }
 
     /// The program has taken the terminal over.
@@ -292,13 +306,14 @@ impl Detector {
             true => self.animation.begin_anew(mark.at, look.digest, self.animates()),
             false => self.animation.on_frame(mark.at, look.digest),
         }
-        match (self.screen.believed(), look.matched) {
-            (Some(believed), Some(seen))
+        match (self.screen.believed(), look.rules) {
+            (_, Consulted::No) => self.screen.forget(),
+            (Some(believed), Consulted::Yes(Some(seen)))
                 if (&believed.rule, believed.activity) == (&seen.rule, seen.activity) =>
             {
                 self.screen.stays(seen);
             }
-            (_, seen) => self.screen.see(seen, mark.at),
+            (_, Consulted::Yes(seen)) => self.screen.see(seen, mark.at),
         }
         let is_first = self.state() == AgentState::Starting;
         self.settle(mark);

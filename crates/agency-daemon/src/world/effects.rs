@@ -85,7 +85,7 @@ impl World {
         match self.prepare_launch(&key, cause) {
             Ok(launch) => {
                 tokio::spawn(async move {
-                    let started = launch.go(reporter.clone()).await;
+                    let started = launch.go(reporter.clone()).await.map(Box::new);
                     reporter.report(Happening::KeeperStarted { key, epoch, started }).await;
                 });
             }

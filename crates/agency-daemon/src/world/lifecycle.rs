@@ -42,10 +42,11 @@ impl World {
         &mut self,
         key: TaskKey,
         epoch: Epoch,
-        started: Result<StartedRun, Failure>,
+        started: Result<Box<StartedRun>, Failure>,
     ) {
         match started {
-            Ok(StartedRun { meta, handle, notes }) => {
+            Ok(started) => {
+                let StartedRun { meta, handle, notes } = *started;
                 self.note(&key, notes);
                 let run = meta.run.clone();
                 tracing::info!(task = %key, %run, agent = meta.agent, "run started");
