@@ -16,7 +16,7 @@ use agency_api::view::Witness;
 use agency_api::{Bytes, Failure, ProcessIdentity};
 use agency_core::agent_state::AgentState;
 use agency_core::agent_state::Timing;
-use agency_core::evidence::{Change, Detector, Evidence, Rules, Rung, Standing};
+use agency_core::evidence::{Activity, Change, Detector, Evidence, Rules, Rung, Standing};
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
 use agency_journal::{Body, Decoded, Record};
@@ -619,6 +619,7 @@ impl RunTask {
         self.fold.run.look_now(now);
         let standing = self.fold.run.detector().standing();
         let full_screen = self.fold.run.detector().is_full_screen();
+        let dialog_shown = shows_dialog(self.fold.run.detector());
         let noted = self.fold.terminal.clone();
         let (asked_at, terminal) = match self.asked.clone() {
             Some((at, terminal)) => (Some(at), Some(terminal)),
@@ -632,6 +633,7 @@ impl RunTask {
             now,
             dialog: dialog(&standing),
             state_since: standing.since.at,
+            dialog_shown,
             reads_lines: canonical,
             hides_input: terminal.is_some_and(|terminal| terminal.canonical && !terminal.echo),
             full_screen,
@@ -682,6 +684,12 @@ fn dialog(standing: &Standing) -> Option<String> {
     let detail = standing.evidence.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
     let is_dialog = standing.evidence.source != Rung::Kernel;
     is_dialog.then(|| format!("it waits for a {why}, not for a prompt{detail}"))
+}
+
+/// Agents report what they have not drawn yet; rules about screens only know what they see.
+fn shows_dialog(detector: &Detector) -> bool {
+    let is_dialog = |activity| matches!(activity, Activity::Waiting(why) if why.is_dialog());
+    detector.claims().any(|(rung, claim)| rung == Rung::Screen && is_dialog(claim.activity))
 }
 
 /// Only what was seen to work: output alone may be the echo.

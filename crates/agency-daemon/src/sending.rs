@@ -21,6 +21,11 @@ const KEY_WITHIN: Duration = Duration::from_millis(300);
 /// Agents let keys pass that come right after a dialog has opened: they may have been meant for something else.
 /// Claude Code's listens after 0.3 to 0.5 s.
 const DIALOG_LISTENS_AFTER: Duration = Duration::from_millis(700);
+/// Agents report a dialog before they draw it: Codex a second before, if something was typed just then. One that no rule
+/// knows by its looks is there by now.
+const DIALOG_SHOWN_WITHIN: Duration = Duration::from_secs(2);
+/// Agents report that they work before they clear their prompt.
+const DRAFT_IS_GONE_WITHIN: Duration = Duration::from_millis(1500);
 /// A text that is not to be seen by then is not at a prompt. An agent that has just shown its prompt may still be
 /// busy with its start for some seconds, where many start at once.
 const SHOWN_WITHIN: Duration = Duration::from_secs(6);
@@ -35,6 +40,12 @@ const PRESS_AGAIN_AFTER: Duration = Duration::from_millis(900);
 pub struct Order {
     pub what: What,
     pub receipt: oneshot::Sender<Result<Receipt, Failure>>,
+}
+
+impl Order {
+    fn minds_drafts(&self) -> bool {
+        matches!(self.what, What::Text { anyway: false, .. })
+    }
 }
 
 #[derive(Debug)]
@@ -57,6 +68,8 @@ pub struct Sight {
     pub dialog: Option<String>,
     /// Since when it waits or works.
     pub state_since: Duration,
+    /// A rule about screens sees the dialog.
+    pub dialog_shown: bool,
     /// Lines are read whole by a program that waits for one.
     pub reads_lines: bool,
     /// What is typed is not shown.
@@ -76,9 +89,16 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// It is not drawn yet, perhaps, and does not listen.
+    /// It is not drawn yet, perhaps, or does not listen.
     fn is_dialog_new(&self) -> bool {
-        self.dialog.is_some() && self.now.saturating_sub(self.state_since) < DIALOG_LISTENS_AFTER
+        let age = self.now.saturating_sub(self.state_since);
+        let old = if self.dialog_shown { DIALOG_LISTENS_AFTER } else { DIALOG_SHOWN_WITHIN };
+        self.dialog.is_some() && age < old
+    }
+
+    /// What was entered a moment ago may still be drawn at the prompt.
+    fn is_draft_new(&self) -> bool {
+        self.now.saturating_sub(self.state_since) < DRAFT_IS_GONE_WITHIN && draft(self).is_some()
     }
 
     fn press(&self, key: Keystroke) -> Vec<u8> {
@@ -155,7 +175,7 @@ impl Sending {
                 None => {
                     let order = self.waiting.pop_front()?;
                     let sight = look();
-                    if sight.is_dialog_new() {
+                    if sight.is_dialog_new() || order.minds_drafts() && sight.is_draft_new() {
                         self.waiting.push_front(order);
                         return None;
                     }
@@ -546,7 +566,7 @@ mod tests {
         let mut sight = agent();
         sight.dialog = Some("it asks for a permission".into());
         let mut refused = play("fix it", sight);
-        assert_eq!(refused.at(700), "");
+        assert_eq!(refused.at(2_000), "");
         assert_eq!(refused.receipt(), (ReceiptKind::Refused, "it asks for a permission".into()));
 
         let mut late = play("fix the login", agent());
@@ -603,14 +623,14 @@ mod tests {
         let mut sight = agent();
         sight.dialog = Some("it asks for a permission".into());
         let mut play = play_keys(&["down", "enter"], sight);
-        assert_eq!(play.at(1000), "\x1b[B");
-        play.taken(1001);
-        assert_eq!(play.at(1020), "");
-        assert_eq!(play.at(1070), "\r");
-        play.taken(1071);
-        assert_eq!(play.at(1072), "", "the dialog is still there");
+        assert_eq!(play.at(2_000), "\x1b[B");
+        play.taken(2_001);
+        assert_eq!(play.at(2_020), "");
+        assert_eq!(play.at(2_070), "\r");
+        play.taken(2_071);
+        assert_eq!(play.at(2_072), "", "the dialog is still there");
         play.sight.dialog = None;
-        play.at(1140);
+        play.at(2_140);
         assert_eq!(play.receipt(), (ReceiptKind::Delivered, "the dialog is gone".into()));
     }
 
@@ -619,6 +639,10 @@ mod tests {
         let mut sight = agent();
         sight.dialog = Some("it asks for a permission".into());
         sight.state_since = Duration::from_millis(5_000);
+        let mut undrawn = play_keys(&["1"], sight.clone());
+        assert_eq!(undrawn.at(6_990), "");
+        assert_eq!(undrawn.at(7_000), "1");
+        sight.dialog_shown = true;
         let mut keys = play_keys(&["1"], sight.clone());
         assert_eq!(keys.at(5_010), "");
         assert_eq!(keys.at(5_690), "");
@@ -650,9 +674,14 @@ mod tests {
         ] {
             assert_eq!(draft(&drawn(row, column)).as_deref(), kind, "{row}");
         }
-        let mut play = play("fix it", drawn("❯ half a thought", 16));
-        assert_eq!(play.at(0), "");
-        assert_eq!(play.receipt().0, ReceiptKind::Refused);
+        let mut refused = play("fix it", drawn("❯ half a thought", 16));
+        assert_eq!(refused.at(0), "");
+        assert_eq!(refused.at(1_500), "");
+        assert_eq!(refused.receipt().0, ReceiptKind::Refused);
+        let mut entered = play("fix it", drawn("❯ what was entered just now", 27));
+        assert_eq!(entered.at(0), "");
+        entered.sight = drawn("❯ ", 2);
+        assert_eq!(entered.at(100), "\x1b[200~fix it\x1b[201~");
     }
 
     #[test]
@@ -680,6 +709,8 @@ mod tests {
                 now: Duration::from_millis(now),
                 state_since: past(self.below(2_000)),
                 dialog: (self.below(3) == 0).then(|| "it waits for a permission".to_owned()),
+                state_since: past(self.below(3_000)),
+                dialog_shown: self.below(2) == 0,
                 reads_lines: self.below(3) == 0,
                 hides_input: self.below(6) == 0,
                 full_screen: self.below(3) != 0,
