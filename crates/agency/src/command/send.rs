@@ -56,7 +56,7 @@ fn refused(task: &str, receipt: &Receipt) -> Failure {
         screen.lines().for_each(|row| output::note(&format!("  │ {}", output::printable(row))));
     }
     Failure::new(format!("refused: {why}")).hint(format!(
-        "answer it: agency attach {task}, or agency send {task} --keys …; --anyway types regardless"
+        "see to it: agency attach {task}, or agency send {task} --keys …; --anyway types regardless"
     ))
 }
 
