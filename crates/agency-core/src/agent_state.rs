@@ -198,7 +198,8 @@ mod tests {
                 ("tick", _) => machine.tick(now),
                 ("works", _) => machine.on_evidence(Some(Activity::Working), now),
                 ("waits", why) => {
-                    machine.on_evidence(Some(Activity::Waiting(why.parse().expect("a why"))), now)
+                    let why = serde_json::from_value(why.into()).expect("a reason to wait");
+                    machine.on_evidence(Some(Activity::Waiting(why)), now)
                 }
                 ("nobody-knows", _) => machine.on_evidence(None, now),
                 ("exit", code) => machine.on_exit(code.parse().expect("a code"), now),

@@ -1,7 +1,6 @@
 //! What one witness says: it works, or it waits, and for what.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,9 +23,6 @@ pub enum Why {
 }
 
 impl Why {
-    const ALL: [Why; 6] =
-        [Why::Prompt, Why::Permission, Why::Question, Why::Finished, Why::Error, Why::Unknown];
-
     pub fn as_str(self) -> &'static str {
         match self {
             Why::Prompt => "prompt",
@@ -49,17 +45,6 @@ impl fmt::Display for Why {
         f.pad(self.as_str())
     }
 }
-
-impl FromStr for Why {
-    type Err = UnknownWhy;
-    fn from_str(text: &str) -> Result<Why, UnknownWhy> {
-        Why::ALL.into_iter().find(|why| why.as_str() == text).ok_or(UnknownWhy)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a reason to wait")]
-pub struct UnknownWhy;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
