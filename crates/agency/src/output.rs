@@ -196,7 +196,7 @@ pub(crate) fn state_name(state: &AgentState, detail: Option<&str>) -> String {
 fn reason(why: Why, detail: Option<&str>) -> String {
     match (why, detail) {
         (Why::Unknown, None) => String::new(),
-        (Why::Unknown, Some(detail)) => format!(" ({detail:?})"),
+        (Why::Unknown, Some(detail)) => format!(" (\"{detail}\")"),
         (why, None) => format!(" ({})", why.as_str()),
         (why, Some(detail)) => format!(" ({}: \"{detail}\")", why.as_str()),
     }
