@@ -367,6 +367,7 @@ impl Active {
         if waited >= PRESS_AGAIN_AFTER
             && press.number == 1
             && stands
+            && self.is_shown(sight)
             && sight.dialog.is_none()
             && !self.worked_before
         {
@@ -600,6 +601,18 @@ mod tests {
         assert_eq!(play.at(2_000), "");
         assert_eq!(play.at(3_010), "");
         assert_eq!(play.receipt().0, ReceiptKind::Typed, "and then it is said that nothing showed");
+    }
+
+    #[test]
+    fn no_second_enter_answers_what_came_in_the_texts_place() {
+        let mut play = play("fix the login", agent());
+        play.at(0);
+        play.taken(5);
+        play.draw(20, &["> ", "fix the login"]);
+        assert_eq!(play.at(100), "\r");
+        play.taken(101);
+        play.draw(200, &["> ", "Update now? 1. Yes"]);
+        assert_eq!(play.at(1_002), "", "the cursor's row is the same, and the text is gone");
     }
 
     #[test]
