@@ -722,7 +722,6 @@ mod tests {
                 now: Duration::from_millis(now),
                 state_since: past(self.below(2_000)),
                 dialog: (self.below(3) == 0).then(|| "it waits for a permission".to_owned()),
-                state_since: past(self.below(3_000)),
                 dialog_shown: self.below(2) == 0,
                 reads_lines: self.below(3) == 0,
                 hides_input: self.below(6) == 0,

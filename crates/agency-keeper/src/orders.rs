@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use agency_api::keeper::{
-    Frame, FromKeeper, InputSource, MAX_FRAME_BYTES, OLDEST_VERSION, Size, ToKeeper, VERSION, Welcome,
+    Frame, FromKeeper, HOOK_TAG, InputSource, MAX_FRAME_BYTES, OLDEST_VERSION, Size, ToKeeper, VERSION,
+    Welcome,
 };
 use agency_journal::BodyRef;
 
@@ -51,6 +52,8 @@ impl Hold {
             (Role::Stranger, Frame::Control(json)) => self.on_first_words(id, &json),
             (Role::Stranger, _) => self.cut(id),
             (_, Frame::Control(json)) => self.on_control(id, role, &json),
+            // What the kernel says, only we say.
+            (Role::Guest, Frame::Note { tag, .. }) if tag != HOOK_TAG => self.refuse(id, ONLY_A_DAEMON),
             (_, Frame::Note { tag, bytes }) => self.on_note(id, &tag, &bytes),
             (Role::Daemon { .. }, Frame::Input { source, id: input, bytes }) => {
                 self.on_input(Receipt { peer: id, id: input }, source, bytes);

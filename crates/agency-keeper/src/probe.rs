@@ -8,8 +8,9 @@ use crate::platform::{self, Process};
 use crate::port::Port;
 use crate::tree::Tree;
 
-/// A note names no more processes than this: what a machine full of compilers does is told by a few of them.
-const MAX_NOTED: usize = 64;
+/// A note names no more processes than this: what a machine full of compilers does is told by a few of them, and a
+/// day of compilers must not fill the journal.
+const MAX_NOTED: usize = 16;
 
 /// All there is to know, for who asks.
 pub(crate) fn probe(port: &Port, tree: &Tree, others: &[i32]) -> Probe {
