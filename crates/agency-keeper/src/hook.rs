@@ -1,7 +1,7 @@
 //! What an agent calls when something happens to it: leaves one note with its keeper, and is gone.
 //!
 //! Not part of the keeper's process. An agent must never wait for it, fail by it or see it: it ends well within
-//! [`PATIENCE`] whatever happens, says nothing and always succeeds.
+//! `PATIENCE` whatever happens, says nothing and always succeeds.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
