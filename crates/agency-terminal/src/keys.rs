@@ -106,7 +106,7 @@ impl FromStr for DetachKeys {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DetachKeysError {
-    #[error("a detach key is missing: write ctrl-q, a sequence such as ctrl-p,ctrl-q, or none")]
+    #[error("a key is missing: write ctrl-q, a sequence such as ctrl-p,ctrl-q, or none")]
     Empty,
     #[error("{0:?} is not a key: write ctrl-q, alt-x, f12, esc, a single character, or none")]
     Unknown(String),
@@ -226,8 +226,8 @@ mod tests {
             error("ctlr-q"),
             "\"ctlr-q\" is not a key: write ctrl-q, alt-x, f12, esc, a single character, or none"
         );
-        assert!(error("").starts_with("a detach key is missing"));
-        assert!(error("ctrl-p,").starts_with("a detach key is missing"));
+        assert!(error("").starts_with("a key is missing"));
+        assert!(error("ctrl-p,").starts_with("a key is missing"));
         assert!(error("ctrl-").contains("is not a key"));
         assert!(error("f99").contains("is not a key"));
         assert!(error("ctrl-6").starts_with("many terminals cannot send \"ctrl-6\""));
