@@ -463,7 +463,7 @@ pub(crate) struct Export {
 Examples:
   agency replay demo.cast
   agency replay demo.cast --speed 4 --idle 1     # four times as fast, no pause over a second
-  agency replay demo.cast --states               # when it worked, when it waited, and how that was seen")]
+  agency replay demo.cast --states               # when it worked, when it waited, and why")]
 pub(crate) struct Replay {
     /// An asciicast v2 file
     pub(crate) file: PathBuf,
