@@ -54,6 +54,7 @@ impl World {
         self.deliver_next(key);
         let why = match before {
             0 => format!("number {id}, next at its prompt"),
+            1 => format!("number {id}, behind another"),
             many => format!("number {id}, behind {many} others"),
         };
         Ok(Receipt { receipt: ReceiptKind::Queued, bytes, why: Some(why), screen: None })

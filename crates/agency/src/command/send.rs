@@ -46,7 +46,8 @@ fn human(receipt: &Receipt) -> String {
         ReceiptKind::Queued => "queued",
     };
     let why = receipt.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-    output::printable(&format!("{word} {} bytes{why}", receipt.bytes))
+    let unit = if receipt.bytes == 1 { "byte" } else { "bytes" };
+    output::printable(&format!("{word} {} {unit}{why}", receipt.bytes))
 }
 
 fn refused(task: &str, receipt: &Receipt) -> Failure {

@@ -71,7 +71,7 @@ fn a_text_can_come_from_standard_input_and_stay_without_enter() {
     assert!(receipt.starts_with("delivered 7 bytes ("), "{receipt}");
     stage.wait_printed("one", "got: half whole");
     let receipt = stage.run(["send", "one", ""]).ok();
-    assert!(receipt.starts_with("delivered 1 bytes ("), "only Enter: {receipt}");
+    assert!(receipt.starts_with("delivered 1 byte ("), "only Enter: {receipt}");
 }
 
 #[test]
