@@ -386,6 +386,10 @@ pub(crate) enum QueueCommand {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  agency queue drop fix-login 3
+  agency queue drop fix-login          # all of them")]
 pub(crate) struct QueueDrop {
     #[command(flatten)]
     pub(crate) name: TaskName,
