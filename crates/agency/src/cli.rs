@@ -137,7 +137,7 @@ Examples:
     Next,
     /// How you are told that an agent needs you
     #[command(after_help = "\
-You are told when an agent begins to wait for you and when one ends by itself:
+You are told when an agent begins to wait for you and when one crashes:
 once for each change, not for what you are looking at, and together when many
 change at once. `[notify]` in config.toml says how: a notification of the
 desktop, a command of yours, a webhook, and the terminal of whoever is attached

@@ -23,6 +23,8 @@ use crate::exit::ExitCode;
 
 /// A screen may be drawn in pieces; what a rule sees must stand for this long.
 const SCREEN_SETTLES: Duration = Duration::from_millis(150);
+/// A program in front is seen within a moment of its first output.
+const SEEN_WITHIN: Duration = Duration::from_secs(1);
 /// What is drawn so soon after a key is the key's echo.
 const ECHO_WITHIN: Duration = Duration::from_millis(400);
 
@@ -96,6 +98,9 @@ pub struct Detector {
     blank: bool,
     at_cursor: String,
     typed_at: Option<Time>,
+    /// Somebody reported whom the kernel does not know to be in front.
+    #[serde(default)]
+    unseen_since: Option<Time>,
     /// What a line program wants may have changed since then.
     #[serde(default)]
     asked_anew_at: Option<Time>,
@@ -122,6 +127,7 @@ impl Detector {
             blank: true,
             at_cursor: String::new(),
             typed_at: None,
+            unseen_since: None,
             asked_anew_at: None,
             began: now,
             since: Mark { at: now, offset: 0 },
@@ -181,6 +187,7 @@ impl Detector {
             Some(activity) => self.claim(Rung::Status, activity, report.rule, report.detail, mark),
             None => self.withdraw(&[Rung::Status]),
         }
+        self.unseen_since = self.kernel.shell_waits().then_some(mark.at);
         self.settle(mark);
     }
 
@@ -265,6 +272,7 @@ impl Detector {
         self.tick(mark.at);
         let seen = self.kernel.look(probe, &self.at_cursor);
         self.asked_anew_at = None;
+        self.unseen_since = None;
         self.machine.on_takes_keys(!probe.canonical, mark.at);
         match seen.turn {
             Turn::Same => {}
@@ -364,6 +372,12 @@ impl Detector {
             self.title.tick(due);
             self.screen.tick(due, |_| SCREEN_SETTLES);
             self.hear_kernel(due);
+            if self.unseen_until().is_some_and(|until| until <= due) {
+                // It came and went between two looks, and the shell has waited all along.
+                self.unseen_since = None;
+                self.title.forget();
+                self.another_program(&[Rung::Status, Rung::Hook, Rung::Progress, Rung::Notice]);
+            }
             self.settle(mark);
             self.change(mark, None, |machine| machine.tick(due));
             if self.deadline() == Some(due) {
@@ -381,10 +395,15 @@ impl Detector {
             self.title.deadline(),
             self.screen.believe_at(|_| SCREEN_SETTLES),
             self.asks_anew_at(),
+            self.unseen_until(),
             self.animation_ends_at(),
             self.machine.deadline(),
         ];
         times.into_iter().flatten().min()
+    }
+
+    fn unseen_until(&self) -> Option<Time> {
+        self.unseen_since.map(|since| since.saturating_add(SEEN_WITHIN))
     }
 
     /// Only while it is claimed to work: the end has been seen otherwise.

@@ -57,6 +57,9 @@ pub(super) struct KernelWatch {
     /// Somebody reads a line that is shown: whether it is a shell.
     #[serde(default)]
     line_reader: Option<bool>,
+    /// A shell is in front and waits for a line: whoever reports now has not been seen.
+    #[serde(default)]
+    shell_waits: bool,
     /// A line was entered since, so that what stands before the cursor now is the program's.
     #[serde(default)]
     entered: bool,
@@ -104,7 +107,16 @@ impl KernelWatch {
         }
         self.canonical = Some(probe.canonical);
         self.line_reader = line_reader(probe).map(is_shell);
+        self.shell_waits = probe.processes.iter().any(|process| {
+            Some(process.group) == probe.foreground
+                && process.waits == Waits::ForTerminal
+                && is_shell(process)
+        });
         Seen { line: line(probe, at_cursor), child: self.child(probe), turn }
+    }
+
+    pub(super) fn shell_waits(&self) -> bool {
+        self.shell_waits
     }
 
     pub(super) fn on_input(&mut self, enter: bool) {
@@ -177,6 +189,8 @@ fn line(probe: &Probe, at_cursor: &str) -> Option<Told> {
         let (why, does) = match (probe.canonical, probe.echo) {
             (true, false) => (Why::Question, "reads without echo"),
             (true, true) => (wanted(is_shell(reader), at_cursor), "reads the terminal"),
+            // One key answers it, and a text would be a key and more.
+            (false, _) if is_shell(reader) && asks(at_cursor) => (Why::Question, "reads keys"),
             (false, _) if is_shell(reader) || prompts(at_cursor) => (Why::Prompt, "reads keys"),
             // An editor, a pager, a menu.
             (false, _) => (Why::Unknown, "reads keys"),
@@ -227,6 +241,11 @@ fn prompts(at_cursor: &str) -> bool {
     text.ends_with(PROMPT_ENDS) && !text.contains(char::is_whitespace)
 }
 
+/// `Proceed? (y/n)`: no shell's own prompt ends so, without a sign of one before it.
+fn asks(at_cursor: &str) -> bool {
+    at_cursor.trim_end().ends_with(['?', ':', ')', ']']) && !at_cursor.contains(PROMPT_ENDS)
+}
+
 fn is_shell(process: &ProbedProcess) -> bool {
     SHELLS.contains(&process.name.trim_start_matches('-'))
 }
@@ -258,6 +277,13 @@ mod tests {
         let front = |name, waits| vec![shell(), process(2, 2, name, waits)];
         for (probe, at_cursor, expected) in [
             (probe("", 1, bash(ForTerminal)), "$ ", Some((waiting(Why::Prompt), "bash reads keys"))),
+            (probe("", 1, bash(ForTerminal)), "➜ ", Some((waiting(Why::Prompt), "bash reads keys"))),
+            (probe("", 1, bash(ForTerminal)), "$ echo (a)", Some((waiting(Why::Prompt), "bash reads keys"))),
+            (
+                probe("", 1, bash(ForTerminal)),
+                "Go? (y/n) ",
+                Some((waiting(Why::Question), "bash reads keys")),
+            ),
             (
                 probe("canonical echo", 1, vec![process(1, 1, "sh", ForTerminal)]),
                 "# ",

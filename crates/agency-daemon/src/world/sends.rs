@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agency_api::method::{Queue, Queued, Receipt, ReceiptKind, TaskSendParams};
 use agency_api::{Bytes, Failure};
+use agency_core::evidence::Why;
 use agency_core::ids::TaskKey;
 use agency_terminal::keys::Keystroke;
 use tokio::sync::{mpsc, oneshot};
@@ -70,7 +71,12 @@ impl World {
     /// Sends the next text that is held for an agent that is at its prompt.
     pub(super) fn deliver_next(&mut self, key: &TaskKey) {
         let Ok(live) = self.live_run(key) else { return };
-        let at_prompt = live.standing.state.waiting().is_some_and(|(_, why)| !why.is_dialog());
+        // Not while nobody knows for what it waits: an editor would take the text for its own.
+        let at_prompt = live
+            .standing
+            .state
+            .waiting()
+            .is_some_and(|(_, why)| matches!(why, Why::Prompt | Why::Finished | Why::Error));
         let Some(waiting) = self.queue.next(key).filter(|_| at_prompt).cloned() else { return };
         let (commands, reporter) = (live.handle.commands.clone(), self.ground.reporter.clone());
         // Written down first: a daemon that dies from here on cannot know whether it arrived.
@@ -157,7 +163,9 @@ fn step_after(outcome: &Result<Receipt, Failure>) -> Option<Step> {
     match outcome {
         Ok(Receipt { receipt: ReceiptKind::Refused, bytes: 0, .. }) => Some(Step::Held),
         // It stands at a prompt, or will once the agent reads: typed again, it would be there twice.
-        Ok(Receipt { receipt: ReceiptKind::Refused, .. }) | Err(_) => Some(Step::Uncertain),
+        Ok(Receipt { receipt: ReceiptKind::Refused | ReceiptKind::Typed, .. }) | Err(_) => {
+            Some(Step::Uncertain)
+        }
         Ok(_) => None,
     }
 }

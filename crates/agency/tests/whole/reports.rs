@@ -63,6 +63,7 @@ fn an_agent_that_reports_is_believed_word_for_word() {
     let reply = stage.wait_printed("one", "reply: ");
     let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert!(reply.contains(&hex("\x1b]7501;?:states=idle,working,done,blocked,error")), "{reply}");
+    stage.wait_told("one", "running (silence)");
     let before = told::log(&stage, "one").len();
     for (number, (_, state, detail)) in reports.iter().enumerate() {
         gates.open(number);

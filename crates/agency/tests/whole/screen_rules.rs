@@ -25,7 +25,7 @@ fn a_rule_of_ones_own_knows_a_screen_and_can_change_its_mind() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play("one", "raw; say [mine] Deploy to production?; no-read");
     stage.wait_printed("one", "production");
-    assert_eq!(stage.task("one")["state"]["state"], "running");
+    stage.wait_told("one", "running (silence)");
     write_rules(&stage, "mine.toml", DEPLOY);
     let task = stage.wait_told("one", "needs_input permission (screen)");
     assert_eq!(
