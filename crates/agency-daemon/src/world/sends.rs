@@ -195,7 +195,7 @@ mod tests {
         let receipt = |receipt, bytes| Ok(Receipt { receipt, bytes, why: None, screen: None });
         for (outcome, step) in [
             (receipt(ReceiptKind::Delivered, 9), None),
-            (receipt(ReceiptKind::Typed, 9), None),
+            (receipt(ReceiptKind::Typed, 9), Some(Step::Uncertain)),
             (receipt(ReceiptKind::Refused, 0), Some(Step::Held)),
             (receipt(ReceiptKind::Refused, 9), Some(Step::Uncertain)),
             (Err(not_taken()), Some(Step::Uncertain)),
