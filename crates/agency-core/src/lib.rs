@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod agent_state;
 pub mod config;
+pub mod conversation;
 pub mod evidence;
 pub mod exit;
 pub mod ids;

@@ -2,5 +2,7 @@
 //!
 //! Starts nothing and reads no clock, so that a recording is a test.
 
+mod lines;
+pub mod stream_json;
 pub mod terminal;
 mod typed;

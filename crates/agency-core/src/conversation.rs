@@ -1,0 +1,234 @@
+//! One conversation with an agent, whatever it is driven by: entries that are added, and some that grow.
+//!
+//! A fold: the same events in the same order make the same entries. Nothing is ever taken out.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Time;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Conversation {
+    entries: Vec<Entry>,
+    /// Where the entry of a key stands: a tool call, a message that still grows, an approval.
+    by_key: HashMap<String, usize>,
+    revision: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Counts from 1.
+    pub number: u64,
+    pub at: Time,
+    /// Grows with every change of the conversation: who has seen up to here needs only what is newer.
+    pub revision: u64,
+    pub item: Item,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Item {
+    User {
+        text: String,
+    },
+    Assistant {
+        text: String,
+    },
+    Thinking {
+        text: String,
+    },
+    ToolCall(ToolCall),
+    Plan {
+        steps: Vec<PlanStep>,
+    },
+    Approval(Approval),
+    /// Said by the agent about itself, or by us about the conversation.
+    Notice {
+        text: String,
+    },
+    Error {
+        message: String,
+        cause: Option<String>,
+    },
+    /// A turn that ended.
+    TurnEnd(TurnEnd),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// What it does, in a line.
+    pub title: String,
+    pub input: Value,
+    pub status: ToolStatus,
+    pub output: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStatus {
+    Pending,
+    Running,
+    Completed,
+    Failed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanStep {
+    pub text: String,
+    pub status: ToolStatus,
+}
+
+/// Something that the agent may do only if somebody says so, or a question that only a person can answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    pub id: String,
+    pub tool: String,
+    /// In a line, for people.
+    pub title: String,
+    pub input: Value,
+    pub choices: Vec<Choice>,
+    pub outcome: Option<Outcome>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    pub id: String,
+    pub kind: ChoiceKind,
+    pub label: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceKind {
+    AllowOnce,
+    AllowAlways,
+    RejectOnce,
+    RejectAlways,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub allowed: bool,
+    /// Withdrawn by the agent: nobody decided.
+    pub cancelled: bool,
+    pub message: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TurnEnd {
+    pub text: Option<String>,
+    /// Why it ended, in the agent's word.
+    pub reason: Option<String>,
+    pub failed: bool,
+    pub usage: Usage,
+}
+
+/// As the agents report it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cached_tokens: u64,
+    /// Of the whole process so far, in US dollars.
+    pub cost_usd: Option<f64>,
+}
+
+impl Conversation {
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// What is newer than a revision, in the order of the conversation.
+    pub fn since(&self, revision: u64) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.revision > revision)
+    }
+
+    /// The approvals that wait for an answer.
+    pub fn open_approvals(&self) -> impl Iterator<Item = &Approval> {
+        self.entries.iter().filter_map(|entry| match &entry.item {
+            Item::Approval(approval) if approval.outcome.is_none() => Some(approval),
+            _ => None,
+        })
+    }
+
+    pub fn add(&mut self, item: Item, at: Time) {
+        self.revision += 1;
+        let number = self.entries.len() as u64 + 1;
+        self.entries.push(Entry { number, at, revision: self.revision, item });
+    }
+
+    /// Changes the entry of a key, or adds it.
+    pub fn upsert(
+        &mut self,
+        key: &str,
+        at: Time,
+        new: impl FnOnce() -> Item,
+        change: impl FnOnce(&mut Item),
+    ) {
+        match self.by_key.get(key).copied() {
+            Some(index) => self.revise(index, change),
+            None => {
+                self.by_key.insert(key.to_owned(), self.entries.len());
+                let mut item = new();
+                change(&mut item);
+                self.add(item, at);
+            }
+        }
+    }
+
+    /// Changes the entry of a key, if there is one.
+    pub fn update(&mut self, key: &str, change: impl FnOnce(&mut Item)) {
+        if let Some(index) = self.by_key.get(key).copied() {
+            self.revise(index, change);
+        }
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Item> {
+        self.by_key.get(key).and_then(|index| self.entries.get(*index)).map(|entry| &entry.item)
+    }
+
+    fn revise(&mut self, index: usize, change: impl FnOnce(&mut Item)) {
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        let before = entry.item.clone();
+        change(&mut entry.item);
+        if entry.item != before {
+            self.revision += 1;
+            entry.revision = self.revision;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_added_and_grow_and_who_looks_again_gets_what_is_new() {
+        let mut talk = Conversation::default();
+        let grow = |text: &'static str| {
+            move |item: &mut Item| match item {
+                Item::Assistant { text: all } => all.push_str(text),
+                _ => panic!("another entry"),
+            }
+        };
+        let empty = || Item::Assistant { text: String::new() };
+        talk.add(Item::User { text: "hi".into() }, Time::ZERO);
+        talk.upsert("m1", Time::ZERO, empty, grow("Hel"));
+        let seen = talk.revision();
+        talk.upsert("m1", Time::ZERO, empty, grow("lo"));
+        talk.update("nobody", |_| panic!("not there"));
+        assert_eq!(talk.entries().len(), 2);
+        let news: Vec<_> = talk.since(seen).map(|entry| entry.item.clone()).collect();
+        assert_eq!(news, [Item::Assistant { text: "Hello".into() }]);
+        talk.upsert("m1", Time::ZERO, empty, grow(""));
+        assert_eq!(talk.since(seen + 1).count(), 0, "nothing changed");
+    }
+}
