@@ -122,8 +122,11 @@ impl Agent {
         self.command(self.driver)?.first().map(String::as_str)
     }
 
-    /// How a terminal run gets the task's text.
-    pub fn first_message(&self) -> FirstMessage {
+    /// How a run gets the task's text.
+    pub fn first_message(&self, driver: Driver) -> FirstMessage {
+        if driver != Driver::Terminal {
+            return FirstMessage::Typed;
+        }
         let in_command = self.start.iter().flatten().any(|argument| tokens::mentions_prompt(argument));
         match (in_command, self.types_first_message) {
             (true, _) => FirstMessage::InCommand,
@@ -254,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_stream_goes_on_with_its_session_when_there_is_one() {
-        let fresh = "claude --permission-mode default -p --verbose --input-format stream-json \
+        let fresh = "claude --permission-mode default -p --verbose --include-partial-messages --input-format stream-json \
                      --output-format stream-json --permission-prompt-tool stdio";
         assert_eq!(launched("claude-code", Driver::StreamJson, "fix", None), fresh);
         let resumed = format!("{fresh} --resume s1");
@@ -272,7 +275,8 @@ mod tests {
             ("opencode", FirstMessage::InCommand),
             ("gemini", FirstMessage::InCommand),
         ] {
-            assert_eq!(agents.find(agent).map(Agent::first_message), Ok(expected), "{agent}");
+            let found = agents.find(agent).map(|agent| agent.first_message(Driver::Terminal));
+            assert_eq!(found, Ok(expected), "{agent}");
         }
     }
 

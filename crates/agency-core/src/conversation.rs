@@ -15,12 +15,16 @@ pub struct Conversation {
     /// Where the entry of a key stands: a tool call, a message that still grows, an approval.
     by_key: HashMap<String, usize>,
     revision: u64,
+    /// What makes the wall's time of the clock that events are told by.
+    #[serde(default)]
+    wall_offset: Time,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Counts from 1.
     pub number: u64,
+    /// Since 1970, once the conversation was told what time it is.
     pub at: Time,
     /// Grows with every change of the conversation: who has seen up to here needs only what is newer.
     pub revision: u64,
@@ -116,6 +120,9 @@ pub struct Outcome {
     /// Withdrawn by the agent: nobody decided.
     pub cancelled: bool,
     pub message: Option<String>,
+    /// Who decided, as far as they said.
+    #[serde(default)]
+    pub by: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -159,19 +166,32 @@ impl Conversation {
         })
     }
 
+    /// The entries before a number, the last `limit` of them; those of the end where there is no number.
+    pub fn page(&self, before: Option<u64>, limit: usize) -> &[Entry] {
+        let whole = self.entries.len();
+        let end = before.map_or(whole, |before| (before.saturating_sub(1) as usize).min(whole));
+        &self.entries[end.saturating_sub(limit)..end]
+    }
+
+    /// What to add to the time of events from here on.
+    pub fn set_wall_offset(&mut self, offset: Time) {
+        self.wall_offset = offset;
+    }
+
     pub fn add(&mut self, item: Item, at: Time) {
         self.revision += 1;
         let number = self.entries.len() as u64 + 1;
+        let at = at.saturating_add(self.wall_offset);
         self.entries.push(Entry { number, at, revision: self.revision, item });
     }
 
-    /// Changes the entry of a key, or adds it.
+    /// Changes the entry of a key, or adds it. The change says whether there was one.
     pub fn upsert(
         &mut self,
         key: &str,
         at: Time,
         new: impl FnOnce() -> Item,
-        change: impl FnOnce(&mut Item),
+        change: impl FnOnce(&mut Item) -> bool,
     ) {
         match self.by_key.get(key).copied() {
             Some(index) => self.revise(index, change),
@@ -185,7 +205,7 @@ impl Conversation {
     }
 
     /// Changes the entry of a key, if there is one.
-    pub fn update(&mut self, key: &str, change: impl FnOnce(&mut Item)) {
+    pub fn update(&mut self, key: &str, change: impl FnOnce(&mut Item) -> bool) {
         if let Some(index) = self.by_key.get(key).copied() {
             self.revise(index, change);
         }
@@ -195,11 +215,14 @@ impl Conversation {
         self.by_key.get(key).and_then(|index| self.entries.get(*index)).map(|entry| &entry.item)
     }
 
-    fn revise(&mut self, index: usize, change: impl FnOnce(&mut Item)) {
+    /// The entry of a key will not change any more: the key may be used again.
+    pub fn settle(&mut self, key: &str) {
+        self.by_key.remove(key);
+    }
+
+    fn revise(&mut self, index: usize, change: impl FnOnce(&mut Item) -> bool) {
         let Some(entry) = self.entries.get_mut(index) else { return };
-        let before = entry.item.clone();
-        change(&mut entry.item);
-        if entry.item != before {
+        if change(&mut entry.item) {
             self.revision += 1;
             entry.revision = self.revision;
         }
@@ -215,7 +238,10 @@ mod tests {
         let mut talk = Conversation::default();
         let grow = |text: &'static str| {
             move |item: &mut Item| match item {
-                Item::Assistant { text: all } => all.push_str(text),
+                Item::Assistant { text: all } => {
+                    all.push_str(text);
+                    !text.is_empty()
+                }
                 _ => panic!("another entry"),
             }
         };
@@ -230,5 +256,24 @@ mod tests {
         assert_eq!(news, [Item::Assistant { text: "Hello".into() }]);
         talk.upsert("m1", Time::ZERO, empty, grow(""));
         assert_eq!(talk.since(seen + 1).count(), 0, "nothing changed");
+        talk.settle("m1");
+        talk.upsert("m1", Time::ZERO, empty, grow("another"));
+        assert_eq!(talk.entries().len(), 3);
+    }
+
+    #[test]
+    fn a_long_conversation_is_read_in_pages_from_its_end() {
+        let mut talk = Conversation::default();
+        for number in 1..=10 {
+            talk.add(Item::Notice { text: number.to_string() }, Time::ZERO);
+        }
+        let page = |before, limit| -> Vec<u64> {
+            talk.page(before, limit).iter().map(|entry| entry.number).collect()
+        };
+        assert_eq!(page(None, 3), [8, 9, 10]);
+        assert_eq!(page(Some(8), 3), [5, 6, 7]);
+        assert_eq!(page(Some(2), 3), [1]);
+        assert_eq!(page(Some(1), 3), [0_u64; 0]);
+        assert_eq!(page(Some(99), 1), [10]);
     }
 }

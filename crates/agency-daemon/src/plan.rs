@@ -200,7 +200,7 @@ impl LaunchPlan {
     /// The first message of an agent that takes it only at its own prompt.
     pub fn typed_message(&self, file: &TaskFile) -> Option<Bytes> {
         let text = tokens::first_message(file.body());
-        let is_typed = self.command.is_none() && self.agent.first_message() == FirstMessage::Typed;
+        let is_typed = self.command.is_none() && self.agent.first_message(self.driver) == FirstMessage::Typed;
         (is_typed && !text.is_empty()).then(|| Bytes(text.to_vec()))
     }
 }

@@ -39,6 +39,11 @@ impl Lines {
         (!rest.is_empty()).then_some(rest)
     }
 
+    /// A line has begun and has no end yet.
+    pub(crate) fn has_rest(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     fn hold(&mut self, part: &[u8], lines: &mut Vec<Line>) {
         if self.skipping {
             return;

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agency_core::agent_state::{AgentMachine, AgentState, Timing};
+use agency_core::agent_state::{AgentState, Timing};
 use agency_core::conversation::{
     Approval, Choice, ChoiceKind, Conversation, Item, Outcome, ToolCall, ToolStatus, TurnEnd, Usage,
 };
-use agency_core::evidence::{Activity, Why};
+use agency_core::evidence::{Activity, Change, Detector, Mark, Why};
 use agency_core::exit::ExitCode;
 use serde_json::{Value, json};
 
@@ -21,14 +21,25 @@ pub struct StreamRun {
     err: Lines,
     written: Lines,
     talk: Conversation,
-    machine: AgentMachine,
+    detector: Detector,
+    /// Bytes of output so far.
+    offset: u64,
     session_id: Option<String>,
-    /// Requests of the agent that nobody has answered, by their id.
-    open: BTreeMap<String, Asked>,
+    /// Requests of the agent that nobody has answered, oldest first.
+    open: Vec<Asked>,
+    /// Requests that nobody here can answer, and whose refusal has not been written.
+    owed: Vec<String>,
+    /// Who said that they answer a request, by its id.
+    deciders: BTreeMap<String, String>,
+    /// Tools at work, by the id of their call.
+    tools: Vec<String>,
     /// It tells its own state; what results mean is guessed no longer.
     tells_state: bool,
     working: bool,
-    ended_badly: bool,
+    /// There was a turn in this run.
+    begun: bool,
+    /// What a turn that failed said last.
+    ended_badly: Option<String>,
     /// The message whose parts are arriving.
     message: String,
     usage: Usage,
@@ -37,8 +48,12 @@ pub struct StreamRun {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Asked {
+    id: String,
     tool: String,
+    title: String,
     input: Value,
+    /// What the agent would remember, should it be allowed for good.
+    suggestions: Vec<Value>,
 }
 
 /// What happened, for subscribers.
@@ -69,6 +84,11 @@ pub enum StreamEvent {
     ApprovalGone {
         id: String,
     },
+    /// Somebody answered.
+    Decided {
+        id: String,
+        outcome: Outcome,
+    },
     TurnEnd(TurnEnd),
     Error {
         message: String,
@@ -95,23 +115,59 @@ pub enum Verdict {
     },
 }
 
+/// Why a request is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    #[error("nobody asks that any more")]
+    NotOpen,
+    #[error("the agent names nothing that it could remember")]
+    NothingToRemember,
+}
+
+/// What stands between two runs of one conversation.
+pub const SEPARATOR: &str = "─── Session restarted ───";
+
 impl StreamRun {
     pub fn began(timing: Timing, now: Duration) -> StreamRun {
-        StreamRun {
+        let mut run = StreamRun {
             out: Lines::default(),
             err: Lines::default(),
             written: Lines::default(),
             talk: Conversation::default(),
-            machine: AgentMachine::new(timing, now),
+            detector: Detector::new(timing, now),
+            offset: 0,
             session_id: None,
-            open: BTreeMap::new(),
+            open: Vec::new(),
+            owed: Vec::new(),
+            deciders: BTreeMap::new(),
+            tools: Vec::new(),
             tells_state: false,
             working: false,
-            ended_badly: false,
+            begun: false,
+            ended_badly: None,
             message: String::new(),
             usage: Usage::default(),
             next_request: 1,
+        };
+        // Its input is a pipe: it takes what is written there whenever it gets to it.
+        run.judge(now);
+        run
+    }
+
+    /// Another run that goes on with the conversation of this one.
+    pub fn continued(self, timing: Timing, now: Duration, wall_offset: Duration) -> StreamRun {
+        let mut next = StreamRun::began(timing, now);
+        (next.talk, next.usage, next.session_id) = (self.talk, self.usage, self.session_id);
+        next.talk.set_wall_offset(wall_offset);
+        if !next.talk.entries().is_empty() {
+            next.talk.add(Item::Notice { text: SEPARATOR.to_owned() }, now);
         }
+        next
+    }
+
+    /// What the wall's clock is ahead of the one that events are told by.
+    pub fn set_wall_offset(&mut self, offset: Duration) {
+        self.talk.set_wall_offset(offset);
     }
 
     pub fn conversation(&self) -> &Conversation {
@@ -127,15 +183,33 @@ impl StreamRun {
     }
 
     pub fn state(&self) -> AgentState {
-        self.machine.state()
+        self.detector.state()
+    }
+
+    pub fn detector(&self) -> &Detector {
+        &self.detector
+    }
+
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.detector.take_changes()
     }
 
     pub fn deadline(&self) -> Option<Duration> {
-        self.machine.deadline()
+        self.detector.deadline()
     }
 
     pub fn tick(&mut self, now: Duration) {
-        self.machine.tick(now);
+        self.detector.tick(now);
+    }
+
+    /// The requests that wait for an answer, oldest first.
+    pub fn open(&self) -> impl Iterator<Item = &str> {
+        self.open.iter().map(|asked| asked.id.as_str())
+    }
+
+    /// A line to the agent was begun and not ended.
+    pub fn is_half_written(&self) -> bool {
+        self.written.has_rest()
     }
 
     /// A turn is in progress.
@@ -145,6 +219,7 @@ impl StreamRun {
 
     pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<StreamEvent> {
         let mut events = Vec::new();
+        self.offset += bytes.len() as u64;
         for line in self.out.feed(bytes) {
             match line {
                 Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
@@ -172,27 +247,49 @@ impl StreamRun {
     }
 
     /// What we wrote to it, as the journal has it.
-    pub fn on_input(&mut self, bytes: &[u8], at: Duration) {
+    pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<StreamEvent> {
+        let mut events = Vec::new();
         for line in self.written.feed(bytes) {
             let Line::Whole(line) = line else { continue };
             if let Ok(message) = serde_json::from_slice::<Value>(&line) {
-                self.sent(&message, at);
+                self.sent(&message, at, &mut events);
             }
         }
         self.judge(at);
+        events
     }
 
-    pub fn on_exit(&mut self, code: ExitCode, at: Duration) {
-        for id in std::mem::take(&mut self.open).into_keys() {
-            self.close(&id, Outcome { allowed: false, cancelled: true, message: None });
+    /// Noted before an answer is written: who gives it.
+    pub fn on_decision(&mut self, id: &str, by: &str) {
+        if self.open.iter().any(|asked| asked.id == id) {
+            self.deciders.insert(id.to_owned(), by.to_owned());
         }
-        self.machine.on_exit(code, at);
+    }
+
+    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<StreamEvent> {
+        let mut events = Vec::new();
+        if let Some(line) = self.out.rest() {
+            self.line(&line, at, &mut events);
+        }
+        for asked in std::mem::take(&mut self.open) {
+            self.close(&asked.id, withdrawn());
+            events.push(StreamEvent::ApprovalGone { id: asked.id });
+        }
+        for id in std::mem::take(&mut self.tools) {
+            self.talk.update(&tool_key(&id), |item| ended(item, ToolStatus::Failed, None));
+        }
+        self.detector.on_exit(code, self.mark(at));
+        events
+    }
+
+    fn mark(&self, at: Duration) -> Mark {
+        Mark { at, offset: self.offset }
     }
 
     fn line(&mut self, line: &[u8], at: Duration, events: &mut Vec<StreamEvent>) {
         // Several messages may stand in one line.
-        let mut stream = serde_json::Deserializer::from_slice(line).into_iter::<Value>();
-        while let Some(message) = stream.next() {
+        let stream = serde_json::Deserializer::from_slice(line).into_iter::<Value>();
+        for message in stream {
             match message {
                 Ok(message) => self.message(&message, at, events),
                 Err(cause) => {
@@ -215,8 +312,9 @@ impl StreamRun {
             Some("control_request") => self.asked(message, at, events),
             Some("control_cancel_request") => {
                 if let Some(id) = text(&message["request_id"]) {
-                    self.open.remove(&id);
-                    self.close(&id, Outcome { allowed: false, cancelled: true, message: None });
+                    self.open.retain(|asked| asked.id != id);
+                    self.owed.retain(|owed| *owed != id);
+                    self.close(&id, withdrawn());
                     events.push(StreamEvent::ApprovalGone { id });
                 }
             }
@@ -248,15 +346,9 @@ impl StreamRun {
             }
             Some("init" | "status") => {}
             Some("api_retry") => {
-                let text = format!("the model does not answer; try {}", message["attempt"]);
-                self.talk.upsert(
-                    "retry",
-                    at,
-                    || Item::Notice { text: text.clone() },
-                    |item| {
-                        *item = Item::Notice { text: text.clone() };
-                    },
-                );
+                let notice =
+                    Item::Notice { text: format!("the model does not answer; try {}", message["attempt"]) };
+                self.talk.upsert(RETRY, at, || notice.clone(), |item| replaced(item, notice.clone()));
             }
             Some("permission_denied") => {
                 self.talk.add(Item::Notice { text: format!("denied: {}", cut(&message.to_string())) }, at);
@@ -315,7 +407,10 @@ impl StreamRun {
         let keys = (0..MOST_BLOCKS).map(|index| format!("{message}/{index}"));
         let begun = keys.into_iter().find(|key| self.talk.get(key).is_some_and(is_begun));
         match begun.filter(|_| !message.is_empty()) {
-            Some(key) => self.talk.update(&key, |known| *known = item),
+            Some(key) => {
+                self.talk.update(&key, |known| replaced(known, item));
+                self.talk.settle(&key);
+            }
             None => self.talk.add(item, at),
         }
     }
@@ -331,7 +426,8 @@ impl StreamRun {
             status: ToolStatus::Running,
             output: None,
         };
-        self.talk.upsert(&tool_key(&id), at, || Item::ToolCall(call.clone()), |_| {});
+        self.talk.upsert(&tool_key(&id), at, || Item::ToolCall(call), |_| false);
+        self.tools.push(id.clone());
         events.push(StreamEvent::ToolUse { id, name, input });
     }
 
@@ -354,14 +450,13 @@ impl StreamRun {
         let Some(id) = text(&block["tool_use_id"]) else { return };
         let output = content(&block["content"]);
         let success = !block["is_error"].as_bool().unwrap_or(false);
-        let mut name = String::new();
-        self.talk.update(&tool_key(&id), |item| {
-            if let Item::ToolCall(call) = item {
-                name.clone_from(&call.name);
-                call.status = if success { ToolStatus::Completed } else { ToolStatus::Failed };
-                call.output = Some(output.clone());
-            }
-        });
+        let name = match self.talk.get(&tool_key(&id)) {
+            Some(Item::ToolCall(call)) => call.name.clone(),
+            _ => String::new(),
+        };
+        let status = if success { ToolStatus::Completed } else { ToolStatus::Failed };
+        self.talk.update(&tool_key(&id), |item| ended(item, status, Some(output.clone())));
+        self.tools.retain(|tool| *tool != id);
         events.push(StreamEvent::ToolResult { id, name, output, success });
     }
 
@@ -369,12 +464,22 @@ impl StreamRun {
         let (Some(id), request) = (text(&message["request_id"]), &message["request"]) else { return };
         if request["subtype"].as_str() != Some("can_use_tool") {
             let kind = format!("request {}", request["subtype"].as_str().unwrap_or("without a kind"));
+            // It may wait for ever: better that it hears no.
+            self.owed.push(id);
             return events.push(StreamEvent::Other { kind });
         }
         let tool = text(&request["tool_name"]).unwrap_or_default();
         let input = request["input"].clone();
         let title = title(&tool, &input);
-        self.open.insert(id.clone(), Asked { tool: tool.clone(), input: input.clone() });
+        let asked = Asked {
+            id: id.clone(),
+            tool: tool.clone(),
+            title: title.clone(),
+            input: input.clone(),
+            suggestions: request["permission_suggestions"].as_array().cloned().unwrap_or_default(),
+        };
+        self.open.retain(|known| known.id != id);
+        self.open.push(asked);
         let approval = Approval {
             id: id.clone(),
             tool: tool.clone(),
@@ -383,13 +488,17 @@ impl StreamRun {
             choices: choices(request),
             outcome: None,
         };
-        self.talk.upsert(&approval_key(&id), at, || Item::Approval(approval.clone()), |_| {});
+        self.talk.upsert(&approval_key(&id), at, || Item::Approval(approval), |_| false);
         events.push(StreamEvent::Approval { id, tool, title });
     }
 
     fn result(&mut self, message: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
-        let failed = message["is_error"].as_bool().unwrap_or(false)
-            || message["subtype"].as_str().is_some_and(|subtype| subtype.starts_with("error"));
+        let reason = text(&message["terminal_reason"]).or(text(&message["subtype"]));
+        // A turn that somebody ended has not failed.
+        let was_interrupted = reason.as_deref().is_some_and(|reason| reason.starts_with("aborted"));
+        let failed = !was_interrupted
+            && (message["is_error"].as_bool().unwrap_or(false)
+                || message["subtype"].as_str().is_some_and(|subtype| subtype.starts_with("error")));
         let usage = &message["usage"];
         let count = |name: &str| usage[name].as_u64().unwrap_or(0);
         let turn = Usage {
@@ -402,13 +511,11 @@ impl StreamRun {
         self.usage.output_tokens += turn.output_tokens;
         self.usage.cached_tokens += turn.cached_tokens;
         self.usage.cost_usd = turn.cost_usd.or(self.usage.cost_usd);
-        let end = TurnEnd {
-            text: text(&message["result"]),
-            reason: text(&message["terminal_reason"]).or(text(&message["subtype"])),
-            failed,
-            usage: turn,
-        };
-        self.ended_badly = failed;
+        let end = TurnEnd { text: text(&message["result"]), reason, failed, usage: turn };
+        let words = end.text.as_ref().or(end.reason.as_ref()).map(|words| cut(words));
+        self.ended_badly = failed.then(|| words.unwrap_or_default());
+        self.talk.settle(RETRY);
+        self.begun = true;
         if !self.tells_state {
             self.working = false;
         }
@@ -422,19 +529,30 @@ impl StreamRun {
     }
 
     /// A line that we wrote.
-    fn sent(&mut self, message: &Value, at: Duration) {
+    fn sent(&mut self, message: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
         match message["type"].as_str() {
             Some("user") => {
+                self.begun = true;
                 self.talk.add(Item::User { text: content(&message["message"]["content"]) }, at);
-                self.ended_badly = false;
+                self.ended_badly = None;
                 self.working = true;
             }
             Some("control_response") => {
                 let Some(id) = text(&message["response"]["request_id"]) else { return };
                 let answer = &message["response"]["response"];
-                let allowed = answer["behavior"].as_str() == Some("allow");
-                self.open.remove(&id);
-                self.close(&id, Outcome { allowed, cancelled: false, message: text(&answer["message"]) });
+                self.owed.retain(|owed| *owed != id);
+                if !self.open.iter().any(|asked| asked.id == id) {
+                    return;
+                }
+                let outcome = Outcome {
+                    allowed: answer["behavior"].as_str() == Some("allow"),
+                    cancelled: false,
+                    message: text(&answer["message"]),
+                    by: self.deciders.remove(&id),
+                };
+                self.open.retain(|asked| asked.id != id);
+                self.close(&id, outcome.clone());
+                events.push(StreamEvent::Decided { id, outcome });
             }
             Some("control_request") => {
                 let number =
@@ -446,23 +564,41 @@ impl StreamRun {
     }
 
     fn close(&mut self, id: &str, outcome: Outcome) {
-        self.talk.update(&approval_key(id), |item| {
-            if let Item::Approval(approval) = item {
-                approval.outcome.get_or_insert(outcome);
+        self.talk.update(&approval_key(id), |item| match item {
+            Item::Approval(approval) if approval.outcome.is_none() => {
+                approval.outcome = Some(outcome);
+                true
             }
+            _ => false,
         });
     }
 
     fn judge(&mut self, at: Duration) {
-        let activity = match (self.open.values().next(), self.working) {
-            (Some(asked), _) if asked.tool == ASK => Activity::Waiting(Why::Question),
-            (Some(_), _) => Activity::Waiting(Why::Permission),
-            (None, true) => Activity::Working,
-            (None, false) if self.ended_badly => Activity::Waiting(Why::Error),
-            (None, false) if self.talk.entries().is_empty() => Activity::Waiting(Why::Prompt),
-            (None, false) => Activity::Waiting(Why::Finished),
-        };
-        self.machine.on_evidence(Some(activity), at);
+        let (activity, rule, detail) = self.stands();
+        self.detector.on_protocol(activity, rule, detail, self.mark(at));
+    }
+
+    /// What it does, which rule says so, and what it waits for.
+    fn stands(&self) -> (Activity, &'static str, Option<String>) {
+        use Activity::{Waiting, Working};
+        if let Some(asked) = self.open.first() {
+            let (why, rule) = match asked.tool == ASK {
+                true => (Why::Question, "it asks a question"),
+                false => (Why::Permission, "it asks for a permission"),
+            };
+            return (Waiting(why), rule, Some(asked.title.clone()));
+        }
+        match (self.working, &self.ended_badly) {
+            (true, _) if self.tells_state => (Working, "it says that it works", None),
+            (true, _) => (Working, "a turn is in progress", None),
+            (false, Some(words)) => (
+                Waiting(Why::Error),
+                "the turn failed",
+                Some(words.clone()).filter(|words| !words.is_empty()),
+            ),
+            (false, None) if self.begun => (Waiting(Why::Finished), "the turn is over", None),
+            (false, None) => (Waiting(Why::Prompt), "it takes messages", None),
+        }
     }
 }
 
@@ -477,20 +613,14 @@ impl StreamRun {
         }))
     }
 
-    /// `None` if nobody asks that any more.
-    pub fn answer(&self, id: &str, verdict: &Verdict) -> Option<Vec<u8>> {
-        let asked = self.open.get(id)?;
+    pub fn answer(&self, id: &str, verdict: &Verdict) -> Result<Vec<u8>, AnswerError> {
+        let asked = self.open.iter().find(|asked| asked.id == id).ok_or(AnswerError::NotOpen)?;
         let response = match verdict {
             Verdict::Allow => json!({ "behavior": "allow", "updatedInput": asked.input }),
             Verdict::AllowAlways => json!({
                 "behavior": "allow",
                 "updatedInput": asked.input,
-                "updatedPermissions": [{
-                    "type": "addRules",
-                    "rules": [{ "toolName": asked.tool }],
-                    "behavior": "allow",
-                    "destination": "session",
-                }],
+                "updatedPermissions": remembered(&asked.suggestions)?,
             }),
             Verdict::Deny { message } => {
                 json!({ "behavior": "deny", "message": message, "interrupt": false })
@@ -504,7 +634,16 @@ impl StreamRun {
             }
         };
         let response = json!({ "subtype": "success", "request_id": id, "response": response });
-        Some(line(&json!({ "type": "control_response", "response": response })))
+        Ok(line(&json!({ "type": "control_response", "response": response })))
+    }
+
+    /// The answers to requests that nobody here understands, by their ids.
+    pub fn owed(&self) -> impl Iterator<Item = (&str, Vec<u8>)> {
+        self.owed.iter().map(|id| {
+            let error = "this request is not known here";
+            let response = json!({ "subtype": "error", "request_id": id, "error": error });
+            (id.as_str(), line(&json!({ "type": "control_response", "response": response })))
+        })
     }
 
     pub fn interrupt(&mut self) -> Vec<u8> {
@@ -525,6 +664,9 @@ impl StreamRun {
         line(&json!({ "type": "control_request", "request_id": id, "request": request }))
     }
 }
+
+/// The entry about a model that does not answer.
+const RETRY: &str = "retry";
 
 /// The tool with which it asks the user something.
 const ASK: &str = "AskUserQuestion";
@@ -550,11 +692,54 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-fn grow(more: &str) -> impl FnOnce(&mut Item) + '_ {
+fn grow(more: &str) -> impl FnOnce(&mut Item) -> bool + '_ {
     move |item| match item {
-        Item::Assistant { text } | Item::Thinking { text } => text.push_str(more),
-        _ => {}
+        Item::Assistant { text } | Item::Thinking { text } => {
+            text.push_str(more);
+            !more.is_empty()
+        }
+        _ => false,
     }
+}
+
+fn replaced(known: &mut Item, item: Item) -> bool {
+    let is_new = *known != item;
+    *known = item;
+    is_new
+}
+
+/// A tool's end.
+fn ended(item: &mut Item, status: ToolStatus, output: Option<String>) -> bool {
+    let Item::ToolCall(call) = item else { return false };
+    call.status = status;
+    call.output = output.or(call.output.take());
+    true
+}
+
+/// Nobody decided.
+fn withdrawn() -> Outcome {
+    Outcome { allowed: false, cancelled: true, message: None, by: None }
+}
+
+/// What the agent suggests to remember, for as long as its session: rules if it names any, for they say the least.
+/// Never in the user's files.
+fn remembered(suggestions: &[Value]) -> Result<Vec<Value>, AnswerError> {
+    let is_rule = |suggestion: &&Value| suggestion["type"].as_str() == Some("addRules");
+    let chosen: Vec<&Value> = match suggestions.iter().any(|suggestion| is_rule(&suggestion)) {
+        true => suggestions.iter().filter(is_rule).collect(),
+        false => suggestions.iter().take(1).collect(),
+    };
+    if chosen.is_empty() {
+        return Err(AnswerError::NothingToRemember);
+    }
+    let for_now = |suggestion: &Value| {
+        let mut suggestion = suggestion.clone();
+        if let Some(fields) = suggestion.as_object_mut() {
+            fields.insert("destination".to_owned(), json!("session"));
+        }
+        suggestion
+    };
+    Ok(chosen.into_iter().map(for_now).collect())
 }
 
 /// The text of a content, which is a string or blocks.
@@ -620,7 +805,7 @@ mod tests {
             let bytes = super::line(&step["msg"]);
             match step["dir"].as_str() {
                 Some("<-") => events.extend(run.on_output(&bytes, at)),
-                Some("->") => run.on_input(&bytes, at),
+                Some("->") => events.extend(run.on_input(&bytes, at)),
                 _ => continue,
             }
             let state = match run.state() {
@@ -722,6 +907,88 @@ mod tests {
             json!({ "behavior": "allow", "updatedInput": { "command": "ls" } })
         );
         run.on_input(&line(&allow), Duration::ZERO);
-        assert_eq!(run.answer("r1", &Verdict::Allow), None, "answered once");
+        assert_eq!(run.answer("r1", &Verdict::Allow), Err(AnswerError::NotOpen), "answered once");
+    }
+
+    #[test]
+    fn what_is_allowed_for_good_is_what_the_agent_names_and_only_for_its_session() {
+        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+        let ask = |id: &str, suggestions: Value| {
+            line(&json!({ "type": "control_request", "request_id": id,
+                "request": { "subtype": "can_use_tool", "tool_name": "Bash", "input": {},
+                    "permission_suggestions": suggestions } }))
+        };
+        let rule = json!({ "type": "addRules", "rules": [{ "toolName": "Bash", "ruleContent": "ls" }],
+            "behavior": "allow", "destination": "localSettings" });
+        let mode = json!({ "type": "setMode", "mode": "acceptEdits", "destination": "session" });
+        run.on_output(&ask("r1", json!([mode, rule])), Duration::ZERO);
+        run.on_output(&ask("r2", json!([])), Duration::ZERO);
+        let always = run.answer("r1", &Verdict::AllowAlways).expect("it is open");
+        let always: Value = serde_json::from_slice(&always).expect("JSON");
+        let remembered = &always["response"]["response"]["updatedPermissions"];
+        assert_eq!(remembered.as_array().map(Vec::len), Some(1));
+        assert_eq!(remembered[0]["destination"], "session");
+        assert_eq!(remembered[0]["rules"][0]["ruleContent"], "ls");
+        assert_eq!(run.answer("r2", &Verdict::AllowAlways), Err(AnswerError::NothingToRemember));
+        assert_eq!(run.open().collect::<Vec<_>>(), ["r1", "r2"]);
+    }
+
+    #[test]
+    fn who_decided_is_kept_with_the_decision() {
+        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+        let asked = json!({ "type": "control_request", "request_id": "r1",
+            "request": { "subtype": "can_use_tool", "tool_name": "Bash", "input": {} } });
+        run.on_output(&line(&asked), Duration::ZERO);
+        run.on_decision("r1", "somebody");
+        let no = run.answer("r1", &Verdict::Deny { message: "not now".into() }).expect("it is open");
+        let events = run.on_input(&no, Duration::ZERO);
+        let outcome = Outcome {
+            allowed: false,
+            cancelled: false,
+            message: Some("not now".into()),
+            by: Some("somebody".into()),
+        };
+        assert_eq!(events, [StreamEvent::Decided { id: "r1".into(), outcome }]);
+    }
+
+    #[test]
+    fn a_request_that_nobody_understands_is_refused_once() {
+        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+        let asked =
+            json!({ "type": "control_request", "request_id": "r1", "request": { "subtype": "dance" } });
+        run.on_output(&line(&asked), Duration::ZERO);
+        let owed: Vec<Vec<u8>> = run.owed().map(|(_, bytes)| bytes).collect();
+        assert_eq!(owed.len(), 1);
+        run.on_input(&owed[0], Duration::ZERO);
+        assert_eq!(run.owed().count(), 0);
+    }
+
+    #[test]
+    fn a_run_that_goes_on_keeps_the_conversation_and_waits_for_the_next_message() {
+        let (run, ..) = play("claude-stream-json");
+        let (entries, revision) = (run.conversation().entries().len(), run.conversation().revision());
+        let next = run.continued(Timing::default(), Duration::from_secs(60), Duration::ZERO);
+        assert_eq!(next.conversation().entries().len(), entries + 1);
+        assert!(next.conversation().revision() > revision);
+        assert!(matches!(next.state(), AgentState::NeedsInput { why: Why::Prompt, .. }));
+        assert_eq!(next.session_id(), Some("11111111-2222-4333-8444-555555555555"));
+    }
+
+    #[test]
+    fn a_second_text_that_begins_like_the_first_is_an_entry_of_its_own() {
+        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+        let said = |text: &str| {
+            line(&json!({ "type": "assistant",
+                "message": { "id": "m", "content": [{ "type": "text", "text": text }] } }))
+        };
+        let delta = json!({ "type": "stream_event", "event": { "type": "content_block_delta", "index": 0,
+            "delta": { "text": "Hel" } } });
+        let start =
+            json!({ "type": "stream_event", "event": { "type": "message_start", "message": { "id": "m" } } });
+        let all = [line(&start), line(&delta), said("Hello"), said("Hello again")].concat();
+        run.on_output(&all, Duration::ZERO);
+        let texts: Vec<_> = run.conversation().entries().iter().map(|entry| entry.item.clone()).collect();
+        let entry = |text: &str| Item::Assistant { text: text.into() };
+        assert_eq!(texts, [entry("Hello"), entry("Hello again")]);
     }
 }

@@ -62,9 +62,10 @@ fn claude_code() -> Agent {
     }
 }
 
-const CLAUDE_STREAM: [&str; 10] = [
+const CLAUDE_STREAM: [&str; 11] = [
     "-p",
     "--verbose",
+    "--include-partial-messages",
     "--input-format",
     "stream-json",
     "--output-format",

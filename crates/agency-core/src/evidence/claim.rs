@@ -63,6 +63,8 @@ impl Activity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rung {
+    /// What a protocol without a terminal says.
+    Protocol,
     /// OSC 7501, the program status protocol.
     Status,
     /// A hook that says that the agent waits.
@@ -94,6 +96,7 @@ impl Rung {
     /// The word people see.
     pub fn as_str(self) -> &'static str {
         match self {
+            Rung::Protocol => "protocol",
             Rung::Status => "status",
             Rung::Hook => "hook",
             Rung::Title => "title",
@@ -112,7 +115,7 @@ impl Rung {
 
     pub fn confidence(self) -> Confidence {
         match self {
-            Rung::Status => Confidence::Certain,
+            Rung::Protocol | Rung::Status => Confidence::Certain,
             Rung::Hook | Rung::Kernel | Rung::Shell => Confidence::High,
             Rung::Title | Rung::Screen | Rung::Editor => Confidence::Good,
             Rung::Progress | Rung::Notice | Rung::Animation | Rung::Child | Rung::Blank => Confidence::Fair,

@@ -179,6 +179,13 @@ impl Detector {
         self.machine.timing()
     }
 
+    /// What a protocol says that needs no terminal.
+    pub fn on_protocol(&mut self, activity: Activity, rule: &str, detail: Option<String>, mark: Mark) {
+        self.tick(mark.at);
+        self.claim(Rung::Protocol, activity, rule.to_owned(), detail, mark);
+        self.settle(mark);
+    }
+
     /// OSC 7501, all that follows the number.
     pub fn on_status(&mut self, text: &str, mark: Mark) {
         self.tick(mark.at);

@@ -36,6 +36,8 @@ impl Detector {
 
 fn authority(source: Rung, waits: bool) -> &'static str {
     match (source, waits) {
+        (Rung::Protocol, true) => "an answer, a message, or its end",
+        (Rung::Protocol, false) => "the next word of the agent, or its end",
         (Rung::Status, _) => "the program's next report (OSC 7501), or its end",
         (Rung::Hook, _) => "the agent's next hook, or a key that answers it",
         (Rung::Title, _) => "another window title",
