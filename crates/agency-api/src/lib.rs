@@ -3,6 +3,7 @@
 //! Holds no behaviour beyond encoding: who may say what, and when, is decided elsewhere.
 
 pub mod bytes;
+pub mod chat;
 pub mod config;
 pub mod failure;
 pub mod keeper;

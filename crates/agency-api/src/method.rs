@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
+use crate::chat;
 use crate::config::{self, Overrides};
 use crate::keeper::{Ended, Size};
 use crate::notify;
@@ -91,6 +92,14 @@ methods! {
     QueueList = "queue.list": QueueListParams => Queue;
     /// Takes texts back before they are sent; answered with those.
     QueueDrop = "queue.drop": QueueDropParams => Queue;
+    /// The conversation with an agent that is driven by a protocol: its end, a page of it, or what is new.
+    ChatRead = "chat.read": chat::ReadParams => chat::Chat;
+    /// What agents may do only if somebody says so, and their questions, as far as nobody has answered.
+    ApprovalList = "approval.list": chat::ApprovalListParams => chat::Approvals;
+    /// Answers one of them. Of two who answer at once one is told that the other was first.
+    ApprovalAnswer = "approval.answer": chat::AnswerParams => chat::OpenApproval;
+    /// Ends an agent's turn and keeps its session.
+    TaskInterrupt = "task.interrupt": TaskRef => Nothing;
     /// What a command in the task's workspace needs; the caller runs it.
     TaskPlan = "task.plan": TaskPlanParams => Plan;
     /// A stream of a task's terminal, to look at and to type into.

@@ -113,8 +113,8 @@ impl Why {
 /// What a state rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// Which witness: `status`, `hook`, `title`, `shell`, `kernel`, `screen`, `progress`, `notice`, `editor`,
-    /// `animation`, `child`, `blank`, `silence`.
+    /// Which witness: `protocol`, `status`, `hook`, `title`, `shell`, `kernel`, `screen`, `progress`, `notice`,
+    /// `editor`, `animation`, `child`, `blank`, `silence`.
     pub source: String,
     pub rule: String,
     /// `certain`, `high`, `good`, `fair`, `guess`.

@@ -162,7 +162,7 @@ impl Fold {
 
 /// It becomes an argument of the agent's next start, and any program in the agent's terminal can leave a note: what
 /// could be read as an option is no name of a conversation.
-fn is_name(id: &str) -> bool {
+pub fn is_name(id: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     !id.is_empty() && !id.starts_with('-') && id.chars().all(is_plain)
 }

@@ -1,5 +1,6 @@
 //! All that can happen to the daemon, as one enum, and the sender everything reports to.
 
+use agency_api::chat::AnswerParams;
 use agency_api::config::{self, Overrides};
 use agency_api::method::{Caller, LogForm, PtyAttachParams, Receipt, TaskNewParams, TaskSendParams};
 use agency_api::notify::TestParams;
@@ -12,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::run::{RunHandle, RunNews};
 use crate::run_meta::RunMeta;
+use crate::talk::Wanted;
 
 /// Requests wait here while the loop is busy; every sender waits its turn.
 const WAITING: usize = 1024;
@@ -145,6 +147,19 @@ pub enum Call {
         task: TaskCall,
         params: Box<TaskSendParams>,
     },
+    Chat {
+        task: TaskCall,
+        wanted: Wanted,
+        wait: bool,
+    },
+    Approvals {
+        task: Option<TaskCall>,
+    },
+    AnswerApproval {
+        task: TaskCall,
+        params: Box<AnswerParams>,
+    },
+    Interrupt(TaskCall),
     QueueList {
         task: Option<TaskCall>,
     },

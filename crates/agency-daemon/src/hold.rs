@@ -9,6 +9,7 @@ use std::time::Duration;
 use agency_api::keeper::{Ended, LaunchSpec, Start, ToKeeper};
 use agency_api::paths::RunDir;
 use agency_api::{Bytes, ProcessIdentity};
+use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
 use agency_core::ids::RunId;
 use agency_driver::terminal::Settings;
@@ -35,6 +36,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub struct RunContext {
     pub id: RunId,
     pub name: String,
+    pub driver: Driver,
+    /// Journals of the runs whose conversation this one goes on with, oldest first.
+    pub before: Vec<PathBuf>,
     pub dir: RunDir,
     pub epoch: u64,
     pub keeper_binary: PathBuf,

@@ -40,6 +40,9 @@ pub struct LaunchPlan {
     pub command: Option<Vec<String>>,
 }
 
+/// Makes Claude Code say when it works and when it waits.
+const TELLS_STATES: &str = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
+
 /// What differs from one launch of a task to the next.
 #[derive(Debug)]
 pub struct Place<'a> {
@@ -86,10 +89,10 @@ pub fn plan(
 ) -> Result<LaunchPlan, Failure> {
     let env = environment::from_caller(&caller.env);
     let driver = file.driver.unwrap_or(agent.driver);
-    if driver != Driver::Terminal {
+    if driver == Driver::Acp {
         return Err(Failure::new(format!("the {driver} driver is not there yet"))
             .because(format!("agent {} was asked to run with it", agent.name))
-            .hint("pass --driver terminal"));
+            .hint("pass --driver terminal or --driver stream-json"));
     }
     let program = match file.command {
         Some(command) => command.first().cloned().unwrap_or_default(),
@@ -165,9 +168,19 @@ impl LaunchPlan {
             None => self.agent.launch(self.driver, tokens.session_id.is_some()).map_err(agent_failure)?,
         };
         let mut argv = tokens.expand(action);
-        hooks::inject(&mut argv, place.run_dir, place.keeper_binary)
-            .map_err(|err| Failure::new("cannot write the agent's hooks").caused_by(&err))?;
         let mut env = self.environment.clone();
+        let (stdio, max_journal_bytes) = match self.driver {
+            Driver::Terminal => {
+                hooks::inject(&mut argv, place.run_dir, place.keeper_binary)
+                    .map_err(|err| Failure::new("cannot write the agent's hooks").caused_by(&err))?;
+                (Stdio::Pty { size: self.size }, Some(limits::TERMINAL_JOURNAL_BYTES))
+            }
+            // A conversation is kept whole.
+            Driver::StreamJson | Driver::Acp => {
+                env.insert(TELLS_STATES.into(), "1".into());
+                (Stdio::Pipes, None)
+            }
+        };
         env.extend(self.agent.env.iter().map(|(name, value)| (name.into(), value.into())));
         env.extend(tokens.exported().into_iter().map(|(name, value)| (name.into(), value)));
         env.insert("PWD".into(), place.worktree.into());
@@ -184,10 +197,10 @@ impl LaunchPlan {
                 argv: argv.into_iter().map(Bytes::from).collect(),
                 env: environment::to_wire(env),
                 cwd: place.worktree.into(),
-                stdio: Stdio::Pty { size: self.size },
+                stdio,
             },
             segment_bytes: limits::SEGMENT_BYTES,
-            max_journal_bytes: Some(limits::TERMINAL_JOURNAL_BYTES),
+            max_journal_bytes,
             open_files: self.open_files,
             linger_ms: limits::KEEPER_LINGERS.as_millis() as u64,
             spare: self.agent.spare.clone(),
@@ -200,7 +213,8 @@ impl LaunchPlan {
     /// The first message of an agent that takes it only at its own prompt.
     pub fn typed_message(&self, file: &TaskFile) -> Option<Bytes> {
         let text = tokens::first_message(file.body());
-        let is_typed = self.command.is_none() && self.agent.first_message(self.driver) == FirstMessage::Typed;
+        let is_own = self.command.is_some() && self.driver == Driver::Terminal;
+        let is_typed = !is_own && self.agent.first_message(self.driver) == FirstMessage::Typed;
         (is_typed && !text.is_empty()).then(|| Bytes(text.to_vec()))
     }
 }

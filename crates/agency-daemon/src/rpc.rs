@@ -15,6 +15,7 @@ use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use serde_json::Value;
 
 use crate::happening::{Call, NewTask, Reporter, TaskCall};
+use crate::talk::Wanted;
 use crate::traces;
 
 pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, ErrorObject> {
@@ -64,6 +65,26 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         method::TaskSend::NAME => {
             let params = params_of::<method::TaskSend>(params)?;
             Call::Send { task: task(params.task.clone()).await?, params: Box::new(params) }
+        }
+        method::ChatRead::NAME => {
+            let params = params_of::<method::ChatRead>(params)?;
+            let wanted = Wanted { since: params.since, before: params.before, limit: params.limit };
+            Call::Chat { task: task(params.task).await?, wanted, wait: params.wait }
+        }
+        method::ApprovalList::NAME => {
+            let params = params_of::<method::ApprovalList>(params)?;
+            let task = match params.task {
+                Some(named) => Some(task(named).await?),
+                None => None,
+            };
+            Call::Approvals { task }
+        }
+        method::ApprovalAnswer::NAME => {
+            let params = params_of::<method::ApprovalAnswer>(params)?;
+            Call::AnswerApproval { task: task(params.task.clone()).await?, params: Box::new(params) }
+        }
+        method::TaskInterrupt::NAME => {
+            Call::Interrupt(task(params_of::<method::TaskInterrupt>(params)?).await?)
         }
         method::QueueList::NAME => {
             let params = params_of::<method::QueueList>(params)?;

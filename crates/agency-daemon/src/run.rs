@@ -13,7 +13,8 @@ use agency_api::keeper::{Ended, Frame, FromKeeper, InputSource, PROBE_TAG, Termi
 use agency_api::method::ScreenDump;
 use agency_api::pty::ViewerNotice;
 use agency_api::view::Witness;
-use agency_api::{Bytes, Failure, ProcessIdentity};
+use agency_api::{Bytes, Failure, ProcessIdentity, chat};
+use agency_core::agent::Driver;
 use agency_core::agent_state::AgentState;
 use agency_core::agent_state::Timing;
 use agency_core::evidence::{Activity, Change, Detector, Evidence, Rules, Rung, Standing};
@@ -28,6 +29,7 @@ use crate::fold::Fold;
 use crate::happening::{Happening, Reporter};
 use crate::hold::{Hold, RunContext, wire_size};
 use crate::link::LinkError;
+use crate::piped::{Answering, PipedTask, Reading};
 use crate::seal;
 use crate::sending::{Order, Sending, Sight};
 use crate::state_log::StateLog;
@@ -84,6 +86,17 @@ pub enum RunCommand {
     Witnesses {
         answer: oneshot::Sender<(Standing, Vec<Witness>, Vec<String>)>,
     },
+    /// A conversation is read; only where there is one.
+    Chat(Reading),
+    /// What waits for an answer; only where there are conversations.
+    Approvals {
+        answer: oneshot::Sender<Vec<chat::Approval>>,
+    },
+    Answer(Answering),
+    /// End the turn, keep the session.
+    Interrupt {
+        answer: oneshot::Sender<Result<(), Failure>>,
+    },
     Stop {
         grace: Duration,
     },
@@ -104,6 +117,8 @@ pub enum RunNews {
     /// The agent says which conversation it is in.
     Session(String),
     Viewers(usize),
+    /// What happened in its conversation: when, which kind of event, its data.
+    Told(Vec<(Duration, (&'static str, serde_json::Value))>),
     /// The agent has exited, its output is folded, its tree is gone.
     Over {
         exit: RunExit,
@@ -143,7 +158,7 @@ pub struct NewsDesk {
 }
 
 impl NewsDesk {
-    async fn tell(&self, news: RunNews) {
+    pub async fn tell(&self, news: RunNews) {
         self.reporter.report(Happening::RunNews { run: self.run.clone(), news }).await;
     }
 }
@@ -154,6 +169,9 @@ pub async fn follow(context: RunContext, news: NewsDesk) -> Result<RunHandle, Li
 }
 
 pub async fn follow_held(hold: Hold, news: NewsDesk) -> RunHandle {
+    if hold.context.driver != Driver::Terminal {
+        return follow_piped(hold, news).await;
+    }
     let mut task = RunTask::begin(hold, news).await;
     let missed = task.log_changes();
     task.states.caught_up();
@@ -168,6 +186,18 @@ pub async fn follow_held(hold: Hold, news: NewsDesk) -> RunHandle {
     };
     tokio::spawn(async move {
         // Nobody wants it followed after all: the keeper goes on without us.
+        if let Some(RunCommand::Begin) = inbox.recv().await {
+            task.live(inbox).await;
+        }
+    });
+    handle
+}
+
+async fn follow_piped(hold: Hold, news: NewsDesk) -> RunHandle {
+    let mut task = PipedTask::begin(hold, news).await;
+    let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING);
+    let handle = task.handle(commands);
+    tokio::spawn(async move {
         if let Some(RunCommand::Begin) = inbox.recv().await {
             task.live(inbox).await;
         }
@@ -191,6 +221,9 @@ pub fn follow_later(context: RunContext, keeper: ProcessIdentity, news: NewsDesk
             match Hold::connect_patiently(context, &keeper).await {
                 Ok(hold) => {
                     news.tell(RunNews::Reached { environment: hold.environment.clone() }).await;
+                    if hold.context.driver != Driver::Terminal {
+                        return PipedTask::begin(hold, news).await.live(inbox).await;
+                    }
                     let mut task = RunTask::begin(hold, news).await;
                     task.report_state().await;
                     task.states.caught_up();
@@ -230,7 +263,7 @@ struct RunTask {
     news: NewsDesk,
 }
 
-enum Flow {
+pub enum Flow {
     Stay,
     Leave,
 }
@@ -379,15 +412,7 @@ impl RunTask {
     /// What changed and nobody was told of.
     fn log_changes(&mut self) -> Vec<Change> {
         let began = self.fold.run.detector().began();
-        let mut changes = self.fold.run.take_changes();
-        changes.retain(|change| match self.states.append(&change.new, began) {
-            Ok(is_new) => is_new,
-            Err(cause) => {
-                tracing::warn!(run = %self.hold.context.id, %cause, "a change of state is not kept");
-                true
-            }
-        });
-        changes
+        self.states.new_among(self.fold.run.take_changes(), began)
     }
 
     /// Screens are read by the rules as they are now.
@@ -562,6 +587,11 @@ impl RunTask {
                 tell(answer, (detector.standing(), witnesses, outlook));
             }
             RunCommand::Pass(notice) => self.audience.pass(notice),
+            // A terminal holds no conversation; who asks is told so before it gets here.
+            RunCommand::Chat(_)
+            | RunCommand::Approvals { .. }
+            | RunCommand::Answer(_)
+            | RunCommand::Interrupt { .. } => {}
             RunCommand::Screen { answer } => tell(answer, self.screen_dump()),
             RunCommand::Stop { grace } => {
                 self.hold.frames.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await?;
@@ -700,7 +730,7 @@ fn works(standing: &Standing) -> Option<(Duration, String)> {
 }
 
 /// Whoever asked may have left by now, which is no trouble of ours.
-fn tell<T>(whom: oneshot::Sender<T>, what: T) {
+pub fn tell<T>(whom: oneshot::Sender<T>, what: T) {
     drop(whom.send(what));
 }
 

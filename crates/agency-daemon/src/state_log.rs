@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agency_api::view::StateChange;
-use agency_core::evidence::Standing;
+use agency_core::evidence::{Change, Standing};
 use serde::{Deserialize, Serialize};
 
 use crate::json_lines::JsonLines;
@@ -48,6 +48,18 @@ impl StateLog {
         let change = view::change(new, began, Some(clock::timestamp_of(new.since.at)));
         self.lines.append(&Logged { at_ns: new.since.at.as_nanos() as u64, change })?;
         Ok(true)
+    }
+
+    /// Those that nobody was told of, kept from now on.
+    pub fn new_among(&mut self, mut changes: Vec<Change>, began: Duration) -> Vec<Change> {
+        changes.retain(|change| match self.append(&change.new, began) {
+            Ok(is_new) => is_new,
+            Err(cause) => {
+                tracing::warn!(%cause, "a change of state is not kept");
+                true
+            }
+        });
+        changes
     }
 
     /// From now on every change is new.

@@ -13,6 +13,7 @@ mod lifecycle;
 mod notices;
 mod orphans;
 mod sends;
+mod talks;
 mod tasks;
 mod traces;
 
@@ -47,7 +48,7 @@ use crate::streams::Streams;
 use crate::trust::TrustBook;
 
 pub use effects::workspace_failure;
-pub use orphans::OrphanRun;
+pub use orphans::{OrphanRun, end_tree};
 
 /// What the world is given and never changes.
 pub struct Ground {
@@ -215,6 +216,11 @@ impl World {
                 live.viewers = viewers;
                 self.saw(&run);
                 self.notices.notifier.viewed(&key, viewers > 0);
+            }
+            RunNews::Told(happened) => {
+                for (at, (kind, data)) in happened {
+                    self.announce_at(clock::timestamp_of(at), Some(&key), Some(&run), kind, data);
+                }
             }
             RunNews::Over { exit, ended } => {
                 tracing::info!(task = %key, %run, code = %exit.code, "run over");

@@ -12,6 +12,7 @@ use agency_core::conversation::{
 };
 use agency_core::evidence::{Activity, Change, Detector, Mark, Why};
 use agency_core::exit::ExitCode;
+use agency_core::plain::one_line;
 use serde_json::{Value, json};
 
 use crate::lines::{Line, Lines};
@@ -29,8 +30,8 @@ pub struct StreamRun {
     open: Vec<Asked>,
     /// Requests that nobody here can answer, and whose refusal has not been written.
     owed: Vec<String>,
-    /// Who said that they answer a request, by its id.
-    deciders: BTreeMap<String, String>,
+    /// Who said that they answer a request, and why, by its id.
+    deciders: BTreeMap<String, (String, Option<String>)>,
     /// Tools at work, by the id of their call.
     tools: Vec<String>,
     /// It tells its own state; what results mean is guessed no longer.
@@ -259,10 +260,10 @@ impl StreamRun {
         events
     }
 
-    /// Noted before an answer is written: who gives it.
-    pub fn on_decision(&mut self, id: &str, by: &str) {
+    /// Noted before an answer is written: who gives it, and why.
+    pub fn on_decision(&mut self, id: &str, by: &str, why: Option<&str>) {
         if self.open.iter().any(|asked| asked.id == id) {
-            self.deciders.insert(id.to_owned(), by.to_owned());
+            self.deciders.insert(id.to_owned(), (by.to_owned(), why.map(str::to_owned)));
         }
     }
 
@@ -544,11 +545,12 @@ impl StreamRun {
                 if !self.open.iter().any(|asked| asked.id == id) {
                     return;
                 }
+                let (by, why) = self.deciders.remove(&id).unzip();
                 let outcome = Outcome {
                     allowed: answer["behavior"].as_str() == Some("allow"),
                     cancelled: false,
-                    message: text(&answer["message"]),
-                    by: self.deciders.remove(&id),
+                    message: text(&answer["message"]).or(why.flatten()),
+                    by,
                 };
                 self.open.retain(|asked| asked.id != id);
                 self.close(&id, outcome.clone());
@@ -758,11 +760,9 @@ fn content(value: &Value) -> String {
     }
 }
 
+/// What is shown in a line.
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(300) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    one_line(text, 300)
 }
 
 /// A tool's call in a line: its name and the argument that tells most.
@@ -939,7 +939,7 @@ mod tests {
         let asked = json!({ "type": "control_request", "request_id": "r1",
             "request": { "subtype": "can_use_tool", "tool_name": "Bash", "input": {} } });
         run.on_output(&line(&asked), Duration::ZERO);
-        run.on_decision("r1", "somebody");
+        run.on_decision("r1", "somebody", None);
         let no = run.answer("r1", &Verdict::Deny { message: "not now".into() }).expect("it is open");
         let events = run.on_input(&no, Duration::ZERO);
         let outcome = Outcome {

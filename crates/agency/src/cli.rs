@@ -6,11 +6,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 mod care;
+mod talk;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
 pub(crate) use care::{Agents, Completions, Doctor, Man, Shell, Uninstall};
+pub(crate) use talk::{Approvals, Approve, Chat, Cost, Deny};
 
 use crate::complete;
 
@@ -55,6 +57,23 @@ pub(crate) enum Command {
     Attach(Attach),
     /// Type a text into a task's terminal and press Enter
     Send(Send),
+    /// Read a task's conversation and talk to its agent
+    Chat(Chat),
+    /// What agents want to do and may not before you say so
+    Approvals(Approvals),
+    /// Allow what an agent asks for, or answer its question
+    Approve(Approve),
+    /// Do not allow what an agent asks for
+    Deny(Deny),
+    /// End an agent's turn; its session goes on
+    #[command(after_help = "\
+For tasks with a conversation. In a terminal: agency send TASK --keys esc
+
+Examples:
+  agency interrupt fix-login")]
+    Interrupt(TaskName),
+    /// Tokens and money per task, as the agents report them
+    Cost(Cost),
     /// Texts that wait for an agent's prompt: list them, take them back
     Queue(Queue),
     /// Print what a task's agent printed, as text

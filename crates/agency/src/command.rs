@@ -3,9 +3,13 @@
 pub(crate) mod daemon;
 
 pub(crate) mod agents;
+mod approvals;
+mod approve;
 mod attach;
+mod chat;
 mod completions;
 pub(crate) mod config;
+pub(crate) mod cost;
 mod daemon_log;
 pub(crate) mod doctor;
 mod events;
@@ -13,6 +17,7 @@ mod exec;
 mod explain;
 mod export;
 mod installed;
+mod interrupt;
 mod logs;
 mod ls;
 mod man;
@@ -52,6 +57,12 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Ls(args) => ls::ls(context, args).await,
         Command::Attach(args) => attach::attach(context, args).await,
         Command::Send(args) => send::send(context, args).await,
+        Command::Chat(args) => chat::chat(context, args).await,
+        Command::Approvals(args) => approvals::approvals(context, args).await,
+        Command::Approve(args) => approve::approve(context, args).await,
+        Command::Deny(args) => approve::deny(context, args).await,
+        Command::Interrupt(args) => interrupt::interrupt(context, args).await,
+        Command::Cost(args) => cost::cost(context, args).await,
         Command::Queue(args) => queue::queue(context, args).await,
         Command::Logs(args) => logs::logs(context, args).await,
         Command::Screen(args) => screen::screen(context, args).await,

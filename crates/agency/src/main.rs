@@ -16,6 +16,7 @@ mod progress;
 #[cfg(test)]
 mod reference;
 mod stop;
+mod talk;
 mod usage;
 
 use std::process::ExitCode;

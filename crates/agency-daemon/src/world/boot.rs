@@ -6,11 +6,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use agency_api::config::Overrides;
 use agency_api::paths::{RunDir, project_id};
 use agency_api::view::OrphanKind;
+use agency_core::agent::Driver;
 use agency_core::config::Config;
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
@@ -98,10 +100,13 @@ impl World {
 
     async fn find_runs(&mut self) {
         let runs = run_meta::all(&self.ground.state);
+        let talks: Vec<RunMeta> = runs.iter().map(|(_, meta)| meta.clone()).filter(is_talk).collect();
         let looks: Vec<_> = runs
             .into_iter()
             .map(|(dir, meta)| {
-                let (context, elsewhere) = (self.context_of(&meta), meta.host != self.ground.state.host());
+                let (mut context, elsewhere) =
+                    (self.context_of(&meta), meta.host != self.ground.state.host());
+                context.before = self.talks_before(&talks, &meta);
                 let news = NewsDesk { reporter: self.ground.reporter.clone(), run: meta.run.clone() };
                 tokio::spawn(async move {
                     let remains =
@@ -227,6 +232,8 @@ impl World {
         RunContext {
             id: meta.run.clone(),
             name: meta.name(),
+            driver: meta.driver.parse().unwrap_or_default(),
+            before: self.talks_before(self.history.get(&key).map(Vec::as_slice).unwrap_or_default(), meta),
             dir: self.ground.state.run(&meta.run.0),
             epoch: self.ground.epoch,
             keeper_binary: self.ground.keeper_binary.clone(),
@@ -235,6 +242,14 @@ impl World {
             fold: plan::fold_terms(&config, &agent, &meta.program),
             rule_book: self.ground.rule_book.clone(),
         }
+    }
+
+    /// The journals of a task's earlier runs that make one conversation with this one.
+    fn talks_before(&self, runs: &[RunMeta], meta: &RunMeta) -> Vec<PathBuf> {
+        let is_earlier = |other: &&RunMeta| {
+            is_talk(other) && is_talk(meta) && key_of(other) == key_of(meta) && other.order < meta.order
+        };
+        runs.iter().filter(is_earlier).map(|other| self.ground.state.run(&other.run.0).journal()).collect()
     }
 
     pub(super) fn terms_of(&self, key: &TaskKey, meta: &RunMeta) -> RunTerms {
@@ -272,6 +287,11 @@ impl World {
             self.decide(Event::TaskSeen(FoundTask { key: key.clone(), status, run: self.found_run(key) }));
         }
     }
+}
+
+/// A run that holds a conversation rather than a terminal.
+pub(super) fn is_talk(meta: &RunMeta) -> bool {
+    meta.driver.parse::<Driver>().is_ok_and(|driver| driver != Driver::Terminal)
 }
 
 pub(super) fn key_of(meta: &RunMeta) -> TaskKey {

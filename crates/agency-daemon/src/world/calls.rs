@@ -16,9 +16,11 @@ use agency_core::task_file::{Fields, TaskFile};
 use agency_core::tokens::Tokens;
 use agency_workspace::Project;
 
+use super::boot::is_talk;
 use super::consent::cannot_remember;
 use super::effects::in_background;
 use super::lifecycle::may_remove;
+use super::talks::no_terminal;
 use super::tasks::store_failure;
 use super::{Pending, World};
 use crate::audience::View;
@@ -65,6 +67,10 @@ impl World {
             }
             Call::Explain { task, at } => self.explain(task, at, answer),
             Call::Send { task, params } => self.send(task, *params, answer),
+            Call::Chat { task, wanted, wait } => self.chat(task, wanted, wait, answer),
+            Call::Approvals { task } => self.approvals(task, answer),
+            Call::AnswerApproval { task, params } => self.answer_approval(task, *params, answer),
+            Call::Interrupt(task) => self.interrupt(task, answer),
             Call::QueueList { task } => answer.give_as(self.queue_list(task)),
             Call::QueueDrop { task, id } => answer.give_as(self.queue_drop(task, id)),
             Call::Plan { task, message, overrides } => answer.give_as(self.plan(task, message, &overrides)),
@@ -314,7 +320,7 @@ impl World {
     }
 
     fn screen(&mut self, task: TaskCall, answer: Answer) {
-        let commands = self.find(task).and_then(|key| Ok(self.live_run(&key)?.handle.commands.clone()));
+        let commands = self.find(task).and_then(|key| Ok(self.live_terminal(&key)?.handle.commands.clone()));
         match commands {
             Err(failure) => answer.give(Err(failure)),
             Ok(commands) => {
@@ -393,7 +399,7 @@ impl World {
 
     fn attach(&mut self, task: TaskCall, params: &PtyAttachParams) -> Result<Stream, Failure> {
         let key = self.find(task)?;
-        let live = self.live_run(&key)?;
+        let live = self.live_terminal(&key)?;
         if params.inside_run.as_deref() == Some(live.meta.run.0.as_str()) {
             return Err(Failure::new("cannot attach a run to itself")
                 .because(format!("this terminal is the one of task {}", live.meta.name()))
@@ -437,7 +443,13 @@ impl World {
     fn log(&mut self, task: TaskCall, form: LogForm, follow: bool) -> Result<Stream, Failure> {
         let key = self.find(task)?;
         let runs = self.history.get(&key).map(Vec::as_slice).unwrap_or_default();
-        let runs = runs.iter().map(|meta| self.ground.state.run(&meta.run.0)).collect();
+        let is_raw = form == LogForm::Raw;
+        if !is_raw && runs.last().is_some_and(is_talk) {
+            return Err(no_terminal(&key));
+        }
+        // What was drawn and what was said do not mix.
+        let runs = runs.iter().filter(|meta| is_raw || !is_talk(meta));
+        let runs = runs.map(|meta| self.ground.state.run(&meta.run.0)).collect();
         self.promise(&key, Promised::Log(LogRequest { runs, form, follow }))
     }
 

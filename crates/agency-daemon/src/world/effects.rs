@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use agency_api::Failure;
 use agency_api::paths::{RunDir, create_private};
+use agency_core::agent::Driver;
 use agency_core::exit::RunExit;
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Effect, Notice, Outcome, Refusal, StartCause};
@@ -114,7 +115,15 @@ impl World {
             // Never go on elsewhere: an agent in the wrong directory works on the wrong files.
             return Err(Failure::new(format!("the workspace {} is gone", worktree.display())));
         }
-        let before = self.history.get(key).and_then(|runs| runs.last());
+        let runs = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
+        let before = runs.last();
+        let of_driver = |meta: &&RunMeta| meta.driver == plan.driver.to_string();
+        let same = runs.iter().filter(of_driver).map(|meta| self.ground.state.run(&meta.run.0).journal());
+        let mut same: Vec<_> = same.collect();
+        let last_journal = same.last().cloned().filter(|_| plan.driver == Driver::Terminal);
+        if plan.driver == Driver::Terminal {
+            same.clear();
+        }
         let meta = RunMeta {
             run: run.clone(),
             host: self.ground.state.host().to_string(),
@@ -131,10 +140,12 @@ impl World {
             order: before.map_or(1, |meta| meta.order + 1),
         };
         Ok(Launch {
-            last_journal: before.map(|meta| self.ground.state.run(&meta.run.0).journal()),
+            last_journal,
             context: RunContext {
                 id: run,
                 name: task.name.to_string(),
+                driver: plan.driver,
+                before: same,
                 dir,
                 epoch: self.ground.epoch,
                 keeper_binary: self.ground.keeper_binary.clone(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agency_api::Failure;
 use agency_api::method::{Removed, Started, Stopped};
+use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Outcome, Refusal};
 use agency_workspace::{Project, Workspace, WorkspaceName};
@@ -74,12 +75,14 @@ impl World {
     fn hold_first_message(&mut self, key: &TaskKey) {
         let is_first = self.history.get(key).is_some_and(|runs| runs.len() == 1);
         let plan = self.plans.get(key).filter(|_| is_first);
+        let is_told = plan.is_none_or(|plan| plan.driver == Driver::Terminal);
         let Some(text) =
             plan.zip(self.store.file(key).ok()).and_then(|(plan, file)| plan.typed_message(file))
         else {
             return;
         };
         match self.queue.push(key, text) {
+            Ok(_) if !is_told => {}
             Ok(_) => self.note(key, vec!["its text is sent when it asks for it: `agency queue`".to_owned()]),
             Err(cause) => {
                 tracing::error!(task = %key, %cause, "the task's text cannot be held for its agent")

@@ -203,7 +203,7 @@ impl World {
 }
 
 /// Blocking. TERM, grace, KILL to everything that carries the run's name.
-fn end_tree(run: &str) -> usize {
+pub fn end_tree(run: &str) -> usize {
     // A daemon that an agent started carries its name, and must not end itself.
     let own = std::process::id() as i32;
     let members = || {

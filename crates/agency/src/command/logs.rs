@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use agency_api::Failure;
-use agency_api::method::{LogForm, LogRead, LogReadParams};
+use agency_api::method::{LogForm, LogRead, LogReadParams, TaskGet};
 use agency_api::pty::ViewerNotice;
 use agency_client::StreamSocket;
 use futures_util::StreamExt;
@@ -14,12 +14,16 @@ use super::daemon_log::daemon_log;
 use crate::cli::Logs;
 use crate::context::Context;
 use crate::stop::{Done, Stop};
+use crate::talk;
 
 pub(super) async fn logs(context: &Context, args: Logs) -> Done {
     // Without a name it is the daemon's: the definitions see to that.
     let Some(name) = &args.task else { return daemon_log(context, args.follow).await };
     let task = context.task(name)?;
     let mut daemon = context.daemon().await?;
+    if !args.raw && talk::holds(&daemon.call(TaskGet, task.clone()).await?) {
+        return super::chat::print(context, task, args.follow, false).await;
+    }
     let form = if args.raw { LogForm::Raw } else { LogForm::Text };
     let answer = daemon.call(LogRead, LogReadParams { task, form, follow: args.follow }).await?;
     copy(daemon.stream(&answer.stream).await?, &mut std::io::stdout().lock()).await?;

@@ -10,9 +10,10 @@ use agency_api::view::{AgentState, Task};
 use agency_api::{Bytes, Failure};
 
 use crate::attach::{self, Target};
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::output;
 use crate::stop::Done;
+use crate::talk;
 
 pub(super) async fn next(context: &Context) -> Done {
     let mut daemon = context.daemon().await?;
@@ -25,6 +26,9 @@ pub(super) async fn next(context: &Context) -> Done {
     if !std::io::stdout().is_terminal() {
         output::line(&output::task_line(task))?;
         return Ok(std::process::ExitCode::SUCCESS);
+    }
+    if talk::holds(task) {
+        return super::chat::talk(context, context::reference(task)).await;
     }
     let name = task.id.to_string();
     let target = Target {

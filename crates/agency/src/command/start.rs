@@ -19,6 +19,7 @@ use crate::context::{self, Context};
 use crate::output;
 use crate::progress;
 use crate::stop::{Done, Stop, with_hint};
+use crate::talk;
 
 pub(super) async fn start(context: &Context, args: Start) -> Done {
     begin(context, TaskStart, args).await
@@ -66,6 +67,9 @@ fn say(task: &Task) -> Done {
 pub(super) async fn show(context: &Context, task: &Task) -> Done {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return say(task);
+    }
+    if talk::holds(task) {
+        return super::chat::talk(context, context::reference(task)).await;
     }
     let target = Target {
         task: context::reference(task),

@@ -1,5 +1,6 @@
 //! `docs/schema/*.json`: the shape of everything that `--json` prints.
 
+use agency_api::chat::{Approvals, Entry};
 use agency_api::config::Shown;
 use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
@@ -9,13 +10,13 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use super::check;
-use crate::command::{agents, config, doctor, notify, screen, uninstall};
+use crate::command::{agents, config, cost, doctor, notify, screen, uninstall};
 use crate::output::SCHEMA_VERSION;
 
 const HEAD: &str = "\
 # JSON for programs
 
-`--json` prints one document (`agency events --json` one a line). Its shape is versioned: `schema_version` is in every
+`--json` prints one document (`agency events --json` and `agency chat --json` one a line). Its shape is versioned: `schema_version` is in every
 document. Keys may be added without a new number, so readers should pass over those they do not know; a key that goes or
 changes its meaning brings a new number. Notices (`[notify]` in [configuration.md](configuration.md)) are versioned in the same way. Paths and texts that are not UTF-8 are arrays of bytes instead of strings.
 
@@ -25,6 +26,9 @@ changes its meaning brings a new number. Notices (`[notify]` in [configuration.m
 
 fn documents() -> Vec<(&'static str, &'static str, Schema)> {
     vec![
+        ("agency approvals --json", "approvals", of::<Approvals>()),
+        ("agency chat TASK --json", "chat", of::<Entry>()),
+        ("agency cost --json", "cost", of::<cost::Costs>()),
         ("agency agents --json", "agents", of::<agents::Listing>()),
         ("agency config --json", "config-show", of::<Shown>()),
         ("agency config get KEY --json", "config-get", of::<config::Got>()),

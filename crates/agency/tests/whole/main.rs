@@ -38,6 +38,7 @@ mod second_opinion;
 mod sigkill;
 mod stage;
 mod status;
+mod talk;
 mod told;
 mod trust;
 mod views;

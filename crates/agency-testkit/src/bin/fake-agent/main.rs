@@ -1,7 +1,7 @@
 //! An agent that plays a script, so that a test knows what it does and when.
 //!
 //! `fake-agent FILE [ARG…]` or `fake-agent -c "say hello; ask name?; exit 3" [ARG…]`. See `script.rs` for the commands.
-//! Plays on a terminal or on plain pipes; knows no protocol.
+//! Plays on a terminal or on plain pipes. `fake-agent --stream-json SCRIPT` speaks that protocol: see `stream.rs`.
 
 mod crash;
 mod input;
@@ -9,6 +9,7 @@ mod offspring;
 mod player;
 mod reply;
 mod script;
+mod stream;
 mod terminal;
 
 use std::process::exit;
@@ -19,6 +20,7 @@ use script::Script;
 fn main() {
     let mut args = std::env::args().skip(1);
     let text = match args.next().as_deref() {
+        Some("--stream-json") => stream::play(args),
         Some("--offspring") => offspring::live(args),
         Some("-c") => args.next().unwrap_or_default(),
         Some(path) => std::fs::read_to_string(path).unwrap_or_else(|err| refuse(&format!("{path}: {err}"))),

@@ -1,0 +1,643 @@
+//! One live run without a terminal: follows its keeper, folds its journal into a conversation, writes what it is told to.
+//!
+//! Decides nothing about the task: it reports what happens and does what it is told.
+//!
+//! Invariant: the conversation is fed by journal records alone. What is written goes to the keeper and comes back as
+//! records.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use agency_api::keeper::{Frame, FromKeeper, InputSource, ToKeeper};
+use agency_api::method::{Receipt, ReceiptKind};
+use agency_api::{Failure, chat};
+use agency_core::conversation::{Approval, Entry, Item};
+use agency_core::evidence::Evidence;
+use agency_core::exit::{ExitCode, RunExit};
+use agency_driver::stream_json::{AnswerError, StreamRun, Verdict};
+use agency_journal::{Decoded, Record};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::hold::Hold;
+use crate::outbox::{Outbox, Then, Written};
+use crate::run::{Flow, NewsDesk, RunCommand, RunHandle, RunNews, sleep_until, tell};
+use crate::sending::{Order, What};
+use crate::state_log::StateLog;
+use crate::talk::{self, Decision, TalkFold, Told, Wanted};
+use crate::{clock, explain, seal};
+
+/// An agent that has shown nothing by then may still take it: some need seconds to come up.
+const PROVEN_WITHIN: Duration = Duration::from_secs(6);
+/// Who waits for something new gets what has come up to then, so that a growing text is not sent letter by letter.
+const GATHERED_FOR: Duration = Duration::from_millis(40);
+/// Longer than this nobody is kept waiting.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
+
+/// A caller that reads a conversation.
+#[derive(Debug)]
+pub struct Reading {
+    pub wanted: Wanted,
+    /// Answered once there is something new.
+    pub wait: bool,
+    pub answer: oneshot::Sender<chat::Chat>,
+}
+
+/// An answer to what the agent asked.
+#[derive(Debug)]
+pub struct Answering {
+    /// Absent: the one that has waited longest.
+    pub id: Option<String>,
+    pub verdict: Verdict,
+    pub by: String,
+    pub why: Option<String>,
+    pub answer: oneshot::Sender<Result<chat::Approval, Failure>>,
+}
+
+pub struct PipedTask {
+    hold: Hold,
+    fold: TalkFold,
+    outbox: Outbox,
+    /// Messages that were written: has the agent taken them?
+    proving: Vec<Proving>,
+    readers: Vec<Reader>,
+    /// Answers that are on their way, and whose they are.
+    answering: BTreeMap<String, String>,
+    /// Answers that were written, and who is told when the journal has them.
+    decided: Vec<(String, oneshot::Sender<Result<chat::Approval, Failure>>)>,
+    /// Refusals that are on their way.
+    refused: Vec<String>,
+    states: StateLog,
+    session_id: Option<String>,
+    told_evidence: Evidence,
+    told: ToldMark,
+    over: bool,
+    news: NewsDesk,
+    /// What happened while no daemon looked.
+    missed: Vec<Told>,
+}
+
+struct Proving {
+    receipt: oneshot::Sender<Result<Receipt, Failure>>,
+    bytes: u64,
+    since: Duration,
+}
+
+struct Reader {
+    reading: Reading,
+    due: Duration,
+}
+
+impl PipedTask {
+    pub async fn begin(hold: Hold, news: NewsDesk) -> PipedTask {
+        let context = &hold.context;
+        let told = ToldMark::read(context.dir.path().join("told"));
+        let (journal, before, timing) = (context.dir.journal(), context.before.clone(), context.fold.timing);
+        let rebuilt = tokio::task::spawn_blocking(move || TalkFold::rebuild(&before, &journal, timing)).await;
+        let (mut fold, mut missed) = match rebuilt.map_err(io::Error::other).and_then(|rebuilt| rebuilt) {
+            Ok(rebuilt) => rebuilt,
+            Err(cause) => {
+                tracing::error!(run = %context.id, %cause, "the journal cannot be read; the conversation starts empty");
+                (TalkFold::fresh(timing), Vec::new())
+            }
+        };
+        missed.retain(|missed| missed.seq >= told.next_seq);
+        fold.run.tick(clock::now());
+        PipedTask {
+            states: StateLog::open(hold.context.dir.states()),
+            told_evidence: fold.run.detector().standing().evidence,
+            hold,
+            fold,
+            outbox: Outbox::default(),
+            proving: Vec::new(),
+            readers: Vec::new(),
+            answering: BTreeMap::new(),
+            decided: Vec::new(),
+            refused: Vec::new(),
+            session_id: None,
+            told,
+            over: false,
+            news,
+            missed,
+        }
+    }
+
+    /// What the daemon needs to know of it before it lives.
+    pub fn handle(&mut self, commands: mpsc::Sender<RunCommand>) -> RunHandle {
+        let missed = self.states.new_among(self.fold.run.take_changes(), self.fold.run.detector().began());
+        self.states.caught_up();
+        RunHandle {
+            commands,
+            keeper: self.hold.keeper.clone(),
+            environment: self.hold.environment.clone(),
+            gone: self.hold.gone.is_some(),
+            standing: self.fold.run.detector().standing(),
+            missed,
+        }
+    }
+
+    pub async fn live(mut self, mut inbox: mpsc::Receiver<RunCommand>) {
+        if let Some(cause) = self.hold.journal_trouble.take() {
+            self.news.tell(RunNews::Journal { cause: Some(cause) }).await;
+        }
+        let missed = std::mem::take(&mut self.missed);
+        self.announce(missed).await;
+        if self.fold.run.is_half_written() && self.fold.exit.is_none() {
+            // A line that a daemon did not live to end: what follows must not become a part of it.
+            self.outbox.push(b"\n".to_vec(), Then::Nothing);
+        }
+        let mut connected = self.hold.follow(self.fold.next_seq).await;
+        loop {
+            if let Err(cause) = connected {
+                connected = self.lost(&cause).await;
+                continue;
+            }
+            connected = self.settle().await;
+            if connected.is_err() {
+                continue;
+            }
+            let deadline = sleep_until(self.deadline());
+            tokio::select! {
+                biased;
+                command = inbox.recv() => match command {
+                    Some(command) => match self.command(command).await {
+                        Ok(Flow::Stay) => {}
+                        Ok(Flow::Leave) => return,
+                        Err(cause) => connected = Err(cause),
+                    },
+                    None => return,
+                },
+                filled = self.hold.frames.fill(), if !self.hold.left => connected = filled,
+                () = deadline => self.fold.run.tick(clock::now()),
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        let proofs = self.proving.iter().map(|proving| proving.since + PROVEN_WITHIN);
+        let readers = self.readers.iter().map(|reader| reader.due);
+        self.fold.run.deadline().into_iter().chain(proofs).chain(readers).min()
+    }
+
+    /// After every step: what is owed goes out, what changed is told.
+    async fn settle(&mut self) -> io::Result<()> {
+        while self.hold.frames.has_more() {
+            if !self.frames().await? {
+                break;
+            }
+        }
+        self.refuse_unknown();
+        self.write_on().await?;
+        self.prove();
+        self.tell_decided();
+        self.report().await;
+        self.serve_readers();
+        self.finish_if_over().await;
+        Ok(())
+    }
+
+    async fn frames(&mut self) -> io::Result<bool> {
+        let mut any = false;
+        while let Some(frame) = self.hold.frames.take()? {
+            any = true;
+            match frame {
+                Frame::Record(bytes) => self.record(&bytes).await?,
+                Frame::Control(json) => match serde_json::from_slice(&json) {
+                    Ok(message) => self.heard(message).await?,
+                    Err(cause) => {
+                        tracing::warn!(run = %self.hold.context.id, %cause, "a message makes no sense")
+                    }
+                },
+                Frame::Input { .. } | Frame::Checkpoint { .. } | Frame::Note { .. } => {}
+            }
+        }
+        Ok(any)
+    }
+
+    async fn record(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match Record::decode(bytes) {
+            Decoded::Complete(record, _) => self.fold_record(&record).await,
+            other => return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a record: {other:?}"))),
+        }
+        Ok(())
+    }
+
+    async fn fold_record(&mut self, record: &Record) {
+        if record.seq > 0 && record.seq < self.fold.next_seq {
+            return;
+        }
+        let told = self.fold.record(record);
+        self.announce(told).await;
+        self.report().await;
+    }
+
+    async fn announce(&mut self, told: Vec<Told>) {
+        let session = self.fold.run.session_id().map(str::to_owned);
+        let happened: Vec<_> = told
+            .iter()
+            .filter_map(|told| Some((told.at, talk::announced(&told.event, session.as_deref())?)))
+            .collect();
+        if happened.is_empty() {
+            return;
+        }
+        self.news.tell(RunNews::Told(happened)).await;
+        self.told.write(self.fold.next_seq);
+    }
+
+    async fn heard(&mut self, message: FromKeeper) -> io::Result<()> {
+        match message {
+            FromKeeper::InputTaken { id } => {
+                if let Some(written) = self.outbox.taken(id) {
+                    self.written(written);
+                }
+            }
+            FromKeeper::InputRefused { id, reason } => {
+                if let Some(then) = self.outbox.refused(id) {
+                    self.not_written(then, Failure::new("the agent takes no input").because(reason));
+                }
+            }
+            FromKeeper::Sealed { from_seq, until_seq } => self.read_sealed(from_seq, until_seq).await?,
+            FromKeeper::Gone { ended } => self.hold.is_gone(ended, self.fold.next_seq),
+            FromKeeper::Journal { cause } => self.news.tell(RunNews::Journal { cause }).await,
+            FromKeeper::Probe { .. } | FromKeeper::Welcome(_) | FromKeeper::Refused { .. } => {}
+            FromKeeper::Environment { .. } | FromKeeper::Unknown => {}
+        }
+        Ok(())
+    }
+
+    /// Records that were compressed before the keeper could send them are read here.
+    async fn read_sealed(&mut self, from_seq: u64, until_seq: u64) -> io::Result<()> {
+        let journal = self.hold.context.dir.journal();
+        let read = tokio::task::spawn_blocking(move || crate::fold::records(&journal, from_seq, until_seq));
+        match read.await.map_err(io::Error::other)? {
+            Ok(records) => {
+                for record in &records {
+                    self.fold_record(record).await;
+                }
+            }
+            Err(cause) => {
+                tracing::error!(run = %self.hold.context.id, %cause, from_seq, until_seq, "records are lost");
+                self.fold.next_seq = until_seq;
+            }
+        }
+        Ok(())
+    }
+
+    async fn command(&mut self, command: RunCommand) -> io::Result<Flow> {
+        match command {
+            RunCommand::Send(order) => self.send(order),
+            RunCommand::Chat(reading) => self.read(reading),
+            RunCommand::Approvals { answer } => tell(answer, self.approvals()),
+            RunCommand::Answer(answering) => self.answer(answering).await?,
+            RunCommand::Interrupt { answer } => self.interrupt(answer),
+            RunCommand::Witnesses { answer } => {
+                let now = clock::now();
+                self.fold.run.tick(now);
+                let detector = self.fold.run.detector();
+                let (witnesses, outlook) = explain::witnesses(detector, now);
+                tell(answer, (detector.standing(), witnesses, outlook));
+            }
+            RunCommand::Stop { grace } => {
+                self.hold.frames.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await?;
+            }
+            RunCommand::Dismiss => {
+                self.hold.frames.say(&ToKeeper::Dismiss).await?;
+                seal::in_background(self.hold.context.dir.journal());
+                return Ok(Flow::Leave);
+            }
+            RunCommand::Leave { done } => {
+                tell(done, ());
+                return Ok(Flow::Leave);
+            }
+            // There is no terminal to look at or to type into; who asks is told so before it gets here.
+            RunCommand::Begin
+            | RunCommand::HeedRules
+            | RunCommand::Attach { .. }
+            | RunCommand::Detach { .. }
+            | RunCommand::Typed { .. }
+            | RunCommand::Resized { .. }
+            | RunCommand::Colours { .. }
+            | RunCommand::Refresh { .. }
+            | RunCommand::Pass(_)
+            | RunCommand::Screen { .. } => {}
+        }
+        Ok(Flow::Stay)
+    }
+
+    fn send(&mut self, order: Order) {
+        let Order { what, receipt } = order;
+        let text = match what {
+            What::Text { text, enter: true, .. } => text,
+            What::Text { .. } => {
+                let failure = Failure::new("a message to this agent is sent whole");
+                return tell(
+                    receipt,
+                    Err(failure.because("it has no terminal to type into").hint("leave out --no-enter")),
+                );
+            }
+            What::Keys(_) => {
+                let failure =
+                    Failure::new("this agent takes no keys").because("it has no terminal to type into");
+                return tell(receipt, Err(failure.hint("agency approve, agency deny, agency interrupt")));
+            }
+        };
+        let bytes = text.len() as u64;
+        let was_working = self.fold.run.is_working();
+        let line = StreamRun::prompt(&String::from_utf8_lossy(&text));
+        self.outbox.push(line, Then::Message { receipt, bytes, was_working });
+    }
+
+    fn read(&mut self, reading: Reading) {
+        let revision = self.fold.run.conversation().revision();
+        let is_news = reading.wanted.since.is_none_or(|since| since < revision);
+        if is_news || !reading.wait || self.over {
+            return tell(reading.answer, talk::chat(&self.fold.run, reading.wanted, !self.over));
+        }
+        self.readers.push(Reader { reading, due: clock::now() + ANSWERED_WITHIN });
+    }
+
+    fn serve_readers(&mut self) {
+        let (now, revision) = (clock::now(), self.fold.run.conversation().revision());
+        for mut reader in std::mem::take(&mut self.readers) {
+            if reader.reading.wanted.since.is_some_and(|since| since < revision) {
+                reader.due = reader.due.min(now + GATHERED_FOR);
+            }
+            if reader.reading.answer.is_closed() {
+                continue;
+            }
+            match reader.due <= now || self.over {
+                true => {
+                    tell(
+                        reader.reading.answer,
+                        talk::chat(&self.fold.run, reader.reading.wanted, !self.over),
+                    );
+                }
+                false => self.readers.push(reader),
+            }
+        }
+    }
+
+    fn approvals(&self) -> Vec<chat::Approval> {
+        let is_open = |id: &String| !self.answering.contains_key(id);
+        let open = self.fold.run.conversation().open_approvals();
+        open.filter(|approval| is_open(&approval.id)).filter_map(talk::approval).collect()
+    }
+
+    async fn answer(&mut self, answering: Answering) -> io::Result<()> {
+        let Answering { id, verdict, by, why, answer } = answering;
+        match self.answer_to(id, &verdict) {
+            Err(failure) => tell(answer, Err(failure)),
+            Ok((id, line)) => {
+                // Who it was stands in the journal before what was said.
+                let decision = Decision { id: id.clone(), by: by.clone(), why };
+                let bytes = serde_json::to_vec(&decision)?;
+                self.hold.frames.send(&Frame::Note { tag: talk::DECISION.to_owned(), bytes }).await?;
+                self.answering.insert(id.clone(), by);
+                self.outbox.push(line, Then::Answer { id, answer });
+            }
+        }
+        Ok(())
+    }
+
+    /// The request that is meant, and the line that answers it.
+    fn answer_to(&self, id: Option<String>, verdict: &Verdict) -> Result<(String, Vec<u8>), Failure> {
+        let run = &self.fold.run;
+        let first = || run.open().find(|id| !self.answering.contains_key(*id)).map(str::to_owned);
+        let Some(id) = id.or_else(first) else {
+            let last = run.conversation().entries().iter().rev().find_map(approval_of);
+            let failure = Failure::new("nothing waits for an answer");
+            return Err(match last {
+                Some(last) => failure.because(self.was_first(last)),
+                None => failure,
+            });
+        };
+        if let Some(by) = self.answering.get(&id) {
+            return Err(Failure::new(format!("{by} was first")).because("their answer is on its way"));
+        }
+        match run.answer(&id, verdict) {
+            Ok(line) => Ok((id, line)),
+            Err(AnswerError::NothingToRemember) => Err(Failure::new("this cannot be allowed for good")
+                .because(AnswerError::NothingToRemember.to_string())
+                .hint("leave out --always")),
+            Err(AnswerError::NotOpen) => {
+                let cause = self.known(&id).map(|known| self.was_first(known));
+                let failure = Failure::new("nobody asks that any more");
+                Err(cause.into_iter().fold(failure, Failure::because))
+            }
+        }
+    }
+
+    /// What became of it, for who came late.
+    fn was_first(&self, approval: &Approval) -> String {
+        let title = &approval.title;
+        let Some(outcome) = &approval.outcome else {
+            let by = self.answering.get(&approval.id).map_or("somebody", String::as_str);
+            return format!("{by} was first: the answer to `{title}` is on its way");
+        };
+        let by = outcome.by.as_deref().unwrap_or("somebody");
+        match (outcome.cancelled, outcome.allowed) {
+            (true, _) => format!("the agent withdrew `{title}`"),
+            (false, true) => format!("{by} was first and allowed `{title}`"),
+            (false, false) => format!("{by} was first and denied `{title}`"),
+        }
+    }
+
+    fn interrupt(&mut self, answer: oneshot::Sender<Result<(), Failure>>) {
+        if !self.fold.run.is_working() {
+            return tell(
+                answer,
+                Err(Failure::new("there is no turn to interrupt").because("the agent waits for you")),
+            );
+        }
+        let line = self.fold.run.interrupt();
+        self.outbox.push(line, Then::Interrupt { answer });
+    }
+
+    /// What the agent asks and nobody here understands is refused, or it would wait for ever.
+    fn refuse_unknown(&mut self) {
+        let owed: Vec<(String, Vec<u8>)> =
+            self.fold.run.owed().map(|(id, line)| (id.to_owned(), line)).collect();
+        for (id, line) in owed {
+            if !self.refused.contains(&id) {
+                self.refused.push(id);
+                self.outbox.push(line, Then::Nothing);
+            }
+        }
+    }
+
+    async fn write_on(&mut self) -> io::Result<()> {
+        match self.outbox.next() {
+            Some((id, bytes)) if self.fold.exit.is_none() => {
+                self.hold.frames.send(&Frame::Input { source: InputSource::Send, id, bytes }).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn written(&mut self, written: Written) {
+        let Written { then, since } = written;
+        match then {
+            Then::Nothing => {}
+            Then::Message { receipt, bytes, was_working: true } => {
+                let why = "it is at work and takes it when it comes to it";
+                tell(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
+            }
+            Then::Message { receipt, bytes, .. } => self.proving.push(Proving { receipt, bytes, since }),
+            Then::Answer { id, answer } => self.decided.push((id, answer)),
+            Then::Interrupt { answer } => tell(answer, Ok(())),
+        }
+    }
+
+    fn not_written(&mut self, then: Then, failure: Failure) {
+        match then {
+            Then::Nothing => {}
+            Then::Message { receipt, .. } => tell(receipt, Err(failure)),
+            Then::Answer { id, answer } => {
+                self.answering.remove(&id);
+                tell(answer, Err(failure));
+            }
+            Then::Interrupt { answer } => tell(answer, Err(failure)),
+        }
+    }
+
+    /// An answer counts once the journal has it: until then it is nobody else's turn.
+    fn tell_decided(&mut self) {
+        let run = &self.fold.run;
+        self.answering.retain(|id, _| run.open().any(|open| open == id));
+        for (id, answer) in std::mem::take(&mut self.decided) {
+            if self.answering.contains_key(&id) {
+                self.decided.push((id, answer));
+                continue;
+            }
+            let known = self.known(&id).and_then(talk::approval);
+            tell(answer, known.ok_or_else(|| Failure::new("the request is gone")));
+        }
+    }
+
+    fn known(&self, id: &str) -> Option<&Approval> {
+        let known = self.fold.run.conversation().entries().iter().rev().filter_map(approval_of);
+        known.into_iter().find(|known| known.id == id)
+    }
+
+    /// What the agent says after a message shows that it has taken it.
+    fn prove(&mut self) {
+        let (now, heard_at) = (clock::now(), self.fold.heard_at);
+        for proving in std::mem::take(&mut self.proving) {
+            let Proving { receipt, bytes, since } = proving;
+            if heard_at >= since {
+                tell(receipt, Ok(receipt_of(ReceiptKind::Delivered, bytes, "the agent has answered")));
+            } else if now.saturating_sub(since) >= PROVEN_WITHIN {
+                let why = "its input has taken it; the agent has not said anything yet";
+                tell(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
+            } else {
+                self.proving.push(Proving { receipt, bytes, since });
+            }
+        }
+    }
+
+    async fn report(&mut self) {
+        let began = self.fold.run.detector().began();
+        for change in self.states.new_among(self.fold.run.take_changes(), began) {
+            self.told_evidence.clone_from(&change.new.evidence);
+            self.news.tell(RunNews::State(Box::new(change))).await;
+        }
+        let evidence = self.fold.run.detector().standing().evidence;
+        if self.told_evidence != evidence {
+            self.told_evidence = evidence.clone();
+            self.news.tell(RunNews::Evidence(Box::new(evidence))).await;
+        }
+        let session_id = self.fold.run.session_id().filter(|id| crate::fold::is_name(id));
+        if self.session_id.as_deref() != session_id {
+            self.session_id = session_id.map(str::to_owned);
+            if let Some(id) = self.session_id.clone() {
+                self.news.tell(RunNews::Session(id)).await;
+            }
+        }
+    }
+
+    /// How it ended, once the exit has been folded and the tree is gone.
+    fn exit(&self) -> Option<RunExit> {
+        self.hold.gone.as_ref()?;
+        let caught_up = self.fold.next_seq >= self.hold.next_seq_at_gone;
+        self.fold.exit.or(caught_up.then_some(RunExit::unasked(ExitCode::Unknown)))
+    }
+
+    async fn finish_if_over(&mut self) {
+        let Some(exit) = self.exit() else { return };
+        if std::mem::replace(&mut self.over, true) {
+            return;
+        }
+        self.let_go("the agent exited before it took the text");
+        self.serve_readers();
+        self.news.tell(RunNews::Over { exit, ended: self.hold.gone.clone().unwrap_or_default() }).await;
+    }
+
+    /// Whoever waits for something to be written waits no longer.
+    fn let_go(&mut self, why: &str) {
+        for then in self.outbox.give_up() {
+            self.not_written(then, Failure::new(why));
+        }
+        for (_, answer) in std::mem::take(&mut self.decided) {
+            tell(answer, Err(Failure::new(why)));
+        }
+        for Proving { receipt, bytes, .. } in std::mem::take(&mut self.proving) {
+            tell(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
+        }
+    }
+
+    /// The keeper hung up: find it again, or say that the run is over. Its pipes are gone with it.
+    async fn lost(&mut self, cause: &io::Error) -> io::Result<()> {
+        if self.over {
+            self.hold.left = true;
+            return Ok(());
+        }
+        tracing::warn!(run = %self.hold.context.id, %cause, "the keeper hung up");
+        self.let_go("the keeper hung up before the agent took the text");
+        self.refused.clear();
+        match self.hold.regain().await {
+            Ok(_) => self.hold.follow(self.fold.next_seq).await,
+            Err(cause) => {
+                tracing::error!(run = %self.hold.context.id, %cause, "the run is lost");
+                // Nobody can talk to it any more, and the next run must not meet it in the same workspace.
+                let run = self.hold.context.id.0.clone();
+                let ended = tokio::task::spawn_blocking(move || crate::world::end_tree(&run)).await;
+                tracing::info!(run = %self.hold.context.id, ended = ended.unwrap_or(0), "what was left of it is ended");
+                self.hold.is_gone(Vec::new(), 0);
+                self.hold.left = true;
+                self.finish_if_over().await;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn approval_of(entry: &Entry) -> Option<&Approval> {
+    match &entry.item {
+        Item::Approval(approval) => Some(approval),
+        _ => None,
+    }
+}
+
+fn receipt_of(receipt: ReceiptKind, bytes: u64, why: &str) -> Receipt {
+    Receipt { receipt, bytes, why: Some(why.to_owned()), screen: None }
+}
+
+/// `told` in a run's directory: events of records before this one have been told.
+struct ToldMark {
+    path: std::path::PathBuf,
+    next_seq: u64,
+}
+
+impl ToldMark {
+    fn read(path: std::path::PathBuf) -> ToldMark {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        ToldMark { path, next_seq: text.trim().parse().unwrap_or(0) }
+    }
+
+    fn write(&mut self, next_seq: u64) {
+        self.next_seq = next_seq;
+        if let Err(cause) = std::fs::write(&self.path, next_seq.to_string()) {
+            tracing::warn!(path = %self.path.display(), %cause, "events may be told twice");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A piped run's journal folded into its conversation: the same code whether it is live, adopted or long over.
+//!
+//! One conversation may span several runs of a task; the journals of those before are folded first.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agency_api::chat;
+use agency_core::agent_state::Timing;
+use agency_core::conversation::{Approval, Entry};
+use agency_core::exit::RunExit;
+use agency_driver::stream_json::{StreamEvent, StreamRun};
+use agency_journal::{Body, Reader, Record, Stream};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::fold::{run_exit, unseal};
+
+/// The tag of notes that say who answers a request: JSON of a [`Decision`].
+pub const DECISION: &str = "decision";
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    pub id: String,
+    pub by: String,
+    #[serde(default)]
+    pub why: Option<String>,
+}
+
+pub struct TalkFold {
+    pub run: StreamRun,
+    /// The first record that has not been folded.
+    pub next_seq: u64,
+    pub exit: Option<RunExit>,
+    /// When the agent last said something.
+    pub heard_at: Duration,
+    timing: Timing,
+    began: bool,
+}
+
+/// Something that happened in a conversation, and when.
+#[derive(Debug)]
+pub struct Told {
+    pub event: StreamEvent,
+    pub at: Duration,
+    /// The record that told it.
+    pub seq: u64,
+}
+
+impl TalkFold {
+    pub fn fresh(timing: Timing) -> TalkFold {
+        TalkFold {
+            run: StreamRun::began(timing, Duration::ZERO),
+            next_seq: 0,
+            exit: None,
+            heard_at: Duration::ZERO,
+            timing,
+            began: false,
+        }
+    }
+
+    /// Blocking. The runs before, oldest first, then the one that counts; what happened in that one comes along.
+    pub fn rebuild(before: &[PathBuf], journal: &Path, timing: Timing) -> io::Result<(TalkFold, Vec<Told>)> {
+        let mut fold = TalkFold::fresh(timing);
+        for earlier in before {
+            match fold.read(earlier) {
+                Ok(_) => {}
+                // The rest of the conversation is worth having without it.
+                Err(cause) => {
+                    tracing::warn!(journal = %earlier.display(), %cause, "a part of a conversation is lost");
+                }
+            }
+            fold.began = false;
+        }
+        let told = fold.read(journal)?;
+        Ok((fold, told))
+    }
+
+    fn read(&mut self, journal: &Path) -> io::Result<Vec<Told>> {
+        (self.next_seq, self.exit) = (0, None);
+        let mut reader = Reader::open(journal, unseal)?;
+        let mut told = Vec::new();
+        while let Some(record) = reader.next()? {
+            told.extend(self.record(&record));
+        }
+        Ok(told)
+    }
+
+    pub fn record(&mut self, record: &Record) -> Vec<Told> {
+        let at = Duration::from_nanos(record.at_ns);
+        if !std::mem::replace(&mut self.began, true) {
+            let before = std::mem::replace(&mut self.run, StreamRun::began(self.timing, at));
+            self.run = before.continued(self.timing, at, wall_offset(record).unwrap_or_default());
+        }
+        // What the disk did not take has no number.
+        if record.seq > 0 {
+            self.next_seq = record.seq + 1;
+        }
+        let events = self.folded(record, at);
+        events.into_iter().map(|event| Told { event, at, seq: record.seq }).collect()
+    }
+
+    fn folded(&mut self, record: &Record, at: Duration) -> Vec<StreamEvent> {
+        match &record.body {
+            Body::Output { stream: Stream::Stderr, bytes } => self.run.on_errors(bytes, at),
+            Body::Output { bytes, .. } => {
+                self.heard_at = at;
+                return self.run.on_output(bytes, at);
+            }
+            Body::Input { bytes, .. } => return self.run.on_input(bytes, at),
+            Body::Exit { status, asked } => {
+                let exit = run_exit(*status, *asked);
+                self.exit = Some(exit);
+                return self.run.on_exit(exit.code, at);
+            }
+            Body::Anchor { .. } => {
+                if let Some(offset) = wall_offset(record) {
+                    self.run.set_wall_offset(offset);
+                }
+            }
+            Body::Note { tag, bytes } if tag == DECISION => {
+                if let Ok(Decision { id, by, why }) = serde_json::from_slice(bytes) {
+                    self.run.on_decision(&id, &by, why.as_deref());
+                }
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+}
+
+fn wall_offset(record: &Record) -> Option<Duration> {
+    let Body::Anchor { wall_unix_ns, .. } = record.body else { return None };
+    Some(Duration::from_nanos(u64::try_from(wall_unix_ns).ok()?.checked_sub(record.at_ns)?))
+}
+
+/// As many entries as a person scrolls through.
+const PAGE: u64 = 2000;
+
+/// What a caller asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    pub since: Option<u64>,
+    pub before: Option<u64>,
+    pub limit: Option<u64>,
+}
+
+pub fn chat(run: &StreamRun, wanted: Wanted, live: bool) -> chat::Chat {
+    let talk = run.conversation();
+    let entries: Vec<&Entry> = match wanted.since {
+        Some(since) => talk.since(since).collect(),
+        None => talk.page(wanted.before, wanted.limit.unwrap_or(PAGE) as usize).iter().collect(),
+    };
+    let usage = run.usage();
+    chat::Chat {
+        entries: entries.into_iter().filter_map(entry).collect(),
+        revision: talk.revision(),
+        total: talk.entries().len() as u64,
+        usage: chat::Usage {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cached_tokens: usage.cached_tokens,
+            cost_usd: usage.cost_usd,
+        },
+        session_id: run.session_id().map(str::to_owned),
+        live,
+    }
+}
+
+fn entry(entry: &Entry) -> Option<chat::Entry> {
+    let time = jiff::Timestamp::from_millisecond(entry.at.as_millis() as i64).unwrap_or_default();
+    let item = seen(&entry.item)?;
+    Some(chat::Entry { number: entry.number, time: time.to_string(), revision: entry.revision, item })
+}
+
+pub fn approval(approval: &Approval) -> Option<chat::Approval> {
+    seen(approval)
+}
+
+/// The same words on the wire, and no text without end.
+fn seen<T: Serialize, Seen: serde::de::DeserializeOwned>(known: &T) -> Option<Seen> {
+    let mut value = serde_json::to_value(known).ok()?;
+    shorten(&mut value, LONGEST);
+    serde_json::from_value(value).inspect_err(|cause| tracing::warn!(%cause, "an entry cannot be shown")).ok()
+}
+
+/// Bytes of one text on the wire; the journal has it whole.
+const LONGEST: usize = 100_000;
+
+/// In events, which are kept for all tasks together.
+const LONGEST_TOLD: usize = 16_000;
+
+fn shorten(value: &mut Value, longest: usize) {
+    match value {
+        Value::String(text) if text.len() > longest => {
+            let end = (0..=longest).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            let more = text.len() - end;
+            text.truncate(end);
+            text.push_str(&format!("… ({more} bytes more)"));
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| shorten(value, longest)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| shorten(value, longest)),
+        _ => {}
+    }
+}
+
+/// An event as subscribers see it: its kind and its data. None for what only the conversation shows.
+pub fn announced(event: &StreamEvent, session_id: Option<&str>) -> Option<(&'static str, Value)> {
+    use serde_json::json;
+    let (kind, mut data) = match event {
+        StreamEvent::Output { text } => ("Output", json!({ "text": text })),
+        StreamEvent::Thinking { text } => ("Thinking", json!({ "text": text })),
+        StreamEvent::ToolUse { id, name, input } => {
+            ("ToolUse", json!({ "id": id, "name": name, "input": input }))
+        }
+        StreamEvent::ToolResult { id, name, output, success } => {
+            ("ToolResult", json!({ "id": id, "name": name, "output": output, "success": success }))
+        }
+        StreamEvent::Approval { id, tool, title } => {
+            ("Approval", json!({ "id": id, "tool": tool, "title": title, "decision": null }))
+        }
+        StreamEvent::ApprovalGone { id } => ("Approval", json!({ "id": id, "decision": "withdrawn" })),
+        StreamEvent::Decided { id, outcome } => {
+            let decision = if outcome.allowed { "allowed" } else { "denied" };
+            let (by, why) = (&outcome.by, &outcome.message);
+            ("Approval", json!({ "id": id, "decision": decision, "by": by, "why": why }))
+        }
+        StreamEvent::TurnEnd(end) => {
+            let mut data = serde_json::to_value(end).unwrap_or_default();
+            data["session_id"] = json!(session_id);
+            ("TurnEnd", data)
+        }
+        StreamEvent::Error { message, cause } => ("Error", json!({ "message": message, "cause": cause })),
+        StreamEvent::Other { .. } => return None,
+    };
+    shorten(&mut data, LONGEST_TOLD);
+    Some((kind, data))
+}

@@ -1,0 +1,160 @@
+//! Conversations: read, answered, interrupted.
+
+use agency_api::chat::{AnswerParams, Approvals, Chat, OpenApproval};
+use agency_api::method::Nothing;
+use agency_api::{Failure, chat, view};
+use agency_core::agent_state::Timing;
+use agency_core::ids::TaskKey;
+use agency_driver::stream_json::Verdict;
+use tokio::sync::{mpsc, oneshot};
+
+use super::boot::is_talk;
+use super::{LiveRun, World};
+use crate::happening::{Answer, TaskCall};
+use crate::piped::{Answering, Reading};
+use crate::rpc;
+use crate::run::RunCommand;
+use crate::talk::{self, TalkFold, Wanted};
+
+impl World {
+    /// The live run of a task that has a terminal.
+    pub(super) fn live_terminal(&self, key: &TaskKey) -> Result<&LiveRun, Failure> {
+        let live = self.live_run(key)?;
+        if is_talk(&live.meta) { Err(no_terminal(key)) } else { Ok(live) }
+    }
+
+    /// The live run of a task that holds a conversation.
+    fn live_talk(&self, key: &TaskKey) -> Result<&LiveRun, Failure> {
+        let live = self.live_run(key)?;
+        if is_talk(&live.meta) { Ok(live) } else { Err(no_talk(key)) }
+    }
+
+    pub(super) fn chat(&mut self, task: TaskCall, wanted: Wanted, wait: bool, answer: Answer) {
+        let key = match self.find(task) {
+            Ok(key) => key,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        match self.live_talk(&key).map(|live| (live.handle.commands.clone(), live.meta.run.clone())) {
+            Ok((commands, run)) => {
+                self.saw(&run);
+                let ask = move |answer| RunCommand::Chat(Reading { wanted, wait, answer });
+                tokio::spawn(async move { answer.give_as(asked(commands, ask).await) });
+            }
+            Err(_) => match self.past_talk(&key, wanted) {
+                Ok(reading) => drop(tokio::spawn(async move { answer.give_as(reading.await) })),
+                Err(failure) => answer.give(Err(failure)),
+            },
+        }
+    }
+
+    /// The conversation of a task without a live agent, from its journals.
+    fn past_talk(
+        &self,
+        key: &TaskKey,
+        wanted: Wanted,
+    ) -> Result<impl Future<Output = Result<Chat, Failure>> + Send + use<>, Failure> {
+        let runs = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
+        let journals = runs.iter().filter(|meta| is_talk(meta));
+        let mut journals: Vec<_> =
+            journals.map(|meta| self.ground.state.run(&meta.run.0).journal()).collect();
+        let last = journals.pop().ok_or_else(|| no_talk(key))?;
+        Ok(rpc::blocking(move || {
+            let (fold, _) = TalkFold::rebuild(&journals, &last, Timing::default())
+                .map_err(|err| Failure::new("the conversation cannot be read").caused_by(&err))?;
+            Ok(talk::chat(&fold.run, wanted, false))
+        }))
+    }
+
+    pub(super) fn approvals(&mut self, task: Option<TaskCall>, answer: Answer) {
+        let asked_of = match task.map(|task| self.find(task)).transpose() {
+            Ok(key) => key,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        let is_meant =
+            |live: &&LiveRun| is_talk(&live.meta) && asked_of.as_ref().is_none_or(|key| live.key == *key);
+        let runs = self.runs.values().filter(is_meant);
+        let mut runs: Vec<_> = runs
+            .filter_map(|live| Some((self.view(&live.key).ok()?, live.handle.commands.clone())))
+            .collect();
+        runs.sort_by(|(one, _), (other, _)| (&one.project.0, one.id).cmp(&(&other.project.0, other.id)));
+        tokio::spawn(async move {
+            let mut approvals = Vec::new();
+            for (task, commands) in runs {
+                // One that ends meanwhile asks nothing any more.
+                let open = asked(commands, |answer| RunCommand::Approvals { answer }).await;
+                let open = open.unwrap_or_default().into_iter();
+                approvals.extend(open.map(|approval| of_task(&task, approval)));
+            }
+            answer.give_as(Ok(Approvals { approvals }));
+        });
+    }
+
+    pub(super) fn answer_approval(&mut self, task: TaskCall, params: AnswerParams, answer: Answer) {
+        let found = self.find(task).and_then(|key| {
+            let verdict = verdict(&params)?;
+            Ok((self.view(&key)?, self.live_talk(&key)?.handle.commands.clone(), verdict))
+        });
+        let (task, commands, verdict) = match found {
+            Ok(found) => found,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        let by = params.by.unwrap_or_else(|| "somebody".to_owned());
+        let (id, why) = (params.id, params.message);
+        let ask = move |answer| RunCommand::Answer(Answering { id, verdict, by, why, answer });
+        tokio::spawn(async move {
+            let decided = asked(commands, ask).await.and_then(|decided| decided);
+            answer.give_as(decided.map(|approval| of_task(&task, approval)));
+        });
+    }
+
+    pub(super) fn interrupt(&mut self, task: TaskCall, answer: Answer) {
+        match self.find(task).and_then(|key| Ok(self.live_talk(&key)?.handle.commands.clone())) {
+            Err(failure) => answer.give(Err(failure)),
+            Ok(commands) => {
+                tokio::spawn(async move {
+                    let done = asked(commands, |answer| RunCommand::Interrupt { answer }).await;
+                    answer.give_as(done.and_then(|done| done).map(|()| Nothing {}));
+                });
+            }
+        }
+    }
+}
+
+fn verdict(params: &AnswerParams) -> Result<Verdict, Failure> {
+    let message = params.message.clone();
+    Ok(match (params.allow, &params.answers) {
+        (true, Some(answers)) => Verdict::Answer { answers: answers.clone() },
+        (true, None) if params.always => Verdict::AllowAlways,
+        (true, None) => Verdict::Allow,
+        (false, _) if params.always => {
+            return Err(Failure::new("a denial is for this once").hint("leave out --always"));
+        }
+        (false, _) => Verdict::Deny { message: message.unwrap_or_else(|| "The user said no.".to_owned()) },
+    })
+}
+
+fn of_task(task: &view::Task, approval: chat::Approval) -> OpenApproval {
+    OpenApproval { task: task.id, slug: task.slug.clone(), project: task.project.clone(), approval }
+}
+
+/// A question to a run; one that ends meanwhile lets go of it.
+async fn asked<T>(
+    commands: mpsc::Sender<RunCommand>,
+    ask: impl FnOnce(oneshot::Sender<T>) -> RunCommand,
+) -> Result<T, Failure> {
+    let (sender, told) = oneshot::channel();
+    drop(commands.send(ask(sender)).await);
+    told.await.map_err(|_| Failure::new("the run ended before it could answer").hint("try again"))
+}
+
+pub(super) fn no_terminal(key: &TaskKey) -> Failure {
+    Failure::new(format!("task {} has no terminal", key.task))
+        .because("its agent is driven by stream-json")
+        .hint(format!("agency chat {}", key.task))
+}
+
+fn no_talk(key: &TaskKey) -> Failure {
+    Failure::new(format!("task {} has no conversation", key.task))
+        .because("its agent runs in a terminal")
+        .hint(format!("agency attach {}; a new task takes --driver stream-json", key.task))
+}

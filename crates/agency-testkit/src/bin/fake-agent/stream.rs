@@ -1,0 +1,264 @@
+//! An agent that speaks stream-json instead of using a terminal, as Claude Code does.
+//!
+//! `fake-agent --stream-json SCRIPT [--resume SESSION]`: steps between `;` or line ends, then it echoes every message.
+//!
+//! `prompt`: waits for a message · `say TEXT` · `think TEXT` · `tool NAME COMMAND`: asks, and does it if it may ·
+//! `ask QUESTION|A|B`: a question · `wait`: works until it is interrupted · `end`: the turn is over · `fail TEXT`: it
+//! failed · `line TEXT`: prints it as it is · `big BYTES`: a tool's result of that size · `request KIND`: asks for
+//! something unheard of · `args`: says its arguments · `many N`: N messages · `crash-once PATH CODE`: only if PATH is
+//! not there, and makes it · `crash CODE` · `exit CODE`.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, Write};
+use std::process::exit;
+
+use serde_json::{Value, json};
+
+use crate::crash::crash;
+use crate::script::Ending;
+
+pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
+    let script = args.next().unwrap_or_default();
+    let args: Vec<String> = args.collect();
+    let resumed = args.windows(2).find(|pair| pair[0] == "--resume").map(|pair| pair[1].clone());
+    let session = resumed.unwrap_or_else(|| format!("fake-session-{}", std::process::id()));
+    let mut agent =
+        Agent { session, args, next: 1, waiting: VecDeque::new(), is_in_turn: false, message: String::new() };
+    for step in script.split(['\n', ';']).map(str::trim).filter(|step| !step.is_empty()) {
+        let (word, rest) = step.split_once(char::is_whitespace).unwrap_or((step, ""));
+        agent.step(word, rest.trim_start());
+    }
+    loop {
+        agent.prompt();
+        let message = agent.message.clone();
+        agent.say(&format!("echo: {message}"));
+        agent.end(&message, None);
+    }
+}
+
+struct Agent {
+    session: String,
+    args: Vec<String>,
+    next: u64,
+    waiting: VecDeque<String>,
+    is_in_turn: bool,
+    message: String,
+}
+
+/// What came in while something was awaited.
+enum Came {
+    Interrupt,
+    Answer(Value),
+}
+
+impl Agent {
+    fn step(&mut self, word: &str, rest: &str) {
+        match word {
+            "prompt" => self.prompt(),
+            // After an interrupt nothing more of the turn happens.
+            "say" | "think" | "tool" | "ask" | "wait" | "end" | "fail" if !self.is_in_turn => {}
+            "say" => self.say(rest),
+            "think" => self.block(json!({ "type": "thinking", "thinking": rest })),
+            "tool" => self.tool(rest),
+            "ask" => self.ask(rest),
+            "wait" => {
+                while !matches!(self.come(), Came::Interrupt) {}
+                self.interrupted();
+            }
+            "end" => self.end("done", None),
+            "fail" => self.end(rest, Some("api_error")),
+            "line" => print(rest),
+            "big" => self.big(rest.parse().unwrap_or(0)),
+            "request" => {
+                let id = self.id("req");
+                let request = json!({ "subtype": rest });
+                self.emit(json!({ "type": "control_request", "request_id": id, "request": request }));
+                if let Came::Answer(answer) = self.come() {
+                    self.say(&format!("told: {}", answer["subtype"].as_str().unwrap_or_default()));
+                }
+            }
+            "args" => self.say(&format!("args: {}", self.args.join(" "))),
+            "many" => {
+                (1..=rest.parse().unwrap_or(0)).for_each(|number| self.say(&format!("message {number}")))
+            }
+            "crash-once" => crash_once(rest),
+            "crash" => crash(Ending::Code(rest.parse().unwrap_or(1))),
+            "exit" => exit(rest.parse().unwrap_or(0)),
+            other => {
+                eprintln!("fake-agent: no such step: {other}");
+                exit(2)
+            }
+        }
+    }
+
+    fn prompt(&mut self) {
+        while self.waiting.is_empty() {
+            self.come();
+        }
+        self.message = self.waiting.pop_front().unwrap_or_default();
+        self.is_in_turn = true;
+        self.state("running");
+        self.emit(json!({ "type": "system", "subtype": "init", "tools": ["Bash"] }));
+    }
+
+    /// The next thing that is not a message; messages wait for their turn.
+    fn come(&mut self) -> Came {
+        loop {
+            let mut line = String::new();
+            match std::io::stdin().lock().read_line(&mut line) {
+                Ok(0) | Err(_) => exit(0),
+                Ok(_) => {}
+            }
+            let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+            match message["type"].as_str() {
+                Some("user") => {
+                    let text = message["message"]["content"][0]["text"].as_str().unwrap_or_default();
+                    self.waiting.push_back(text.to_owned());
+                    if !self.is_in_turn {
+                        return Came::Answer(Value::Null);
+                    }
+                }
+                Some("control_request") => {
+                    let response =
+                        json!({ "subtype": "success", "request_id": message["request_id"], "response": {} });
+                    self.emit(json!({ "type": "control_response", "response": response }));
+                    if message["request"]["subtype"] == "interrupt" {
+                        return Came::Interrupt;
+                    }
+                }
+                Some("control_response") => return Came::Answer(message["response"].clone()),
+                _ => {}
+            }
+        }
+    }
+
+    /// In parts, then whole.
+    fn say(&mut self, text: &str) {
+        let id = self.id("msg");
+        let part = |event: Value| json!({ "type": "stream_event", "event": event });
+        self.emit(part(json!({ "type": "message_start", "message": { "id": id } })));
+        for piece in text.split_inclusive(' ') {
+            let delta = json!({ "type": "text_delta", "text": piece });
+            self.emit(part(json!({ "type": "content_block_delta", "index": 0, "delta": delta })));
+        }
+        let content = json!([{ "type": "text", "text": text }]);
+        self.emit(json!({ "type": "assistant", "message": { "id": id, "content": content } }));
+    }
+
+    fn block(&mut self, block: Value) {
+        let id = self.id("msg");
+        self.emit(json!({ "type": "assistant", "message": { "id": id, "content": [block] } }));
+    }
+
+    fn tool(&mut self, rest: &str) {
+        let (name, command) = rest.split_once(' ').unwrap_or((rest, ""));
+        let rule = json!({ "type": "addRules", "rules": [{ "toolName": name, "ruleContent": command }],
+            "behavior": "allow", "destination": "localSettings" });
+        self.asked(name, json!({ "command": command }), json!([rule]), |answer| {
+            let always = if answer["updatedPermissions"].is_null() { "" } else { " for good" };
+            format!("ran {command}{always}")
+        });
+    }
+
+    fn ask(&mut self, rest: &str) {
+        let mut words = rest.split('|').map(str::trim);
+        let question = words.next().unwrap_or_default().to_owned();
+        let options: Vec<Value> = words.map(|word| json!({ "label": word, "description": "" })).collect();
+        let input = json!({ "questions": [{ "question": question, "options": options }] });
+        self.asked("AskUserQuestion", input, json!([]), |answer| {
+            format!(
+                "answered: {}",
+                answer["updatedInput"]["answers"][&question].as_str().unwrap_or("nothing")
+            )
+        });
+    }
+
+    fn asked(&mut self, name: &str, input: Value, suggestions: Value, done: impl Fn(&Value) -> String) {
+        let (call, request) = (self.id("toolu"), self.id("req"));
+        self.block(json!({ "type": "tool_use", "id": call, "name": name, "input": input }));
+        self.state("requires_action");
+        let ask = json!({ "subtype": "can_use_tool", "tool_name": name, "input": input, "tool_use_id": call,
+            "permission_suggestions": suggestions });
+        self.emit(json!({ "type": "control_request", "request_id": request, "request": ask }));
+        match self.come() {
+            Came::Interrupt => {
+                self.emit(json!({ "type": "control_cancel_request", "request_id": request }));
+                self.result_of(&call, "interrupted", true);
+                self.interrupted();
+            }
+            Came::Answer(answer) => {
+                let answer = &answer["response"];
+                self.state("running");
+                match answer["behavior"].as_str() {
+                    Some("allow") => self.result_of(&call, &done(answer), false),
+                    _ => self.result_of(&call, answer["message"].as_str().unwrap_or_default(), true),
+                }
+            }
+        }
+    }
+
+    fn result_of(&mut self, call: &str, text: &str, is_error: bool) {
+        let block =
+            json!({ "type": "tool_result", "tool_use_id": call, "content": text, "is_error": is_error });
+        self.emit(json!({ "type": "user", "message": { "role": "user", "content": [block] } }));
+    }
+
+    fn big(&mut self, bytes: usize) {
+        let call = self.id("toolu");
+        let input = json!({ "file_path": "big.txt" });
+        self.block(json!({ "type": "tool_use", "id": call, "name": "Read", "input": input }));
+        self.result_of(&call, &"x".repeat(bytes), false);
+    }
+
+    fn interrupted(&mut self) {
+        self.end("", Some("aborted_tools"));
+    }
+
+    fn end(&mut self, text: &str, failed: Option<&str>) {
+        self.is_in_turn = false;
+        let subtype = if failed.is_some_and(|why| why.starts_with("aborted")) {
+            "error_during_execution"
+        } else {
+            "success"
+        };
+        self.emit(json!({
+            "duration_ms": 1, "result": text, "type": "result", "subtype": subtype, "is_error": failed.is_some(),
+            "terminal_reason": failed.unwrap_or("completed"), "total_cost_usd": 0.25,
+            "usage": { "input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 7 },
+        }));
+        self.state("idle");
+    }
+
+    fn state(&self, state: &str) {
+        self.emit(json!({ "type": "system", "subtype": "session_state_changed", "state": state }));
+    }
+
+    fn id(&mut self, kind: &str) -> String {
+        self.next += 1;
+        format!("{kind}-{}-{}", std::process::id(), self.next)
+    }
+
+    fn emit(&self, mut message: Value) {
+        message["session_id"] = json!(self.session);
+        print(&message.to_string());
+    }
+}
+
+fn print(line: &str) {
+    let mut out = std::io::stdout().lock();
+    if out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).is_err()
+    {
+        // Nobody listens any more.
+        exit(0)
+    }
+}
+
+fn crash_once(rest: &str) {
+    let (path, code) = rest.split_once(' ').unwrap_or((rest, "1"));
+    if !std::path::Path::new(path).exists() {
+        if let Err(err) = std::fs::write(path, "") {
+            eprintln!("fake-agent: {path}: {err}");
+        }
+        crash(Ending::Code(code.trim().parse().unwrap_or(1)));
+    }
+}

@@ -1,0 +1,102 @@
+//! The commands about conversations with agents that are driven by a protocol.
+
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+
+use super::TaskName;
+use crate::complete;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+For tasks made with `--driver stream-json`. On a terminal it prints the
+conversation and follows it; what you type is sent when you press Enter:
+
+  any text         a message to the agent (or the answer to its question)
+  y, /always       allow what it asks for; /always for the rest of its session
+  n, /deny WHY     do not allow it
+  ctrl-c           end the agent's turn; its session goes on
+  ctrl-d           leave; the agent goes on
+
+Examples:
+  agency chat fix-login
+  agency chat fix-login | tail -20          # what was said so far
+  agency chat fix-login --json --follow     # an entry a line, again when it changes")]
+pub(crate) struct Chat {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Without a terminal: go on until the agent ends
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Print JSON, an entry a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  agency approvals
+  agency approvals fix-login --json")]
+pub(crate) struct Approvals {
+    /// Id, slug, or a unique beginning of the slug; all tasks if left out
+    #[arg(value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) task: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Answers what has waited longest, or what --id names. Whoever answers second is
+told who was first.
+
+Examples:
+  agency approve fix-login
+  agency approve fix-login --always            # and do not ask again in this session
+  agency approve fix-login --answer Blue       # to a question")]
+pub(crate) struct Approve {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Allow it for the rest of the agent's session
+    #[arg(long)]
+    pub(crate) always: bool,
+    /// The answer to a question; several questions are answered in their order
+    #[arg(long, value_name = "TEXT", conflicts_with = "always")]
+    pub(crate) answer: Vec<String>,
+    /// Why, for those who ask later
+    #[arg(short, long, value_name = "WHY")]
+    pub(crate) message: Option<String>,
+    /// Which one, as `agency approvals --json` names it
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  agency deny fix-login
+  agency deny fix-login -m \"use the staging database\"     # the agent is told")]
+pub(crate) struct Deny {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Why; the agent is told
+    #[arg(short, long, value_name = "WHY")]
+    pub(crate) message: Option<String>,
+    /// Which one, as `agency approvals --json` names it
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+As the agents report it; terminals report nothing.
+
+Examples:
+  agency cost
+  agency cost --json | jq '[.tasks[].cost_usd] | add'")]
+pub(crate) struct Cost {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

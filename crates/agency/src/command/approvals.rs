@@ -1,0 +1,36 @@
+//! `agency approvals`: what agents want to do and may not before somebody says so.
+
+use std::process::ExitCode;
+
+use agency_api::chat::{ApprovalListParams, OpenApproval};
+use agency_api::method::ApprovalList;
+
+use crate::cli::Approvals;
+use crate::context::Context;
+use crate::output::{self, cell, column, flexible};
+use crate::stop::Done;
+
+pub(super) async fn approvals(context: &Context, args: Approvals) -> Done {
+    let task = args.task.as_deref().map(|name| context.task(name)).transpose()?;
+    let mut daemon = context.daemon().await?;
+    let listed = daemon.call(ApprovalList, ApprovalListParams { task }).await?;
+    match args.json {
+        true => output::json(&listed)?,
+        false if listed.approvals.is_empty() => output::note("nothing waits for an answer"),
+        false => output::line(&table(&listed.approvals))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(approvals: &[OpenApproval]) -> String {
+    let columns = [flexible("TASK", 8), column("TOOL"), flexible("WANTS", 20), column("ANSWER")];
+    let row = |open: &OpenApproval| {
+        vec![
+            cell(format!("{}-{}", open.task, open.slug)),
+            cell(open.approval.tool.clone()),
+            cell(open.approval.title.clone()),
+            cell(format!("agency approve {0} | deny {0}", open.task)),
+        ]
+    };
+    output::table(&columns, &approvals.iter().map(row).collect::<Vec<_>>())
+}

@@ -1,0 +1,260 @@
+//! `agency chat`: a task's conversation, read and followed, and what is typed sent to its agent.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use agency_api::chat::{AnswerParams, Approval, Entry, Item, ReadParams};
+use agency_api::method::{
+    ApprovalAnswer, ChatRead, TaskGet, TaskInterrupt, TaskRef, TaskSend, TaskSendParams,
+};
+use agency_api::view::TaskStatus;
+use agency_api::{Bytes, Failure};
+use agency_client::Client;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::approve::me;
+use crate::cli::Chat;
+use crate::context::Context;
+use crate::output::{self, Paint, printable};
+use crate::stop::{Done, Stop, failed};
+use crate::talk::{self, Question, Transcript};
+
+/// Between two looks at a task that is being started again.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(300);
+
+pub(super) async fn chat(context: &Context, args: Chat) -> Done {
+    let task = context.task(&args.name.task)?;
+    let is_at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    match is_at_terminal && !args.json && !args.follow {
+        true => talk(context, task).await,
+        false => print(context, task, args.follow, args.json).await,
+    }
+}
+
+/// Without a terminal to type at.
+pub(super) async fn print(context: &Context, task: TaskRef, follow: bool, json: bool) -> Done {
+    let (news, mut inbox) = mpsc::channel(16);
+    let reading = tokio::spawn(follow_chat(context.clone(), task, news, follow));
+    let mut transcript = Transcript::new(Paint::for_stdout());
+    while let Some(entries) = inbox.recv().await {
+        for entry in &entries {
+            match json {
+                true => output::json_line(entry)?,
+                false => show(&transcript.next(entry))?,
+            }
+        }
+    }
+    show(transcript.end_line())?;
+    reading.await.map_err(|err| failed("the conversation cannot be read", &err))??;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(text: &str) -> Result<(), Stop> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// The conversation so far, then what is new, for as long as the agent lives or is being started again.
+async fn follow_chat(
+    context: Context,
+    task: TaskRef,
+    news: mpsc::Sender<Vec<Entry>>,
+    follow: bool,
+) -> Result<(), Failure> {
+    let mut daemon = context.daemon().await?;
+    let mut since = None;
+    loop {
+        let wait = since.is_some();
+        let params = ReadParams { task: task.clone(), since, before: None, limit: None, wait };
+        let chat = match daemon.call(ChatRead, params).await {
+            Ok(chat) => chat,
+            Err(failure) if since.is_none() => return Err(failure),
+            // The run ended, or the daemon did: whoever is there now knows.
+            Err(_) => {
+                tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+                daemon = context.daemon().await?;
+                continue;
+            }
+        };
+        since = Some(chat.revision);
+        if news.send(chat.entries).await.is_err() || !follow {
+            return Ok(());
+        }
+        if !chat.live {
+            let task = daemon.call(TaskGet, task.clone()).await?;
+            if !matches!(task.status, TaskStatus::Running | TaskStatus::Idle) {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+        }
+    }
+}
+
+/// On a terminal: what comes is printed, what is typed is sent.
+pub(super) async fn talk(context: &Context, task: TaskRef) -> Done {
+    let (news, mut inbox) = mpsc::channel(16);
+    let reading = tokio::spawn(follow_chat(context.clone(), task.clone(), news, true));
+    let mut typed = typed_lines();
+    let mut interrupts =
+        signal(SignalKind::interrupt()).map_err(|err| failed("ctrl-c cannot be heard", &err))?;
+    let daemon = context.daemon().await?;
+    let mut seat = Seat {
+        daemon,
+        task,
+        transcript: Transcript::new(Paint::for_stdout()),
+        open: VecDeque::new(),
+        answers: BTreeMap::new(),
+    };
+    loop {
+        tokio::select! {
+            entries = inbox.recv() => match entries {
+                Some(entries) => seat.show(&entries)?,
+                None => break,
+            },
+            line = typed.recv() => match line {
+                Some(line) => seat.typed(&line).await?,
+                None => {
+                    seat.note("[left; the agent goes on]")?;
+                    return Ok(ExitCode::SUCCESS);
+                }
+            },
+            _ = interrupts.recv() => seat.interrupt().await?,
+        }
+    }
+    seat.note("[the agent has ended]")?;
+    reading.await.map_err(|err| failed("the conversation cannot be read", &err))??;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The terminal's own line editing is good enough, and shows what is typed while nothing is printed.
+fn typed_lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Where a person sits: what they see, and what waits for them.
+struct Seat {
+    daemon: Client,
+    task: TaskRef,
+    transcript: Transcript,
+    /// Approvals without an answer, oldest first.
+    open: VecDeque<Approval>,
+    /// Of the oldest, if it asks several questions.
+    answers: BTreeMap<String, String>,
+}
+
+impl Seat {
+    fn show(&mut self, entries: &[Entry]) -> Result<(), Stop> {
+        for entry in entries {
+            show(&self.transcript.next(entry))?;
+            if let Item::Approval(approval) = &entry.item {
+                self.open.retain(|open| open.id != approval.id);
+                if approval.outcome.is_none() {
+                    self.open.push_back(approval.clone());
+                    self.how_to_answer(approval)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn how_to_answer(&mut self, approval: &Approval) -> Result<(), Stop> {
+        let words = match talk::questions(approval).is_empty() {
+            true => "[y allows, n denies, /always allows for this session, /deny WHY]",
+            false => "[type a number or an answer; n does not answer]",
+        };
+        self.note(words)
+    }
+
+    fn note(&mut self, text: &str) -> Result<(), Stop> {
+        let text = Paint::for_stdout().paint(output::Colour::Faint, &printable(text));
+        show(&format!("{}{text}\n", self.transcript.end_line()))
+    }
+
+    async fn typed(&mut self, line: &str) -> Result<(), Stop> {
+        let line = line.trim();
+        let done = match (self.open.front().cloned(), line) {
+            (_, "") => Ok(()),
+            (Some(_), "y" | "yes" | "/allow") if self.question().is_none() => {
+                self.decide(true, false, None).await
+            }
+            (Some(_), "/always") => self.decide(true, true, None).await,
+            (Some(_), "n" | "no" | "/deny") => self.decide(false, false, None).await,
+            (Some(_), line) if line.starts_with("/deny ") => {
+                self.decide(false, false, Some(line["/deny ".len()..].trim().to_owned())).await
+            }
+            (Some(_), line) if self.question().is_some() => self.answer(line).await,
+            (None, "/allow" | "/always" | "/deny") => Err(Failure::new("nothing waits for an answer")),
+            (_, "/quit" | "/leave") => Err(Failure::new("ctrl-d leaves")),
+            (_, text) => self.send(text).await,
+        };
+        match done {
+            Ok(()) => Ok(()),
+            Err(failure) => {
+                let causes = failure.causes.iter().map(|cause| format!(": {cause}")).collect::<String>();
+                self.note(&format!("[{}{causes}]", failure.message))
+            }
+        }
+    }
+
+    /// The question that comes next, if the agent wants to know something.
+    fn question(&self) -> Option<Question> {
+        let questions = talk::questions(self.open.front()?);
+        questions.into_iter().find(|question| !self.answers.contains_key(&question.text))
+    }
+
+    async fn answer(&mut self, line: &str) -> Result<(), Failure> {
+        if let Some(question) = self.question() {
+            self.answers.insert(question.text.clone(), question.answered(line));
+        }
+        match self.question() {
+            Some(_) => Ok(()),
+            None => self.decide(true, false, None).await,
+        }
+    }
+
+    async fn decide(&mut self, allow: bool, always: bool, message: Option<String>) -> Result<(), Failure> {
+        let Some(approval) = self.open.pop_front() else { return Ok(()) };
+        let answers = std::mem::take(&mut self.answers);
+        let answers = (allow && !answers.is_empty()).then_some(answers);
+        let (task, id) = (self.task.clone(), Some(approval.id.clone()));
+        let params = AnswerParams { task, id, allow, always, message, answers, by: Some(me()) };
+        let done = self.daemon.call(ApprovalAnswer, params).await;
+        if done.as_ref().is_err_and(|failure| failure.hint.is_some()) {
+            // It still waits: another answer may do.
+            self.open.push_front(approval);
+        }
+        done.map(drop)
+    }
+
+    async fn send(&mut self, text: &str) -> Result<(), Failure> {
+        let params = TaskSendParams {
+            task: self.task.clone(),
+            text: Bytes(text.as_bytes().to_vec()),
+            enter: true,
+            anyway: false,
+            queue: false,
+            keys: Vec::new(),
+        };
+        self.daemon.call(TaskSend, params).await.map(drop)
+    }
+
+    async fn interrupt(&mut self) -> Result<(), Stop> {
+        match self.daemon.call(TaskInterrupt, self.task.clone()).await {
+            Ok(_) => self.note("[interrupted]"),
+            Err(failure) => self.note(&format!("[{}; ctrl-d leaves]", failure.message)),
+        }
+    }
+}

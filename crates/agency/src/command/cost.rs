@@ -1,0 +1,78 @@
+//! `agency cost`: tokens and money per task, as the agents report them.
+
+use std::process::ExitCode;
+
+use agency_api::Bytes;
+use agency_api::chat::{ReadParams, Usage};
+use agency_api::method::{ChatRead, TaskList, TaskListParams};
+use agency_api::view::Task;
+use serde::Serialize;
+
+use crate::cli::Cost;
+use crate::context::{self, Context};
+use crate::output::{self, cell, column, flexible};
+use crate::stop::Done;
+use crate::talk;
+
+/// What `agency cost --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Costs {
+    pub(crate) tasks: Vec<TaskCost>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct TaskCost {
+    pub(crate) task: u64,
+    pub(crate) slug: String,
+    pub(crate) project: Bytes,
+    #[serde(flatten)]
+    pub(crate) usage: Usage,
+}
+
+pub(super) async fn cost(context: &Context, args: Cost) -> Done {
+    let mut daemon = context.daemon().await?;
+    let listing = daemon.call(TaskList, TaskListParams { cwd: None }).await?;
+    let mut tasks = Vec::new();
+    for task in listing.tasks.iter().filter(|task| talk::holds(task)) {
+        let limit = Some(0);
+        let params =
+            ReadParams { task: context::reference(task), since: None, before: None, limit, wait: false };
+        // One that never ran has no conversation, and has cost nothing.
+        if let Ok(chat) = daemon.call(ChatRead, params).await {
+            tasks.push(of(task, chat.usage));
+        }
+    }
+    match args.json {
+        true => output::json(&Costs { tasks })?,
+        false if tasks.is_empty() => output::note("no agent has reported anything"),
+        false => output::line(&table(&tasks))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of(task: &Task, usage: Usage) -> TaskCost {
+    TaskCost { task: task.id, slug: task.slug.clone(), project: task.project.clone(), usage }
+}
+
+fn table(tasks: &[TaskCost]) -> String {
+    let columns = [
+        flexible("TASK", 8),
+        column("TOKENS IN"),
+        column("FROM CACHE"),
+        column("TOKENS OUT"),
+        column("COST"),
+    ];
+    let row = |task: &TaskCost| {
+        let usage = &task.usage;
+        vec![
+            cell(format!("{}-{}", task.task, task.slug)),
+            cell((usage.input_tokens + usage.cached_tokens).to_string()),
+            cell(usage.cached_tokens.to_string()),
+            cell(usage.output_tokens.to_string()),
+            cell(usage.cost_usd.map_or("not told".to_owned(), |cost| format!("${cost:.4}"))),
+        ]
+    };
+    output::table(&columns, &tasks.iter().map(row).collect::<Vec<_>>())
+}

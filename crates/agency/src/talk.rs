@@ -1,0 +1,231 @@
+//! A conversation as people read it: who said what, what tools did, what waits for an answer.
+
+use std::collections::HashMap;
+
+use agency_api::chat::{Approval, Entry, Item, PlanStep, ToolCall, ToolStatus, TurnEnd, Usage};
+use agency_api::view::Task;
+use serde_json::Value;
+
+use crate::output::{Colour, Paint, printable};
+
+/// The task's agent is driven by a protocol and has no terminal.
+pub(crate) fn holds(task: &Task) -> bool {
+    task.driver != "terminal"
+}
+
+/// More lines of a tool's output than this are nobody's conversation.
+const SHOWN_LINES: usize = 10;
+
+/// What was printed so far, so that an entry that grows is gone on with.
+pub(crate) struct Transcript {
+    paint: Paint,
+    printed: HashMap<u64, Item>,
+    /// The entry whose last line has no end yet.
+    open_line: Option<u64>,
+}
+
+impl Transcript {
+    pub(crate) fn new(paint: Paint) -> Transcript {
+        Transcript { paint, printed: HashMap::new(), open_line: None }
+    }
+
+    /// What to print now that an entry is so.
+    pub(crate) fn next(&mut self, entry: &Entry) -> String {
+        let before = self.printed.insert(entry.number, entry.item.clone());
+        if before.as_ref() == Some(&entry.item) {
+            return String::new();
+        }
+        if let Some((text, colour)) = spoken(&entry.item) {
+            let known = before.as_ref().and_then(spoken).map_or(0, |(known, _)| known.len());
+            return self.go_on(entry.number, text, known, colour);
+        }
+        format!("{}{}\n", self.end_line(), self.block(&entry.item))
+    }
+
+    /// Ends a line that is still open.
+    pub(crate) fn end_line(&mut self) -> &'static str {
+        if self.open_line.take().is_some() { "\n" } else { "" }
+    }
+
+    fn go_on(&mut self, number: u64, text: &str, known: usize, colour: Option<Colour>) -> String {
+        let is_open = self.open_line == Some(number);
+        let more = if is_open { text.get(known..).unwrap_or(text) } else { text };
+        let end = if is_open { "" } else { self.end_line() };
+        self.open_line = Some(number);
+        format!("{end}{}", self.painted(colour, more))
+    }
+
+    fn painted(&self, colour: Option<Colour>, text: &str) -> String {
+        let text = text.split('\n').map(printable).collect::<Vec<_>>().join("\n");
+        match colour {
+            Some(colour) if !text.is_empty() => self.paint.paint(colour, &text),
+            _ => text,
+        }
+    }
+
+    fn block(&self, item: &Item) -> String {
+        match item {
+            Item::User { text } => {
+                self.painted(Some(Colour::Cyan), &format!("> {}", text.trim_end().replace('\n', "\n> ")))
+            }
+            Item::Assistant { text } | Item::Thinking { text } => self.painted(None, text),
+            Item::Notice { text } => self.painted(Some(Colour::Faint), text.trim_end()),
+            Item::ToolCall(call) => self.painted(tool_colour(call.status), &tool(call)),
+            Item::Plan { steps } => {
+                self.painted(None, &steps.iter().map(step).collect::<Vec<_>>().join("\n"))
+            }
+            Item::Approval(approval) => self.painted(Some(Colour::Yellow), &asked(approval)),
+            Item::Error { message, cause } => {
+                let cause = cause.as_ref().map(|cause| format!("\nCaused by: {cause}")).unwrap_or_default();
+                self.painted(Some(Colour::Red), &format!("Error: {message}{cause}"))
+            }
+            Item::TurnEnd(end) => {
+                let colour = if end.failed { Colour::Red } else { Colour::Faint };
+                self.painted(Some(colour), &turn_end(end))
+            }
+        }
+    }
+}
+
+/// Texts that arrive in parts.
+fn spoken(item: &Item) -> Option<(&str, Option<Colour>)> {
+    match item {
+        Item::Assistant { text } => Some((text.as_str(), None)),
+        Item::Thinking { text } => Some((text.as_str(), Some(Colour::Faint))),
+        _ => None,
+    }
+}
+
+fn tool_colour(status: ToolStatus) -> Option<Colour> {
+    match status {
+        ToolStatus::Failed => Some(Colour::Red),
+        ToolStatus::Completed => Some(Colour::Green),
+        ToolStatus::Pending | ToolStatus::Running => None,
+    }
+}
+
+fn mark(status: ToolStatus) -> &'static str {
+    match status {
+        ToolStatus::Pending => "○",
+        ToolStatus::Running => "●",
+        ToolStatus::Completed => "✓",
+        ToolStatus::Failed => "✗",
+    }
+}
+
+fn step(step: &PlanStep) -> String {
+    format!("{} {}", mark(step.status), step.text)
+}
+
+fn tool(call: &ToolCall) -> String {
+    let mut lines = vec![format!("{} {}", mark(call.status), call.title)];
+    let output = call.output.as_deref().unwrap_or_default().trim_end();
+    lines.extend(output.lines().take(SHOWN_LINES).map(|line| format!("  {line}")));
+    let more = output.lines().count().saturating_sub(SHOWN_LINES);
+    if more > 0 {
+        lines.push(format!("  … {more} more lines"));
+    }
+    lines.join("\n")
+}
+
+fn asked(approval: &Approval) -> String {
+    let mut lines = vec![format!("? {}: {}", approval.title, verdict(approval))];
+    if approval.outcome.is_none() {
+        for question in questions(approval) {
+            lines.push(format!("  {}", question.text));
+            let options = question.options.iter().enumerate();
+            lines.extend(options.map(|(at, option)| format!("    {}. {option}", at + 1)));
+        }
+    }
+    lines.join("\n")
+}
+
+/// What became of it, in words.
+pub(crate) fn verdict(approval: &Approval) -> String {
+    let Some(outcome) = &approval.outcome else { return "waits for your answer".to_owned() };
+    let word = match (outcome.cancelled, outcome.allowed) {
+        (true, _) => return "withdrawn".to_owned(),
+        (false, true) => "allowed",
+        (false, false) => "denied",
+    };
+    let by = outcome.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let why = outcome.message.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    format!("{word}{by}{why}")
+}
+
+/// One question, and what the agent would take for an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) text: String,
+    pub(crate) options: Vec<String>,
+}
+
+impl Question {
+    /// A number chooses, any other text is the answer itself.
+    pub(crate) fn answered(&self, typed: &str) -> String {
+        let chosen = typed.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        chosen.and_then(|at| self.options.get(at)).cloned().unwrap_or_else(|| typed.trim().to_owned())
+    }
+}
+
+/// None of an agent that wants to do something rather than to know it.
+pub(crate) fn questions(approval: &Approval) -> Vec<Question> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let label = |option: &Value| option["label"].as_str().map(str::to_owned);
+    let question = |asked: &Value| {
+        let text = asked["question"].as_str()?.to_owned();
+        Some(Question { text, options: list(&asked["options"]).iter().filter_map(label).collect() })
+    };
+    list(&approval.input["questions"]).iter().filter_map(question).collect()
+}
+
+fn turn_end(end: &TurnEnd) -> String {
+    let reason = end.reason.as_deref().unwrap_or_default();
+    let word = match end.failed {
+        true => format!("turn failed: {}", end.text.as_deref().unwrap_or(reason)),
+        false if reason.starts_with("aborted") => "turn interrupted".to_owned(),
+        false => "turn ended".to_owned(),
+    };
+    format!("── {word} · {}", spent(&end.usage))
+}
+
+pub(crate) fn spent(usage: &Usage) -> String {
+    let cost = usage.cost_usd.map(|cost| format!(" · ${cost:.4} so far")).unwrap_or_default();
+    format!("{} tokens in, {} out{cost}", usage.input_tokens + usage.cached_tokens, usage.output_tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(number: u64, item: Item) -> Entry {
+        Entry { number, time: String::new(), revision: 0, item }
+    }
+
+    #[test]
+    fn a_text_that_grows_is_gone_on_with_and_another_entry_begins_a_line() {
+        let mut transcript = Transcript::new(Paint::Plain);
+        let said = |text: &str| entry(1, Item::Assistant { text: text.into() });
+        let notice = entry(2, Item::Notice { text: "so".into() });
+        let printed: String = [said("Hel"), said("Hello"), said("Hello"), notice.clone(), notice]
+            .iter()
+            .map(|entry| transcript.next(entry))
+            .collect();
+        assert_eq!(printed, "Hello\nso\n");
+    }
+
+    #[test]
+    fn nothing_that_an_agent_says_reaches_the_terminal_as_a_command() {
+        let mut transcript = Transcript::new(Paint::Plain);
+        let printed = transcript.next(&entry(1, Item::Assistant { text: "a\x1b[2Jb".into() }));
+        assert!(!printed.contains('\x1b'), "{printed:?}");
+    }
+
+    #[test]
+    fn a_number_chooses_and_a_text_answers() {
+        let question = Question { text: "Which?".into(), options: vec!["Red".into(), "Blue".into()] };
+        assert_eq!(question.answered("2"), "Blue");
+        assert_eq!(question.answered(" Green "), "Green");
+        assert_eq!(question.answered("7"), "7");
+    }
+}

@@ -1,0 +1,260 @@
+//! Agents that speak stream-json: conversations, approvals, crashes, and daemons that die in between.
+
+use std::process::Stdio;
+
+use agency_testkit::Ran;
+use serde_json::Value;
+
+use crate::stage::{SOON, Stage};
+
+/// A task whose agent speaks stream-json and plays these steps.
+#[track_caller]
+fn talk(stage: &Stage, slug: &str, message: &str, script: &str) -> Value {
+    let resume = ["--resume", "$AGENCY_SESSION_ID"];
+    let new = ["new", slug, "--no-attach", "--driver", "stream-json", "-m", message, "--"];
+    let agent = ["fake-agent", "--stream-json", script];
+    stage.run(new.into_iter().chain(agent).chain(resume)).ok();
+    stage.task(slug)
+}
+
+#[track_caller]
+fn chat(stage: &Stage, slug: &str) -> String {
+    stage.run(["chat", slug]).ok()
+}
+
+/// Waits until the conversation has the text, and returns all of it.
+#[track_caller]
+fn wait_said(stage: &Stage, slug: &str, text: &str) -> String {
+    let what = format!("{slug} says {text:?}");
+    stage.eventually(&what, SOON, || Some(chat(stage, slug)).filter(|chat| chat.contains(text)))
+}
+
+#[track_caller]
+fn wait_asked(stage: &Stage, slug: &str) -> Value {
+    let what = format!("{slug} asks");
+    stage.eventually(&what, SOON, || {
+        let listed = stage.run(["approvals", slug, "--json"]).json();
+        listed["approvals"].get(0).cloned()
+    })
+}
+
+#[track_caller]
+fn wait_why(stage: &Stage, slug: &str, why: &str) -> Value {
+    stage.wait_task(slug, why, |task| task["state"]["why"] == why)
+}
+
+fn session(stage: &Stage, name: &str) -> String {
+    let file = stage.task_file(name);
+    let line = file.lines().find(|line| line.starts_with("session_id:"));
+    line.unwrap_or_else(|| panic!("no session in {file}")).to_owned()
+}
+
+/// Every event so far.
+fn events(stage: &Stage) -> Vec<Value> {
+    let text = std::fs::read_to_string(stage.state().join("events.jsonl")).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["type"] == kind).map(|event| &event["data"]).collect()
+}
+
+#[test]
+fn a_message_a_permission_and_the_end_of_the_turn() {
+    let stage = Stage::new();
+    talk(&stage, "fix", "fix the login", "prompt; say On it.; tool Bash make test; say Done.; end");
+    let asked = wait_asked(&stage, "fix");
+    assert_eq!((&asked["tool"], &asked["title"]), (&"Bash".into(), &"Bash: make test".into()));
+    let task = wait_why(&stage, "fix", "permission");
+    assert_eq!(task["evidence"]["source"], "protocol");
+    assert_eq!(task["evidence"]["detail"], "Bash: make test");
+
+    let said = stage.run(["approve", "fix", "-m", "it is safe"]).ok();
+    assert!(said.starts_with("1-fix: Bash: make test: allowed by cli (pid "), "{said}");
+    assert!(said.ends_with("(it is safe)\n"), "{said}");
+    wait_why(&stage, "fix", "finished");
+    let read = chat(&stage, "fix");
+    for line in
+        ["> fix the login", "On it.", "✓ Bash: make test", "  ran make test", "Done.", "── turn ended"]
+    {
+        assert!(read.contains(line), "{line:?} in {read}");
+    }
+    assert!(stage.refused(&["approve", "fix"]).contains("was first and allowed `Bash: make test`"));
+    let receipt = stage.run(["send", "fix", "more"]).ok();
+    assert!(receipt.starts_with("delivered 4 bytes"), "{receipt}");
+    wait_said(&stage, "fix", "echo: more");
+
+    let events = events(&stage);
+    for (kind, key, value) in [
+        ("Output", "text", "On it."),
+        ("ToolUse", "name", "Bash"),
+        ("ToolResult", "output", "ran make test"),
+        ("Approval", "title", "Bash: make test"),
+        ("TurnEnd", "text", "done"),
+    ] {
+        assert!(of_kind(&events, kind).iter().any(|data| data[key] == value), "{kind}: {events:#?}");
+    }
+    let decided = of_kind(&events, "Approval").into_iter().find(|data| data["decision"] == "allowed");
+    assert_eq!(decided.map(|data| &data["why"]), Some(&"it is safe".into()));
+    let costs = stage.run(["cost", "--json"]).json();
+    assert_eq!(costs["tasks"][0]["cost_usd"], 0.25);
+    assert_eq!(costs["tasks"][0]["output_tokens"], 40);
+    let log = std::fs::read_to_string(stage.state().join("daemon.log")).expect("a log");
+    assert!(!log.contains("fix the login") && !log.contains("make test"), "{log}");
+}
+
+#[test]
+fn a_denial_tells_the_agent_why_and_a_question_gets_its_answer() {
+    let stage = Stage::new();
+    talk(&stage, "no", "go", "prompt; tool Bash rm -rf /; ask Which colour?|Red|Blue; tool Bash ls; end");
+    wait_asked(&stage, "no");
+    stage.run(["deny", "no", "-m", "not that directory"]).ok();
+    wait_said(&stage, "no", "  not that directory");
+    wait_why(&stage, "no", "question");
+    assert!(
+        stage.refused(&["approve", "no", "--answer", "1", "--answer", "2"]).contains("1 question, 2 answers")
+    );
+    stage.run(["approve", "no", "--answer", "2"]).ok();
+    wait_said(&stage, "no", "answered: Blue");
+    wait_why(&stage, "no", "permission");
+    stage.run(["approve", "no", "--always"]).ok();
+    wait_said(&stage, "no", "ran ls for good");
+}
+
+#[test]
+fn an_interrupt_ends_the_turn_and_withdraws_what_was_asked() {
+    let stage = Stage::new();
+    talk(&stage, "stop", "go", "prompt; wait; prompt; tool Bash ls; end");
+    stage.wait_task("stop", "works", |task| task["state"]["state"] == "running");
+    stage.run(["interrupt", "stop"]).ok();
+    wait_why(&stage, "stop", "finished");
+    assert!(stage.refused(&["interrupt", "stop"]).contains("no turn to interrupt"));
+    stage.run(["send", "stop", "again"]).ok();
+    wait_asked(&stage, "stop");
+    stage.run(["interrupt", "stop"]).ok();
+    wait_said(&stage, "stop", "? Bash: ls: withdrawn");
+    assert_eq!(stage.run(["approvals"]).ok(), "");
+}
+
+#[test]
+fn a_crash_goes_on_with_the_same_session_and_three_are_enough() {
+    let stage = Stage::new();
+    let once = stage.home().join("crashed");
+    let script = format!("prompt; say I fall.; crash-once {} 7; args; end", once.display());
+    talk(&stage, "fall", "go", &script);
+    let first =
+        stage.eventually("the first run ends", SOON, || once.exists().then(|| session(&stage, "1-fall")));
+    wait_said(&stage, "fall", "─── Session restarted ───");
+    stage.wait_task("fall", "lives again", |task| task["state"]["why"] == "prompt");
+    assert_eq!(session(&stage, "1-fall"), first);
+    stage.run(["send", "fall", "go on"]).ok();
+    let id = first.trim_start_matches("session_id:").trim().trim_matches('"').to_owned();
+    let read = wait_said(&stage, "fall", &format!("args: --resume {id}"));
+    assert!(read.starts_with("> go\nI fall.\n"), "{read}");
+
+    talk(&stage, "always", "", "crash 3");
+    let task = stage.wait_status("always", "stopped");
+    assert_eq!(task["last_exit"], "3");
+    let given_up = |events: &[Value]| {
+        of_kind(events, "Error").iter().any(|data| data["message"] == "not restarted any more")
+    };
+    stage.eventually("it is given up", SOON, || given_up(&events(&stage)).then_some(()));
+    let crashes =
+        |data: &&&Value| data["message"] == "the agent crashed" && data["cause"] == "it ended with 3";
+    let events = events(&stage);
+    assert_eq!(
+        of_kind(&events, "Error").iter().filter(crashes).count(),
+        4,
+        "one and three more: {events:#?}"
+    );
+    assert!(stage.worktree("2-always").is_dir());
+}
+
+#[test]
+fn a_killed_daemon_loses_no_question_and_the_answer_reaches_the_agent() {
+    let stage = Stage::new();
+    talk(&stage, "wait", "go", "prompt; say Hm.; tool Bash ls; say Thanks.; end");
+    let asked = wait_asked(&stage, "wait");
+    let agent = stage.agent("wait");
+    stage.kill_daemon();
+    let again = wait_asked(&stage, "wait");
+    assert_eq!(asked["id"], again["id"]);
+    assert_eq!(stage.agent("wait").pid, agent.pid);
+    stage.run(["approve", "wait"]).ok();
+    wait_said(&stage, "wait", "Thanks.");
+    let said = of_kind(&events(&stage), "Output").iter().filter(|data| data["text"] == "Hm.").count();
+    assert_eq!(said, 1, "told once");
+    stage.kill_daemon();
+    let read = chat(&stage, "wait");
+    assert!(read.contains("? Bash: ls: allowed by cli (pid "), "who it was outlives daemons: {read}");
+    stage.run(["stop", "wait"]).ok();
+    assert_eq!(chat(&stage, "wait"), read, "an agent that is gone leaves its conversation");
+}
+
+#[test]
+fn of_two_who_answer_at_once_one_wins_and_the_other_is_told() {
+    let stage = Stage::new();
+    talk(&stage, "race", "go", "prompt; tool Bash one; say Ready.; wait");
+    let id = wait_asked(&stage, "race")["id"].as_str().expect("an id").to_owned();
+    let answer = |word: &str| {
+        let mut command = stage.agency([word, "race", "--id", &id]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("it starts")
+    };
+    let both = [answer("approve"), answer("deny")];
+    let both = both.map(|child| child.wait_with_output().expect("it ends"));
+    let won = both.iter().filter(|output| output.status.success()).count();
+    assert_eq!(won, 1, "{both:?}");
+    let lost = both.iter().find(|output| !output.status.success()).expect("one lost");
+    let told = String::from_utf8_lossy(&lost.stderr).into_owned();
+    assert!(told.contains("was first") && told.contains("cli (pid "), "{told}");
+    let events = events(&stage);
+    let decided = of_kind(&events, "Approval").iter().filter(|data| data["decision"].is_string()).count();
+    assert_eq!(decided, 1);
+}
+
+#[test]
+fn long_lines_garbage_and_unheard_of_requests_hurt_nobody() {
+    let stage = Stage::new();
+    let script = "prompt; line not json at all; line {\"type\":\"dance\"}; big 10000000; request hop; say Still here.; end";
+    talk(&stage, "odd", "go", script);
+    let read = wait_said(&stage, "odd", "Still here.");
+    assert!(read.contains("Error: not a message: not json at all"), "{read}");
+    assert!(read.contains("dance"), "{read}");
+    assert!(read.contains("told: error"), "{read}");
+    let entries = stage.run(["chat", "odd", "--json"]).ok();
+    assert!(entries.lines().all(|line| line.len() < 200_000), "long texts are cut");
+    assert!(entries.contains("bytes more)"));
+    let raw = stage.run(["logs", "odd", "--raw"]).ok();
+    assert!(raw.len() > 10_000_000, "and the journal has them whole");
+    let long = "word ".repeat(150_000);
+    Ran::of(stage.agency(["send", "odd", "-"]), long.as_bytes()).ok();
+    stage.wait_task("odd", "has answered", |task| task["state"]["why"] == "finished");
+    assert!(wait_said(&stage, "odd", "echo: word word").len() > 100_000);
+}
+
+#[test]
+fn what_needs_a_terminal_is_refused_with_the_way_out() {
+    let stage = Stage::new();
+    talk(&stage, "plain", "", "prompt; end");
+    for args in [&["screen", "plain"][..], &["export", "plain", "-o", "-"]] {
+        let told = stage.refused(args);
+        assert!(told.contains("task 1 has no terminal") && told.contains("agency chat 1"), "{told}");
+    }
+    assert!(stage.refused(&["send", "plain", "--keys", "enter"]).contains("takes no keys"));
+    stage.play("screen", "say hello; ask more?");
+    for args in [&["chat", "screen"][..], &["interrupt", "screen"], &["approve", "screen"]] {
+        let told = stage.refused(args);
+        assert!(told.contains("task 2 has no conversation") && told.contains("agency attach 2"), "{told}");
+    }
+}
+
+#[test]
+fn two_thousand_entries_are_read_at_once_and_in_pages() {
+    let stage = Stage::new();
+    talk(&stage, "long", "go", "prompt; many 2100; end");
+    wait_why(&stage, "long", "finished");
+    let entries = stage.run(["chat", "long", "--json"]).ok();
+    assert_eq!(entries.lines().count(), 2000, "the last ones");
+    assert!(entries.contains("message 2100") && !entries.contains("\"message 50\""));
+}
