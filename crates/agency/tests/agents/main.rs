@@ -10,4 +10,5 @@ mod model;
 mod queue;
 mod scene;
 mod session;
+mod talk;
 mod upheaval;
