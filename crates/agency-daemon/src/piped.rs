@@ -71,6 +71,7 @@ pub struct PipedTask {
     session_id: Option<String>,
     told_evidence: Evidence,
     told: ToldMark,
+    told_loss: bool,
     over: bool,
     news: NewsDesk,
     /// What happened while no daemon looked.
@@ -116,6 +117,7 @@ impl PipedTask {
             refused: Vec::new(),
             session_id: None,
             told,
+            told_loss: false,
             over: false,
             news,
             missed,
@@ -545,6 +547,9 @@ impl PipedTask {
         if self.told_evidence != evidence {
             self.told_evidence = evidence.clone();
             self.news.tell(RunNews::Evidence(Box::new(evidence))).await;
+        }
+        if self.fold.run.has_lost_session() && !std::mem::replace(&mut self.told_loss, true) {
+            self.news.tell(RunNews::SessionLost).await;
         }
         let session_id = self.fold.run.session_id().filter(|id| crate::fold::is_name(id));
         if self.session_id.as_deref() != session_id {

@@ -116,6 +116,8 @@ pub enum RunNews {
     Evidence(Box<Evidence>),
     /// The agent says which conversation it is in.
     Session(String),
+    /// The agent does not have the conversation that it was to go on with.
+    SessionLost,
     Viewers(usize),
     /// What happened in its conversation: when, which kind of event, its data.
     Told(Vec<(Duration, (&'static str, serde_json::Value))>),

@@ -211,7 +211,8 @@ impl World {
                 let standing = live.standing.clone();
                 self.detail_told(&key, &run, &standing);
             }
-            RunNews::Session(id) => self.keep_session(&key, &run, id),
+            RunNews::Session(id) => self.keep_session(&key, &run, Some(id)),
+            RunNews::SessionLost => self.keep_session(&key, &run, None),
             RunNews::Viewers(viewers) => {
                 live.viewers = viewers;
                 self.saw(&run);
@@ -265,13 +266,13 @@ impl World {
         }
     }
 
-    /// The next start goes on with this conversation.
-    fn keep_session(&mut self, key: &TaskKey, run: &RunId, id: String) {
-        let known = self.store.file(key).is_ok_and(|file| file.fields().session_id.as_deref() == Some(&id));
+    /// The next start goes on with this conversation, or begins another.
+    fn keep_session(&mut self, key: &TaskKey, run: &RunId, id: Option<String>) {
+        let known = self.store.file(key).is_ok_and(|file| file.fields().session_id == id);
         if known {
             return;
         }
-        if let Err(cause) = self.store.set(key, vec![Field::SessionId(Some(id))]) {
+        if let Err(cause) = self.store.set(key, vec![Field::SessionId(id)]) {
             tracing::warn!(task = %key, %run, %cause, "the session is not kept");
         }
     }

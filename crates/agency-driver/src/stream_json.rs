@@ -39,6 +39,9 @@ pub struct StreamRun {
     working: bool,
     /// There was a turn in this run.
     begun: bool,
+    /// It has said in this run which tools and models there are, so its session is there.
+    is_in_session: bool,
+    lost_session: bool,
     /// What a turn that failed said last.
     ended_badly: Option<String>,
     /// The message whose parts are arriving.
@@ -145,6 +148,8 @@ impl StreamRun {
             tells_state: false,
             working: false,
             begun: false,
+            is_in_session: false,
+            lost_session: false,
             ended_badly: None,
             message: String::new(),
             usage: Usage::default(),
@@ -206,6 +211,11 @@ impl StreamRun {
     /// The requests that wait for an answer, oldest first.
     pub fn open(&self) -> impl Iterator<Item = &str> {
         self.open.iter().map(|asked| asked.id.as_str())
+    }
+
+    /// It was to go on with a session that it does not have.
+    pub fn has_lost_session(&self) -> bool {
+        self.lost_session
     }
 
     /// A line to the agent was begun and not ended.
@@ -279,6 +289,10 @@ impl StreamRun {
         for id in std::mem::take(&mut self.tools) {
             self.talk.update(&tool_key(&id), |item| ended(item, ToolStatus::Failed, None));
         }
+        if self.working {
+            let text = "the agent ended in the middle of its turn; what it was asked is not sent again";
+            self.talk.add(Item::Notice { text: text.to_owned() }, at);
+        }
         self.detector.on_exit(code, self.mark(at));
         events
     }
@@ -342,10 +356,10 @@ impl StreamRun {
     fn system(&mut self, message: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
         match message["subtype"].as_str() {
             Some("session_state_changed") => {
-                self.tells_state = true;
+                (self.tells_state, self.is_in_session) = (true, true);
                 self.working = message["state"].as_str() != Some("idle");
             }
-            Some("init" | "status") => {}
+            Some("init" | "status") => self.is_in_session = true,
             Some("api_retry") => {
                 let notice =
                     Item::Notice { text: format!("the model does not answer; try {}", message["attempt"]) };
@@ -517,6 +531,11 @@ impl StreamRun {
         self.ended_badly = failed.then(|| words.unwrap_or_default());
         self.talk.settle(RETRY);
         self.begun = true;
+        if failed && !self.is_in_session && message["num_turns"].as_u64() == Some(0) {
+            (self.lost_session, self.session_id) = (true, None);
+            let text = "the agent does not have this session any more: the next start begins a new one";
+            self.talk.add(Item::Notice { text: text.to_owned() }, at);
+        }
         if !self.tells_state {
             self.working = false;
         }

@@ -171,6 +171,19 @@ fn a_crash_goes_on_with_the_same_session_and_three_are_enough() {
 }
 
 #[test]
+fn an_agent_that_has_lost_its_session_begins_another() {
+    let stage = Stage::new();
+    let once = stage.home().join("crashed");
+    let script = format!("forget; prompt; say Hm.; crash-once {} 7; args; end", once.display());
+    talk(&stage, "lost", "go", &script);
+    let read = wait_said(&stage, "lost", "the agent does not have this session any more");
+    assert!(read.contains("the agent ended in the middle of its turn"), "{read}");
+    stage.wait_task("lost", "lives again", |task| task["state"]["why"] == "prompt");
+    stage.run(["send", "lost", "who are you"]).ok();
+    wait_said(&stage, "lost", "args: \n");
+}
+
+#[test]
 fn a_killed_daemon_loses_no_question_and_the_answer_reaches_the_agent() {
     let stage = Stage::new();
     talk(&stage, "wait", "go", "prompt; say Hm.; tool Bash ls; say Thanks.; end");

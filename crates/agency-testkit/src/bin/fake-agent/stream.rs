@@ -5,7 +5,7 @@
 //! `prompt`: waits for a message · `say TEXT` · `think TEXT` · `tool NAME COMMAND`: asks, and does it if it may ·
 //! `ask QUESTION|A|B`: a question · `wait`: works until it is interrupted · `end`: the turn is over · `fail TEXT`: it
 //! failed · `line TEXT`: prints it as it is · `big BYTES`: a tool's result of that size · `request KIND`: asks for
-//! something unheard of · `args`: says its arguments · `many N`: N messages · `crash-once PATH CODE`: only if PATH is
+//! something unheard of · `forget`: does not find the session that it is to resume, and ends · `args`: says its arguments · `many N`: N messages · `crash-once PATH CODE`: only if PATH is
 //! not there, and makes it · `crash CODE` · `exit CODE`.
 
 use std::collections::VecDeque;
@@ -77,6 +77,12 @@ impl Agent {
                     self.say(&format!("told: {}", answer["subtype"].as_str().unwrap_or_default()));
                 }
             }
+            "forget" if self.args.iter().any(|arg| arg == "--resume") => {
+                self.emit(json!({ "type": "result", "subtype": "error_during_execution", "is_error": true,
+                    "num_turns": 0 }));
+                exit(1)
+            }
+            "forget" => {}
             "args" => self.say(&format!("args: {}", self.args.join(" "))),
             "many" => {
                 (1..=rest.parse().unwrap_or(0)).for_each(|number| self.say(&format!("message {number}")))
