@@ -93,16 +93,18 @@ impl PipedTask {
     pub async fn begin(hold: Hold, news: NewsDesk) -> PipedTask {
         let context = &hold.context;
         let told = ToldMark::read(context.dir.path().join("told"));
+        let told_from = told.next_seq;
         let (journal, before, timing) = (context.dir.journal(), context.before.clone(), context.fold.timing);
-        let rebuilt = tokio::task::spawn_blocking(move || TalkFold::rebuild(&before, &journal, timing)).await;
-        let (mut fold, mut missed) = match rebuilt.map_err(io::Error::other).and_then(|rebuilt| rebuilt) {
+        let rebuilt =
+            tokio::task::spawn_blocking(move || TalkFold::rebuild(&before, &journal, timing, told_from))
+                .await;
+        let (mut fold, missed) = match rebuilt.map_err(io::Error::other).and_then(|rebuilt| rebuilt) {
             Ok(rebuilt) => rebuilt,
             Err(cause) => {
                 tracing::error!(run = %context.id, %cause, "the journal cannot be read; the conversation starts empty");
                 (TalkFold::fresh(timing), Vec::new())
             }
         };
-        missed.retain(|missed| missed.seq >= told.next_seq);
         fold.run.tick(clock::now());
         PipedTask {
             states: StateLog::open(hold.context.dir.states()),

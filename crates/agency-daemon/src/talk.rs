@@ -44,8 +44,6 @@ pub struct TalkFold {
 pub struct Told {
     pub event: StreamEvent,
     pub at: Duration,
-    /// The record that told it.
-    pub seq: u64,
 }
 
 impl TalkFold {
@@ -60,11 +58,17 @@ impl TalkFold {
         }
     }
 
-    /// Blocking. The runs before, oldest first, then the one that counts; what happened in that one comes along.
-    pub fn rebuild(before: &[PathBuf], journal: &Path, timing: Timing) -> io::Result<(TalkFold, Vec<Told>)> {
+    /// Blocking. The runs before, oldest first, then the one that counts; what happened in that one, from a record
+    /// on, comes along.
+    pub fn rebuild(
+        before: &[PathBuf],
+        journal: &Path,
+        timing: Timing,
+        told_from: u64,
+    ) -> io::Result<(TalkFold, Vec<Told>)> {
         let mut fold = TalkFold::fresh(timing);
         for earlier in before {
-            match fold.read(earlier) {
+            match fold.read(earlier, u64::MAX) {
                 Ok(_) => {}
                 // The rest of the conversation is worth having without it.
                 Err(cause) => {
@@ -73,16 +77,19 @@ impl TalkFold {
             }
             fold.began = false;
         }
-        let told = fold.read(journal)?;
+        let told = fold.read(journal, told_from)?;
         Ok((fold, told))
     }
 
-    fn read(&mut self, journal: &Path) -> io::Result<Vec<Told>> {
+    fn read(&mut self, journal: &Path, told_from: u64) -> io::Result<Vec<Told>> {
         (self.next_seq, self.exit) = (0, None);
         let mut reader = Reader::open(journal, unseal)?;
         let mut told = Vec::new();
         while let Some(record) = reader.next()? {
-            told.extend(self.record(&record));
+            let happened = self.record(&record);
+            if record.seq >= told_from {
+                told.extend(happened);
+            }
         }
         Ok(told)
     }
@@ -98,7 +105,7 @@ impl TalkFold {
             self.next_seq = record.seq + 1;
         }
         let events = self.folded(record, at);
-        events.into_iter().map(|event| Told { event, at, seq: record.seq }).collect()
+        events.into_iter().map(|event| Told { event, at }).collect()
     }
 
     fn folded(&mut self, record: &Record, at: Duration) -> Vec<StreamEvent> {
@@ -119,6 +126,7 @@ impl TalkFold {
                     self.run.set_wall_offset(offset);
                 }
             }
+            Body::Gap { output_bytes, .. } if *output_bytes > 0 => self.run.on_gap(at),
             Body::Note { tag, bytes } if tag == DECISION => {
                 if let Ok(Decision { id, by, why }) = serde_json::from_slice(bytes) {
                     self.run.on_decision(&id, &by, why.as_deref());

@@ -257,6 +257,12 @@ impl StreamRun {
         }
     }
 
+    /// Something that it said is not in the journal.
+    pub fn on_gap(&mut self, at: Duration) {
+        self.out = Lines::default();
+        self.talk.add(Item::Notice { text: "some of what the agent said here is lost".to_owned() }, at);
+    }
+
     /// What we wrote to it, as the journal has it.
     pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<StreamEvent> {
         let mut events = Vec::new();
@@ -950,6 +956,46 @@ mod tests {
         assert_eq!(remembered[0]["rules"][0]["ruleContent"], "ls");
         assert_eq!(run.answer("r2", &Verdict::AllowAlways), Err(AnswerError::NothingToRemember));
         assert_eq!(run.open().collect::<Vec<_>>(), ["r1", "r2"]);
+    }
+
+    /// Recordings with bytes changed, left out and doubled, cut anywhere: no message of an agent is worth a panic.
+    #[test]
+    fn noise_hurts_nobody() {
+        let path = format!("{}/../../tests/recordings/claude-stream-json.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let recording = std::fs::read_to_string(&path).expect(&path);
+        let messages: Vec<Value> =
+            recording.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let mut random = 20_261_116_u64;
+        let mut below = |bound: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % bound.max(1)
+        };
+        for _ in 0..200 {
+            let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+            for (at, step) in
+                messages.iter().enumerate().map(|(at, step)| (Duration::from_millis(at as u64), step))
+            {
+                let mut bytes = line(&step["msg"]);
+                for _ in 0..below(3) {
+                    let place = below(bytes.len());
+                    match below(3) {
+                        _ if bytes.is_empty() => {}
+                        0 => bytes[place] = below(256) as u8,
+                        1 => bytes.truncate(place),
+                        _ => bytes.extend_from_within(place..),
+                    }
+                }
+                match step["dir"].as_str() {
+                    Some("<-") => drop(run.on_output(&bytes, at)),
+                    Some("->") => drop(run.on_input(&bytes, at)),
+                    _ => run.on_errors(&bytes, at),
+                }
+                let open: Vec<String> = run.open().map(str::to_owned).collect();
+                assert!(open.iter().all(|id| run.answer(id, &Verdict::Allow).is_ok()));
+            }
+            run.on_exit(ExitCode::Code(0), Duration::from_secs(60));
+            assert_eq!(run.conversation().open_approvals().count(), 0);
+        }
     }
 
     #[test]

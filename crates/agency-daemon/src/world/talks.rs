@@ -1,5 +1,7 @@
 //! Conversations: read, answered, interrupted.
 
+use std::time::Duration;
+
 use agency_api::chat::{AnswerParams, Approvals, Chat, OpenApproval};
 use agency_api::method::Nothing;
 use agency_api::{Failure, chat, view};
@@ -59,7 +61,7 @@ impl World {
             journals.map(|meta| self.ground.state.run(&meta.run.0).journal()).collect();
         let last = journals.pop().ok_or_else(|| no_talk(key))?;
         Ok(rpc::blocking(move || {
-            let (fold, _) = TalkFold::rebuild(&journals, &last, Timing::default())
+            let (fold, _) = TalkFold::rebuild(&journals, &last, Timing::default(), u64::MAX)
                 .map_err(|err| Failure::new("the conversation cannot be read").caused_by(&err))?;
             Ok(talk::chat(&fold.run, wanted, false))
         }))
@@ -143,9 +145,17 @@ async fn asked<T>(
     ask: impl FnOnce(oneshot::Sender<T>) -> RunCommand,
 ) -> Result<T, Failure> {
     let (sender, told) = oneshot::channel();
-    drop(commands.send(ask(sender)).await);
-    told.await.map_err(|_| Failure::new("the run ended before it could answer").hint("try again"))
+    let ended = || Failure::new("the run ended before it could answer").hint("try again");
+    let answered = async {
+        commands.send(ask(sender)).await.map_err(|_| ended())?;
+        told.await.map_err(|_| ended())
+    };
+    let silent = |_| Err(Failure::new("the run does not answer").because("its keeper may be stopped"));
+    tokio::time::timeout(ANSWERED_WITHIN, answered).await.unwrap_or_else(silent)
 }
+
+/// Longer than a reader waits for something new.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) fn no_terminal(key: &TaskKey) -> Failure {
     Failure::new(format!("task {} has no terminal", key.task))

@@ -108,6 +108,7 @@ pub(super) async fn talk(context: &Context, task: TaskRef) -> Done {
         transcript: Transcript::new(Paint::for_stdout()),
         open: VecDeque::new(),
         answers: BTreeMap::new(),
+        typed: VecDeque::new(),
     };
     loop {
         tokio::select! {
@@ -153,12 +154,18 @@ struct Seat {
     open: VecDeque<Approval>,
     /// Of the oldest, if it asks several questions.
     answers: BTreeMap<String, String>,
+    /// What was typed here stands on the screen already.
+    typed: VecDeque<String>,
 }
 
 impl Seat {
     fn show(&mut self, entries: &[Entry]) -> Result<(), Stop> {
         for entry in entries {
-            show(&self.transcript.next(entry))?;
+            let text = self.transcript.next(entry);
+            match &entry.item {
+                Item::User { text } if self.typed.front() == Some(text) => drop(self.typed.pop_front()),
+                _ => show(&text)?,
+            }
             if let Item::Approval(approval) = &entry.item {
                 self.open.retain(|open| open.id != approval.id);
                 if approval.outcome.is_none() {
@@ -248,6 +255,7 @@ impl Seat {
             queue: false,
             keys: Vec::new(),
         };
+        self.typed.push_back(text.to_owned());
         self.daemon.call(TaskSend, params).await.map(drop)
     }
 

@@ -43,10 +43,13 @@ fn wait_why(stage: &Stage, slug: &str, why: &str) -> Value {
     stage.wait_task(slug, why, |task| task["state"]["why"] == why)
 }
 
+/// The session that the task's file keeps, once there is one.
+#[track_caller]
 fn session(stage: &Stage, name: &str) -> String {
-    let file = stage.task_file(name);
-    let line = file.lines().find(|line| line.starts_with("session_id:"));
-    line.unwrap_or_else(|| panic!("no session in {file}")).to_owned()
+    stage.eventually("a session is kept", SOON, || {
+        let file = stage.task_file(name);
+        file.lines().find(|line| line.starts_with("session_id:")).map(str::to_owned)
+    })
 }
 
 /// Every event so far.
@@ -202,6 +205,49 @@ fn a_killed_daemon_loses_no_question_and_the_answer_reaches_the_agent() {
     assert!(read.contains("? Bash: ls: allowed by cli (pid "), "who it was outlives daemons: {read}");
     stage.run(["stop", "wait"]).ok();
     assert_eq!(chat(&stage, "wait"), read, "an agent that is gone leaves its conversation");
+}
+
+#[test]
+fn an_agent_whose_keeper_is_killed_ends_and_can_be_started_again() {
+    let stage = Stage::new();
+    talk(&stage, "held", "go", "prompt; say Hm.; end");
+    wait_why(&stage, "held", "finished");
+    let (keeper, before) = (stage.keeper("held"), session(&stage, "1-held"));
+    let agent = keeper.child.expect("an agent");
+    keeper.process.kill();
+    stage.wait_status("held", "stopped");
+    assert!(!agent.is_alive(), "nobody could talk to it any more");
+    stage.run(["start", "held"]).ok();
+    stage.run(["send", "held", "still there?"]).ok();
+    wait_why(&stage, "held", "finished");
+    let read = chat(&stage, "held");
+    assert!(read.starts_with("> go\nHm.\n") && read.contains("─── Session restarted ───"), "{read}");
+    assert_eq!(session(&stage, "1-held"), before);
+}
+
+#[test]
+fn on_a_terminal_a_person_reads_types_answers_and_leaves() {
+    let stage = Stage::new();
+    let script = "prompt; say On it.; tool Bash make; end; prompt; wait; prompt; ask Which?|Red|Blue; end";
+    talk(&stage, "seat", "go", script);
+    let mut terminal = stage.on_terminal(["chat", "seat"]);
+    terminal.wait_for("On it.");
+    terminal.wait_for("y allows");
+    terminal.send("y\n");
+    terminal.wait_for("ran make");
+    terminal.wait_for("turn ended");
+    terminal.send("second\n");
+    stage.wait_task("seat", "works", |task| task["state"]["state"] == "running");
+    terminal.send("\x03");
+    terminal.wait_for("turn interrupted");
+    terminal.send("third\n");
+    terminal.wait_for("2. Blue");
+    terminal.send("2\n");
+    terminal.wait_for("answered: Blue");
+    terminal.send("\x04");
+    terminal.wait_for("[left; the agent goes on]");
+    assert!(terminal.wait_exit().success());
+    assert_eq!(stage.status("seat"), "running");
 }
 
 #[test]
