@@ -247,9 +247,9 @@ mod tests {
         };
         let empty = || Item::Assistant { text: String::new() };
         talk.add(Item::User { text: "hi".into() }, Time::ZERO);
-        talk.upsert("m1", Time::ZERO, empty, grow("Hel"));
+        talk.upsert("m1", Time::ZERO, empty, grow("He"));
         let seen = talk.revision();
-        talk.upsert("m1", Time::ZERO, empty, grow("lo"));
+        talk.upsert("m1", Time::ZERO, empty, grow("llo"));
         talk.update("nobody", |_| panic!("not there"));
         assert_eq!(talk.entries().len(), 2);
         let news: Vec<_> = talk.since(seen).map(|entry| entry.item.clone()).collect();

@@ -1047,7 +1047,7 @@ mod tests {
                 "message": { "id": "m", "content": [{ "type": "text", "text": text }] } }))
         };
         let delta = json!({ "type": "stream_event", "event": { "type": "content_block_delta", "index": 0,
-            "delta": { "text": "Hel" } } });
+            "delta": { "text": "He" } } });
         let start =
             json!({ "type": "stream_event", "event": { "type": "message_start", "message": { "id": "m" } } });
         let all = [line(&start), line(&delta), said("Hello"), said("Hello again")].concat();

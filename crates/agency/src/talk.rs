@@ -207,7 +207,7 @@ mod tests {
         let mut transcript = Transcript::new(Paint::Plain);
         let said = |text: &str| entry(1, Item::Assistant { text: text.into() });
         let notice = entry(2, Item::Notice { text: "so".into() });
-        let printed: String = [said("Hel"), said("Hello"), said("Hello"), notice.clone(), notice]
+        let printed: String = [said("He"), said("Hello"), said("Hello"), notice.clone(), notice]
             .iter()
             .map(|entry| transcript.next(entry))
             .collect();
