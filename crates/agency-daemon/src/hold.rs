@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agency_api::keeper::{Ended, LaunchSpec, Start, ToKeeper};
+use agency_api::keeper::{Ended, Frame, FromKeeper, LaunchSpec, Start, ToKeeper};
 use agency_api::paths::RunDir;
 use agency_api::{Bytes, ProcessIdentity};
 use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
+use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
 use agency_driver::terminal::Settings;
+use agency_journal::{Decoded, Record};
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
 use agency_terminal::{Colours, Rgb, Size};
@@ -82,6 +84,12 @@ pub struct Hold {
     lifeline: Option<OwnedFd>,
 }
 
+/// What a keeper has to say.
+pub enum Heard {
+    Record(Record),
+    Message(FromKeeper),
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum RegainError {
     #[error("the keeper is dead and its terminal with it")]
@@ -144,6 +152,49 @@ impl Hold {
     pub fn is_gone(&mut self, ended: Vec<Ended>, next_seq: u64) {
         self.gone = Some(ended);
         self.next_seq_at_gone = next_seq;
+    }
+
+    /// The next thing among those that have come.
+    pub fn heard(&mut self) -> io::Result<Option<Heard>> {
+        while let Some(frame) = self.frames.take()? {
+            match frame {
+                Frame::Record(bytes) => match Record::decode(&bytes) {
+                    Decoded::Complete(record, _) => return Ok(Some(Heard::Record(record))),
+                    other => {
+                        return Err(io::Error::new(
+                            io::ErrorKind::InvalidData,
+                            format!("a record: {other:?}"),
+                        ));
+                    }
+                },
+                Frame::Control(json) => match serde_json::from_slice(&json) {
+                    Ok(message) => return Ok(Some(Heard::Message(message))),
+                    Err(cause) => tracing::warn!(run = %self.context.id, %cause, "a message makes no sense"),
+                },
+                Frame::Input { .. } | Frame::Checkpoint { .. } | Frame::Note { .. } => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Records that were compressed before the keeper could send them. `None` if they cannot be read: asking again
+    /// would give the same answer, and what comes after them is still worth seeing.
+    pub async fn sealed(&self, from_seq: u64, until_seq: u64) -> io::Result<Option<Vec<Record>>> {
+        let journal = self.context.dir.journal();
+        let read = blocking(move || crate::fold::records(&journal, from_seq, until_seq)).await?;
+        Ok(read
+            .inspect_err(|cause| {
+                tracing::error!(run = %self.context.id, %cause, from_seq, until_seq, "records are lost");
+            })
+            .ok())
+    }
+
+    /// How the run ended, once its exit and all before it have been folded and the tree is gone.
+    pub fn exit(&self, folded: Option<RunExit>, next_seq: u64) -> Option<RunExit> {
+        self.gone.as_ref()?;
+        let caught_up = next_seq >= self.next_seq_at_gone;
+        // A journal that has none lost it, on a full disk say.
+        folded.or(caught_up.then_some(RunExit::unasked(ExitCode::Unknown)))
     }
 
     /// The journal as it stands, folded.

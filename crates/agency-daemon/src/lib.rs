@@ -5,6 +5,7 @@
 
 mod atomic;
 mod audience;
+mod bulletin;
 mod cast;
 mod clock;
 mod environment;

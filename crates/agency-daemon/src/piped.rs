@@ -13,17 +13,15 @@ use agency_api::keeper::{Frame, FromKeeper, InputSource, ToKeeper};
 use agency_api::method::{Receipt, ReceiptKind};
 use agency_api::{Failure, chat};
 use agency_core::conversation::{Approval, Entry, Item};
-use agency_core::evidence::Evidence;
-use agency_core::exit::{ExitCode, RunExit};
 use agency_driver::stream_json::{AnswerError, StreamRun, Verdict};
-use agency_journal::{Decoded, Record};
+use agency_journal::Record;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::hold::Hold;
+use crate::bulletin::Bulletin;
+use crate::hold::{Heard, Hold};
 use crate::outbox::{Outbox, Then, Written};
 use crate::run::{Flow, NewsDesk, RunCommand, RunHandle, RunNews, sleep_until, tell};
 use crate::sending::{Order, What};
-use crate::state_log::StateLog;
 use crate::talk::{self, Decision, TalkFold, Told, Wanted};
 use crate::{clock, explain, seal};
 
@@ -67,9 +65,7 @@ pub struct PipedTask {
     decided: Vec<(String, oneshot::Sender<Result<chat::Approval, Failure>>)>,
     /// Refusals that are on their way.
     refused: Vec<String>,
-    states: StateLog,
-    session_id: Option<String>,
-    told_evidence: Evidence,
+    bulletin: Bulletin,
     told: ToldMark,
     told_loss: bool,
     over: bool,
@@ -107,8 +103,7 @@ impl PipedTask {
         };
         fold.run.tick(clock::now());
         PipedTask {
-            states: StateLog::open(hold.context.dir.states()),
-            told_evidence: fold.run.detector().standing().evidence,
+            bulletin: Bulletin::open(hold.context.dir.states(), fold.run.detector()),
             hold,
             fold,
             outbox: Outbox::default(),
@@ -117,7 +112,6 @@ impl PipedTask {
             answering: BTreeMap::new(),
             decided: Vec::new(),
             refused: Vec::new(),
-            session_id: None,
             told,
             told_loss: false,
             over: false,
@@ -128,8 +122,7 @@ impl PipedTask {
 
     /// What the daemon needs to know of it before it lives.
     pub fn handle(&mut self, commands: mpsc::Sender<RunCommand>) -> RunHandle {
-        let missed = self.states.new_among(self.fold.run.take_changes(), self.fold.run.detector().began());
-        self.states.caught_up();
+        let missed = self.bulletin.missed(self.fold.run.take_changes(), self.fold.run.detector());
         RunHandle {
             commands,
             keeper: self.hold.keeper.clone(),
@@ -202,28 +195,14 @@ impl PipedTask {
 
     async fn frames(&mut self) -> io::Result<bool> {
         let mut any = false;
-        while let Some(frame) = self.hold.frames.take()? {
+        while let Some(heard) = self.hold.heard()? {
             any = true;
-            match frame {
-                Frame::Record(bytes) => self.record(&bytes).await?,
-                Frame::Control(json) => match serde_json::from_slice(&json) {
-                    Ok(message) => self.heard(message).await?,
-                    Err(cause) => {
-                        tracing::warn!(run = %self.hold.context.id, %cause, "a message makes no sense")
-                    }
-                },
-                Frame::Input { .. } | Frame::Checkpoint { .. } | Frame::Note { .. } => {}
+            match heard {
+                Heard::Record(record) => self.fold_record(&record).await,
+                Heard::Message(message) => self.heard(message).await?,
             }
         }
         Ok(any)
-    }
-
-    async fn record(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match Record::decode(bytes) {
-            Decoded::Complete(record, _) => self.fold_record(&record).await,
-            other => return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a record: {other:?}"))),
-        }
-        Ok(())
     }
 
     async fn fold_record(&mut self, record: &Record) {
@@ -269,20 +248,14 @@ impl PipedTask {
         Ok(())
     }
 
-    /// Records that were compressed before the keeper could send them are read here.
     async fn read_sealed(&mut self, from_seq: u64, until_seq: u64) -> io::Result<()> {
-        let journal = self.hold.context.dir.journal();
-        let read = tokio::task::spawn_blocking(move || crate::fold::records(&journal, from_seq, until_seq));
-        match read.await.map_err(io::Error::other)? {
-            Ok(records) => {
+        match self.hold.sealed(from_seq, until_seq).await? {
+            Some(records) => {
                 for record in &records {
                     self.fold_record(record).await;
                 }
             }
-            Err(cause) => {
-                tracing::error!(run = %self.hold.context.id, %cause, from_seq, until_seq, "records are lost");
-                self.fold.next_seq = until_seq;
-            }
+            None => self.fold.next_seq = until_seq,
         }
         Ok(())
     }
@@ -540,37 +513,16 @@ impl PipedTask {
     }
 
     async fn report(&mut self) {
-        let began = self.fold.run.detector().began();
-        for change in self.states.new_among(self.fold.run.take_changes(), began) {
-            self.told_evidence.clone_from(&change.new.evidence);
-            self.news.tell(RunNews::State(Box::new(change))).await;
-        }
-        let evidence = self.fold.run.detector().standing().evidence;
-        if self.told_evidence != evidence {
-            self.told_evidence = evidence.clone();
-            self.news.tell(RunNews::Evidence(Box::new(evidence))).await;
-        }
+        let changes = self.fold.run.take_changes();
+        let session = self.fold.run.session_id().filter(|id| crate::fold::is_name(id));
+        self.bulletin.tell(changes, self.fold.run.detector(), session, &self.news).await;
         if self.fold.run.has_lost_session() && !std::mem::replace(&mut self.told_loss, true) {
             self.news.tell(RunNews::SessionLost).await;
         }
-        let session_id = self.fold.run.session_id().filter(|id| crate::fold::is_name(id));
-        if self.session_id.as_deref() != session_id {
-            self.session_id = session_id.map(str::to_owned);
-            if let Some(id) = self.session_id.clone() {
-                self.news.tell(RunNews::Session(id)).await;
-            }
-        }
-    }
-
-    /// How it ended, once the exit has been folded and the tree is gone.
-    fn exit(&self) -> Option<RunExit> {
-        self.hold.gone.as_ref()?;
-        let caught_up = self.fold.next_seq >= self.hold.next_seq_at_gone;
-        self.fold.exit.or(caught_up.then_some(RunExit::unasked(ExitCode::Unknown)))
     }
 
     async fn finish_if_over(&mut self) {
-        let Some(exit) = self.exit() else { return };
+        let Some(exit) = self.hold.exit(self.fold.exit, self.fold.next_seq) else { return };
         if std::mem::replace(&mut self.over, true) {
             return;
         }

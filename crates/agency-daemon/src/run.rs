@@ -5,6 +5,8 @@
 //! Invariant: the screen is fed by journal records alone. Input, resizes and answers go to the
 //! keeper and come back as records.
 
+mod sight;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +17,23 @@ use agency_api::pty::ViewerNotice;
 use agency_api::view::Witness;
 use agency_api::{Bytes, Failure, ProcessIdentity, chat};
 use agency_core::agent::Driver;
-use agency_core::agent_state::AgentState;
 use agency_core::agent_state::Timing;
-use agency_core::evidence::{Activity, Change, Detector, Evidence, Rules, Rung, Standing};
+use agency_core::evidence::{Change, Detector, Evidence, Standing};
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
-use agency_journal::{Body, Decoded, Record};
+use agency_journal::{Body, Record};
 use agency_terminal::{Colours, ScreenEvent, Size};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::audience::{Audience, View};
+use crate::bulletin::Bulletin;
 use crate::fold::Fold;
 use crate::happening::{Happening, Reporter};
-use crate::hold::{Hold, RunContext, wire_size};
+use crate::hold::{Heard, Hold, RunContext, wire_size};
 use crate::link::LinkError;
 use crate::piped::{Answering, PipedTask, Reading};
 use crate::seal;
-use crate::sending::{Order, Sending, Sight};
-use crate::state_log::StateLog;
+use crate::sending::{Order, Sending};
 use crate::viewer::{ViewerId, ViewerQueue};
 use crate::{clock, explain};
 
@@ -175,8 +176,7 @@ pub async fn follow_held(hold: Hold, news: NewsDesk) -> RunHandle {
         return follow_piped(hold, news).await;
     }
     let mut task = RunTask::begin(hold, news).await;
-    let missed = task.log_changes();
-    task.states.caught_up();
+    let missed = task.bulletin.missed(task.fold.run.take_changes(), task.fold.run.detector());
     let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING);
     let handle = RunHandle {
         commands,
@@ -228,7 +228,7 @@ pub fn follow_later(context: RunContext, keeper: ProcessIdentity, news: NewsDesk
                     }
                     let mut task = RunTask::begin(hold, news).await;
                     task.report_state().await;
-                    task.states.caught_up();
+                    task.bulletin.caught_up();
                     task.live(inbox).await;
                 }
                 Err(cause) => {
@@ -256,11 +256,7 @@ struct RunTask {
     asked: Option<(Duration, TerminalProbe)>,
     /// Answers up to this output offset are on their way to the agent.
     answers_sent_to: u64,
-    states: StateLog,
-    rules: Arc<Rules>,
-    session_id: Option<String>,
-    /// What the state rests on, as the daemon knows it.
-    told_evidence: Evidence,
+    bulletin: Bulletin,
     over: bool,
     news: NewsDesk,
 }
@@ -290,10 +286,7 @@ impl RunTask {
         // Silence counts also while no daemon looked.
         fold.run.tick(clock::now());
         RunTask {
-            states: StateLog::open(hold.context.dir.states()),
-            session_id: None,
-            told_evidence: fold.run.detector().standing().evidence,
-            rules: hold.context.rule_book.rules(),
+            bulletin: Bulletin::open(hold.context.dir.states(), fold.run.detector()),
             hold,
             fold,
             audience: Audience::default(),
@@ -385,45 +378,17 @@ impl RunTask {
     }
 
     async fn report_state(&mut self) {
-        for change in self.log_changes() {
-            let is_quiet = !matches!(change.new.state, AgentState::Starting | AgentState::Running);
-            self.told_evidence.clone_from(&change.new.evidence);
-            self.news.tell(RunNews::State(Box::new(change))).await;
-            if is_quiet {
-                // The sealed part of the journal can be compressed.
-                seal::in_background(self.hold.context.dir.journal());
-            }
+        let changes = self.fold.run.take_changes();
+        let (detector, session) = (self.fold.run.detector(), self.fold.session_id.as_deref());
+        if self.bulletin.tell(changes, detector, session, &self.news).await {
+            // A quiet moment: the sealed part of the journal can be compressed.
+            seal::in_background(self.hold.context.dir.journal());
         }
-        self.report_evidence().await;
-        if self.session_id != self.fold.session_id {
-            self.session_id.clone_from(&self.fold.session_id);
-            if let Some(id) = self.session_id.clone() {
-                self.news.tell(RunNews::Session(id)).await;
-            }
-        }
-    }
-
-    async fn report_evidence(&mut self) {
-        let evidence = self.fold.run.detector().standing().evidence;
-        if self.told_evidence != evidence {
-            self.told_evidence = evidence.clone();
-            self.news.tell(RunNews::Evidence(Box::new(evidence))).await;
-        }
-    }
-
-    /// What changed and nobody was told of.
-    fn log_changes(&mut self) -> Vec<Change> {
-        let began = self.fold.run.detector().began();
-        self.states.new_among(self.fold.run.take_changes(), began)
     }
 
     /// Screens are read by the rules as they are now.
     fn heed_rules(&mut self) {
-        let rules = self.hold.context.rule_book.rules();
-        if !Arc::ptr_eq(&rules, &self.rules) {
-            self.rules = rules.clone();
-            self.fold.run.set_rules(rules, clock::now());
-        }
+        self.fold.run.set_rules(self.hold.context.rule_book.rules(), clock::now());
     }
 
     async fn checkpoint_if_due(&mut self) -> io::Result<()> {
@@ -441,16 +406,8 @@ impl RunTask {
         self.hold.frames.send(&Frame::Checkpoint { at_seq, bytes }).await
     }
 
-    /// How it ended, once the exit has been folded and the tree is gone.
-    fn exit(&self) -> Option<RunExit> {
-        self.hold.gone.as_ref()?;
-        let caught_up = self.fold.next_seq >= self.hold.next_seq_at_gone;
-        // A journal that has none lost it, on a full disk say.
-        self.fold.exit.or(caught_up.then_some(RunExit::unasked(ExitCode::Unknown)))
-    }
-
     async fn finish_if_over(&mut self) {
-        let Some(exit) = self.exit() else { return };
+        let Some(exit) = self.hold.exit(self.fold.exit, self.fold.next_seq) else { return };
         // Told to every viewer, also one that comes late, and to the daemon once.
         let notice = ViewerNotice::Exited { code: exit.code.to_string() };
         self.audience.end(self.fold.run.screen(), &notice);
@@ -460,32 +417,17 @@ impl RunTask {
         }
     }
 
-    /// Takes in every whole frame that has come; `false` if there was none.
+    /// Takes in everything that has come whole; `false` if there was nothing.
     async fn frames(&mut self) -> io::Result<bool> {
         let mut any = false;
-        while let Some(frame) = self.hold.frames.take()? {
+        while let Some(heard) = self.hold.heard()? {
             any = true;
-            match frame {
-                Frame::Record(bytes) => self.record(&bytes)?,
-                Frame::Control(json) => match serde_json::from_slice(&json) {
-                    Ok(message) => self.heard(message).await?,
-                    Err(cause) => {
-                        tracing::warn!(run = %self.hold.context.id, %cause, "a message makes no sense")
-                    }
-                },
-                Frame::Input { .. } | Frame::Checkpoint { .. } | Frame::Note { .. } => {}
+            match heard {
+                Heard::Record(record) => self.fold_record(&record),
+                Heard::Message(message) => self.heard(message).await?,
             }
         }
         Ok(any)
-    }
-
-    fn record(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let record = match Record::decode(bytes) {
-            Decoded::Complete(record, _) => record,
-            other => return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a record: {other:?}"))),
-        };
-        self.fold_record(&record);
-        Ok(())
     }
 
     fn fold_record(&mut self, record: &Record) {
@@ -512,17 +454,10 @@ impl RunTask {
         }
     }
 
-    /// Records that were compressed before the keeper could send them are read here.
     async fn read_sealed(&mut self, from_seq: u64, until_seq: u64) -> io::Result<()> {
-        let journal = self.hold.context.dir.journal();
-        let read = tokio::task::spawn_blocking(move || crate::fold::records(&journal, from_seq, until_seq));
-        match read.await.map_err(io::Error::other)? {
-            Ok(records) => records.iter().for_each(|record| self.fold_record(record)),
-            // Asking again would give the same answer; what comes after it is still worth seeing.
-            Err(cause) => {
-                tracing::error!(run = %self.hold.context.id, %cause, from_seq, until_seq, "records are lost");
-                self.fold.next_seq = until_seq;
-            }
+        match self.hold.sealed(from_seq, until_seq).await? {
+            Some(records) => records.iter().for_each(|record| self.fold_record(record)),
+            None => self.fold.next_seq = until_seq,
         }
         Ok(())
     }
@@ -644,42 +579,6 @@ impl RunTask {
         self.hold.frames.send(&Frame::Input { source: InputSource::Send, id, bytes }).await
     }
 
-    /// What can be seen of the agent by who wants to send it something.
-    fn sight(&mut self) -> Sight {
-        let now = clock::now();
-        self.heed_rules();
-        self.fold.run.look_now(now);
-        let standing = self.fold.run.detector().standing();
-        let full_screen = self.fold.run.detector().is_full_screen();
-        let dialog_shown = shows_dialog(self.fold.run.detector());
-        let noted = self.fold.terminal.clone();
-        let (asked_at, terminal) = match self.asked.clone() {
-            Some((at, terminal)) => (Some(at), Some(terminal)),
-            None => (None, noted),
-        };
-        let canonical = terminal.as_ref().is_some_and(|terminal| terminal.canonical);
-        let all_read = terminal.as_ref().is_some_and(|terminal| terminal.input_waiting == Some(0));
-        let screen = self.fold.run.screen();
-        let modes = screen.modes();
-        Sight {
-            now,
-            dialog: dialog(&standing),
-            state_since: standing.since.at,
-            dialog_shown,
-            reads_lines: canonical,
-            hides_input: terminal.is_some_and(|terminal| terminal.canonical && !terminal.echo),
-            full_screen,
-            bracketed_paste: modes.bracketed_paste,
-            app_cursor: modes.app_cursor,
-            kitty_flags: screen.keyboard_flags(),
-            drawn_at: self.drawn_at,
-            works: works(&standing),
-            all_read_at: asked_at.filter(|_| all_read),
-            rows: screen.rows(),
-            cursor: screen.cursor(),
-        }
-    }
-
     /// The keeper hung up: find it again, or put another in its place, or say that the run is over.
     async fn lost(&mut self, cause: &io::Error) -> io::Result<()> {
         if self.over {
@@ -708,27 +607,6 @@ impl RunTask {
             }
         }
     }
-}
-
-/// What is open instead of the prompt. A line program that asks is answered by what is typed.
-fn dialog(standing: &Standing) -> Option<String> {
-    let (_, why) = standing.state.waiting().filter(|(_, why)| why.is_dialog())?;
-    let detail = standing.evidence.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-    let is_dialog = standing.evidence.source != Rung::Kernel;
-    is_dialog.then(|| format!("it waits for a {why}, not for a prompt{detail}"))
-}
-
-/// Agents report what they have not drawn yet; rules about screens only know what they see.
-fn shows_dialog(detector: &Detector) -> bool {
-    let is_dialog = |activity| matches!(activity, Activity::Waiting(why) if why.is_dialog());
-    detector.claims().any(|(rung, claim)| rung == Rung::Screen && is_dialog(claim.activity))
-}
-
-/// Only what was seen to work: output alone may be the echo.
-fn works(standing: &Standing) -> Option<(Duration, String)> {
-    let evidence = &standing.evidence;
-    let is_seen = standing.state == AgentState::Running && evidence.source != Rung::Silence;
-    is_seen.then(|| (standing.since.at, format!("{}: {}", evidence.source, evidence.rule)))
 }
 
 /// Whoever asked may have left by now, which is no trouble of ours.

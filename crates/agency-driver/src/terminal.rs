@@ -317,6 +317,9 @@ impl TerminalRun {
 
     /// The screen is seen by these rules from now on.
     pub fn set_rules(&mut self, rules: Arc<Rules>, now: Duration) {
+        if Arc::ptr_eq(&rules, &self.rules) {
+            return;
+        }
         self.rules = rules;
         self.consulted = None;
         self.look_due.get_or_insert(now);

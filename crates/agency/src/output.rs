@@ -168,26 +168,24 @@ pub(crate) fn status_name(status: TaskStatus) -> &'static str {
 
 /// `needs input 12s (permission: "Allow Bash?")`; `detail` is what it waits for in its own words.
 pub(crate) fn state_text(state: &AgentState, detail: Option<&str>) -> String {
-    match state {
-        AgentState::Starting { .. } => "starting".to_owned(),
-        AgentState::Running { for_seconds } => format!("running {}", duration(*for_seconds)),
-        AgentState::NeedsInput { for_seconds, why } => {
-            format!("needs input {}{}", duration(*for_seconds), reason(*why, detail))
-        }
-        AgentState::Stale { for_seconds, why } => {
-            format!("stale {}{}", duration(*for_seconds), reason(*why, detail))
-        }
-        AgentState::Exited { code } => format!("exited {code}"),
-    }
+    spelled(state, detail, |for_seconds| format!(" {}", duration(for_seconds)))
 }
 
 /// The same without how long it has been so.
 pub(crate) fn state_name(state: &AgentState, detail: Option<&str>) -> String {
+    spelled(state, detail, |_| String::new())
+}
+
+fn spelled(state: &AgentState, detail: Option<&str>, age: impl Fn(u64) -> String) -> String {
     match state {
         AgentState::Starting { .. } => "starting".to_owned(),
-        AgentState::Running { .. } => "running".to_owned(),
-        AgentState::NeedsInput { why, .. } => format!("needs input{}", reason(*why, detail)),
-        AgentState::Stale { why, .. } => format!("stale{}", reason(*why, detail)),
+        AgentState::Running { for_seconds } => format!("running{}", age(*for_seconds)),
+        AgentState::NeedsInput { for_seconds, why } => {
+            format!("needs input{}{}", age(*for_seconds), reason(*why, detail))
+        }
+        AgentState::Stale { for_seconds, why } => {
+            format!("stale{}{}", age(*for_seconds), reason(*why, detail))
+        }
         AgentState::Exited { code } => format!("exited {code}"),
     }
 }
@@ -210,15 +208,15 @@ pub(crate) fn state_change(time: &str, change: &StateChange) -> String {
 
 /// The state alone: `needs input (permission: "Allow Bash?")`.
 pub(crate) fn state_words(change: &StateChange) -> String {
+    let (for_seconds, why) = (0, change.why.unwrap_or_default());
     let state = match change.state {
-        StateName::Starting => "starting".to_owned(),
-        StateName::Running => "running".to_owned(),
-        StateName::NeedsInput => "needs input".to_owned(),
-        StateName::Stale => "stale".to_owned(),
-        StateName::Exited => format!("exited {}", change.code.as_deref().unwrap_or("unknown")),
+        StateName::Starting => AgentState::Starting { for_seconds },
+        StateName::Running => AgentState::Running { for_seconds },
+        StateName::NeedsInput => AgentState::NeedsInput { for_seconds, why },
+        StateName::Stale => AgentState::Stale { for_seconds, why },
+        StateName::Exited => AgentState::Exited { code: change.code.clone().unwrap_or("unknown".to_owned()) },
     };
-    let why = change.why.map(|why| reason(why, change.evidence.detail.as_deref()));
-    format!("{state}{}", why.unwrap_or_default())
+    state_name(&state, change.evidence.detail.as_deref())
 }
 
 /// The rail's mark: a sign that also works without colour.
