@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod agent_state;
 pub mod config;
+pub mod connection;
 pub mod conversation;
 pub mod evidence;
 pub mod exit;

@@ -13,7 +13,7 @@ use agency_api::keeper::{Frame, FromKeeper, InputSource, ToKeeper};
 use agency_api::method::{Receipt, ReceiptKind};
 use agency_api::{Failure, chat};
 use agency_core::conversation::{Approval, Entry, Item};
-use agency_driver::stream_json::{AnswerError, StreamRun, Verdict};
+use agency_driver::talk::{AnswerError, Verdict};
 use agency_journal::Record;
 use tokio::sync::{mpsc, oneshot};
 
@@ -320,8 +320,13 @@ impl PipedTask {
         };
         let bytes = text.len() as u64;
         let was_working = self.fold.run.is_working();
-        let line = StreamRun::prompt(&String::from_utf8_lossy(&text));
-        self.outbox.push(line, Then::Message { receipt, bytes, was_working });
+        match self.fold.run.prompt(&String::from_utf8_lossy(&text)) {
+            Ok(line) => self.outbox.push(line, Then::Message { receipt, bytes, was_working }),
+            Err(not_yet) => {
+                let failure = Failure::new("the agent takes no message now").because(not_yet.to_string());
+                tell(receipt, Err(failure));
+            }
+        }
     }
 
     fn read(&mut self, reading: Reading) {
@@ -379,7 +384,7 @@ impl PipedTask {
     /// The request that is meant, and the line that answers it.
     fn answer_to(&self, id: Option<String>, verdict: &Verdict) -> Result<(String, Vec<u8>), Failure> {
         let run = &self.fold.run;
-        let first = || run.open().find(|id| !self.answering.contains_key(*id)).map(str::to_owned);
+        let first = || run.open().into_iter().find(|id| !self.answering.contains_key(*id)).map(str::to_owned);
         let Some(id) = id.or_else(first) else {
             let last = run.conversation().entries().iter().rev().find_map(approval_of);
             let failure = Failure::new("nothing waits for an answer");
@@ -396,6 +401,9 @@ impl PipedTask {
             Err(AnswerError::NothingToRemember) => Err(Failure::new("this cannot be allowed for good")
                 .because(AnswerError::NothingToRemember.to_string())
                 .hint("leave out --always")),
+            Err(error @ (AnswerError::NotOffered | AnswerError::NeedsAnswers | AnswerError::Unfit)) => {
+                Err(Failure::new("this cannot be answered so").because(error.to_string()))
+            }
             Err(AnswerError::NotOpen) => {
                 let cause = self.known(&id).map(|known| self.was_first(known));
                 let failure = Failure::new("nobody asks that any more");
@@ -426,15 +434,15 @@ impl PipedTask {
                 Err(Failure::new("there is no turn to interrupt").because("the agent waits for you")),
             );
         }
-        let line = self.fold.run.interrupt();
-        self.outbox.push(line, Then::Interrupt { answer });
+        match self.fold.run.interrupt() {
+            Some(line) => self.outbox.push(line, Then::Interrupt { answer }),
+            None => tell(answer, Err(Failure::new("there is no turn to interrupt"))),
+        }
     }
 
     /// What the agent asks and nobody here understands is refused, or it would wait for ever.
     fn refuse_unknown(&mut self) {
-        let owed: Vec<(String, Vec<u8>)> =
-            self.fold.run.owed().map(|(id, line)| (id.to_owned(), line)).collect();
-        for (id, line) in owed {
+        for (id, line) in self.fold.run.owed() {
             if !self.refused.contains(&id) {
                 self.refused.push(id);
                 self.outbox.push(line, Then::Nothing);
@@ -468,7 +476,10 @@ impl PipedTask {
     fn not_written(&mut self, then: Then, failure: Failure) {
         match then {
             Then::Nothing => {}
-            Then::Message { receipt, .. } => tell(receipt, Err(failure)),
+            Then::Message { receipt, .. } => {
+                self.fold.run.prompt_not_written();
+                tell(receipt, Err(failure));
+            }
             Then::Answer { id, answer } => {
                 self.answering.remove(&id);
                 tell(answer, Err(failure));
@@ -480,7 +491,8 @@ impl PipedTask {
     /// An answer counts once the journal has it: until then it is nobody else's turn.
     fn tell_decided(&mut self) {
         let run = &self.fold.run;
-        self.answering.retain(|id, _| run.open().any(|open| open == id));
+        let open = run.open();
+        self.answering.retain(|id, _| open.contains(&id.as_str()));
         for (id, answer) in std::mem::take(&mut self.decided) {
             if self.answering.contains_key(&id) {
                 self.decided.push((id, answer));

@@ -10,7 +10,8 @@ use agency_api::chat;
 use agency_core::agent_state::Timing;
 use agency_core::conversation::{Approval, Entry};
 use agency_core::exit::RunExit;
-use agency_driver::stream_json::{StreamEvent, StreamRun};
+use agency_driver::acp::ConnectionNote;
+use agency_driver::talk::{TalkEvent, TalkRun, TalkTerms};
 use agency_journal::{Body, Reader, Record, Stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,6 +20,8 @@ use crate::fold::{run_exit, unseal};
 
 /// The tag of notes that say who answers a request: JSON of a [`Decision`].
 pub const DECISION: &str = "decision";
+/// The tag of notes that say when the connection of a session came and went: JSON of a [`ConnectionNote`].
+pub const CONNECTION: &str = "connection";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
@@ -29,7 +32,7 @@ pub struct Decision {
 }
 
 pub struct TalkFold {
-    pub run: StreamRun,
+    pub run: TalkRun,
     /// The first record that has not been folded.
     pub next_seq: u64,
     pub exit: Option<RunExit>,
@@ -42,14 +45,14 @@ pub struct TalkFold {
 /// Something that happened in a conversation, and when.
 #[derive(Debug)]
 pub struct Told {
-    pub event: StreamEvent,
+    pub event: TalkEvent,
     pub at: Duration,
 }
 
 impl TalkFold {
     pub fn fresh(timing: Timing) -> TalkFold {
         TalkFold {
-            run: StreamRun::began(timing, Duration::ZERO),
+            run: TalkRun::began(TalkTerms::Stream, timing, Duration::ZERO),
             next_seq: 0,
             exit: None,
             heard_at: Duration::ZERO,
@@ -97,8 +100,9 @@ impl TalkFold {
     pub fn record(&mut self, record: &Record) -> Vec<Told> {
         let at = Duration::from_nanos(record.at_ns);
         if !std::mem::replace(&mut self.began, true) {
-            let before = std::mem::replace(&mut self.run, StreamRun::began(self.timing, at));
-            self.run = before.continued(self.timing, at, wall_offset(record).unwrap_or_default());
+            let terms = TalkTerms::Stream;
+            let before = std::mem::replace(&mut self.run, TalkRun::began(terms.clone(), self.timing, at));
+            self.run = before.continued(terms, self.timing, at, wall_offset(record).unwrap_or_default());
         }
         // What the disk did not take has no number.
         if record.seq > 0 {
@@ -108,7 +112,7 @@ impl TalkFold {
         events.into_iter().map(|event| Told { event, at }).collect()
     }
 
-    fn folded(&mut self, record: &Record, at: Duration) -> Vec<StreamEvent> {
+    fn folded(&mut self, record: &Record, at: Duration) -> Vec<TalkEvent> {
         match &record.body {
             Body::Output { stream: Stream::Stderr, bytes } => self.run.on_errors(bytes, at),
             Body::Output { bytes, .. } => {
@@ -130,6 +134,11 @@ impl TalkFold {
             Body::Note { tag, bytes } if tag == DECISION => {
                 if let Ok(Decision { id, by, why }) = serde_json::from_slice(bytes) {
                     self.run.on_decision(&id, &by, why.as_deref());
+                }
+            }
+            Body::Note { tag, bytes } if tag == CONNECTION => {
+                if let Ok(note) = serde_json::from_slice::<ConnectionNote>(bytes) {
+                    return self.run.on_connection(&note, at);
                 }
             }
             _ => {}
@@ -154,7 +163,7 @@ pub struct Wanted {
     pub limit: Option<u64>,
 }
 
-pub fn chat(run: &StreamRun, wanted: Wanted, live: bool) -> chat::Chat {
+pub fn chat(run: &TalkRun, wanted: Wanted, live: bool) -> chat::Chat {
     let talk = run.conversation();
     let entries: Vec<&Entry> = match wanted.since {
         Some(since) => talk.since(since).collect(),
@@ -214,33 +223,33 @@ fn shorten(value: &mut Value, longest: usize) {
 }
 
 /// An event as subscribers see it: its kind and its data. None for what only the conversation shows.
-pub fn announced(event: &StreamEvent, session_id: Option<&str>) -> Option<(&'static str, Value)> {
+pub fn announced(event: &TalkEvent, session_id: Option<&str>) -> Option<(&'static str, Value)> {
     use serde_json::json;
     let (kind, mut data) = match event {
-        StreamEvent::Output { text } => ("Output", json!({ "text": text })),
-        StreamEvent::Thinking { text } => ("Thinking", json!({ "text": text })),
-        StreamEvent::ToolUse { id, name, input } => {
+        TalkEvent::Output { text } => ("Output", json!({ "text": text })),
+        TalkEvent::Thinking { text } => ("Thinking", json!({ "text": text })),
+        TalkEvent::ToolUse { id, name, input } => {
             ("ToolUse", json!({ "id": id, "name": name, "input": input }))
         }
-        StreamEvent::ToolResult { id, name, output, success } => {
+        TalkEvent::ToolResult { id, name, output, success } => {
             ("ToolResult", json!({ "id": id, "name": name, "output": output, "success": success }))
         }
-        StreamEvent::Approval { id, tool, title } => {
+        TalkEvent::Approval { id, tool, title } => {
             ("Approval", json!({ "id": id, "tool": tool, "title": title, "decision": null }))
         }
-        StreamEvent::ApprovalGone { id } => ("Approval", json!({ "id": id, "decision": "withdrawn" })),
-        StreamEvent::Decided { id, outcome } => {
+        TalkEvent::ApprovalGone { id } => ("Approval", json!({ "id": id, "decision": "withdrawn" })),
+        TalkEvent::Decided { id, outcome } => {
             let decision = if outcome.allowed { "allowed" } else { "denied" };
             let (by, why) = (&outcome.by, &outcome.message);
             ("Approval", json!({ "id": id, "decision": decision, "by": by, "why": why }))
         }
-        StreamEvent::TurnEnd(end) => {
+        TalkEvent::TurnEnd(end) => {
             let mut data = serde_json::to_value(end).unwrap_or_default();
             data["session_id"] = json!(session_id);
             ("TurnEnd", data)
         }
-        StreamEvent::Error { message, cause } => ("Error", json!({ "message": message, "cause": cause })),
-        StreamEvent::Other { .. } => return None,
+        TalkEvent::Error { message, cause } => ("Error", json!({ "message": message, "cause": cause })),
+        TalkEvent::Other { .. } => return None,
     };
     shorten(&mut data, LONGEST_TOLD);
     Some((kind, data))

@@ -2,7 +2,9 @@
 //!
 //! Starts nothing and reads no clock, so that a recording is a test.
 
+pub mod acp;
 mod lines;
 pub mod stream_json;
+pub mod talk;
 pub mod terminal;
 mod typed;

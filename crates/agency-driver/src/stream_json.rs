@@ -16,6 +16,7 @@ use agency_core::plain::one_line;
 use serde_json::{Value, json};
 
 use crate::lines::{Line, Lines};
+use crate::talk::{AnswerError, TalkEvent, Talked, Verdict};
 
 pub struct StreamRun {
     out: Lines,
@@ -60,77 +61,6 @@ struct Asked {
     suggestions: Vec<Value>,
 }
 
-/// What happened, for subscribers.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StreamEvent {
-    Output {
-        text: String,
-    },
-    Thinking {
-        text: String,
-    },
-    ToolUse {
-        id: String,
-        name: String,
-        input: Value,
-    },
-    ToolResult {
-        id: String,
-        name: String,
-        output: String,
-        success: bool,
-    },
-    Approval {
-        id: String,
-        tool: String,
-        title: String,
-    },
-    ApprovalGone {
-        id: String,
-    },
-    /// Somebody answered.
-    Decided {
-        id: String,
-        outcome: Outcome,
-    },
-    TurnEnd(TurnEnd),
-    Error {
-        message: String,
-        cause: Option<String>,
-    },
-    /// Kept and shown as it came.
-    Other {
-        kind: String,
-    },
-}
-
-/// How an approval is answered.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    Allow,
-    /// Allowed, and not asked again in this session.
-    AllowAlways,
-    Deny {
-        message: String,
-    },
-    /// The answers to a question, by the question's text.
-    Answer {
-        answers: BTreeMap<String, String>,
-    },
-}
-
-/// Why a request is not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AnswerError {
-    #[error("nobody asks that any more")]
-    NotOpen,
-    #[error("the agent names nothing that it could remember")]
-    NothingToRemember,
-}
-
-/// What stands between two runs of one conversation.
-pub const SEPARATOR: &str = "─── Session restarted ───";
-
 impl StreamRun {
     pub fn began(timing: Timing, now: Duration) -> StreamRun {
         let mut run = StreamRun {
@@ -160,15 +90,15 @@ impl StreamRun {
         run
     }
 
-    /// Another run that goes on with the conversation of this one.
-    pub fn continued(self, timing: Timing, now: Duration, wall_offset: Duration) -> StreamRun {
-        let mut next = StreamRun::began(timing, now);
-        (next.talk, next.usage, next.session_id) = (self.talk, self.usage, self.session_id);
-        next.talk.set_wall_offset(wall_offset);
-        if !next.talk.entries().is_empty() {
-            next.talk.add(Item::Notice { text: SEPARATOR.to_owned() }, now);
-        }
-        next
+    /// A run that goes on with a conversation.
+    pub(crate) fn going_on(talked: Talked, timing: Timing, now: Duration) -> StreamRun {
+        let mut run = StreamRun::began(timing, now);
+        (run.talk, run.usage, run.session_id) = (talked.talk, talked.usage, talked.session_id);
+        run
+    }
+
+    pub(crate) fn talked(self) -> Talked {
+        Talked { talk: self.talk, usage: self.usage, session_id: self.session_id }
     }
 
     /// What the wall's clock is ahead of the one that events are told by.
@@ -228,7 +158,7 @@ impl StreamRun {
         self.working
     }
 
-    pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<StreamEvent> {
+    pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
         let mut events = Vec::new();
         self.offset += bytes.len() as u64;
         for line in self.out.feed(bytes) {
@@ -264,7 +194,7 @@ impl StreamRun {
     }
 
     /// What we wrote to it, as the journal has it.
-    pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<StreamEvent> {
+    pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
         let mut events = Vec::new();
         for line in self.written.feed(bytes) {
             let Line::Whole(line) = line else { continue };
@@ -283,14 +213,14 @@ impl StreamRun {
         }
     }
 
-    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<StreamEvent> {
+    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<TalkEvent> {
         let mut events = Vec::new();
         if let Some(line) = self.out.rest() {
             self.line(&line, at, &mut events);
         }
         for asked in std::mem::take(&mut self.open) {
             self.close(&asked.id, withdrawn());
-            events.push(StreamEvent::ApprovalGone { id: asked.id });
+            events.push(TalkEvent::ApprovalGone { id: asked.id });
         }
         for id in std::mem::take(&mut self.tools) {
             self.talk.update(&tool_key(&id), |item| ended(item, ToolStatus::Failed, None));
@@ -307,7 +237,7 @@ impl StreamRun {
         Mark { at, offset: self.offset }
     }
 
-    fn line(&mut self, line: &[u8], at: Duration, events: &mut Vec<StreamEvent>) {
+    fn line(&mut self, line: &[u8], at: Duration, events: &mut Vec<TalkEvent>) {
         // Several messages may stand in one line.
         let stream = serde_json::Deserializer::from_slice(line).into_iter::<Value>();
         for message in stream {
@@ -322,7 +252,7 @@ impl StreamRun {
         }
     }
 
-    fn message(&mut self, message: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
+    fn message(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
         if let Some(id) = text(&message["session_id"]).filter(|id| !id.is_empty()) {
             self.session_id = Some(id);
         }
@@ -336,7 +266,7 @@ impl StreamRun {
                     self.open.retain(|asked| asked.id != id);
                     self.owed.retain(|owed| *owed != id);
                     self.close(&id, withdrawn());
-                    events.push(StreamEvent::ApprovalGone { id });
+                    events.push(TalkEvent::ApprovalGone { id });
                 }
             }
             Some("control_response") => {}
@@ -354,12 +284,12 @@ impl StreamRun {
             other => {
                 let kind = other.unwrap_or("a message without a type").to_owned();
                 self.talk.add(Item::Notice { text: format!("{kind}: {}", cut(&message.to_string())) }, at);
-                events.push(StreamEvent::Other { kind });
+                events.push(TalkEvent::Other { kind });
             }
         }
     }
 
-    fn system(&mut self, message: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
+    fn system(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
         match message["subtype"].as_str() {
             Some("session_state_changed") => {
                 (self.tells_state, self.is_in_session) = (true, true);
@@ -374,9 +304,7 @@ impl StreamRun {
             Some("permission_denied") => {
                 self.talk.add(Item::Notice { text: format!("denied: {}", cut(&message.to_string())) }, at);
             }
-            other => {
-                events.push(StreamEvent::Other { kind: format!("system {}", other.unwrap_or_default()) })
-            }
+            other => events.push(TalkEvent::Other { kind: format!("system {}", other.unwrap_or_default()) }),
         }
     }
 
@@ -397,7 +325,7 @@ impl StreamRun {
         }
     }
 
-    fn assistant(&mut self, message: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
+    fn assistant(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
         let id = text(&message["message"]["id"]).unwrap_or_default();
         let Some(blocks) = message["message"]["content"].as_array() else { return };
         for block in blocks {
@@ -405,12 +333,12 @@ impl StreamRun {
                 Some("text") => {
                     let said = text(&block["text"]).unwrap_or_default();
                     self.whole(&id, Item::Assistant { text: said.clone() }, at);
-                    events.push(StreamEvent::Output { text: said });
+                    events.push(TalkEvent::Output { text: said });
                 }
                 Some("thinking") => {
                     let thought = text(&block["thinking"]).unwrap_or_default();
                     self.whole(&id, Item::Thinking { text: thought.clone() }, at);
-                    events.push(StreamEvent::Thinking { text: thought });
+                    events.push(TalkEvent::Thinking { text: thought });
                 }
                 Some("tool_use") => self.tool_use(block, at, events),
                 _ => {}
@@ -436,7 +364,7 @@ impl StreamRun {
         }
     }
 
-    fn tool_use(&mut self, block: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
+    fn tool_use(&mut self, block: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
         let (Some(id), Some(name)) = (text(&block["id"]), text(&block["name"])) else { return };
         let input = block["input"].clone();
         let call = ToolCall {
@@ -449,11 +377,11 @@ impl StreamRun {
         };
         self.talk.upsert(&tool_key(&id), at, || Item::ToolCall(call), |_| false);
         self.tools.push(id.clone());
-        events.push(StreamEvent::ToolUse { id, name, input });
+        events.push(TalkEvent::ToolUse { id, name, input });
     }
 
     /// What the user's side of the conversation got back from tools.
-    fn results(&mut self, message: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
+    fn results(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
         let Some(blocks) = message["message"]["content"].as_array() else { return };
         for block in blocks {
             match block["type"].as_str() {
@@ -467,7 +395,7 @@ impl StreamRun {
         }
     }
 
-    fn tool_result(&mut self, block: &Value, events: &mut Vec<StreamEvent>) {
+    fn tool_result(&mut self, block: &Value, events: &mut Vec<TalkEvent>) {
         let Some(id) = text(&block["tool_use_id"]) else { return };
         let output = content(&block["content"]);
         let success = !block["is_error"].as_bool().unwrap_or(false);
@@ -478,16 +406,16 @@ impl StreamRun {
         let status = if success { ToolStatus::Completed } else { ToolStatus::Failed };
         self.talk.update(&tool_key(&id), |item| ended(item, status, Some(output.clone())));
         self.tools.retain(|tool| *tool != id);
-        events.push(StreamEvent::ToolResult { id, name, output, success });
+        events.push(TalkEvent::ToolResult { id, name, output, success });
     }
 
-    fn asked(&mut self, message: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
+    fn asked(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
         let (Some(id), request) = (text(&message["request_id"]), &message["request"]) else { return };
         if request["subtype"].as_str() != Some("can_use_tool") {
             let kind = format!("request {}", request["subtype"].as_str().unwrap_or("without a kind"));
             // It may wait for ever: better that it hears no.
             self.owed.push(id);
-            return events.push(StreamEvent::Other { kind });
+            return events.push(TalkEvent::Other { kind });
         }
         let tool = text(&request["tool_name"]).unwrap_or_default();
         let input = request["input"].clone();
@@ -510,10 +438,10 @@ impl StreamRun {
             outcome: None,
         };
         self.talk.upsert(&approval_key(&id), at, || Item::Approval(approval), |_| false);
-        events.push(StreamEvent::Approval { id, tool, title });
+        events.push(TalkEvent::Approval { id, tool, title });
     }
 
-    fn result(&mut self, message: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
+    fn result(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
         let reason = text(&message["terminal_reason"]).or(text(&message["subtype"]));
         // A turn that somebody ended has not failed.
         let was_interrupted = reason.as_deref().is_some_and(|reason| reason.starts_with("aborted"));
@@ -546,16 +474,16 @@ impl StreamRun {
             self.working = false;
         }
         self.talk.add(Item::TurnEnd(end.clone()), at);
-        events.push(StreamEvent::TurnEnd(end));
+        events.push(TalkEvent::TurnEnd(end));
     }
 
-    fn failed(&mut self, message: &str, cause: Option<String>, at: Duration, events: &mut Vec<StreamEvent>) {
+    fn failed(&mut self, message: &str, cause: Option<String>, at: Duration, events: &mut Vec<TalkEvent>) {
         self.talk.add(Item::Error { message: message.to_owned(), cause: cause.clone() }, at);
-        events.push(StreamEvent::Error { message: message.to_owned(), cause });
+        events.push(TalkEvent::Error { message: message.to_owned(), cause });
     }
 
     /// A line that we wrote.
-    fn sent(&mut self, message: &Value, at: Duration, events: &mut Vec<StreamEvent>) {
+    fn sent(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
         match message["type"].as_str() {
             Some("user") => {
                 self.begun = true;
@@ -579,7 +507,7 @@ impl StreamRun {
                 };
                 self.open.retain(|asked| asked.id != id);
                 self.close(&id, outcome.clone());
-                events.push(StreamEvent::Decided { id, outcome });
+                events.push(TalkEvent::Decided { id, outcome });
             }
             Some("control_request") => {
                 let number =
@@ -643,6 +571,7 @@ impl StreamRun {
     pub fn answer(&self, id: &str, verdict: &Verdict) -> Result<Vec<u8>, AnswerError> {
         let asked = self.open.iter().find(|asked| asked.id == id).ok_or(AnswerError::NotOpen)?;
         let response = match verdict {
+            Verdict::Choose { id: choice } => return self.answer(id, &chosen(choice)?),
             Verdict::Allow => json!({ "behavior": "allow", "updatedInput": asked.input }),
             Verdict::AllowAlways => json!({
                 "behavior": "allow",
@@ -665,12 +594,13 @@ impl StreamRun {
     }
 
     /// The answers to requests that nobody here understands, by their ids.
-    pub fn owed(&self) -> impl Iterator<Item = (&str, Vec<u8>)> {
-        self.owed.iter().map(|id| {
+    pub fn owed(&self) -> Vec<(String, Vec<u8>)> {
+        let refusal = |id: &String| {
             let error = "this request is not known here";
             let response = json!({ "subtype": "error", "request_id": id, "error": error });
-            (id.as_str(), line(&json!({ "type": "control_response", "response": response })))
-        })
+            (id.clone(), line(&json!({ "type": "control_response", "response": response })))
+        };
+        self.owed.iter().map(refusal).collect()
     }
 
     pub fn interrupt(&mut self) -> Vec<u8> {
@@ -697,6 +627,11 @@ const RETRY: &str = "retry";
 
 /// The tool with which it asks the user something.
 const ASK: &str = "AskUserQuestion";
+
+/// The choices of every permission.
+const ALLOW: &str = "allow";
+const ALLOW_ALWAYS: &str = "allow-always";
+const DENY: &str = "deny";
 
 /// More parts than this no message has.
 const MOST_BLOCKS: usize = 64;
@@ -804,13 +739,22 @@ fn title(tool: &str, input: &Value) -> String {
     }
 }
 
+fn chosen(id: &str) -> Result<Verdict, AnswerError> {
+    Ok(match id {
+        ALLOW => Verdict::Allow,
+        ALLOW_ALWAYS => Verdict::AllowAlways,
+        DENY => Verdict::Deny { message: "The user said no.".to_owned() },
+        _ => return Err(AnswerError::NotOffered),
+    })
+}
+
 fn choices(request: &Value) -> Vec<Choice> {
     let choice = |id: &str, kind, label: &str| Choice { id: id.to_owned(), kind, label: label.to_owned() };
-    let mut choices = vec![choice("allow", ChoiceKind::AllowOnce, "Allow")];
+    let mut choices = vec![choice(ALLOW, ChoiceKind::AllowOnce, "Allow")];
     if request["permission_suggestions"].as_array().is_some_and(|suggestions| !suggestions.is_empty()) {
-        choices.push(choice("allow-always", ChoiceKind::AllowAlways, "Allow for this session"));
+        choices.push(choice(ALLOW_ALWAYS, ChoiceKind::AllowAlways, "Allow for this session"));
     }
-    choices.push(choice("deny", ChoiceKind::RejectOnce, "Deny"));
+    choices.push(choice(DENY, ChoiceKind::RejectOnce, "Deny"));
     choices
 }
 
@@ -819,7 +763,7 @@ mod tests {
     use super::*;
 
     /// Plays a recording; returns the run and every state it went through.
-    fn play(name: &str) -> (StreamRun, Vec<String>, Vec<StreamEvent>) {
+    fn play(name: &str) -> (StreamRun, Vec<String>, Vec<TalkEvent>) {
         let path = format!("{}/../../tests/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
         let recording = std::fs::read_to_string(&path).expect(&path);
         let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
@@ -860,8 +804,7 @@ mod tests {
                 .any(|entry| entry.item == Item::Assistant { text: wanted.into() })
         };
         assert!(says("I will write a file.") && says("All finished."));
-        let denied =
-            events.iter().any(|event| matches!(event, StreamEvent::ToolResult { success: false, .. }));
+        let denied = events.iter().any(|event| matches!(event, TalkEvent::ToolResult { success: false, .. }));
         assert!(denied);
         assert_eq!(run.conversation().open_approvals().count(), 0);
     }
@@ -890,10 +833,10 @@ mod tests {
         let (_, states, events) = play("claude-stream-json-error400");
         assert_eq!(states.last().map(String::as_str), Some("error"));
         let ends: Vec<_> =
-            events.iter().filter(|event| matches!(event, StreamEvent::TurnEnd(end) if end.failed)).collect();
+            events.iter().filter(|event| matches!(event, TalkEvent::TurnEnd(end) if end.failed)).collect();
         assert_eq!(ends.len(), 1, "an error that calls itself success");
         let (run, _, events) = play("claude-stream-json-interrupt-pending");
-        assert!(events.iter().any(|event| matches!(event, StreamEvent::ApprovalGone { .. })));
+        assert!(events.iter().any(|event| matches!(event, TalkEvent::ApprovalGone { .. })));
         assert_eq!(run.conversation().open_approvals().count(), 0);
     }
 
@@ -901,7 +844,7 @@ mod tests {
     fn a_message_during_a_turn_is_a_turn_of_its_own_and_one_end() {
         let (_, states, events) = play("claude-stream-json-queue");
         assert_eq!(states, ["running", "finished"]);
-        assert_eq!(events.iter().filter(|event| matches!(event, StreamEvent::TurnEnd(_))).count(), 2);
+        assert_eq!(events.iter().filter(|event| matches!(event, TalkEvent::TurnEnd(_))).count(), 2);
     }
 
     #[test]
@@ -910,10 +853,10 @@ mod tests {
         let events = run.on_output(b"not json\n{\"type\":\"dance\",\"x\":1}\n{\"type\":\"system\",\"subtype\":\"new\"}{\"type\":\"result\"}\n\n", Duration::ZERO);
         assert!(
             matches!(&events[..], [
-            StreamEvent::Error { .. },
-            StreamEvent::Other { kind },
-            StreamEvent::Other { .. },
-            StreamEvent::TurnEnd(_)
+            TalkEvent::Error { .. },
+            TalkEvent::Other { kind },
+            TalkEvent::Other { .. },
+            TalkEvent::TurnEnd(_)
         ] if kind == "dance"),
             "{events:?}"
         );
@@ -1013,7 +956,7 @@ mod tests {
             message: Some("not now".into()),
             by: Some("somebody".into()),
         };
-        assert_eq!(events, [StreamEvent::Decided { id: "r1".into(), outcome }]);
+        assert_eq!(events, [TalkEvent::Decided { id: "r1".into(), outcome }]);
     }
 
     #[test]
@@ -1022,17 +965,19 @@ mod tests {
         let asked =
             json!({ "type": "control_request", "request_id": "r1", "request": { "subtype": "dance" } });
         run.on_output(&line(&asked), Duration::ZERO);
-        let owed: Vec<Vec<u8>> = run.owed().map(|(_, bytes)| bytes).collect();
+        let owed = run.owed();
         assert_eq!(owed.len(), 1);
-        run.on_input(&owed[0], Duration::ZERO);
-        assert_eq!(run.owed().count(), 0);
+        run.on_input(&owed[0].1, Duration::ZERO);
+        assert_eq!(run.owed(), []);
     }
 
     #[test]
     fn a_run_that_goes_on_keeps_the_conversation_and_waits_for_the_next_message() {
         let (run, ..) = play("claude-stream-json");
         let (entries, revision) = (run.conversation().entries().len(), run.conversation().revision());
-        let next = run.continued(Timing::default(), Duration::from_secs(60), Duration::ZERO);
+        let before = crate::talk::TalkRun::Stream(run);
+        let terms = crate::talk::TalkTerms::Stream;
+        let next = before.continued(terms, Timing::default(), Duration::from_secs(60), Duration::ZERO);
         assert_eq!(next.conversation().entries().len(), entries + 1);
         assert!(next.conversation().revision() > revision);
         assert!(matches!(next.state(), AgentState::NeedsInput { why: Why::Prompt, .. }));

@@ -7,7 +7,7 @@ use agency_api::method::Nothing;
 use agency_api::{Failure, chat, view};
 use agency_core::agent_state::Timing;
 use agency_core::ids::TaskKey;
-use agency_driver::stream_json::Verdict;
+use agency_driver::talk::Verdict;
 use tokio::sync::{mpsc, oneshot};
 
 use super::boot::is_talk;

@@ -1,0 +1,74 @@
+//! How a connection stands and what went wrong with it, in the words that people read.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Nobody has needed it, or it was shut down.
+    Idle,
+    Starting,
+    /// The agent has answered the greeting.
+    Connected,
+    /// It is not there, and nobody tries.
+    Disconnected,
+    /// It was there, and is being brought back.
+    Reconnecting,
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Idle => "idle",
+            Status::Starting => "starting",
+            Status::Connected => "connected",
+            Status::Disconnected => "disconnected",
+            Status::Reconnecting => "reconnecting",
+        }
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ConnectError {
+    pub message: String,
+    pub cause: Option<String>,
+}
+
+impl ConnectError {
+    fn new(message: String, cause: Option<String>) -> ConnectError {
+        ConnectError { message, cause: cause.filter(|cause| !cause.is_empty()) }
+    }
+
+    pub(super) fn not_started(agent: &str, not_found: bool, cause: String) -> ConnectError {
+        let message = match not_found {
+            true => format!("Could not start {agent}. Check that it's installed."),
+            false => format!("Could not start {agent}"),
+        };
+        ConnectError::new(message, Some(cause))
+    }
+
+    pub(super) fn not_connected(agent: &str, cause: String) -> ConnectError {
+        ConnectError::new(format!("Could not connect to {agent}"), Some(cause))
+    }
+
+    pub(super) fn lost(agent: &str, cause: String) -> ConnectError {
+        ConnectError::new(format!("Lost the connection to {agent}"), Some(cause))
+    }
+
+    pub(super) fn looping(agent: &str) -> ConnectError {
+        let cause = "it was brought back too often within a few minutes";
+        ConnectError::new(format!("Gave up on {agent}"), Some(cause.to_owned()))
+    }
+
+    pub(super) fn shut_down(agent: &str) -> ConnectError {
+        ConnectError::new(format!("The connection to {agent} is being shut down"), None)
+    }
+}

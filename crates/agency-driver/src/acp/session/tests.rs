@@ -1,0 +1,575 @@
+//! Stories of sessions: recordings of real agents, and what they did not do while they were recorded.
+
+use std::time::Duration;
+
+use agency_core::agent_state::{AgentState, Timing};
+use agency_core::conversation::{Item, ToolStatus};
+use agency_core::exit::ExitCode;
+use serde_json::{Value, json};
+
+use super::{AcpRun, AcpTerms, ConnectionNote};
+use crate::talk::{AnswerError, NotYet, TalkEvent, TalkRun, TalkTerms, Verdict};
+
+const NOW: Duration = Duration::ZERO;
+
+fn terms() -> AcpTerms {
+    AcpTerms { run: "r1".into(), cwd: "/w".into(), ..AcpTerms::default() }
+}
+
+fn line(message: &Value) -> Vec<u8> {
+    super::rpc::line(message)
+}
+
+/// A session with an agent of the test's own.
+struct Story {
+    run: AcpRun,
+    events: Vec<TalkEvent>,
+}
+
+impl Story {
+    fn begun(terms: AcpTerms) -> Story {
+        Story { run: AcpRun::began(Timing::default(), NOW, terms), events: Vec::new() }
+    }
+
+    /// Connected to an agent that can do this.
+    fn connected(mut self, can: &Value) -> Story {
+        self.note(ConnectionNote::Connected);
+        self.says(&json!({ "id": "agency:1", "result": { "protocolVersion": 1, "agentCapabilities": can,
+            "agentInfo": { "name": "tester", "version": "1" },
+            "authMethods": [{ "id": "key", "name": "A key" }] } }));
+        self
+    }
+
+    /// With a session that has been opened.
+    fn opened(terms: AcpTerms) -> Story {
+        let mut story = Story::begun(terms).connected(&json!({ "sessionCapabilities": { "close": {} } }));
+        let asked = story.pay();
+        story.answers(&asked[0], &json!({ "sessionId": "s1" }));
+        story
+    }
+
+    fn note(&mut self, note: ConnectionNote) {
+        let events = self.run.on_connection(&note, NOW);
+        self.events.extend(events);
+    }
+
+    fn says(&mut self, message: &Value) {
+        let events = self.run.on_output(&line(message), NOW);
+        self.events.extend(events);
+    }
+
+    fn updates(&mut self, update: &Value) {
+        self.says(&json!({ "method": "session/update", "params": { "sessionId": "s1", "update": update } }));
+    }
+
+    fn writes(&mut self, line: &[u8]) -> Value {
+        let events = self.run.on_input(line, NOW);
+        self.events.extend(events);
+        serde_json::from_slice(line).expect("JSON")
+    }
+
+    /// Writes all that is owed.
+    fn pay(&mut self) -> Vec<Value> {
+        let owed = self.run.owed();
+        let written = owed.iter().map(|(_, line)| self.writes(line)).collect();
+        assert_eq!(self.run.owed(), [], "paid is paid");
+        written
+    }
+
+    fn answers(&mut self, request: &Value, result: &Value) {
+        self.says(&json!({ "id": request["id"], "result": result }));
+    }
+
+    fn refuses(&mut self, request: &Value, code: i64, words: &str) {
+        self.says(&json!({ "id": request["id"], "error": { "code": code, "message": words } }));
+    }
+
+    fn prompts(&mut self, text: &str) -> Value {
+        let line = self.run.prompt(text).expect("it takes one");
+        self.writes(&line)
+    }
+
+    fn asks(&mut self, id: &Value, method: &str, params: &Value) -> String {
+        self.says(&json!({ "id": id, "method": method, "params": params }));
+        self.run.open().last().expect("it is open").to_owned()
+    }
+
+    fn state(&self) -> String {
+        state(&self.run)
+    }
+
+    fn items(&self) -> Vec<Item> {
+        self.run.conversation().entries().iter().map(|entry| entry.item.clone()).collect()
+    }
+
+    fn errors(&self) -> Vec<&str> {
+        let message = |event| match event {
+            &TalkEvent::Error { ref message, .. } => Some(message.as_str()),
+            _ => None,
+        };
+        self.events.iter().filter_map(message).collect()
+    }
+}
+
+fn state(run: &AcpRun) -> String {
+    match run.state() {
+        AgentState::NeedsInput { why, .. } => why.to_string(),
+        AgentState::Running => "running".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn permission(options: &[(&str, &str)]) -> Value {
+    let options: Vec<Value> =
+        options.iter().map(|(id, kind)| json!({ "optionId": id, "name": id, "kind": kind })).collect();
+    json!({ "sessionId": "s1", "options": options,
+        "toolCall": { "toolCallId": "t1", "title": "ls", "name": "Bash", "kind": "execute",
+            "rawInput": { "command": "ls" } } })
+}
+
+/// Plays a recording as the session's journal would have it; returns every state it went through.
+fn play(name: &str) -> (AcpRun, Vec<String>, Vec<TalkEvent>) {
+    let path = format!("{}/../../tests/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let recording = std::fs::read_to_string(&path).expect(&path);
+    let mut run = AcpRun::began(Timing::default(), NOW, terms());
+    let (mut states, mut events) = (Vec::new(), run.on_connection(&ConnectionNote::Connected, NOW));
+    for step in recording.lines() {
+        let step: Value = serde_json::from_str(step).expect("a recording");
+        let at = Duration::from_secs_f64(step["t"].as_f64().expect("a time"));
+        let message = &step["msg"];
+        let is_session = message["method"] != "initialize" && message["method"] != "session/list";
+        match step["dir"].as_str() {
+            Some("<-") => events.extend(run.on_output(&line(message), at)),
+            Some("->") if is_session => events.extend(run.on_input(&line(message), at)),
+            _ => continue,
+        }
+        if states.last() != Some(&state(&run)) {
+            states.push(state(&run));
+        }
+    }
+    (run, states, events)
+}
+
+#[test]
+fn a_recorded_turn_with_permissions_is_followed_from_prompt_to_end() {
+    let (run, states, events) = play("claude-acp");
+    let expected = [
+        "running",
+        "prompt",
+        "running",
+        "permission",
+        "running",
+        "permission",
+        "running",
+        "finished",
+        "running",
+        "permission",
+        "running",
+        "finished",
+        "running",
+        "finished",
+    ];
+    assert_eq!(states[..14], expected, "{states:?}");
+    assert_eq!(run.session_id(), Some("64782cd6-9e4f-4bb9-8141-9ec86fc2d852"));
+    let usage = run.usage();
+    assert!(usage.cost_usd.is_some_and(|cost| cost > 0.004) && usage.input_tokens > 300, "{usage:?}");
+    let said = |text: &str| events.contains(&TalkEvent::Output { text: text.into() });
+    assert!(said("I will write a file.") && said("All finished.") && said("ok then"), "{events:?}");
+    let results: Vec<bool> = events
+        .iter()
+        .filter_map(|event| match event {
+            TalkEvent::ToolResult { success, .. } => Some(*success),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results, [true, true, false]);
+    let ends: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            TalkEvent::TurnEnd(end) => end.reason.as_deref(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, ["end_turn", "end_turn", "cancelled"]);
+    assert_eq!(run.conversation().open_approvals().count(), 0);
+}
+
+#[test]
+fn what_is_told_again_when_a_session_is_loaded_is_not_told_twice() {
+    for name in ["claude-acp", "codex-acp"] {
+        let (run, ..) = play(name);
+        let entries = run.conversation().entries();
+        let prompts = entries.iter().filter(|entry| matches!(entry.item, Item::User { .. })).count();
+        assert_eq!(prompts, 3, "{name}");
+    }
+}
+
+#[test]
+fn a_tool_shows_its_change_its_output_and_its_name() {
+    let (run, _, events) = play("claude-acp");
+    let calls: Vec<_> = run
+        .conversation()
+        .entries()
+        .iter()
+        .filter_map(|entry| match &entry.item {
+            Item::ToolCall(call) => Some(call),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(calls[0].name, "Write");
+    assert!(calls[0].output.as_ref().is_some_and(|output| output.contains("\n+hello\n")), "{:?}", calls[0]);
+    assert!(calls.iter().any(|call| call.status == ToolStatus::Failed));
+    let uses = events.iter().filter(|event| matches!(event, TalkEvent::ToolUse { .. })).count();
+    assert_eq!(uses, calls.len());
+    let (run, ..) = play("codex-acp");
+    let shows = |entry: &agency_core::conversation::Entry| matches!(&entry.item, Item::ToolCall(call) if call.output.as_deref().is_some_and(|out| out.ends_with("sandboxed")));
+    assert!(run.conversation().entries().iter().any(shows), "what the agent's own terminal showed");
+}
+
+#[test]
+fn a_session_is_begun_and_a_turn_goes_from_prompt_to_end() {
+    let mut story = Story::begun(terms());
+    assert_eq!(story.state(), "running");
+    assert_eq!(story.run.prompt("early"), Err(NotYet::NoSession));
+    story = story.connected(&json!({}));
+    let asked = story.pay();
+    assert_eq!(asked[0]["method"], "session/new");
+    assert_eq!(asked[0]["params"], json!({ "cwd": "/w", "mcpServers": [] }));
+    story.answers(&asked[0], &json!({ "sessionId": "s1" }));
+    assert_eq!((story.state().as_str(), story.run.session_id()), ("prompt", Some("s1")));
+    let prompt = story.prompts("hello");
+    assert_eq!(prompt["id"], "r1:1");
+    assert_eq!(story.state(), "running");
+    assert_eq!(story.run.prompt("more"), Err(NotYet::Busy));
+    for part in ["He", "llo"] {
+        story.updates(
+            &json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": part } }),
+        );
+    }
+    let usage = json!({ "inputTokens": 5, "outputTokens": 2, "totalTokens": 7, "cachedReadTokens": 1 });
+    story.answers(&prompt, &json!({ "stopReason": "end_turn", "usage": usage }));
+    assert_eq!(story.state(), "finished");
+    assert_eq!(story.events[0], TalkEvent::Output { text: "Hello".into() });
+    let Some(TalkEvent::TurnEnd(end)) = story.events.last() else { panic!("{:?}", story.events) };
+    assert_eq!((end.text.as_deref(), end.usage.input_tokens, end.failed), (Some("Hello"), 5, false));
+    assert_eq!(story.prompts("again")["id"], "r1:2");
+}
+
+#[test]
+fn a_prompt_that_did_not_get_out_leaves_room_for_the_next() {
+    let mut story = Story::opened(terms());
+    story.run.prompt("one").expect("room");
+    assert_eq!(story.run.prompt("two"), Err(NotYet::Busy), "the first is on its way");
+    story.run.prompt_not_written();
+    assert_eq!(story.prompts("two")["id"], "r1:2");
+}
+
+#[test]
+fn permissions_are_answered_by_kind_whatever_the_options_are_called() {
+    let mut story = Story::opened(terms());
+    let prompt = story.prompts("do it");
+    let options =
+        [("x", "reject_once"), ("proceed", "allow_once"), ("second", "allow_once"), ("odd", "dance")];
+    let id = story.asks(&json!(0), "session/request_permission", &permission(&options));
+    assert_eq!(story.state(), "permission");
+    let option = |story: &Story, verdict: &Verdict| {
+        let line = story.run.answer(&id, verdict)?;
+        let answer: Value = serde_json::from_slice(&line).expect("JSON");
+        assert_eq!(answer["id"], json!(0));
+        Ok(answer["result"]["outcome"]["optionId"].clone())
+    };
+    assert_eq!(option(&story, &Verdict::Allow), Ok(json!("proceed")));
+    assert_eq!(option(&story, &Verdict::Deny { message: String::new() }), Ok(json!("x")));
+    assert_eq!(option(&story, &Verdict::AllowAlways), Err(AnswerError::NothingToRemember));
+    assert_eq!(option(&story, &Verdict::Choose { id: "second".into() }), Ok(json!("second")));
+    assert_eq!(option(&story, &Verdict::Choose { id: "odd".into() }), Err(AnswerError::NotOffered));
+    story.run.on_decision(&id, "somebody", Some("because"));
+    let yes = story.run.answer(&id, &Verdict::Allow).expect("open");
+    story.writes(&yes);
+    let Some(TalkEvent::Decided { outcome, .. }) = story.events.last() else { panic!("{:?}", story.events) };
+    assert_eq!((outcome.allowed, outcome.by.as_deref()), (true, Some("somebody")));
+    assert_eq!(story.run.answer(&id, &Verdict::Allow), Err(AnswerError::NotOpen));
+    assert_eq!(story.state(), "running");
+    story.answers(&prompt, &json!({ "stopReason": "something_new" }));
+    assert_eq!(story.state(), "finished", "a reason that nobody knows is a reason");
+}
+
+#[test]
+fn whoever_is_asked_when_a_turn_is_cancelled_answers_so_and_later_too() {
+    let mut story = Story::opened(terms());
+    let prompt = story.prompts("do it");
+    story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
+    story.asks(&json!("q"), "elicitation/create", &json!({ "sessionId": "s1", "message": "Why?" }));
+    let cancel = story.run.interrupt().expect("a turn");
+    assert_eq!(story.writes(&cancel)["params"], json!({ "sessionId": "s1" }));
+    assert_eq!(story.run.open().count(), 0);
+    let paid = story.pay();
+    assert_eq!(paid[0]["result"], json!({ "outcome": { "outcome": "cancelled" } }));
+    assert_eq!((&paid[1]["id"], &paid[1]["result"]), (&json!("q"), &json!({ "action": "cancel" })));
+    story.says(&json!({ "id": 7, "method": "session/request_permission", "params": permission(&[]) }));
+    assert_eq!(story.pay()[0]["id"], json!(7), "asked after the cancel");
+    assert_eq!(story.state(), "running", "until the agent says that it is over");
+    story.answers(&prompt, &json!({ "stopReason": "cancelled" }));
+    assert_eq!((story.state().as_str(), story.run.interrupt()), ("finished", None));
+    assert_eq!(story.run.conversation().open_approvals().count(), 0);
+}
+
+#[test]
+fn a_question_is_a_form_and_a_request_can_be_taken_back() {
+    let mut story = Story::opened(terms());
+    story.prompts("do it");
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+    let params =
+        json!({ "sessionId": "s1", "mode": "form", "message": "How many?", "requestedSchema": schema });
+    let id = story.asks(&json!(3), "elicitation/create", &params);
+    assert_eq!(story.state(), "question");
+    assert_eq!(story.run.answer(&id, &Verdict::Allow), Err(AnswerError::NeedsAnswers));
+    let answers = [("How many?".to_owned(), "7".to_owned())].into();
+    let line = story.run.answer(&id, &Verdict::Answer { answers }).expect("it fits");
+    assert_eq!(story.writes(&line)["result"], json!({ "action": "accept", "content": { "n": 7 } }));
+    assert!(matches!(story.events.last(), Some(TalkEvent::Decided { outcome, .. }) if outcome.allowed));
+    story.asks(&json!(4), "elicitation/create", &params);
+    story.says(&json!({ "method": "$/cancel_request", "params": { "requestId": 4 } }));
+    assert_eq!(story.state(), "running");
+    assert_eq!(story.pay()[0]["error"]["code"], json!(-32800));
+}
+
+#[test]
+fn what_nobody_knows_is_refused_or_shown_and_never_fatal() {
+    let mut story = Story::opened(terms());
+    story.prompts("do it");
+    story.says(
+        &json!({ "id": 1, "method": "fs/read_text_file", "params": { "sessionId": "s1", "path": "/x" } }),
+    );
+    story.says(&json!({ "id": 2, "method": "craft/drain", "params": { "sessionId": "s1" } }));
+    let codes: Vec<Value> = story.pay().iter().map(|paid| paid["error"]["code"].clone()).collect();
+    assert_eq!(codes, [json!(-32601), json!(-32601)]);
+    story.updates(&json!({ "sessionUpdate": "dance", "steps": 3 }));
+    story.updates(&json!({ "sessionUpdate": "plan", "entries": 7 }));
+    story.updates(&json!(null));
+    assert!(story.events.contains(&TalkEvent::Other { kind: "dance".into() }));
+    assert!(
+        story.items().iter().any(|item| matches!(item, Item::Notice { text } if text.starts_with("dance: ")))
+    );
+    let events = story.run.on_output(b"not json\n\n[1]\n", NOW);
+    assert!(matches!(&events[..], [TalkEvent::Error { .. }, TalkEvent::Error { .. }]), "{events:?}");
+    assert_eq!(story.state(), "running");
+}
+
+#[test]
+fn a_plan_is_one_entry_in_a_turn_and_thoughts_and_notices_are_kept_apart() {
+    let mut story = Story::opened(terms());
+    let prompt = story.prompts("do it");
+    let plan = |status: &str| json!({ "sessionUpdate": "plan", "entries": [{ "content": "first", "priority": "high", "status": status }] });
+    story.updates(&plan("in_progress"));
+    story.updates(
+        &json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "hm" } }),
+    );
+    story.updates(&plan("completed"));
+    story.updates(
+        &json!({ "sessionUpdate": "notice", "severity": "warning", "title": "slow", "description": "net" }),
+    );
+    story.updates(
+        &json!({ "sessionUpdate": "compaction_update", "compactionId": "c", "status": "in_progress" }),
+    );
+    story.updates(
+        &json!({ "sessionUpdate": "compaction_update", "compactionId": "c", "status": "completed" }),
+    );
+    story.answers(&prompt, &json!({ "stopReason": "end_turn" }));
+    let items = story.items();
+    let Item::Plan { steps } = &items[1] else { panic!("{items:?}") };
+    assert_eq!(steps[0].status, ToolStatus::Completed);
+    assert_eq!(items[2], Item::Thinking { text: "hm".into() });
+    assert_eq!(items[3], Item::Notice { text: "slow: net".into() });
+    assert_eq!(items.len(), 6);
+    story.prompts("more");
+    story.updates(&plan("pending"));
+    assert!(matches!(story.items().last(), Some(Item::Plan { .. })), "another turn, another plan");
+}
+
+#[test]
+fn the_mode_that_was_asked_for_is_set_before_anything_is_said() {
+    let modes = json!({ "sessionId": "s1", "modes": { "currentModeId": "auto",
+        "availableModes": [{ "id": "auto", "name": "Auto" }, { "id": "ask", "name": "Ask first" }] },
+        "models": { "currentModelId": "m1", "availableModels": [{ "modelId": "m2", "name": "Two" }] } });
+    let wishes = AcpTerms { mode: Some("ask first".into()), model: Some("m2".into()), ..terms() };
+    let mut story = Story::begun(wishes).connected(&json!({}));
+    let asked = story.pay();
+    story.answers(&asked[0], &modes);
+    assert_eq!(story.run.prompt("now?"), Err(NotYet::NoSession));
+    let set = story.pay();
+    assert_eq!((&set[0]["method"], &set[0]["params"]["modeId"]), (&json!("session/set_mode"), &json!("ask")));
+    assert_eq!(
+        (&set[1]["method"], &set[1]["params"]["modelId"]),
+        (&json!("session/set_model"), &json!("m2"))
+    );
+    story.answers(&set[0], &json!({}));
+    assert_eq!(story.state(), "running");
+    story.answers(&set[1], &json!({}));
+    assert_eq!((story.state().as_str(), story.run.modes().current.as_deref()), ("prompt", Some("ask")));
+    assert_eq!(story.run.models().current.as_deref(), Some("m2"));
+    story.updates(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": "auto" }));
+    assert_eq!(story.items(), [Item::Notice { text: "mode: auto".into() }]);
+}
+
+#[test]
+fn a_mode_that_is_not_there_keeps_messages_back_until_one_is_chosen() {
+    let option = json!({ "id": "mode", "name": "Mode", "category": "mode", "type": "select",
+        "currentValue": "auto", "options": [{ "value": "auto", "name": "Auto" }, { "value": "ask", "name": "Ask" }] });
+    let wishes = AcpTerms { mode: Some("careful".into()), ..terms() };
+    let mut story = Story::begun(wishes).connected(&json!({}));
+    let asked = story.pay();
+    story.answers(&asked[0], &json!({ "sessionId": "s1", "configOptions": [option, { "id": 7 }] }));
+    assert_eq!(story.errors(), ["the agent has no mode called careful; it has auto, ask"]);
+    assert_eq!(story.state(), "error");
+    assert!(matches!(story.run.prompt("now?"), Err(NotYet::Refused { .. })));
+    assert!(matches!(story.run.set_mode("bold"), Err(NotYet::Refused { .. })));
+    let line = story.run.set_mode("ask").expect("there is one");
+    let set = story.writes(&line);
+    assert_eq!(set["params"], json!({ "configId": "mode", "value": "ask", "sessionId": "s1" }));
+    story.answers(&set, &json!({ "configOptions": [] }));
+    assert_eq!(story.state(), "prompt");
+}
+
+#[test]
+fn a_lost_connection_loses_the_prompt_in_flight_and_the_session_comes_back() {
+    let mut story = Story::begun(terms()).connected(&json!({ "loadSession": true }));
+    let asked = story.pay();
+    story.answers(&asked[0], &json!({ "sessionId": "s1" }));
+    story.prompts("do it");
+    story.updates(
+        &json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "status": "in_progress" }),
+    );
+    story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
+    story.note(ConnectionNote::Lost { cause: Some("killed".into()) });
+    assert_eq!(story.errors(), ["`do it` was lost with the connection; it is not sent again"]);
+    assert_eq!((story.run.open().count(), story.run.owed()), (0, Vec::new()));
+    assert_eq!(story.state(), "running", "it is being brought back");
+    assert!(
+        story
+            .items()
+            .iter()
+            .any(|item| matches!(item, Item::ToolCall(call) if call.status == ToolStatus::Failed))
+    );
+    story = story.connected(&json!({ "loadSession": true, "sessionCapabilities": { "resume": {} } }));
+    let resume = story.pay();
+    assert_eq!(
+        (&resume[0]["method"], &resume[0]["params"]["sessionId"]),
+        (&json!("session/resume"), &json!("s1"))
+    );
+    assert_ne!(resume[0]["id"], asked[0]["id"]);
+    story.refuses(&resume[0], -32603, "no");
+    let load = story.pay();
+    assert_eq!(load[0]["method"], "session/load");
+    story.updates(
+        &json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": "do it" } }),
+    );
+    story.answers(&load[0], &json!({}));
+    assert_eq!(story.state(), "error", "the turn that was lost is what there is to say");
+    assert_eq!(story.items().iter().filter(|item| matches!(item, Item::User { .. })).count(), 1);
+    // The agent's ids begin again.
+    story.prompts("once more");
+    let id = story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
+    assert!(story.run.answer(&id, &Verdict::Allow).is_ok());
+    assert_eq!(story.run.conversation().open_approvals().count(), 1);
+}
+
+#[test]
+fn an_agent_that_has_forgotten_begins_anew_and_says_so() {
+    let known = AcpTerms { session_id: Some("old".into()), ..terms() };
+    let mut story = Story::begun(known.clone()).connected(&json!({}));
+    assert_eq!(story.errors().len(), 1, "{:?}", story.errors());
+    let asked = story.pay();
+    assert_eq!(asked[0]["method"], "session/new");
+    story.answers(&asked[0], &json!({ "sessionId": "new" }));
+    assert_eq!((story.run.session_id(), story.state().as_str()), (Some("new"), "prompt"));
+    let mut story = Story::begun(known).connected(&json!({ "loadSession": true }));
+    let load = story.pay();
+    story.refuses(&load[0], -32002, "No previous sessions found");
+    assert_eq!(story.pay()[0]["method"], "session/new");
+}
+
+#[test]
+fn a_conversation_that_is_not_known_here_is_loaded_with_its_history_and_none_of_it_is_news() {
+    let known = AcpTerms { session_id: Some("old".into()), ..terms() };
+    let mut story = Story::begun(known).connected(&json!({ "loadSession": true }));
+    let load = story.pay();
+    let chunk = |kind: &str, text: &str| json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } });
+    story.updates(&chunk("user_message_chunk", "hi"));
+    story.updates(&chunk("agent_message_chunk", "hello"));
+    story.updates(
+        &json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "status": "completed" }),
+    );
+    story.updates(&json!({ "sessionUpdate": "usage_update", "used": 1, "size": 9,
+        "cost": { "amount": 0.5, "currency": "USD" } }));
+    story.answers(&load[0], &json!({}));
+    assert_eq!(story.events, []);
+    assert_eq!(story.items().len(), 3);
+    assert_eq!((story.state().as_str(), story.run.usage().cost_usd), ("prompt", Some(0.5)));
+}
+
+#[test]
+fn an_agent_that_wants_a_login_is_asked_for_by_somebody() {
+    let mut story = Story::begun(terms()).connected(&json!({}));
+    let asked = story.pay();
+    story.refuses(&asked[0], -32000, "Authentication required");
+    assert_eq!(story.state(), "question");
+    assert!(matches!(story.run.prompt("hi"), Err(NotYet::Refused { .. })));
+    let id = story.run.open().next().expect("a question").to_owned();
+    let line = story.run.answer(&id, &Verdict::Allow).expect("a way in");
+    let login = story.writes(&line);
+    assert_eq!((&login["method"], &login["params"]), (&json!("authenticate"), &json!({ "methodId": "key" })));
+    story.answers(&login, &json!({}));
+    let again = story.pay();
+    assert_eq!(again[0]["method"], "session/new");
+    assert_ne!(again[0]["id"], asked[0]["id"]);
+    story.answers(&again[0], &json!({ "sessionId": "s1" }));
+    assert_eq!(story.state(), "prompt");
+}
+
+#[test]
+fn an_agent_that_begins_no_session_says_why() {
+    let mut story = Story::begun(terms()).connected(&json!({}));
+    let asked = story.pay();
+    story.refuses(&asked[0], -32603, "the disk is full");
+    assert_eq!((story.state().as_str(), story.errors()), ("error", vec!["the agent begins no session"]));
+    assert_eq!(story.run.owed(), []);
+}
+
+#[test]
+fn stopping_cancels_the_turn_and_closes_the_session() {
+    let mut story = Story::opened(terms());
+    story.prompts("do it");
+    let lines = story.run.stop();
+    let methods: Vec<Value> = lines.iter().map(|line| story.writes(line)["method"].clone()).collect();
+    assert_eq!(methods, [json!("session/cancel"), json!("session/close")]);
+    assert!(matches!(story.run.prompt("more"), Err(NotYet::Busy | NotYet::Refused { .. })));
+    story.run.on_exit(ExitCode::Code(0), NOW);
+    assert!(matches!(story.run.state(), AgentState::Exited { .. }));
+    assert_eq!(Story::begun(terms()).run.stop(), Vec::<Vec<u8>>::new(), "nothing to close");
+}
+
+#[test]
+fn a_turn_that_the_agent_refuses_has_failed() {
+    let mut story = Story::opened(terms());
+    let prompt = story.prompts("do it");
+    story.refuses(&prompt, -32603, "Internal error");
+    assert_eq!(story.state(), "error");
+    let Some(TalkEvent::TurnEnd(end)) = story.events.last() else { panic!("{:?}", story.events) };
+    assert_eq!((end.failed, end.text.as_deref()), (true, Some("Internal error")));
+    let prompt = story.prompts("do it");
+    story.answers(&prompt, &json!({ "stopReason": "refusal" }));
+    assert_eq!(story.state(), "error");
+}
+
+#[test]
+fn a_run_that_goes_on_keeps_the_conversation_and_counts_on() {
+    let (run, ..) = play("claude-acp");
+    let (entries, usage) = (run.conversation().entries().len(), run.usage());
+    let terms = TalkTerms::Acp(AcpTerms { session_id: Some("s".into()), ..terms() });
+    let next = TalkRun::Acp(run).continued(terms, Timing::default(), Duration::from_secs(60), Duration::ZERO);
+    assert_eq!(next.conversation().entries().len(), entries + 1);
+    assert_eq!((next.usage(), next.session_id()), (usage, Some("s")));
+    let next = next.continued(TalkTerms::Stream, Timing::default(), Duration::from_secs(90), Duration::ZERO);
+    assert_eq!(next.session_id(), Some("s"), "driven in another way");
+}

@@ -1,0 +1,255 @@
+//! The tool calls of a session: from what the agent tells of them in pieces to entries of the conversation.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agency_core::conversation::{Conversation, Item, ToolCall, ToolStatus};
+use agency_core::plain::one_line;
+use agent_client_protocol_schema::v1::{
+    Diff, ToolCall as WireCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ToolKind,
+};
+use serde_json::{Value, json};
+
+use super::telling::block;
+use crate::talk::TalkEvent;
+
+/// Lines around a change that show where it is.
+const AROUND: usize = 3;
+
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    known: BTreeMap<String, Tool>,
+}
+
+#[derive(Debug, Default)]
+struct Tool {
+    is_told: bool,
+    is_over: bool,
+    diffs: String,
+    text: String,
+}
+
+/// What is said of a call at once.
+pub(super) struct Told {
+    id: String,
+    fields: ToolCallUpdateFields,
+    meta: Value,
+}
+
+impl From<WireCall> for Told {
+    fn from(call: WireCall) -> Told {
+        let fields = ToolCallUpdateFields::new()
+            .title(call.title)
+            .name(call.name)
+            .kind(call.kind)
+            .status(call.status)
+            .content(Some(call.content).filter(|content| !content.is_empty()))
+            .raw_input(call.raw_input)
+            .raw_output(call.raw_output);
+        Told { id: call.tool_call_id.to_string(), fields, meta: call.meta.map_or(Value::Null, Value::Object) }
+    }
+}
+
+impl From<ToolCallUpdate> for Told {
+    fn from(update: ToolCallUpdate) -> Told {
+        let meta = update.meta.map_or(Value::Null, Value::Object);
+        Told { id: update.tool_call_id.to_string(), fields: update.fields, meta }
+    }
+}
+
+impl Tools {
+    pub(super) fn told(
+        &mut self,
+        told: Told,
+        talk: &mut Conversation,
+        at: Duration,
+        mut tell: impl FnMut(TalkEvent),
+    ) {
+        let tool = self.known.entry(told.id.clone()).or_default();
+        let output = tool.output(&told);
+        let new = || {
+            let name = String::new();
+            let (title, input) = (String::new(), json!({}));
+            Item::ToolCall(ToolCall {
+                id: told.id.clone(),
+                name,
+                title,
+                input,
+                status: ToolStatus::Pending,
+                output: None,
+            })
+        };
+        talk.upsert(&key(&told.id), at, new, |item| apply(item, &told, output));
+        let Some(Item::ToolCall(call)) = talk.get(&key(&told.id)) else { return };
+        let is_known = call.input.as_object().is_none_or(|input| !input.is_empty());
+        if !tool.is_told && (is_known || call.status != ToolStatus::Pending) {
+            tool.is_told = true;
+            let (id, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
+            tell(TalkEvent::ToolUse { id, name, input });
+        }
+        if !tool.is_over && matches!(call.status, ToolStatus::Completed | ToolStatus::Failed) {
+            tool.is_over = true;
+            tell(TalkEvent::ToolResult {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                output: call.output.clone().unwrap_or_default(),
+                success: call.status == ToolStatus::Completed,
+            });
+        }
+    }
+
+    /// Nothing more comes of those that are not over.
+    pub(super) fn fail(&mut self, talk: &mut Conversation) {
+        for (id, _) in self.known.iter().filter(|(_, tool)| !tool.is_over) {
+            talk.update(&key(id), |item| match item {
+                Item::ToolCall(call) if matches!(call.status, ToolStatus::Pending | ToolStatus::Running) => {
+                    call.status = ToolStatus::Failed;
+                    true
+                }
+                _ => false,
+            });
+        }
+        self.forget();
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Some go on beyond the turn; the others are not spoken of again.
+    pub(super) fn turn_ends(&mut self) {
+        self.known.retain(|_, tool| !tool.is_over);
+    }
+}
+
+impl Tool {
+    /// What it shows now, if this says anything about that.
+    fn output(&mut self, told: &Told) -> Option<String> {
+        let content = told.fields.content.as_deref().map(shown);
+        let more = told.meta["terminal_output_delta"]["data"].as_str();
+        match (content, &told.fields.raw_output, more) {
+            (Some((diffs, text)), raw, _) => {
+                self.diffs = diffs;
+                self.text = if text.is_empty() { raw.as_ref().map(spelt).unwrap_or_default() } else { text };
+            }
+            (None, Some(raw), _) => self.text = spelt(raw),
+            (None, None, Some(more)) => self.text.push_str(more),
+            (None, None, None) => return None,
+        }
+        let parts = [self.diffs.trim_end(), self.text.trim_end()];
+        Some(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+fn key(id: &str) -> String {
+    format!("tool {id}")
+}
+
+fn apply(item: &mut Item, told: &Told, output: Option<String>) -> bool {
+    let Item::ToolCall(call) = item else { return false };
+    let before = call.clone();
+    let fields = &told.fields;
+    if let Some(title) = &fields.title {
+        call.title = one_line(title, 300);
+    }
+    let named =
+        fields.name.clone().or_else(|| told.meta["claudeCode"]["toolName"].as_str().map(str::to_owned));
+    match (named, fields.kind) {
+        (Some(name), _) => call.name = name,
+        (None, Some(kind)) if call.name.is_empty() => call.name = kind_word(kind).to_owned(),
+        _ => {}
+    }
+    if let Some(input) = &fields.raw_input {
+        call.input = input.clone();
+    }
+    if let Some(status) = fields.status {
+        call.status = status_of(status);
+    }
+    if let Some(output) = output {
+        call.output = Some(output).filter(|output| !output.is_empty());
+    }
+    *call != before
+}
+
+fn status_of(status: ToolCallStatus) -> ToolStatus {
+    match status {
+        ToolCallStatus::InProgress => ToolStatus::Running,
+        ToolCallStatus::Completed => ToolStatus::Completed,
+        ToolCallStatus::Failed => ToolStatus::Failed,
+        _ => ToolStatus::Pending,
+    }
+}
+
+pub(super) fn kind_word(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Read => "read",
+        ToolKind::Edit => "edit",
+        ToolKind::Delete => "delete",
+        ToolKind::Move => "move",
+        ToolKind::Search => "search",
+        ToolKind::Execute => "execute",
+        ToolKind::Think => "think",
+        ToolKind::Fetch => "fetch",
+        ToolKind::SwitchMode => "switch_mode",
+        _ => "tool",
+    }
+}
+
+/// The changes and the words of a content.
+pub(super) fn shown(content: &[ToolCallContent]) -> (String, String) {
+    let (mut diffs, mut words) = (Vec::new(), Vec::new());
+    for part in content {
+        match part {
+            ToolCallContent::Content(content) => words.push(block(&content.content)),
+            ToolCallContent::Diff(diff) => diffs.push(diff_lines(diff)),
+            // A terminal of the agent's own: what it shows comes with the call.
+            _ => {}
+        }
+    }
+    (diffs.join("\n"), words.join("\n"))
+}
+
+/// A result that is no content: its words, if it has any.
+fn spelt(raw: &Value) -> String {
+    let named = ["output", "stdout", "formatted_output"].iter().find_map(|name| raw[*name].as_str());
+    match raw.as_str().or(named) {
+        Some(text) => text.to_owned(),
+        None if raw.is_null() => String::new(),
+        None => raw.to_string(),
+    }
+}
+
+/// A change of a file: what went and what came, and the lines around.
+fn diff_lines(diff: &Diff) -> String {
+    let (old, new) = (diff.old_text.as_deref().unwrap_or_default(), diff.new_text.as_str());
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let rest = old.len().min(new.len()) - before;
+    let after = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(old, new)| old == new).count();
+    let lines =
+        |mark: char, lines: &[&str]| lines.iter().map(|line| format!("{mark}{line}")).collect::<Vec<_>>();
+    let tail = old.len() - after;
+    let mut all = vec![diff.path.display().to_string()];
+    all.extend(lines(' ', &old[before.saturating_sub(AROUND)..before]));
+    all.extend(lines('-', &old[before..tail]));
+    all.extend(lines('+', &new[before..new.len() - after]));
+    all.extend(lines(' ', &old[tail..old.len().min(tail + AROUND)]));
+    all.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_shows_what_went_what_came_and_where() {
+        let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+        let diff = Diff::new("a.txt", old.replace("5\n", "five\n5½\n")).old_text(old.to_owned());
+        let expected = "a.txt\n 2\n 3\n 4\n-5\n+five\n+5½\n 6\n 7\n 8";
+        assert_eq!(diff_lines(&diff), expected);
+        assert_eq!(diff_lines(&Diff::new("new", "x\ny")), "new\n+x\n+y");
+        assert_eq!(diff_lines(&Diff::new("same", "x").old_text("x".to_owned())), "same\n x");
+        assert_eq!(diff_lines(&Diff::new("more", "a\na\na").old_text("a\na".to_owned())), "more\n a\n a\n+a");
+    }
+}

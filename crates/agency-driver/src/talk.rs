@@ -1,0 +1,344 @@
+//! A conversation with an agent over a protocol, whichever it is: what the drivers share, and one door to them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agency_core::agent_state::{AgentState, Timing};
+use agency_core::conversation::{Conversation, Item, Outcome, TurnEnd, Usage};
+use agency_core::evidence::{Change, Detector};
+use agency_core::exit::ExitCode;
+use serde_json::Value;
+
+use crate::acp::{AcpRun, AcpTerms, ConnectionNote};
+use crate::stream_json::StreamRun;
+
+/// What happened, for subscribers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TalkEvent {
+    Output {
+        text: String,
+    },
+    Thinking {
+        text: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        input: Value,
+    },
+    ToolResult {
+        id: String,
+        name: String,
+        output: String,
+        success: bool,
+    },
+    Approval {
+        id: String,
+        tool: String,
+        title: String,
+    },
+    ApprovalGone {
+        id: String,
+    },
+    /// Somebody answered.
+    Decided {
+        id: String,
+        outcome: Outcome,
+    },
+    TurnEnd(TurnEnd),
+    Error {
+        message: String,
+        cause: Option<String>,
+    },
+    /// Kept and shown as it came.
+    Other {
+        kind: String,
+    },
+}
+
+/// How an approval is answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Allow,
+    /// Allowed, and not asked again in this session.
+    AllowAlways,
+    Deny {
+        message: String,
+    },
+    /// The answers to a question, by the question's text.
+    Answer {
+        answers: BTreeMap<String, String>,
+    },
+    /// One of the choices that the approval names.
+    Choose {
+        id: String,
+    },
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    #[error("nobody asks that any more")]
+    NotOpen,
+    #[error("the agent names nothing that it could remember")]
+    NothingToRemember,
+    #[error("the agent does not offer that")]
+    NotOffered,
+    #[error("it asks a question, and a yes is no answer to it")]
+    NeedsAnswers,
+    #[error("an answer is not of the kind that was asked for")]
+    Unfit,
+}
+
+/// Why a message is not written now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotYet {
+    #[error("the agent's session has not begun")]
+    NoSession,
+    #[error("a turn is in progress, and the agent takes one message at a time")]
+    Busy,
+    /// It will not be any better until somebody does something.
+    #[error("{why}")]
+    Refused { why: String },
+}
+
+/// What stands between two runs of one conversation.
+pub const SEPARATOR: &str = "─── Session restarted ───";
+
+/// One of the things that an agent can be set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    pub id: String,
+    pub name: String,
+}
+
+/// What an agent can be set to, and to what it is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offers {
+    pub current: Option<String>,
+    pub offers: Vec<Offer>,
+}
+
+/// How a run is driven, and what must be known to begin it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TalkTerms {
+    Stream,
+    Acp(AcpTerms),
+}
+
+/// What one run leaves to the next.
+pub(crate) struct Talked {
+    pub(crate) talk: Conversation,
+    pub(crate) usage: Usage,
+    pub(crate) session_id: Option<String>,
+}
+
+#[allow(clippy::large_enum_variant, reason = "there is one for each run, and it is not moved about")]
+pub enum TalkRun {
+    Stream(StreamRun),
+    Acp(AcpRun),
+}
+
+/// The same question to whichever driver there is.
+macro_rules! either {
+    ($self:expr, $run:ident => $answer:expr) => {
+        match $self {
+            TalkRun::Stream($run) => $answer,
+            TalkRun::Acp($run) => $answer,
+        }
+    };
+}
+
+impl TalkRun {
+    pub fn began(terms: TalkTerms, timing: Timing, now: Duration) -> TalkRun {
+        match terms {
+            TalkTerms::Stream => TalkRun::Stream(StreamRun::began(timing, now)),
+            TalkTerms::Acp(terms) => TalkRun::Acp(AcpRun::began(timing, now, terms)),
+        }
+    }
+
+    /// Another run that goes on with the conversation of this one, driven in the same way or in another.
+    pub fn continued(
+        self,
+        terms: TalkTerms,
+        timing: Timing,
+        now: Duration,
+        wall_offset: Duration,
+    ) -> TalkRun {
+        let mut talked = either!(self, run => run.talked());
+        talked.talk.set_wall_offset(wall_offset);
+        if !talked.talk.entries().is_empty() {
+            talked.talk.add(Item::Notice { text: SEPARATOR.to_owned() }, now);
+        }
+        match terms {
+            TalkTerms::Stream => TalkRun::Stream(StreamRun::going_on(talked, timing, now)),
+            TalkTerms::Acp(terms) => TalkRun::Acp(AcpRun::going_on(talked, timing, now, terms)),
+        }
+    }
+
+    /// What the wall's clock is ahead of the one that events are told by.
+    pub fn set_wall_offset(&mut self, offset: Duration) {
+        either!(self, run => run.set_wall_offset(offset));
+    }
+
+    pub fn conversation(&self) -> &Conversation {
+        either!(self, run => run.conversation())
+    }
+
+    pub fn session_id(&self) -> Option<&str> {
+        either!(self, run => run.session_id())
+    }
+
+    pub fn usage(&self) -> Usage {
+        either!(self, run => run.usage())
+    }
+
+    pub fn state(&self) -> AgentState {
+        either!(self, run => run.state())
+    }
+
+    pub fn detector(&self) -> &Detector {
+        either!(self, run => run.detector())
+    }
+
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        either!(self, run => run.take_changes())
+    }
+
+    pub fn deadline(&self) -> Option<Duration> {
+        either!(self, run => run.deadline())
+    }
+
+    pub fn tick(&mut self, now: Duration) {
+        either!(self, run => run.tick(now));
+    }
+
+    /// The requests that wait for an answer, oldest first.
+    pub fn open(&self) -> Vec<&str> {
+        either!(self, run => run.open().collect())
+    }
+
+    /// It was to go on with a session that it does not have.
+    pub fn has_lost_session(&self) -> bool {
+        either!(self, run => run.has_lost_session())
+    }
+
+    /// A line to the agent was begun and not ended.
+    pub fn is_half_written(&self) -> bool {
+        either!(self, run => run.is_half_written())
+    }
+
+    /// A turn is in progress.
+    pub fn is_working(&self) -> bool {
+        either!(self, run => run.is_working())
+    }
+
+    pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
+        either!(self, run => run.on_output(bytes, at))
+    }
+
+    /// What it prints besides: never taken for a message.
+    pub fn on_errors(&mut self, bytes: &[u8], at: Duration) {
+        either!(self, run => run.on_errors(bytes, at));
+    }
+
+    /// Something that it said is not in the journal.
+    pub fn on_gap(&mut self, at: Duration) {
+        either!(self, run => run.on_gap(at));
+    }
+
+    /// What we wrote to it, as the journal has it.
+    pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
+        either!(self, run => run.on_input(bytes, at))
+    }
+
+    /// The connection that its session lives on came or went.
+    pub fn on_connection(&mut self, note: &ConnectionNote, at: Duration) -> Vec<TalkEvent> {
+        match self {
+            TalkRun::Stream(_) => Vec::new(),
+            TalkRun::Acp(run) => run.on_connection(note, at),
+        }
+    }
+
+    /// Noted before an answer is written: who gives it, and why.
+    pub fn on_decision(&mut self, id: &str, by: &str, why: Option<&str>) {
+        either!(self, run => run.on_decision(id, by, why));
+    }
+
+    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<TalkEvent> {
+        either!(self, run => run.on_exit(code, at))
+    }
+
+    /// Each mode that the agent offers, as far as it tells.
+    pub fn modes(&self) -> Offers {
+        match self {
+            TalkRun::Stream(_) => Offers::default(),
+            TalkRun::Acp(run) => run.modes(),
+        }
+    }
+
+    /// Each model that the agent offers, as far as it tells.
+    pub fn models(&self) -> Offers {
+        match self {
+            TalkRun::Stream(_) => Offers::default(),
+            TalkRun::Acp(run) => run.models(),
+        }
+    }
+}
+
+/// What is written to the agent; each is one line.
+impl TalkRun {
+    /// A message, if it can be written now.
+    pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotYet> {
+        match self {
+            TalkRun::Stream(_) => Ok(StreamRun::prompt(text)),
+            TalkRun::Acp(run) => run.prompt(text),
+        }
+    }
+
+    /// The line of the last prompt did not reach the agent, and will not.
+    pub fn prompt_not_written(&mut self) {
+        if let TalkRun::Acp(run) = self {
+            run.prompt_not_written();
+        }
+    }
+
+    pub fn answer(&self, id: &str, verdict: &Verdict) -> Result<Vec<u8>, AnswerError> {
+        either!(self, run => run.answer(id, verdict))
+    }
+
+    /// Lines that must be written next and are not in the journal yet, each with a key of its own.
+    pub fn owed(&self) -> Vec<(String, Vec<u8>)> {
+        either!(self, run => run.owed())
+    }
+
+    /// Nothing where there is no turn to end.
+    pub fn interrupt(&mut self) -> Option<Vec<u8>> {
+        match self {
+            TalkRun::Stream(run) => Some(run.interrupt()),
+            TalkRun::Acp(run) => run.interrupt(),
+        }
+    }
+
+    pub fn set_model(&mut self, model: &str) -> Result<Vec<u8>, NotYet> {
+        match self {
+            TalkRun::Stream(run) => Ok(run.set_model(model)),
+            TalkRun::Acp(run) => run.set_model(model),
+        }
+    }
+
+    pub fn set_mode(&mut self, mode: &str) -> Result<Vec<u8>, NotYet> {
+        match self {
+            TalkRun::Stream(run) => Ok(run.set_mode(mode)),
+            TalkRun::Acp(run) => run.set_mode(mode),
+        }
+    }
+
+    /// What ends its session where the process is not its own: nothing for one that ends with its process.
+    pub fn stop(&mut self) -> Vec<Vec<u8>> {
+        match self {
+            TalkRun::Stream(_) => Vec::new(),
+            TalkRun::Acp(run) => run.stop(),
+        }
+    }
+}
