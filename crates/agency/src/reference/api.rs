@@ -35,7 +35,9 @@ fn the_page_of_the_api_is_true() {
         page.push_str(&format!("Parameters: {}. Answer: {}.\n", kind(&method.params), kind(&method.answer)));
     }
     page.push_str("\n## Types\n");
-    for (name, schema) in types.definitions() {
+    let mut definitions = Value::Object(types.definitions().clone());
+    definitions.sort_all_objects();
+    for (name, schema) in definitions.as_object().into_iter().flatten() {
         page.push_str(&format!("\n### {name}\n\n{}", definition(schema)));
     }
     check("api.md", &page);

@@ -71,5 +71,6 @@ fn versioned(command: &str, schema: Schema) -> Value {
         Some(required) => required.insert(0, "schema_version".into()),
         None => schema["required"] = json!(["schema_version"]),
     }
+    schema.sort_all_objects();
     schema
 }
