@@ -350,6 +350,9 @@ pub struct Ended {
 /// which watches several things is awake for a moment is no news.
 pub const PROBE_TAG: &str = "probe";
 
+/// The tag of the note that the agent has closed its standard output, whatever else it still does. Pipes only.
+pub const CLOSED_TAG: &str = "closed";
+
 /// The tag of notes that an agent's hooks leave: JSON of a [`HookNote`].
 pub const HOOK_TAG: &str = "hook";
 

@@ -5,6 +5,7 @@
 pub mod bytes;
 pub mod chat;
 pub mod config;
+pub mod connection;
 pub mod failure;
 pub mod keeper;
 pub mod method;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::Bytes;
 use crate::chat;
 use crate::config::{self, Overrides};
+use crate::connection;
 use crate::keeper::{Ended, Size};
 use crate::notify;
 use crate::pty::AttachMode;
@@ -100,6 +101,12 @@ methods! {
     ApprovalAnswer = "approval.answer": chat::AnswerParams => chat::OpenApproval;
     /// Ends an agent's turn and keeps its session.
     TaskInterrupt = "task.interrupt": TaskRef => Nothing;
+    /// Connections to agents that serve many tasks with one process.
+    ConnectionList = "connection.list": Nothing => connection::Connections;
+    /// Connects anew, whatever has become of the attempts before, and brings its sessions back. Answered once it is there.
+    ConnectionReconnect = "connection.reconnect": connection::ConnectionRef => connection::Connection;
+    /// The sessions that an agent knows, those of others included.
+    ConnectionSessions = "connection.sessions": connection::ConnectionRef => connection::Sessions;
     /// What a command in the task's workspace needs; the caller runs it.
     TaskPlan = "task.plan": TaskPlanParams => Plan;
     /// A stream of a task's terminal, to look at and to type into.

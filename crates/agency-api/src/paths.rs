@@ -90,6 +90,15 @@ impl StateDir {
     pub fn run(&self, id: &str) -> RunDir {
         RunDir(self.runs().join(id))
     }
+
+    /// Processes that several tasks share.
+    pub fn wires(&self) -> PathBuf {
+        self.root.join("w")
+    }
+
+    pub fn wire(&self, id: &str) -> RunDir {
+        RunDir(self.wires().join(id))
+    }
 }
 
 /// The directory of one run. Names are short because sockets live here.

@@ -35,6 +35,10 @@ pub struct Agent {
     pub acp: Option<Action>,
     /// The same bridge under the name it had before, for those who have not renamed it yet.
     pub acp_before_rename: Option<Action>,
+    /// The permission mode of its ACP sessions; three of five agents would otherwise approve their own actions.
+    pub mode: Option<String>,
+    /// Each workspace gets an ACP process of its own.
+    pub per_workspace: bool,
     pub driver: Driver,
     pub restart: Option<Restart>,
     pub max_restarts: Option<u32>,
@@ -63,6 +67,8 @@ impl Agent {
             stream: None,
             acp: None,
             acp_before_rename: None,
+            mode: None,
+            per_workspace: false,
             driver: Driver::Terminal,
             restart: None,
             max_restarts: None,

@@ -154,6 +154,8 @@ fn apply_to_agent(agent: &mut Agent, name: &str, value: Value) {
             agent.acp = command(words);
             agent.acp_before_rename = None;
         }
+        ("mode", Value::Text(mode)) => agent.mode = Some(mode),
+        ("per_workspace", Value::Truth(own)) => agent.per_workspace = own,
         ("driver", Value::Driver(driver)) => agent.driver = driver,
         ("restart", Value::Restart(restart)) => agent.restart = Some(restart),
         ("max_restarts", Value::Count(count)) => agent.max_restarts = Some(count),

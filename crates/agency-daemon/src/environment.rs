@@ -56,6 +56,10 @@ pub fn to_wire(env: Environment) -> Vec<(Bytes, Bytes)> {
     env.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
+pub fn from_wire(env: Vec<(Bytes, Bytes)>) -> Environment {
+    env.into_iter().map(|(name, value)| (name.as_os_str().to_owned(), value.as_os_str().to_owned())).collect()
+}
+
 fn is_removed(name: &OsStr) -> bool {
     let name = name.as_bytes();
     REMOVED.iter().any(|removed| removed.as_bytes() == name)

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::run::{RunHandle, RunNews};
 use crate::run_meta::RunMeta;
+use crate::switchboard::{BoardCommand, WireNews, WirePlan, WireSpec};
 use crate::talk::Wanted;
 
 /// Requests wait here while the loop is busy; every sender waits its turn.
@@ -38,6 +39,18 @@ pub enum Happening {
         key: TaskKey,
         epoch: Epoch,
         started: Result<Box<StartedRun>, Failure>,
+    },
+    /// A start needs a connection.
+    EnsureWire {
+        plan: WirePlan,
+        spec: Box<WireSpec>,
+        answer: oneshot::Sender<Result<mpsc::Sender<BoardCommand>, Failure>>,
+    },
+    /// What became of a connection's process.
+    Wire {
+        name: String,
+        attempt: u64,
+        news: WireNews,
     },
     RunNews {
         run: RunId,
@@ -160,6 +173,13 @@ pub enum Call {
         params: Box<AnswerParams>,
     },
     Interrupt(TaskCall),
+    Connections,
+    Reconnect {
+        name: String,
+    },
+    AgentSessions {
+        name: String,
+    },
     QueueList {
         task: Option<TaskCall>,
     },

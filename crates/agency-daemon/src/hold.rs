@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
+use agency_driver::talk::TalkTerms;
 use agency_driver::terminal::Settings;
 use agency_journal::{Decoded, Record};
 use agency_keeper::pidfile::PidFile;
@@ -25,6 +27,7 @@ use crate::launch::{LaunchError, start_keeper};
 use crate::limits;
 use crate::link::{Frames, Link, LinkError};
 use crate::rule_book::RuleBook;
+use crate::talk::TalkSource;
 
 /// A keeper that lost its socket binds it anew within milliseconds of being asked.
 const REBIND_WITHIN: Duration = Duration::from_secs(3);
@@ -39,8 +42,12 @@ pub struct RunContext {
     pub id: RunId,
     pub name: String,
     pub driver: Driver,
-    /// Journals of the runs whose conversation this one goes on with, oldest first.
-    pub before: Vec<PathBuf>,
+    /// It has a place at a connection that others share, and no keeper of its own.
+    pub is_seat: bool,
+    /// What the driver of its conversation needs to know, where it holds one.
+    pub talk: TalkTerms,
+    /// The runs whose conversation this one goes on with, oldest first.
+    pub before: Vec<TalkSource>,
     pub dir: RunDir,
     pub epoch: u64,
     pub keeper_binary: PathBuf,
@@ -108,6 +115,13 @@ impl Hold {
         })
         .await?;
         Hold::on(context, link?)
+    }
+
+    /// On a place at a connection, which speaks as a keeper does.
+    pub async fn seated(context: RunContext, stream: UnixStream) -> Result<Hold, LinkError> {
+        let epoch = context.epoch;
+        let link = blocking(move || Link::over(stream, epoch)).await??;
+        Hold::on(context, link)
     }
 
     /// Tries for as long as the keeper lives.
@@ -232,6 +246,10 @@ impl Hold {
     }
 
     async fn regain_once(&self) -> Result<(Link, bool), RegainError> {
+        if self.context.is_seat {
+            // Its connection has let go of it; there is no socket to find it by.
+            return Err(RegainError::NoLifeline);
+        }
         let context = self.context.clone();
         let (keeper, child, env) = (self.keeper.clone(), self.child.clone(), self.environment.clone());
         let lifeline = self.lifeline.as_ref().map(OwnedFd::try_clone).transpose().map_err(LinkError::from)?;

@@ -44,6 +44,7 @@ mod settings;
 mod state_log;
 mod store;
 mod streams;
+mod switchboard;
 mod talk;
 mod traces;
 mod trust;

@@ -46,7 +46,11 @@ pub struct Link {
 impl Link {
     /// Blocking: call it from a thread that may block.
     pub fn connect(run: &RunDir, epoch: u64) -> Result<Link, LinkError> {
-        let stream = socket::connect(&run.socket())?;
+        Link::over(socket::connect(&run.socket())?, epoch)
+    }
+
+    /// Blocking. With whoever is at the other end of a stream.
+    pub fn over(stream: UnixStream, epoch: u64) -> Result<Link, LinkError> {
         stream.set_read_timeout(Some(HANDSHAKE_WITHIN))?;
         stream.set_write_timeout(Some(HANDSHAKE_WITHIN))?;
         let mut hands = Handshake { stream, buffer: Vec::new(), descriptor: None, trouble: None };
@@ -68,7 +72,7 @@ impl Link {
 
     /// From here on the link is driven by the runtime.
     pub fn into_frames(self) -> io::Result<Frames> {
-        Ok(Frames { stream: Stream::new(self.stream)?, buffer: self.buffer, start: 0 })
+        Frames::over(self.stream, self.buffer)
     }
 }
 
@@ -146,7 +150,7 @@ impl Handshake {
     }
 }
 
-/// Frames in and out of a connected keeper.
+/// Frames in and out of a connected keeper, from either end.
 pub struct Frames {
     stream: Stream,
     buffer: Vec<u8>,
@@ -155,6 +159,11 @@ pub struct Frames {
 }
 
 impl Frames {
+    /// `buffer` has come already.
+    pub fn over(stream: UnixStream, buffer: Vec<u8>) -> io::Result<Frames> {
+        Ok(Frames { stream: Stream::new(stream)?, buffer, start: 0 })
+    }
+
     /// Waits for more bytes. An error, or the end, means that the keeper is gone.
     pub async fn fill(&mut self) -> io::Result<()> {
         self.buffer.drain(..self.start);

@@ -16,6 +16,10 @@ const PIECE: usize = 256 << 10;
 #[derive(Debug)]
 pub enum Then {
     Nothing,
+    /// The protocol asks for it.
+    Owed {
+        key: String,
+    },
     Message {
         receipt: oneshot::Sender<Result<Receipt, Failure>>,
         bytes: u64,
@@ -33,23 +37,30 @@ pub enum Then {
 
 /// A line that the agent's input has taken whole.
 #[derive(Debug)]
-pub struct Written {
-    pub then: Then,
+pub struct Written<T> {
+    pub then: T,
     /// When its last piece was sent off.
     pub since: Duration,
 }
 
-#[derive(Debug, Default)]
-pub struct Outbox {
-    waiting: VecDeque<(Vec<u8>, Then)>,
+/// With each line, who wants to know what became of it.
+#[derive(Debug)]
+pub struct Outbox<T> {
+    waiting: VecDeque<(Vec<u8>, T)>,
     /// The piece that is with the keeper, and how much of the first line is then done.
     in_flight: Option<(u64, usize, Duration)>,
     done: usize,
     last_id: u64,
 }
 
-impl Outbox {
-    pub fn push(&mut self, line: Vec<u8>, then: Then) {
+impl<T> Default for Outbox<T> {
+    fn default() -> Self {
+        Outbox { waiting: VecDeque::new(), in_flight: None, done: 0, last_id: 0 }
+    }
+}
+
+impl<T> Outbox<T> {
+    pub fn push(&mut self, line: Vec<u8>, then: T) {
         self.waiting.push_back((line, then));
     }
 
@@ -67,7 +78,7 @@ impl Outbox {
     }
 
     /// A piece was taken; returns its line if that was the last.
-    pub fn taken(&mut self, id: u64) -> Option<Written> {
+    pub fn taken(&mut self, id: u64) -> Option<Written<T>> {
         let (_, end, since) = self.in_flight.take_if(|(in_flight, ..)| *in_flight == id)?;
         self.done = end;
         let (line, _) = self.waiting.front()?;
@@ -79,13 +90,13 @@ impl Outbox {
     }
 
     /// A piece was not taken: its line is given up.
-    pub fn refused(&mut self, id: u64) -> Option<Then> {
+    pub fn refused(&mut self, id: u64) -> Option<T> {
         self.in_flight.take_if(|(in_flight, ..)| *in_flight == id)?;
         self.done = 0;
         self.waiting.pop_front().map(|(_, then)| then)
     }
 
-    pub fn give_up(&mut self) -> Vec<Then> {
+    pub fn give_up(&mut self) -> Vec<T> {
         (self.in_flight, self.done) = (None, 0);
         std::mem::take(&mut self.waiting).into_iter().map(|(_, then)| then).collect()
     }

@@ -22,13 +22,15 @@ use crate::hold::{Heard, Hold};
 use crate::outbox::{Outbox, Then, Written};
 use crate::run::{Flow, NewsDesk, RunCommand, RunHandle, RunNews, sleep_until, tell};
 use crate::sending::{Order, What};
-use crate::talk::{self, Decision, TalkFold, Told, Wanted};
+use crate::talk::{self, Decision, TalkFold, TalkSource, Told, Wanted};
 use crate::{clock, explain, seal};
 
 /// An agent that has shown nothing by then may still take it: some need seconds to come up.
 const PROVEN_WITHIN: Duration = Duration::from_secs(6);
 /// Who waits for something new gets what has come up to then, so that a growing text is not sent letter by letter.
 const GATHERED_FOR: Duration = Duration::from_millis(40);
+/// A session that is not closed by then is left to its agent.
+const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 /// Longer than this nobody is kept waiting.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
@@ -55,7 +57,7 @@ pub struct Answering {
 pub struct PipedTask {
     hold: Hold,
     fold: TalkFold,
-    outbox: Outbox,
+    outbox: Outbox<Then>,
     /// Messages that were written: has the agent taken them?
     proving: Vec<Proving>,
     readers: Vec<Reader>,
@@ -63,9 +65,11 @@ pub struct PipedTask {
     answering: BTreeMap<String, String>,
     /// Answers that were written, and who is told when the journal has them.
     decided: Vec<(String, oneshot::Sender<Result<chat::Approval, Failure>>)>,
-    /// Refusals that are on their way.
-    refused: Vec<String>,
+    /// Lines that the protocol asks for and that are on their way, by their keys.
+    owed: Vec<String>,
     bulletin: Bulletin,
+    /// When a session that is being closed ends in any case.
+    stop_at: Option<Duration>,
     told: ToldMark,
     told_loss: bool,
     over: bool,
@@ -90,15 +94,15 @@ impl PipedTask {
         let context = &hold.context;
         let told = ToldMark::read(context.dir.path().join("told"));
         let told_from = told.next_seq;
-        let (journal, before, timing) = (context.dir.journal(), context.before.clone(), context.fold.timing);
+        let (before, timing) = (context.before.clone(), context.fold.timing);
+        let own = TalkSource { terms: context.talk.clone(), journal: context.dir.journal() };
         let rebuilt =
-            tokio::task::spawn_blocking(move || TalkFold::rebuild(&before, &journal, timing, told_from))
-                .await;
+            tokio::task::spawn_blocking(move || TalkFold::rebuild(&before, &own, timing, told_from)).await;
         let (mut fold, missed) = match rebuilt.map_err(io::Error::other).and_then(|rebuilt| rebuilt) {
             Ok(rebuilt) => rebuilt,
             Err(cause) => {
                 tracing::error!(run = %context.id, %cause, "the journal cannot be read; the conversation starts empty");
-                (TalkFold::fresh(timing), Vec::new())
+                (TalkFold::fresh(context.talk.clone(), timing), Vec::new())
             }
         };
         fold.run.tick(clock::now());
@@ -111,7 +115,8 @@ impl PipedTask {
             readers: Vec::new(),
             answering: BTreeMap::new(),
             decided: Vec::new(),
-            refused: Vec::new(),
+            owed: Vec::new(),
+            stop_at: None,
             told,
             told_loss: false,
             over: false,
@@ -173,7 +178,7 @@ impl PipedTask {
     fn deadline(&self) -> Option<Duration> {
         let proofs = self.proving.iter().map(|proving| proving.since + PROVEN_WITHIN);
         let readers = self.readers.iter().map(|reader| reader.due);
-        self.fold.run.deadline().into_iter().chain(proofs).chain(readers).min()
+        self.fold.run.deadline().into_iter().chain(proofs).chain(readers).chain(self.stop_at).min()
     }
 
     /// After every step: what is owed goes out, what changed is told.
@@ -183,8 +188,9 @@ impl PipedTask {
                 break;
             }
         }
-        self.refuse_unknown();
+        self.write_owed();
         self.write_on().await?;
+        self.stop_if_closed().await?;
         self.prove();
         self.tell_decided();
         self.report().await;
@@ -274,9 +280,7 @@ impl PipedTask {
                 let (witnesses, outlook) = explain::witnesses(detector, now);
                 tell(answer, (detector.standing(), witnesses, outlook));
             }
-            RunCommand::Stop { grace } => {
-                self.hold.frames.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await?;
-            }
+            RunCommand::Stop { grace } => self.stop(grace).await?,
             RunCommand::Dismiss => {
                 self.hold.frames.say(&ToKeeper::Dismiss).await?;
                 seal::in_background(self.hold.context.dir.journal());
@@ -322,10 +326,8 @@ impl PipedTask {
         let was_working = self.fold.run.is_working();
         match self.fold.run.prompt(&String::from_utf8_lossy(&text)) {
             Ok(line) => self.outbox.push(line, Then::Message { receipt, bytes, was_working }),
-            Err(not_yet) => {
-                let failure = Failure::new("the agent takes no message now").because(not_yet.to_string());
-                tell(receipt, Err(failure));
-            }
+            // Nothing of it was written: who holds texts for it tries again.
+            Err(why) => tell(receipt, Ok(receipt_of(ReceiptKind::Refused, 0, &why.to_string()))),
         }
     }
 
@@ -401,8 +403,8 @@ impl PipedTask {
             Err(AnswerError::NothingToRemember) => Err(Failure::new("this cannot be allowed for good")
                 .because(AnswerError::NothingToRemember.to_string())
                 .hint("leave out --always")),
-            Err(error @ (AnswerError::NotOffered | AnswerError::NeedsAnswers | AnswerError::Unfit)) => {
-                Err(Failure::new("this cannot be answered so").because(error.to_string()))
+            Err(unfit @ (AnswerError::NotOffered | AnswerError::NeedsAnswers | AnswerError::Unfit)) => {
+                Err(Failure::new("this is no answer to what it asks").because(unfit.to_string()))
             }
             Err(AnswerError::NotOpen) => {
                 let cause = self.known(&id).map(|known| self.was_first(known));
@@ -427,25 +429,46 @@ impl PipedTask {
         }
     }
 
-    fn interrupt(&mut self, answer: oneshot::Sender<Result<(), Failure>>) {
-        if !self.fold.run.is_working() {
-            return tell(
-                answer,
-                Err(Failure::new("there is no turn to interrupt").because("the agent waits for you")),
-            );
+    /// A session that shares its process is closed first, as far as its agent does that in time.
+    async fn stop(&mut self, grace: Duration) -> io::Result<()> {
+        if self.hold.context.is_seat && grace > Duration::ZERO && self.stop_at.is_none() {
+            for line in self.fold.run.stop() {
+                self.outbox.push(line, Then::Nothing);
+            }
+            self.stop_at = Some(clock::now() + CLOSED_WITHIN.min(grace));
+            return Ok(());
         }
-        match self.fold.run.interrupt() {
-            Some(line) => self.outbox.push(line, Then::Interrupt { answer }),
-            None => tell(answer, Err(Failure::new("there is no turn to interrupt"))),
+        self.stop_at = None;
+        self.hold.frames.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await
+    }
+
+    async fn stop_if_closed(&mut self) -> io::Result<()> {
+        let is_due = |at: &mut Duration| *at <= clock::now() || self.fold.run.has_stopped();
+        match self.stop_at.take_if(is_due) {
+            Some(_) => self.hold.frames.say(&ToKeeper::Stop { grace_ms: 0 }).await,
+            None => Ok(()),
         }
     }
 
-    /// What the agent asks and nobody here understands is refused, or it would wait for ever.
-    fn refuse_unknown(&mut self) {
-        for (id, line) in self.fold.run.owed() {
-            if !self.refused.contains(&id) {
-                self.refused.push(id);
-                self.outbox.push(line, Then::Nothing);
+    fn interrupt(&mut self, answer: oneshot::Sender<Result<(), Failure>>) {
+        let is_working = self.fold.run.is_working();
+        match self.fold.run.interrupt().filter(|_| is_working) {
+            Some(line) => self.outbox.push(line, Then::Interrupt { answer }),
+            None => {
+                let failure = Failure::new("there is no turn to interrupt");
+                tell(answer, Err(failure.because("the agent waits for you")));
+            }
+        }
+    }
+
+    /// Lines that the protocol asks for: a session is begun, what nobody here understands is refused.
+    fn write_owed(&mut self) {
+        let owed = self.fold.run.owed();
+        self.owed.retain(|key| owed.iter().any(|(owed, _)| owed == key));
+        for (key, line) in owed {
+            if !self.owed.contains(&key) {
+                self.owed.push(key.clone());
+                self.outbox.push(line, Then::Owed { key });
             }
         }
     }
@@ -459,10 +482,10 @@ impl PipedTask {
         }
     }
 
-    fn written(&mut self, written: Written) {
+    fn written(&mut self, written: Written<Then>) {
         let Written { then, since } = written;
         match then {
-            Then::Nothing => {}
+            Then::Nothing | Then::Owed { .. } => {}
             Then::Message { receipt, bytes, was_working: true } => {
                 let why = "it is at work and takes it when it comes to it";
                 tell(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
@@ -476,6 +499,8 @@ impl PipedTask {
     fn not_written(&mut self, then: Then, failure: Failure) {
         match then {
             Then::Nothing => {}
+            // Tried again once it is owed anew.
+            Then::Owed { key } => self.owed.retain(|owed| *owed != key),
             Then::Message { receipt, .. } => {
                 self.fold.run.prompt_not_written();
                 tell(receipt, Err(failure));
@@ -491,8 +516,7 @@ impl PipedTask {
     /// An answer counts once the journal has it: until then it is nobody else's turn.
     fn tell_decided(&mut self) {
         let run = &self.fold.run;
-        let open = run.open();
-        self.answering.retain(|id, _| open.contains(&id.as_str()));
+        self.answering.retain(|id, _| run.open().contains(&id.as_str()));
         for (id, answer) in std::mem::take(&mut self.decided) {
             if self.answering.contains_key(&id) {
                 self.decided.push((id, answer));
@@ -564,7 +588,7 @@ impl PipedTask {
         }
         tracing::warn!(run = %self.hold.context.id, %cause, "the keeper hung up");
         self.let_go("the keeper hung up before the agent took the text");
-        self.refused.clear();
+        self.owed.clear();
         match self.hold.regain().await {
             Ok(_) => self.hold.follow(self.fold.next_seq).await,
             Err(cause) => {

@@ -22,6 +22,7 @@ use agency_core::tokens::{self, Tokens};
 
 use crate::environment::{self, Environment};
 use crate::hold::FoldTerms;
+use crate::switchboard::WireSpec;
 use crate::{hooks, limits};
 
 /// A start that is known to be possible.
@@ -89,14 +90,9 @@ pub fn plan(
 ) -> Result<LaunchPlan, Failure> {
     let env = environment::from_caller(&caller.env);
     let driver = file.driver.unwrap_or(agent.driver);
-    if driver == Driver::Acp {
-        return Err(Failure::new(format!("the {driver} driver is not there yet"))
-            .because(format!("agent {} was asked to run with it", agent.name))
-            .hint("pass --driver terminal or --driver stream-json"));
-    }
     let program = match file.command {
         Some(command) => command.first().cloned().unwrap_or_default(),
-        None => agent.launch(driver, file.session_known).map_err(agent_failure)?[0].clone(),
+        None => action(agent, driver, file.session_known, &env)?[0].clone(),
     };
     if !mentions_place(&program) && find_program(&program, &env, file.directory).is_none() {
         let agent = agent.name.clone();
@@ -123,6 +119,20 @@ pub fn plan(
     })
 }
 
+fn action<'a>(
+    agent: &'a Agent,
+    driver: Driver,
+    session_known: bool,
+    env: &Environment,
+) -> Result<&'a Vec<String>, Failure> {
+    let is_installed = |program: &str| find_program(program, env, Path::new("/")).is_some();
+    match driver {
+        Driver::Acp => agent.launch_acp(is_installed),
+        Driver::Terminal | Driver::StreamJson => agent.launch(driver, session_known),
+    }
+    .map_err(agent_failure)
+}
+
 /// What of a task decides its launch.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedTask<'a> {
@@ -145,6 +155,8 @@ pub fn fold_terms(config: &Config, agent: &Agent, program: &str) -> FoldTerms {
 
 pub fn terms(agent: &Agent, driver: Driver) -> RunTerms {
     let restart = match agent.restart(driver) {
+        // Its connection comes back by itself, and its session with it.
+        _ if driver == Driver::Acp => RestartPolicy::Never,
         Restart::Never => RestartPolicy::Never,
         Restart::OnCrash => RestartPolicy::OnCrash { max_restarts: agent.max_restarts(driver) },
     };
@@ -165,7 +177,7 @@ impl LaunchPlan {
         };
         let action = match &self.command {
             Some(command) => command,
-            None => self.agent.launch(self.driver, tokens.session_id.is_some()).map_err(agent_failure)?,
+            None => action(&self.agent, self.driver, tokens.session_id.is_some(), &self.environment)?,
         };
         let mut argv = tokens.expand(action);
         let mut env = self.environment.clone();
@@ -187,7 +199,8 @@ impl LaunchPlan {
         env.insert(environment::RUN_ID.into(), place.run.0.clone().into());
         env.insert(environment::SOCKET.into(), place.daemon_socket.into());
         env.insert(keeper::SOCKET_VARIABLE.into(), place.run_dir.socket().into());
-        link_ssh_agent(&mut env, place.run_dir)?;
+        link_ssh_agent(&mut env, place.run_dir)
+            .map_err(|err| Failure::new("cannot link the ssh agent's socket").caused_by(&err))?;
         let notes = pass_long_values_by_file(&mut argv, &mut env, file, place.run_dir)?;
         let spec = LaunchSpec {
             run_id: place.run.0.clone(),
@@ -210,6 +223,29 @@ impl LaunchPlan {
 }
 
 impl LaunchPlan {
+    /// Its process is not for others: it knows the workspace, or is not the agent's usual command.
+    pub fn has_own_wire(&self) -> bool {
+        self.agent.per_workspace || self.command.is_some()
+    }
+
+    /// The process of a connection that tasks share knows of none of them.
+    pub fn shared_wire(&self) -> Result<WireSpec, Failure> {
+        let argv = action(&self.agent, self.driver, false, &self.environment)?;
+        let mut env = self.environment.clone();
+        env.extend(self.agent.env.iter().map(|(name, value)| (name.into(), value.into())));
+        drop_long_variables(&mut env);
+        let home = env.get(OsStr::new("HOME")).map(PathBuf::from).filter(|home| home.is_dir());
+        let cwd = home.unwrap_or_else(|| PathBuf::from("/"));
+        env.insert("PWD".into(), cwd.clone().into());
+        Ok(WireSpec {
+            argv: argv.iter().map(|word| Bytes::from(word.as_str())).collect(),
+            env,
+            cwd,
+            spare: self.agent.spare.clone(),
+            open_files: self.open_files,
+        })
+    }
+
     /// The first message of an agent that takes it only at its own prompt.
     pub fn typed_message(&self, file: &TaskFile) -> Option<Bytes> {
         let text = tokens::first_message(file.body());
@@ -220,12 +256,11 @@ impl LaunchPlan {
 }
 
 /// Replaced by a link that follows the user: their agent socket is another one after each login.
-fn link_ssh_agent(env: &mut Environment, run_dir: &RunDir) -> Result<(), Failure> {
+pub fn link_ssh_agent(env: &mut Environment, run_dir: &RunDir) -> std::io::Result<()> {
     let Some(target) = env.get(OsStr::new("SSH_AUTH_SOCK")).filter(|target| !target.is_empty()) else {
         return Ok(());
     };
-    let link = refresh_ssh_link(run_dir, target)
-        .map_err(|err| Failure::new("cannot link the ssh agent's socket").caused_by(&err))?;
+    let link = refresh_ssh_link(run_dir, target)?;
     env.insert("SSH_AUTH_SOCK".into(), link.into());
     Ok(())
 }

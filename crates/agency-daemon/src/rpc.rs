@@ -83,6 +83,13 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
             let params = params_of::<method::ApprovalAnswer>(params)?;
             Call::AnswerApproval { task: task(params.task.clone()).await?, params: Box::new(params) }
         }
+        method::ConnectionList::NAME => Call::Connections,
+        method::ConnectionReconnect::NAME => {
+            Call::Reconnect { name: params_of::<method::ConnectionReconnect>(params)?.name }
+        }
+        method::ConnectionSessions::NAME => {
+            Call::AgentSessions { name: params_of::<method::ConnectionSessions>(params)?.name }
+        }
         method::TaskInterrupt::NAME => {
             Call::Interrupt(task(params_of::<method::TaskInterrupt>(params)?).await?)
         }

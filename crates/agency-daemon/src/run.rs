@@ -34,6 +34,7 @@ use crate::link::LinkError;
 use crate::piped::{Answering, PipedTask, Reading};
 use crate::seal;
 use crate::sending::{Order, Sending};
+use crate::switchboard::BoardCommand;
 use crate::viewer::{ViewerId, ViewerQueue};
 use crate::{clock, explain};
 
@@ -169,6 +170,22 @@ impl NewsDesk {
 /// Connects to the keeper, folds its journal on a thread that may block, then follows it.
 pub async fn follow(context: RunContext, news: NewsDesk) -> Result<RunHandle, LinkError> {
     Ok(follow_held(Hold::connect(context).await?, news).await)
+}
+
+/// Takes a place at a connection.
+pub async fn seated(
+    board: &mpsc::Sender<BoardCommand>,
+    context: RunContext,
+    news: NewsDesk,
+) -> Result<RunHandle, Failure> {
+    let (answer, told) = oneshot::channel();
+    let gone = || Failure::new("the connection is gone");
+    let sit = BoardCommand::Sit { run: context.id.clone(), dir: context.dir.clone(), answer };
+    board.send(sit).await.map_err(|_| gone())?;
+    let stream = told.await.map_err(|_| gone())??;
+    let hold = Hold::seated(context, stream).await;
+    let hold = hold.map_err(|err| Failure::new("the connection does not answer").caused_by(&err))?;
+    Ok(follow_held(hold, news).await)
 }
 
 pub async fn follow_held(hold: Hold, news: NewsDesk) -> RunHandle {

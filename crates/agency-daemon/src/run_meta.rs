@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use agency_api::paths::{RunDir, StateDir};
 use agency_core::ids::RunId;
+use agency_driver::acp::AcpTerms;
+use agency_driver::talk::TalkTerms;
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
@@ -26,12 +28,45 @@ pub struct RunMeta {
     #[serde(default)]
     pub program: String,
     pub base_branch: Option<String>,
+    /// For a session on a connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acp: Option<AcpMeta>,
     /// RFC 3339, then a counter: the order of a task's runs.
     pub started_at: String,
     pub order: u64,
 }
 
+/// What a session was begun with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcpMeta {
+    /// The name of its connection.
+    pub wire: String,
+    pub cwd: PathBuf,
+    /// The session that it goes on with.
+    pub session_id: Option<String>,
+    pub mode: Option<String>,
+}
+
 impl RunMeta {
+    /// The connection that the run has its session on.
+    pub fn wire_name(&self) -> Option<&str> {
+        self.acp.as_ref().map(|acp| acp.wire.as_str())
+    }
+
+    /// What its conversation's driver needs to know.
+    pub fn talk_terms(&self) -> TalkTerms {
+        match &self.acp {
+            None => TalkTerms::Stream,
+            Some(acp) => TalkTerms::Acp(AcpTerms {
+                run: self.run.0.clone(),
+                cwd: acp.cwd.clone(),
+                session_id: acp.session_id.clone(),
+                mode: acp.mode.clone(),
+                model: None,
+            }),
+        }
+    }
+
     pub fn write(&self, dir: &RunDir) -> io::Result<()> {
         atomic::write(&dir.meta(), &serde_json::to_vec_pretty(self)?)
     }

@@ -3,7 +3,7 @@
 //! One conversation may span several runs of a task; the journals of those before are folded first.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use agency_api::chat;
@@ -31,6 +31,13 @@ pub struct Decision {
     pub why: Option<String>,
 }
 
+/// A run's part of a conversation.
+#[derive(Debug, Clone)]
+pub struct TalkSource {
+    pub terms: TalkTerms,
+    pub journal: PathBuf,
+}
+
 pub struct TalkFold {
     pub run: TalkRun,
     /// The first record that has not been folded.
@@ -38,6 +45,7 @@ pub struct TalkFold {
     pub exit: Option<RunExit>,
     /// When the agent last said something.
     pub heard_at: Duration,
+    terms: TalkTerms,
     timing: Timing,
     began: bool,
 }
@@ -50,12 +58,13 @@ pub struct Told {
 }
 
 impl TalkFold {
-    pub fn fresh(timing: Timing) -> TalkFold {
+    pub fn fresh(terms: TalkTerms, timing: Timing) -> TalkFold {
         TalkFold {
-            run: TalkRun::began(TalkTerms::Stream, timing, Duration::ZERO),
+            run: TalkRun::began(terms.clone(), timing, Duration::ZERO),
             next_seq: 0,
             exit: None,
             heard_at: Duration::ZERO,
+            terms,
             timing,
             began: false,
         }
@@ -64,29 +73,31 @@ impl TalkFold {
     /// Blocking. The runs before, oldest first, then the one that counts; what happened in that one, from a record
     /// on, comes along.
     pub fn rebuild(
-        before: &[PathBuf],
-        journal: &Path,
+        before: &[TalkSource],
+        last: &TalkSource,
         timing: Timing,
         told_from: u64,
     ) -> io::Result<(TalkFold, Vec<Told>)> {
-        let mut fold = TalkFold::fresh(timing);
+        let first = before.first().unwrap_or(last);
+        let mut fold = TalkFold::fresh(first.terms.clone(), timing);
         for earlier in before {
             match fold.read(earlier, u64::MAX) {
                 Ok(_) => {}
                 // The rest of the conversation is worth having without it.
                 Err(cause) => {
-                    tracing::warn!(journal = %earlier.display(), %cause, "a part of a conversation is lost");
+                    tracing::warn!(journal = %earlier.journal.display(), %cause, "a part of a conversation is lost");
                 }
             }
             fold.began = false;
         }
-        let told = fold.read(journal, told_from)?;
+        let told = fold.read(last, told_from)?;
         Ok((fold, told))
     }
 
-    fn read(&mut self, journal: &Path, told_from: u64) -> io::Result<Vec<Told>> {
+    fn read(&mut self, source: &TalkSource, told_from: u64) -> io::Result<Vec<Told>> {
         (self.next_seq, self.exit) = (0, None);
-        let mut reader = Reader::open(journal, unseal)?;
+        self.terms = source.terms.clone();
+        let mut reader = Reader::open(&source.journal, unseal)?;
         let mut told = Vec::new();
         while let Some(record) = reader.next()? {
             let happened = self.record(&record);
@@ -100,9 +111,10 @@ impl TalkFold {
     pub fn record(&mut self, record: &Record) -> Vec<Told> {
         let at = Duration::from_nanos(record.at_ns);
         if !std::mem::replace(&mut self.began, true) {
-            let terms = TalkTerms::Stream;
-            let before = std::mem::replace(&mut self.run, TalkRun::began(terms.clone(), self.timing, at));
-            self.run = before.continued(terms, self.timing, at, wall_offset(record).unwrap_or_default());
+            let fresh = TalkRun::began(self.terms.clone(), self.timing, at);
+            let before = std::mem::replace(&mut self.run, fresh);
+            let wall_offset = wall_offset(record).unwrap_or_default();
+            self.run = before.continued(self.terms.clone(), self.timing, at, wall_offset);
         }
         // What the disk did not take has no number.
         if record.seq > 0 {

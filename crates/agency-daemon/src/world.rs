@@ -6,6 +6,7 @@ mod agents;
 mod boot;
 mod calls;
 mod configuration;
+mod connections;
 mod consent;
 mod effects;
 mod explain;
@@ -70,6 +71,8 @@ pub struct World {
     settings_files: SettingsFiles,
     supervisor: Supervisor,
     runs: HashMap<RunId, LiveRun>,
+    /// Connections that tasks may share, by name.
+    wires: BTreeMap<String, connections::Wire>,
     /// Every task's runs that left a journal, oldest first.
     history: HashMap<TaskKey, Vec<RunMeta>>,
     plans: HashMap<TaskKey, LaunchPlan>,
@@ -93,6 +96,8 @@ pub struct World {
     /// The rules about screens that every run knows of.
     rules: Arc<Rules>,
     born: Duration,
+    /// The agents of tasks have ended; connections are still ending.
+    quitting: bool,
     leaving: bool,
 }
 
@@ -130,7 +135,8 @@ enum Pending {
 impl World {
     pub async fn live(mut self, mut inbox: mpsc::Receiver<Happening>) {
         while !self.leaving {
-            let deadlines = [self.supervisor.deadline(), self.notices.notifier.deadline()];
+            let deadlines =
+                [self.supervisor.deadline(), self.notices.notifier.deadline(), self.wires_deadline()];
             let deadline = deadlines.into_iter().flatten().min();
             let happening = tokio::select! {
                 happening = inbox.recv() => happening,
@@ -138,7 +144,10 @@ impl World {
             };
             match happening {
                 Some(happening) => self.happened(happening),
-                None => self.decide(Event::Tick),
+                None => {
+                    self.decide(Event::Tick);
+                    self.tick_wires();
+                }
             }
             self.tell_due();
         }
@@ -167,6 +176,8 @@ impl World {
             Happening::WorkspaceMade { key, epoch, made } => self.on_workspace_made(key, epoch, made),
             Happening::WorkspaceUndone { key, epoch } => self.decide(Event::WorkspaceUndone { key, epoch }),
             Happening::KeeperStarted { key, epoch, started } => self.on_keeper_started(key, epoch, started),
+            Happening::EnsureWire { plan, spec, answer } => self.ensure_wire(plan, *spec, answer),
+            Happening::Wire { name, attempt, news } => self.on_wire_news(&name, attempt, news),
             Happening::RunNews { run, news } => self.on_run_news(run, news),
             Happening::TextSent { key, id, outcome } => self.on_text_sent(&key, id, outcome),
             Happening::RemovalChecked { key, ticket, verdict } => {
@@ -302,11 +313,10 @@ impl World {
         kind: &str,
         data: Value,
     ) {
-        self.last_event += 1;
         let root = key.and_then(|key| self.store.project(&key.project)).map(|project| project.root().into());
         let agent = run.and_then(|run| self.runs.get(run)).map(|live| live.meta.agent.clone());
         let event = view::Event {
-            seq: self.last_event,
+            seq: 0,
             time,
             project: root,
             task: key.map(|key| key.task.0),
@@ -315,6 +325,13 @@ impl World {
             kind: kind.to_string(),
             data,
         };
+        self.announce_event(event);
+    }
+
+    /// Numbers it, keeps it, and tells who listens.
+    fn announce_event(&mut self, mut event: view::Event) {
+        self.last_event += 1;
+        event.seq = self.last_event;
         if let Err(cause) = self.event_log.append(&event) {
             tracing::warn!(%cause, "an event is not kept");
         }

@@ -334,6 +334,14 @@ impl TalkRun {
         }
     }
 
+    /// Nothing more is to come of [`TalkRun::stop`].
+    pub fn has_stopped(&self) -> bool {
+        match self {
+            TalkRun::Stream(_) => true,
+            TalkRun::Acp(run) => run.has_stopped(),
+        }
+    }
+
     /// What ends its session where the process is not its own: nothing for one that ends with its process.
     pub fn stop(&mut self) -> Vec<Vec<u8>> {
         match self {

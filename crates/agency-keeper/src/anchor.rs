@@ -3,25 +3,34 @@
 //! Monotonic time stands still during a suspend and ignores clock changes, so a jump makes no states;
 //! an anchor after each one lets a reader tell the hour all the same.
 
+use agency_journal::BodyRef;
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::platform;
 
 /// Below this, clocks are merely being disciplined.
 const DRIFT_NS: i128 = 1_000_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Clocks {
-    pub(crate) monotonic_ns: u64,
-    pub(crate) wall_unix_ns: i64,
-    pub(crate) boottime_ns: u64,
+pub struct Clocks {
+    pub monotonic_ns: u64,
+    pub wall_unix_ns: i64,
+    pub boottime_ns: u64,
 }
 
 impl Clocks {
-    pub(crate) fn now() -> Clocks {
+    pub fn now() -> Clocks {
         Clocks {
             monotonic_ns: nanoseconds(ClockId::Monotonic) as u64,
             wall_unix_ns: nanoseconds(ClockId::Realtime) as i64,
             boottime_ns: nanoseconds(BOOTTIME) as u64,
         }
+    }
+
+    /// What ties a journal to the wall clock here.
+    pub fn anchor(&self) -> BodyRef<'static> {
+        let boot_id = parse_boot_id(&platform::boot_id());
+        BodyRef::Anchor { wall_unix_ns: self.wall_unix_ns, boottime_ns: self.boottime_ns, boot_id }
     }
 
     /// Whether a reader who knows `anchor` would tell a wrong time for `self`.
@@ -43,6 +52,12 @@ impl Clocks {
 const BOOTTIME: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const BOOTTIME: ClockId = ClockId::Monotonic;
+
+/// 16 bytes of the usual text form; zeros where the kernel says nothing.
+fn parse_boot_id(text: &str) -> [u8; 16] {
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
+}
 
 fn nanoseconds(clock: ClockId) -> i128 {
     let time = clock_gettime(clock);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use agency_api::Bytes;
-use agency_api::keeper::{Ended, FromKeeper, PROBE_TAG, Probe};
+use agency_api::keeper::{CLOSED_TAG, Ended, FromKeeper, PROBE_TAG, Probe};
 use agency_journal::{Asked, BodyRef, ExitStatus, Stream};
 use rustix::event::PollFlags;
 use rustix::process::{WaitOptions, wait};
@@ -299,13 +299,16 @@ impl Hold {
                 self.state.relax_at = Some(now + RELAX_AFTER);
             }
             Read::Dry => {}
-            Read::Closed => self.port_closed(),
+            Read::Closed => self.port_closed(stream),
         }
         self.state.buffer = buffer;
     }
 
     /// Where the agent itself cannot be watched, the last one to leave its terminal tells of its end.
-    fn port_closed(&mut self) {
+    fn port_closed(&mut self, stream: Stream) {
+        if stream == Stream::Stdout {
+            self.ledger.record(BodyRef::Note { tag: CLOSED_TAG, bytes: b"" }, &mut self.clients);
+        }
         let is_unwatched = self.tree.run_id_to_search.is_some() && self.watch.is_none();
         if is_unwatched && self.port.is_drained() {
             self.agent_exited(ExitStatus::Unknown);

@@ -13,7 +13,6 @@ use agency_journal::{Body, BodyRef, Chunk, GapCause, Limits, Record, Tail, Write
 
 use crate::anchor::Clocks;
 use crate::clients::Clients;
-use crate::platform;
 
 /// How often a disk that was full is asked again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -21,7 +20,6 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub(crate) struct Ledger {
     writer: Writer,
     dir: PathBuf,
-    boot_id: [u8; 16],
     anchor: Option<Clocks>,
     trouble: Option<Trouble>,
     /// Records that must not be lost: written when there is room again.
@@ -44,8 +42,7 @@ impl Ledger {
     }
 
     fn around(writer: Writer, dir: &Path) -> Ledger {
-        let boot_id = parse_boot_id(&platform::boot_id());
-        Ledger { writer, dir: dir.to_path_buf(), boot_id, anchor: None, trouble: None, owed: Vec::new() }
+        Ledger { writer, dir: dir.to_path_buf(), anchor: None, trouble: None, owed: Vec::new() }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -89,8 +86,7 @@ impl Ledger {
 
     fn append_anchor(&mut self, now: Clocks, clients: &mut Clients) {
         self.anchor = Some(now);
-        let Clocks { wall_unix_ns, boottime_ns, .. } = now;
-        self.append(now, BodyRef::Anchor { wall_unix_ns, boottime_ns, boot_id: self.boot_id }, clients);
+        self.append(now, now.anchor(), clients);
     }
 
     fn append(&mut self, now: Clocks, body: BodyRef<'_>, clients: &mut Clients) {
@@ -188,10 +184,4 @@ fn owned(body: &BodyRef<'_>) -> Body {
         BodyRef::Checkpoint { at_seq, bytes } => Body::Checkpoint { at_seq, bytes: bytes.to_vec() },
         BodyRef::Unknown { kind, flags, bytes } => Body::Unknown { kind, flags, bytes: bytes.to_vec() },
     }
-}
-
-/// 16 bytes of the usual text form; zeros where the kernel says nothing.
-fn parse_boot_id(text: &str) -> [u8; 16] {
-    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-    u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
 }

@@ -3,7 +3,7 @@
 //! Decides nothing and configures nothing: the daemon says what to start and when to stop. It must not
 //! die, so there are no threads, no async runtime, and no panics on what others send.
 
-mod anchor;
+pub mod anchor;
 mod child;
 mod clients;
 mod hold;

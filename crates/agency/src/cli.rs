@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
 pub(crate) use care::{Agents, Completions, Doctor, Man, Shell, Uninstall};
-pub(crate) use talk::{Approvals, Approve, Chat, Cost, Deny};
+pub(crate) use talk::{Approvals, Approve, Chat, Connections, Cost, Deny, Reconnect};
 
 use crate::complete;
 
@@ -72,6 +72,10 @@ For tasks with a conversation. In a terminal: agency send TASK --keys esc
 Examples:
   agency interrupt fix-login")]
     Interrupt(TaskName),
+    /// Agents that serve many tasks with one process: how they stand
+    Connections(Connections),
+    /// Start such an agent's process again, and bring its sessions back
+    Reconnect(Reconnect),
     /// Tokens and money per task, as the agents report them
     Cost(Cost),
     /// Texts that wait for an agent's prompt: list them, take them back

@@ -9,6 +9,7 @@ mod attach;
 mod chat;
 mod completions;
 pub(crate) mod config;
+mod connections;
 pub(crate) mod cost;
 mod daemon_log;
 pub(crate) mod doctor;
@@ -62,6 +63,8 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Approve(args) => approve::approve(context, args).await,
         Command::Deny(args) => approve::deny(context, args).await,
         Command::Interrupt(args) => interrupt::interrupt(context, args).await,
+        Command::Connections(args) => connections::connections(context, args).await,
+        Command::Reconnect(args) => connections::reconnect(context, args).await,
         Command::Cost(args) => cost::cost(context, args).await,
         Command::Queue(args) => queue::queue(context, args).await,
         Command::Logs(args) => logs::logs(context, args).await,

@@ -58,6 +58,7 @@ fn claude_code() -> Agent {
         stream: claude(&CLAUDE_STREAM),
         acp: action(&["claude-agent-acp"]),
         acp_before_rename: action(&["claude-code-acp"]),
+        mode: Some("default".to_owned()),
         ..named("claude-code", "Claude Code")
     }
 }
@@ -84,6 +85,7 @@ fn codex() -> Agent {
         resume: action(&[&["codex", "resume"], &alone_and_asking[..], &["$AGENCY_SESSION_ID"]].concat()),
         run: action(&["codex", "exec", "--", "$AGENCY_MESSAGE"]),
         acp: action(&["codex-acp"]),
+        mode: Some("workspace-write".to_owned()),
         ..named("codex", "Codex")
     }
 }
@@ -95,6 +97,7 @@ fn gemini() -> Agent {
         resume: action(&["gemini", "--resume", "$AGENCY_SESSION_ID"]),
         run: action(&["gemini", "--prompt=$AGENCY_MESSAGE"]),
         acp: action(&["gemini", "--acp"]),
+        mode: Some("default".to_owned()),
         ..named("gemini", "Gemini CLI")
     }
 }

@@ -79,6 +79,8 @@ fn of_agent(agent: &Agent, name: &str) -> Option<Value> {
         "run" => agent.run.clone().map(Value::Words),
         "stream" => agent.stream.clone().map(Value::Words),
         "acp" => agent.acp.clone().map(Value::Words),
+        "mode" => agent.mode.clone().map(Value::Text),
+        "per_workspace" => Some(Value::Truth(agent.per_workspace)),
         "driver" => Some(Value::Driver(agent.driver)),
         "restart" => agent.restart.map(Value::Restart),
         "max_restarts" => agent.max_restarts.map(Value::Count),

@@ -271,13 +271,16 @@ const NOTIFY_KEYS: [KeyInfo; 5] = [
 
 /// Keys of `[agents.NAME]`.
 #[rustfmt::skip]
-pub const AGENT_KEYS: [KeyInfo; 14] = [
+pub const AGENT_KEYS: [KeyInfo; 16] = [
     key("display_name", Kind::Text, "(NAME)", AtOnce, Consent, "the name people see"),
     key("start", Kind::Command, "(none)", NextStart, Consent, "begins a run in a terminal"),
     key("resume", Kind::Command, "(none)", NextStart, Consent, "begins a run when the task's session is known"),
     key("run", Kind::Command, "(none)", AtOnce, Consent, "answers one message and ends: `agency run`"),
     key("stream", Kind::Command, "(none)", NextStart, Consent, "begins a stream-json run"),
     key("acp", Kind::Command, "(none)", NextStart, Consent, "begins an ACP connection"),
+    key("mode", Kind::Text, "(the one in which it asks)", NextStart, Consent, "permission mode of an ACP session"),
+    key("per_workspace", Kind::Truth, "false", NextStart, Consent,
+        "an ACP process for each workspace, with its environment, instead of one for all"),
     key("driver", Kind::Driver, "\"terminal\"", NextTask, Consent, "the driver of a task that names none"),
     key("restart", Kind::Restart, "(the driver's: \"never\" in a terminal)", NextStart, Consent,
         "what follows an exit that nobody asked for"),

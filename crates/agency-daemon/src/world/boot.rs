@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use agency_api::config::Overrides;
@@ -23,6 +22,7 @@ use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
 use rustix::fs::{FlockOperation, flock};
 
+use super::connections::Board;
 use super::{Ground, OrphanRun, World};
 use crate::clock;
 use crate::event_log::EventLog;
@@ -34,6 +34,7 @@ use crate::run::{self, NewsDesk, RunHandle};
 use crate::run_meta::{self, RunMeta};
 use crate::settings::SettingsFiles;
 use crate::store::Store;
+use crate::talk::TalkSource;
 use crate::trust::TrustBook;
 
 /// A keeper that holds its run has its agent within milliseconds.
@@ -86,10 +87,13 @@ impl World {
             queue: PromptQueue::load(&ground.state),
             rules: ground.rule_book.rules(),
             born: clock::now(),
+            wires: BTreeMap::new(),
+            quitting: false,
             leaving: false,
             ground,
         };
         world.refresh_limits(None, &Overrides::default());
+        world.find_wires().await;
         world.find_runs().await;
         world.tell_supervisor();
         // Whatever is so by now was so before us.
@@ -108,9 +112,14 @@ impl World {
                     (self.context_of(&meta), meta.host != self.ground.state.host());
                 context.before = self.talks_before(&talks, &meta);
                 let news = NewsDesk { reporter: self.ground.reporter.clone(), run: meta.run.clone() };
+                let board = self.board_of(&meta);
                 tokio::spawn(async move {
-                    let remains =
-                        if elsewhere { elsewhere_remains(&dir) } else { look(&dir, context, news).await };
+                    let remains = match (elsewhere, board) {
+                        (true, _) => elsewhere_remains(&dir),
+                        (false, Some(board)) => sit(board, context, news).await,
+                        (false, None) if context.is_seat => Remains::Nothing,
+                        (false, None) => look(&dir, context, news).await,
+                    };
                     (meta, remains)
                 })
             })
@@ -233,6 +242,8 @@ impl World {
             id: meta.run.clone(),
             name: meta.name(),
             driver: meta.driver.parse().unwrap_or_default(),
+            is_seat: meta.acp.is_some(),
+            talk: meta.talk_terms(),
             before: self.talks_before(self.history.get(&key).map(Vec::as_slice).unwrap_or_default(), meta),
             dir: self.ground.state.run(&meta.run.0),
             epoch: self.ground.epoch,
@@ -244,12 +255,16 @@ impl World {
         }
     }
 
-    /// The journals of a task's earlier runs that make one conversation with this one.
-    fn talks_before(&self, runs: &[RunMeta], meta: &RunMeta) -> Vec<PathBuf> {
+    /// A task's earlier runs that make one conversation with this one.
+    pub(super) fn talks_before(&self, runs: &[RunMeta], meta: &RunMeta) -> Vec<TalkSource> {
         let is_earlier = |other: &&RunMeta| {
             is_talk(other) && is_talk(meta) && key_of(other) == key_of(meta) && other.order < meta.order
         };
-        runs.iter().filter(is_earlier).map(|other| self.ground.state.run(&other.run.0).journal()).collect()
+        runs.iter().filter(is_earlier).map(|other| self.talk_source(other)).collect()
+    }
+
+    pub(super) fn talk_source(&self, meta: &RunMeta) -> TalkSource {
+        TalkSource { terms: meta.talk_terms(), journal: self.ground.state.run(&meta.run.0).journal() }
     }
 
     pub(super) fn terms_of(&self, key: &TaskKey, meta: &RunMeta) -> RunTerms {
@@ -323,6 +338,17 @@ async fn look(dir: &RunDir, context: RunContext, news: NewsDesk) -> Remains {
     match pid_file.child.filter(platform::is_alive) {
         Some(child) => Remains::Process(child),
         None => Remains::Nothing,
+    }
+}
+
+/// A session whose connection lives.
+async fn sit(board: Board, context: RunContext, news: NewsDesk) -> Remains {
+    match run::seated(&board, context, news).await {
+        Ok(handle) => Remains::Kept(handle),
+        Err(cause) => {
+            tracing::debug!(%cause, "a session has no place any more");
+            Remains::Nothing
+        }
     }
 }
 

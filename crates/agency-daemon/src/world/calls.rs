@@ -71,6 +71,9 @@ impl World {
             Call::Approvals { task } => self.approvals(task, answer),
             Call::AnswerApproval { task, params } => self.answer_approval(task, *params, answer),
             Call::Interrupt(task) => self.interrupt(task, answer),
+            Call::Connections => answer.give_as(Ok(self.connections())),
+            Call::Reconnect { name } => self.reconnect(&name, answer),
+            Call::AgentSessions { name } => self.agent_sessions(&name, answer),
             Call::QueueList { task } => answer.give_as(self.queue_list(task)),
             Call::QueueDrop { task, id } => answer.give_as(self.queue_drop(task, id)),
             Call::Plan { task, message, overrides } => answer.give_as(self.plan(task, message, &overrides)),
@@ -204,7 +207,14 @@ impl World {
         });
     }
 
-    fn begin(&mut self, key: TaskKey, caller: &Caller, origin: Origin, answer: Answer, restart: bool) {
+    pub(super) fn begin(
+        &mut self,
+        key: TaskKey,
+        caller: &Caller,
+        origin: Origin,
+        answer: Answer,
+        restart: bool,
+    ) {
         self.look_elsewhere(&key);
         // One that lives needs nothing more, and makes room first if it is to be started anew. For one that
         // this call made there was room a moment ago.

@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use agency_api::Failure;
+use agency_api::keeper::Start;
 use agency_api::paths::{RunDir, create_private};
 use agency_core::agent::Driver;
 use agency_core::exit::RunExit;
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
+use agency_core::slug::TaskName;
 use agency_core::supervisor::{Effect, Notice, Outcome, Refusal, StartCause};
 use agency_core::task_file::{Field, LastExit};
 use agency_core::task_status::TaskStatus;
@@ -19,6 +21,7 @@ use rustix::process::Signal;
 use super::notices::ended_with;
 use super::{Pending, World, error_data};
 use crate::clock;
+use crate::environment;
 use crate::fold;
 use crate::happening::{Happening, Reporter, StartedRun};
 use crate::hold::{RunContext, screen_size};
@@ -26,7 +29,8 @@ use crate::launch::{LaunchError, start_keeper};
 use crate::plan::{LaunchPlan, Place};
 use crate::room;
 use crate::run::{self, NewsDesk, RunCommand};
-use crate::run_meta::{self, RunMeta};
+use crate::run_meta::{self, AcpMeta, RunMeta};
+use crate::switchboard::{WirePlan, WireSpec};
 
 impl World {
     pub(super) fn perform(&mut self, effect: Effect, next: &[Effect]) {
@@ -42,7 +46,7 @@ impl World {
             Effect::UndoTask { key } => self.undo_task(&key),
             Effect::Reply { ticket, outcome } => self.reply(ticket, outcome),
             Effect::Report(notice) => self.report(notice),
-            Effect::Quit => self.leaving = true,
+            Effect::Quit => self.end_wires(),
         }
     }
 
@@ -117,13 +121,10 @@ impl World {
         }
         let runs = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
         let before = runs.last();
-        let of_driver = |meta: &&RunMeta| meta.driver == plan.driver.to_string();
-        let same = runs.iter().filter(of_driver).map(|meta| self.ground.state.run(&meta.run.0).journal());
-        let mut same: Vec<_> = same.collect();
-        let last_journal = same.last().cloned().filter(|_| plan.driver == Driver::Terminal);
-        if plan.driver == Driver::Terminal {
-            same.clear();
-        }
+        let is_in_terminal = |meta: &&RunMeta| meta.driver == Driver::Terminal.to_string();
+        let last_journal = runs.iter().rfind(is_in_terminal).filter(|_| plan.driver == Driver::Terminal);
+        let last_journal = last_journal.map(|meta| self.ground.state.run(&meta.run.0).journal());
+        let wire = (plan.driver == Driver::Acp).then(|| self.wire_for(key, &plan, &task.name));
         let meta = RunMeta {
             run: run.clone(),
             host: self.ground.state.host().to_string(),
@@ -136,6 +137,12 @@ impl World {
             driver: plan.driver.to_string(),
             program: plan.fold.program.clone(),
             base_branch: file.fields().base_branch.clone(),
+            acp: wire.as_ref().map(|wire| AcpMeta {
+                wire: wire.name.clone(),
+                cwd: worktree.clone(),
+                session_id: file.fields().session_id.clone(),
+                mode: plan.agent.mode.clone(),
+            }),
             started_at: clock::timestamp(),
             order: before.map_or(1, |meta| meta.order + 1),
         };
@@ -145,7 +152,9 @@ impl World {
                 id: run,
                 name: task.name.to_string(),
                 driver: plan.driver,
-                before: same,
+                is_seat: wire.is_some(),
+                talk: meta.talk_terms(),
+                before: self.talks_before(runs, &meta),
                 dir,
                 epoch: self.ground.epoch,
                 keeper_binary: self.ground.keeper_binary.clone(),
@@ -158,9 +167,32 @@ impl World {
             file: file.clone(),
             worktree,
             socket: self.ground.state.daemon_socket(),
+            wire,
             plan,
             meta,
         })
+    }
+
+    /// Which connection a task's session is to be on.
+    fn wire_for(&self, key: &TaskKey, plan: &LaunchPlan, name: &TaskName) -> WirePlan {
+        let agent = &plan.agent;
+        // A project that has its own idea of an agent must not give it to others.
+        let usual = self
+            .settings(None)
+            .ok()
+            .and_then(|settings| settings.config.agents.find(&agent.name).cloned().ok());
+        let is_usual = usual.is_some_and(|usual| (&usual.acp, &usual.env) == (&agent.acp, &agent.env));
+        let wire = match (plan.has_own_wire(), is_usual) {
+            (true, _) => format!("{}/{name}@{}", agent.name, key.project),
+            (false, true) => agent.name.clone(),
+            (false, false) => format!("{}@{}", agent.name, key.project),
+        };
+        WirePlan {
+            name: wire,
+            agent: agent.name.clone(),
+            display_name: agent.display_name.clone(),
+            is_own: plan.has_own_wire(),
+        }
     }
 
     /// A restart after a crash has no caller: its environment is what the keeper held.
@@ -370,9 +402,18 @@ fn end_keeper(dir: &RunDir) -> Result<(), Failure> {
 /// It ends its tree first, with a grace of two seconds.
 const KEEPER_ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Everything a keeper is started with.
+/// Made by a start that failed, and nothing in it is worth keeping.
+fn remove_run_dir(dir: &RunDir) {
+    if let Err(left) = std::fs::remove_dir_all(dir.path()) {
+        tracing::warn!(%left, "the directory of a failed start stays behind");
+    }
+}
+
+/// Everything a run is started with.
 struct Launch {
     plan: LaunchPlan,
+    /// For a session on a connection.
+    wire: Option<WirePlan>,
     meta: RunMeta,
     context: RunContext,
     name: agency_core::slug::TaskName,
@@ -384,14 +425,54 @@ struct Launch {
 
 impl Launch {
     async fn go(self, reporter: Reporter) -> Result<StartedRun, Failure> {
+        match self.wire.clone() {
+            Some(wire) => self.sit(wire, reporter).await,
+            None => self.hold(reporter).await,
+        }
+    }
+
+    /// A session on a connection, which is made first if it is not there.
+    async fn sit(self, wire: WirePlan, reporter: Reporter) -> Result<StartedRun, Failure> {
+        let (context, meta) = (self.context.clone(), self.meta.clone());
+        let (run, dir) = (context.id.clone(), context.dir.clone());
+        let seated = async {
+            let (spec, notes) = in_background(move || self.wire_spec()).await?;
+            let (answer, told) = tokio::sync::oneshot::channel();
+            reporter.report(Happening::EnsureWire { plan: wire, spec: Box::new(spec), answer }).await;
+            let board = told.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))?;
+            let news = NewsDesk { reporter: reporter.clone(), run };
+            Ok((run::seated(&board, context, news).await?, notes))
+        };
+        match seated.await {
+            Ok((handle, notes)) => Ok(StartedRun { meta, handle, notes }),
+            Err(failure) => {
+                remove_run_dir(&dir);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Blocking. Makes the run's directory.
+    fn wire_spec(&self) -> Result<(WireSpec, Vec<String>), Failure> {
+        self.prepare()?;
+        if !self.plan.has_own_wire() {
+            return Ok((self.plan.shared_wire()?, Vec::new()));
+        }
+        let (spec, notes) = self.plan.spec(&self.file, &self.place())?;
+        let Start::Spawn { argv, env, cwd, .. } = spec.start else {
+            return Err(Failure::new("the connection cannot be started"));
+        };
+        let env = environment::from_wire(env);
+        let cwd = cwd.as_os_str().into();
+        Ok((WireSpec { argv, env, cwd, spare: spec.spare, open_files: self.context.open_files }, notes))
+    }
+
+    async fn hold(self, reporter: Reporter) -> Result<StartedRun, Failure> {
         let (context, meta) = (self.context.clone(), self.meta.clone());
         let dir = context.dir.clone();
         let notes = in_background(move || {
             self.start().inspect_err(|_| {
-                // Made by this very call, and nothing in it is worth keeping.
-                if let Err(left) = std::fs::remove_dir_all(dir.path()) {
-                    tracing::warn!(%left, "the directory of a failed start stays behind");
-                }
+                remove_run_dir(&dir);
             })
         })
         .await?;
@@ -408,24 +489,30 @@ impl Launch {
 
     /// Blocking.
     fn start(&self) -> Result<Vec<String>, Failure> {
-        let dir = &self.context.dir;
-        let prepared = create_private(&dir.journal()).and_then(|()| self.meta.write(dir));
-        prepared
-            .map_err(|err| Failure::new(format!("cannot write {}", dir.path().display())).caused_by(&err))?;
-        let place = Place {
-            name: &self.name,
-            root: &self.meta.root,
-            worktree: &self.worktree,
-            run: &self.context.id,
-            run_dir: dir,
-            daemon_socket: &self.socket,
-            keeper_binary: &self.context.keeper_binary,
-        };
-        let (mut spec, notes) = self.plan.spec(&self.file, &place)?;
+        self.prepare()?;
+        let (mut spec, notes) = self.plan.spec(&self.file, &self.place())?;
         spec.open_files = self.context.open_files;
         let seed = self.seed();
         start_keeper(&self.context.keeper_binary, &spec, seed, None).map_err(|err| launch_failure(&err))?;
         Ok(notes)
+    }
+
+    fn prepare(&self) -> Result<(), Failure> {
+        let dir = &self.context.dir;
+        let prepared = create_private(&dir.journal()).and_then(|()| self.meta.write(dir));
+        prepared.map_err(|err| Failure::new(format!("cannot write {}", dir.path().display())).caused_by(&err))
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place {
+            name: &self.name,
+            root: &self.meta.root,
+            worktree: &self.worktree,
+            run: &self.context.id,
+            run_dir: &self.context.dir,
+            daemon_socket: &self.socket,
+            keeper_binary: &self.context.keeper_binary,
+        }
     }
 
     /// What earlier runs left on the screen. Lost history is a pity, not a reason to start nothing.

@@ -9,7 +9,7 @@ use agency_core::ids::TaskKey;
 use agency_terminal::keys::Keystroke;
 use tokio::sync::{mpsc, oneshot};
 
-use super::World;
+use super::{LiveRun, World};
 use crate::happening::{Answer, Happening, TaskCall};
 use crate::prompt_queue::{Step, Waiting};
 use crate::run::RunCommand;
@@ -33,7 +33,13 @@ impl World {
         if params.queue {
             return Ok(Ordered::Held(self.hold_back(key, params.text)?));
         }
-        let commands = self.live_run(key)?.handle.commands.clone();
+        let live = self.live_run(key)?;
+        let commands = live.handle.commands.clone();
+        // It takes one message at a time: the next one waits where it cannot get lost.
+        let is_busy = live.meta.acp.is_some() && !is_at_prompt(live);
+        if is_busy && params.keys.is_empty() && params.enter {
+            return Ok(Ordered::Held(self.hold_back(key, params.text)?));
+        }
         let what = match params.keys.as_slice() {
             [] => What::Text { text: params.text.0, enter: params.enter, anyway: params.anyway },
             keys => {
@@ -72,12 +78,7 @@ impl World {
     pub(super) fn deliver_next(&mut self, key: &TaskKey) {
         let Ok(live) = self.live_run(key) else { return };
         // Not while nobody knows for what it waits: an editor would take the text for its own.
-        let at_prompt = live
-            .standing
-            .state
-            .waiting()
-            .is_some_and(|(_, why)| matches!(why, Why::Prompt | Why::Finished | Why::Error));
-        let Some(waiting) = self.queue.next(key).filter(|_| at_prompt).cloned() else { return };
+        let Some(waiting) = self.queue.next(key).filter(|_| is_at_prompt(live)).cloned() else { return };
         let (commands, reporter) = (live.handle.commands.clone(), self.ground.reporter.clone());
         // Written down first: a daemon that dies from here on cannot know whether it arrived.
         if let Err(cause) = self.queue.set(waiting.id, Step::Leaving) {
@@ -151,6 +152,11 @@ impl World {
             uncertain: waiting.step == Step::Uncertain,
         })
     }
+}
+
+fn is_at_prompt(live: &LiveRun) -> bool {
+    let waiting = live.standing.state.waiting();
+    waiting.is_some_and(|(_, why)| matches!(why, Why::Prompt | Why::Finished | Why::Error))
 }
 
 enum Ordered {

@@ -56,12 +56,11 @@ impl World {
         wanted: Wanted,
     ) -> Result<impl Future<Output = Result<Chat, Failure>> + Send + use<>, Failure> {
         let runs = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
-        let journals = runs.iter().filter(|meta| is_talk(meta));
-        let mut journals: Vec<_> =
-            journals.map(|meta| self.ground.state.run(&meta.run.0).journal()).collect();
-        let last = journals.pop().ok_or_else(|| no_talk(key))?;
+        let talks = runs.iter().filter(|meta| is_talk(meta));
+        let mut talks: Vec<_> = talks.map(|meta| self.talk_source(meta)).collect();
+        let last = talks.pop().ok_or_else(|| no_talk(key))?;
         Ok(rpc::blocking(move || {
-            let (fold, _) = TalkFold::rebuild(&journals, &last, Timing::default(), u64::MAX)
+            let (fold, _) = TalkFold::rebuild(&talks, &last, Timing::default(), u64::MAX)
                 .map_err(|err| Failure::new("the conversation cannot be read").caused_by(&err))?;
             Ok(talk::chat(&fold.run, wanted, false))
         }))
@@ -159,12 +158,12 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) fn no_terminal(key: &TaskKey) -> Failure {
     Failure::new(format!("task {} has no terminal", key.task))
-        .because("its agent is driven by stream-json")
+        .because("its agent is driven by a protocol")
         .hint(format!("agency chat {}", key.task))
 }
 
 fn no_talk(key: &TaskKey) -> Failure {
     Failure::new(format!("task {} has no conversation", key.task))
         .because("its agent runs in a terminal")
-        .hint(format!("agency attach {}; a new task takes --driver stream-json", key.task))
+        .hint(format!("agency attach {}; a new task takes --driver stream-json or acp", key.task))
 }

@@ -8,7 +8,7 @@ use crate::complete;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For tasks made with `--driver stream-json`. On a terminal it prints the
+For tasks made with `--driver stream-json` or `--driver acp`. On a terminal it prints the
 conversation and follows it; what you type is sent when you press Enter:
 
   any text         a message to the agent (or the answer to its question)
@@ -44,6 +44,38 @@ pub(crate) struct Approvals {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+An agent that is driven by the Agent Client Protocol serves all its tasks with
+one process, which is started for the first of them. If it ends, it is started
+again after 1, 2, 4, 8 and 16 seconds, and its sessions go on.
+
+Examples:
+  agency connections
+  agency connections --sessions claude-code   # the sessions that the agent knows
+  agency connections --json")]
+pub(crate) struct Connections {
+    /// List the sessions that this agent knows, those of others included
+    #[arg(long, value_name = "CONNECTION")]
+    pub(crate) sessions: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Ends the agent's process if it has one and starts another, at once. Sessions go
+on where they were; a message that was being answered is lost, and said to be.
+
+Examples:
+  agency reconnect claude-code")]
+pub(crate) struct Reconnect {
+    /// As `agency connections` names it: mostly the agent's name
+    #[arg(value_name = "CONNECTION")]
+    pub(crate) name: String,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 use agency_api::chat::{Approvals, Entry};
 use agency_api::config::Shown;
+use agency_api::connection::{Connections, Sessions};
 use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
 use agency_api::view;
@@ -28,6 +29,8 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
     vec![
         ("agency approvals --json", "approvals", of::<Approvals>()),
         ("agency chat TASK --json", "chat", of::<Entry>()),
+        ("agency connections --json", "connections", of::<Connections>()),
+        ("agency connections --sessions CONNECTION --json", "connection-sessions", of::<Sessions>()),
         ("agency cost --json", "cost", of::<cost::Costs>()),
         ("agency agents --json", "agents", of::<agents::Listing>()),
         ("agency config --json", "config-show", of::<Shown>()),

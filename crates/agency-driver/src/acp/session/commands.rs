@@ -72,6 +72,12 @@ impl AcpRun {
         lines
     }
 
+    /// Nothing more is to come of [`AcpRun::stop`].
+    pub fn has_stopped(&self) -> bool {
+        let is_there = matches!(self.stage, Stage::Settling | Stage::Ready | Stage::Failed { .. });
+        self.turn.is_none() && !(is_there && self.can.close && self.target.is_some())
+    }
+
     fn set(&mut self, setting: Setting, wanted: &str) -> Result<Vec<u8>, NotYet> {
         if !matches!(self.stage, Stage::Ready | Stage::Settling | Stage::Failed { .. }) {
             return Err(NotYet::NoSession);

@@ -1,0 +1,439 @@
+//! Connections to agents that serve many tasks with one process: made when a task needs one, mended when they break.
+//!
+//! Each is a machine of the core, which decides, and a switchboard, which does.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use agency_api::connection::{Connection as View, Connections, Sessions, Status as Shown};
+use agency_api::paths::RunDir;
+use agency_api::{Failure, view};
+use agency_core::connection::{ConnectError, Connection, Effect, Event, Status};
+use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
+use agency_core::supervisor::Origin;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::World;
+use super::boot::key_of;
+use crate::clock;
+use crate::happening::Answer;
+use crate::run_meta::{self, RunMeta};
+use crate::switchboard::{
+    self, BoardCommand, Progress, Sitting, Switchboard, Switchroom, WireMeta, WireNews, WirePlan, WireSpec,
+};
+
+pub type Board = mpsc::Sender<BoardCommand>;
+
+pub(super) struct Wire {
+    plan: WirePlan,
+    machine: Connection,
+    board: Board,
+    spec: Option<WireSpec>,
+    waiting: HashMap<Ticket, Waiting>,
+    sessions: usize,
+    version: Option<String>,
+    error: Option<String>,
+    /// Tasks that were over because it was, to be started again with it.
+    left_behind: Vec<TaskKey>,
+}
+
+enum Waiting {
+    Start(oneshot::Sender<Result<Board, Failure>>),
+    Reconnect(Answer),
+    Shutdown,
+}
+
+impl World {
+    fn switchroom(&self, plan: &WirePlan) -> Switchroom {
+        Switchroom {
+            plan: plan.clone(),
+            state: self.ground.state.clone(),
+            epoch: self.ground.epoch,
+            keeper_binary: self.ground.keeper_binary.clone(),
+            rule_book: self.ground.rule_book.clone(),
+            reporter: self.ground.reporter.clone(),
+        }
+    }
+
+    /// The connection that a start needs: the one that is there, or one that is being made.
+    pub(super) fn ensure_wire(
+        &mut self,
+        plan: WirePlan,
+        spec: WireSpec,
+        answer: oneshot::Sender<Result<Board, Failure>>,
+    ) {
+        let name = plan.name.clone();
+        if !self.wires.contains_key(&name) {
+            let board = Switchboard::open(self.switchroom(&plan));
+            let machine = Connection::new(&plan.display_name);
+            self.wires.insert(name.clone(), Wire::new(plan, board, machine));
+        }
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        if let Some(wire) = self.wires.get_mut(&name) {
+            // How the next process is started is what was asked for last.
+            wire.spec = Some(spec);
+            wire.waiting.insert(ticket, Waiting::Start(answer));
+        }
+        self.wire_event(&name, Event::Ensure { ticket });
+    }
+
+    fn wire_event(&mut self, name: &str, event: Event) {
+        let Some(wire) = self.wires.get_mut(name) else { return };
+        let effects = wire.machine.on(event, clock::now());
+        for effect in effects {
+            self.wire_effect(name, effect);
+        }
+    }
+
+    fn wire_effect(&mut self, name: &str, effect: Effect) {
+        let Some(wire) = self.wires.get_mut(name) else { return };
+        match effect {
+            Effect::Spawn { epoch } => match wire.spec.clone() {
+                Some(spec) => wire.command(BoardCommand::Spawn { attempt: epoch.0, spec: Box::new(spec) }),
+                None => {
+                    let cause = "how to start it is not known any more".to_owned();
+                    self.wire_event(name, Event::SpawnFailed { epoch, not_found: false, cause });
+                }
+            },
+            Effect::End { epoch } => wire.command(BoardCommand::End { attempt: epoch.0 }),
+            Effect::Tell { status } => self.wire_changed(name, status),
+            Effect::Fail(error) => {
+                let agent = wire.plan.agent.clone();
+                let ConnectError { message, cause } = error;
+                tracing::error!(connection = name, %message, cause, "a connection failed");
+                self.announce_wire(
+                    &agent,
+                    "error",
+                    json!({ "agent": agent, "message": message, "cause": cause }),
+                );
+            }
+            Effect::Answer { ticket, answer } => self.wire_answer(name, ticket, answer),
+        }
+    }
+
+    fn wire_answer(&mut self, name: &str, ticket: Ticket, outcome: Result<(), ConnectError>) {
+        let shown = self.wire_view(name);
+        let Some(wire) = self.wires.get_mut(name) else { return };
+        let failure = |err: ConnectError| {
+            let failure = Failure::new(err.message);
+            err.cause.into_iter().fold(failure, Failure::because)
+        };
+        match wire.waiting.remove(&ticket) {
+            Some(Waiting::Start(answer)) => {
+                let board = wire.board.clone();
+                crate::run::tell(answer, outcome.map(|()| board).map_err(failure));
+            }
+            Some(Waiting::Reconnect(answer)) => {
+                let view = shown.ok_or_else(|| Failure::new("the connection is gone"));
+                answer.give_as(outcome.map_err(failure).and(view));
+            }
+            Some(Waiting::Shutdown) | None => {}
+        }
+    }
+
+    fn wire_changed(&mut self, name: &str, status: Status) {
+        let Some(wire) = self.wires.get_mut(name) else { return };
+        let agent = wire.plan.agent.clone();
+        tracing::info!(connection = name, ?status, "a connection changed");
+        if status == Status::Connected {
+            wire.error = None;
+        }
+        let left_behind = match status {
+            Status::Connected => std::mem::take(&mut wire.left_behind),
+            _ => Vec::new(),
+        };
+        if matches!(status, Status::Disconnected | Status::Idle) && wire.machine.retry().is_none() {
+            // Nobody will bring it back by itself.
+            wire.command(BoardCommand::Dismiss);
+            let lost: Vec<TaskKey> = self.seated_at(name).collect();
+            if let Some(wire) = self.wires.get_mut(name) {
+                wire.left_behind = lost;
+            }
+        }
+        let data = json!({ "agent": agent, "status": shown(status).as_str() });
+        self.announce_wire(&agent, "agent:status", data);
+        for key in left_behind {
+            self.start_again(key);
+        }
+    }
+
+    fn seated_at(&self, name: &str) -> impl Iterator<Item = TaskKey> {
+        let seated = self.runs.values().filter(move |live| live.meta.wire_name() == Some(name));
+        seated.map(|live| live.key.clone())
+    }
+
+    /// A task that was over because its connection was.
+    fn start_again(&mut self, key: TaskKey) {
+        let environment = self.environments.remove(&key).unwrap_or_default();
+        let caller = agency_api::method::Caller { env: environment, ..Default::default() };
+        // Nobody waits; what comes of it is told by events.
+        let (answer, _) = oneshot::channel();
+        self.begin(key, &caller, Origin::Existing, Answer(answer), false);
+    }
+
+    fn announce_wire(&mut self, agent: &str, kind: &str, data: Value) {
+        self.announce_event(view::Event {
+            seq: 0,
+            time: clock::timestamp_of(clock::now()),
+            project: None,
+            task: None,
+            agent: Some(agent.to_owned()),
+            run: None,
+            kind: kind.to_owned(),
+            data,
+        });
+    }
+
+    pub(super) fn on_wire_news(&mut self, name: &str, attempt: u64, news: WireNews) {
+        let Some(wire) = self.wires.get_mut(name) else { return };
+        let epoch = Epoch(attempt);
+        match news {
+            WireNews::Spawned => self.wire_event(name, Event::Spawned { epoch }),
+            WireNews::SpawnFailed { not_found, cause } => {
+                wire.error = Some(cause.clone());
+                self.wire_event(name, Event::SpawnFailed { epoch, not_found, cause });
+            }
+            WireNews::Greeted { name: version } => {
+                wire.version = version;
+                self.wire_event(name, Event::Initialized { epoch });
+            }
+            WireNews::HandshakeFailed { cause } => {
+                wire.error = Some(cause.clone());
+                self.wire_event(name, Event::HandshakeFailed { epoch, cause });
+            }
+            WireNews::Lost { cause } => {
+                wire.error = Some(cause.clone());
+                self.wire_event(name, Event::Lost { epoch, cause });
+            }
+            WireNews::Gone => self.wire_event(name, Event::Gone { epoch }),
+            WireNews::Seats(sessions) => {
+                wire.sessions = sessions;
+                if sessions == 0 && wire.plan.is_own {
+                    self.end_wire(name);
+                }
+            }
+        }
+        self.leave_when_alone();
+    }
+
+    fn end_wire(&mut self, name: &str) {
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        if let Some(wire) = self.wires.get_mut(name) {
+            wire.waiting.insert(ticket, Waiting::Shutdown);
+        }
+        self.wire_event(name, Event::Shutdown { ticket });
+    }
+
+    pub(super) fn wires_deadline(&self) -> Option<Duration> {
+        self.wires.values().filter_map(|wire| wire.machine.deadline()).min()
+    }
+
+    pub(super) fn tick_wires(&mut self) {
+        let now = clock::now();
+        let is_due = |wire: &Wire| wire.machine.deadline().is_some_and(|deadline| deadline <= now);
+        let due: Vec<String> =
+            self.wires.iter().filter(|(_, wire)| is_due(wire)).map(|(name, _)| name.clone()).collect();
+        for name in due {
+            self.wire_event(&name, Event::Tick);
+        }
+    }
+
+    /// The agents of tasks are ended: those that no task owns alone are next.
+    pub(super) fn end_wires(&mut self) {
+        self.quitting = true;
+        for name in self.wires.keys().cloned().collect::<Vec<_>>() {
+            self.end_wire(&name);
+        }
+        self.leave_when_alone();
+    }
+
+    fn leave_when_alone(&mut self) {
+        if self.quitting && self.wires.values().all(|wire| wire.machine.epoch().is_none()) {
+            self.leaving = true;
+        }
+    }
+
+    /// Before runs are looked for: processes that a daemon before us left, and who sat there.
+    pub(super) async fn find_wires(&mut self) {
+        let sittings = self.sittings().await;
+        let (live, dead): (Vec<_>, Vec<_>) =
+            switchboard::found(&self.ground.state).into_iter().partition(|(_, _, lives)| *lives);
+        let settled = tokio::task::spawn_blocking(move || {
+            let dirs: Vec<RunDir> = dead.into_iter().map(|(dir, ..)| dir).collect();
+            for dir in &dirs {
+                let seated = sittings.values().flatten();
+                if let Err(cause) = switchboard::settle_dead(dir, seated) {
+                    tracing::error!(%cause, dir = %dir.path().display(), "what a connection said last is lost");
+                }
+            }
+            switchboard::forget_oldest(&dirs);
+            sittings
+        });
+        let mut sittings = settled.await.unwrap_or_default();
+        for (dir, meta, _) in live {
+            let seated = sittings.remove(&meta.plan.name).unwrap_or_default();
+            self.adopt_wire(dir, meta, seated).await;
+        }
+        let closed = tokio::task::spawn_blocking(move || {
+            sittings.into_values().try_for_each(|seated| switchboard::close_all(&seated))
+        });
+        if let Err(cause) = closed.await.map_err(std::io::Error::other).and_then(|closed| closed) {
+            tracing::error!(%cause, "a session without a connection stays open");
+        }
+    }
+
+    /// Sessions that have not ended, by the connection that they were seated at.
+    async fn sittings(&self) -> HashMap<String, Vec<Sitting>> {
+        let runs = run_meta::all(&self.ground.state);
+        let own = self.ground.state.host().to_owned();
+        let sessions: Vec<(String, RunId, RunDir)> = runs
+            .into_iter()
+            .filter(|(_, meta)| meta.host == own && self.store.task(&key_of(meta)).is_some())
+            .filter_map(|(dir, meta)| Some((meta.wire_name()?.to_owned(), meta.run.clone(), dir)))
+            .collect();
+        let read = tokio::task::spawn_blocking(move || {
+            let mut sittings: HashMap<String, Vec<Sitting>> = HashMap::new();
+            for (name, run, dir) in sessions {
+                match Progress::read(&dir.journal()) {
+                    Ok(progress) if progress.is_over => {}
+                    Ok(progress) => sittings.entry(name).or_default().push(Sitting { run, dir, progress }),
+                    Err(cause) => tracing::warn!(%run, %cause, "a session's journal cannot be read"),
+                }
+            }
+            sittings
+        });
+        read.await.unwrap_or_default()
+    }
+
+    async fn adopt_wire(&mut self, dir: RunDir, meta: WireMeta, seated: Vec<Sitting>) {
+        let plan = meta.plan.clone();
+        let name = plan.name.clone();
+        match Switchboard::adopt(self.switchroom(&plan), dir, meta, seated).await {
+            Ok(adopted) => {
+                let machine = Connection::new(&plan.display_name);
+                let (spec, sessions) = (Some(adopted.spec), adopted.sessions);
+                let wire = Wire {
+                    spec,
+                    sessions,
+                    version: adopted.version,
+                    ..Wire::new(plan, adopted.commands, machine)
+                };
+                self.wires.insert(name.clone(), wire);
+                self.wire_event(&name, Event::Adopted { greeted: adopted.is_greeted });
+            }
+            Err(cause) => tracing::error!(connection = name, %cause, "a connection is not taken up again"),
+        }
+    }
+
+    /// A place for a session that was seated before this daemon came.
+    pub(super) fn board_of(&self, meta: &RunMeta) -> Option<Board> {
+        self.wires.get(meta.wire_name()?).map(|wire| wire.board.clone())
+    }
+
+    pub(super) fn connections(&self) -> Connections {
+        let mut connections: Vec<View> = self.wires.keys().filter_map(|name| self.wire_view(name)).collect();
+        connections.sort_by(|one, other| one.name.cmp(&other.name));
+        Connections { connections }
+    }
+
+    fn wire_view(&self, name: &str) -> Option<View> {
+        let wire = self.wires.get(name)?;
+        let now = clock::now();
+        let retry = wire.machine.retry();
+        Some(View {
+            name: name.to_owned(),
+            agent: wire.plan.agent.clone(),
+            display_name: wire.plan.display_name.clone(),
+            status: shown(wire.machine.status()),
+            sessions: wire.sessions as u64,
+            version: wire.version.clone(),
+            error: wire.error.clone(),
+            retry_in_ms: retry.map(|retry| retry.due.saturating_sub(now).as_millis() as u64),
+            attempt: retry.map(|retry| retry.number),
+        })
+    }
+
+    pub(super) fn reconnect(&mut self, name: &str, answer: Answer) {
+        let name = match self.wire_named(name) {
+            Ok(name) => name,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        if let Some(wire) = self.wires.get_mut(&name) {
+            wire.waiting.insert(ticket, Waiting::Reconnect(answer));
+        }
+        self.wire_event(&name, Event::Reconnect { ticket });
+    }
+
+    fn wire_named(&self, name: &str) -> Result<String, Failure> {
+        if self.wires.contains_key(name) {
+            return Ok(name.to_owned());
+        }
+        let known: Vec<&str> = self.wires.keys().map(String::as_str).collect();
+        let failure = Failure::new(format!("there is no connection called `{}`", name.escape_debug()));
+        Err(match known.is_empty() {
+            true => failure.because("no task has needed one yet").hint("agency new TASK --driver acp"),
+            false => failure.hint(format!("there is: {}", known.join(", "))),
+        })
+    }
+
+    pub(super) fn agent_sessions(&mut self, name: &str, answer: Answer) {
+        match self.wire_named(name).map(|name| self.wires.get(&name).map(|wire| wire.board.clone())) {
+            Ok(Some(board)) => drop(tokio::spawn(async move {
+                let listed = sessions_of(board).await;
+                let sessions = |result: Value| result["sessions"].as_array().cloned().unwrap_or_default();
+                answer.give_as(listed.map(|result| Sessions { sessions: sessions(result) }));
+            })),
+            Ok(None) => answer.give(Err(Failure::new("the connection is gone"))),
+            Err(failure) => answer.give(Err(failure)),
+        }
+    }
+}
+
+impl Wire {
+    fn new(plan: WirePlan, board: Board, machine: Connection) -> Wire {
+        Wire {
+            plan,
+            machine,
+            board,
+            spec: None,
+            waiting: HashMap::new(),
+            sessions: 0,
+            version: None,
+            error: None,
+            left_behind: Vec::new(),
+        }
+    }
+
+    /// In order; a switchboard is never far behind.
+    fn command(&self, command: BoardCommand) {
+        match self.board.try_send(command) {
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
+            Err(mpsc::error::TrySendError::Full(command)) => {
+                let board = self.board.clone();
+                tokio::spawn(async move { drop(board.send(command).await) });
+            }
+        }
+    }
+}
+
+async fn sessions_of(board: Board) -> Result<Value, Failure> {
+    let (answer, told) = oneshot::channel();
+    let gone = || Failure::new("the connection is gone");
+    board.send(BoardCommand::Sessions { answer }).await.map_err(|_| gone())?;
+    told.await.map_err(|_| gone())?
+}
+
+fn shown(status: Status) -> Shown {
+    match status {
+        Status::Idle => Shown::Idle,
+        Status::Starting => Shown::Starting,
+        Status::Connected => Shown::Connected,
+        Status::Disconnected => Shown::Disconnected,
+        Status::Reconnecting => Shown::Reconnecting,
+    }
+}
