@@ -14,6 +14,7 @@ pub mod paths;
 pub mod process;
 pub mod pty;
 pub mod rpc;
+pub mod search;
 pub mod socket;
 pub mod view;
 

@@ -13,6 +13,7 @@ use crate::connection;
 use crate::keeper::{Ended, Size};
 use crate::notify;
 use crate::pty::AttachMode;
+use crate::search;
 use crate::view;
 
 pub trait Method {
@@ -95,6 +96,8 @@ methods! {
     QueueDrop = "queue.drop": QueueDropParams => Queue;
     /// The conversation with an agent that is driven by a protocol: its end, a page of it, or what is new.
     ChatRead = "chat.read": chat::ReadParams => chat::Chat;
+    /// Words in conversations and in the texts of tasks, the newest first.
+    ChatSearch = "chat.search": search::SearchParams => search::Found;
     /// What agents may do only if somebody says so, and their questions, as far as nobody has answered.
     ApprovalList = "approval.list": chat::ApprovalListParams => chat::Approvals;
     /// Answers one of them. Of two who answer at once one is told that the other was first.

@@ -165,6 +165,12 @@ pub enum Call {
         wanted: Wanted,
         wait: bool,
     },
+    Search {
+        task: Option<TaskCall>,
+        project: Option<Project>,
+        words: String,
+        limit: Option<u64>,
+    },
     Approvals {
         task: Option<TaskCall>,
     },

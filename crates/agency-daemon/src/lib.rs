@@ -16,6 +16,7 @@ mod frame_clock;
 mod happening;
 mod hold;
 mod hooks;
+mod index;
 mod json_lines;
 mod keeper_copy;
 mod launch;

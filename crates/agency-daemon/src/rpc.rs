@@ -71,6 +71,18 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
             let wanted = Wanted { since: params.since, before: params.before, limit: params.limit };
             Call::Chat { task: task(params.task).await?, wanted, wait: params.wait }
         }
+        method::ChatSearch::NAME => {
+            let params = params_of::<method::ChatSearch>(params)?;
+            let task = match params.task {
+                Some(named) => Some(task(named).await?),
+                None => None,
+            };
+            let project = match params.cwd {
+                Some(cwd) => Some(open(cwd, None, Environment::inherited()).await?),
+                None => None,
+            };
+            Call::Search { task, project, words: params.words, limit: params.limit }
+        }
         method::ApprovalList::NAME => {
             let params = params_of::<method::ApprovalList>(params)?;
             let task = match params.task {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agency_api::chat;
+use agency_api::{Failure, chat};
 use agency_core::agent_state::Timing;
 use agency_core::conversation::{Approval, Entry};
 use agency_core::exit::RunExit;
@@ -194,6 +194,23 @@ pub fn chat(run: &TalkRun, wanted: Wanted, live: bool) -> chat::Chat {
         },
         session_id: run.session_id().map(str::to_owned),
         live,
+    }
+}
+
+/// The journals of a conversation without a live agent.
+#[derive(Debug, Clone)]
+pub struct PastTalk {
+    /// Oldest first.
+    pub before: Vec<TalkSource>,
+    pub last: TalkSource,
+}
+
+impl PastTalk {
+    /// Blocking.
+    pub fn read(&self, wanted: Wanted) -> Result<chat::Chat, Failure> {
+        let (fold, _) = TalkFold::rebuild(&self.before, &self.last, Timing::default(), u64::MAX)
+            .map_err(|err| Failure::new("the conversation cannot be read").caused_by(&err))?;
+        Ok(chat(&fold.run, wanted, false))
     }
 }
 

@@ -10,6 +10,7 @@ mod connections;
 mod consent;
 mod effects;
 mod explain;
+mod finding;
 mod lifecycle;
 mod notices;
 mod orphans;
@@ -38,6 +39,7 @@ use tokio::sync::{broadcast, mpsc};
 use crate::clock;
 use crate::event_log::EventLog;
 use crate::happening::{Answer, Happening, Reporter};
+use crate::index::Index;
 use crate::plan::LaunchPlan;
 use crate::prompt_queue::PromptQueue;
 use crate::rule_book::RuleBook;
@@ -93,6 +95,7 @@ pub struct World {
     last_event: u64,
     event_log: EventLog,
     queue: PromptQueue,
+    index: Index,
     /// The rules about screens that every run knows of.
     rules: Arc<Rules>,
     born: Duration,
@@ -216,6 +219,7 @@ impl World {
                 self.announce_state(&key, &run, &change);
                 self.state_told(&key, &run, &change.new);
                 self.deliver_next(&key);
+                self.touch_index(&key);
             }
             RunNews::Evidence(evidence) => {
                 live.standing.evidence = *evidence;
@@ -239,6 +243,7 @@ impl World {
                 self.ended.insert(key.clone(), ended);
                 self.decide(Event::RunExited { key: key.clone(), run, exit });
                 self.notices.notifier.over(&key);
+                self.touch_index(&key);
             }
             RunNews::Reached { environment } => {
                 live.handle.environment = environment;

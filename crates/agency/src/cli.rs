@@ -6,12 +6,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 mod care;
+mod search;
 mod talk;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
 pub(crate) use care::{Agents, Completions, Doctor, Man, Shell, Uninstall};
+pub(crate) use search::Search;
 pub(crate) use talk::{Approvals, Approve, Chat, Connections, Cost, Deny, Reconnect};
 
 use crate::complete;
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Send(Send),
     /// Read a task's conversation and talk to its agent
     Chat(Chat),
+    /// Find words in conversations and in the texts of tasks
+    Search(Search),
     /// What agents want to do and may not before you say so
     Approvals(Approvals),
     /// Allow what an agent asks for, or answer its question

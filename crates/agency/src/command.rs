@@ -34,6 +34,7 @@ mod replay;
 mod rm;
 mod run;
 pub(crate) mod screen;
+mod search;
 mod send;
 mod service;
 mod shell;
@@ -59,6 +60,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Attach(args) => attach::attach(context, args).await,
         Command::Send(args) => send::send(context, args).await,
         Command::Chat(args) => chat::chat(context, args).await,
+        Command::Search(args) => search::search(context, args).await,
         Command::Approvals(args) => approvals::approvals(context, args).await,
         Command::Approve(args) => approve::approve(context, args).await,
         Command::Deny(args) => approve::deny(context, args).await,

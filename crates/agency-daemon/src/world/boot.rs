@@ -28,6 +28,7 @@ use crate::clock;
 use crate::event_log::EventLog;
 use crate::fold;
 use crate::hold::{Hold, RunContext};
+use crate::index::Index;
 use crate::plan;
 use crate::prompt_queue::PromptQueue;
 use crate::run::{self, NewsDesk, RunHandle};
@@ -85,6 +86,7 @@ impl World {
             last_event,
             event_log,
             queue: PromptQueue::load(&ground.state),
+            index: Index::open(&ground.state),
             rules: ground.rule_book.rules(),
             born: clock::now(),
             wires: BTreeMap::new(),
@@ -99,6 +101,7 @@ impl World {
         // Whatever is so by now was so before us.
         world.notices.notifier.all_known();
         world.deliver_held();
+        world.sweep_index();
         world
     }
 

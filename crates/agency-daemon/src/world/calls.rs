@@ -68,6 +68,7 @@ impl World {
             Call::Explain { task, at } => self.explain(task, at, answer),
             Call::Send { task, params } => self.send(task, *params, answer),
             Call::Chat { task, wanted, wait } => self.chat(task, wanted, wait, answer),
+            Call::Search { task, project, words, limit } => self.search(task, project, &words, limit, answer),
             Call::Approvals { task } => self.approvals(task, answer),
             Call::AnswerApproval { task, params } => self.answer_approval(task, *params, answer),
             Call::Interrupt(task) => self.interrupt(task, answer),
@@ -198,6 +199,7 @@ impl World {
             status: agency_core::task_status::TaskStatus::Draft,
             run: FoundRun::None,
         }));
+        self.touch_index(&key);
         Ok((key, notes))
     }
 

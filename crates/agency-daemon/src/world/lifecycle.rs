@@ -172,6 +172,7 @@ impl World {
         match &gone {
             Ok(_) => {
                 self.history.remove(key);
+                self.index.forget(key);
                 self.notices.notifier.forget(key);
                 if let Err(cause) = self.queue.take(|waiting| waiting.key() == *key) {
                     tracing::warn!(task = %key, %cause, "texts for a task that is gone stay behind");

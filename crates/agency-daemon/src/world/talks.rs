@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use agency_api::chat::{AnswerParams, Approvals, Chat, OpenApproval};
+use agency_api::chat::{AnswerParams, Approvals, OpenApproval};
 use agency_api::method::Nothing;
 use agency_api::{Failure, chat, view};
-use agency_core::agent_state::Timing;
 use agency_core::ids::TaskKey;
 use agency_driver::talk::Verdict;
 use tokio::sync::{mpsc, oneshot};
@@ -16,7 +15,7 @@ use crate::happening::{Answer, TaskCall};
 use crate::piped::{Answering, Reading};
 use crate::rpc;
 use crate::run::RunCommand;
-use crate::talk::{self, TalkFold, Wanted};
+use crate::talk::{PastTalk, Wanted};
 
 impl World {
     /// The live run of a task that has a terminal.
@@ -42,28 +41,24 @@ impl World {
                 let ask = move |answer| RunCommand::Chat(Reading { wanted, wait, answer });
                 tokio::spawn(async move { answer.give_as(asked(commands, ask).await) });
             }
-            Err(_) => match self.past_talk(&key, wanted) {
-                Ok(reading) => drop(tokio::spawn(async move { answer.give_as(reading.await) })),
+            Err(_) => match self.past_talk(&key).ok_or_else(|| no_talk(&key)) {
+                Ok(past) => {
+                    tokio::spawn(async move {
+                        answer.give_as(rpc::blocking(move || past.read(wanted)).await);
+                    });
+                }
                 Err(failure) => answer.give(Err(failure)),
             },
         }
     }
 
-    /// The conversation of a task without a live agent, from its journals.
-    fn past_talk(
-        &self,
-        key: &TaskKey,
-        wanted: Wanted,
-    ) -> Result<impl Future<Output = Result<Chat, Failure>> + Send + use<>, Failure> {
+    /// The conversation of a task without a live agent.
+    pub(super) fn past_talk(&self, key: &TaskKey) -> Option<PastTalk> {
         let runs = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
         let talks = runs.iter().filter(|meta| is_talk(meta));
-        let mut talks: Vec<_> = talks.map(|meta| self.talk_source(meta)).collect();
-        let last = talks.pop().ok_or_else(|| no_talk(key))?;
-        Ok(rpc::blocking(move || {
-            let (fold, _) = TalkFold::rebuild(&talks, &last, Timing::default(), u64::MAX)
-                .map_err(|err| Failure::new("the conversation cannot be read").caused_by(&err))?;
-            Ok(talk::chat(&fold.run, wanted, false))
-        }))
+        let mut before: Vec<_> = talks.map(|meta| self.talk_source(meta)).collect();
+        let last = before.pop()?;
+        Some(PastTalk { before, last })
     }
 
     pub(super) fn approvals(&mut self, task: Option<TaskCall>, answer: Answer) {

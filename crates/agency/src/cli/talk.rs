@@ -20,10 +20,14 @@ conversation and follows it; what you type is sent when you press Enter:
 Examples:
   agency chat fix-login
   agency chat fix-login | tail -20          # what was said so far
+  agency chat fix-login --at 17             # from what `agency search` found
   agency chat fix-login --json --follow     # an entry a line, again when it changes")]
 pub(crate) struct Chat {
     #[command(flatten)]
     pub(crate) name: TaskName,
+    /// Begin with this entry of the conversation
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) at: Option<u64>,
     /// Without a terminal: go on until the agent ends
     #[arg(short, long)]
     pub(crate) follow: bool,

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agency_api::chat::{AnswerParams, Approval, Entry, Item, ReadParams};
+use agency_api::chat::{AnswerParams, Approval, Chat as Read, Entry, Item, ReadParams};
 use agency_api::method::{
     ApprovalAnswer, ChatRead, TaskGet, TaskInterrupt, TaskRef, TaskSend, TaskSendParams,
 };
@@ -29,15 +29,21 @@ pub(super) async fn chat(context: &Context, args: Chat) -> Done {
     let task = context.task(&args.name.task)?;
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     match is_at_terminal && !args.json && !args.follow {
-        true => talk(context, task).await,
-        false => print(context, task, args.follow, args.json).await,
+        true => talk(context, task, args.at).await,
+        false => print(context, task, args.at, args.follow, args.json).await,
     }
 }
 
 /// Without a terminal to type at.
-pub(super) async fn print(context: &Context, task: TaskRef, follow: bool, json: bool) -> Done {
+pub(super) async fn print(
+    context: &Context,
+    task: TaskRef,
+    at: Option<u64>,
+    follow: bool,
+    json: bool,
+) -> Done {
     let (news, mut inbox) = mpsc::channel(16);
-    let reading = tokio::spawn(follow_chat(context.clone(), task, news, follow));
+    let reading = tokio::spawn(follow_chat(context.clone(), task, at, news, follow));
     let mut transcript = Transcript::new(Paint::for_stdout());
     while let Some(entries) = inbox.recv().await {
         for entry in &entries {
@@ -62,6 +68,7 @@ fn show(text: &str) -> Result<(), Stop> {
 async fn follow_chat(
     context: Context,
     task: TaskRef,
+    at: Option<u64>,
     news: mpsc::Sender<Vec<Entry>>,
     follow: bool,
 ) -> Result<(), Failure> {
@@ -69,8 +76,9 @@ async fn follow_chat(
     let mut since = None;
     loop {
         let wait = since.is_some();
-        let params = ReadParams { task: task.clone(), since, before: None, limit: None, wait };
-        let chat = match daemon.call(ChatRead, params).await {
+        let params =
+            ReadParams { task: task.clone(), since, before: None, limit: at.map(|_| u64::MAX), wait };
+        let mut chat = match daemon.call(ChatRead, params).await {
             Ok(chat) => chat,
             Err(failure) if since.is_none() => return Err(failure),
             // The run ended, or the daemon did: whoever is there now knows.
@@ -80,6 +88,8 @@ async fn follow_chat(
                 continue;
             }
         };
+        begins_in(at, &chat)?;
+        chat.entries.retain(|entry| at.is_none_or(|at| entry.number >= at));
         since = Some(chat.revision);
         if news.send(chat.entries).await.is_err() || !follow {
             return Ok(());
@@ -94,10 +104,18 @@ async fn follow_chat(
     }
 }
 
+fn begins_in(at: Option<u64>, chat: &Read) -> Result<(), Failure> {
+    match at.filter(|at| *at > chat.total) {
+        Some(at) => Err(Failure::new(format!("there is no entry {at}"))
+            .because(format!("the conversation has {} so far", chat.total))),
+        None => Ok(()),
+    }
+}
+
 /// On a terminal: what comes is printed, what is typed is sent.
-pub(super) async fn talk(context: &Context, task: TaskRef) -> Done {
+pub(super) async fn talk(context: &Context, task: TaskRef, at: Option<u64>) -> Done {
     let (news, mut inbox) = mpsc::channel(16);
-    let reading = tokio::spawn(follow_chat(context.clone(), task.clone(), news, true));
+    let reading = tokio::spawn(follow_chat(context.clone(), task.clone(), at, news, true));
     let mut typed = typed_lines();
     let mut interrupts =
         signal(SignalKind::interrupt()).map_err(|err| failed("ctrl-c cannot be heard", &err))?;

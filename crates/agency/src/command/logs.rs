@@ -22,7 +22,7 @@ pub(super) async fn logs(context: &Context, args: Logs) -> Done {
     let task = context.task(name)?;
     let mut daemon = context.daemon().await?;
     if !args.raw && talk::holds(&daemon.call(TaskGet, task.clone()).await?) {
-        return super::chat::print(context, task, args.follow, false).await;
+        return super::chat::print(context, task, None, args.follow, false).await;
     }
     let form = if args.raw { LogForm::Raw } else { LogForm::Text };
     let answer = daemon.call(LogRead, LogReadParams { task, form, follow: args.follow }).await?;

@@ -28,7 +28,7 @@ pub(super) async fn next(context: &Context) -> Done {
         return Ok(std::process::ExitCode::SUCCESS);
     }
     if talk::holds(task) {
-        return super::chat::talk(context, context::reference(task)).await;
+        return super::chat::talk(context, context::reference(task), None).await;
     }
     let name = task.id.to_string();
     let target = Target {

@@ -69,7 +69,7 @@ pub(super) async fn show(context: &Context, task: &Task) -> Done {
         return say(task);
     }
     if talk::holds(task) {
-        return super::chat::talk(context, context::reference(task)).await;
+        return super::chat::talk(context, context::reference(task), None).await;
     }
     let target = Target {
         task: context::reference(task),

@@ -5,6 +5,7 @@ use agency_api::config::Shown;
 use agency_api::connection::{Connections, Sessions};
 use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
+use agency_api::search::Found;
 use agency_api::view;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -42,6 +43,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency notify test --json", "notify-test", of::<notify::Report>()),
         ("agency orphans --json", "orphans", of::<Orphans>()),
         ("agency screen TASK --json", "screen", of::<screen::Described>()),
+        ("agency search WORDS --json", "search", of::<Found>()),
         ("agency trust --json", "trust", of::<Trust>()),
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),
         ("agency uninstall --dry-run --json", "uninstall", of::<uninstall::Inventory>()),

@@ -34,6 +34,7 @@ mod refusals;
 mod reports;
 mod rescue;
 mod screen_rules;
+mod search;
 mod second_opinion;
 mod sigkill;
 mod stage;

@@ -9,7 +9,7 @@ use crate::stage::{SOON, Stage};
 
 /// A task whose agent speaks stream-json and plays these steps.
 #[track_caller]
-fn talk(stage: &Stage, slug: &str, message: &str, script: &str) -> Value {
+pub fn talk(stage: &Stage, slug: &str, message: &str, script: &str) -> Value {
     let resume = ["--resume", "$AGENCY_SESSION_ID"];
     let new = ["new", slug, "--no-attach", "--driver", "stream-json", "-m", message, "--"];
     let agent = ["fake-agent", "--stream-json", script];
@@ -24,13 +24,13 @@ fn chat(stage: &Stage, slug: &str) -> String {
 
 /// Waits until the conversation has the text, and returns all of it.
 #[track_caller]
-fn wait_said(stage: &Stage, slug: &str, text: &str) -> String {
+pub fn wait_said(stage: &Stage, slug: &str, text: &str) -> String {
     let what = format!("{slug} says {text:?}");
     stage.eventually(&what, SOON, || Some(chat(stage, slug)).filter(|chat| chat.contains(text)))
 }
 
 #[track_caller]
-fn wait_asked(stage: &Stage, slug: &str) -> Value {
+pub fn wait_asked(stage: &Stage, slug: &str) -> Value {
     let what = format!("{slug} asks");
     stage.eventually(&what, SOON, || {
         let listed = stage.run(["approvals", slug, "--json"]).json();
@@ -39,7 +39,7 @@ fn wait_asked(stage: &Stage, slug: &str) -> Value {
 }
 
 #[track_caller]
-fn wait_why(stage: &Stage, slug: &str, why: &str) -> Value {
+pub fn wait_why(stage: &Stage, slug: &str, why: &str) -> Value {
     stage.wait_task(slug, why, |task| task["state"]["why"] == why)
 }
 

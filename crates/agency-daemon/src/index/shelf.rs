@@ -1,0 +1,425 @@
+//! The index's file: passages of text in SQLite, found by their words (FTS5).
+//!
+//! Holds nothing that is not elsewhere: it may be deleted at any time. Made by another version, it is made anew.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agency_api::search::{HitKind, Piece};
+use agency_core::ids::{ProjectId, TaskId, TaskKey};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
+
+use super::passage::Passage;
+
+/// What the tables below mean. A conversation is also numbered by the code that folds it, so a file of another
+/// version is not used either.
+const FORMAT: &str = concat!("1 ", env!("CARGO_PKG_VERSION"));
+
+/// A reader that comes while a large conversation is written waits for that.
+const BUSY_FOR: Duration = Duration::from_secs(5);
+
+/// Words around those that were found.
+const SNIPPET_WORDS: i64 = 24;
+
+/// Never in a passage, so that they can be told from its text.
+const BEGIN: char = '\u{1}';
+const END: char = '\u{2}';
+
+const TABLES: &str = "
+    CREATE TABLE made (format TEXT NOT NULL);
+    CREATE TABLE tasks (
+        id INTEGER PRIMARY KEY,
+        project TEXT NOT NULL,
+        task INTEGER NOT NULL,
+        text_stamp TEXT NOT NULL DEFAULT '',
+        talk_stamp TEXT NOT NULL DEFAULT '',
+        UNIQUE (project, task)
+    );
+    CREATE TABLE passages (
+        id INTEGER PRIMARY KEY,
+        task_id INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        at_ms INTEGER,
+        text TEXT NOT NULL,
+        UNIQUE (task_id, number)
+    );
+    CREATE VIRTUAL TABLE words USING fts5(
+        text, content = 'passages', content_rowid = 'id', prefix = '2 3',
+        tokenize = 'unicode61 remove_diacritics 2'
+    );
+    CREATE TRIGGER passage_added AFTER INSERT ON passages BEGIN
+        INSERT INTO words (rowid, text) VALUES (new.id, new.text);
+    END;
+    CREATE TRIGGER passage_gone AFTER DELETE ON passages BEGIN
+        INSERT INTO words (words, rowid, text) VALUES ('delete', old.id, old.text);
+    END;
+    CREATE TRIGGER passage_changed AFTER UPDATE ON passages BEGIN
+        INSERT INTO words (words, rowid, text) VALUES ('delete', old.id, old.text);
+        INSERT INTO words (rowid, text) VALUES (new.id, new.text);
+    END;
+";
+
+#[derive(Debug, thiserror::Error)]
+pub enum ShelfError {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    File(#[from] io::Error),
+}
+
+impl ShelfError {
+    /// A new file would help: this one is damaged, or no index.
+    pub fn is_rotten(&self) -> bool {
+        let ShelfError::Sqlite(error) = self else { return false };
+        matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown)
+        )
+    }
+}
+
+/// What is known of a task's passages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// Of the task file.
+    pub text: String,
+    /// Of the conversation; empty while it still grows.
+    pub talk: String,
+}
+
+/// The one that writes.
+#[derive(Debug)]
+pub struct Shelf {
+    path: PathBuf,
+    inode: u64,
+    connection: Connection,
+    stamps: HashMap<TaskKey, Stamps>,
+    /// Nothing has been put into it yet.
+    pub is_new: bool,
+}
+
+impl Shelf {
+    /// One that cannot be used is thrown away first.
+    pub fn open(path: &Path) -> Result<Shelf, ShelfError> {
+        match Shelf::open_as_it_is(path) {
+            Err(cause) if cause.is_rotten() => {
+                tracing::warn!(%cause, "the index of conversations cannot be used and is made anew");
+                discard(path)?;
+                Shelf::open_as_it_is(path)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn open_as_it_is(path: &Path) -> Result<Shelf, ShelfError> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let mut connection = connect(path)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        // What a power cut takes is written again; the file stays whole.
+        connection.pragma_update(None, "synchronous", "normal")?;
+        let is_new = prepare(&mut connection)?;
+        let stamps = read_stamps(&connection)?;
+        Ok(Shelf { path: path.to_path_buf(), inode: inode(&file)?, connection, stamps, is_new })
+    }
+
+    /// Whether the file is still where others find it.
+    pub fn is_there(&self) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|meta| meta.ino() == self.inode)
+    }
+
+    pub fn stamps(&self, key: &TaskKey) -> Stamps {
+        self.stamps.get(key).cloned().unwrap_or_default()
+    }
+
+    pub fn tasks(&self) -> Vec<TaskKey> {
+        self.stamps.keys().cloned().collect()
+    }
+
+    /// The task's own text, or none.
+    pub fn put_text(
+        &mut self,
+        key: &TaskKey,
+        passage: Option<&Passage>,
+        stamp: &str,
+    ) -> Result<(), ShelfError> {
+        self.change(key, |change, id| {
+            change.execute("DELETE FROM passages WHERE task_id = ?1 AND number = 0", [id])?;
+            passage.map_or(Ok(()), |passage| put(change, id, passage))?;
+            let set = "UPDATE tasks SET text_stamp = ?2 WHERE id = ?1";
+            change.prepare_cached(set)?.execute(params![id, stamp]).map(drop)
+        })?;
+        self.stamps.entry(key.clone()).or_default().text = stamp.to_owned();
+        Ok(())
+    }
+
+    /// What is new in a conversation, or all of it in the place of what was there.
+    pub fn put_talk(
+        &mut self,
+        key: &TaskKey,
+        passages: &[Passage],
+        is_whole: bool,
+        stamp: &str,
+    ) -> Result<(), ShelfError> {
+        self.change(key, |change, id| {
+            if is_whole {
+                change.execute("DELETE FROM passages WHERE task_id = ?1 AND number > 0", [id])?;
+            }
+            passages.iter().try_for_each(|passage| put(change, id, passage))?;
+            let set = "UPDATE tasks SET talk_stamp = ?2 WHERE id = ?1";
+            change.prepare_cached(set)?.execute(params![id, stamp]).map(drop)
+        })?;
+        self.stamps.entry(key.clone()).or_default().talk = stamp.to_owned();
+        Ok(())
+    }
+
+    pub fn forget(&mut self, key: &TaskKey) -> Result<(), ShelfError> {
+        if self.stamps.contains_key(key) {
+            self.change(key, |change, id| {
+                change.execute("DELETE FROM passages WHERE task_id = ?1", [id])?;
+                change.execute("DELETE FROM tasks WHERE id = ?1", [id]).map(drop)
+            })?;
+            self.stamps.remove(key);
+        }
+        Ok(())
+    }
+
+    /// All of it or nothing.
+    fn change(
+        &mut self,
+        key: &TaskKey,
+        change: impl FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()>,
+    ) -> Result<(), ShelfError> {
+        let transaction = self.connection.transaction()?;
+        let id = task_id(&transaction, key)?;
+        change(&transaction, id)?;
+        transaction.commit()?;
+        self.is_new = false;
+        Ok(())
+    }
+}
+
+/// Takes the file away, with what SQLite keeps beside it.
+pub fn discard(path: &Path) -> io::Result<()> {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        match std::fs::remove_file(&name) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn connect(path: &Path) -> Result<Connection, ShelfError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_FOR)?;
+    Ok(connection)
+}
+
+fn inode(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.ino())
+}
+
+/// Makes the tables where there are none. Says whether it had to.
+fn prepare(connection: &mut Connection) -> Result<bool, ShelfError> {
+    let change = connection.transaction()?;
+    let tables: i64 = change.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables > 0 {
+        let made: String = change.query_row("SELECT format FROM made", [], |row| row.get(0))?;
+        return match made == FORMAT {
+            true => Ok(false),
+            false => Err(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_NOTADB),
+                Some(format!("it was made as `{made}`, not as `{FORMAT}`")),
+            )
+            .into()),
+        };
+    }
+    change.execute_batch(TABLES)?;
+    change.execute("INSERT INTO made VALUES (?1)", [FORMAT])?;
+    change.commit()?;
+    Ok(true)
+}
+
+fn read_stamps(connection: &Connection) -> Result<HashMap<TaskKey, Stamps>, ShelfError> {
+    let mut all = connection.prepare("SELECT project, task, text_stamp, talk_stamp FROM tasks")?;
+    let rows = all.query_map([], |row| {
+        let key = TaskKey { project: ProjectId(row.get(0)?), task: TaskId(row.get(1)?) };
+        Ok((key, Stamps { text: row.get(2)?, talk: row.get(3)? }))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn task_id(change: &Transaction<'_>, key: &TaskKey) -> rusqlite::Result<i64> {
+    let named = params![key.project.0, key.task.0];
+    let add = "INSERT INTO tasks (project, task) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    change.prepare_cached(add)?.execute(named)?;
+    let find = "SELECT id FROM tasks WHERE project = ?1 AND task = ?2";
+    change.prepare_cached(find)?.query_row(named, |row| row.get(0))
+}
+
+fn put(change: &Transaction<'_>, task_id: i64, passage: &Passage) -> rusqlite::Result<()> {
+    let Passage { number, kind, at_ms, text } = passage;
+    let text = text.replace([BEGIN, END, '\0'], " ");
+    let add = "INSERT INTO passages (task_id, number, kind, at_ms, text) VALUES (?1, ?2, ?3, ?4, ?5)
+        ON CONFLICT DO UPDATE SET kind = excluded.kind, at_ms = excluded.at_ms, text = excluded.text";
+    change.prepare_cached(add)?.execute(params![task_id, number, kind.as_str(), at_ms, text]).map(drop)
+}
+
+/// Where to look.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    pub project: Option<ProjectId>,
+    pub task: Option<TaskId>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Match {
+    pub key: TaskKey,
+    pub number: u64,
+    pub kind: HitKind,
+    pub at_ms: Option<i64>,
+    pub snippet: Vec<Piece>,
+}
+
+const FIND: &str = "
+    SELECT tasks.project, tasks.task, passages.number, passages.kind, passages.at_ms,
+        snippet(words, 0, char(1), char(2), '…', ?5)
+    FROM words
+    JOIN passages ON passages.id = words.rowid
+    JOIN tasks ON tasks.id = passages.task_id
+    WHERE words MATCH ?1 AND (?2 IS NULL OR tasks.project = ?2) AND (?3 IS NULL OR tasks.task = ?3)
+    ORDER BY passages.at_ms DESC, passages.id DESC LIMIT ?4";
+
+/// Blocking, beside whoever writes. The newest first.
+pub fn find(path: &Path, expression: &str, scope: &Scope, limit: u64) -> Result<Vec<Match>, ShelfError> {
+    let connection = connect(path)?;
+    let mut find = connection.prepare(FIND)?;
+    let (project, task) = (scope.project.as_ref().map(|id| &id.0), scope.task.map(|id| id.0));
+    let rows = find.query_map(params![expression, project, task, limit, SNIPPET_WORDS], |row| {
+        let kind: String = row.get(3)?;
+        let snippet: String = row.get(5)?;
+        Ok(Match {
+            key: TaskKey { project: ProjectId(row.get(0)?), task: TaskId(row.get(1)?) },
+            number: row.get(2)?,
+            kind: HitKind::ALL.into_iter().find(|known| known.as_str() == kind).unwrap_or(HitKind::Notice),
+            at_ms: row.get(4)?,
+            snippet: pieces(&snippet),
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn pieces(snippet: &str) -> Vec<Piece> {
+    let mut hit = false;
+    let mut pieces = Vec::new();
+    for text in snippet.split_inclusive([BEGIN, END]) {
+        let plain = text.trim_end_matches([BEGIN, END]);
+        if !plain.is_empty() {
+            pieces.push(Piece { text: plain.to_owned(), hit });
+        }
+        hit = text.ends_with(BEGIN);
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(task: u64) -> TaskKey {
+        TaskKey { project: ProjectId("p".into()), task: TaskId(task) }
+    }
+
+    fn passage(number: u64, text: &str) -> Passage {
+        Passage { number, kind: HitKind::Assistant, at_ms: Some(number as i64), text: text.to_owned() }
+    }
+
+    fn found(path: &Path, typed: &str) -> Vec<(u64, u64)> {
+        let expression = super::super::query::expression(typed).expect("words");
+        let found = find(path, &expression, &Scope::default(), 100).expect("an index");
+        found.into_iter().map(|found| (found.key.task.0, found.number)).collect()
+    }
+
+    #[test]
+    fn passages_are_put_changed_and_forgotten() {
+        let dir = tempfile::tempdir().expect("room");
+        let path = dir.path().join("index");
+        let mut shelf = Shelf::open(&path).expect("an index");
+        shelf.put_text(&key(1), Some(&passage(0, "fix-login the crème brûlée")), "t").expect("room");
+        let said = [passage(1, "The login is broken"), passage(2, "foo_bar(\"kill -9\")")];
+        shelf.put_talk(&key(1), &said, true, "").expect("room");
+        shelf.put_talk(&key(2), &said[..1], true, "r1").expect("room");
+        assert_eq!(found(&path, "login"), [(2, 1), (1, 1), (1, 0)]);
+        assert_eq!(found(&path, "creme BRUL"), [(1, 0)]);
+        assert_eq!(found(&path, "bar kill"), [(1, 2)]);
+        assert_eq!(found(&path, "\"is broken\""), [(2, 1), (1, 1)]);
+        assert_eq!(found(&path, "\"broken is\""), []);
+        shelf.put_talk(&key(1), &[passage(1, "The logout works")], false, "").expect("room");
+        assert_eq!(found(&path, "login"), [(2, 1), (1, 0)]);
+        assert_eq!(found(&path, "kill"), [(1, 2)], "what did not change is there");
+        shelf.forget(&key(2)).expect("room");
+        assert_eq!(found(&path, "login"), [(1, 0)]);
+        drop(shelf);
+        let shelf = Shelf::open(&path).expect("the same index");
+        assert_eq!(shelf.stamps(&key(1)), Stamps { text: "t".into(), talk: String::new() });
+        assert_eq!(shelf.tasks(), [key(1)]);
+    }
+
+    #[test]
+    fn nothing_that_is_typed_is_a_syntax_error() {
+        let dir = tempfile::tempdir().expect("room");
+        let path = dir.path().join("index");
+        let mut shelf = Shelf::open(&path).expect("an index");
+        shelf.put_talk(&key(1), &[passage(1, "say NOT it AND go")], true, "").expect("room");
+        let odd = [
+            "a*",
+            "^a",
+            "text: a",
+            "(a",
+            "a OR",
+            "NEAR(a b",
+            "a + b",
+            "{a}",
+            "\"a\"\"b",
+            "a'b",
+            "a;b",
+            "-a",
+            "ß\u{301}",
+            "\u{1}a\u{2}",
+            "text : x *",
+        ];
+        odd.iter().for_each(|typed| drop(found(&path, typed)));
+        assert_eq!(found(&path, "NOT AND"), [(1, 1)]);
+    }
+
+    #[test]
+    fn a_file_that_is_no_index_is_made_anew_and_one_that_is_gone_is_noticed() {
+        let dir = tempfile::tempdir().expect("room");
+        let path = dir.path().join("index");
+        for rubbish in [&b"SQLite format 3\0and then nothing of the kind"[..], &[0xff; 9000]] {
+            std::fs::write(&path, rubbish).expect("room");
+            let mut shelf = Shelf::open(&path).expect("a new index");
+            assert!(shelf.is_new && shelf.is_there());
+            shelf.put_talk(&key(1), &[passage(1, "word")], true, "").expect("room");
+            assert_eq!(found(&path, "word"), [(1, 1)]);
+            discard(&path).expect("it is ours");
+            assert!(!shelf.is_there());
+        }
+    }
+
+    #[test]
+    fn a_snippet_says_which_words_it_was() {
+        let piece = |text: &str, hit| Piece { text: text.to_owned(), hit };
+        let wanted = [piece("a ", false), piece("b", true), piece(" c ", false), piece("d", true)];
+        assert_eq!(pieces("a \u{1}b\u{2} c \u{1}d\u{2}"), wanted);
+        assert_eq!(pieces(""), []);
+    }
+}

@@ -1,0 +1,152 @@
+//! What the index is told of tasks, and words that are looked for.
+
+use std::collections::HashMap;
+
+use agency_api::Failure;
+use agency_api::search::{Found, Hit};
+use agency_core::ids::{ProjectId, TaskKey};
+use agency_workspace::Project;
+
+use super::World;
+use super::boot::is_talk;
+use crate::happening::{Answer, TaskCall};
+use crate::index::{self, Index, Listed, Match, Scope, Talk};
+use crate::rpc;
+
+/// A screen full.
+const USUAL_HITS: u64 = 20;
+const MOST_HITS: u64 = 1000;
+
+impl World {
+    /// Something may be new in a task.
+    pub(super) fn touch_index(&self, key: &TaskKey) {
+        if let Some(listed) = self.listed(key) {
+            self.index.touch(listed);
+        }
+    }
+
+    /// Makes the index agree with the tasks that there are. What has not changed costs a look.
+    pub(super) fn sweep_index(&self) {
+        self.index.sweep(self.all_listed());
+    }
+
+    fn all_listed(&self) -> Vec<Listed> {
+        let keys = self.store.projects().flat_map(|(id, known)| {
+            known.tasks.keys().map(|task| TaskKey { project: id.clone(), task: *task })
+        });
+        keys.filter_map(|key| self.listed(&key)).collect()
+    }
+
+    fn listed(&self, key: &TaskKey) -> Option<Listed> {
+        let root = self.store.project(&key.project)?.root().into();
+        let task = self.store.task(key)?;
+        let slug = task.name.slug.as_str().to_owned();
+        Some(Listed { key: key.clone(), root, slug, file: task.path.clone(), talk: self.talk_of(key) })
+    }
+
+    fn talk_of(&self, key: &TaskKey) -> Talk {
+        let live = self.supervisor.live_run(key).and_then(|run| self.runs.get(run));
+        if let Some(live) = live.filter(|live| is_talk(&live.meta)) {
+            return Talk::Live { run: live.meta.run.clone(), commands: live.handle.commands.clone() };
+        }
+        let runs = self.history.get(key).into_iter().flatten().filter(|meta| is_talk(meta));
+        let runs = runs.map(|meta| meta.run.clone()).collect();
+        self.past_talk(key).map_or(Talk::None, |journals| Talk::Past { runs, journals })
+    }
+
+    pub(super) fn search(
+        &mut self,
+        task: Option<TaskCall>,
+        project: Option<Project>,
+        words: &str,
+        limit: Option<u64>,
+        answer: Answer,
+    ) {
+        let asked = self.scope(task, project).and_then(|scope| {
+            let expression = index::expression(words).ok_or_else(no_word)?;
+            let limit = limit.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS);
+            Ok(Question { expression, scope, limit })
+        });
+        let question = match asked {
+            Ok(question) => question,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        self.pick_up_edits();
+        let tasks = self.all_listed();
+        let names = tasks.iter().map(|listed| (listed.key.clone(), listed.clone())).collect();
+        self.index.sweep(tasks);
+        let index = self.index.clone();
+        tokio::spawn(async move { answer.give_as(found(&index, question, names).await) });
+    }
+
+    fn scope(&mut self, task: Option<TaskCall>, project: Option<Project>) -> Result<Scope, Failure> {
+        if let Some(task) = task {
+            let key = self.find(task)?;
+            return Ok(Scope { project: Some(key.project), task: Some(key.task) });
+        }
+        let project = project.map(|project| self.open_project(project)).transpose()?;
+        Ok(Scope { project, task: None })
+    }
+
+    /// A project that cannot be read is searched as it was.
+    fn pick_up_edits(&mut self) {
+        let projects: Vec<ProjectId> = self.store.projects().map(|(id, _)| id.clone()).collect();
+        for id in projects {
+            match self.store.refresh(&id) {
+                Ok(changed) => self.see_changes(&id, changed),
+                Err(cause) => tracing::debug!(project = %id, %cause, "a project cannot be read"),
+            }
+        }
+    }
+}
+
+struct Question {
+    expression: String,
+    scope: Scope,
+    limit: u64,
+}
+
+fn no_word() -> Failure {
+    Failure::new("there is no word to search for").hint("letters or digits are needed: agency search login")
+}
+
+/// A file that turns out to be damaged is made anew, once.
+async fn found(index: &Index, question: Question, names: HashMap<TaskKey, Listed>) -> Result<Found, Failure> {
+    let mut unread = index.settled().await;
+    let mut outcome = look(index, &question).await?;
+    if outcome.as_ref().is_err_and(index::ShelfError::is_rotten) {
+        index.distrust();
+        unread = index.settled().await;
+        outcome = look(index, &question).await?;
+    }
+    let mut matches = outcome.map_err(|err| {
+        Failure::new("the index of conversations cannot be read")
+            .caused_by(&err)
+            .hint(format!("it is made anew when it is gone: rm {}", index.path().display()))
+    })?;
+    let more = matches.len() as u64 > question.limit;
+    matches.truncate(question.limit as usize);
+    Ok(Found { hits: matches.into_iter().filter_map(|found| hit(found, &names)).collect(), more, unread })
+}
+
+async fn look(index: &Index, question: &Question) -> Result<Result<Vec<Match>, index::ShelfError>, Failure> {
+    let (path, expression, scope) =
+        (index.path().to_path_buf(), question.expression.clone(), question.scope.clone());
+    let limit = question.limit + 1;
+    rpc::blocking(move || Ok(index::find(&path, &expression, &scope, limit))).await
+}
+
+/// One of a task that has just gone is no hit.
+fn hit(found: Match, names: &HashMap<TaskKey, Listed>) -> Option<Hit> {
+    let task = names.get(&found.key)?;
+    let time = found.at_ms.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    Some(Hit {
+        task: found.key.task.0,
+        slug: task.slug.clone(),
+        project: task.root.clone(),
+        number: (found.number > 0).then_some(found.number),
+        kind: found.kind,
+        time: time.map(|time| time.to_string()),
+        snippet: found.snippet,
+    })
+}

@@ -1,0 +1,116 @@
+//! `agency search`: words in conversations and in the texts of tasks, and the way to each.
+
+use std::process::ExitCode;
+
+use agency_api::Bytes;
+use agency_api::method::ChatSearch;
+use agency_api::search::{Found, Hit, HitKind, Piece, SearchParams};
+
+use crate::cli::Search;
+use crate::context::{self, Context};
+use crate::moment;
+use crate::output::{self, Colour, Paint, count, printable};
+use crate::stop::Done;
+
+pub(super) async fn search(context: &Context, args: Search) -> Done {
+    let here = context::here()?;
+    let params = SearchParams {
+        words: args.words.join(" "),
+        task: args.task.as_deref().map(|name| context.task(name)).transpose()?,
+        cwd: args.project.then(|| here.clone()),
+        limit: Some(args.limit),
+    };
+    let found = context.daemon().await?.call(ChatSearch, params).await?;
+    if args.json {
+        output::json(&found)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for hit in &found.hits {
+        output::line(&shown(hit, &here, Paint::for_stdout()))?;
+    }
+    below(&found).iter().for_each(|note| output::note(note));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who and when and how to get there; below it, the words.
+fn shown(hit: &Hit, here: &Bytes, paint: Paint) -> String {
+    let task = paint.paint(Colour::Cyan, &format!("{}-{}", hit.task, printable(&hit.slug)));
+    let time = hit.time.as_deref().map_or_else(|| "-".to_owned(), moment::shown);
+    let way = paint.paint(Colour::Faint, &printable(&way(hit, here)));
+    format!("{task}  {time}  {}  {way}\n    {}", kind(hit.kind), snippet(&hit.snippet, paint))
+}
+
+fn way(hit: &Hit, here: &Bytes) -> String {
+    let project = hit.project.as_path();
+    let is_here = here.as_path().starts_with(project);
+    match hit.number {
+        Some(number) if is_here => format!("agency chat {} --at {number}", hit.task),
+        Some(number) => format!("cd {} && agency chat {} --at {number}", project.display(), hit.task),
+        None => project.join(format!(".agency/tasks/{}-{}.md", hit.task, hit.slug)).display().to_string(),
+    }
+}
+
+fn kind(kind: HitKind) -> &'static str {
+    match kind {
+        HitKind::Task => "task",
+        HitKind::User => "you",
+        HitKind::Assistant => "agent",
+        HitKind::Thinking => "thinking",
+        HitKind::ToolCall => "tool",
+        HitKind::Plan => "plan",
+        HitKind::Approval => "approval",
+        HitKind::Notice => "notice",
+        HitKind::Error => "error",
+    }
+}
+
+fn snippet(pieces: &[Piece], paint: Paint) -> String {
+    let piece = |piece: &Piece| {
+        let text = printable(&piece.text).replace(['\n', '\t'], " ");
+        if piece.hit { paint.paint(Colour::Yellow, &text) } else { text }
+    };
+    pieces.iter().map(piece).collect::<String>().trim().to_owned()
+}
+
+/// What the list does not say.
+fn below(found: &Found) -> Vec<String> {
+    let mut notes = Vec::new();
+    if found.hits.is_empty() {
+        notes.push("nothing found".to_owned());
+    }
+    if found.more {
+        notes.push("there are more: --limit, or more words".to_owned());
+    }
+    if found.unread > 0 {
+        let tasks = count(found.unread as usize, "task");
+        notes.push(format!("still to be read: {tasks}; search again in a moment"));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hit(number: Option<u64>) -> Hit {
+        let piece = |text: &str, hit| Piece { text: text.to_owned(), hit };
+        Hit {
+            task: 3,
+            slug: "fix".into(),
+            project: Bytes::from("/p"),
+            number,
+            kind: HitKind::Assistant,
+            time: None,
+            snippet: vec![piece("…the\n", false), piece("login", true), piece("\x1b[2J", false)],
+        }
+    }
+
+    #[test]
+    fn a_hit_says_where_it_is_and_how_to_get_there() {
+        let text = shown(&hit(Some(17)), &Bytes::from("/p/src"), Paint::Plain);
+        assert_eq!(text, "3-fix  -  agent  agency chat 3 --at 17\n    …the login\\u{1b}[2J");
+        let elsewhere = way(&hit(Some(17)), &Bytes::from("/other"));
+        assert_eq!(elsewhere, "cd /p && agency chat 3 --at 17");
+        assert_eq!(way(&hit(None), &Bytes::from("/p")), "/p/.agency/tasks/3-fix.md");
+    }
+}
