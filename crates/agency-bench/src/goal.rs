@@ -49,7 +49,7 @@ impl Verdict {
 const DETACHED: &str = "detached, wall";
 const DRAWN: &str = "until the screen is drawn";
 
-pub static GOALS: [Goal; 11] = [
+pub static GOALS: [Goal; 13] = [
     ratio(
         "detached `cat`, wall, of a bare PTY reader",
         ("cat", DETACHED, AGENCY),
@@ -120,6 +120,21 @@ pub static GOALS: [Goal; 11] = [
         ("agents", "PSS of all", AGENCY),
         Unit::Kilobytes,
         Bound::AtMost(300.0 * 1024.0),
+        None,
+    ),
+    // Well under half a second.
+    value(
+        "2 000 entries opened, agent alive",
+        ("talk", "opened while its agent lives, p50", AGENCY),
+        Unit::Seconds,
+        Bound::AtMost(0.25),
+        None,
+    ),
+    value(
+        "2 000 entries opened, agent ended",
+        ("talk", "opened when its agent has ended, p50", AGENCY),
+        Unit::Seconds,
+        Bound::AtMost(0.25),
         None,
     ),
 ];

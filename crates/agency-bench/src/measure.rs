@@ -7,6 +7,7 @@ mod echo;
 mod floods;
 mod memory;
 mod start;
+mod talk;
 
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ pub struct Measure {
     pub run: fn(&'static Peer, &Sizes) -> Vec<Sample>,
 }
 
-pub static MEASURES: [Measure; 7] = [
+pub static MEASURES: [Measure; 8] = [
     cat::MEASURE,
     echo::MEASURE,
     attach::MEASURE,
@@ -34,6 +35,7 @@ pub static MEASURES: [Measure; 7] = [
     start::MEASURE,
     memory::MEASURE,
     agents::MEASURE,
+    talk::MEASURE,
 ];
 
 /// How long a script may take to say that it is so far.

@@ -100,6 +100,8 @@ pub struct Sizes {
     pub agents: usize,
     /// How often they are listed.
     pub lists: usize,
+    /// Of the long conversation.
+    pub entries: usize,
     pub idle: Duration,
     /// Longer than an agent takes to be called stale, after which nothing more is said of it.
     pub lull: Duration,
@@ -125,6 +127,7 @@ impl Sizes {
             starts: if quick { 2 } else { 10 },
             agents: if quick { 4 } else { 200 },
             lists: if quick { 3 } else { 50 },
+            entries: if quick { 200 } else { 2_000 },
             lull: Duration::from_secs(if quick { 0 } else { 75 }),
             quiet: Duration::from_millis(if quick { 40 } else { 250 }),
             idle: if quick { Duration::from_millis(100) } else { Duration::from_secs(5) },

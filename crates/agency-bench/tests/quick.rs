@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Figures that Agency must have, whatever is installed beside it.
-const OF_AGENCY: [(&str, &str); 14] = [
+const OF_AGENCY: [(&str, &str); 16] = [
     ("cat", "detached, wall"),
     ("cat", "detached, CPU"),
     ("cat", "attached, wall"),
@@ -19,6 +19,8 @@ const OF_AGENCY: [(&str, &str); 14] = [
     ("memory", "idle CPU at 2"),
     ("memory", "PSS of 10 000 lines"),
     ("agents", "`agency ls`, p50"),
+    ("talk", "opened when its agent has ended, p50"),
+    ("talk", "`agency search`, p50"),
 ];
 
 #[test]

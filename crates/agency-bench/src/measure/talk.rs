@@ -1,0 +1,105 @@
+//! A long conversation: opening it while its agent lives and when it has ended, and finding a word in it.
+
+use std::fmt::Write;
+use std::fs;
+use std::time::Instant;
+
+use agency_testkit::{Ran, eventually};
+
+use super::{Measure, PATIENCE};
+use crate::figure::{Sample, Unit, quantile};
+use crate::options::Sizes;
+use crate::peer::{AGENCY, Peer};
+use crate::stage::Stage;
+
+pub const MEASURE: Measure = Measure {
+    name: "talk",
+    title: "A conversation of two thousand entries",
+    applies: |peer| peer.name == AGENCY,
+    is_once: true,
+    run,
+};
+
+/// What is said last, once.
+const LAST: &str = "quintessence";
+
+fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
+    let stage = Stage::set(peer, sizes);
+    begin(&stage, sizes.entries);
+    let mut samples = vec![opened(&stage, "opened while its agent lives, p50", sizes.lists)];
+    Ran::of(stage.sealed.agency(["stop", "talk"]), b"").ok();
+    samples.push(opened(&stage, "opened when its agent has ended, p50", sizes.lists));
+    let found = |text: &str| text.contains("agency chat");
+    samples.push(timed(&stage, "`agency search`, p50", &["search", LAST], sizes.lists, found));
+    samples
+}
+
+/// An agent that says everything at once, and then listens.
+fn begin(stage: &Stage, entries: usize) {
+    let (said, script) = (stage.path("said"), stage.path("talk.sh"));
+    fs::write(&said, transcript(entries)).expect("room for a conversation");
+    fs::write(&script, format!("cat {}\nexec cat >/dev/null\n", said.display())).expect("room for a script");
+    let agent =
+        ["--driver", "stream-json", "-m", "go", "--", "sh", &script.to_string_lossy()].map(str::to_owned);
+    let new = ["new", "talk", "--no-attach"].map(str::to_owned);
+    Ran::of(stage.sealed.agency(new.into_iter().chain(agent)), b"").ok();
+    eventually("it has said everything", PATIENCE, || is_whole(&chat(stage)).then_some(()));
+}
+
+/// Texts, and calls of tools with what they printed.
+fn transcript(entries: usize) -> String {
+    let mut lines = String::new();
+    for number in 1..=entries {
+        let text = match number == entries {
+            true => LAST.to_owned(),
+            false => format!("step {number}: ").repeat(20),
+        };
+        let content = match number % 4 {
+            0 if number < entries => {
+                let id = format!("toolu_{number}");
+                let input = serde_json::json!({ "command": text });
+                let call =
+                    serde_json::json!({ "type": "tool_use", "id": id, "name": "Bash", "input": input });
+                let output = serde_json::json!([{ "type": "tool_result", "tool_use_id": id, "content": text.repeat(10) }]);
+                let result =
+                    serde_json::json!({ "type": "user", "message": { "role": "user", "content": output } });
+                lines_of(&mut lines, number, call);
+                writeln!(lines, "{result}").expect("memory takes it");
+                continue;
+            }
+            _ => serde_json::json!({ "type": "text", "text": text }),
+        };
+        lines_of(&mut lines, number, content);
+    }
+    lines
+}
+
+fn lines_of(lines: &mut String, number: usize, block: serde_json::Value) {
+    let message = serde_json::json!({ "id": format!("msg_{number}"), "content": [block] });
+    let line = serde_json::json!({ "type": "assistant", "session_id": "bench", "message": message });
+    writeln!(lines, "{line}").expect("memory takes it");
+}
+
+fn chat(stage: &Stage) -> String {
+    Ran::of(stage.sealed.agency(["chat", "talk"]), b"").ok()
+}
+
+fn is_whole(text: &str) -> bool {
+    text.contains(LAST)
+}
+
+fn opened(stage: &Stage, name: &str, times: usize) -> Sample {
+    timed(stage, name, &["chat", "talk"], times, is_whole)
+}
+
+fn timed(stage: &Stage, name: &str, args: &[&str], times: usize, is_right: fn(&str) -> bool) -> Sample {
+    let once = |_| {
+        let began = Instant::now();
+        let text = Ran::of(stage.sealed.agency(args), b"").ok();
+        let took = began.elapsed().as_secs_f64();
+        assert!(is_right(&text), "agency {}: something is missing", args.join(" "));
+        took
+    };
+    let values: Vec<f64> = (0..times).map(once).collect();
+    Sample::new(name, Unit::Seconds, quantile(&values, 0.5))
+}
