@@ -185,6 +185,24 @@ pub struct OpenApproval {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Decisions {
+    pub decisions: Vec<DecidedApproval>,
+}
+
+/// Something that an agent asked, and what it was answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecidedApproval {
+    /// RFC 3339, when it was answered.
+    pub time: String,
+    pub task: u64,
+    pub slug: String,
+    pub project: Bytes,
+    pub agent: String,
+    #[serde(flatten)]
+    pub approval: Approval,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerParams {
     pub task: TaskRef,
     /// Absent: the one that has waited longest.

@@ -102,6 +102,8 @@ methods! {
     ApprovalList = "approval.list": chat::ApprovalListParams => chat::Approvals;
     /// Answers one of them. Of two who answer at once one is told that the other was first.
     ApprovalAnswer = "approval.answer": chat::AnswerParams => chat::OpenApproval;
+    /// What was answered so far, by people and by rules, oldest first.
+    ApprovalLog = "approval.log": chat::ApprovalListParams => chat::Decisions;
     /// Ends an agent's turn and keeps its session.
     TaskInterrupt = "task.interrupt": TaskRef => Nothing;
     /// Connections to agents that serve many tasks with one process.

@@ -131,6 +131,11 @@ impl RunDir {
         self.0.join("seen")
     }
 
+    /// Up to which record what happened has been told.
+    pub fn told(&self) -> PathBuf {
+        self.0.join("told")
+    }
+
     /// What was made of the journal: every change of state.
     pub fn states(&self) -> PathBuf {
         self.0.join("states.jsonl")

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::agent::{Agent, AgentError, Agents};
+use crate::approval::NamedRule;
 
 pub use clipboard::{Clipboard, UnknownClipboard};
 pub use edit::{EditError, set, unset};
@@ -28,7 +29,8 @@ pub use overrides::{OverrideError, from_options, from_variables, variable_of};
 pub use reader::parse;
 pub use reference::{json_schema, reference};
 pub use schema::{
-    AGENT_KEYS, Applies, GENERAL_KEYS, InProject, Key, KeyInfo, NAMED_TABLES, NamedTable, UnknownName,
+    AGENT_KEYS, APPROVE, Applies, GENERAL_KEYS, InProject, Key, KeyInfo, NAMED_TABLES, NamedTable, RULE_KEYS,
+    UnknownName,
 };
 pub use time_span::{TimeSpanError, parse_time_span};
 pub use value::{Kind, Value};
@@ -48,6 +50,8 @@ pub struct Config {
     pub clipboard: Clipboard,
     pub notify: Notify,
     pub agents: Agents,
+    /// The user's own first.
+    pub approve: Vec<NamedRule>,
     origins: BTreeMap<Key, Origin>,
 }
 
@@ -64,19 +68,21 @@ impl Default for Config {
             clipboard: Clipboard::Deny,
             notify: Notify::default(),
             agents: Agents::built_in(),
+            approve: Vec::new(),
             origins: BTreeMap::new(),
         }
     }
 }
 
 impl Config {
-    /// Later layers win, key by key, inside agents and their environment too.
+    /// Later layers win, key by key, inside agents and their environment too. Rules are all kept: those of a later
+    /// layer are asked after those of the layers before.
     pub fn merged<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Config {
         let mut config = Config::default();
         for layer in layers {
             for (key, setting) in &layer.settings {
-                config.apply(key, setting.value.clone());
-                config.origins.insert(key.clone(), setting.origin.clone());
+                config.apply(key, setting.clone());
+                config.origins.insert(config.own_key(key), setting.origin.clone());
             }
         }
         config
@@ -105,8 +111,25 @@ impl Config {
         agent.stale_timeout.unwrap_or(self.stale_timeout)
     }
 
-    fn apply(&mut self, key: &Key, value: Value) {
+    /// The number of a rule in its file is another one than among all.
+    fn own_key(&self, key: &Key) -> Key {
         match key {
+            Key::Rule { .. } => Key::Rule { number: self.approve.len() },
+            Key::General(_) | Key::Named { .. } | Key::Agent { .. } | Key::Env { .. } => key.clone(),
+        }
+    }
+
+    fn apply(&mut self, key: &Key, setting: Setting) {
+        let Setting { value, origin } = setting;
+        match key {
+            Key::Rule { number } => {
+                let file = match origin {
+                    Origin::File { file, .. } => file,
+                    other => other.to_string(),
+                };
+                let Value::Rule(rule) = value else { unreachable!("a rule is no {value:?}") };
+                self.approve.push(NamedRule { name: format!("rule {number} of {file}"), rule: *rule });
+            }
             Key::General(name) => self.apply_general(name, value),
             Key::Named { name, .. } => apply_to_notify(&mut self.notify, name, value),
             Key::Agent { agent, name } => apply_to_agent(self.agents.entry(agent), name, value),

@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod agent_state;
+pub mod approval;
 pub mod config;
 pub mod connection;
 pub mod conversation;

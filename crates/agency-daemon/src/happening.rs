@@ -174,6 +174,9 @@ pub enum Call {
     Approvals {
         task: Option<TaskCall>,
     },
+    Decisions {
+        task: Option<TaskCall>,
+    },
     AnswerApproval {
         task: TaskCall,
         params: Box<AnswerParams>,

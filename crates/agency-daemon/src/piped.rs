@@ -12,18 +12,20 @@ use std::time::Duration;
 use agency_api::keeper::{Frame, FromKeeper, InputSource, ToKeeper};
 use agency_api::method::{Receipt, ReceiptKind};
 use agency_api::{Failure, chat};
+use agency_core::approval::Ruling;
 use agency_core::conversation::{Approval, Entry, Item};
 use agency_driver::talk::{AnswerError, Verdict};
-use agency_journal::Record;
+use agency_journal::{Body, Record};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::bulletin::Bulletin;
+use crate::considering::Considering;
 use crate::hold::{Heard, Hold};
 use crate::outbox::{Outbox, Then, Written};
 use crate::run::{Flow, NewsDesk, RunCommand, RunHandle, RunNews, sleep_until, tell};
 use crate::sending::{Order, What};
 use crate::talk::{self, Decision, TalkFold, TalkSource, Told, Wanted};
-use crate::{clock, explain, seal};
+use crate::{clock, explain, seal, told_mark};
 
 /// An agent that has shown nothing by then may still take it: some need seconds to come up.
 const PROVEN_WITHIN: Duration = Duration::from_secs(6);
@@ -63,6 +65,9 @@ pub struct PipedTask {
     readers: Vec<Reader>,
     /// Answers that are on their way, and whose they are.
     answering: BTreeMap<String, String>,
+    considering: Considering,
+    /// Answers that are written once the journal has who gives them.
+    noted: Vec<Noted>,
     /// Answers that were written, and who is told when the journal has them.
     decided: Vec<(String, oneshot::Sender<Result<chat::Approval, Failure>>)>,
     /// Lines that the protocol asks for and that are on their way, by their keys.
@@ -70,12 +75,17 @@ pub struct PipedTask {
     bulletin: Bulletin,
     /// When a session that is being closed ends in any case.
     stop_at: Option<Duration>,
-    told: ToldMark,
     told_loss: bool,
     over: bool,
     news: NewsDesk,
     /// What happened while no daemon looked.
     missed: Vec<Told>,
+}
+
+struct Noted {
+    id: String,
+    line: Vec<u8>,
+    answer: oneshot::Sender<Result<chat::Approval, Failure>>,
 }
 
 struct Proving {
@@ -92,8 +102,7 @@ struct Reader {
 impl PipedTask {
     pub async fn begin(hold: Hold, news: NewsDesk) -> PipedTask {
         let context = &hold.context;
-        let told = ToldMark::read(context.dir.path().join("told"));
-        let told_from = told.next_seq;
+        let told_from = told_mark::read(&context.dir.told());
         let (before, timing) = (context.before.clone(), context.fold.timing);
         let own = TalkSource { terms: context.talk.clone(), journal: context.dir.journal() };
         let rebuilt =
@@ -114,10 +123,11 @@ impl PipedTask {
             proving: Vec::new(),
             readers: Vec::new(),
             answering: BTreeMap::new(),
+            considering: Considering::default(),
+            noted: Vec::new(),
             decided: Vec::new(),
             owed: Vec::new(),
             stop_at: None,
-            told,
             told_loss: false,
             over: false,
             news,
@@ -189,6 +199,7 @@ impl PipedTask {
             }
         }
         self.write_owed();
+        self.ask_rules().await;
         self.write_on().await?;
         self.stop_if_closed().await?;
         self.prove();
@@ -216,6 +227,7 @@ impl PipedTask {
             return;
         }
         let told = self.fold.record(record);
+        self.write_noted(&record.body);
         self.announce(told).await;
         self.report().await;
     }
@@ -229,8 +241,7 @@ impl PipedTask {
         if happened.is_empty() {
             return;
         }
-        self.news.tell(RunNews::Told(happened)).await;
-        self.told.write(self.fold.next_seq);
+        self.news.tell(RunNews::Told { happened, next_seq: self.fold.next_seq }).await;
     }
 
     async fn heard(&mut self, message: FromKeeper) -> io::Result<()> {
@@ -272,6 +283,8 @@ impl PipedTask {
             RunCommand::Chat(reading) => self.read(reading),
             RunCommand::Approvals { answer } => tell(answer, self.approvals()),
             RunCommand::Answer(answering) => self.answer(answering).await?,
+            RunCommand::Ruled { id, ruling } => self.ruled(id, ruling).await?,
+            RunCommand::Decisions { answer } => tell(answer, talk::decisions(&self.fold)),
             RunCommand::Interrupt { answer } => self.interrupt(answer),
             RunCommand::Witnesses { answer } => {
                 let now = clock::now();
@@ -362,7 +375,7 @@ impl PipedTask {
     }
 
     fn approvals(&self) -> Vec<chat::Approval> {
-        let is_open = |id: &String| !self.answering.contains_key(id);
+        let is_open = |id: &String| !self.answering.contains_key(id) && self.considering.is_for_people(id);
         let open = self.fold.run.conversation().open_approvals();
         open.filter(|approval| is_open(&approval.id)).filter_map(talk::approval).collect()
     }
@@ -377,10 +390,47 @@ impl PipedTask {
                 let bytes = serde_json::to_vec(&decision)?;
                 self.hold.frames.send(&Frame::Note { tag: talk::DECISION.to_owned(), bytes }).await?;
                 self.answering.insert(id.clone(), by);
-                self.outbox.push(line, Then::Answer { id, answer });
+                self.noted.push(Noted { id, line, answer });
             }
         }
         Ok(())
+    }
+
+    /// By now every record from before the note is folded, so what a daemon before us wrote is known: nothing is
+    /// answered twice.
+    fn write_noted(&mut self, body: &Body) {
+        let Some(Decision { id: decided, .. }) = Decision::in_record(body) else { return };
+        for Noted { id, line, answer } in std::mem::take(&mut self.noted) {
+            match (id == decided, self.fold.run.open().contains(&id.as_str())) {
+                (false, _) => self.noted.push(Noted { id, line, answer }),
+                (true, true) => self.outbox.push(line, Then::Answer { id, answer }),
+                (true, false) => tell(answer, Err(Failure::new("nobody asks that any more"))),
+            }
+        }
+    }
+
+    /// Whatever is asked anew goes to the user's rules first.
+    async fn ask_rules(&mut self) {
+        for approval in self.considering.new_among(self.fold.run.conversation()) {
+            self.news.tell(RunNews::Asked(Box::new(approval))).await;
+        }
+    }
+
+    async fn ruled(&mut self, id: String, ruling: Option<Ruling>) -> io::Result<()> {
+        let Some(Ruling { allow, by, why }) = ruling else {
+            self.considering.leave_to_people(&id);
+            return Ok(());
+        };
+        let message = || why.clone().unwrap_or_else(|| "The user's rules do not allow this.".to_owned());
+        let verdict = if allow { Verdict::Allow } else { Verdict::Deny { message: message() } };
+        if self.answer_to(Some(id.clone()), &verdict).is_err() {
+            // Somebody was faster, or it is withdrawn.
+            self.considering.leave_to_people(&id);
+            return Ok(());
+        }
+        // What becomes of it is seen in the conversation.
+        let (answer, _) = oneshot::channel();
+        self.answer(Answering { id: Some(id), verdict, by, why, answer }).await
     }
 
     /// The request that is meant, and the line that answers it.
@@ -507,6 +557,7 @@ impl PipedTask {
             }
             Then::Answer { id, answer } => {
                 self.answering.remove(&id);
+                self.considering.leave_to_people(&id);
                 tell(answer, Err(failure));
             }
             Then::Interrupt { answer } => tell(answer, Err(failure)),
@@ -549,7 +600,10 @@ impl PipedTask {
     }
 
     async fn report(&mut self) {
-        let changes = self.fold.run.take_changes();
+        if self.considering.holds_back(self.fold.run.conversation()) {
+            return;
+        }
+        let changes = self.considering.told(self.fold.run.take_changes());
         let session = self.fold.run.session_id().filter(|id| crate::fold::is_name(id));
         self.bulletin.tell(changes, self.fold.run.detector(), session, &self.news).await;
         if self.fold.run.has_lost_session() && !std::mem::replace(&mut self.told_loss, true) {
@@ -571,6 +625,9 @@ impl PipedTask {
     fn let_go(&mut self, why: &str) {
         for then in self.outbox.give_up() {
             self.not_written(then, Failure::new(why));
+        }
+        for Noted { id, answer, .. } in std::mem::take(&mut self.noted) {
+            self.not_written(Then::Answer { id, answer }, Failure::new(why));
         }
         for (_, answer) in std::mem::take(&mut self.decided) {
             tell(answer, Err(Failure::new(why)));
@@ -615,24 +672,4 @@ fn approval_of(entry: &Entry) -> Option<&Approval> {
 
 fn receipt_of(receipt: ReceiptKind, bytes: u64, why: &str) -> Receipt {
     Receipt { receipt, bytes, why: Some(why.to_owned()), screen: None }
-}
-
-/// `told` in a run's directory: events of records before this one have been told.
-struct ToldMark {
-    path: std::path::PathBuf,
-    next_seq: u64,
-}
-
-impl ToldMark {
-    fn read(path: std::path::PathBuf) -> ToldMark {
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        ToldMark { path, next_seq: text.trim().parse().unwrap_or(0) }
-    }
-
-    fn write(&mut self, next_seq: u64) {
-        self.next_seq = next_seq;
-        if let Err(cause) = std::fs::write(&self.path, next_seq.to_string()) {
-            tracing::warn!(path = %self.path.display(), %cause, "events may be told twice");
-        }
-    }
 }

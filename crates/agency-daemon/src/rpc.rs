@@ -91,6 +91,14 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
             };
             Call::Approvals { task }
         }
+        method::ApprovalLog::NAME => {
+            let params = params_of::<method::ApprovalLog>(params)?;
+            let task = match params.task {
+                Some(named) => Some(task(named).await?),
+                None => None,
+            };
+            Call::Decisions { task }
+        }
         method::ApprovalAnswer::NAME => {
             let params = params_of::<method::ApprovalAnswer>(params)?;
             Call::AnswerApproval { task: task(params.task.clone()).await?, params: Box::new(params) }

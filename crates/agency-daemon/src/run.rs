@@ -18,6 +18,8 @@ use agency_api::view::Witness;
 use agency_api::{Bytes, Failure, ProcessIdentity, chat};
 use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
+use agency_core::approval::Ruling;
+use agency_core::conversation::Approval;
 use agency_core::evidence::{Change, Detector, Evidence, Standing};
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
@@ -35,6 +37,7 @@ use crate::piped::{Answering, PipedTask, Reading};
 use crate::seal;
 use crate::sending::{Order, Sending};
 use crate::switchboard::BoardCommand;
+use crate::talk::Decided;
 use crate::viewer::{ViewerId, ViewerQueue};
 use crate::{clock, explain};
 
@@ -95,6 +98,15 @@ pub enum RunCommand {
         answer: oneshot::Sender<Vec<chat::Approval>>,
     },
     Answer(Answering),
+    /// What the user's rules say of what the agent asked; none of them: it is left to people.
+    Ruled {
+        id: String,
+        ruling: Option<Ruling>,
+    },
+    /// What was answered so far.
+    Decisions {
+        answer: oneshot::Sender<Vec<Decided>>,
+    },
     /// End the turn, keep the session.
     Interrupt {
         answer: oneshot::Sender<Result<(), Failure>>,
@@ -121,8 +133,13 @@ pub enum RunNews {
     /// The agent does not have the conversation that it was to go on with.
     SessionLost,
     Viewers(usize),
-    /// What happened in its conversation: when, which kind of event, its data.
-    Told(Vec<(Duration, (&'static str, serde_json::Value))>),
+    /// What happened in its conversation up to a record: when, which kind of event, its data.
+    Told {
+        happened: Vec<(Duration, (&'static str, serde_json::Value))>,
+        next_seq: u64,
+    },
+    /// The agent may do something only if somebody says so.
+    Asked(Box<Approval>),
     /// The agent has exited, its output is folded, its tree is gone.
     Over {
         exit: RunExit,
@@ -545,6 +562,8 @@ impl RunTask {
             RunCommand::Chat(_)
             | RunCommand::Approvals { .. }
             | RunCommand::Answer(_)
+            | RunCommand::Ruled { .. }
+            | RunCommand::Decisions { .. }
             | RunCommand::Interrupt { .. } => {}
             RunCommand::Screen { answer } => tell(answer, self.screen_dump()),
             RunCommand::Stop { grace } => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agency_api::{Failure, chat};
 use agency_core::agent_state::Timing;
-use agency_core::conversation::{Approval, Entry};
+use agency_core::conversation::{Approval, Entry, Item};
 use agency_core::exit::RunExit;
 use agency_driver::acp::ConnectionNote;
 use agency_driver::talk::{TalkEvent, TalkRun, TalkTerms};
@@ -38,6 +38,13 @@ pub struct TalkSource {
     pub journal: PathBuf,
 }
 
+impl Decision {
+    pub fn in_record(body: &Body) -> Option<Decision> {
+        let Body::Note { tag, bytes } = body else { return None };
+        (tag == DECISION).then(|| serde_json::from_slice(bytes).ok()).flatten()
+    }
+}
+
 pub struct TalkFold {
     pub run: TalkRun,
     /// The first record that has not been folded.
@@ -48,6 +55,18 @@ pub struct TalkFold {
     terms: TalkTerms,
     timing: Timing,
     began: bool,
+    /// Entries of the conversation that were answered, and since 1970 when.
+    decided: Vec<(u64, Duration)>,
+    /// What the wall's clock is ahead of the journal's.
+    wall_offset: Duration,
+}
+
+/// An answer that was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// Since 1970.
+    pub at: Duration,
+    pub approval: chat::Approval,
 }
 
 /// Something that happened in a conversation, and when.
@@ -67,6 +86,8 @@ impl TalkFold {
             terms,
             timing,
             began: false,
+            decided: Vec::new(),
+            wall_offset: Duration::ZERO,
         }
     }
 
@@ -113,15 +134,26 @@ impl TalkFold {
         if !std::mem::replace(&mut self.began, true) {
             let fresh = TalkRun::began(self.terms.clone(), self.timing, at);
             let before = std::mem::replace(&mut self.run, fresh);
-            let wall_offset = wall_offset(record).unwrap_or_default();
-            self.run = before.continued(self.terms.clone(), self.timing, at, wall_offset);
+            self.wall_offset = wall_offset(record).unwrap_or_default();
+            self.run = before.continued(self.terms.clone(), self.timing, at, self.wall_offset);
         }
         // What the disk did not take has no number.
         if record.seq > 0 {
             self.next_seq = record.seq + 1;
         }
         let events = self.folded(record, at);
+        self.remember_decisions(&events, at);
         events.into_iter().map(|event| Told { event, at }).collect()
+    }
+
+    fn remember_decisions(&mut self, events: &[TalkEvent], at: Duration) {
+        for event in events {
+            let TalkEvent::Decided { id: decided, .. } = event else { continue };
+            let entries = self.run.conversation().entries().iter().rev();
+            let is_it = |entry: &&Entry| matches!(&entry.item, Item::Approval(known) if known.id == *decided);
+            let number = entries.into_iter().find(is_it).map(|entry| entry.number);
+            self.decided.extend(number.map(|number| (number, at.saturating_add(self.wall_offset))));
+        }
     }
 
     fn folded(&mut self, record: &Record, at: Duration) -> Vec<TalkEvent> {
@@ -139,12 +171,13 @@ impl TalkFold {
             }
             Body::Anchor { .. } => {
                 if let Some(offset) = wall_offset(record) {
+                    self.wall_offset = offset;
                     self.run.set_wall_offset(offset);
                 }
             }
             Body::Gap { output_bytes, .. } if *output_bytes > 0 => self.run.on_gap(at),
-            Body::Note { tag, bytes } if tag == DECISION => {
-                if let Ok(Decision { id, by, why }) = serde_json::from_slice(bytes) {
+            Body::Note { tag, .. } if tag == DECISION => {
+                if let Some(Decision { id, by, why }) = Decision::in_record(&record.body) {
                     self.run.on_decision(&id, &by, why.as_deref());
                 }
             }
@@ -214,10 +247,24 @@ impl PastTalk {
     }
 }
 
+/// What was answered so far, oldest first.
+pub fn decisions(fold: &TalkFold) -> Vec<Decided> {
+    let entries = fold.run.conversation().entries();
+    let decided = fold.decided.iter().filter_map(|(number, at)| {
+        let Item::Approval(known) = &entries.get(*number as usize - 1)?.item else { return None };
+        Some(Decided { at: *at, approval: approval(known)? })
+    });
+    decided.collect()
+}
+
+/// RFC 3339 of a time since 1970.
+pub fn wall_time(at: Duration) -> String {
+    jiff::Timestamp::from_millisecond(at.as_millis() as i64).unwrap_or_default().to_string()
+}
+
 fn entry(entry: &Entry) -> Option<chat::Entry> {
-    let time = jiff::Timestamp::from_millisecond(entry.at.as_millis() as i64).unwrap_or_default();
     let item = seen(&entry.item)?;
-    Some(chat::Entry { number: entry.number, time: time.to_string(), revision: entry.revision, item })
+    Some(chat::Entry { number: entry.number, time: wall_time(entry.at), revision: entry.revision, item })
 }
 
 pub fn approval(approval: &Approval) -> Option<chat::Approval> {

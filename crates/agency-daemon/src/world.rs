@@ -3,6 +3,7 @@
 //! Decides nothing itself. What takes long is done elsewhere and reports back as a [`Happening`].
 
 mod agents;
+mod approvals;
 mod boot;
 mod calls;
 mod configuration;
@@ -36,7 +37,6 @@ use agency_workspace::Workspace;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 
-use crate::clock;
 use crate::event_log::EventLog;
 use crate::happening::{Answer, Happening, Reporter};
 use crate::index::Index;
@@ -49,6 +49,7 @@ use crate::settings::SettingsFiles;
 use crate::store::Store;
 use crate::streams::Streams;
 use crate::trust::TrustBook;
+use crate::{clock, told_mark};
 
 pub use effects::workspace_failure;
 pub use orphans::{OrphanRun, end_tree};
@@ -233,11 +234,15 @@ impl World {
                 self.saw(&run);
                 self.notices.notifier.viewed(&key, viewers > 0);
             }
-            RunNews::Told(happened) => {
+            RunNews::Told { happened, next_seq } => {
                 for (at, (kind, data)) in happened {
                     self.announce_at(clock::timestamp_of(at), Some(&key), Some(&run), kind, data);
                 }
+                if let Err(cause) = told_mark::write(&self.ground.state.run(&run.0).told(), next_seq) {
+                    tracing::warn!(%run, %cause, "events may be told twice");
+                }
             }
+            RunNews::Asked(approval) => self.put_before_rules(&key, &run, &approval),
             RunNews::Over { exit, ended } => {
                 tracing::info!(task = %key, %run, code = %exit.code, "run over");
                 self.ended.insert(key.clone(), ended);

@@ -88,7 +88,7 @@ fn names_untouched_agent(value: &Value, user: Option<&Layer>) -> bool {
     let Value::Text(name) = value else { return false };
     let name = canonical_name(name);
     let changed = |key: &Key| match key {
-        Key::General(_) | Key::Named { .. } => false,
+        Key::General(_) | Key::Named { .. } | Key::Rule { .. } => false,
         Key::Agent { agent, .. } | Key::Env { agent, .. } => agent == name,
     };
     built_ins().iter().any(|agent| agent.name == name)
@@ -161,6 +161,12 @@ pub enum ConfigProblem {
     AgentName(String),
     #[error("`{}` cannot be the name of a variable", .0.escape_debug())]
     VariableName(String),
+    #[error("`{rule}` has no `{key}`")]
+    RuleLacks { rule: String, key: &'static str },
+    #[error("unknown key `{key}`, so what the rule means is not clear")]
+    RuleKey { key: String, nearest: Vec<String> },
+    #[error("`{key}` stands in a file and is changed there")]
+    ByHand { key: String },
 }
 
 impl ConfigProblem {
@@ -180,6 +186,15 @@ impl ConfigProblem {
             ConfigProblem::VariableName(_) => Some("a variable has a name, without `=`".to_owned()),
             ConfigProblem::Unknown(unknown) => Some(unknown.hint()),
             ConfigProblem::NoValue(_) => Some("write it as in --config max_agents=3".to_owned()),
+            ConfigProblem::RuleLacks { key: "tool", .. } => {
+                Some("write tool = \"Bash\", or tool = \"*\" for every tool".to_owned())
+            }
+            ConfigProblem::RuleLacks { .. } => {
+                Some("write decision = \"allow\", \"deny\" or \"ask\"".to_owned())
+            }
+            ConfigProblem::RuleKey { nearest, .. } => did_you_mean(nearest)
+                .or_else(|| Some("a rule has tool, match, agent, decision and why".to_owned())),
+            ConfigProblem::ByHand { .. } => Some("agency config edit".to_owned()),
             ConfigProblem::Syntax(_) | ConfigProblem::WrongType { .. } | ConfigProblem::Nul { .. } => None,
         }
     }

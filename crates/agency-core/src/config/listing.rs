@@ -13,9 +13,11 @@ impl Config {
             table.keys.iter().map(|info| Key::Named { table: table.name, name: info.name })
         });
         let agents = self.agents.iter().flat_map(agent_keys);
+        let rules = (1..=self.approve.len()).map(|number| Key::Rule { number });
         general
             .chain(named)
             .chain(agents)
+            .chain(rules)
             .filter_map(|key| self.get(&key).map(|value| (key, value)))
             .collect()
     }
@@ -24,6 +26,10 @@ impl Config {
         match key {
             Key::General(name) => self.general(name),
             Key::Named { name, .. } => self.of_notify(name),
+            Key::Rule { number } => {
+                let named = self.approve.get(number.checked_sub(1)?)?;
+                Some(Value::Rule(Box::new(named.rule.clone())))
+            }
             Key::Agent { agent, name } => of_agent(self.agents.find(agent).ok()?, name),
             Key::Env { agent, variable } => {
                 self.agents.find(agent).ok()?.env.get(variable).cloned().map(Value::Text)

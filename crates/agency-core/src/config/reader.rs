@@ -9,12 +9,13 @@ use super::excerpt::excerpt;
 use super::layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, UnknownKey};
 use super::notify::{OCCASIONS, is_address};
 use super::schema::{
-    AGENT_KEYS, GENERAL_KEYS, Key, KeyInfo, NAMED_TABLES, NamedTable, info, is_agent_name, is_variable,
-    named_table,
+    AGENT_KEYS, APPROVE, GENERAL_KEYS, Key, KeyInfo, NAMED_TABLES, NamedTable, RULE_KEYS, info,
+    is_agent_name, is_variable, named_table,
 };
 use super::time_span::{TimeSpanError, parse_time_span};
 use super::value::{Kind, Value};
 use crate::agent::canonical_name;
+use crate::approval::{Decision, Rule};
 use crate::spelling::nearest;
 
 /// Reads one file. `file` is how messages name it.
@@ -49,8 +50,9 @@ impl Reader<'_> {
                 Some(info) => self.setting(Key::General(info.name), key, item)?,
                 None if key.get() == "agents" => self.agents(key, item)?,
                 None if named_table(key.get()).is_some() => self.named(key, item)?,
+                None if key.get() == APPROVE.name => self.rules(key, item)?,
                 None => {
-                    let tables = NAMED_TABLES.iter().map(|table| table.name).chain(["agents"]);
+                    let tables = NAMED_TABLES.iter().map(|table| table.name).chain(["agents", APPROVE.name]);
                     let known = GENERAL_KEYS.iter().map(|info| info.name).chain(tables);
                     self.unknown(key, "", known);
                 }
@@ -106,6 +108,64 @@ impl Reader<'_> {
             self.setting(path, variable, item)?;
         }
         Ok(())
+    }
+
+    fn rules(&mut self, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
+        let tables: Option<Vec<&dyn TableLike>> = match item {
+            Item::ArrayOfTables(tables) => Some(tables.iter().map(|table| table as &dyn TableLike).collect()),
+            Item::Value(TomlValue::Array(values)) => {
+                values.iter().map(|value| Some(value.as_inline_table()? as &dyn TableLike)).collect()
+            }
+            _ => None,
+        };
+        let tables = tables.ok_or_else(|| {
+            let problem = ConfigProblem::wrong_type(&Key::Rule { number: 1 }, described(item));
+            self.error(item.span().or(key.span()), problem)
+        })?;
+        for (index, table) in tables.into_iter().enumerate() {
+            let first = entries(table).next().and_then(|(key, _)| key.span()).or(key.span());
+            let line = self.place(first.clone()).line;
+            let path = Key::Rule { number: index + 1 };
+            let value = Value::Rule(Box::new(self.rule(&path.to_string(), table, first)?));
+            let origin = Origin::File { file: self.file.to_owned(), line };
+            self.settings.insert(path, Setting { value, origin });
+        }
+        Ok(())
+    }
+
+    /// One that is not understood whole would allow something else than was meant.
+    fn rule(
+        &self,
+        path: &str,
+        table: &dyn TableLike,
+        place: Option<Range<usize>>,
+    ) -> Result<Rule, ConfigError> {
+        let mut words = BTreeMap::new();
+        for (key, item) in entries(table) {
+            let Some(info) = info(&RULE_KEYS, key.get()) else {
+                let nearest = nearest(key.get(), RULE_KEYS.iter().map(|info| info.name));
+                let nearest = nearest.into_iter().map(str::to_owned).collect();
+                let unknown = format!("{path}.{}", key.get());
+                return Err(self.error(key.span(), ConfigProblem::RuleKey { key: unknown, nearest }));
+            };
+            let word = value(info.kind, item).ok().and_then(Value::text).ok_or_else(|| {
+                let (key, expected) = (format!("{path}.{}", info.name), info.kind.expected());
+                let problem = ConfigProblem::WrongType { key, expected, got: described(item) };
+                self.error(item.span(), problem)
+            })?;
+            words.insert(info.name, word);
+        }
+        let lacks = |key| self.error(place.clone(), ConfigProblem::RuleLacks { rule: path.to_owned(), key });
+        Ok(Rule {
+            tool: words.remove("tool").ok_or_else(|| lacks("tool"))?,
+            decision: words
+                .get("decision")
+                .and_then(|word| word.parse().ok())
+                .ok_or_else(|| lacks("decision"))?,
+            pattern: words.remove("match"),
+            agent: words.remove("agent").map(|agent| canonical_name(&agent).to_owned()),
+            why: words.remove("why"),
+        })
     }
 
     fn setting(&mut self, path: Key, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
@@ -203,8 +263,13 @@ fn value(kind: Kind, item: &Item) -> Result<Value, Refused> {
         Kind::Restart => Ok(Value::Restart(text(item)?.parse().map_err(|_| Refused::Type)?)),
         Kind::Clipboard => Ok(Value::Clipboard(text(item)?.parse().map_err(|_| Refused::Type)?)),
         Kind::TerminalNotice => Ok(Value::TerminalNotice(text(item)?.parse().map_err(|_| Refused::Type)?)),
-        // A table has no value of its own; its variables are read one by one.
-        Kind::Env => Err(Refused::Type),
+        Kind::Decision => {
+            let word = text(item)?;
+            word.parse::<Decision>().map_err(|_| Refused::Type)?;
+            Ok(Value::Text(word.to_owned()))
+        }
+        // A table has no value of its own; what is in it is read one by one.
+        Kind::Env | Kind::Rule => Err(Refused::Type),
     }
 }
 

@@ -4,8 +4,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::notify::{OCCASIONS, TerminalNotice};
 use super::overrides::variable_of;
-use super::schema::{AGENT_KEYS, GENERAL_KEYS, KeyInfo, NAMED_TABLES};
+use super::schema::{AGENT_KEYS, APPROVE, GENERAL_KEYS, KeyInfo, NAMED_TABLES, RULE_KEYS};
 use super::value::Kind;
+use crate::approval::Decision;
 
 /// The tables of `docs/configuration.md`, in Markdown.
 pub fn reference() -> String {
@@ -16,7 +17,10 @@ pub fn reference() -> String {
     });
     let named: String = named.collect();
     let agents = table(&AGENT_KEYS, |_| String::new(), "");
-    format!("### General keys\n\n{general}{named}\n### Keys of `[agents.NAME]`\n\n{agents}")
+    let rules = table(&RULE_KEYS, |_| String::new(), "");
+    format!(
+        "### General keys\n\n{general}{named}\n### Keys of `[agents.NAME]`\n\n{agents}\n### Keys of `[[approve]]`\n\n{rules}"
+    )
 }
 
 fn table(keys: &[KeyInfo], extra: impl Fn(&KeyInfo) -> String, title: &str) -> String {
@@ -61,6 +65,19 @@ pub fn json_schema() -> Json {
             "description": "agents by name; a built-in one is changed key by key",
             "propertyNames": { "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$" },
             "additionalProperties": { "$ref": "#/$defs/agent" },
+        }),
+    );
+    properties.insert(
+        APPROVE.name.to_owned(),
+        json!({
+            "type": "array",
+            "description": "rules that answer what agents ask for; the first one that fits decides",
+            "items": {
+                "type": "object",
+                "properties": self::properties(&RULE_KEYS),
+                "required": ["tool", "decision"],
+                "additionalProperties": false,
+            },
         }),
     );
     json!({
@@ -111,6 +128,9 @@ fn shape(kind: Kind) -> Json {
         Kind::Restart => json!({ "enum": ["never", "on-crash"] }),
         Kind::Clipboard => json!({ "enum": ["deny", "allow"] }),
         Kind::TerminalNotice => json!({ "enum": TerminalNotice::ALL.map(TerminalNotice::as_str) }),
+        Kind::Decision => json!({ "enum": Decision::ALL.map(Decision::as_str) }),
+        // Told where the list of them is.
+        Kind::Rule => json!({}),
         Kind::Env => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
     }
 }
@@ -149,7 +169,7 @@ mod tests {
         let schema = json_schema();
         assert_eq!(
             schema["properties"].as_object().map(Map::len),
-            Some(GENERAL_KEYS.len() + NAMED_TABLES.len() + 1)
+            Some(GENERAL_KEYS.len() + NAMED_TABLES.len() + 2)
         );
         let drivers = crate::agent::Driver::ALL.map(|driver| driver.to_string());
         assert_eq!(schema["$defs"]["agent"]["properties"]["driver"]["enum"], json!(drivers));

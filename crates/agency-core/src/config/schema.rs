@@ -26,12 +26,21 @@ pub enum Key {
         agent: String,
         variable: String,
     },
+    /// One table of `[[approve]]`; counts from 1.
+    Rule {
+        number: usize,
+    },
 }
 
 impl Key {
     /// Reads `max_agents`, `notify.command`, `agents.NAME.start`, `agents.NAME.env.VARIABLE`; quotes as in TOML.
     pub fn parse(text: &str) -> Result<Key, UnknownName> {
         let unknown = |nearest: Vec<String>| UnknownName { name: text.to_owned(), nearest };
+        if let Some(number) = text.strip_prefix(APPROVE.name).map(rule_number) {
+            return number
+                .map(|number| Key::Rule { number })
+                .ok_or_else(|| unknown(vec!["approve[1]".to_owned()]));
+        }
         let path = toml_edit::Key::parse(text).map_err(|_| unknown(Vec::new()))?;
         let path: Vec<&str> = path.iter().map(toml_edit::Key::get).collect();
         match path.as_slice() {
@@ -65,6 +74,7 @@ impl Key {
             Key::Named { table, name } => (named_table(table).map_or(&[], |table| table.keys), *name),
             Key::Agent { name, .. } => (&AGENT_KEYS, *name),
             Key::Env { .. } => (&AGENT_KEYS, "env"),
+            Key::Rule { .. } => return &APPROVE,
         };
         info(keys, name).unwrap_or_else(|| unreachable!("every key is in a table, {name} too"))
     }
@@ -72,7 +82,7 @@ impl Key {
     /// What its value must be. A variable is a text, though `env` is a table.
     pub fn kind(&self) -> Kind {
         match self {
-            Key::General(_) | Key::Named { .. } | Key::Agent { .. } => self.info().kind,
+            Key::General(_) | Key::Named { .. } | Key::Agent { .. } | Key::Rule { .. } => self.info().kind,
             Key::Env { .. } => Kind::Text,
         }
     }
@@ -84,6 +94,8 @@ impl Key {
             Key::Named { name, .. } => *name == "command",
             Key::Agent { name, .. } => matches!(*name, "start" | "resume" | "run" | "stream" | "acp"),
             Key::Env { .. } => true,
+            // It lets agents run something; what, they say when they ask.
+            Key::Rule { .. } => false,
         }
     }
 
@@ -94,14 +106,24 @@ impl Key {
             Key::Named { table, name } => vec![table, name],
             Key::Agent { agent, name } => vec!["agents", agent, name],
             Key::Env { agent, variable } => vec!["agents", agent, "env", variable],
+            Key::Rule { .. } => vec![APPROVE.name],
         }
     }
+}
+
+/// `[2]`
+fn rule_number(text: &str) -> Option<usize> {
+    text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().filter(|number| *number > 0)
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<String> = self.path().into_iter().map(quoted).collect();
-        f.write_str(&words.join("."))
+        f.write_str(&words.join("."))?;
+        match self {
+            Key::Rule { number } => write!(f, "[{number}]"),
+            Key::General(_) | Key::Named { .. } | Key::Agent { .. } | Key::Env { .. } => Ok(()),
+        }
     }
 }
 
@@ -267,6 +289,22 @@ const NOTIFY_KEYS: [KeyInfo; 5] = [
         "an address that the event is posted to as JSON"),
     key("on", Kind::Occasions, "[\"prompt\", \"permission\", \"question\", \"finished\", \"error\", \"unknown\", \"exited\"]", AtOnce, Never,
         "what you want to be told of"),
+];
+
+/// The rules of a file, as one table after the other.
+pub const APPROVE: KeyInfo =
+    key("approve", Kind::Rule, "(none)", AtOnce, Consent, "answers what agents ask for");
+
+/// Keys of `[[approve]]`.
+#[rustfmt::skip]
+pub const RULE_KEYS: [KeyInfo; 5] = [
+    key("tool", Kind::Text, "(must be given)", AtOnce, Consent,
+        "the tool's name (`Bash`), or its kind: `execute`, `edit`, `read`, `fetch`; `*` stands for any text"),
+    key("match", Kind::Text, "(everything)", AtOnce, Consent,
+        "what it would do: the command, the file, the address"),
+    key("agent", Kind::Text, "(every agent)", AtOnce, Consent, "only if this agent asks"),
+    key("decision", Kind::Decision, "(must be given)", AtOnce, Consent, "what is answered; `ask` leaves it to you"),
+    key("why", Kind::Text, "(none)", AtOnce, Consent, "the reason, kept with the decision; a denied agent is told"),
 ];
 
 /// Keys of `[agents.NAME]`.

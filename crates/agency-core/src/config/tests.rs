@@ -388,3 +388,81 @@ proptest! {
         prop_assert!(parse_time_span(&text).is_ok());
     }
 }
+
+const RULES: &str = r#"
+[[approve]]
+tool = "Bash"
+match = "cargo test*"
+agent = "shell"
+decision = "allow"
+why = "tests are safe"
+
+[[approve]]
+tool = "*"
+decision = "ask"
+"#;
+
+#[test]
+fn rules_are_kept_in_order_and_those_of_the_user_come_first() {
+    let user = layer(RULES, "user.toml");
+    let project = layer("approve = [{ tool = \"Edit\", decision = \"deny\" }]", "project.toml");
+    let config = Config::merged([&user, &project]);
+    let names: Vec<_> = config.approve.iter().map(|named| named.name.as_str()).collect();
+    assert_eq!(names, ["rule 1 of user.toml", "rule 2 of user.toml", "rule 1 of project.toml"]);
+    let first = &config.approve[0].rule;
+    assert_eq!(first.agent.as_deref(), Some("fake"), "by its alias");
+    assert_eq!((first.tool.as_str(), first.pattern.as_deref()), ("Bash", Some("cargo test*")));
+    let third = Key::parse("approve[3]").expect("a rule");
+    assert_eq!(config.origin(&third).to_string(), "project.toml:1");
+    assert_eq!(config.origin(&Key::Rule { number: 2 }).to_string(), "user.toml:10");
+    let value = config.get(&third).expect("it is there");
+    assert_eq!(value.to_string(), "{ tool = \"Edit\", decision = \"deny\" }");
+    assert_eq!(value.to_json(), serde_json::json!({ "tool": "Edit", "decision": "deny" }));
+    assert_eq!(config.get(&Key::Rule { number: 4 }), None);
+    let sifted = project.sifted(None);
+    assert!(
+        sifted.free.settings.is_empty() && sifted.waiting.len() == 1,
+        "a repository allows itself nothing"
+    );
+}
+
+#[test]
+fn a_rule_that_is_not_understood_is_named() {
+    for (text, expected, hint) in [
+        ("[[approve]]\ntool = \"Bash\"", "c:2:1: `approve[1]` has no `decision`", "write decision"),
+        ("[[approve]]\ndecision = \"allow\"", "c:2:1: `approve[1]` has no `tool`", "for every tool"),
+        (
+            "[[approve]]\ntool = \"a\"\ndecision = \"ask\"\n[[approve]]\ntool = \"b\"\ndecision = \"yes\"",
+            "c:6:12: `approve[2].decision` must be \"allow\", \"deny\" or \"ask\", not the string \"yes\"",
+            "correct line 6",
+        ),
+        (
+            "[[approve]]\ntool = \"a\"\nmach = \"ls\"\ndecision = \"allow\"",
+            "c:3:1: unknown key `approve[1].mach`, so what the rule means is not clear",
+            "did you mean `match`?",
+        ),
+        (
+            "[[approve]]\ntool = 1",
+            "c:2:8: `approve[1].tool` must be a string, not the number 1",
+            "correct line 2",
+        ),
+        ("[approve]\ntool = \"a\"", "c:1:1: `approve[1]` must be tables, as in [[approve]], not a table", ""),
+        ("approve = [1]", "c:1:11: `approve[1]` must be tables, as in [[approve]], not an array", ""),
+    ] {
+        let error = parse(text, "c").expect_err(text);
+        assert_eq!(error.to_string(), expected);
+        assert!(error.hint().contains(hint), "{}", error.hint());
+    }
+}
+
+#[test]
+fn a_rule_is_changed_by_hand_and_other_keys_are_changed_around_it() {
+    let key = Key::parse("approve[1]").expect("a rule");
+    let refused = Value::typed(&key, &["x".to_owned()]).expect_err("no word for it");
+    assert_eq!(refused.to_string(), "`approve[1]` stands in a file and is changed there");
+    assert_eq!(Key::parse("approve").expect_err("which?").hint(), "did you mean `approve[1]`?");
+    let max = Key::parse("max_agents").expect("a key");
+    let after = set(RULES, "c", &max, &Value::Count(3)).expect("it can be set");
+    assert!(after.contains("max_agents = 3") && after.ends_with(RULES.trim_start()), "{after}");
+    assert!(unset(RULES, "c", &key).is_err());
+}

@@ -1,9 +1,10 @@
 //! What a key can be set to, and how it is written.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use toml_edit::{Array, Item, Value as TomlValue};
+use toml_edit::{Array, InlineTable, Item, Value as TomlValue};
 
 use super::clipboard::Clipboard;
 use super::layer::ConfigProblem;
@@ -11,6 +12,7 @@ use super::notify::TerminalNotice;
 use super::reader;
 use super::schema::Key;
 use crate::agent::{Driver, Restart};
+use crate::approval::Rule;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
@@ -23,12 +25,14 @@ pub enum Value {
     Restart(Restart),
     Clipboard(Clipboard),
     TerminalNotice(TerminalNotice),
+    Rule(Box<Rule>),
 }
 
 impl Value {
     /// As a person types it in a shell: `10`, `5s`, `codex`, `["sh", "-c"]` or the words one by one.
     pub fn typed(key: &Key, words: &[String]) -> Result<Value, ConfigProblem> {
         let item = match (key.kind(), words) {
+            (Kind::Rule, _) => return Err(ConfigProblem::ByHand { key: key.to_string() }),
             (Kind::Command | Kind::Words | Kind::Occasions, [one]) if one.trim_start().starts_with('[') => {
                 Item::Value(one.parse().map_err(|_| ConfigProblem::wrong_type(key, format!("`{one}`")))?)
             }
@@ -46,7 +50,7 @@ impl Value {
             Value::Text(text) => Some(text),
             Value::Truth(_) | Value::Count(_) | Value::Time(_) | Value::Words(_) => None,
             Value::Driver(_) | Value::Restart(_) => None,
-            Value::Clipboard(_) | Value::TerminalNotice(_) => None,
+            Value::Clipboard(_) | Value::TerminalNotice(_) | Value::Rule(_) => None,
         }
     }
 
@@ -61,6 +65,7 @@ impl Value {
             Value::Restart(restart) => restart.as_str().into(),
             Value::Clipboard(clipboard) => clipboard.as_str().into(),
             Value::TerminalNotice(how) => how.as_str().into(),
+            Value::Rule(rule) => rule_words(rule).into_iter().collect::<InlineTable>().into(),
         }
     }
 
@@ -75,6 +80,7 @@ impl Value {
             Value::Restart(restart) => json!(restart.as_str()),
             Value::Clipboard(clipboard) => json!(clipboard.as_str()),
             Value::TerminalNotice(how) => json!(how.as_str()),
+            Value::Rule(rule) => json!(rule_words(rule).into_iter().collect::<BTreeMap<_, _>>()),
         }
     }
 }
@@ -83,6 +89,18 @@ impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.to_toml())
     }
+}
+
+/// The keys of a rule that are set, in the order of the reference.
+fn rule_words(rule: &Rule) -> Vec<(&'static str, &str)> {
+    let words = [
+        ("tool", Some(rule.tool.as_str())),
+        ("match", rule.pattern.as_deref()),
+        ("agent", rule.agent.as_deref()),
+        ("decision", Some(rule.decision.as_str())),
+        ("why", rule.why.as_deref()),
+    ];
+    words.into_iter().filter_map(|(name, word)| Some((name, word?))).collect()
 }
 
 fn single(kind: Kind, word: &str) -> Item {
@@ -127,6 +145,9 @@ pub enum Kind {
     TerminalNotice,
     /// A table of variables.
     Env,
+    Decision,
+    /// A table of `[[approve]]`.
+    Rule,
 }
 
 impl Kind {
@@ -148,6 +169,8 @@ impl Kind {
             Kind::Clipboard => "\"deny\" or \"allow\"",
             Kind::TerminalNotice => "\"auto\", \"osc9\", \"osc777\", \"bell\" or \"none\"",
             Kind::Env => "a table of strings",
+            Kind::Decision => "\"allow\", \"deny\" or \"ask\"",
+            Kind::Rule => "tables, as in [[approve]]",
         }
     }
 }

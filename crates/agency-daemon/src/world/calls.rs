@@ -70,6 +70,7 @@ impl World {
             Call::Chat { task, wanted, wait } => self.chat(task, wanted, wait, answer),
             Call::Search { task, project, words, limit } => self.search(task, project, &words, limit, answer),
             Call::Approvals { task } => self.approvals(task, answer),
+            Call::Decisions { task } => self.decisions(task, answer),
             Call::AnswerApproval { task, params } => self.answer_approval(task, *params, answer),
             Call::Interrupt(task) => self.interrupt(task, answer),
             Call::Connections => answer.give_as(Ok(self.connections())),

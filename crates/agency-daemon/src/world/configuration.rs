@@ -254,6 +254,13 @@ fn doubts(config: &Config) -> Vec<String> {
     if let Err(err) = DetachKeys::parse(&config.detach_keys) {
         doubts.push(format!("{}: `detach_keys`: {err}", config.origin(&Key::General("detach_keys"))));
     }
+    for (index, named) in config.approve.iter().enumerate() {
+        let agent = named.rule.agent.as_deref().map(|name| config.agents.find(name));
+        if let Some(Err(err)) = agent {
+            let key = Key::Rule { number: index + 1 };
+            doubts.push(format!("{}: `{key}.agent`: {err} ({})", config.origin(&key), err.hint()));
+        }
+    }
     if let Some(Err(err)) = config.default_agent.as_deref().map(|name| config.agents.find(name)) {
         let origin = config.origin(&Key::General("default_agent"));
         doubts.push(format!("{origin}: `default_agent`: {err} ({})", err.hint()));

@@ -25,7 +25,7 @@ impl World {
     }
 
     /// The live run of a task that holds a conversation.
-    fn live_talk(&self, key: &TaskKey) -> Result<&LiveRun, Failure> {
+    pub(super) fn live_talk(&self, key: &TaskKey) -> Result<&LiveRun, Failure> {
         let live = self.live_run(key)?;
         if is_talk(&live.meta) { Ok(live) } else { Err(no_talk(key)) }
     }
@@ -134,7 +134,7 @@ fn of_task(task: &view::Task, approval: chat::Approval) -> OpenApproval {
 }
 
 /// A question to a run; one that ends meanwhile lets go of it.
-async fn asked<T>(
+pub(super) async fn asked<T>(
     commands: mpsc::Sender<RunCommand>,
     ask: impl FnOnce(oneshot::Sender<T>) -> RunCommand,
 ) -> Result<T, Failure> {

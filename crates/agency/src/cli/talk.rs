@@ -38,13 +38,20 @@ pub(crate) struct Chat {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Rules in the configuration (`[[approve]]`) answer what they can by themselves;
+what is listed waits for a person. --log shows what was answered, by whom and why.
+
 Examples:
   agency approvals
-  agency approvals fix-login --json")]
+  agency approvals fix-login --json
+  agency approvals --log fix-login")]
 pub(crate) struct Approvals {
     /// Id, slug, or a unique beginning of the slug; all tasks if left out
     #[arg(value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
     pub(crate) task: Option<String>,
+    /// Show past decisions instead, oldest first
+    #[arg(long)]
+    pub(crate) log: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,18 +1,28 @@
-//! `agency approvals`: what agents want to do and may not before somebody says so.
+//! `agency approvals`: what agents want to do and may not before somebody says so, and what they were answered.
 
 use std::process::ExitCode;
 
-use agency_api::chat::{ApprovalListParams, OpenApproval};
-use agency_api::method::ApprovalList;
+use agency_api::chat::{ApprovalListParams, DecidedApproval, OpenApproval};
+use agency_api::method::{ApprovalList, ApprovalLog};
 
 use crate::cli::Approvals;
 use crate::context::Context;
 use crate::output::{self, cell, column, flexible};
 use crate::stop::Done;
+use crate::{moment, talk};
 
 pub(super) async fn approvals(context: &Context, args: Approvals) -> Done {
     let task = args.task.as_deref().map(|name| context.task(name)).transpose()?;
     let mut daemon = context.daemon().await?;
+    if args.log {
+        let log = daemon.call(ApprovalLog, ApprovalListParams { task }).await?;
+        match args.json {
+            true => output::json(&log)?,
+            false if log.decisions.is_empty() => output::note("nothing was decided yet"),
+            false => output::line(&decided(&log.decisions))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let listed = daemon.call(ApprovalList, ApprovalListParams { task }).await?;
     match args.json {
         true => output::json(&listed)?,
@@ -33,4 +43,17 @@ fn table(approvals: &[OpenApproval]) -> String {
         ]
     };
     output::table(&columns, &approvals.iter().map(row).collect::<Vec<_>>())
+}
+
+fn decided(decisions: &[DecidedApproval]) -> String {
+    let columns = [column("TIME"), flexible("TASK", 8), flexible("WANTED", 20), flexible("ANSWER", 20)];
+    let row = |decided: &DecidedApproval| {
+        vec![
+            cell(moment::shown(&decided.time)),
+            cell(format!("{}-{}", decided.task, decided.slug)),
+            cell(decided.approval.title.clone()),
+            cell(talk::verdict(&decided.approval)),
+        ]
+    };
+    output::table(&columns, &decisions.iter().map(row).collect::<Vec<_>>())
 }

@@ -62,23 +62,34 @@ async fn list(context: &Context, show_origin: bool, json: bool) -> Done {
         output::json(&shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let width = shown.settings.iter().map(|entry| line_of(entry).chars().count()).max().unwrap_or(0);
-    let paint = Paint::for_stdout();
-    for entry in &shown.settings {
-        let line = printable(&line_of(entry));
-        let origin = printable(&format!("# {}", origin_text(&entry.origin)));
-        match show_origin {
-            // Beyond this a column of origins would leave the screen.
-            true => output::line(&format!(
-                "{line:<width$}  {}",
-                paint.paint(Colour::Faint, &origin),
-                width = width.min(48)
-            ))?,
-            false => output::line(&line)?,
+    let (rules, keys): (Vec<_>, Vec<_>) = shown.settings.iter().partition(|entry| is_rule(&entry.key));
+    let keys = keys.into_iter().map(|entry| (line_of(entry), Some(entry)));
+    let rules: Vec<_> = rules.into_iter().map(|entry| (format!("  {},", entry.toml), Some(entry))).collect();
+    let (begin, end) = (("approve = [".to_owned(), None), ("]".to_owned(), None));
+    let around = !rules.is_empty();
+    let begin = around.then_some(begin).into_iter();
+    let lines: Vec<_> = keys.chain(begin).chain(rules).chain(around.then_some(end)).collect();
+    let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    for (line, entry) in &lines {
+        let line = printable(line);
+        match entry.filter(|_| show_origin) {
+            Some(entry) => output::line(&with_origin(&line, entry, width))?,
+            None => output::line(&line)?,
         }
     }
     shown.warnings.iter().for_each(|warning| output::warning(warning));
     Ok(ExitCode::SUCCESS)
+}
+
+fn is_rule(key: &str) -> bool {
+    key.starts_with("approve[")
+}
+
+fn with_origin(line: &str, entry: &Entry, width: usize) -> String {
+    let origin = printable(&format!("# {}", origin_text(&entry.origin)));
+    // Beyond this a column of origins would leave the screen.
+    let width = width.min(48);
+    format!("{line:<width$}  {}", Paint::for_stdout().paint(Colour::Faint, &origin))
 }
 
 /// A line of TOML; a comment for what is not set.
@@ -115,7 +126,8 @@ async fn get(context: &Context, key: String, json: bool) -> Done {
     let entry = shown.settings.into_iter().find(|entry| !entry.value.is_null());
     let Some(entry) = entry else {
         let failure = Failure::new(format!("`{key}` is not set"));
-        return Err(failure.hint(format!("agency config set {key} VALUE")).into());
+        let set = format!("agency config set {key} VALUE");
+        return Err(failure.hint(if is_rule(&key) { "agency config edit".to_owned() } else { set }).into());
     };
     match (json, entry.value.as_str()) {
         (true, _) => output::json(&Got { key: entry.key, value: entry.value })?,

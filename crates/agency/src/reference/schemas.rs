@@ -1,6 +1,6 @@
 //! `docs/schema/*.json`: the shape of everything that `--json` prints.
 
-use agency_api::chat::{Approvals, Entry};
+use agency_api::chat::{Approvals, Decisions, Entry};
 use agency_api::config::Shown;
 use agency_api::connection::{Connections, Sessions};
 use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
@@ -29,6 +29,7 @@ changes its meaning brings a new number. Notices (`[notify]` in [configuration.m
 fn documents() -> Vec<(&'static str, &'static str, Schema)> {
     vec![
         ("agency approvals --json", "approvals", of::<Approvals>()),
+        ("agency approvals --log --json", "approvals-log", of::<Decisions>()),
         ("agency chat TASK --json", "chat", of::<Entry>()),
         ("agency connections --json", "connections", of::<Connections>()),
         ("agency connections --sessions CONNECTION --json", "connection-sessions", of::<Sessions>()),

@@ -3,6 +3,7 @@
 //! Nothing is mocked. What a story waits for is a condition that it can see, never a time.
 
 mod api;
+mod approving;
 mod attach;
 mod bad_inputs;
 mod care;

@@ -18,7 +18,7 @@ pub fn talk(stage: &Stage, slug: &str, message: &str, script: &str) -> Value {
 }
 
 #[track_caller]
-fn chat(stage: &Stage, slug: &str) -> String {
+pub fn chat(stage: &Stage, slug: &str) -> String {
     stage.run(["chat", slug]).ok()
 }
 
@@ -45,7 +45,7 @@ pub fn wait_why(stage: &Stage, slug: &str, why: &str) -> Value {
 
 /// The session that the task's file keeps, once there is one.
 #[track_caller]
-fn session(stage: &Stage, name: &str) -> String {
+pub fn session(stage: &Stage, name: &str) -> String {
     stage.eventually("a session is kept", SOON, || {
         let file = stage.task_file(name);
         file.lines().find(|line| line.starts_with("session_id:")).map(str::to_owned)
@@ -53,12 +53,12 @@ fn session(stage: &Stage, name: &str) -> String {
 }
 
 /// Every event so far.
-fn events(stage: &Stage) -> Vec<Value> {
+pub fn events(stage: &Stage) -> Vec<Value> {
     let text = std::fs::read_to_string(stage.state().join("events.jsonl")).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["type"] == kind).map(|event| &event["data"]).collect()
 }
 

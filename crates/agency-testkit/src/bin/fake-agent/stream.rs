@@ -22,8 +22,15 @@ pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
     let args: Vec<String> = args.collect();
     let resumed = args.windows(2).find(|pair| pair[0] == "--resume").map(|pair| pair[1].clone());
     let session = resumed.unwrap_or_else(|| format!("fake-session-{}", std::process::id()));
-    let mut agent =
-        Agent { session, args, next: 1, waiting: VecDeque::new(), is_in_turn: false, message: String::new() };
+    let mut agent = Agent {
+        session,
+        args,
+        next: 1,
+        waiting: VecDeque::new(),
+        is_in_turn: false,
+        message: String::new(),
+        answered: Vec::new(),
+    };
     for step in script.split(['\n', ';']).map(str::trim).filter(|step| !step.is_empty()) {
         let (word, rest) = step.split_once(char::is_whitespace).unwrap_or((step, ""));
         agent.step(word, rest.trim_start());
@@ -43,6 +50,8 @@ struct Agent {
     waiting: VecDeque<String>,
     is_in_turn: bool,
     message: String,
+    /// Requests of ours that were answered.
+    answered: Vec<Value>,
 }
 
 /// What came in while something was awaited.
@@ -132,7 +141,15 @@ impl Agent {
                         return Came::Interrupt;
                     }
                 }
-                Some("control_response") => return Came::Answer(message["response"].clone()),
+                Some("control_response") => {
+                    let response = &message["response"];
+                    if self.answered.contains(&response["request_id"]) {
+                        self.say(&format!("answered twice: {}", response["request_id"]));
+                        continue;
+                    }
+                    self.answered.push(response["request_id"].clone());
+                    return Came::Answer(response.clone());
+                }
                 _ => {}
             }
         }

@@ -1,0 +1,168 @@
+//! What a tool would do, as far as a pattern can speak of it: a command, files, an address.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+use super::glob;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Command(String),
+    /// Whole paths, without `..`, and the workspace.
+    Files(Vec<PathBuf>, PathBuf),
+    Address(String),
+    /// Nothing that a pattern could speak of.
+    Other,
+}
+
+pub(super) const EXECUTE: &str = "execute";
+
+/// Kinds of tools, and the names by which agents know them.
+const KINDS: [(&str, &[&str]); 4] = [
+    (EXECUTE, &["bash", "shell"]),
+    ("edit", &["write", "multiedit", "notebookedit"]),
+    ("read", &[]),
+    ("fetch", &["webfetch"]),
+];
+
+/// Kinds that have no other name.
+const MORE_FILES: [&str; 2] = ["delete", "move"];
+
+/// The kind of a tool, by its name in small letters.
+pub(super) fn kind_of(tool: &str) -> Option<&'static str> {
+    let known = KINDS.iter().find(|(kind, tools)| *kind == tool || tools.contains(&tool));
+    let more = || MORE_FILES.into_iter().find(|kind| *kind == tool);
+    known.map(|(kind, _)| *kind).or_else(more)
+}
+
+/// Where the arguments are: an agent tells them as they are, or within what it tells of the call.
+fn arguments(input: &Value) -> [&Value; 2] {
+    [input, &input["rawInput"]]
+}
+
+impl Subject {
+    pub(super) fn of(tool: &str, input: &Value, workspace: &Path) -> Subject {
+        let found = match kind_of(&tool.to_lowercase()) {
+            Some(EXECUTE) => arguments(input).into_iter().find_map(command).map(Subject::Command),
+            Some("fetch") => text(input, &["url"]).map(Subject::Address),
+            Some(_) => files(input, workspace).map(|files| Subject::Files(files, workspace.to_path_buf())),
+            None => None,
+        };
+        found.unwrap_or(Subject::Other)
+    }
+
+    /// The pattern covers everything that would be done.
+    pub(super) fn is_all(&self, pattern: &str) -> bool {
+        match self {
+            Subject::Command(command) => glob::fits(pattern, command, |c| !is_operator(c)),
+            Subject::Files(files, workspace) => files.iter().all(|file| is_file(pattern, file, workspace)),
+            Subject::Address(address) => is_address(pattern, address),
+            Subject::Other => false,
+        }
+    }
+
+    /// Something that would be done fits the pattern.
+    pub(super) fn has_any(&self, pattern: &str) -> bool {
+        let fits = |text: &str| glob::fits(pattern, text, |_| true);
+        match self {
+            Subject::Command(command) => {
+                fits(command) || command.split(is_operator).any(|part| fits(part.trim()))
+            }
+            Subject::Files(files, workspace) => {
+                let anywhere = |file: &PathBuf| fits(&file.to_string_lossy());
+                files.iter().any(|file| is_file(pattern, file, workspace) || anywhere(file))
+            }
+            Subject::Address(address) => fits(address) || is_address(pattern, address),
+            Subject::Other => false,
+        }
+    }
+}
+
+/// What makes one command into several, or into another than is written there. Quotes do not help: who reads them
+/// differently than the shell does is fooled.
+fn is_operator(c: char) -> bool {
+    matches!(c, ';' | '&' | '|' | '<' | '>' | '$' | '`' | '(' | ')' | '{' | '}' | '!')
+        || c.is_control() && c != '\t'
+}
+
+/// A command line, or the words of one.
+fn command(arguments: &Value) -> Option<String> {
+    let command = arguments.get("command").or_else(|| arguments.get("cmd"))?;
+    if let Some(line) = command.as_str() {
+        return Some(line.trim().to_owned());
+    }
+    let words: Option<Vec<&str>> = command.as_array()?.iter().map(Value::as_str).collect();
+    match words?.as_slice() {
+        [shell, "-c" | "-lc", line] if is_shell(shell) => Some(line.trim().to_owned()),
+        words if words.iter().any(|word| word.is_empty() || word.contains(char::is_whitespace)) => None,
+        words => Some(words.join(" ")),
+    }
+}
+
+fn is_shell(program: &str) -> bool {
+    let name = Path::new(program).file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| matches!(name, "sh" | "bash" | "zsh" | "dash"))
+}
+
+fn text(input: &Value, names: &[&str]) -> Option<String> {
+    let found = arguments(input)
+        .into_iter()
+        .find_map(|arguments| names.iter().find_map(|name| arguments[*name].as_str()));
+    found.map(str::to_owned)
+}
+
+/// All of them: one that is not told of could be any.
+fn files(input: &Value, workspace: &Path) -> Option<Vec<PathBuf>> {
+    let one = text(input, &["file_path", "notebook_path", "path", "abs_path"]);
+    let changed = arguments(input).into_iter().filter_map(|arguments| arguments["changes"].as_object());
+    let changed = changed.flat_map(|changes| changes.keys().cloned());
+    let places = input["locations"].as_array().into_iter().flatten();
+    let places = places.filter_map(|place| place["path"].as_str()).map(str::to_owned);
+    let all: Vec<String> = one.into_iter().chain(changed).chain(places).collect();
+    let all: Option<Vec<PathBuf>> = all.iter().map(|path| whole(path, workspace)).collect();
+    all.filter(|files| !files.is_empty())
+}
+
+/// From the root, without `.` and `..`. Links are not followed: what they lead to is not known here.
+fn whole(path: &str, workspace: &Path) -> Option<PathBuf> {
+    let mut whole = PathBuf::new();
+    for part in workspace.join(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(whole.pop()),
+            part => whole.push(part),
+        }
+    }
+    whole.is_absolute().then_some(whole)
+}
+
+/// A pattern that does not begin at the root begins in the workspace.
+fn is_file(pattern: &str, file: &Path, workspace: &Path) -> bool {
+    let seen = if pattern.starts_with('/') { Some(file) } else { file.strip_prefix(workspace).ok() };
+    let seen = seen.and_then(Path::to_str);
+    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    seen.is_some_and(|seen| glob::fits(pattern, seen, |_| true))
+}
+
+/// Where the host and its port end.
+fn split(address: &str) -> Option<(String, &str)> {
+    let (scheme, rest) = address.split_once("://")?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    Some((format!("{}://{}", scheme.to_lowercase(), rest[..end].to_lowercase()), &rest[end..]))
+}
+
+/// `https://docs.rs/*`, or a host alone. No wildcard goes beyond the host, or another could be put before it.
+fn is_address(pattern: &str, address: &str) -> bool {
+    let is_plain =
+        |host: &str| !host.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '@' | '\\'));
+    let Some((place, path)) = split(address).filter(|(place, _)| is_plain(place)) else { return false };
+    match split(pattern) {
+        Some((host, "")) => glob::fits(&host, &place, |_| true) && matches!(path, "" | "/"),
+        Some((host, rest)) => glob::fits(&host, &place, |_| true) && glob::fits(rest, path, |_| true),
+        None => {
+            let host = place.split_once("://").map_or("", |(_, host)| host);
+            glob::fits(&pattern.to_lowercase(), host, |_| true)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What agents ask for: put before the user's rules, and every answer kept.
+
+use agency_api::chat::{DecidedApproval, Decisions};
+use agency_api::{Failure, view};
+use agency_core::agent_state::Timing;
+use agency_core::approval::{Asker, Ruling, ruling};
+use agency_core::conversation::Approval;
+use agency_core::ids::{RunId, TaskKey};
+use tokio::sync::mpsc;
+
+use super::World;
+use super::boot::is_talk;
+use super::talks::asked;
+use crate::happening::{Answer, TaskCall};
+use crate::rpc;
+use crate::run::RunCommand;
+use crate::run_meta::RunMeta;
+use crate::talk::{self, Decided, TalkFold};
+
+/// Where the decisions of a task are.
+struct Source {
+    task: view::Task,
+    agent: String,
+    live: Option<mpsc::Sender<RunCommand>>,
+    journals: Vec<std::path::PathBuf>,
+}
+
+impl World {
+    /// The rules in force now decide, or nobody but a person does.
+    pub(super) fn put_before_rules(&self, key: &TaskKey, run: &RunId, approval: &Approval) {
+        let Some(live) = self.runs.get(run) else { return };
+        let ruling = self.ruling(key, &live.meta.agent, approval).unwrap_or_else(|failure| {
+            tracing::warn!(task = %key, %run, %failure, "no rule can be asked");
+            None
+        });
+        if let Some(Ruling { allow, by, .. }) = &ruling {
+            tracing::info!(task = %key, %run, allow, by, "a rule decides");
+        }
+        live.handle.command(RunCommand::Ruled { id: approval.id.clone(), ruling });
+    }
+
+    fn ruling(&self, key: &TaskKey, agent: &str, approval: &Approval) -> Result<Option<Ruling>, Failure> {
+        let rules = self.settings(Some(&key.project))?.config.approve;
+        let (project, workspace) = self.workspace_of(key)?;
+        let workspace = agency_workspace::workspace_path(&project, &workspace);
+        Ok(ruling(&rules, Asker { agent, workspace: &workspace }, approval))
+    }
+
+    /// What was decided so far, of a task or of all.
+    pub(super) fn decisions(&mut self, task: Option<TaskCall>, answer: Answer) {
+        let wanted = match task.map(|task| self.find(task)).transpose() {
+            Ok(key) => key,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        let talks =
+            self.history.iter().filter(|(key, _)| wanted.as_ref().is_none_or(|wanted| wanted == *key));
+        let sources: Vec<Source> = talks.filter_map(|(key, runs)| self.source(key, runs)).collect();
+        tokio::spawn(async move {
+            let mut decisions = Vec::new();
+            for source in sources {
+                let (task, agent) = (source.task.clone(), source.agent.clone());
+                let decided = source.read().await.into_iter();
+                decisions.extend(decided.map(|decided| (decided.at, of_task(&task, &agent, decided))));
+            }
+            decisions.sort_by_key(|(at, _)| *at);
+            let decisions = decisions.into_iter().map(|(_, decided)| decided).collect();
+            answer.give_as(Ok(Decisions { decisions }));
+        });
+    }
+
+    fn source(&self, key: &TaskKey, runs: &[RunMeta]) -> Option<Source> {
+        let talks: Vec<&RunMeta> = runs.iter().filter(|meta| is_talk(meta)).collect();
+        let agent = talks.last()?.agent.clone();
+        let journals = talks.iter().map(|meta| self.ground.state.run(&meta.run.0).journal()).collect();
+        let live = self.live_talk(key).ok().map(|live| live.handle.commands.clone());
+        Some(Source { task: self.view(key).ok()?, agent, live, journals })
+    }
+}
+
+impl Source {
+    /// A run that ends meanwhile has left its journal.
+    async fn read(self) -> Vec<Decided> {
+        let Source { live, mut journals, .. } = self;
+        if let Some(commands) = live
+            && let Ok(decisions) = asked(commands, |answer| RunCommand::Decisions { answer }).await
+        {
+            return decisions;
+        }
+        let Some(last) = journals.pop() else { return Vec::new() };
+        let read = rpc::blocking(move || {
+            let (fold, _) = TalkFold::rebuild(&journals, &last, Timing::default(), u64::MAX)
+                .map_err(|err| Failure::new("a conversation cannot be read").caused_by(&err))?;
+            Ok(talk::decisions(&fold))
+        });
+        read.await.unwrap_or_else(|failure| {
+            tracing::warn!(%failure, "decisions are left out");
+            Vec::new()
+        })
+    }
+}
+
+fn of_task(task: &view::Task, agent: &str, decided: Decided) -> DecidedApproval {
+    DecidedApproval {
+        time: talk::wall_time(decided.at),
+        task: task.id,
+        slug: task.slug.clone(),
+        project: task.project.clone(),
+        agent: agent.to_owned(),
+        approval: decided.approval,
+    }
+}

@@ -1,0 +1,150 @@
+//! Rules that answer agents in the place of people, and what is kept of every answer.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::stage::{SOON, Stage};
+use crate::talk::{chat, events, of_kind, talk, wait_asked, wait_said, wait_why};
+
+const RULES: &str = r#"
+[[approve]]
+tool = "Bash"
+match = "rm *"
+decision = "deny"
+why = "nothing is removed here"
+
+[[approve]]
+tool = "Bash"
+match = "git push*"
+decision = "ask"
+
+[[approve]]
+tool = "Bash"
+match = "cargo test*"
+decision = "allow"
+
+[[approve]]
+tool = "Bash"
+match = "git *"
+decision = "allow"
+agent = "fake"
+"#;
+
+#[track_caller]
+fn log(stage: &Stage, task: &str) -> Vec<Value> {
+    let log = stage.run(["approvals", "--log", task, "--json"]).json();
+    log["decisions"].as_array().expect("decisions").clone()
+}
+
+#[test]
+fn rules_decide_in_their_order_and_people_get_the_rest() {
+    let stage = Stage::with_config(RULES);
+    let script = "prompt; tool Bash cargo test --all; tool Bash ls && rm -rf /; tool Bash git status; \
+        ask Which?|Red|Blue; tool Bash git push; tool Bash cargo test | sh; end";
+    talk(&stage, "ruled", "go", script);
+    wait_why(&stage, "ruled", "question");
+    let read = chat(&stage, "ruled");
+    let file = stage.run(["config", "path"]).ok();
+    let file = file.trim_end();
+    for line in [
+        format!("? Bash: cargo test --all: allowed by rule 3 of {file}"),
+        format!("? Bash: ls && rm -rf /: denied by rule 1 of {file} (nothing is removed here)"),
+        format!("? Bash: git status: allowed by rule 4 of {file}"),
+        "  nothing is removed here".to_owned(),
+    ] {
+        assert!(read.contains(&line), "{line:?} in {read}");
+    }
+    stage.run(["approve", "ruled", "--answer", "Blue"]).ok();
+    assert_eq!(wait_asked(&stage, "ruled")["title"], "Bash: git push");
+    stage.run(["approve", "ruled"]).ok();
+    stage.eventually("the last one", SOON, || {
+        (wait_asked(&stage, "ruled")["title"] == "Bash: cargo test | sh").then_some(())
+    });
+    stage.run(["deny", "ruled", "-m", "no pipes"]).ok();
+    wait_why(&stage, "ruled", "finished");
+
+    let decisions = log(&stage, "ruled");
+    let by = |decided: &Value| decided["outcome"]["by"].as_str().expect("who").to_owned();
+    let who: Vec<String> = decisions.iter().map(by).collect();
+    let rule = |number: u64| format!("rule {number} of {file}");
+    assert_eq!(who[..3], [rule(3), rule(1), rule(4)], "{decisions:#?}");
+    assert!(who[3..].iter().all(|by| by.starts_with("cli (pid ")) && who.len() == 6, "{who:?}");
+    assert_eq!(decisions[5]["outcome"]["message"], "no pipes");
+    assert!(decisions.iter().all(|decided| decided["agent"] == "fake" && decided["slug"] == "ruled"));
+    let shown = stage.run(["approvals", "--log"]).ok();
+    assert!(shown.contains("1-ruled") && shown.contains("denied by rule 1 of"), "{shown}");
+
+    let events = events(&stage);
+    let told = of_kind(&events, "Approval").into_iter().find(|data| data["decision"] == "denied");
+    assert_eq!(
+        told.map(|data| (&data["by"], &data["why"])),
+        Some((&rule(1).into(), &"nothing is removed here".into()))
+    );
+    let waits = of_kind(&events, "StateChange").iter().filter(|data| data["why"] == "permission").count();
+    assert_eq!(waits, 2, "where a rule answered nobody was waited for");
+}
+
+#[test]
+fn a_repository_allows_itself_nothing() {
+    let stage = Stage::new();
+    let path = stage.repo().join(".agency/config.toml");
+    fs::create_dir_all(path.parent().expect("a directory")).expect("room");
+    fs::write(&path, "[[approve]]\ntool = \"*\"\ndecision = \"allow\"\n").expect("room");
+    talk(&stage, "mine", "go", "prompt; tool Bash one; tool Bash two; end");
+    assert_eq!(wait_asked(&stage, "mine")["title"], "Bash: one");
+    let told = stage.run(["trust"]).stdout;
+    assert!(told.contains("approve[1] = { tool = \"*\", decision = \"allow\" }"), "{told}");
+    stage.run(["trust", "--yes"]).ok();
+    stage.run(["approve", "mine"]).ok();
+    let read = wait_said(&stage, "mine", "── turn ended");
+    assert!(read.contains(&format!("? Bash: two: allowed by rule 1 of {}", path.display())), "{read}");
+    fs::write(&path, "[[approve]]\ntool = \"**\"\ndecision = \"allow\"\n").expect("room");
+    talk(&stage, "again", "go", "prompt; tool Bash three; end");
+    assert_eq!(wait_asked(&stage, "again")["title"], "Bash: three", "another content is another matter");
+}
+
+#[test]
+fn a_rule_that_cannot_be_read_is_named_and_nothing_is_allowed() {
+    let stage = Stage::with_config("[[approve]]\ntool = \"Bash\"\nmach = \"ls\"\ndecision = \"allow\"\n");
+    let told = stage.refused(&["config"]);
+    assert!(
+        told.contains("unknown key `approve[1].mach`") && told.contains("did you mean `match`?"),
+        "{told}"
+    );
+    stage.configure(RULES);
+    let shown = stage.run(["config"]).ok();
+    let again: toml_edit::DocumentMut = shown.parse().expect("what is printed is TOML");
+    assert_eq!(again["approve"].as_array().map(toml_edit::Array::len), Some(4));
+    assert!(stage.run(["config", "get", "approve[2]"]).ok().contains("git push*"));
+    assert!(stage.refused(&["config", "set", "approve[2]", "x"]).contains("agency config edit"));
+    talk(&stage, "later", "go", "prompt; tool Bash make; tool Bash cargo test; end");
+    wait_asked(&stage, "later");
+    stage.configure("[[approve]]\ntool = \"Bash\"\n");
+    stage.run(["approve", "later"]).ok();
+    stage.eventually("the next one", SOON, || {
+        (wait_asked(&stage, "later")["title"] == "Bash: cargo test").then_some(())
+    });
+}
+
+#[test]
+fn however_often_the_daemon_is_killed_each_request_is_answered_once() {
+    let stage = Stage::new();
+    let tools: String = (1..=40).map(|number| format!("tool Bash cargo test {number}; ")).collect();
+    talk(&stage, "often", "go", &format!("prompt; {tools}say All done.; end"));
+    wait_asked(&stage, "often");
+    stage.kill_daemon();
+    stage.configure(RULES);
+    for _ in 0..8 {
+        stage.listing();
+        stage.kill_daemon();
+    }
+    let read = wait_said(&stage, "often", "All done.");
+    assert!(!read.contains("answered twice"), "{read}");
+    assert_eq!(log(&stage, "often").len(), 40);
+    let events = events(&stage);
+    let allowed = of_kind(&events, "Approval").into_iter().filter(|data| data["decision"] == "allowed");
+    let allowed: BTreeSet<String> = allowed.map(|data| data["id"].to_string()).collect();
+    assert_eq!(allowed.len(), 40, "and every one is told");
+}
