@@ -241,9 +241,19 @@ pub struct PastTalk {
 impl PastTalk {
     /// Blocking.
     pub fn read(&self, wanted: Wanted) -> Result<chat::Chat, Failure> {
-        let (fold, _) = TalkFold::rebuild(&self.before, &self.last, Timing::default(), u64::MAX)
-            .map_err(|err| Failure::new("the conversation cannot be read").caused_by(&err))?;
-        Ok(chat(&fold.run, wanted, false))
+        Ok(chat(&self.fold()?.run, wanted, false))
+    }
+
+    /// Blocking. What was answered in it, oldest first.
+    pub fn decisions(&self) -> Result<Vec<Decided>, Failure> {
+        Ok(decisions(&self.fold()?))
+    }
+
+    fn fold(&self) -> Result<TalkFold, Failure> {
+        let folded = TalkFold::rebuild(&self.before, &self.last, Timing::default(), u64::MAX);
+        let (fold, _) =
+            folded.map_err(|err| Failure::new("the conversation cannot be read").caused_by(&err))?;
+        Ok(fold)
     }
 }
 

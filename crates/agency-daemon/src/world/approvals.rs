@@ -2,7 +2,6 @@
 
 use agency_api::chat::{DecidedApproval, Decisions};
 use agency_api::{Failure, view};
-use agency_core::agent_state::Timing;
 use agency_core::approval::{Asker, Ruling, ruling};
 use agency_core::conversation::Approval;
 use agency_core::ids::{RunId, TaskKey};
@@ -15,14 +14,14 @@ use crate::happening::{Answer, TaskCall};
 use crate::rpc;
 use crate::run::RunCommand;
 use crate::run_meta::RunMeta;
-use crate::talk::{self, Decided, TalkFold};
+use crate::talk::{self, Decided, PastTalk};
 
 /// Where the decisions of a task are.
 struct Source {
     task: view::Task,
     agent: String,
     live: Option<mpsc::Sender<RunCommand>>,
-    journals: Vec<std::path::PathBuf>,
+    past: PastTalk,
 }
 
 impl World {
@@ -69,29 +68,22 @@ impl World {
     }
 
     fn source(&self, key: &TaskKey, runs: &[RunMeta]) -> Option<Source> {
-        let talks: Vec<&RunMeta> = runs.iter().filter(|meta| is_talk(meta)).collect();
-        let agent = talks.last()?.agent.clone();
-        let journals = talks.iter().map(|meta| self.ground.state.run(&meta.run.0).journal()).collect();
+        let agent = runs.iter().rfind(|meta| is_talk(meta))?.agent.clone();
         let live = self.live_talk(key).ok().map(|live| live.handle.commands.clone());
-        Some(Source { task: self.view(key).ok()?, agent, live, journals })
+        Some(Source { task: self.view(key).ok()?, agent, live, past: self.past_talk(key)? })
     }
 }
 
 impl Source {
     /// A run that ends meanwhile has left its journal.
     async fn read(self) -> Vec<Decided> {
-        let Source { live, mut journals, .. } = self;
+        let Source { live, past, .. } = self;
         if let Some(commands) = live
             && let Ok(decisions) = asked(commands, |answer| RunCommand::Decisions { answer }).await
         {
             return decisions;
         }
-        let Some(last) = journals.pop() else { return Vec::new() };
-        let read = rpc::blocking(move || {
-            let (fold, _) = TalkFold::rebuild(&journals, &last, Timing::default(), u64::MAX)
-                .map_err(|err| Failure::new("a conversation cannot be read").caused_by(&err))?;
-            Ok(talk::decisions(&fold))
-        });
+        let read = rpc::blocking(move || past.decisions());
         read.await.unwrap_or_else(|failure| {
             tracing::warn!(%failure, "decisions are left out");
             Vec::new()
