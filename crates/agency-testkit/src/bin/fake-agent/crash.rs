@@ -24,3 +24,14 @@ fn die_of(signal: i32) -> ! {
     }
     exit(2)
 }
+
+/// `PATH CODE`: only if PATH is not there, and makes it.
+pub(crate) fn crash_once(rest: &str) {
+    let (path, code) = rest.split_once(' ').unwrap_or((rest, "1"));
+    if !std::path::Path::new(path).exists() {
+        if let Err(err) = std::fs::write(path, "") {
+            eprintln!("fake-agent: {path}: {err}");
+        }
+        crash(Ending::Code(code.trim().parse().unwrap_or(1)));
+    }
+}

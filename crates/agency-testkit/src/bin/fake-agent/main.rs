@@ -1,8 +1,10 @@
 //! An agent that plays a script, so that a test knows what it does and when.
 //!
 //! `fake-agent FILE [ARG…]` or `fake-agent -c "say hello; ask name?; exit 3" [ARG…]`. See `script.rs` for the commands.
-//! Plays on a terminal or on plain pipes. `fake-agent --stream-json SCRIPT` speaks that protocol: see `stream.rs`.
+//! Plays on a terminal or on plain pipes. `fake-agent --stream-json SCRIPT` and `fake-agent --acp SCRIPT` speak those
+//! protocols: see `stream.rs` and `acp.rs`.
 
+mod acp;
 mod crash;
 mod input;
 mod offspring;
@@ -21,6 +23,7 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let text = match args.next().as_deref() {
         Some("--stream-json") => stream::play(args),
+        Some("--acp") => acp::play(args),
         Some("--offspring") => offspring::live(args),
         Some("-c") => args.next().unwrap_or_default(),
         Some(path) => std::fs::read_to_string(path).unwrap_or_else(|err| refuse(&format!("{path}: {err}"))),

@@ -14,7 +14,7 @@ use std::process::exit;
 
 use serde_json::{Value, json};
 
-use crate::crash::crash;
+use crate::crash::{crash, crash_once};
 use crate::script::Ending;
 
 pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
@@ -273,15 +273,5 @@ fn print(line: &str) {
     {
         // Nobody listens any more.
         exit(0)
-    }
-}
-
-fn crash_once(rest: &str) {
-    let (path, code) = rest.split_once(' ').unwrap_or((rest, "1"));
-    if !std::path::Path::new(path).exists() {
-        if let Err(err) = std::fs::write(path, "") {
-            eprintln!("fake-agent: {path}: {err}");
-        }
-        crash(Ending::Code(code.trim().parse().unwrap_or(1)));
     }
 }

@@ -1,0 +1,276 @@
+//! An agent that speaks ACP: one process, many sessions, each of which plays the script.
+//!
+//! `fake-agent --acp SCRIPT [OPTION…]`: the steps are in `acp/session.rs`. Sessions are kept in the file that
+//! `FAKE_AGENT_SESSIONS` names, so that another process can load or resume them; without it they end with this one.
+//!
+//! `--no-resume`, `--no-load`, `--no-list`, `--no-close`: it cannot · `--forget`: it can, and finds no session ·
+//! `--login`: sessions only after `authenticate` · `--options`: modes as config options · `--refuse TEXT`: answers the
+//! greeting with an error · `--mute`: does not answer it · `--speaks N`: another version · `--die CODE`: ends when it
+//! is greeted · `--die-once PATH CODE`: only if PATH is not there, and makes it · `--early`: tells of a session before
+//! it names it · `--mark PATH`: appends its pid to a file · `--linger`: outlives the end of its input.
+
+mod session;
+mod shelf;
+
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+use std::process::exit;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::crash::{crash, crash_once};
+use crate::player::stay;
+use crate::script::Ending;
+use session::{Came, Session};
+use shelf::Shelf;
+
+pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
+    let script = args.next().unwrap_or_default();
+    let args: Vec<String> = args.collect();
+    let agent = Arc::new(Agent {
+        script,
+        shelf: Shelf::open(),
+        args,
+        next_session: AtomicU64::new(1),
+        next_request: AtomicU64::new(0),
+        asked: Mutex::default(),
+        sessions: Mutex::default(),
+        is_in: Mutex::new(false),
+    });
+    if let Some(path) = agent.option("--mark") {
+        mark(&path);
+    }
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        if let Ok(message) = serde_json::from_str::<Value>(&line) {
+            Agent::hear(&agent, &message);
+        }
+    }
+    if agent.has("--linger") { stay() } else { exit(0) }
+}
+
+pub(crate) struct Agent {
+    script: String,
+    args: Vec<String>,
+    shelf: Shelf,
+    next_session: AtomicU64,
+    next_request: AtomicU64,
+    /// Who waits for the answer to a request of ours.
+    asked: Mutex<HashMap<u64, Sender<Came>>>,
+    sessions: Mutex<HashMap<String, Sender<Came>>>,
+    /// Somebody has logged in.
+    is_in: Mutex<bool>,
+}
+
+impl Agent {
+    fn hear(agent: &Arc<Agent>, message: &Value) {
+        let (id, params) = (&message["id"], &message["params"]);
+        let session = params["sessionId"].as_str().unwrap_or_default();
+        match message["method"].as_str() {
+            None => agent.answered(message),
+            Some("initialize") => agent.greeted(id),
+            Some("authenticate") => {
+                *held(&agent.is_in) = true;
+                answer(id, &json!({}));
+            }
+            Some("session/new" | "session/load" | "session/resume")
+                if agent.has("--login") && !*held(&agent.is_in) =>
+            {
+                refuse(id, -32000, "Authentication required");
+            }
+            Some("session/new") => Agent::begun(agent, id, params),
+            Some("session/load") => Agent::found(agent, id, params, true),
+            Some("session/resume") => Agent::found(agent, id, params, false),
+            Some("session/list") => {
+                answer(id, &json!({ "sessions": agent.shelf.list(), "nextCursor": null }))
+            }
+            Some("session/close") => {
+                agent.tell(session, Came::Close);
+                held(&agent.sessions).remove(session);
+                answer(id, &json!({}));
+            }
+            Some("session/cancel") => {
+                agent.tell(session, Came::Cancel);
+            }
+            Some("session/prompt") => {
+                let text = params["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
+                if !agent.tell(session, Came::Prompt { id: id.clone(), text }) {
+                    refuse(id, -32602, "no such session");
+                }
+            }
+            Some("session/set_mode") => agent.set(session, id, &params["modeId"]),
+            Some("session/set_config_option") => agent.set(session, id, &params["value"]),
+            Some("session/set_model") => answer(id, &json!({})),
+            Some(other) => {
+                if !id.is_null() {
+                    refuse(id, -32601, &format!("{other} is not known here"));
+                }
+            }
+        }
+    }
+
+    fn greeted(&self, id: &Value) {
+        if let Some(code) = self.option("--die") {
+            crash(Ending::Code(code.parse().unwrap_or(1)));
+        }
+        if let Some(at) = self.args.iter().position(|arg| arg == "--die-once") {
+            crash_once(&self.args[at + 1..].iter().take(2).cloned().collect::<Vec<_>>().join(" "));
+        }
+        if self.has("--mute") {
+            return;
+        }
+        if let Some(words) = self.option("--refuse") {
+            return refuse(id, -32603, &words);
+        }
+        let version: u64 = self.option("--speaks").and_then(|version| version.parse().ok()).unwrap_or(1);
+        let mut can = json!({ "loadSession": !self.has("--no-load"), "sessionCapabilities": {} });
+        for (name, missing) in [("resume", "--no-resume"), ("list", "--no-list"), ("close", "--no-close")] {
+            if !self.has(missing) {
+                can["sessionCapabilities"][name] = json!({});
+            }
+        }
+        answer(
+            id,
+            &json!({
+                "protocolVersion": version, "agentCapabilities": can,
+                "agentInfo": { "name": "fake-agent", "title": "Fake", "version": "1.0.0" },
+                "authMethods": [{ "id": "key", "name": "A key" }],
+            }),
+        );
+    }
+
+    fn begun(agent: &Arc<Agent>, id: &Value, params: &Value) {
+        let number = agent.next_session.fetch_add(1, Ordering::SeqCst);
+        let session = format!("fake-{}-{number}", std::process::id());
+        let cwd = params["cwd"].as_str().unwrap_or_default();
+        agent.shelf.add(&session, cwd);
+        if agent.has("--early") {
+            update(
+                &session,
+                &json!({ "sessionUpdate": "available_commands_update", "availableCommands": [] }),
+            );
+        }
+        agent.open(agent, &session, cwd);
+        let mut result = agent.settings();
+        result["sessionId"] = json!(session);
+        answer(id, &result);
+    }
+
+    /// A session of another process, or of this one.
+    fn found(agent: &Arc<Agent>, id: &Value, params: &Value, again: bool) {
+        let session = params["sessionId"].as_str().unwrap_or_default();
+        let missing = if again { "--no-load" } else { "--no-resume" };
+        if agent.has(missing) {
+            return refuse(id, -32601, "it cannot");
+        }
+        let Some(said) = agent.shelf.get(session).filter(|_| !agent.has("--forget")) else {
+            return refuse(id, -32002, "no such session");
+        };
+        for (kind, text) in said.iter().filter(|_| again) {
+            update(session, &chunk(kind, text));
+        }
+        agent.open(agent, session, params["cwd"].as_str().unwrap_or_default());
+        answer(id, &agent.settings());
+    }
+
+    fn open(&self, agent: &Arc<Agent>, session: &str, cwd: &str) {
+        let sender = Session::begin(agent.clone(), session, cwd, &self.script);
+        held(&self.sessions).insert(session.to_owned(), sender);
+    }
+
+    fn set(&self, session: &str, id: &Value, mode: &Value) {
+        let mode = mode.as_str().unwrap_or_default();
+        if !["ask", "auto"].contains(&mode) {
+            return refuse(id, -32602, "no such mode");
+        }
+        self.tell(session, Came::Mode(mode.to_owned()));
+        answer(id, &json!({}));
+    }
+
+    /// It approves its own actions unless it is told otherwise, as some do.
+    fn settings(&self) -> Value {
+        let modes = [("ask", "Ask first"), ("auto", "Auto")];
+        if self.has("--options") {
+            let options = modes.map(|(id, name)| json!({ "value": id, "name": name }));
+            return json!({ "configOptions": [{ "id": "mode", "name": "Mode", "category": "mode", "type": "select",
+                "currentValue": "ask", "options": options }] });
+        }
+        let known = modes.map(|(id, name)| json!({ "id": id, "name": name }));
+        json!({ "modes": { "currentModeId": "ask", "availableModes": known },
+            "models": { "currentModelId": "small", "availableModels": [{ "modelId": "small", "name": "Small" },
+                { "modelId": "large", "name": "Large" }] } })
+    }
+
+    fn answered(&self, message: &Value) {
+        let asked = message["id"].as_u64().and_then(|id| held(&self.asked).remove(&id));
+        if let Some(sender) = asked {
+            // A session that was closed meanwhile waits no longer.
+            drop(sender.send(Came::Answer(message.clone())));
+        }
+    }
+
+    /// Whether it is there.
+    fn tell(&self, session: &str, came: Came) -> bool {
+        held(&self.sessions).get(session).is_some_and(|sender| sender.send(came).is_ok())
+    }
+
+    /// Asks, and says where the answer is to go.
+    fn ask(&self, method: &str, params: &Value, answer_to: Sender<Came>) {
+        let id = self.next_request.fetch_add(1, Ordering::SeqCst);
+        held(&self.asked).insert(id, answer_to);
+        emit(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+    }
+
+    fn has(&self, option: &str) -> bool {
+        self.args.iter().any(|arg| arg == option)
+    }
+
+    fn option(&self, name: &str) -> Option<String> {
+        let at = self.args.iter().position(|arg| arg == name)?;
+        self.args.get(at + 1).cloned()
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn answer(id: &Value, result: &Value) {
+    emit(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+}
+
+fn refuse(id: &Value, code: i64, message: &str) {
+    emit(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }));
+}
+
+fn update(session: &str, update: &Value) {
+    let params = json!({ "sessionId": session, "update": update });
+    emit(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
+}
+
+fn chunk(kind: &str, text: &str) -> Value {
+    json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } })
+}
+
+fn emit(message: &Value) {
+    print(&message.to_string());
+}
+
+fn print(line: &str) {
+    let mut out = std::io::stdout().lock();
+    if out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).is_err()
+    {
+        // Nobody listens any more.
+        exit(0)
+    }
+}
+
+fn mark(path: &str) {
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    if let Err(err) = file.and_then(|mut file| writeln!(file, "{}", std::process::id())) {
+        eprintln!("fake-agent: {path}: {err}");
+    }
+}

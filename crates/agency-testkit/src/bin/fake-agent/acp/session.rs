@@ -1,0 +1,320 @@
+//! One session: plays the script, then echoes every message; a message that begins with `!` is a script itself.
+//!
+//! `prompt`: waits for a message · `say TEXT` · `think TEXT` · `tool NAME COMMAND`: asks unless its mode is `auto`, and
+//! does it if it may · `edit FILE OLD|NEW`: the same with a change of a file · `ask QUESTION|A|B`: a question · `plan A|B|C`: the first step is
+//! done · `usage COST` · `mode`: says its mode · `cwd` · `env NAME` · `wait`: works until it is cancelled · `end` · `fail TEXT`: the turn
+//! fails · `stop REASON`: it ends for that reason · `line TEXT`: prints it as it is · `update KIND`: tells something unheard of ·
+//! `request METHOD`: asks for something unheard of · `big BYTES`: a tool's result of that size · `many N`: N messages ·
+//! `await PATH`: until somebody has opened and closed the named pipe there · `crash-once PATH CODE` · `crash CODE` · `exit CODE`.
+
+use std::collections::VecDeque;
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use serde_json::{Value, json};
+
+use super::{Agent, answer, chunk, print, refuse, update};
+use crate::crash::{crash, crash_once};
+use crate::script::Ending;
+
+/// What happens to a session.
+pub(super) enum Came {
+    Prompt {
+        id: Value,
+        text: String,
+    },
+    Cancel,
+    /// To what it asked.
+    Answer(Value),
+    Mode(String),
+    Close,
+}
+
+pub(super) struct Session {
+    agent: Arc<Agent>,
+    name: String,
+    cwd: String,
+    mode: String,
+    inbox: Receiver<Came>,
+    outbox: Sender<Came>,
+    waiting: VecDeque<(Value, String)>,
+    /// The prompt that is being worked on.
+    turn: Option<Value>,
+    message: String,
+    next: u64,
+}
+
+/// It was cancelled.
+struct Cancelled;
+
+impl Session {
+    pub(super) fn begin(agent: Arc<Agent>, name: &str, cwd: &str, script: &str) -> Sender<Came> {
+        let (outbox, inbox) = channel();
+        let session = Session {
+            agent,
+            name: name.to_owned(),
+            cwd: cwd.to_owned(),
+            mode: "ask".to_owned(),
+            inbox,
+            outbox: outbox.clone(),
+            waiting: VecDeque::new(),
+            turn: None,
+            message: String::new(),
+            next: 0,
+        };
+        let script = script.to_owned();
+        std::thread::spawn(move || session.live(&script));
+        outbox
+    }
+
+    fn live(mut self, script: &str) {
+        if self.play(script).is_none() {
+            return;
+        }
+        while self.prompt().is_some() {
+            let message = self.message.clone();
+            let played = match message.strip_prefix('!') {
+                Some(script) => self.play(script),
+                None => {
+                    self.say(&format!("echo: {message}"));
+                    Some(())
+                }
+            };
+            if played.is_none() {
+                return;
+            }
+            self.end("end_turn");
+        }
+    }
+
+    /// Nothing: the session was closed.
+    fn play(&mut self, script: &str) -> Option<()> {
+        for step in script.split(['\n', ';']).map(str::trim).filter(|step| !step.is_empty()) {
+            let (word, rest) = step.split_once(char::is_whitespace).unwrap_or((step, ""));
+            match (word, self.turn.is_some()) {
+                ("prompt", _) => self.prompt()?,
+                // After a cancel nothing more of the turn happens.
+                (_, false) => {}
+                (word, true) => {
+                    if let Some(Cancelled) = self.step(word, rest.trim_start())? {
+                        self.end("cancelled");
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn step(&mut self, word: &str, rest: &str) -> Option<Option<Cancelled>> {
+        match word {
+            "say" => self.say(rest),
+            "think" => self.update(&chunk("agent_thought_chunk", rest)),
+            "tool" => return self.tool(rest),
+            "edit" => return self.edit(rest),
+            "ask" => return self.ask(rest),
+            "request" => return self.request(rest),
+            "plan" => self.plan(rest),
+            "usage" => {
+                let cost = json!({ "amount": rest.parse::<f64>().unwrap_or(0.25), "currency": "USD" });
+                self.update(
+                    &json!({ "sessionUpdate": "usage_update", "used": 120, "size": 1000, "cost": cost }),
+                );
+            }
+            "mode" => self.say(&format!("mode: {}", self.mode.clone())),
+            "cwd" => self.say(&format!("cwd: {}", self.cwd.clone())),
+            "env" => self.say(&std::env::var(rest).unwrap_or_else(|_| "unset".into())),
+            "wait" => return self.until_cancelled(),
+            "end" => self.end("end_turn"),
+            "stop" => self.end(rest),
+            "fail" => self.fail(rest),
+            "line" => print(rest),
+            "update" => self.update(&json!({ "sessionUpdate": rest, "more": [1, 2] })),
+            "big" => self.big(rest.parse().unwrap_or(0)),
+            "many" => (1..=rest.parse().unwrap_or(0)).for_each(|at| self.say(&format!("message {at}"))),
+            "await" => drop(std::fs::read(rest)),
+            "crash-once" => crash_once(rest),
+            "crash" => crash(Ending::Code(rest.parse().unwrap_or(1))),
+            "exit" => exit(rest.parse().unwrap_or(0)),
+            other => {
+                eprintln!("fake-agent: no such step: {other}");
+                exit(2)
+            }
+        }
+        Some(None)
+    }
+
+    fn prompt(&mut self) -> Option<()> {
+        while self.waiting.is_empty() {
+            self.hear()?;
+        }
+        let (id, text) = self.waiting.pop_front()?;
+        self.agent.shelf.said(&self.name, "user_message_chunk", &text);
+        (self.turn, self.message) = (Some(id), text);
+        Some(())
+    }
+
+    /// The next thing that is not a message or a setting. Nothing: the session was closed.
+    fn hear(&mut self) -> Option<Option<Came>> {
+        match self.inbox.recv().ok()? {
+            Came::Prompt { id, text } => {
+                self.waiting.push_back((id, text));
+                Some(None)
+            }
+            Came::Mode(mode) => {
+                self.mode = mode;
+                Some(None)
+            }
+            Came::Close => None,
+            came @ (Came::Cancel | Came::Answer(_)) => Some(Some(came)),
+        }
+    }
+
+    /// In parts.
+    fn say(&mut self, text: &str) {
+        self.next += 1;
+        let message = format!("m{}", self.next);
+        for piece in text.split_inclusive(' ') {
+            let mut part = chunk("agent_message_chunk", piece);
+            part["messageId"] = json!(message);
+            self.update(&part);
+        }
+        self.agent.shelf.said(&self.name, "agent_message_chunk", text);
+    }
+
+    fn plan(&self, rest: &str) {
+        let step = |(at, text): (usize, &str)| {
+            let status = ["completed", "in_progress"].get(at).copied().unwrap_or("pending");
+            json!({ "content": text.trim(), "priority": "medium", "status": status })
+        };
+        let entries: Vec<Value> = rest.split('|').enumerate().map(step).collect();
+        self.update(&json!({ "sessionUpdate": "plan", "entries": entries }));
+    }
+
+    fn tool(&mut self, rest: &str) -> Option<Option<Cancelled>> {
+        let (name, command) = rest.split_once(' ').unwrap_or((rest, ""));
+        let call = self.id("call");
+        let known = json!({ "toolCallId": call, "name": name, "title": format!("{name}: {command}"),
+            "kind": "execute", "rawInput": { "command": command } });
+        self.called(known, &format!("ran {command}"))
+    }
+
+    fn edit(&mut self, rest: &str) -> Option<Option<Cancelled>> {
+        let (file, change) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (old, new) = change.split_once('|').unwrap_or(("", change));
+        let call = self.id("call");
+        let diff = json!([{ "type": "diff", "path": file, "oldText": old, "newText": new }]);
+        let known = json!({ "toolCallId": call, "name": "Edit", "title": format!("Edit {file}"), "kind": "edit",
+            "rawInput": { "file_path": file }, "content": diff });
+        self.called(known, "changed")
+    }
+
+    fn called(&mut self, call: Value, done: &str) -> Option<Option<Cancelled>> {
+        let mut begun = call.clone();
+        (begun["sessionUpdate"], begun["status"]) = (json!("tool_call"), json!("pending"));
+        self.update(&begun);
+        let id = call["toolCallId"].clone();
+        if self.mode == "auto" {
+            self.result(&id, "completed", &format!("{done} unasked"));
+            return Some(None);
+        }
+        let options = [("yes-1", "allow_once"), ("yes-2", "allow_always"), ("no-1", "reject_once")]
+            .map(|(id, kind)| json!({ "optionId": id, "name": id, "kind": kind }));
+        let params = json!({ "sessionId": self.name, "toolCall": call, "options": options });
+        let (answered, cancelled) = self.asked("session/request_permission", &params)?;
+        match answered["result"]["outcome"]["optionId"].as_str() {
+            Some("yes-1") => self.result(&id, "completed", done),
+            Some("yes-2") => self.result(&id, "completed", &format!("{done} for good")),
+            Some(_) => self.result(&id, "failed", "the user said no"),
+            None => self.result(&id, "failed", "cancelled"),
+        }
+        Some(cancelled)
+    }
+
+    fn result(&self, call: &Value, status: &str, text: &str) {
+        let content = json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
+        self.update(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": call, "status": status,
+            "content": content }));
+    }
+
+    fn ask(&mut self, rest: &str) -> Option<Option<Cancelled>> {
+        let mut words = rest.split('|').map(str::trim);
+        let question = words.next().unwrap_or_default().to_owned();
+        let options: Vec<Value> = words.map(|word| json!({ "const": word, "title": word })).collect();
+        let mut field = json!({ "type": "string" });
+        if !options.is_empty() {
+            field["oneOf"] = json!(options);
+        }
+        let schema = json!({ "type": "object", "properties": { "answer": field }, "required": ["answer"] });
+        let params = json!({ "sessionId": self.name, "mode": "form", "message": question,
+            "requestedSchema": schema });
+        let (answered, cancelled) = self.asked("elicitation/create", &params)?;
+        let result = &answered["result"];
+        let words = match result["action"].as_str() {
+            Some("accept") => result["content"]["answer"].as_str().unwrap_or_default().to_owned(),
+            Some(other) => other.to_owned(),
+            None => "nothing".to_owned(),
+        };
+        if cancelled.is_none() {
+            self.say(&format!("answered: {words}"));
+        }
+        Some(cancelled)
+    }
+
+    fn request(&mut self, method: &str) -> Option<Option<Cancelled>> {
+        let (answered, cancelled) = self.asked(method, &json!({ "sessionId": self.name }))?;
+        self.say(&format!("told: {}", answered["error"]["code"]));
+        Some(cancelled)
+    }
+
+    /// The answer, and whether the turn was cancelled meanwhile. Who cancels has to answer all the same.
+    fn asked(&mut self, method: &str, params: &Value) -> Option<(Value, Option<Cancelled>)> {
+        self.agent.ask(method, params, self.outbox.clone());
+        let mut cancelled = None;
+        loop {
+            match self.hear()? {
+                Some(Came::Answer(answer)) => return Some((answer, cancelled)),
+                Some(Came::Cancel) => cancelled = Some(Cancelled),
+                _ => {}
+            }
+        }
+    }
+
+    fn until_cancelled(&mut self) -> Option<Option<Cancelled>> {
+        loop {
+            if let Some(Came::Cancel) = self.hear()? {
+                return Some(Some(Cancelled));
+            }
+        }
+    }
+
+    fn big(&mut self, bytes: usize) {
+        let call = json!(self.id("call"));
+        self.update(&json!({ "sessionUpdate": "tool_call", "toolCallId": call, "name": "Read", "title": "Read big.txt",
+            "kind": "read", "status": "in_progress", "rawInput": { "file_path": "big.txt" } }));
+        self.result(&call, "completed", &"x".repeat(bytes));
+    }
+
+    fn end(&mut self, reason: &str) {
+        if let Some(id) = self.turn.take() {
+            let usage =
+                json!({ "totalTokens": 127, "inputTokens": 100, "outputTokens": 20, "cachedReadTokens": 7 });
+            answer(&id, &json!({ "stopReason": reason, "usage": usage }));
+        }
+    }
+
+    fn fail(&mut self, words: &str) {
+        if let Some(id) = self.turn.take() {
+            refuse(&id, -32603, words);
+        }
+    }
+
+    fn id(&mut self, kind: &str) -> String {
+        self.next += 1;
+        format!("{kind}-{}-{}", self.name, self.next)
+    }
+
+    fn update(&self, what: &Value) {
+        update(&self.name, what);
+    }
+}
