@@ -519,13 +519,16 @@ impl StreamRun {
     }
 
     fn close(&mut self, id: &str, outcome: Outcome) {
-        self.talk.update(&approval_key(id), |item| match item {
+        let key = approval_key(id);
+        self.talk.update(&key, |item| match item {
             Item::Approval(approval) if approval.outcome.is_none() => {
                 approval.outcome = Some(outcome);
                 true
             }
             _ => false,
         });
+        // Should the agent ask under the same id again, that is another request.
+        self.talk.settle(&key);
     }
 
     fn judge(&mut self, at: Duration) {

@@ -18,6 +18,7 @@ const OWN: &str = "agency";
 const VERSION: u64 = 1;
 /// Updates of a session may come before its name does. More of them than this are an accident.
 const MOST_EARLY: usize = 1000;
+const MOST_EARLY_BYTES: usize = 16 << 20;
 
 /// Whose a line is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,7 +173,7 @@ impl Peer {
         // A line with several messages is for each of those whom one of them is for.
         let mut done: Vec<To> = Vec::new();
         for message in messages {
-            let Some((to, problem)) = self.route(message, &line, routed) else { continue };
+            let Some((to, problem)) = self.route(message, &line) else { continue };
             if !done.contains(&to) {
                 routed.push(Routed { to: to.clone(), line: ended(line.clone()), problem });
                 done.push(to);
@@ -182,7 +183,7 @@ impl Peer {
     }
 
     /// Nothing for a line that has to wait until its session has a name.
-    fn route(&mut self, message: Message, line: &[u8], _: &[Routed]) -> Option<(To, Option<String>)> {
+    fn route(&mut self, message: Message, line: &[u8]) -> Option<(To, Option<String>)> {
         match message {
             Message::Answer { id, answer } => Some(self.answered(&id, answer, line)),
             Message::Notification { method, params } => {
@@ -225,7 +226,7 @@ impl Peer {
         if let Some(run) = self.sessions.get(session) {
             return Some((To::Run(run.clone()), None));
         }
-        if self.awaits_a_name() && self.early.len() < MOST_EARLY {
+        if self.awaits_a_name() && self.has_room_for(line) {
             let (session, line, asks) = (session.to_owned(), line.to_vec(), asks.cloned());
             self.early.push(Early { session, line, asks });
             return None;
@@ -234,6 +235,11 @@ impl Peer {
             self.owe(id, rpc::BAD_PARAMS, "nobody is in this session");
         }
         Some((To::Connection, Some(format!("nobody is in the session {session}"))))
+    }
+
+    fn has_room_for(&self, line: &[u8]) -> bool {
+        let held: usize = self.early.iter().map(|early| early.line.len()).sum();
+        self.early.len() < MOST_EARLY && held + line.len() <= MOST_EARLY_BYTES
     }
 
     fn awaits_a_name(&self) -> bool {

@@ -332,9 +332,6 @@ impl AcpRun {
 
     /// All that lived on a connection is gone with it.
     fn disconnected(&mut self, cause: Option<String>, at: Duration, events: &mut Vec<TalkEvent>) {
-        if self.stage == Stage::Down {
-            return;
-        }
         self.telling.pause(events);
         if self.replay.take().is_some() {
             self.telling.history_ends();

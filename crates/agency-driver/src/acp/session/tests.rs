@@ -103,10 +103,12 @@ impl Story {
     }
 
     fn errors(&self) -> Vec<&str> {
-        let message = |event| match event {
-            &TalkEvent::Error { ref message, .. } => Some(message.as_str()),
-            _ => None,
-        };
+        fn message(event: &TalkEvent) -> Option<&str> {
+            match event {
+                TalkEvent::Error { message, .. } => Some(message),
+                _ => None,
+            }
+        }
         self.events.iter().filter_map(message).collect()
     }
 }

@@ -1,0 +1,488 @@
+//! No message of an agent is worth a panic: bytes at random, recordings with damage, messages with everything in the
+//! wrong place, lines without measure.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use agency_core::agent_state::Timing;
+use agency_core::exit::ExitCode;
+use agency_driver::acp::{AcpRun, AcpTerms, ConnectionNote, Peer};
+use agency_driver::stream_json::StreamRun;
+use agency_driver::talk::{TalkRun, TalkTerms, Verdict};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const NOW: Duration = Duration::ZERO;
+
+fn terms() -> AcpTerms {
+    let run = "r1".to_owned();
+    AcpTerms { run, cwd: "/w".into(), mode: Some("ask".into()), model: Some("m".into()), session_id: None }
+}
+
+fn drivers() -> [TalkRun; 2] {
+    let acp = TalkRun::began(TalkTerms::Acp(terms()), Timing::default(), NOW);
+    [TalkRun::Stream(StreamRun::began(Timing::default(), NOW)), acp]
+}
+
+fn recording(name: &str) -> Vec<Value> {
+    let path = format!("{}/../../tests/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).expect(&path);
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// Something that happens to a run.
+#[derive(Clone, Debug)]
+enum Step {
+    Out(Vec<u8>),
+    In(Vec<u8>),
+    Err(Vec<u8>),
+    Connected,
+    Lost,
+    /// All that is owed is written.
+    Pay,
+    Prompt,
+    Interrupt,
+    Answer(Verdict),
+    Gap,
+}
+
+fn happens(run: &mut TalkRun, step: &Step) {
+    match step {
+        Step::Out(bytes) => drop(run.on_output(bytes, NOW)),
+        Step::In(bytes) => drop(run.on_input(bytes, NOW)),
+        Step::Err(bytes) => run.on_errors(bytes, NOW),
+        Step::Connected => drop(run.on_connection(&ConnectionNote::Connected, NOW)),
+        Step::Lost => drop(run.on_connection(&ConnectionNote::Lost { cause: None }, NOW)),
+        Step::Pay => {
+            for (_, line) in run.owed() {
+                assert!(line.ends_with(b"\n") && !line[..line.len() - 1].contains(&b'\n'));
+                run.on_input(&line, NOW);
+            }
+        }
+        Step::Prompt => {
+            if let Ok(line) = run.prompt("do it") {
+                run.on_input(&line, NOW);
+            }
+        }
+        Step::Interrupt => {
+            if let Some(line) = run.interrupt() {
+                run.on_input(&line, NOW);
+            }
+        }
+        Step::Answer(verdict) => {
+            let open: Vec<String> = run.open().into_iter().map(str::to_owned).collect();
+            for id in open {
+                if let Ok(line) = run.answer(&id, verdict) {
+                    run.on_decision(&id, "somebody", None);
+                    run.on_input(&line, NOW);
+                }
+            }
+        }
+        Step::Gap => run.on_gap(NOW),
+    }
+    let open: BTreeSet<&str> = run.open().into_iter().collect();
+    let shown: BTreeSet<&str> = run.conversation().open_approvals().map(|known| known.id.as_str()).collect();
+    assert_eq!(open, shown, "what is open is what is shown as open");
+}
+
+fn ends(run: &mut TalkRun) {
+    run.on_exit(ExitCode::Code(0), NOW);
+    assert_eq!((run.conversation().open_approvals().count(), run.open().len()), (0, 0));
+}
+
+/// Any JSON, made of words that mean something somewhere.
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(|number| json!(number)),
+        word().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((word(), inner), 0..5).prop_map(Value::from_iter),
+        ]
+    })
+}
+
+fn word() -> impl Strategy<Value = String> {
+    const WORDS: &[&str] = &[
+        "id",
+        "method",
+        "params",
+        "result",
+        "error",
+        "sessionId",
+        "update",
+        "sessionUpdate",
+        "content",
+        "text",
+        "type",
+        "toolCallId",
+        "title",
+        "status",
+        "rawInput",
+        "rawOutput",
+        "entries",
+        "options",
+        "optionId",
+        "kind",
+        "name",
+        "toolCall",
+        "message",
+        "requestedSchema",
+        "properties",
+        "oneOf",
+        "const",
+        "enum",
+        "items",
+        "code",
+        "modes",
+        "currentModeId",
+        "availableModes",
+        "configOptions",
+        "models",
+        "availableModels",
+        "modelId",
+        "value",
+        "stopReason",
+        "usage",
+        "inputTokens",
+        "cost",
+        "amount",
+        "currency",
+        "protocolVersion",
+        "agentCapabilities",
+        "outcome",
+        "selected",
+        "action",
+        "requestId",
+        "diff",
+        "path",
+        "oldText",
+        "newText",
+        "_meta",
+        "s1",
+        "0",
+        "type",
+        "subtype",
+        "request_id",
+        "request",
+        "response",
+        "tool_name",
+        "input",
+        "questions",
+        "can_use_tool",
+        "delta",
+        "index",
+        "event",
+        "session_id",
+        "permission_suggestions",
+        "tool_use",
+        "tool_result",
+        "is_error",
+    ];
+    prop::sample::select(WORDS).prop_map(str::to_owned)
+}
+
+/// A message whose envelope is right and whose contents are anything.
+fn message() -> impl Strategy<Value = Value> {
+    const METHODS: &[&str] = &[
+        "session/update",
+        "session/request_permission",
+        "elicitation/create",
+        "elicitation/complete",
+        "dance",
+        "$/cancel_request",
+        "session/new",
+        "session/load",
+        "session/resume",
+        "session/prompt",
+        "session/cancel",
+        "session/close",
+        "session/set_mode",
+        "session/set_config_option",
+        "session/set_model",
+        "authenticate",
+        "initialize",
+        "session/list",
+    ];
+    const KINDS: &[&str] = &[
+        "user_message_chunk",
+        "agent_message_chunk",
+        "agent_thought_chunk",
+        "tool_call",
+        "tool_call_update",
+        "plan",
+        "available_commands_update",
+        "current_mode_update",
+        "config_option_update",
+        "session_info_update",
+        "usage_update",
+        "notice",
+        "compaction_update",
+        "compaction_summary_chunk",
+        "plan_update",
+        "dance",
+    ];
+    const TYPES: &[&str] = &[
+        "assistant",
+        "user",
+        "stream_event",
+        "control_request",
+        "control_response",
+        "result",
+        "error",
+        "system",
+    ];
+    let id = prop_oneof![
+        (0..4_u64).prop_map(Value::from),
+        Just(json!("r1:1")),
+        Just(json!("r1:open1")),
+        Just(json!("r1:mode1")),
+        Just(json!("agency:1")),
+        Just(json!("r2:open1")),
+    ];
+    let update =
+        (prop::sample::select(KINDS), value(), value(), value()).prop_map(|(kind, one, two, three)| {
+            json!({ "method": "session/update", "params": { "sessionId": "s1", "update": {
+            "sessionUpdate": kind, "content": one, "toolCallId": "t", "title": two, "entries": three,
+            "status": "completed", "currentModeId": "x", "configOptions": three } } })
+        });
+    let request = (id.clone(), prop::sample::select(METHODS), value(), value()).prop_map(
+        |(id, method, params, options)| {
+            let params = match params {
+                Value::Object(mut fields) => {
+                    fields.insert("sessionId".into(), json!("s1"));
+                    fields.entry("options").or_insert(options);
+                    Value::Object(fields)
+                }
+                other => other,
+            };
+            json!({ "id": id, "method": method, "params": params })
+        },
+    );
+    let answer = (id, any::<bool>(), value()).prop_map(|(id, good, mut value)| {
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("sessionId".into(), json!("s1"));
+            fields.insert("protocolVersion".into(), json!(1));
+        }
+        if good { json!({ "id": id, "result": value }) } else { json!({ "id": id, "error": value }) }
+    });
+    let stream = (prop::sample::select(TYPES), value(), value()).prop_map(|(kind, one, two)| {
+        json!({ "type": kind, "message": one, "request_id": "q", "request": two, "response": one, "event": two,
+            "subtype": "init" })
+    });
+    prop_oneof![update, request, answer, stream, value()]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let line = |message: Value| format!("{message}\n").into_bytes();
+    prop_oneof![
+        8 => message().prop_map(move |message| Step::Out(line(message))),
+        3 => message().prop_map(move |message| Step::In(line(message))),
+        1 => prop::collection::vec(any::<u8>(), 0..80).prop_map(Step::Out),
+        1 => prop::collection::vec(any::<u8>(), 0..40).prop_map(Step::In),
+        1 => prop::collection::vec(any::<u8>(), 0..40).prop_map(Step::Err),
+        2 => Just(Step::Connected),
+        1 => Just(Step::Lost),
+        3 => Just(Step::Pay),
+        3 => Just(Step::Prompt),
+        1 => Just(Step::Interrupt),
+        1 => Just(Step::Gap),
+        3 => prop_oneof![
+            Just(Verdict::Allow),
+            Just(Verdict::AllowAlways),
+            Just(Verdict::Deny { message: "no".into() }),
+            Just(Verdict::Answer { answers: Default::default() }),
+            Just(Verdict::Choose { id: "yes".into() }),
+        ].prop_map(Step::Answer),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_is_said_hurts(steps in prop::collection::vec(step(), 0..60)) {
+        for mut run in drivers() {
+            for step in &steps {
+                happens(&mut run, step);
+            }
+            ends(&mut run);
+        }
+        let mut peer = Peer::new();
+        for step in &steps {
+            match step {
+                Step::Out(bytes) => drop(peer.on_output(bytes, NOW)),
+                Step::In(bytes) => drop(peer.on_input(bytes, NOW)),
+                Step::Gap => peer.on_gap(),
+                Step::Pay => peer.owed().into_iter().for_each(|(_, line)| drop(peer.on_input(&line, NOW))),
+                _ => peer.forget("r1"),
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_at_random_hurt_nobody(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20)) {
+        for mut run in drivers() {
+            happens(&mut run, &Step::Connected);
+            for part in &parts {
+                happens(&mut run, &Step::Out(part.clone()));
+                happens(&mut run, &Step::In(part.clone()));
+            }
+            ends(&mut run);
+        }
+    }
+
+    /// What an agent asks is open, owed or answered: nobody is left waiting for what nobody knows of.
+    #[test]
+    fn every_request_of_an_agent_has_somebody_who_answers(acts in prop::collection::vec(0..12_u8, 0..60)) {
+        let mut run = AcpRun::began(Timing::default(), NOW, AcpTerms { mode: None, model: None, ..terms() });
+        let mut unanswered: BTreeSet<u64> = BTreeSet::new();
+        let (mut next, mut prompt) = (0, None);
+        let say = |run: &mut AcpRun, message: Value| drop(run.on_output(format!("{message}\n").as_bytes(), NOW));
+        let connect = |run: &mut AcpRun| {
+            run.on_connection(&ConnectionNote::Connected, NOW);
+            say(run, json!({ "id": "agency:1", "result": { "protocolVersion": 1,
+                "agentCapabilities": { "sessionCapabilities": { "resume": {} } } } }));
+            for (key, line) in run.owed() {
+                run.on_input(&line, NOW);
+                say(run, json!({ "id": key, "result": { "sessionId": "s1" } }));
+            }
+        };
+        connect(&mut run);
+        for act in acts {
+            let methods = ["session/request_permission", "elicitation/create", "fs/read_text_file", "dance"];
+            match act {
+                0..=3 => {
+                    let options = json!([{ "optionId": "y", "name": "y", "kind": "allow_once" }]);
+                    let params = json!({ "sessionId": "s1", "options": options, "message": "?" });
+                    say(&mut run, json!({ "id": next, "method": methods[usize::from(act)], "params": params }));
+                    unanswered.insert(next);
+                    next += 1;
+                }
+                4 => if let Ok(line) = run.prompt("do it") {
+                    prompt = serde_json::from_slice::<Value>(&line).ok().map(|line| line["id"].clone());
+                    run.on_input(&line, NOW);
+                },
+                5 => if let Some(line) = run.interrupt() { run.on_input(&line, NOW); },
+                6 => if let Some(id) = prompt.take() {
+                    say(&mut run, json!({ "id": id, "result": { "stopReason": "end_turn" } }));
+                },
+                7 | 8 => {
+                    let first = run.open().next().map(str::to_owned);
+                    if let Some(line) = first.and_then(|id| run.answer(&id, &Verdict::Allow).ok()) {
+                        let answer: Value = serde_json::from_slice(&line).expect("JSON");
+                        unanswered.remove(&answer["id"].as_u64().expect("a number"));
+                        run.on_input(&line, NOW);
+                    }
+                }
+                9 => for (_, line) in run.owed() {
+                    let answer: Value = serde_json::from_slice(&line).expect("JSON");
+                    unanswered.remove(&answer["id"].as_u64().expect("a number"));
+                    run.on_input(&line, NOW);
+                },
+                10 => if let Some(id) = unanswered.first() {
+                    say(&mut run, json!({ "method": "$/cancel_request", "params": { "requestId": id } }));
+                },
+                _ => {
+                    unanswered.clear();
+                    prompt = None;
+                    connect(&mut run);
+                }
+            }
+            let open = run.open().filter_map(|id| id.rsplit_once(':')?.1.parse().ok());
+            let owed = run.owed().into_iter().filter_map(|(key, _)| key.rsplit_once(' ')?.1.parse().ok());
+            let known: Vec<u64> = open.chain(owed).collect();
+            prop_assert_eq!(known.len(), unanswered.len());
+            prop_assert_eq!(&known.into_iter().collect::<BTreeSet<u64>>(), &unanswered);
+        }
+    }
+}
+
+/// Recordings with bytes changed, left out and doubled.
+#[test]
+fn damaged_recordings_hurt_nobody() {
+    let mut random = 20_261_116_u64;
+    let mut below = |bound: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % bound.max(1)
+    };
+    for name in ["claude-acp", "codex-acp"] {
+        let messages = recording(name);
+        for _ in 0..60 {
+            let [_, mut run] = drivers();
+            let mut peer = Peer::new();
+            happens(&mut run, &Step::Connected);
+            for step in &messages {
+                let mut bytes = format!("{}\n", step["msg"]).into_bytes();
+                for _ in 0..below(3) {
+                    let place = below(bytes.len());
+                    match below(3) {
+                        _ if bytes.is_empty() => {}
+                        0 => bytes[place] = below(256) as u8,
+                        1 => bytes.truncate(place),
+                        _ => bytes.extend_from_within(place..),
+                    }
+                }
+                match step["dir"].as_str() {
+                    Some("<-") => drop((peer.on_output(&bytes, NOW), happens(&mut run, &Step::Out(bytes)))),
+                    Some("->") => drop((peer.on_input(&bytes, NOW), happens(&mut run, &Step::In(bytes)))),
+                    _ => happens(&mut run, &Step::Err(bytes)),
+                }
+            }
+            ends(&mut run);
+        }
+    }
+}
+
+#[test]
+fn a_conversation_is_the_same_however_its_bytes_arrive() {
+    for name in ["claude-acp", "codex-acp"] {
+        let messages = recording(name);
+        let played = |size: usize| {
+            let [_, mut run] = drivers();
+            happens(&mut run, &Step::Connected);
+            for step in &messages {
+                let bytes = format!("{}\n", step["msg"]).into_bytes();
+                let is_session = step["msg"]["method"] != "initialize";
+                for part in bytes.chunks(size) {
+                    match step["dir"].as_str() {
+                        Some("<-") => happens(&mut run, &Step::Out(part.to_vec())),
+                        Some("->") if is_session => happens(&mut run, &Step::In(part.to_vec())),
+                        _ => {}
+                    }
+                }
+            }
+            serde_json::to_value(run.conversation().entries()).expect("entries")
+        };
+        let whole = played(usize::MAX);
+        assert!(whole.as_array().is_some_and(|entries| entries.len() > 10));
+        assert_eq!(played(97), whole, "{name}");
+    }
+}
+
+#[test]
+fn a_line_of_ten_megabytes_is_a_line() {
+    let text = "x".repeat(10 << 20);
+    let update = json!({ "method": "session/update", "params": { "sessionId": "s1", "update": {
+        "sessionUpdate": "tool_call", "toolCallId": "t", "title": "read", "status": "completed",
+        "content": [{ "type": "content", "content": { "type": "text", "text": text } }] } } });
+    let line = format!("{update}\n").into_bytes();
+    let [_, mut run] = drivers();
+    happens(&mut run, &Step::Connected);
+    line.chunks(64 << 10).for_each(|part| happens(&mut run, &Step::Out(part.to_vec())));
+    let entries = serde_json::to_value(run.conversation().entries()).expect("entries");
+    assert_eq!(entries[0]["item"]["output"].as_str().map(str::len), Some(10 << 20));
+    let mut peer = Peer::new();
+    let routed: Vec<_> = line.chunks(64 << 10).flat_map(|part| peer.on_output(part, NOW)).collect();
+    assert_eq!(routed[0].line.len(), line.len());
+    let result = json!({ "type": "user", "message": { "content": [
+        { "type": "tool_result", "tool_use_id": "t", "content": text }] } });
+    let [mut run, _] = drivers();
+    happens(&mut run, &Step::Out(format!("{result}\n").into_bytes()));
+    happens(&mut run, &Step::Out(b"{\"type\":\"dance\"}\n".to_vec()));
+    assert_eq!(run.conversation().entries().len(), 1);
+}

@@ -1,0 +1,273 @@
+//! A connection with several sessions: every line finds its way, whatever the agent does.
+
+use std::time::Duration;
+
+use agency_driver::acp::Peer;
+use agency_driver::acp::peer::{Routed, To};
+use agent_client_protocol_schema::v1::{InitializeRequest, SessionUpdate};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const NOW: Duration = Duration::ZERO;
+
+fn line(message: &Value) -> Vec<u8> {
+    format!("{message}\n").into_bytes()
+}
+
+fn run(name: &str) -> To {
+    To::Run(name.to_owned())
+}
+
+/// A connection and what came of each line.
+#[derive(Default)]
+struct Story {
+    peer: Peer,
+}
+
+impl Story {
+    fn says(&mut self, message: &Value) -> Vec<To> {
+        self.peer.on_output(&line(message), NOW).into_iter().map(|routed| routed.to).collect()
+    }
+
+    fn writes(&mut self, message: &Value) -> Vec<To> {
+        self.peer.on_input(&line(message), NOW).into_iter().map(|routed| routed.to).collect()
+    }
+
+    fn greeted() -> Story {
+        let mut story = Story::default();
+        let greeting = story.peer.initialize();
+        story.peer.on_input(&greeting, NOW);
+        story.says(&json!({ "id": "agency:1", "result": { "protocolVersion": 1,
+            "agentCapabilities": { "loadSession": true, "sessionCapabilities": { "list": {} } },
+            "agentInfo": { "name": "x", "title": "X", "version": "2" } } }));
+        story
+    }
+
+    /// With a session for each of these runs: `s-` and its name.
+    fn with(runs: &[&str]) -> Story {
+        let mut story = Story::greeted();
+        for run in runs {
+            story.writes(&request(&format!("{run}:open1"), "session/new", &json!({ "cwd": "/" })));
+            story.says(
+                &json!({ "id": format!("{run}:open1"), "result": { "sessionId": format!("s-{run}") } }),
+            );
+        }
+        story
+    }
+
+    fn codes(&mut self) -> Vec<(Value, i64)> {
+        let owed = self.peer.owed();
+        let codes = owed.iter().map(|(_, line)| {
+            let answer: Value = serde_json::from_slice(line).expect("JSON");
+            (answer["id"].clone(), answer["error"]["code"].as_i64().expect("a code"))
+        });
+        let codes = codes.collect();
+        for (_, line) in owed {
+            self.peer.on_input(&line, NOW);
+        }
+        assert_eq!(self.peer.owed(), [], "paid is paid");
+        codes
+    }
+}
+
+fn request(id: &str, method: &str, params: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+fn update(session: &str) -> Value {
+    json!({ "method": "session/update", "params": { "sessionId": session, "update": {} } })
+}
+
+#[test]
+fn the_greeting_offers_neither_files_nor_terminals_and_the_official_types_understand_it() {
+    let mut peer = Peer::new();
+    let greeting: Value = serde_json::from_slice(&peer.initialize()).expect("JSON");
+    assert_eq!((&greeting["id"], &greeting["method"]), (&json!("agency:1"), &json!("initialize")));
+    let request = InitializeRequest::deserialize(&greeting["params"]).expect("a request");
+    let can = request.client_capabilities;
+    assert!(!can.fs.read_text_file && !can.fs.write_text_file && !can.terminal);
+    assert!(can.elicitation.is_some_and(|elicitation| elicitation.supports_form()));
+    assert_eq!(request.client_info.map(|info| info.name), Some("agency".to_owned()));
+}
+
+#[test]
+fn what_the_agent_can_do_and_why_it_refuses_is_known() {
+    let story = Story::greeted();
+    let greeted = story.peer.greeted().expect("an answer").expect("a good one");
+    assert_eq!(greeted.can.name.as_deref(), Some("X"));
+    assert!(greeted.can.load && greeted.can.list && !greeted.can.resume && !greeted.can.close);
+    for (answer, why) in [
+        (json!({ "error": { "code": -1, "message": "no" } }), "no"),
+        (json!({ "result": { "protocolVersion": 2 } }), "version 2"),
+        (json!({ "result": {} }), "does not say"),
+    ] {
+        let mut story = Story::default();
+        let greeting = story.peer.initialize();
+        story.peer.on_input(&greeting, NOW);
+        assert_eq!(story.peer.greeted(), None);
+        let mut answer = answer;
+        answer["id"] = json!("agency:1");
+        story.says(&answer);
+        let refused = story.peer.greeted().expect("an answer").expect_err("a bad one");
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn every_line_goes_to_the_run_whose_session_it_is_of() {
+    let mut story = Story::with(&["a", "b"]);
+    assert_eq!(story.says(&update("s-a")), [run("a")]);
+    assert_eq!(story.says(&update("s-b")), [run("b")]);
+    assert_eq!(story.writes(&request("b:1", "session/prompt", &json!({ "sessionId": "s-b" }))), [run("b")]);
+    assert_eq!(
+        story.writes(&json!({ "method": "session/cancel", "params": { "sessionId": "s-a" } })),
+        [run("a")]
+    );
+    assert_eq!(story.says(&json!({ "id": "b:1", "result": {} })), [run("b")]);
+    let ask = |id: u64, session: &str| json!({ "id": id, "method": "session/request_permission", "params": { "sessionId": session } });
+    assert_eq!(story.says(&ask(0, "s-a")), [run("a")]);
+    assert_eq!(story.says(&ask(1, "s-b")), [run("b")]);
+    assert_eq!(
+        story.says(&json!({ "method": "$/cancel_request", "params": { "requestId": 1 } })),
+        [run("b")]
+    );
+    assert_eq!(story.writes(&json!({ "id": 1, "result": {} })), [run("b")]);
+    assert_eq!(story.writes(&json!({ "id": 0, "result": {} })), [run("a")]);
+    assert_eq!(story.says(&json!({ "method": "_auth/status_update", "params": {} })), [To::Connection]);
+    assert_eq!((story.peer.session_of("a"), story.peer.run_of("s-b")), (Some("s-a"), Some("b")));
+}
+
+#[test]
+fn a_session_that_is_loaded_belongs_to_who_loads_it_from_then_on() {
+    let mut story = Story::with(&["a"]);
+    story.writes(&request("b:open1", "session/load", &json!({ "sessionId": "s-a" })));
+    assert_eq!(story.says(&update("s-a")), [run("b")]);
+    story.writes(&request("b:2", "session/close", &json!({ "sessionId": "s-a" })));
+    assert_eq!(story.says(&update("s-a")), [run("b")], "until it is closed");
+    story.says(&json!({ "id": "b:2", "result": {} }));
+    assert_eq!(story.says(&update("s-a")), [To::Connection]);
+}
+
+#[test]
+fn what_comes_before_a_session_has_a_name_waits_for_it() {
+    let mut story = Story::greeted();
+    story.writes(&request("a:open1", "session/new", &json!({})));
+    story.writes(&request("b:open1", "session/new", &json!({})));
+    assert_eq!(story.says(&update("s-b")), []);
+    let ask = json!({ "id": 5, "method": "session/request_permission", "params": { "sessionId": "s-c" } });
+    assert_eq!(story.says(&ask), []);
+    assert_eq!(story.says(&json!({ "id": "a:open1", "result": { "sessionId": "s-a" } })), [run("a")]);
+    let named = story.says(&json!({ "id": "b:open1", "result": { "sessionId": "s-b" } }));
+    assert_eq!(named, [run("b"), run("b"), To::Connection], "its name first");
+    assert_eq!(story.codes(), [(json!(5), -32602)]);
+}
+
+#[test]
+fn what_is_asked_of_nobody_is_refused_and_answers_to_nothing_are_told_of() {
+    let mut story = Story::with(&["a"]);
+    story.says(&json!({ "id": 1, "method": "fs/read_text_file", "params": { "sessionId": "s-x" } }));
+    story.says(&json!({ "id": "two", "method": "dance", "params": {} }));
+    assert_eq!(story.codes(), [(json!(1), -32602), (json!("two"), -32601)]);
+    let routed = story.peer.on_output(&line(&json!({ "id": 99, "result": {} })), NOW);
+    assert!(matches!(&routed[..], [Routed { to: To::Connection, problem: Some(_), .. }]), "{routed:?}");
+    story.says(&json!({ "id": 3, "method": "session/request_permission", "params": { "sessionId": "s-a" } }));
+    story.peer.forget("a");
+    assert_eq!(story.codes(), [(json!(3), -32602)], "asked of one who is gone");
+    story.says(&json!({ "id": 4, "method": "session/request_permission", "params": { "sessionId": "s-a" } }));
+    assert_eq!(story.codes(), [(json!(4), -32602)]);
+}
+
+#[test]
+fn a_question_about_a_request_of_ours_goes_to_who_made_it() {
+    let mut story = Story::with(&["a"]);
+    let ask = |request: &str| json!({ "id": 1, "method": "elicitation/create", "params": { "requestId": request } });
+    assert_eq!(story.says(&ask("a:3")), [run("a")]);
+    assert_eq!(story.says(&ask("agency:2")), [To::Connection]);
+    assert_eq!(story.codes(), [(json!(1), -32601)]);
+}
+
+#[test]
+fn the_connections_own_requests_count_on_and_their_answers_are_kept() {
+    let mut story = Story::greeted();
+    let (id, list) = story.peer.list(Some("/w"), None);
+    assert_eq!(id, "agency:2");
+    assert_eq!(story.peer.on_input(&list, NOW)[0].to, To::Connection);
+    story.says(&json!({ "id": id, "result": { "sessions": [] } }));
+    let (login, line) = story.peer.authenticate("key");
+    story.peer.on_input(&line, NOW);
+    story.says(&json!({ "id": login, "error": { "code": -1, "message": "no" } }));
+    let answers = story.peer.take_answers();
+    assert_eq!(answers.len(), 3, "the greeting's too: {answers:?}");
+    assert_eq!(answers[1], ("agency:2".to_owned(), Ok(json!({ "sessions": [] }))));
+    assert_eq!(answers[2], ("agency:3".to_owned(), Err("no".to_owned())));
+    let mut another = Peer::new();
+    another.on_input(&list, NOW);
+    assert_eq!(another.list(None, None).0, "agency:3", "as the journal has it");
+}
+
+#[test]
+fn a_bad_line_is_told_of_and_nothing_else_happens() {
+    let mut story = Story::with(&["a"]);
+    let routed = story.peer.on_output(b"oops\n{\"id\":[]}\n\n", NOW);
+    let problems: Vec<_> = routed.iter().map(|routed| routed.problem.is_some()).collect();
+    assert_eq!(problems, [true, true]);
+    assert_eq!(story.says(&update("s-a")), [run("a")]);
+    let two = [line(&update("s-a")), line(&update("s-a"))].concat();
+    let routed: Vec<Vec<u8>> =
+        two.chunks(7).flat_map(|part| story.peer.on_output(part, NOW)).map(|routed| routed.line).collect();
+    assert_eq!(routed.concat(), two, "lines as they came");
+}
+
+/// A recording as two runs at once would have it: the same lines, under ids and sessions of their own.
+#[test]
+fn a_recorded_session_played_twice_at_once_is_kept_apart() {
+    for name in ["claude-acp", "codex-acp"] {
+        let path = format!("{}/../../tests/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let recording = std::fs::read_to_string(&path).expect(&path);
+        let mut story = Story::greeted();
+        let mut updates = 0;
+        for step in recording.lines() {
+            let step: Value = serde_json::from_str(step).expect("JSON");
+            for of in ["a", "b"] {
+                let Some(message) = of_run(&step["msg"], of, step["dir"] == "->") else { continue };
+                let to = match step["dir"].as_str() {
+                    Some("<-") => story.says(&message),
+                    Some("->") => story.writes(&message),
+                    _ => continue,
+                };
+                if message["method"] == "session/update" {
+                    updates += 1;
+                    SessionUpdate::deserialize(&message["params"]["update"]).expect("the official type");
+                }
+                assert_eq!(to, [run(of)], "{name}: {message}");
+            }
+        }
+        assert!(updates > 60, "{name}: {updates}");
+        assert_eq!(story.peer.owed(), []);
+    }
+}
+
+/// Greeting, listing and what is not of the session left out.
+fn of_run(message: &Value, of: &str, is_ours: bool) -> Option<Value> {
+    let mut message = message.as_object().map(|_| message.clone())?;
+    let method = message["method"].as_str().map(str::to_owned);
+    let is_request = method.is_some();
+    let own = |id: &Value| Some(json!(format!("{of}:{}", id.as_u64()?)));
+    if matches!(method.as_deref(), Some("initialize" | "session/list" | "_auth/status_update")) {
+        return None;
+    }
+    if !message["id"].is_null() {
+        // Ours are requests that we write and answers that we hear.
+        message["id"] = match is_request == is_ours {
+            true => own(&message["id"])?,
+            false => json!(format!("agent-{of}-{}", message["id"])),
+        };
+    }
+    let listed = !message["result"]["sessions"].is_null() || !message["result"]["protocolVersion"].is_null();
+    for part in ["params", "result"] {
+        if let Some(session) = message.get_mut(part).and_then(|part| part.get_mut("sessionId")) {
+            *session = json!(format!("{}-{of}", session.as_str()?));
+        }
+    }
+    (!listed && message.is_object() && (is_request || !message["id"].is_null())).then_some(message)
+}
