@@ -575,3 +575,57 @@ fn a_run_that_goes_on_keeps_the_conversation_and_counts_on() {
     let next = next.continued(TalkTerms::Stream, Timing::default(), Duration::from_secs(90), Duration::ZERO);
     assert_eq!(next.session_id(), Some("s"), "driven in another way");
 }
+
+/// Whether the official types understand the parameters or the result of what we wrote.
+fn is<T: serde::de::DeserializeOwned>(written: &Value) {
+    let part = if written["method"].is_null() { &written["result"] } else { &written["params"] };
+    if let Err(cause) = T::deserialize(part) {
+        panic!("{written}: {cause}");
+    }
+}
+
+#[test]
+fn the_official_types_understand_what_is_written() {
+    use agent_client_protocol_schema::v1 as official;
+    let option = json!({ "id": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": "a",
+        "options": [{ "value": "a", "name": "A" }, { "value": "b", "name": "B" }] });
+    let mut story = Story::begun(AcpTerms { mode: Some("b".into()), ..terms() })
+        .connected(&json!({ "loadSession": true, "sessionCapabilities": { "resume": {}, "close": {} } }));
+    let new = story.pay();
+    is::<official::NewSessionRequest>(&new[0]);
+    story.refuses(&new[0], -32000, "log in");
+    let id = story.run.open().next().expect("a question").to_owned();
+    let line = story.run.answer(&id, &Verdict::Allow).expect("a way in");
+    let login = story.writes(&line);
+    is::<official::AuthenticateRequest>(&login);
+    story.answers(&login, &json!({}));
+    let new = story.pay();
+    story.answers(&new[0], &json!({ "sessionId": "s1", "configOptions": [option] }));
+    let set = story.pay();
+    is::<official::SetSessionConfigOptionRequest>(&set[0]);
+    story.answers(&set[0], &json!({ "configOptions": [option] }));
+    is::<official::PromptRequest>(&story.prompts("hi"));
+    for (verdict, kind) in [(Verdict::Allow, "allow_once"), (Verdict::AllowAlways, "allow_always")] {
+        let id = story.asks(&json!(kind), "session/request_permission", &permission(&[("x", kind)]));
+        let line = story.run.answer(&id, &verdict).expect("open");
+        is::<official::RequestPermissionResponse>(&story.writes(&line));
+    }
+    for verdict in [Verdict::Allow, Verdict::Deny { message: "no".into() }] {
+        let id = story.asks(&json!(1), "elicitation/create", &json!({ "sessionId": "s1", "message": "?" }));
+        let line = story.run.answer(&id, &verdict).expect("open");
+        is::<official::CreateElicitationResponse>(&story.writes(&line));
+    }
+    story.asks(&json!(2), "elicitation/create", &json!({ "sessionId": "s1", "message": "?" }));
+    story.asks(&json!(3), "session/request_permission", &permission(&[("x", "allow_once")]));
+    let stop = story.run.stop();
+    is::<official::CancelNotification>(&story.writes(&stop[0]));
+    let paid = story.pay();
+    is::<official::CreateElicitationResponse>(&paid[0]);
+    is::<official::RequestPermissionResponse>(&paid[1]);
+    is::<official::CloseSessionRequest>(&story.writes(&stop[1]));
+    story = story.connected(&json!({ "loadSession": true, "sessionCapabilities": { "resume": {} } }));
+    let resume = story.pay();
+    is::<official::ResumeSessionRequest>(&resume[0]);
+    story.refuses(&resume[0], -1, "no");
+    is::<official::LoadSessionRequest>(&story.pay()[0]);
+}
