@@ -3,6 +3,10 @@
 //! Fed by journal records alone: what was written to the agent is in the journal too, so a fold knows every
 //! prompt, every answer and every request that is still open. What it does not know it keeps and shows.
 
+mod commands;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,10 +17,10 @@ use agency_core::conversation::{
 use agency_core::evidence::{Activity, Change, Detector, Mark, Why};
 use agency_core::exit::ExitCode;
 use agency_core::plain::one_line;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::lines::{Line, Lines};
-use crate::talk::{AnswerError, TalkEvent, Talked, Verdict};
+use crate::talk::{TalkEvent, Talked};
 
 pub struct StreamRun {
     out: Lines,
@@ -560,71 +564,6 @@ impl StreamRun {
     }
 }
 
-/// What is written to the agent; each is one line.
-impl StreamRun {
-    pub fn prompt(text: &str) -> Vec<u8> {
-        line(&json!({
-            "type": "user",
-            "message": { "role": "user", "content": [{ "type": "text", "text": text }] },
-            "parent_tool_use_id": null,
-            "session_id": "",
-        }))
-    }
-
-    pub fn answer(&self, id: &str, verdict: &Verdict) -> Result<Vec<u8>, AnswerError> {
-        let asked = self.open.iter().find(|asked| asked.id == id).ok_or(AnswerError::NotOpen)?;
-        let response = match verdict {
-            Verdict::Choose { id: choice } => return self.answer(id, &chosen(choice)?),
-            Verdict::Allow => json!({ "behavior": "allow", "updatedInput": asked.input }),
-            Verdict::AllowAlways => json!({
-                "behavior": "allow",
-                "updatedInput": asked.input,
-                "updatedPermissions": remembered(&asked.suggestions)?,
-            }),
-            Verdict::Deny { message } => {
-                json!({ "behavior": "deny", "message": message, "interrupt": false })
-            }
-            Verdict::Answer { answers } => {
-                let mut input = asked.input.clone();
-                if let Some(fields) = input.as_object_mut() {
-                    fields.insert("answers".to_owned(), json!(answers));
-                }
-                json!({ "behavior": "allow", "updatedInput": input })
-            }
-        };
-        let response = json!({ "subtype": "success", "request_id": id, "response": response });
-        Ok(line(&json!({ "type": "control_response", "response": response })))
-    }
-
-    /// The answers to requests that nobody here understands, by their ids.
-    pub fn owed(&self) -> Vec<(String, Vec<u8>)> {
-        let refusal = |id: &String| {
-            let error = "this request is not known here";
-            let response = json!({ "subtype": "error", "request_id": id, "error": error });
-            (id.clone(), line(&json!({ "type": "control_response", "response": response })))
-        };
-        self.owed.iter().map(refusal).collect()
-    }
-
-    pub fn interrupt(&mut self) -> Vec<u8> {
-        self.request(json!({ "subtype": "interrupt" }))
-    }
-
-    pub fn set_model(&mut self, model: &str) -> Vec<u8> {
-        self.request(json!({ "subtype": "set_model", "model": model }))
-    }
-
-    pub fn set_mode(&mut self, mode: &str) -> Vec<u8> {
-        self.request(json!({ "subtype": "set_permission_mode", "mode": mode }))
-    }
-
-    fn request(&mut self, request: Value) -> Vec<u8> {
-        let id = format!("agency-{}", self.next_request);
-        self.next_request += 1;
-        line(&json!({ "type": "control_request", "request_id": id, "request": request }))
-    }
-}
-
 /// The entry about a model that does not answer.
 const RETRY: &str = "retry";
 
@@ -686,27 +625,6 @@ fn withdrawn() -> Outcome {
     Outcome { allowed: false, cancelled: true, message: None, by: None }
 }
 
-/// What the agent suggests to remember, for as long as its session: rules if it names any, for they say the least.
-/// Never in the user's files.
-fn remembered(suggestions: &[Value]) -> Result<Vec<Value>, AnswerError> {
-    let is_rule = |suggestion: &&Value| suggestion["type"].as_str() == Some("addRules");
-    let chosen: Vec<&Value> = match suggestions.iter().any(|suggestion| is_rule(&suggestion)) {
-        true => suggestions.iter().filter(is_rule).collect(),
-        false => suggestions.iter().take(1).collect(),
-    };
-    if chosen.is_empty() {
-        return Err(AnswerError::NothingToRemember);
-    }
-    let for_now = |suggestion: &Value| {
-        let mut suggestion = suggestion.clone();
-        if let Some(fields) = suggestion.as_object_mut() {
-            fields.insert("destination".to_owned(), json!("session"));
-        }
-        suggestion
-    };
-    Ok(chosen.into_iter().map(for_now).collect())
-}
-
 /// The text of a content, which is a string or blocks.
 fn content(value: &Value) -> String {
     match value {
@@ -742,15 +660,6 @@ fn title(tool: &str, input: &Value) -> String {
     }
 }
 
-fn chosen(id: &str) -> Result<Verdict, AnswerError> {
-    Ok(match id {
-        ALLOW => Verdict::Allow,
-        ALLOW_ALWAYS => Verdict::AllowAlways,
-        DENY => Verdict::Deny { message: "The user said no.".to_owned() },
-        _ => return Err(AnswerError::NotOffered),
-    })
-}
-
 fn choices(request: &Value) -> Vec<Choice> {
     let choice = |id: &str, kind, label: &str| Choice { id: id.to_owned(), kind, label: label.to_owned() };
     let mut choices = vec![choice(ALLOW, ChoiceKind::AllowOnce, "Allow")];
@@ -759,249 +668,4 @@ fn choices(request: &Value) -> Vec<Choice> {
     }
     choices.push(choice(DENY, ChoiceKind::RejectOnce, "Deny"));
     choices
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Plays a recording; returns the run and every state it went through.
-    fn play(name: &str) -> (StreamRun, Vec<String>, Vec<TalkEvent>) {
-        let path = format!("{}/../../tests/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
-        let recording = std::fs::read_to_string(&path).expect(&path);
-        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
-        let (mut states, mut events) = (Vec::new(), Vec::new());
-        for line in recording.lines() {
-            let step: Value = serde_json::from_str(line).expect("a recording");
-            let at = Duration::from_secs_f64(step["t"].as_f64().expect("a time"));
-            let bytes = super::line(&step["msg"]);
-            match step["dir"].as_str() {
-                Some("<-") => events.extend(run.on_output(&bytes, at)),
-                Some("->") => events.extend(run.on_input(&bytes, at)),
-                _ => continue,
-            }
-            let state = match run.state() {
-                AgentState::NeedsInput { why, .. } => why.to_string(),
-                AgentState::Running => "running".to_owned(),
-                other => format!("{other:?}"),
-            };
-            if states.last() != Some(&state) {
-                states.push(state);
-            }
-        }
-        (run, states, events)
-    }
-
-    #[test]
-    fn a_turn_with_permissions_is_followed_from_prompt_to_end() {
-        let (run, states, events) = play("claude-stream-json");
-        let expected =
-            ["prompt", "running", "permission", "running", "permission", "running", "finished", "running"];
-        assert_eq!(states[..8], expected, "{states:?}");
-        assert_eq!(run.session_id(), Some("11111111-2222-4333-8444-555555555555"));
-        assert!(run.usage().cost_usd.is_some_and(|cost| cost > 0.0));
-        let says = |wanted: &str| {
-            run.conversation()
-                .entries()
-                .iter()
-                .any(|entry| entry.item == Item::Assistant { text: wanted.into() })
-        };
-        assert!(says("I will write a file.") && says("All finished."));
-        let denied = events.iter().any(|event| matches!(event, TalkEvent::ToolResult { success: false, .. }));
-        assert!(denied);
-        assert_eq!(run.conversation().open_approvals().count(), 0);
-    }
-
-    #[test]
-    fn parts_and_the_whole_are_one_entry() {
-        let (run, ..) = play("claude-stream-json");
-        let texts: Vec<&str> = run
-            .conversation()
-            .entries()
-            .iter()
-            .filter_map(|entry| match &entry.item {
-                Item::Assistant { text } => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
-        let mut unique = texts.clone();
-        unique.dedup();
-        assert_eq!(texts, unique);
-    }
-
-    #[test]
-    fn a_question_an_error_and_an_interrupt_are_told_apart() {
-        let (_, states, _) = play("claude-stream-json-askuser");
-        assert_eq!(states, ["running", "question", "running", "finished"]);
-        let (_, states, events) = play("claude-stream-json-error400");
-        assert_eq!(states.last().map(String::as_str), Some("error"));
-        let ends: Vec<_> =
-            events.iter().filter(|event| matches!(event, TalkEvent::TurnEnd(end) if end.failed)).collect();
-        assert_eq!(ends.len(), 1, "an error that calls itself success");
-        let (run, _, events) = play("claude-stream-json-interrupt-pending");
-        assert!(events.iter().any(|event| matches!(event, TalkEvent::ApprovalGone { .. })));
-        assert_eq!(run.conversation().open_approvals().count(), 0);
-    }
-
-    #[test]
-    fn a_message_during_a_turn_is_a_turn_of_its_own_and_one_end() {
-        let (_, states, events) = play("claude-stream-json-queue");
-        assert_eq!(states, ["running", "finished"]);
-        assert_eq!(events.iter().filter(|event| matches!(event, TalkEvent::TurnEnd(_))).count(), 2);
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_an_error_and_what_is_unknown_is_kept() {
-        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
-        let events = run.on_output(b"not json\n{\"type\":\"dance\",\"x\":1}\n{\"type\":\"system\",\"subtype\":\"new\"}{\"type\":\"result\"}\n\n", Duration::ZERO);
-        assert!(
-            matches!(&events[..], [
-            TalkEvent::Error { .. },
-            TalkEvent::Other { kind },
-            TalkEvent::Other { .. },
-            TalkEvent::TurnEnd(_)
-        ] if kind == "dance"),
-            "{events:?}"
-        );
-    }
-
-    #[test]
-    fn an_answer_repeats_what_was_asked() {
-        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
-        let asked = json!({ "type": "control_request", "request_id": "r1",
-            "request": { "subtype": "can_use_tool", "tool_name": "Bash", "input": { "command": "ls" } } });
-        run.on_output(&line(&asked), Duration::ZERO);
-        let allow = run.answer("r1", &Verdict::Allow).expect("it is open");
-        let allow: Value = serde_json::from_slice(&allow).expect("JSON");
-        assert_eq!(
-            allow["response"]["response"],
-            json!({ "behavior": "allow", "updatedInput": { "command": "ls" } })
-        );
-        run.on_input(&line(&allow), Duration::ZERO);
-        assert_eq!(run.answer("r1", &Verdict::Allow), Err(AnswerError::NotOpen), "answered once");
-    }
-
-    #[test]
-    fn what_is_allowed_for_good_is_what_the_agent_names_and_only_for_its_session() {
-        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
-        let ask = |id: &str, suggestions: Value| {
-            line(&json!({ "type": "control_request", "request_id": id,
-                "request": { "subtype": "can_use_tool", "tool_name": "Bash", "input": {},
-                    "permission_suggestions": suggestions } }))
-        };
-        let rule = json!({ "type": "addRules", "rules": [{ "toolName": "Bash", "ruleContent": "ls" }],
-            "behavior": "allow", "destination": "localSettings" });
-        let mode = json!({ "type": "setMode", "mode": "acceptEdits", "destination": "session" });
-        run.on_output(&ask("r1", json!([mode, rule])), Duration::ZERO);
-        run.on_output(&ask("r2", json!([])), Duration::ZERO);
-        let always = run.answer("r1", &Verdict::AllowAlways).expect("it is open");
-        let always: Value = serde_json::from_slice(&always).expect("JSON");
-        let remembered = &always["response"]["response"]["updatedPermissions"];
-        assert_eq!(remembered.as_array().map(Vec::len), Some(1));
-        assert_eq!(remembered[0]["destination"], "session");
-        assert_eq!(remembered[0]["rules"][0]["ruleContent"], "ls");
-        assert_eq!(run.answer("r2", &Verdict::AllowAlways), Err(AnswerError::NothingToRemember));
-        assert_eq!(run.open().collect::<Vec<_>>(), ["r1", "r2"]);
-    }
-
-    /// Recordings with bytes changed, left out and doubled, cut anywhere: no message of an agent is worth a panic.
-    #[test]
-    fn noise_hurts_nobody() {
-        let path = format!("{}/../../tests/recordings/claude-stream-json.jsonl", env!("CARGO_MANIFEST_DIR"));
-        let recording = std::fs::read_to_string(&path).expect(&path);
-        let messages: Vec<Value> =
-            recording.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        let mut random = 20_261_116_u64;
-        let mut below = |bound: usize| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) as usize % bound.max(1)
-        };
-        for _ in 0..200 {
-            let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
-            for (at, step) in
-                messages.iter().enumerate().map(|(at, step)| (Duration::from_millis(at as u64), step))
-            {
-                let mut bytes = line(&step["msg"]);
-                for _ in 0..below(3) {
-                    let place = below(bytes.len());
-                    match below(3) {
-                        _ if bytes.is_empty() => {}
-                        0 => bytes[place] = below(256) as u8,
-                        1 => bytes.truncate(place),
-                        _ => bytes.extend_from_within(place..),
-                    }
-                }
-                match step["dir"].as_str() {
-                    Some("<-") => drop(run.on_output(&bytes, at)),
-                    Some("->") => drop(run.on_input(&bytes, at)),
-                    _ => run.on_errors(&bytes, at),
-                }
-                let open: Vec<String> = run.open().map(str::to_owned).collect();
-                assert!(open.iter().all(|id| run.answer(id, &Verdict::Allow).is_ok()));
-            }
-            run.on_exit(ExitCode::Code(0), Duration::from_secs(60));
-            assert_eq!(run.conversation().open_approvals().count(), 0);
-        }
-    }
-
-    #[test]
-    fn who_decided_is_kept_with_the_decision() {
-        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
-        let asked = json!({ "type": "control_request", "request_id": "r1",
-            "request": { "subtype": "can_use_tool", "tool_name": "Bash", "input": {} } });
-        run.on_output(&line(&asked), Duration::ZERO);
-        run.on_decision("r1", "somebody", None);
-        let no = run.answer("r1", &Verdict::Deny { message: "not now".into() }).expect("it is open");
-        let events = run.on_input(&no, Duration::ZERO);
-        let outcome = Outcome {
-            allowed: false,
-            cancelled: false,
-            message: Some("not now".into()),
-            by: Some("somebody".into()),
-        };
-        assert_eq!(events, [TalkEvent::Decided { id: "r1".into(), outcome }]);
-    }
-
-    #[test]
-    fn a_request_that_nobody_understands_is_refused_once() {
-        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
-        let asked =
-            json!({ "type": "control_request", "request_id": "r1", "request": { "subtype": "dance" } });
-        run.on_output(&line(&asked), Duration::ZERO);
-        let owed = run.owed();
-        assert_eq!(owed.len(), 1);
-        run.on_input(&owed[0].1, Duration::ZERO);
-        assert_eq!(run.owed(), []);
-    }
-
-    #[test]
-    fn a_run_that_goes_on_keeps_the_conversation_and_waits_for_the_next_message() {
-        let (run, ..) = play("claude-stream-json");
-        let (entries, revision) = (run.conversation().entries().len(), run.conversation().revision());
-        let before = crate::talk::TalkRun::Stream(run);
-        let terms = crate::talk::TalkTerms::Stream;
-        let next = before.continued(terms, Timing::default(), Duration::from_secs(60), Duration::ZERO);
-        assert_eq!(next.conversation().entries().len(), entries + 1);
-        assert!(next.conversation().revision() > revision);
-        assert!(matches!(next.state(), AgentState::NeedsInput { why: Why::Prompt, .. }));
-        assert_eq!(next.session_id(), Some("11111111-2222-4333-8444-555555555555"));
-    }
-
-    #[test]
-    fn a_second_text_that_begins_like_the_first_is_an_entry_of_its_own() {
-        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
-        let said = |text: &str| {
-            line(&json!({ "type": "assistant",
-                "message": { "id": "m", "content": [{ "type": "text", "text": text }] } }))
-        };
-        let delta = json!({ "type": "stream_event", "event": { "type": "content_block_delta", "index": 0,
-            "delta": { "text": "He" } } });
-        let start =
-            json!({ "type": "stream_event", "event": { "type": "message_start", "message": { "id": "m" } } });
-        let all = [line(&start), line(&delta), said("Hello"), said("Hello again")].concat();
-        run.on_output(&all, Duration::ZERO);
-        let texts: Vec<_> = run.conversation().entries().iter().map(|entry| entry.item.clone()).collect();
-        let entry = |text: &str| Item::Assistant { text: text.into() };
-        assert_eq!(texts, [entry("Hello"), entry("Hello again")]);
-    }
 }

@@ -1,0 +1,100 @@
+//! What is written to an agent over stream-json; each is one line.
+
+use serde_json::{Value, json};
+
+use super::{ALLOW, ALLOW_ALWAYS, DENY, StreamRun, line};
+use crate::talk::{AnswerError, Verdict};
+
+impl StreamRun {
+    pub fn prompt(text: &str) -> Vec<u8> {
+        line(&json!({
+            "type": "user",
+            "message": { "role": "user", "content": [{ "type": "text", "text": text }] },
+            "parent_tool_use_id": null,
+            "session_id": "",
+        }))
+    }
+
+    pub fn answer(&self, id: &str, verdict: &Verdict) -> Result<Vec<u8>, AnswerError> {
+        let asked = self.open.iter().find(|asked| asked.id == id).ok_or(AnswerError::NotOpen)?;
+        let response = match verdict {
+            Verdict::Choose { id: choice } => return self.answer(id, &chosen(choice)?),
+            Verdict::Allow => json!({ "behavior": "allow", "updatedInput": asked.input }),
+            Verdict::AllowAlways => json!({
+                "behavior": "allow",
+                "updatedInput": asked.input,
+                "updatedPermissions": remembered(&asked.suggestions)?,
+            }),
+            Verdict::Deny { message } => {
+                json!({ "behavior": "deny", "message": message, "interrupt": false })
+            }
+            Verdict::Answer { answers } => {
+                let mut input = asked.input.clone();
+                if let Some(fields) = input.as_object_mut() {
+                    fields.insert("answers".to_owned(), json!(answers));
+                }
+                json!({ "behavior": "allow", "updatedInput": input })
+            }
+        };
+        let response = json!({ "subtype": "success", "request_id": id, "response": response });
+        Ok(line(&json!({ "type": "control_response", "response": response })))
+    }
+
+    /// The answers to requests that nobody here understands, by their ids.
+    pub fn owed(&self) -> Vec<(String, Vec<u8>)> {
+        let refusal = |id: &String| {
+            let error = "this request is not known here";
+            let response = json!({ "subtype": "error", "request_id": id, "error": error });
+            (id.clone(), line(&json!({ "type": "control_response", "response": response })))
+        };
+        self.owed.iter().map(refusal).collect()
+    }
+
+    pub fn interrupt(&mut self) -> Vec<u8> {
+        self.request(json!({ "subtype": "interrupt" }))
+    }
+
+    pub fn set_model(&mut self, model: &str) -> Vec<u8> {
+        self.request(json!({ "subtype": "set_model", "model": model }))
+    }
+
+    pub fn set_mode(&mut self, mode: &str) -> Vec<u8> {
+        self.request(json!({ "subtype": "set_permission_mode", "mode": mode }))
+    }
+
+    fn request(&mut self, request: Value) -> Vec<u8> {
+        let id = format!("agency-{}", self.next_request);
+        self.next_request += 1;
+        line(&json!({ "type": "control_request", "request_id": id, "request": request }))
+    }
+}
+
+/// What the agent suggests to remember, for as long as its session: rules if it names any, for they say the least.
+/// Never in the user's files.
+fn remembered(suggestions: &[Value]) -> Result<Vec<Value>, AnswerError> {
+    let is_rule = |suggestion: &&Value| suggestion["type"].as_str() == Some("addRules");
+    let chosen: Vec<&Value> = match suggestions.iter().any(|suggestion| is_rule(&suggestion)) {
+        true => suggestions.iter().filter(is_rule).collect(),
+        false => suggestions.iter().take(1).collect(),
+    };
+    if chosen.is_empty() {
+        return Err(AnswerError::NothingToRemember);
+    }
+    let for_now = |suggestion: &Value| {
+        let mut suggestion = suggestion.clone();
+        if let Some(fields) = suggestion.as_object_mut() {
+            fields.insert("destination".to_owned(), json!("session"));
+        }
+        suggestion
+    };
+    Ok(chosen.into_iter().map(for_now).collect())
+}
+
+fn chosen(id: &str) -> Result<Verdict, AnswerError> {
+    Ok(match id {
+        ALLOW => Verdict::Allow,
+        ALLOW_ALWAYS => Verdict::AllowAlways,
+        DENY => Verdict::Deny { message: "The user said no.".to_owned() },
+        _ => return Err(AnswerError::NotOffered),
+    })
+}
