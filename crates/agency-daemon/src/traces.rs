@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use agency_api::method::{Erased, ProjectEraseParams, Traces};
 use agency_api::view::{ProjectTraces, RunElsewhere, WorkspaceTraces};
 use agency_api::{Bytes, Failure};
-use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
+use agency_workspace::{Environment, Project, Removal, Vcs, WorkspaceName};
 use serde::{Deserialize, Serialize};
 
 use crate::happening::{Call, Reporter};
@@ -133,7 +133,8 @@ fn erase_project(known: &KnownProject, params: &ProjectEraseParams) -> Result<Er
     let before = agency_workspace::traces(&project).map_err(|err| failure(&err))?;
     let mut erased = Erased { removed: Vec::new(), left: Vec::new() };
     for name in &before.workspaces {
-        let removed = agency_workspace::remove(&project, name, None, params.discard).map_err(|err| {
+        let removal = Removal { discard: params.discard, ..Removal::default() };
+        let removed = agency_workspace::remove(&project, name, None, removal).map_err(|err| {
             let failure = Failure::new(err.to_string()).caused_by_source(&err);
             err.hint().into_iter().fold(failure, Failure::hint)
         })?;

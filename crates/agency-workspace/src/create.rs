@@ -2,6 +2,7 @@
 //!
 //! Not its contents: what a fresh checkout lacks is somebody else's care.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,13 @@ pub(crate) enum Made {
     Nothing,
     Worktree,
     WorktreeAndBranch { tip: String },
+}
+
+/// What a worktree is to stand on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Checkout {
+    Branch(String),
+    Detached(String),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -147,7 +155,7 @@ fn create_worktree(
     let (base, found) = check_worktree(repository, name, base)?;
     clear_stale_record(repository, name, &found)?;
     create_branch(repository, name, &base)?;
-    match add_worktree(repository, name, found.place) {
+    match add_worktree(repository, name, found.place, &Checkout::Branch(name.branch())) {
         Ok(warnings) => {
             let made = Made::WorktreeAndBranch { tip: base.commit.clone() };
             Ok(Workspace { base: Some(base), ..made_workspace(repository, name, warnings, made) })
@@ -173,11 +181,11 @@ fn reattach_worktree(repository: &Repository, name: &WorkspaceName) -> Result<Wo
     }
     refuse_taken_path(repository, name, &found)?;
     clear_stale_record(repository, name, &found)?;
-    let warnings = add_worktree(repository, name, found.place)?;
+    let warnings = add_worktree(repository, name, found.place, &Checkout::Branch(name.branch()))?;
     Ok(made_workspace(repository, name, warnings, Made::Worktree))
 }
 
-fn made_workspace(
+pub(crate) fn made_workspace(
     repository: &Repository,
     name: &WorkspaceName,
     warnings: Vec<String>,
@@ -224,11 +232,11 @@ fn refuse_taken_path(
 ///
 /// Only this one record goes: `git worktree prune` would also forget those of others, whose
 /// directories may be on a disk that is not mounted now.
-fn clear_stale_record(
+pub(crate) fn clear_stale_record(
     repository: &Repository,
     name: &WorkspaceName,
     found: &Found,
-) -> Result<(), CreateCause> {
+) -> Result<(), GitError> {
     let Some(record) = &found.record else { return Ok(()) };
     if let Some(head) = record.detached_head()
         && Landing::elsewhere(name).missing_from(repository, &[head])? > 0
@@ -262,20 +270,22 @@ pub(crate) fn delete_untouched_branch(
 /// Checks the branch out. Returns what a failing hook said: git calls that a failure although all
 /// is there, and hooks fail in fresh worktrees for reasons (git-lfs, node) that are no reason to
 /// go without one.
-fn add_worktree(
+pub(crate) fn add_worktree(
     repository: &Repository,
     name: &WorkspaceName,
     before: Place,
+    checkout: &Checkout,
 ) -> Result<Vec<String>, GitError> {
-    let (path, branch) = (repository.workspace_path(name), name.branch());
-    let args = [
-        "worktree".as_ref(),
-        "add".as_ref(),
-        "--quiet".as_ref(),
-        "--".as_ref(),
-        path.as_os_str(),
-        branch.as_ref(),
-    ];
+    let path = repository.workspace_path(name);
+    let mut args: Vec<&OsStr> = ["worktree", "add", "--quiet"].map(OsStr::new).to_vec();
+    let what = match checkout {
+        Checkout::Branch(branch) => branch,
+        Checkout::Detached(commit) => {
+            args.push("--detach".as_ref());
+            commit
+        }
+    };
+    args.extend(["--".as_ref(), path.as_os_str(), what.as_ref()]);
     patiently(|| match repository.git().change_with_hooks(&args) {
         Ok(()) => Ok(Vec::new()),
         Err(GitError::Failed { stderr, .. }) if is_whole(repository, name, &path)? => {
@@ -295,7 +305,7 @@ fn is_whole(repository: &Repository, name: &WorkspaceName, path: &Path) -> Resul
 }
 
 /// Takes away what a failed `git worktree add` left: there was neither record nor content before.
-fn sweep(repository: &Repository, name: &WorkspaceName, before: Place) {
+pub(crate) fn sweep(repository: &Repository, name: &WorkspaceName, before: Place) {
     let path = repository.workspace_path(name);
     let left = record_of(repository, name).and_then(|record| match record {
         Some(record) => record.forget(repository, Force::Yes),

@@ -2,7 +2,7 @@
 //!
 //! Only counts; merging is not done here.
 
-use crate::base::current_branch;
+use crate::base::{commit_of, current_branch};
 use crate::git::GitError;
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, text};
@@ -27,10 +27,15 @@ impl Landing {
         let moving = base.as_deref().map(|base| moving_ref(repository, base)).transpose()?.flatten();
         match (base, moving) {
             (Some(base), Some(moving)) => {
-                let refs = upstream_of(repository, &moving)?.into_iter().chain([moving]).collect();
-                Ok(Self { refs, words: format!("not in {base}") })
+                let refs = [moving.clone()].into_iter().chain(upstream_of(repository, &moving)?);
+                let merged = merged_mark(repository, name)?;
+                Ok(Self { refs: refs.chain(merged).collect(), words: format!("not in {base}") })
             }
-            _ => Ok(Self::elsewhere(name)),
+            _ => {
+                let elsewhere = Self::elsewhere(name);
+                let refs = elsewhere.refs.into_iter().chain(merged_mark(repository, name)?).collect();
+                Ok(Self { refs, ..elsewhere })
+            }
         }
     }
 
@@ -57,6 +62,29 @@ impl Landing {
         // Git prints a number; should it ever not, there is something to be careful about.
         Ok(text(count).trim().parse().unwrap_or(u64::MAX))
     }
+}
+
+/// What of a workspace was merged as other commits (squashed, rebased) is in its base all the same.
+pub(crate) fn mark_of(name: &WorkspaceName) -> String {
+    format!("refs/agency/merged/{name}")
+}
+
+fn merged_mark(repository: &Repository, name: &WorkspaceName) -> Result<Option<String>, GitError> {
+    let mark = mark_of(name);
+    Ok(repository.commit(&mark)?.map(|_| mark))
+}
+
+/// The commits a base stands for, its server's included; none if there is no such base.
+pub(crate) fn tips(repository: &Repository, base: Option<&str>) -> Result<Vec<String>, GitError> {
+    let base = match base {
+        Some("HEAD") | None => current_branch(repository)?.unwrap_or_else(|| "HEAD".into()),
+        Some(base) => base.to_owned(),
+    };
+    let Some(moving) = moving_ref(repository, &base)? else {
+        return Ok(commit_of(repository, &base)?.into_iter().collect());
+    };
+    let refs = [Some(moving.clone()), upstream_of(repository, &moving)?];
+    refs.into_iter().flatten().filter_map(|name| repository.commit(&name).transpose()).collect()
 }
 
 /// The full name of a branch or remote branch, which commits are merged into.

@@ -24,6 +24,11 @@ impl WorkspaceName {
         &self.0
     }
 
+    /// The digits before the first dash.
+    pub fn task_id(&self) -> &str {
+        self.0.split_once('-').map_or(self.as_str(), |(id, _)| id)
+    }
+
     /// `agency/{id}-{slug}`
     pub fn branch(&self) -> String {
         format!("agency/{}", self.0)

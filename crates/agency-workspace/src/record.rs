@@ -83,9 +83,15 @@ pub(crate) fn other_user_of_branch(
     name: &WorkspaceName,
 ) -> Result<Option<PathBuf>, GitError> {
     let path = as_git_sees_it(&repository.workspace_path(name));
-    let branch = name.branch();
-    let others = records(repository)?.into_iter().filter(|record| record.path != path);
-    Ok(others.filter(|record| record.branch.as_ref() == Some(&branch)).map(|record| record.path).next())
+    let users = users_of_branch(repository, &name.branch())?;
+    Ok(users.into_iter().map(|record| record.path).find(|user| *user != path))
+}
+
+/// The worktrees, the main checkout included, that have the branch checked out.
+pub(crate) fn users_of_branch(repository: &Repository, branch: &str) -> Result<Vec<Record>, GitError> {
+    let mut records = records(repository)?;
+    records.retain(|record| record.branch.as_deref() == Some(branch));
+    Ok(records)
 }
 
 /// Records hold real paths; `.agency` may be a link to a bigger disk. The last part need not exist.
@@ -116,7 +122,7 @@ fn parse(porcelain: &[u8]) -> Vec<Record> {
 }
 
 /// A worktree of this repository whose directory is there and points back to it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Worktree {
     pub(crate) path: PathBuf,
     pub(crate) git_dir: PathBuf,

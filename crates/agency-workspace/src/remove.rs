@@ -6,13 +6,14 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::git::GitError;
+use crate::kept::{self, Ignored};
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
 use crate::project::{Kind, Project};
 use crate::record::{Force, Record, other_user_of_branch};
 use crate::repository::Repository;
 use crate::state::{Found, Place, Presence};
-use crate::trash;
+use crate::trash::{self, Why};
 use crate::work::Work;
 
 /// What is gone, and where it is kept.
@@ -57,7 +58,13 @@ pub enum RemoveCause {
 
 impl RemoveError {
     pub fn hint(&self) -> Option<String> {
-        match &self.cause {
+        self.cause.hint()
+    }
+}
+
+impl RemoveCause {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
             RemoveCause::HasWork(work) => Some(work.hint()),
             RemoveCause::NotOurs { path } => Some(format!(
                 "if the repository was moved, run: git worktree repair '{0}'; otherwise delete {0} yourself",
@@ -80,18 +87,34 @@ impl RemoveError {
     }
 }
 
+/// How a workspace is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Removal {
+    /// Also with work that is uncommitted, or not in the base.
+    pub discard: bool,
+    /// The trash gets ignored files too, which may be many.
+    pub keep_ignored: bool,
+}
+
+impl Removal {
+    /// With whatever is in it.
+    pub fn discarding() -> Self {
+        Self { discard: true, ..Self::default() }
+    }
+}
+
 /// Removes directory, record and branch. `base` as in [`crate::state()`].
 ///
-/// Work that is uncommitted, or not in the base, refuses; with `discard` it goes. Either way
-/// everything but ignored files is first kept under [`Removed::trash`].
+/// Work that is uncommitted, or not in the base, refuses unless it is to be discarded. Either way everything but
+/// ignored files, and those too if asked, is first kept under [`Removed::trash`].
 pub fn remove(
     project: &Project,
     name: &WorkspaceName,
     base: Option<&str>,
-    discard: bool,
+    removal: Removal,
 ) -> Result<Removed, RemoveError> {
     match &project.kind {
-        Kind::Git(repository) => remove_worktree(repository, name, base, discard)
+        Kind::Git(repository) => remove_worktree(repository, name, base, removal)
             .map_err(|cause| RemoveError { workspace: name.clone(), cause }),
         // The directory is the user's own; there is nothing of ours in it.
         Kind::Plain(_) => Ok(Removed::default()),
@@ -113,15 +136,16 @@ fn remove_worktree(
     repository: &Repository,
     name: &WorkspaceName,
     base: Option<&str>,
-    discard: bool,
+    removal: Removal,
 ) -> Result<Removed, RemoveCause> {
     let found = Found::look(repository, name)?;
     refuse_foreign(repository, name, &found)?;
-    if !discard {
+    if !removal.discard {
         refuse_work(repository, name, &found, base)?;
     }
-    let force = force_for(repository, &found, discard)?;
-    let trash = trash::keep(repository, name, &found)?;
+    let force = force_for(repository, &found, removal.discard)?;
+    let ignored = if removal.keep_ignored { Ignored::Kept } else { Ignored::Left };
+    let trash = trash::keep(repository, name, &found, Why::Removed, ignored)?;
     let unfinished = |source| RemoveCause::Unfinished { kept: trash.clone(), source };
     let directory = delete_worktree(repository, &found, force).map_err(unfinished)?;
     let branch = delete_branch(repository, name, &found).map_err(unfinished)?;
@@ -169,7 +193,7 @@ fn delete_worktree(
 /// Git does not remove a checkout with submodules unless forced, not even a clean one.
 fn force_for(repository: &Repository, found: &Found, discard: bool) -> Result<Force, GitError> {
     let links = match &found.worktree {
-        Some(worktree) => trash::gitlinks(&worktree.git(repository))?,
+        Some(worktree) => kept::gitlinks(&worktree.git(repository))?,
         None => Vec::new(),
     };
     Ok(if discard || !links.is_empty() { Force::Yes } else { Force::No })

@@ -133,6 +133,11 @@ impl Found {
         Ok(Self { place, record, worktree, tip: repository.branch_tip(&name.branch())? })
     }
 
+    /// The commit the directory stands on, or would.
+    pub(crate) fn head(&self) -> Option<&str> {
+        self.record.as_ref().and_then(|record| record.head.as_deref()).or(self.tip.as_deref())
+    }
+
     pub(crate) fn presence(&self) -> Presence {
         let half_made = self.record.as_ref().is_some_and(Record::is_half_made);
         match (self.place, &self.worktree, &self.tip) {

@@ -8,7 +8,7 @@ use agency_api::method::{Removed, Started, Stopped};
 use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Outcome, Refusal};
-use agency_workspace::{Project, Workspace, WorkspaceName};
+use agency_workspace::{Project, Removal, Workspace, WorkspaceName};
 
 use super::effects::{in_background, refused};
 use super::tasks::store_failure;
@@ -150,8 +150,13 @@ impl World {
         tokio::spawn(async move {
             let removed = in_background(move || {
                 let (project, name) = workspace?;
-                agency_workspace::remove(&project, &name, base.as_deref(), discard)
-                    .map_err(|err| removal_failure(&err))
+                agency_workspace::remove(
+                    &project,
+                    &name,
+                    base.as_deref(),
+                    Removal { discard, ..Removal::default() },
+                )
+                .map_err(|err| removal_failure(&err))
             })
             .await;
             reporter.report(Happening::WorkspaceRemoved { key, answer, removed }).await;

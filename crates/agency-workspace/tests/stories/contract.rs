@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use agency_workspace::{
-    Presence, Project, check, create, dirty_checkout, exclude, remove, state, undo, workspace_path,
+    Presence, Project, Removal, check, create, dirty_checkout, exclude, remove, state, undo, workspace_path,
 };
 
 use crate::ground::{Ground, files_under, name};
@@ -70,7 +70,7 @@ fn removing_a_workspace_leaves_the_users_own_files_alone() {
         let before = files_under(&scene.root);
         for discard in [false, true] {
             create(&scene.project, &name("1-fix"), None).unwrap();
-            remove(&scene.project, &name("1-fix"), None, discard).unwrap();
+            remove(&scene.project, &name("1-fix"), None, Removal { discard, ..Removal::default() }).unwrap();
             assert_eq!(files_under(&scene.root), before);
         }
     });
@@ -80,7 +80,7 @@ fn removing_a_workspace_leaves_the_users_own_files_alone() {
 fn removing_what_was_never_made_is_no_error_and_removes_nothing() {
     every_kind(|scene| {
         let before = files_under(&scene.root);
-        let removed = remove(&scene.project, &name("7-never"), None, true).unwrap();
+        let removed = remove(&scene.project, &name("7-never"), None, Removal::discarding()).unwrap();
         assert_eq!((removed.trash, removed.branch, removed.directory), (None, None, None));
         assert_eq!(files_under(&scene.root), before);
     });

@@ -251,7 +251,9 @@ fn many_workspaces_are_made_and_removed_at_once() {
     }
     thread::scope(|scope| {
         for name in &names {
-            scope.spawn(|| agency_workspace::remove(&project, name, None, false).unwrap());
+            scope.spawn(|| {
+                agency_workspace::remove(&project, name, None, agency_workspace::Removal::default()).unwrap()
+            });
         }
     });
     for kept in ground.git(&root, &["for-each-ref", "--format=%(refname)", "refs/agency/trash"]).lines() {

@@ -4,9 +4,12 @@
 
 mod contract;
 mod create;
+mod diff;
 mod exclude;
 mod ground;
 mod open;
 mod remove;
+mod restore;
+mod snapshot;
 mod state;
 mod undo;

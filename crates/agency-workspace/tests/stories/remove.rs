@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use agency_workspace::{Presence, Project, Removed, create, remove, state};
+use agency_workspace::{Presence, Project, Removal, Removed, create, remove, state};
 
 use crate::ground::{Ground, name, told, write};
 
@@ -35,13 +35,17 @@ impl Scene {
 
     fn refused(&self, discard: bool) -> String {
         let before = self.ground.everything(&self.root);
-        let err = remove(&self.project, &name("1-fix"), Some("main"), discard).unwrap_err();
+        let err =
+            remove(&self.project, &name("1-fix"), Some("main"), Removal { discard, ..Removal::default() })
+                .unwrap_err();
         assert_eq!(self.ground.everything(&self.root), before);
         told(&err, err.hint())
     }
 
     fn removed(&self, discard: bool) -> Removed {
-        let removed = remove(&self.project, &name("1-fix"), Some("main"), discard).unwrap();
+        let removed =
+            remove(&self.project, &name("1-fix"), Some("main"), Removal { discard, ..Removal::default() })
+                .unwrap();
         let state = state(&self.project, &name("1-fix"), None).unwrap();
         assert_eq!((state.presence, state.branch), (Presence::Absent, None));
         assert!(!self.path.exists());
@@ -338,7 +342,7 @@ fn a_removal_that_stops_half_way_says_where_everything_is() {
         "reference-transaction",
         "grep -q refs/heads/ && echo no >&2 && exit 1; exit 0",
     );
-    let err = remove(&scene.project, &name("1-fix"), None, true).unwrap_err();
+    let err = remove(&scene.project, &name("1-fix"), None, Removal::discarding()).unwrap_err();
     let kept = scene.git(&["for-each-ref", "--format=%(refname)", "refs/agency/trash"]);
     let told = told(&err, err.hint());
     assert!(

@@ -1,0 +1,289 @@
+//! A commit that holds a whole workspace: its files, its index, its `HEAD` and its branch.
+//!
+//! Not where such commits are found again: the trash and the snapshots give them names.
+//!
+//! The tree is the directory with untracked files, without ignored ones. The first parent is
+//! `HEAD`; the message names the rest, whose commits are parents too, so that all of it stays
+//! reachable.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::checkout::uncommitted;
+use crate::git::{Git, GitError};
+use crate::name::WorkspaceName;
+use crate::operation::OperationCause;
+use crate::record::{Record, Worktree};
+use crate::remove::RemoveCause;
+use crate::repository::{Repository, text};
+use crate::scratch::Scratch;
+use crate::state::Found;
+
+/// The user may have no name configured, and these commits are not theirs.
+const WHO: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", "Agency"),
+    ("GIT_AUTHOR_EMAIL", "agency@localhost"),
+    ("GIT_COMMITTER_NAME", "Agency"),
+    ("GIT_COMMITTER_EMAIL", "agency@localhost"),
+];
+
+/// What the message says after its first line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Kept {
+    pub(crate) workspace: Option<WorkspaceName>,
+    /// `refs/heads/…`, or a commit where it was detached.
+    pub(crate) head: Option<String>,
+    /// A commit of what was staged, if that was something else than `HEAD`.
+    pub(crate) index: Option<String>,
+    /// A commit of the directory with ignored files.
+    pub(crate) ignored: Option<String>,
+    /// The workspace's own branch, and its commit.
+    pub(crate) branch: Option<(String, String)>,
+    /// Of a jj repository: the operation before whatever made this needed.
+    pub(crate) operation: Option<String>,
+    pub(crate) label: Option<String>,
+}
+
+impl Kept {
+    /// What a commit says, and its first parent: the `HEAD` of then.
+    pub(crate) fn read(repository: &Repository, commit: &str) -> Result<(Self, Option<String>), GitError> {
+        let said = repository.git().read(&["log", "-1", "--format=%P%x00%B", commit])?;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let (parents, message) = said.split_once('\0').unwrap_or_default();
+        let head = parents.split(' ').next().filter(|head| !head.is_empty()).map(str::to_owned);
+        Ok((Self::parse(message), head))
+    }
+
+    pub(crate) fn parse(message: &str) -> Self {
+        let lines = message.lines().filter_map(|line| line.strip_prefix("Agency-")?.split_once(": "));
+        let mut said: HashMap<&str, &str> = lines.collect();
+        let mut take = |key| said.remove(key).map(str::to_owned);
+        Self {
+            workspace: take("Workspace").and_then(|name| name.parse().ok()),
+            head: take("Head"),
+            index: take("Index"),
+            ignored: take("Ignored"),
+            branch: take("Branch").and_then(|branch| {
+                branch.split_once(' ').map(|(name, tip)| (name.to_owned(), tip.to_owned()))
+            }),
+            operation: take("Operation"),
+            label: take("Label"),
+        }
+    }
+
+    fn message(&self, subject: &str) -> String {
+        let workspace = self.workspace.as_ref().map(WorkspaceName::to_string);
+        let branch = self.branch.as_ref().map(|(name, tip)| format!("{name} {tip}"));
+        // One line, or it would not be read again as one.
+        let label = self.label.as_ref().map(|label| label.split_whitespace().collect::<Vec<_>>().join(" "));
+        let said = [
+            ("Workspace", workspace),
+            ("Head", self.head.clone()),
+            ("Index", self.index.clone()),
+            ("Ignored", self.ignored.clone()),
+            ("Branch", branch),
+            ("Operation", self.operation.clone()),
+            ("Label", label),
+        ];
+        let said = said.into_iter().filter_map(|(key, value)| Some(format!("Agency-{key}: {}\n", value?)));
+        format!("{subject}\n\n{}", said.collect::<String>())
+    }
+}
+
+/// The files of a workspace as objects.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Contents {
+    pub(crate) tree: String,
+    pub(crate) head: Option<String>,
+    /// See [`Kept::index`].
+    pub(crate) index: Option<String>,
+    /// See [`Kept::ignored`].
+    pub(crate) ignored: Option<String>,
+    /// What could not be read.
+    pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ignored {
+    Left,
+    Kept,
+}
+
+impl Contents {
+    pub(crate) fn of_commit(repository: &Repository, commit: &str) -> Result<Self, GitError> {
+        let tree = tree_of(repository, commit)?;
+        Ok(Self { tree, head: Some(commit.to_owned()), ..Self::default() })
+    }
+
+    /// For what is to be deleted afterwards: refuses if anything cannot be kept.
+    pub(crate) fn all_of(
+        repository: &Repository,
+        worktree: &Worktree,
+        head: Option<&str>,
+        ignored: Ignored,
+    ) -> Result<Self, RemoveCause> {
+        let unwritable = |source| RemoveCause::Index { path: worktree.git_dir.clone(), source };
+        let scratch = Scratch::beside(worktree.git(repository), &worktree.git_dir).map_err(unwritable)?;
+        let staged = scratch.staged_tree()?;
+        scratch.add_everything()?;
+        refuse_nested_repositories(repository, scratch.git(), worktree, head)?;
+        Ok(Self::found(repository, &scratch, head, staged, ignored)?)
+    }
+
+    /// For looking: what cannot be read is told.
+    pub(crate) fn readable_of(
+        repository: &Repository,
+        worktree: &Worktree,
+        head: Option<&str>,
+    ) -> Result<Self, OperationCause> {
+        let unwritable = |source| OperationCause::Write { path: worktree.git_dir.clone(), source };
+        let scratch = Scratch::beside(worktree.git(repository), &worktree.git_dir).map_err(unwritable)?;
+        let staged = scratch.staged_tree()?;
+        let warnings = scratch.add_what_can_be_read()?;
+        let found = Self::found(repository, &scratch, head, staged, Ignored::Left)?;
+        Ok(Self { warnings, ..found })
+    }
+
+    fn found(
+        repository: &Repository,
+        scratch: &Scratch,
+        head: Option<&str>,
+        staged: Option<String>,
+        ignored: Ignored,
+    ) -> Result<Self, GitError> {
+        let tree = scratch.tree()?;
+        let head_tree = head.map(|head| tree_of(repository, head)).transpose()?;
+        let staged = staged.filter(|staged| Some(staged) != head_tree.as_ref());
+        let parents: Vec<&str> = head.into_iter().collect();
+        let commit = |tree: &str, what: &str| commit_tree(repository, tree, &parents, what);
+        let index = staged.map(|staged| commit(&staged, "agency: the index")).transpose()?;
+        let ignored = match ignored {
+            Ignored::Left => None,
+            Ignored::Kept => {
+                scratch.add_ignored()?;
+                Some(scratch.tree()?).filter(|with| *with != tree)
+            }
+        };
+        let ignored = ignored.map(|with| commit(&with, "agency: with ignored files")).transpose()?;
+        Ok(Self { tree, head: head.map(str::to_owned), index, ignored, warnings: Vec::new() })
+    }
+
+    /// The commit that holds it all.
+    pub(crate) fn keep(
+        &self,
+        repository: &Repository,
+        subject: &str,
+        kept: Kept,
+    ) -> Result<String, GitError> {
+        let kept = Kept { index: self.index.clone(), ignored: self.ignored.clone(), ..kept };
+        let tip = kept.branch.as_ref().map(|(_, tip)| tip.as_str());
+        let parents = [self.head.as_deref(), self.index.as_deref(), self.ignored.as_deref(), tip];
+        let parents: Vec<&str> = parents.into_iter().flatten().collect();
+        commit_tree(repository, &self.tree, &parents, &kept.message(subject))
+    }
+}
+
+/// What there is to say of a worktree's `HEAD` and branch.
+pub(crate) fn described(name: &WorkspaceName, found: &Found) -> Kept {
+    let head = found.record.as_ref().map(|record| match &record.branch {
+        Some(branch) => format!("refs/heads/{branch}"),
+        None => Record::detached_head(record).unwrap_or_default().to_owned(),
+    });
+    let branch = found.tip.as_ref().map(|tip| (name.branch(), tip.clone()));
+    Kept { workspace: Some(name.clone()), head, branch, ..Kept::default() }
+}
+
+/// A repository inside the workspace is only a commit id to git: its files and its own commits
+/// would be gone. Submodules that hold nothing of their own may go.
+fn refuse_nested_repositories(
+    repository: &Repository,
+    git: &Git,
+    worktree: &Worktree,
+    head: Option<&str>,
+) -> Result<(), RemoveCause> {
+    let mut with_work = Vec::new();
+    for (commit, path) in gitlinks(git)? {
+        let inside = worktree.path.join(&path);
+        if inside.join(".git").exists() && !is_spare(repository, &inside, head, &commit, &path)? {
+            with_work.push(path);
+        }
+    }
+    if with_work.is_empty() { Ok(()) } else { Err(RemoveCause::NestedRepositories { paths: with_work }) }
+}
+
+pub(crate) fn gitlinks(git: &Git) -> Result<Vec<(String, PathBuf)>, GitError> {
+    let listed = git.read(&["ls-files", "--stage", "-z", "--", ":/"])?;
+    let entries = listed.split(|byte| *byte == 0).filter_map(|entry| {
+        // `160000 <commit> 0\t<path>`
+        let tab = entry.iter().position(|byte| *byte == b'\t')?;
+        let commit = entry[..tab].strip_prefix(b"160000 ")?.split(|byte| *byte == b' ').next()?;
+        let path = Path::new(OsStr::from_bytes(&entry[tab + 1..])).to_owned();
+        Some((String::from_utf8_lossy(commit).into_owned(), path))
+    });
+    Ok(entries.collect())
+}
+
+/// A submodule as `head` has it, clean, with every commit on a server.
+fn is_spare(
+    repository: &Repository,
+    inside: &Path,
+    head: Option<&str>,
+    commit: &str,
+    path: &Path,
+) -> Result<bool, GitError> {
+    let Some(head) = head else { return Ok(false) };
+    let mut entry = OsString::from(format!("{head}:"));
+    entry.push(path);
+    let recorded =
+        repository.git().maybe(&["rev-parse".as_ref(), "--verify".as_ref(), "--quiet".as_ref(), &*entry])?;
+    let git = Git::discovering(repository.environment(), inside);
+    let own = git.line(&["rev-list", "--count", "HEAD", "--branches", "--not", "--remotes"])?;
+    Ok(recorded.is_some_and(|recorded| recorded == commit)
+        && own == "0"
+        && uncommitted(&git, &[])?.is_empty())
+}
+
+pub(crate) fn tree_of(repository: &Repository, commit: &str) -> Result<String, GitError> {
+    repository.git().line(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).map(text)
+}
+
+pub(crate) fn commit_tree(
+    repository: &Repository,
+    tree: &str,
+    parents: &[&str],
+    message: &str,
+) -> Result<String, GitError> {
+    let git = WHO.iter().fold(repository.git(), |git, (variable, who)| git.with_variable(variable, *who));
+    let mut args = vec!["commit-tree", tree, "-m", message];
+    let mut known: Vec<&str> = Vec::new();
+    for parent in parents {
+        if !known.contains(parent) {
+            known.push(parent);
+            args.extend(["-p", parent]);
+        }
+    }
+    git.change(&args).map(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_message_says_is_read_again() {
+        let kept = Kept {
+            workspace: Some("1-fix".parse().unwrap()),
+            head: Some("refs/heads/agency/1-fix".into()),
+            ignored: Some("12ab".into()),
+            branch: Some(("agency/1-fix".into(), "34cd".into())),
+            label: Some("turn 3".into()),
+            ..Kept::default()
+        };
+        assert_eq!(Kept::parse(&kept.message("agency: workspace 1-fix")), kept);
+        assert_eq!(Kept::parse("somebody else's words"), Kept::default());
+        let long = Kept { label: Some("two\nlines\nAgency-Head: x".into()), ..Kept::default() };
+        assert_eq!(Kept::parse(&long.message("s")).label.unwrap(), "two lines Agency-Head: x");
+    }
+}

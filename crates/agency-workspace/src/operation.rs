@@ -1,0 +1,202 @@
+//! Why something could not be done with a workspace, in the words a user reads.
+//!
+//! For what is done with the work in one; making and removing workspaces have errors of their own.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::git::GitError;
+use crate::name::WorkspaceName;
+use crate::remove::RemoveCause;
+use crate::state::Presence;
+use crate::work::Work;
+
+/// More files than this are counted, not named.
+const MOST_NAMED: usize = 5;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Compare,
+    Snapshot,
+    Restore,
+    Commit,
+    Sync,
+    Merge,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation} workspace {workspace}")]
+pub struct OperationError {
+    pub operation: Operation,
+    pub workspace: WorkspaceName,
+    #[source]
+    pub cause: OperationCause,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OperationCause {
+    #[error("{} is a plain directory: it has no versions", path.display())]
+    Plain { path: PathBuf },
+    #[error("{}", absence(path, *presence))]
+    NotReady { path: PathBuf, presence: Presence },
+    #[error("there is no branch, tag or commit `{base}`")]
+    BaseMissing { base: String },
+    #[error("there is no local branch `{branch}` to merge into")]
+    TargetMissing { branch: String },
+    #[error("there is no snapshot {number} of it")]
+    SnapshotMissing { number: u64 },
+    #[error("the trash has no `{reference}`")]
+    TrashMissing { reference: String },
+    #[error("{}", conflict(with, files))]
+    Conflicts { with: String, files: Vec<PathBuf> },
+    #[error("{0}")]
+    HasWork(Work),
+    #[error("{}", in_the_way(files))]
+    InTheWay { files: Vec<PathBuf> },
+    #[error("{branch} is checked out in {} with changes of its own: {}", path.display(), shown(files))]
+    TargetDirty { branch: String, path: PathBuf, files: Vec<PathBuf> },
+    #[error("files that git does not track are in the way in {}: {}", path.display(), shown(files))]
+    TargetBlocked { path: PathBuf, files: Vec<PathBuf> },
+    #[error("{branch} was moved by somebody else meanwhile")]
+    TargetMoved { branch: String },
+    #[error("{} is on {} and not on its own branch {branch}", path.display(), head.as_deref().unwrap_or("no branch"))]
+    OtherBranch { path: PathBuf, head: Option<String>, branch: String },
+    #[error("{what} is under way in {}", path.display())]
+    Busy { path: PathBuf, what: &'static str },
+    #[error("{target} has all of it already")]
+    NothingNew { target: String },
+    #[error("{target} has {commits} commits that the workspace does not have")]
+    NotFastForward { target: String, commits: u64 },
+    #[error("{} is taken by something else", path.display())]
+    PathTaken { path: PathBuf },
+    #[error("the branch {branch} exists already, with other commits")]
+    BranchExists { branch: String },
+    #[error("an earlier merge into {branch} was cut off, and {} was changed since: {}", path.display(), shown(files))]
+    CutOff { branch: String, path: PathBuf, files: Vec<PathBuf> },
+    #[error("it is kept by {kept}, and this project is used with {used}")]
+    OtherKind { kept: &'static str, used: &'static str },
+    #[error("cannot write in {}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Keep(#[from] RemoveCause),
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl OperationError {
+    pub fn hint(&self) -> Option<String> {
+        let workspace = &self.workspace;
+        match &self.cause {
+            OperationCause::Plain { .. } => {
+                Some("tasks in a git or jj repository have workspaces of their own".into())
+            }
+            OperationCause::NotReady { presence: Presence::DirectoryGone, .. } => {
+                Some("starting the task makes the directory again from its branch".into())
+            }
+            OperationCause::NotReady { .. } => None,
+            OperationCause::BaseMissing { .. } => {
+                Some("set the task's base_branch to one that exists".into())
+            }
+            OperationCause::TargetMissing { .. } => Some("name one with --into".into()),
+            OperationCause::SnapshotMissing { .. } | OperationCause::TrashMissing { .. } => None,
+            OperationCause::Conflicts { .. } if self.operation == Operation::Merge => Some(format!(
+                "nothing was changed; `agency sync {workspace}`, resolve there, then merge again"
+            )),
+            OperationCause::Conflicts { with, .. } => Some(format!(
+                "nothing was changed; merge {with} by hand in the workspace, or tell the agent to"
+            )),
+            OperationCause::HasWork(_) => Some("commit them in the workspace first".into()),
+            OperationCause::InTheWay { .. } => Some("commit them, or move them away".into()),
+            OperationCause::TargetDirty { path, .. } => {
+                Some(format!("commit or stash them there: git -C '{}' stash", path.display()))
+            }
+            OperationCause::TargetBlocked { .. } => Some("move them away".into()),
+            OperationCause::TargetMoved { .. } => Some("try again".into()),
+            OperationCause::OtherBranch { path, branch, .. } => {
+                Some(format!("run: git -C '{}' switch {branch}", path.display()))
+            }
+            OperationCause::Busy { .. } => Some("finish or abort it there".into()),
+            OperationCause::NothingNew { .. } => None,
+            OperationCause::NotFastForward { .. } => {
+                Some(format!("`agency sync {workspace}` brings them in, or merge without --ff"))
+            }
+            OperationCause::PathTaken { .. } => Some("move it away; nothing in it was touched".into()),
+            OperationCause::BranchExists { branch } => {
+                Some(format!("look at it with `git log {branch}`, then rename or delete it"))
+            }
+            OperationCause::CutOff { path, .. } => {
+                Some(format!("commit or stash what is yours there: git -C '{}' status", path.display()))
+            }
+            OperationCause::OtherKind { .. } | OperationCause::Write { .. } => None,
+            OperationCause::Keep(cause) => cause.hint(),
+            OperationCause::Git(err) => err.hint(),
+        }
+    }
+}
+
+impl Operation {
+    /// For `map_err`.
+    pub(crate) fn failed(self, workspace: &WorkspaceName) -> impl Fn(OperationCause) -> OperationError {
+        let workspace = workspace.clone();
+        move |cause| OperationError { operation: self, workspace: workspace.clone(), cause }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::Compare => "compare",
+            Operation::Snapshot => "take a snapshot of",
+            Operation::Restore => "restore",
+            Operation::Commit => "commit the work in",
+            Operation::Sync => "sync",
+            Operation::Merge => "merge",
+        })
+    }
+}
+
+fn absence(path: &Path, presence: Presence) -> String {
+    let path = path.display();
+    match presence {
+        Presence::Ready => format!("{path} is ready"),
+        Presence::HalfMade => format!("{path} is only half made"),
+        Presence::DirectoryGone => format!("its directory {path} is gone"),
+        Presence::NotOurs => format!("{path} is not a workspace of this project"),
+        Presence::Absent => format!("there is no {path}"),
+    }
+}
+
+fn conflict(with: &str, files: &[PathBuf]) -> String {
+    match files {
+        [file] => format!("{} conflicts with {with}", file.display()),
+        files => format!("{} files conflict with {with}: {}", files.len(), shown(files)),
+    }
+}
+
+fn in_the_way(files: &[PathBuf]) -> String {
+    match files {
+        [] => "files that no commit holds are in the way".into(),
+        files => format!("files that no commit holds are in the way: {}", shown(files)),
+    }
+}
+
+pub(crate) fn shown(files: &[PathBuf]) -> String {
+    let mut named: Vec<_> = files.iter().take(MOST_NAMED).map(|file| file.display().to_string()).collect();
+    if files.len() > MOST_NAMED {
+        named.push(format!("and {} more", files.len() - MOST_NAMED));
+    }
+    named.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_files_are_counted_and_a_few_are_named() {
+        let files: Vec<PathBuf> = (1..=7).map(|n| PathBuf::from(format!("f{n}"))).collect();
+        assert_eq!(conflict("main", &files[..1]), "f1 conflicts with main");
+        assert_eq!(conflict("main", &files), "7 files conflict with main: f1, f2, f3, f4, f5, and 2 more");
+    }
+}

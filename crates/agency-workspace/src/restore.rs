@@ -1,0 +1,193 @@
+//! Brings back what is kept: a removed workspace from the trash, or an earlier state over the present one.
+//!
+//! Whatever is there now is kept first, and what fails half-way is taken away again.
+
+use tracing::warn;
+
+use crate::create::{
+    Checkout, Made, Workspace, add_worktree, clear_stale_record, delete_untouched_branch, made_workspace,
+    sweep,
+};
+use crate::git::GitError;
+use crate::kept::{Ignored, Kept, tree_of};
+use crate::name::WorkspaceName;
+use crate::operation::{Operation, OperationCause, OperationError};
+use crate::project::{Kind, Project};
+use crate::record::{Worktree, users_of_branch};
+use crate::repository::Repository;
+use crate::scratch::Scratch;
+use crate::state::{Found, Place, Presence};
+use crate::trash::{self, Trashed, Why};
+use crate::versions::Ready;
+
+/// Brings back the directory with all its files, the index, `HEAD` and the branch, and takes the entry out of
+/// the trash. The state before a snapshot was put back, or before a rebase, goes over the workspace as it is
+/// now, which is itself kept first.
+pub fn restore(project: &Project, trashed: &Trashed) -> Result<Workspace, OperationError> {
+    let name = &trashed.workspace;
+    let restored = match &project.kind {
+        Kind::Git(repository) => restore_entry(repository, trashed),
+        Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
+    };
+    restored.map_err(Operation::Restore.failed(name))
+}
+
+fn restore_entry(repository: &Repository, trashed: &Trashed) -> Result<Workspace, OperationCause> {
+    let (name, reference) = (&trashed.workspace, &trashed.reference);
+    if repository.commit(reference)?.as_ref() != Some(&trashed.commit) {
+        return Err(OperationCause::TrashMissing { reference: reference.clone() });
+    }
+    let found = Found::look(repository, name)?;
+    let workspace = match (trashed.why, found.presence()) {
+        (Why::PutBack | Why::Rebased, Presence::Ready) => {
+            over(repository, name, &trashed.commit)?;
+            made_workspace(repository, name, Vec::new(), Made::Nothing)
+        }
+        _ => anew(repository, name, &found, trashed)?,
+    };
+    repository.git().change(&["update-ref", "-d", reference, &trashed.commit])?;
+    Ok(workspace)
+}
+
+/// Makes the files of the workspace those of a kept commit, and takes its branch back to where it was then.
+/// Returns the ref under which the present state is kept.
+pub(crate) fn over(
+    repository: &Repository,
+    name: &WorkspaceName,
+    commit: &str,
+) -> Result<String, OperationCause> {
+    let ready = Ready::look(repository, name)?;
+    let present = trash::keep(repository, name, &ready.found, Why::PutBack, Ignored::Left)?;
+    put_tree(repository, &ready.worktree, &tree_of(repository, commit)?)?;
+    let (kept, head_then) = Kept::read(repository, commit)?;
+    move_branch(repository, name, &ready, &kept, head_then.as_deref())?;
+    Ok(present.unwrap_or_default())
+}
+
+/// Makes the files of a worktree those of a tree.
+fn put_tree(repository: &Repository, worktree: &Worktree, wanted: &str) -> Result<(), OperationCause> {
+    let unwritable = |source| OperationCause::Write { path: worktree.git_dir.clone(), source };
+    let scratch = Scratch::beside(worktree.git(repository), &worktree.git_dir).map_err(unwritable)?;
+    scratch.add_everything()?;
+    let now = scratch.tree()?;
+    let files = scratch.in_the_way(&worktree.path, &now, wanted)?;
+    if !files.is_empty() {
+        return Err(OperationCause::InTheWay { files });
+    }
+    Ok(scratch.put(&now, wanted)?)
+}
+
+/// Commits that were made since are taken off: left there, they would look as if somebody had undone them by
+/// hand. Another branch that is or was checked out there is not ours to move.
+fn move_branch(
+    repository: &Repository,
+    name: &WorkspaceName,
+    ready: &Ready,
+    kept: &Kept,
+    head_then: Option<&str>,
+) -> Result<(), GitError> {
+    let own = Some(name.branch());
+    let is_on_own = ready.found.record.as_ref().is_some_and(|record| record.branch == own);
+    let was_on_own = kept.head.as_deref().and_then(|head| head.strip_prefix("refs/heads/")) == own.as_deref();
+    let Some(head_then) =
+        head_then.filter(|head| is_on_own && was_on_own && ready.found.head() != Some(head))
+    else {
+        return Ok(());
+    };
+    let git = ready.worktree.git(repository).with_variable("GIT_REFLOG_ACTION", "agency: restore");
+    git.change(&["reset", "--quiet", "--mixed", head_then])?;
+    read_index(&ready.worktree, repository, kept)
+}
+
+fn read_index(worktree: &Worktree, repository: &Repository, kept: &Kept) -> Result<(), GitError> {
+    let Some(index) = &kept.index else { return Ok(()) };
+    let git = worktree.git(repository);
+    git.change(&["read-tree", index])?;
+    git.change(&["update-index", "-q", "--refresh"]).map(drop)
+}
+
+fn anew(
+    repository: &Repository,
+    name: &WorkspaceName,
+    found: &Found,
+    trashed: &Trashed,
+) -> Result<Workspace, OperationCause> {
+    if found.place == Place::Occupied {
+        return Err(OperationCause::PathTaken { path: repository.workspace_path(name) });
+    }
+    clear_stale_record(repository, name, found)?;
+    let made_branch = bring_branch_back(repository, found, &trashed.kept)?;
+    let filled = fill(repository, name, found, trashed);
+    if filled.is_err() {
+        sweep(repository, name, found.place);
+        if let Some(tip) = made_branch {
+            delete_untouched_branch(repository, name, &tip)
+                .unwrap_or_else(|left| warn!(%name, %left, "the branch of a failed restore stays behind"));
+        }
+    }
+    let warnings = filled?;
+    Ok(made_workspace(repository, name, warnings, Made::Nothing))
+}
+
+/// The commit of the branch, if this call made it.
+fn bring_branch_back(
+    repository: &Repository,
+    found: &Found,
+    kept: &Kept,
+) -> Result<Option<String>, OperationCause> {
+    let Some((branch, tip)) = &kept.branch else { return Ok(None) };
+    match &found.tip {
+        Some(there) if there == tip => Ok(None),
+        Some(_) => Err(OperationCause::BranchExists { branch: branch.clone() }),
+        None => {
+            let full = format!("refs/heads/{branch}");
+            repository.git().change(&["update-ref", "-m", "agency: restored", &full, tip, ""])?;
+            Ok(Some(tip.clone()))
+        }
+    }
+}
+
+fn fill(
+    repository: &Repository,
+    name: &WorkspaceName,
+    found: &Found,
+    trashed: &Trashed,
+) -> Result<Vec<String>, OperationCause> {
+    let (kept, head_then) = Kept::read(repository, &trashed.commit)?;
+    let (checkout, told) =
+        checkout_of(repository, name, &kept, head_then.as_deref().unwrap_or(&trashed.commit))?;
+    let mut warnings = add_worktree(repository, name, found.place, &checkout)?;
+    warnings.extend(told);
+    let ready = Ready::look(repository, name)?;
+    let files = kept.ignored.as_deref().unwrap_or(&trashed.commit);
+    put_tree(repository, &ready.worktree, &tree_of(repository, files)?)?;
+    read_index(&ready.worktree, repository, &kept)?;
+    Ok(warnings)
+}
+
+/// Where `HEAD` was, if it can be there again.
+fn checkout_of(
+    repository: &Repository,
+    name: &WorkspaceName,
+    kept: &Kept,
+    head_then: &str,
+) -> Result<(Checkout, Option<String>), GitError> {
+    let detached = || Checkout::Detached(head_then.to_owned());
+    let branch = match (kept.head.as_deref(), &kept.branch) {
+        (Some(head), _) => match head.strip_prefix("refs/heads/") {
+            Some(branch) => branch.to_owned(),
+            None => return Ok((detached(), None)),
+        },
+        (None, Some((branch, _))) => branch.clone(),
+        (None, None) => return Ok((detached(), None)),
+    };
+    let is_free = repository.branch_tip(&branch)?.as_deref() == Some(head_then)
+        && users_of_branch(repository, &branch)?.is_empty();
+    match is_free {
+        true => Ok((Checkout::Branch(branch), None)),
+        false => Ok((
+            detached(),
+            Some(format!("{name} was on {branch}, which is elsewhere now; it is on no branch")),
+        )),
+    }
+}

@@ -1,0 +1,122 @@
+//! An index of our own beside the one of a checkout: it makes trees of files and puts trees back.
+//!
+//! The checkout's own index is only read, and `HEAD` and branches are not touched.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::git::{Git, GitError};
+use crate::repository::text;
+
+pub(crate) struct Scratch {
+    git: Git,
+    /// Deleted with the value.
+    _dir: TempDir,
+}
+
+impl Scratch {
+    /// Starts as a copy of the checkout's index, because that knows which files need not be read
+    /// again. It lies in git's directory of the checkout, where a split index finds its other half.
+    pub(crate) fn beside(git: Git, git_dir: &Path) -> io::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("agency-").tempdir_in(git_dir)?;
+        let index = dir.path().join("index");
+        match fs::copy(git_dir.join("index"), &index) {
+            // A worktree that git was killed in while making it has none yet.
+            Err(err) if err.kind() == io::ErrorKind::NotFound => {}
+            copied => drop(copied?),
+        }
+        Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), _dir: dir })
+    }
+
+    /// Git with this index.
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
+    }
+
+    /// None in the middle of a merge, when there is no tree of the index.
+    pub(crate) fn staged_tree(&self) -> Result<Option<String>, GitError> {
+        match self.tree() {
+            Err(GitError::Failed { .. }) => Ok(None),
+            tree => tree.map(Some),
+        }
+    }
+
+    pub(crate) fn tree(&self) -> Result<String, GitError> {
+        self.git.change(&["write-tree"]).map(text)
+    }
+
+    /// Every file that is not ignored.
+    pub(crate) fn add_everything(&self) -> Result<(), GitError> {
+        self.add(&["--", ":/"])
+    }
+
+    /// As much as can be read. Returns what git said of the rest: files without permission, or
+    /// repositories inside that have no commit yet.
+    pub(crate) fn add_what_can_be_read(&self) -> Result<Vec<String>, GitError> {
+        match self.add_everything() {
+            Err(GitError::Failed { stderr, .. }) => {
+                match self.add(&["--ignore-errors", "--", ":/"]) {
+                    Ok(()) | Err(GitError::Failed { .. }) => {}
+                    Err(err) => return Err(err),
+                }
+                Ok(stderr.lines().map(str::to_owned).collect())
+            }
+            added => added.map(|()| Vec::new()),
+        }
+    }
+
+    /// Ignored files too.
+    pub(crate) fn add_ignored(&self) -> Result<(), GitError> {
+        match self.add(&["--force", "--ignore-errors", "--", ":/"]) {
+            // Caches hold repositories and sockets that git cannot take; the rest is there.
+            Err(GitError::Failed { .. }) => Ok(()),
+            added => added,
+        }
+    }
+
+    pub(crate) fn add<A: AsRef<OsStr>>(&self, rest: &[A]) -> Result<(), GitError> {
+        let git =
+            self.git.clone().with_config("core.safecrlf=false").with_config("advice.addEmbeddedRepo=false");
+        let sparse = git.maybe(&["config", "--bool", "core.sparseCheckout"])?;
+        let mut args: Vec<&OsStr> = vec!["add".as_ref(), "--all".as_ref()];
+        if sparse.is_some_and(|sparse| sparse == "true") {
+            args.push("--sparse".as_ref());
+        }
+        args.extend(rest.iter().map(AsRef::as_ref));
+        git.change(&args).map(drop)
+    }
+
+    /// Ignored files, of which git thinks nothing, that [`Scratch::put`] would write over.
+    pub(crate) fn in_the_way(&self, root: &Path, now: &str, wanted: &str) -> Result<Vec<PathBuf>, GitError> {
+        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", now, wanted];
+        let added = self.git.read(&args)?;
+        let added = added.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        let mut in_the_way: Vec<PathBuf> =
+            added.filter_map(|path| taken(root, Path::new(OsStr::from_bytes(path)))).collect();
+        in_the_way.dedup();
+        Ok(in_the_way)
+    }
+
+    /// Makes the files of the checkout, which are as `now` says, those of `wanted`.
+    pub(crate) fn put(&self, now: &str, wanted: &str) -> Result<(), GitError> {
+        if self.staged_tree()?.as_deref() != Some(now) {
+            self.git.change(&["read-tree", now])?;
+            // Entries that come from a tree know no file times; without them everything looks changed.
+            self.git.change(&["update-index", "-q", "--refresh"])?;
+        }
+        self.git.change(&["read-tree", "-m", "-u", now, wanted]).map(drop)
+    }
+}
+
+/// The path, or the first part of it, that is a file on the disk.
+fn taken(root: &Path, path: &Path) -> Option<PathBuf> {
+    let mut parts: Vec<&Path> = path.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
+    parts.reverse();
+    let is_file = |part: &&&Path| root.join(part).symlink_metadata().is_ok_and(|meta| !meta.is_dir());
+    parts.iter().find(is_file).map(|part| part.to_path_buf())
+}

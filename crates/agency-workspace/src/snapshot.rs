@@ -1,0 +1,132 @@
+//! Snapshots of a workspace: numbered, under hidden refs, on nobody's branch.
+//!
+//! Not the trash, although they are made alike: a snapshot is taken of what goes on.
+
+use crate::diff::{Diff, changed};
+use crate::git::GitError;
+use crate::kept::{Kept, described, tree_of};
+use crate::name::WorkspaceName;
+use crate::operation::{Operation, OperationCause, OperationError};
+use crate::project::{Kind, Project};
+use crate::repository::Repository;
+use crate::restore;
+use crate::versions::Ready;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Counts up from 1 for each task.
+    pub number: u64,
+    pub label: String,
+    /// `refs/agency/turns/{id}/{number}`
+    pub reference: String,
+    /// What could not be read when it was taken.
+    pub warnings: Vec<String>,
+    commit: String,
+}
+
+/// Keeps the files of the workspace as they are now.
+pub fn snapshot(project: &Project, name: &WorkspaceName, label: &str) -> Result<Snapshot, OperationError> {
+    take(project, name, label).map_err(Operation::Snapshot.failed(name))
+}
+
+/// All snapshots of a workspace, the oldest first.
+pub fn snapshots(project: &Project, name: &WorkspaceName) -> Result<Vec<Snapshot>, OperationError> {
+    let Some(repository) = project.store() else { return Ok(Vec::new()) };
+    list(repository, name).map_err(|err| Operation::Snapshot.failed(name)(err.into()))
+}
+
+/// What changed from one snapshot to another.
+pub fn diff_between(
+    project: &Project,
+    name: &WorkspaceName,
+    from: &Snapshot,
+    to: &Snapshot,
+) -> Result<Diff, OperationError> {
+    let compare = || {
+        let repository = project.versions()?;
+        let (from, to) = (tree_of(repository, &from.commit)?, tree_of(repository, &to.commit)?);
+        let files = changed(repository, &from, &to)?;
+        Ok(Diff { from, to, files, warnings: Vec::new() })
+    };
+    compare().map_err(Operation::Compare.failed(name))
+}
+
+/// Puts the files back as they were then, and the branch too if it went on since. What is there now is first
+/// kept in the trash, whose ref is returned. Ignored files stay as they are.
+pub fn restore_snapshot(
+    project: &Project,
+    name: &WorkspaceName,
+    snapshot: &Snapshot,
+) -> Result<String, OperationError> {
+    put_back(project, name, snapshot).map_err(Operation::Restore.failed(name))
+}
+
+fn take(project: &Project, name: &WorkspaceName, label: &str) -> Result<Snapshot, OperationCause> {
+    let repository = project.versions()?;
+    let (contents, kept) = match &project.kind {
+        Kind::Git(repository) => {
+            let ready = Ready::look(repository, name)?;
+            (project.contents(name)?, described(name, &ready.found))
+        }
+        Kind::Plain(_) => (project.contents(name)?, Kept::default()),
+    };
+    let kept = Kept { label: Some(label.to_owned()), ..kept };
+    let commit = contents.keep(repository, &format!("agency: workspace {name}, {label}"), kept)?;
+    let (number, reference) = give_number(repository, name, &commit)?;
+    Ok(Snapshot { number, label: label.to_owned(), reference, warnings: contents.warnings, commit })
+}
+
+fn give_number(
+    repository: &Repository,
+    name: &WorkspaceName,
+    commit: &str,
+) -> Result<(u64, String), GitError> {
+    let last = list(repository, name)?.last().map(|last| last.number);
+    let mut number = last.unwrap_or(0) + 1;
+    loop {
+        let reference = format!("{}{number}", folder(name));
+        // The empty old value: two that take one at once get a number each.
+        match repository.git().change(&["update-ref", &reference, commit, ""]) {
+            Err(err) if err.says("reference already exists") => number += 1,
+            named => return named.map(|_| (number, reference)),
+        }
+    }
+}
+
+fn folder(name: &WorkspaceName) -> String {
+    format!("refs/agency/turns/{}/", name.task_id())
+}
+
+fn list(repository: &Repository, name: &WorkspaceName) -> Result<Vec<Snapshot>, GitError> {
+    let format = "--format=%(refname)%00%(objectname)%00%(contents)%00%01";
+    let listed = repository.git().read(&["for-each-ref", format, &folder(name)])?;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    let mut found: Vec<Snapshot> = listed.split("\0\u{1}\n").filter_map(parse).collect();
+    found.sort_by_key(|snapshot| snapshot.number);
+    Ok(found)
+}
+
+fn parse(entry: &str) -> Option<Snapshot> {
+    let mut fields = entry.split('\0');
+    let (reference, commit, message) = (fields.next()?, fields.next()?, fields.next()?);
+    let number = reference.rsplit('/').next()?.parse().ok()?;
+    let label = Kept::parse(message).label.unwrap_or_default();
+    Some(Snapshot {
+        number,
+        label,
+        reference: reference.to_owned(),
+        warnings: Vec::new(),
+        commit: commit.to_owned(),
+    })
+}
+
+fn put_back(project: &Project, name: &WorkspaceName, snapshot: &Snapshot) -> Result<String, OperationCause> {
+    let repository = project.versions()?;
+    if repository.commit(&snapshot.reference)?.as_ref() != Some(&snapshot.commit) {
+        return Err(OperationCause::SnapshotMissing { number: snapshot.number });
+    }
+    match &project.kind {
+        Kind::Git(repository) => restore::over(repository, name, &snapshot.commit),
+        Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
+    }
+}

@@ -1,0 +1,71 @@
+//! The git objects behind a project, whatever kind it is, and the work in its workspaces as such.
+//!
+//! Changes nothing but the object store.
+
+use crate::git::GitError;
+use crate::kept::Contents;
+use crate::name::WorkspaceName;
+use crate::operation::OperationCause;
+use crate::project::{Kind, Project};
+use crate::record::Worktree;
+use crate::repository::Repository;
+use crate::state::{Found, Presence};
+
+impl Project {
+    /// None for a plain directory.
+    pub(crate) fn store(&self) -> Option<&Repository> {
+        match &self.kind {
+            Kind::Git(repository) => Some(repository),
+            Kind::Plain(_) => None,
+        }
+    }
+
+    pub(crate) fn versions(&self) -> Result<&Repository, OperationCause> {
+        self.store().ok_or_else(|| OperationCause::Plain { path: self.root().to_owned() })
+    }
+
+    /// Whether a directory or a branch is left of it.
+    pub(crate) fn has_any_of(&self, name: &WorkspaceName) -> Result<bool, GitError> {
+        match &self.kind {
+            Kind::Git(repository) => Ok(Found::look(repository, name)?.presence() != Presence::Absent),
+            Kind::Plain(_) => Ok(false),
+        }
+    }
+
+    /// What is in the workspace now, or on its branch if the directory is gone.
+    pub(crate) fn contents(&self, name: &WorkspaceName) -> Result<Contents, OperationCause> {
+        match &self.kind {
+            Kind::Git(repository) => {
+                let found = Found::look(repository, name)?;
+                match (&found.worktree, found.head()) {
+                    (Some(worktree), head) => Contents::readable_of(repository, worktree, head),
+                    (None, Some(tip)) if found.presence() == Presence::DirectoryGone => {
+                        Ok(Contents::of_commit(repository, tip)?)
+                    }
+                    (None, _) => Err(not_ready(repository, name, &found)),
+                }
+            }
+            Kind::Plain(_) => Err(OperationCause::Plain { path: self.root().to_owned() }),
+        }
+    }
+}
+
+/// A workspace that is there to work in.
+pub(crate) struct Ready {
+    pub(crate) found: Found,
+    pub(crate) worktree: Worktree,
+}
+
+impl Ready {
+    pub(crate) fn look(repository: &Repository, name: &WorkspaceName) -> Result<Self, OperationCause> {
+        let found = Found::look(repository, name)?;
+        match (&found.worktree, found.presence()) {
+            (Some(worktree), Presence::Ready) => Ok(Self { worktree: worktree.clone(), found }),
+            _ => Err(not_ready(repository, name, &found)),
+        }
+    }
+}
+
+fn not_ready(repository: &Repository, name: &WorkspaceName, found: &Found) -> OperationCause {
+    OperationCause::NotReady { path: repository.workspace_path(name), presence: found.presence() }
+}

@@ -1,0 +1,141 @@
+//! What a workspace changed, as its user sees it.
+
+use std::fs;
+
+use agency_workspace::{Diff, FileStatus, Project, create, diff, patch};
+
+use crate::ground::{Ground, name, told, write};
+
+/// `A new +1 -0`, one line for each file.
+fn listed(diff: &Diff) -> String {
+    let line = |file: &agency_workspace::FileDiff| {
+        let status = match file.status {
+            FileStatus::Added => 'A',
+            FileStatus::Modified => 'M',
+            FileStatus::Deleted => 'D',
+            FileStatus::Renamed => 'R',
+            FileStatus::Copied => 'C',
+            FileStatus::TypeChanged => 'T',
+        };
+        let old = file.old_path.as_ref().map(|old| format!("{} → ", old.display())).unwrap_or_default();
+        let counts =
+            if file.binary { "binary".into() } else { format!("+{} -{}", file.additions, file.deletions) };
+        format!("{status} {old}{} {counts}", file.path.display())
+    };
+    diff.files.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn text(project: &Project, diff: &Diff) -> String {
+    String::from_utf8(patch(project, &name("1-fix"), diff, &[]).unwrap()).unwrap()
+}
+
+#[test]
+fn everything_since_the_base_is_seen_and_nothing_is_touched() {
+    let ground = Ground::new();
+    let root = ground.repository("root");
+    for (file, content) in
+        [("gone", "1\n2\n"), ("old name", "a\nb\nc\nd\ne\nf\n"), (".gitignore", "target\n")]
+    {
+        ground.commit(&root, file, content);
+    }
+    let project = ground.open(&root);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    ground.commit(&path, "committed", "x\n");
+    write(&path.join("staged"), "y\n");
+    ground.git(&path, &["add", "staged"]);
+    write(&path.join("readme"), "hello\nworld\n");
+    write(&path.join("new dir/größe"), "untracked\n");
+    write(&path.join("target/big"), "ignored");
+    fs::write(path.join("picture"), b"\x00\x01\x02").unwrap();
+    fs::remove_file(path.join("gone")).unwrap();
+    fs::rename(path.join("old name"), path.join("new name")).unwrap();
+    // The base goes on; that is not the workspace's doing.
+    ground.commit(&root, "readme", "changed in main\n");
+    let before = (
+        ground.git(&path, &["status", "--porcelain"]),
+        fs::read(root.join(".git/worktrees/1-fix/index")).unwrap(),
+    );
+
+    let seen = diff(&project, &name("1-fix"), Some("main")).unwrap();
+    let expected = "A committed +1 -0\nD gone +0 -2\nA new dir/größe +1 -0\nR old name → new name +0 -0\n\
+                    A picture binary\nM readme +1 -0\nA staged +1 -0";
+    assert_eq!(listed(&seen), expected);
+    assert_eq!((seen.additions(), seen.deletions(), seen.warnings.len()), (4, 2, 0));
+    let patch = text(&project, &seen);
+    assert!(
+        patch.contains("+world")
+            && patch.contains("rename to new name")
+            && !patch.contains("changed in main")
+    );
+    let after = (
+        ground.git(&path, &["status", "--porcelain"]),
+        fs::read(root.join(".git/worktrees/1-fix/index")).unwrap(),
+    );
+    assert_eq!(after, before);
+}
+
+#[test]
+fn a_patch_of_some_files_can_be_applied_elsewhere() {
+    let ground = Ground::new();
+    let root = ground.repository("root");
+    let project = ground.open(&root);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    write(&path.join("[a]*"), "odd name\n");
+    write(&path.join("other"), "x\n");
+    let seen = diff(&project, &name("1-fix"), None).unwrap();
+    let odd: Vec<_> = seen.files.iter().filter(|file| file.path.to_str() == Some("[a]*")).cloned().collect();
+    let patch = patch(&project, &name("1-fix"), &seen, &odd).unwrap();
+    fs::write(root.join("patch"), patch).unwrap();
+    ground.git(&root, &["apply", "patch"]);
+    assert_eq!(fs::read_to_string(root.join("[a]*")).unwrap(), "odd name\n");
+    assert!(!root.join("other").exists());
+}
+
+#[test]
+fn what_the_server_has_already_is_no_change_of_the_workspace() {
+    let ground = Ground::new();
+    let root = ground.repository("root");
+    let server = ground.path().join("server");
+    ground.git(&root, &["clone", "--quiet", "--bare", ".", server.to_str().unwrap()]);
+    ground.git(&root, &["remote", "add", "origin", server.to_str().unwrap()]);
+    ground.git(&root, &["fetch", "--quiet", "origin"]);
+    ground.git(&root, &["branch", "--quiet", "--set-upstream-to=origin/main"]);
+    let project = ground.open(&root);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    ground.commit(&path, "theirs", "1");
+    ground.git(&path, &["push", "--quiet", "origin", "HEAD:main"]);
+    ground.commit(&path, "own", "1\n");
+    assert_eq!(listed(&diff(&project, &name("1-fix"), Some("main")).unwrap()), "A own +1 -0");
+}
+
+#[test]
+fn a_repository_without_a_commit_inside_hides_nothing_else() {
+    let ground = Ground::new();
+    let root = ground.repository("root");
+    let project = ground.open(&root);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    fs::create_dir(path.join("scaffold")).unwrap();
+    ground.git(&path.join("scaffold"), &["init", "--quiet"]);
+    write(&path.join("work"), "x\n");
+    let seen = diff(&project, &name("1-fix"), None).unwrap();
+    assert_eq!(listed(&seen), "A work +1 -0");
+    assert!(seen.warnings.join("\n").contains("scaffold"), "{:?}", seen.warnings);
+}
+
+#[test]
+fn a_deleted_directory_still_has_its_commits_and_what_never_was_has_nothing() {
+    let ground = Ground::new();
+    let root = ground.repository("root");
+    let project = ground.open(&root);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    ground.commit(&path, "work", "1\n");
+    fs::remove_dir_all(&path).unwrap();
+    assert_eq!(listed(&diff(&project, &name("1-fix"), None).unwrap()), "A work +1 -0");
+    let err = diff(&project, &name("2-never"), None).unwrap_err();
+    assert!(told(&err, err.hint()).contains("there is no "), "{}", told(&err, None));
+    let err = diff(&project, &name("1-fix"), Some("mian")).unwrap_err();
+    let expected = "Error: cannot compare workspace 1-fix\n\
+                    Caused by: there is no branch, tag or commit `mian`\n\
+                    Hint: set the task's base_branch to one that exists";
+    assert_eq!(told(&err, err.hint()), expected);
+}

@@ -1,0 +1,186 @@
+//! Bringing removed workspaces back from the trash, and emptying it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use agency_workspace::{
+    Presence, Project, Removal, Why, create, expire, remove, restore, snapshot, snapshots, state, trash,
+};
+
+use crate::ground::{Ground, files_under, name, told, write};
+
+struct Scene {
+    ground: Ground,
+    root: PathBuf,
+    project: Project,
+    path: PathBuf,
+}
+
+fn scene() -> Scene {
+    let ground = Ground::new();
+    let root = ground.repository("root");
+    write(&root.join(".git/info/exclude"), "target\n.agency\n");
+    let project = ground.open(&root);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    Scene { ground, root, project, path }
+}
+
+impl Scene {
+    fn discard(&self, keep_ignored: bool) -> String {
+        let removal = Removal { discard: true, keep_ignored };
+        remove(&self.project, &name("1-fix"), None, removal).unwrap().trash.unwrap()
+    }
+
+    fn bring_back(&self) -> agency_workspace::Workspace {
+        restore(&self.project, &trash(&self.project).unwrap()[0]).unwrap()
+    }
+
+    /// All that a user can see of the workspace.
+    fn seen(&self) -> String {
+        let status = self.ground.git(&self.path, &["status", "--porcelain", "--branch"]);
+        let staged = self.ground.git(&self.path, &["diff", "--cached"]);
+        let log = self.ground.git(&self.path, &["log", "--oneline", "--decorate"]);
+        let files = files_under(&self.path);
+        let contents: Vec<String> = files.iter().map(|file| content(Path::new(file))).collect();
+        format!("{status}\n{staged}\n{log}\n{files:?}\n{contents:?}")
+    }
+}
+
+fn content(path: &Path) -> String {
+    let mode = path.symlink_metadata().unwrap().permissions().mode();
+    format!("{mode:o} {}", String::from_utf8_lossy(&fs::read(path).unwrap_or_default()))
+}
+
+/// Everything git can tell apart, in one workspace.
+fn make_a_mess(scene: &Scene) {
+    let path = &scene.path;
+    scene.ground.commit(path, "committed", "1");
+    write(&path.join("committed"), "staged");
+    scene.ground.git(path, &["add", "committed"]);
+    write(&path.join("committed"), "changed");
+    write(&path.join("new dir/größe"), "untracked");
+    write(&path.join("run.sh"), "#!/bin/sh\n");
+    fs::set_permissions(path.join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("readme", path.join("link")).unwrap();
+    fs::remove_file(path.join("readme")).unwrap();
+}
+
+#[test]
+fn a_discarded_workspace_comes_back_whole() {
+    let scene = scene();
+    make_a_mess(&scene);
+    let before = scene.seen();
+    scene.discard(false);
+    let back = scene.bring_back();
+    assert_eq!((back.path.as_path(), back.branch.as_deref()), (scene.path.as_path(), Some("agency/1-fix")));
+    assert_eq!(scene.seen(), before);
+    assert!(trash(&scene.project).unwrap().is_empty());
+}
+
+#[test]
+fn ignored_files_come_back_if_they_were_to_be_kept() {
+    let scene = scene();
+    make_a_mess(&scene);
+    write(&scene.path.join("target/cache"), "ignored");
+    let before = scene.seen();
+    scene.discard(true);
+    scene.bring_back();
+    assert_eq!(scene.seen(), before);
+    scene.discard(false);
+    scene.bring_back();
+    assert!(!scene.path.join("target").exists());
+}
+
+#[test]
+fn a_detached_head_and_everything_staged_come_back_as_they_were() {
+    let scene = scene();
+    scene.ground.git(&scene.path, &["checkout", "--quiet", "--detach"]);
+    scene.ground.commit(&scene.path, "loose", "1");
+    write(&scene.path.join("staged"), "1");
+    scene.ground.git(&scene.path, &["add", "staged"]);
+    let before = scene.seen();
+    scene.discard(false);
+    scene.bring_back();
+    assert_eq!(scene.seen(), before);
+}
+
+#[test]
+fn a_branch_that_is_elsewhere_now_leaves_the_workspace_detached_and_says_so() {
+    let scene = scene();
+    scene.ground.git(&scene.path, &["switch", "--quiet", "--create", "other"]);
+    scene.discard(false);
+    scene.ground.git(&scene.root, &["switch", "--quiet", "other"]);
+    let back = scene.bring_back();
+    assert!(back.warnings[0].contains("was on other"), "{:?}", back.warnings);
+    assert_eq!(scene.ground.git(&scene.path, &["branch", "--show-current"]), "");
+}
+
+#[test]
+fn nothing_in_its_place_is_touched_and_a_branch_of_that_name_neither() {
+    let scene = scene();
+    scene.ground.commit(&scene.path, "work", "1");
+    scene.discard(false);
+    let entry = &trash(&scene.project).unwrap()[0];
+    write(&scene.path.join("mine"), "x");
+    let before = scene.ground.everything(&scene.root);
+    let err = restore(&scene.project, entry).unwrap_err();
+    assert!(told(&err, err.hint()).contains("is taken by something else"), "{}", told(&err, None));
+    assert_eq!(scene.ground.everything(&scene.root), before);
+    fs::remove_dir_all(&scene.path).unwrap();
+    scene.ground.git(&scene.root, &["branch", "--quiet", "agency/1-fix"]);
+    let before = scene.ground.everything(&scene.root);
+    let err = restore(&scene.project, entry).unwrap_err();
+    assert!(told(&err, None).contains("the branch agency/1-fix exists already, with other commits"));
+    assert_eq!(scene.ground.everything(&scene.root), before);
+}
+
+#[test]
+fn a_restore_that_fails_leaves_nothing_behind_and_the_trash_as_it_is() {
+    let scene = scene();
+    write(&scene.path.join(".gitattributes"), "*.bad filter=bad\n");
+    write(&scene.path.join("a.bad"), "x");
+    scene.discard(false);
+    scene.ground.git(&scene.root, &["config", "filter.bad.smudge", "false"]);
+    scene.ground.git(&scene.root, &["config", "filter.bad.required", "true"]);
+    let before = scene.ground.everything(&scene.root);
+    restore(&scene.project, &trash(&scene.project).unwrap()[0]).unwrap_err();
+    assert_eq!(scene.ground.everything(&scene.root), before);
+    scene.ground.git(&scene.root, &["config", "--unset", "filter.bad.required"]);
+    scene.ground.git(&scene.root, &["config", "--unset", "filter.bad.smudge"]);
+    scene.bring_back();
+    assert_eq!(fs::read_to_string(scene.path.join("a.bad")).unwrap(), "x");
+}
+
+#[test]
+fn the_trash_is_listed_newest_first_with_reasons_and_emptied_only_when_asked() {
+    let scene = scene();
+    snapshot(&scene.project, &name("1-fix"), "turn 1").unwrap();
+    write(&scene.path.join("work"), "1");
+    scene.discard(false);
+    create(&scene.project, &name("2-other"), None).unwrap();
+    remove(&scene.project, &name("2-other"), None, Removal::default()).unwrap();
+    let listed = trash(&scene.project).unwrap();
+    let told: Vec<_> = listed.iter().map(|entry| (entry.workspace.as_str(), entry.why)).collect();
+    assert_eq!(told, [("2-other", Why::Removed), ("1-fix", Why::Removed)]);
+    assert!(listed[0].at.elapsed().unwrap() < Duration::from_secs(600));
+
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    assert!(expire(&scene.project, long_ago).unwrap().is_empty());
+    assert_eq!(trash(&scene.project).unwrap(), listed);
+    let gone = expire(&scene.project, SystemTime::now() + Duration::from_secs(60)).unwrap();
+    assert_eq!(gone.len(), 3, "{gone:?}");
+    assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency"]), "");
+}
+
+#[test]
+fn snapshots_of_a_workspace_that_is_there_do_not_expire() {
+    let scene = scene();
+    snapshot(&scene.project, &name("1-fix"), "turn 1").unwrap();
+    scene.discard(false);
+    scene.bring_back();
+    assert_eq!(state(&scene.project, &name("1-fix"), None).unwrap().presence, Presence::Ready);
+    assert!(expire(&scene.project, SystemTime::now() + Duration::from_secs(60)).unwrap().is_empty());
+    assert_eq!(snapshots(&scene.project, &name("1-fix")).unwrap().len(), 1);
+}

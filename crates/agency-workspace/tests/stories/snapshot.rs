@@ -1,0 +1,122 @@
+//! Snapshots: what one turn did, and taking it back.
+
+use std::fs;
+use std::path::PathBuf;
+
+use agency_workspace::{
+    Project, create, diff_between, restore, restore_snapshot, snapshot, snapshots, trash,
+};
+
+use crate::ground::{Ground, files_under, name, write};
+
+struct Scene {
+    ground: Ground,
+    root: PathBuf,
+    project: Project,
+    path: PathBuf,
+}
+
+fn scene() -> Scene {
+    let ground = Ground::new();
+    let root = ground.repository("root");
+    write(&root.join(".git/info/exclude"), "target\n.agency\n");
+    let project = ground.open(&root);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    Scene { ground, root, project, path }
+}
+
+impl Scene {
+    fn take(&self, label: &str) -> agency_workspace::Snapshot {
+        snapshot(&self.project, &name("1-fix"), label).unwrap()
+    }
+
+    fn changed(&self, from: &agency_workspace::Snapshot, to: &agency_workspace::Snapshot) -> Vec<String> {
+        let diff = diff_between(&self.project, &name("1-fix"), from, to).unwrap();
+        diff.files.iter().map(|file| file.path.display().to_string()).collect()
+    }
+
+    fn seen(&self) -> (Vec<String>, String, String) {
+        let files = files_under(&self.path);
+        let text = fs::read_to_string(self.path.join("readme")).unwrap_or_default();
+        (files, text, self.ground.git(&self.path, &["status", "--porcelain", "--branch"]))
+    }
+}
+
+#[test]
+fn a_snapshot_is_on_no_branch_and_leaves_index_and_head_alone() {
+    let scene = scene();
+    write(&scene.path.join("staged"), "1");
+    scene.ground.git(&scene.path, &["add", "staged"]);
+    write(&scene.path.join("untracked"), "1");
+    let before = scene.seen();
+    let taken = scene.take("turn 1");
+    assert_eq!(scene.seen(), before);
+    assert_eq!((taken.number, taken.reference.as_str()), (1, "refs/agency/turns/1/1"));
+    assert_eq!(
+        scene.ground.git(&scene.root, &["branch", "--list", "--format=%(refname:short)"]),
+        "agency/1-fix\nmain"
+    );
+    let listed = snapshots(&scene.project, &name("1-fix")).unwrap();
+    assert_eq!(listed, [taken]);
+    assert_eq!(listed[0].label, "turn 1");
+}
+
+#[test]
+fn what_one_turn_did_is_told_apart_from_the_others() {
+    let scene = scene();
+    let start = scene.take("start");
+    write(&scene.path.join("one"), "1");
+    let first = scene.take("turn 1");
+    scene.ground.commit(&scene.path, "two", "2");
+    fs::remove_file(scene.path.join("one")).unwrap();
+    let second = scene.take("turn 2");
+    assert_eq!(scene.changed(&start, &first), ["one"]);
+    assert_eq!(scene.changed(&first, &second), ["one", "two"]);
+    assert_eq!(scene.changed(&start, &second), ["two"]);
+}
+
+#[test]
+fn a_turn_is_taken_back_with_its_commits_and_the_taking_back_too() {
+    let scene = scene();
+    scene.ground.commit(&scene.path, "earlier", "1");
+    write(&scene.path.join("target/cache"), "ignored");
+    write(&scene.path.join("half"), "done");
+    let then = scene.seen();
+    let taken = scene.take("turn 1");
+    scene.ground.commit(&scene.path, "wrong", "2");
+    write(&scene.path.join("readme"), "spoilt\n");
+    write(&scene.path.join("new/file"), "x");
+    fs::remove_file(scene.path.join("half")).unwrap();
+    let spoilt = scene.seen();
+
+    let kept = restore_snapshot(&scene.project, &name("1-fix"), &taken).unwrap();
+    assert_eq!(scene.seen(), then);
+    let entries = trash(&scene.project).unwrap();
+    assert_eq!((entries.len(), &entries[0].reference), (1, &kept));
+
+    restore(&scene.project, &entries[0]).unwrap();
+    assert_eq!(scene.seen(), spoilt);
+}
+
+#[test]
+fn two_that_take_one_at_once_get_a_number_each() {
+    let scene = scene();
+    let numbers: Vec<u64> = std::thread::scope(|scope| {
+        let takers: Vec<_> = (0..4).map(|_| scope.spawn(|| scene.take("same").number)).collect();
+        takers.into_iter().map(|taker| taker.join().unwrap()).collect()
+    });
+    let mut sorted = numbers.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, [1, 2, 3, 4], "{numbers:?}");
+}
+
+#[test]
+fn an_ignored_file_in_the_way_is_not_written_over() {
+    let scene = scene();
+    write(&scene.path.join("out"), "tracked once");
+    let taken = scene.take("turn 1");
+    write(&scene.path.join("out"), "a secret of now");
+    write(&scene.root.join(".git/info/exclude"), "out\n.agency\n");
+    restore_snapshot(&scene.project, &name("1-fix"), &taken).unwrap_err();
+    assert_eq!(fs::read_to_string(scene.path.join("out")).unwrap(), "a secret of now");
+}
