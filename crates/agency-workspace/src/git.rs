@@ -3,7 +3,7 @@
 //! Knows nothing of workspaces, and no shell is ever involved.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -42,6 +42,12 @@ impl GitError {
             }
             GitError::Failed { stderr, .. } if stderr.contains("dubious ownership") => {
                 Some("the repository belongs to another user; `git config --global --add safe.directory …` trusts it".into())
+            }
+            GitError::Failed { stderr, .. } if stderr.contains("tell me who you are") => {
+                Some("run: git config --global user.name … and git config --global user.email …".into())
+            }
+            GitError::Failed { command, stderr } if command == "merge-tree" && stderr.contains("usage:") => {
+                Some("git 2.38 or newer is needed".into())
             }
             GitError::Start { .. } | GitError::Failed { .. } | GitError::Killed { .. } => None,
         }
@@ -122,6 +128,28 @@ impl Git {
         patiently(|| {
             let output = self.command(args).output().map_err(|err| not_started(args, err))?;
             succeeded(args, output).map(without_newline)
+        })
+    }
+
+    /// Asks what git answers with exit code 0 or 1 (no), both with something to read.
+    pub(crate) fn answer<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<(bool, Vec<u8>), GitError> {
+        patiently(|| {
+            let output = self.command(args).output().map_err(|err| not_started(args, err))?;
+            match output.status.code() {
+                Some(1) if !output.stdout.is_empty() => Ok((false, output.stdout)),
+                _ => succeeded(args, output).map(|out| (true, out)),
+            }
+        })
+    }
+
+    /// Changes something that is told on the standard input.
+    pub(crate) fn change_by<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<(), GitError> {
+        let failed = |source| GitError::Start { command: shown(args), source };
+        patiently(|| {
+            let mut told = tempfile::tempfile().map_err(failed)?;
+            told.write_all(input).and_then(|()| told.rewind()).map_err(failed)?;
+            let output = self.command(args).stdin(told).output().map_err(|err| not_started(args, err))?;
+            succeeded(args, output).map(drop)
         })
     }
 

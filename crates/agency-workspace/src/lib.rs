@@ -6,8 +6,11 @@
 //! Invariant: nothing is deleted that the same call did not make, unless the user said so; and
 //! what they said is first kept under `refs/agency/trash/`.
 
+mod aside;
 mod base;
 mod checkout;
+mod collisions;
+mod commit;
 mod create;
 mod diff;
 mod environment;
@@ -15,6 +18,8 @@ mod exclude;
 mod git;
 mod kept;
 mod landing;
+mod merge;
+mod merging;
 mod name;
 mod operation;
 mod project;
@@ -25,6 +30,7 @@ mod restore;
 mod scratch;
 mod snapshot;
 mod state;
+mod sync;
 mod traces;
 mod trash;
 mod undo;
@@ -33,18 +39,23 @@ mod work;
 
 pub use base::Base;
 pub use checkout::{CheckoutError, dirty_checkout};
+pub use collisions::{Collision, CollisionsError, Fingerprint, Radar, With, fingerprint};
+pub use commit::commit_all;
 pub use create::{CreateCause, CreateError, Workspace, check, create, reattach};
 pub use diff::{Diff, FileDiff, FileStatus, diff, patch};
 pub use environment::Environment;
 pub use exclude::{ExcludeError, exclude};
 pub use git::GitError;
+pub use merge::{How, MergeRequest, Merged, merge};
+pub use merging::{Outcome, Recovered, recover};
 pub use name::{NameError, WorkspaceName};
 pub use operation::{Operation, OperationCause, OperationError};
 pub use project::{OpenError, Project, Vcs, VcsError, workspace_path};
 pub use remove::{Removal, RemoveCause, RemoveError, Removed, removable, remove};
 pub use restore::restore;
 pub use snapshot::{Snapshot, diff_between, restore_snapshot, snapshot, snapshots};
-pub use state::{Presence, StateError, WorkspaceState, presence, state};
+pub use state::{Presence, StateError, WorkspaceState, gone, presence, state};
+pub use sync::{SyncHow, Synced, sync};
 pub use traces::{Traces, TracesError, erase, traces};
 pub use trash::{TrashError, Trashed, Why, expire, trash};
 pub use undo::{UndoCause, UndoError, undo};

@@ -15,7 +15,7 @@ use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::record::{Worktree, users_of_branch};
 use crate::repository::Repository;
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, in_the_way};
 use crate::state::{Found, Place, Presence};
 use crate::trash::{self, Trashed, Why};
 use crate::versions::Ready;
@@ -70,7 +70,7 @@ fn put_tree(repository: &Repository, worktree: &Worktree, wanted: &str) -> Resul
     let scratch = Scratch::beside(worktree.git(repository), &worktree.git_dir).map_err(unwritable)?;
     scratch.add_everything()?;
     let now = scratch.tree()?;
-    let files = scratch.in_the_way(&worktree.path, &now, wanted)?;
+    let files = in_the_way(scratch.git(), &worktree.path, &now, wanted)?;
     if !files.is_empty() {
         return Err(OperationCause::InTheWay { files });
     }

@@ -79,7 +79,15 @@ impl Scratch {
         }
     }
 
-    pub(crate) fn add<A: AsRef<OsStr>>(&self, rest: &[A]) -> Result<(), GitError> {
+    /// These, whether they are there or not.
+    pub(crate) fn add_paths(&self, paths: &[PathBuf]) -> Result<(), GitError> {
+        let listed = paths.iter().flat_map(|path| path.as_os_str().as_bytes().iter().copied().chain([0]));
+        let git = self.git.clone().with_variable("GIT_LITERAL_PATHSPECS", "1");
+        let args = ["add", "--all", "--force", "--pathspec-from-file=-", "--pathspec-file-nul"];
+        git.change_by(&args, &listed.collect::<Vec<u8>>())
+    }
+
+    fn add<A: AsRef<OsStr>>(&self, rest: &[A]) -> Result<(), GitError> {
         let git =
             self.git.clone().with_config("core.safecrlf=false").with_config("advice.addEmbeddedRepo=false");
         let sparse = git.maybe(&["config", "--bool", "core.sparseCheckout"])?;
@@ -91,17 +99,6 @@ impl Scratch {
         git.change(&args).map(drop)
     }
 
-    /// Ignored files, of which git thinks nothing, that [`Scratch::put`] would write over.
-    pub(crate) fn in_the_way(&self, root: &Path, now: &str, wanted: &str) -> Result<Vec<PathBuf>, GitError> {
-        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", now, wanted];
-        let added = self.git.read(&args)?;
-        let added = added.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        let mut in_the_way: Vec<PathBuf> =
-            added.filter_map(|path| taken(root, Path::new(OsStr::from_bytes(path)))).collect();
-        in_the_way.dedup();
-        Ok(in_the_way)
-    }
-
     /// Makes the files of the checkout, which are as `now` says, those of `wanted`.
     pub(crate) fn put(&self, now: &str, wanted: &str) -> Result<(), GitError> {
         if self.staged_tree()?.as_deref() != Some(now) {
@@ -111,6 +108,22 @@ impl Scratch {
         }
         self.git.change(&["read-tree", "-m", "-u", now, wanted]).map(drop)
     }
+}
+
+/// Files at places where `wanted` has one and `now` has none: untracked ones, and ignored ones, which git would
+/// write over without a word.
+pub(crate) fn in_the_way(git: &Git, root: &Path, now: &str, wanted: &str) -> Result<Vec<PathBuf>, GitError> {
+    let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", now, wanted];
+    let added = paths(&git.read(&args)?);
+    let mut in_the_way: Vec<PathBuf> = added.iter().filter_map(|path| taken(root, path)).collect();
+    in_the_way.dedup();
+    Ok(in_the_way)
+}
+
+/// Each ended by a zero byte.
+pub(crate) fn paths(listed: &[u8]) -> Vec<PathBuf> {
+    let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
 }
 
 /// The path, or the first part of it, that is a file on the disk.

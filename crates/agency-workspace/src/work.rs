@@ -33,6 +33,18 @@ impl Work {
         Ok((uncommitted_files > 0 || unmerged_commits > 0).then_some(work))
     }
 
+    /// Only what no commit holds.
+    pub(crate) fn uncommitted_in(
+        repository: &Repository,
+        name: &WorkspaceName,
+        found: &Found,
+    ) -> Result<Option<Self>, GitError> {
+        let uncommitted_files = found.uncommitted(repository)?.len();
+        let work =
+            Self { uncommitted_files, unmerged_commits: 0, workspace: name.clone(), words: String::new() };
+        Ok((uncommitted_files > 0).then_some(work))
+    }
+
     pub(crate) fn hint(&self) -> String {
         match (self.uncommitted_files, self.unmerged_commits) {
             (0, _) => "merge them, or pass --discard".into(),

@@ -39,6 +39,17 @@ impl Ground {
         self
     }
 
+    /// A user who told git their name; most stories do without.
+    pub(crate) fn with_identity(self) -> Self {
+        let config = self.path().join("home/gitconfig");
+        write(&config, "[user]\n\tname = Ada\n\temail = ada@example.org\n");
+        self.with("GIT_CONFIG_GLOBAL", config)
+    }
+
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&OsString, &OsString)> {
+        self.environment.iter().map(|(name, value)| (name, value))
+    }
+
     pub(crate) fn environment(&self) -> Environment {
         Environment::of(self.environment.clone())
     }

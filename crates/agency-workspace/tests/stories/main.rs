@@ -2,14 +2,17 @@
 //!
 //! Nothing here looks behind the public door, and nothing reads the configuration of this machine.
 
+mod collisions;
 mod contract;
 mod create;
 mod diff;
 mod exclude;
 mod ground;
+mod merge;
 mod open;
 mod remove;
 mod restore;
 mod snapshot;
 mod state;
+mod sync;
 mod undo;

@@ -1,0 +1,166 @@
+//! A worktree of our own, in which a merge is tried before anybody's branch or files change.
+//!
+//! Real git merges in it, so the user's hooks, signing, merge drivers and identity have their say. It holds
+//! files only if there are hooks that may look at them; otherwise a merge in a big repository is quick.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tracing::warn;
+
+use crate::git::{Git, GitError};
+use crate::operation::OperationCause;
+use crate::record::{Force, Record, Worktree, records};
+use crate::repository::{Repository, WORKTREES};
+use crate::scratch::paths;
+
+/// Not a workspace name, so nobody takes it for one.
+const PREFIX: &str = ".aside-";
+
+/// Those that git runs for a merge or a commit.
+const HOOKS: [&str; 4] = ["pre-merge-commit", "pre-commit", "prepare-commit-msg", "commit-msg"];
+
+/// Branches that lead through rebased commits are not for us to move, and nobody is there to be asked.
+const QUIETLY: [&str; 3] = ["rebase.updateRefs=false", "rebase.autoSquash=false", "rebase.autoStash=false"];
+
+/// Only one at a time changes branches of a project; others wait.
+pub(crate) struct Alone(#[expect(dead_code, reason = "closing the file gives the lock up")] File);
+
+impl Alone {
+    pub(crate) fn with(repository: &Repository) -> Result<Self, OperationCause> {
+        let path = repository.common_dir().join("agency-merge.lock");
+        let open = || -> io::Result<File> {
+            let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+            file.lock()?;
+            Ok(file)
+        };
+        open().map(Self).map_err(|source| OperationCause::Write { path, source })
+    }
+}
+
+pub(crate) struct Aside<'a> {
+    repository: &'a Repository,
+    record: Record,
+    git: Git,
+}
+
+impl<'a> Aside<'a> {
+    /// Stands on `commit`, on no branch.
+    pub(crate) fn on(repository: &'a Repository, commit: &str, _: &Alone) -> Result<Self, OperationCause> {
+        sweep(repository)?;
+        let folder = repository.root().join(WORKTREES);
+        let unwritable = |source| OperationCause::Write { path: folder.clone(), source };
+        // Git's records hold real paths; `.agency` may be a link.
+        let real = fs::create_dir_all(&folder).and_then(|()| folder.canonicalize()).map_err(unwritable)?;
+        // Only for a name that is free; git makes the directory.
+        let path =
+            tempfile::Builder::new().prefix(PREFIX).tempdir_in(&real).map_err(unwritable)?.path().to_owned();
+        let with_files = has_hooks(repository)?;
+        add(repository, &path, commit, with_files)?;
+        match Self::opened(repository, &path, with_files) {
+            Ok(Some(aside)) => Ok(aside),
+            opened => {
+                sweep(repository)?;
+                opened?;
+                Err(unwritable(io::ErrorKind::NotFound.into()))
+            }
+        }
+    }
+
+    fn opened(
+        repository: &'a Repository,
+        path: &Path,
+        with_files: bool,
+    ) -> Result<Option<Self>, OperationCause> {
+        let record = records(repository)?.into_iter().find(|record| record.path == path);
+        let (Some(record), Some(worktree)) = (record, Worktree::open(repository, path)?) else {
+            return Ok(None);
+        };
+        let git = QUIETLY.into_iter().fold(worktree.git(repository), Git::with_config);
+        let git = git.with_variable("GIT_EDITOR", "true");
+        let git = if with_files { git } else { empty(git, &worktree)? };
+        Ok(Some(Self { repository, record, git }))
+    }
+
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
+    }
+
+    pub(crate) fn head(&self) -> Result<String, GitError> {
+        self.git.line(&["rev-parse", "--verify", "HEAD"]).map(crate::repository::text)
+    }
+
+    /// Runs what may end in conflicts, and tells them from other failures.
+    pub(crate) fn attempt(&self, args: &[&str], with: &str) -> Result<(), OperationCause> {
+        let Err(err) = self.git.change_with_hooks(args) else { return Ok(()) };
+        let files = self.unmerged()?;
+        if files.is_empty() {
+            return Err(err.into());
+        }
+        Err(OperationCause::Conflicts { with: with.to_owned(), files })
+    }
+
+    fn unmerged(&self) -> Result<Vec<PathBuf>, GitError> {
+        let mut files = paths(&self.git.read(&["diff", "--name-only", "--diff-filter=U", "-z"])?);
+        files.sort();
+        files.dedup();
+        Ok(files)
+    }
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.record.forget(self.repository, Force::Yes).unwrap_or_else(
+            |left| warn!(path = %self.record.path.display(), %left, "a worktree of ours stays behind"),
+        );
+    }
+}
+
+fn add(repository: &Repository, path: &Path, commit: &str, with_files: bool) -> Result<(), GitError> {
+    // Hooks are for merges; this is not the user's checkout.
+    let git = repository.git().with_config("core.hooksPath=/dev/null");
+    let how = if with_files { "--checkout" } else { "--no-checkout" };
+    let args = ["worktree", "add", "--quiet", "--detach", how, "--"].map(AsRef::as_ref);
+    git.change(&[&args[..], &[path.as_os_str(), commit.as_ref()]].concat()).map(drop)
+}
+
+/// A sparse checkout of nothing, told on each call because a configured one would be written into the
+/// user's configuration.
+fn empty(git: Git, worktree: &Worktree) -> Result<Git, OperationCause> {
+    let patterns = worktree.git_dir.join("info/sparse-checkout");
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(worktree.git_dir.join("info"))?;
+        fs::write(&patterns, "!/*\n")
+    };
+    write().map_err(|source| OperationCause::Write { path: patterns.clone(), source })?;
+    let settings = ["core.sparseCheckout=true", "core.sparseCheckoutCone=false", "index.sparse=false"];
+    let git = settings.into_iter().fold(git, Git::with_config);
+    git.change(&["read-tree", "-m", "-u", "HEAD"])?;
+    Ok(git)
+}
+
+fn has_hooks(repository: &Repository) -> Result<bool, GitError> {
+    let asked: Vec<String> =
+        HOOKS.iter().flat_map(|hook| ["--git-path".into(), format!("hooks/{hook}")]).collect();
+    let args: Vec<&str> = ["rev-parse"].into_iter().chain(asked.iter().map(String::as_str)).collect();
+    let said = repository.git().read(&args)?;
+    let runs = |path: &str| {
+        let path = repository.root().join(path);
+        path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    Ok(String::from_utf8_lossy(&said).lines().any(runs))
+}
+
+/// Takes away what a killed merge left.
+pub(crate) fn sweep(repository: &Repository) -> Result<(), GitError> {
+    let is_ours = |record: &Record| {
+        let name = record.path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(PREFIX))
+    };
+    for record in records(repository)?.iter().filter(|record| is_ours(record)) {
+        record.forget(repository, Force::Yes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,321 @@
+//! Merges the branch of a workspace into another one.
+//!
+//! The merge is made aside; then the target moves in one step, if it still is where it was. Whoever is killed
+//! on the way leaves the repository as it was, or merged: see `merging`.
+
+use std::path::{Path, PathBuf};
+
+use crate::aside::{Alone, Aside};
+use crate::base::current_branch;
+use crate::git::{Git, GitError};
+use crate::landing::{Landing, mark_of};
+use crate::merging::{self, Merging};
+use crate::name::WorkspaceName;
+use crate::operation::{Operation, OperationCause, OperationError};
+use crate::project::{Kind, Project};
+use crate::record::{Worktree, users_of_branch};
+use crate::repository::{Repository, resolved};
+use crate::scratch::{in_the_way, paths};
+use crate::state::Found;
+use crate::work::Work;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum How {
+    /// A merge commit, always.
+    #[default]
+    Merge,
+    /// One commit with all of it.
+    Squash,
+    /// Its commits, written anew on top of the target.
+    Rebase,
+    /// Its commits as they are; refused if the target has others.
+    FastForward,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MergeRequest {
+    pub how: How,
+    /// A local branch; the current one of the main checkout unless given.
+    pub into: Option<String>,
+    /// Of the new commit, if one is made.
+    pub message: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merged {
+    pub into: String,
+    /// The commit of the target before and after.
+    pub before: String,
+    pub after: String,
+    /// The checkout of the target, whose files were brought up to date.
+    pub checkout: Option<PathBuf>,
+}
+
+/// Merges all that is committed in the workspace. Uncommitted files refuse, and so does a target that is checked
+/// out with changes of its own.
+pub fn merge(
+    project: &Project,
+    name: &WorkspaceName,
+    request: &MergeRequest,
+) -> Result<Merged, OperationError> {
+    let merged = match &project.kind {
+        Kind::Git(repository) => merge_branch(repository, name, request),
+        Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
+    };
+    merged.map_err(Operation::Merge.failed(name))
+}
+
+fn merge_branch(
+    repository: &Repository,
+    name: &WorkspaceName,
+    request: &MergeRequest,
+) -> Result<Merged, OperationCause> {
+    let alone = Alone::with(repository)?;
+    merging::recover_all(repository, &alone)?;
+    let tip = finished_tip(repository, name)?;
+    let target = Target::find(repository, request.into.as_deref())?;
+    if Landing::at(&target.tip, "").missing_from(repository, &[&tip])? == 0 {
+        return Err(OperationCause::NothingNew { target: target.branch });
+    }
+    target.refuse_dirty(repository)?;
+    let after = merged_commit(repository, name, &target, &tip, request, &alone)?;
+    let merging = Merging {
+        name: name.clone(),
+        target: target.branch.clone(),
+        old: target.tip.clone(),
+        new: after,
+        tip,
+    };
+    match &target.checkout {
+        None => move_ref(repository, &merging)?,
+        Some(checkout) => move_checkout(repository, &merging, checkout)?,
+    }
+    let checkout = target.checkout.map(|checkout| checkout.path);
+    Ok(Merged { into: merging.target, before: merging.old, after: merging.new, checkout })
+}
+
+/// The commit of the workspace's branch, if nothing but it is to be merged.
+fn finished_tip(repository: &Repository, name: &WorkspaceName) -> Result<String, OperationCause> {
+    let found = Found::look(repository, name)?;
+    if let Some(worktree) = &found.worktree {
+        refuse_unfinished(repository, name, &found, worktree)?;
+        if let Some(work) = Work::uncommitted_in(repository, name, &found)? {
+            return Err(OperationCause::HasWork(work));
+        }
+    }
+    let (path, presence) = (repository.workspace_path(name), found.presence());
+    found.tip.ok_or(OperationCause::NotReady { path, presence })
+}
+
+/// Refuses in the middle of something, or on another branch: the work may be elsewhere than it seems.
+pub(crate) fn refuse_unfinished(
+    repository: &Repository,
+    name: &WorkspaceName,
+    found: &Found,
+    worktree: &Worktree,
+) -> Result<(), OperationCause> {
+    let path = repository.workspace_path(name);
+    if let Some(what) = under_way(&worktree.git_dir) {
+        return Err(OperationCause::Busy { path, what });
+    }
+    let head = found.record.as_ref().and_then(|record| record.branch.clone());
+    let branch = name.branch();
+    if head.as_ref() == Some(&branch) {
+        Ok(())
+    } else {
+        Err(OperationCause::OtherBranch { path, head, branch })
+    }
+}
+
+/// What git is in the middle of, by the files it leaves meanwhile.
+pub(crate) fn under_way(git_dir: &Path) -> Option<&'static str> {
+    let signs = [
+        ("MERGE_HEAD", "a merge"),
+        ("rebase-merge", "a rebase"),
+        ("rebase-apply", "a rebase"),
+        ("CHERRY_PICK_HEAD", "a cherry-pick"),
+        ("REVERT_HEAD", "a revert"),
+    ];
+    signs.into_iter().find(|(sign, _)| git_dir.join(sign).exists()).map(|(_, what)| what)
+}
+
+/// The branch that is merged into.
+pub(crate) struct Target {
+    pub(crate) branch: String,
+    pub(crate) tip: String,
+    pub(crate) checkout: Option<TargetCheckout>,
+}
+
+/// Where it is checked out.
+pub(crate) struct TargetCheckout {
+    pub(crate) path: PathBuf,
+    pub(crate) git_dir: PathBuf,
+}
+
+impl Target {
+    pub(crate) fn find(repository: &Repository, into: Option<&str>) -> Result<Self, OperationCause> {
+        let branch = match into {
+            Some(branch) => branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned(),
+            None => current_branch(repository)?.unwrap_or_else(|| "HEAD".into()),
+        };
+        let Some(tip) = repository.branch_tip(&branch)? else {
+            return Err(OperationCause::TargetMissing { branch });
+        };
+        let checkout = TargetCheckout::of(repository, &branch)?;
+        Ok(Self { branch, tip, checkout })
+    }
+
+    fn refuse_dirty(&self, repository: &Repository) -> Result<(), OperationCause> {
+        let Some(checkout) = &self.checkout else { return Ok(()) };
+        let path = checkout.path.clone();
+        if let Some(what) = under_way(&checkout.git_dir) {
+            return Err(OperationCause::Busy { path, what });
+        }
+        let files = checkout.changed_files(repository)?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        Err(OperationCause::TargetDirty { branch: self.branch.clone(), path, files })
+    }
+}
+
+impl TargetCheckout {
+    pub(crate) fn of(repository: &Repository, branch: &str) -> Result<Option<Self>, GitError> {
+        for record in users_of_branch(repository, branch)? {
+            // A record without its directory has no files to bring up to date.
+            let there = Git::discovering(repository.environment(), &record.path);
+            match resolved(&there, &record.path, "--git-dir") {
+                Ok(git_dir) => return Ok(Some(Self { path: record.path, git_dir })),
+                Err(GitError::Missing) => return Err(GitError::Missing),
+                Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn git(&self, repository: &Repository) -> Git {
+        Git::on(repository.environment(), &self.git_dir, &self.path).with_work_tree(&self.path)
+    }
+
+    /// Tracked files that are not as committed.
+    pub(crate) fn changed_files(&self, repository: &Repository) -> Result<Vec<PathBuf>, GitError> {
+        let git = self.git(repository);
+        let staged = git.read(&["diff-index", "--cached", "--name-only", "-z", "HEAD"])?;
+        let args = [
+            "status",
+            "--porcelain",
+            "-z",
+            "--no-renames",
+            "--untracked-files=no",
+            "--ignore-submodules=dirty",
+        ];
+        let status = git.read(&args)?;
+        let changed = status.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..)).map(<[u8]>::to_vec);
+        let changed: Vec<u8> = changed.flat_map(|path| path.into_iter().chain([0])).collect();
+        let mut files = [paths(&staged), paths(&changed)].concat();
+        files.sort();
+        files.dedup();
+        Ok(files)
+    }
+}
+
+fn merged_commit(
+    repository: &Repository,
+    name: &WorkspaceName,
+    target: &Target,
+    tip: &str,
+    request: &MergeRequest,
+    alone: &Alone,
+) -> Result<String, OperationCause> {
+    let message = request.message.clone().unwrap_or_else(|| default_message(name, target));
+    match request.how {
+        How::FastForward => fast_forward(repository, target, tip),
+        How::Merge => {
+            let aside = Aside::on(repository, &target.tip, alone)?;
+            let args = ["merge", "--no-ff", "--no-edit", "--no-progress", "-m", &message, tip];
+            aside.attempt(&args, &target.branch)?;
+            Ok(aside.head()?)
+        }
+        How::Squash => {
+            let aside = Aside::on(repository, &target.tip, alone)?;
+            aside.attempt(&["merge", "--squash", "--no-progress", tip], &target.branch)?;
+            refuse_nothing_staged(&aside, target)?;
+            aside.git().change_with_hooks(&["commit", "--quiet", "--message", &message])?;
+            Ok(aside.head()?)
+        }
+        How::Rebase => {
+            let aside = Aside::on(repository, tip, alone)?;
+            aside.attempt(&["rebase", "--quiet", &target.tip], &target.branch)?;
+            let after = aside.head()?;
+            let target_has_it = after == target.tip;
+            if target_has_it {
+                Err(OperationCause::NothingNew { target: target.branch.clone() })
+            } else {
+                Ok(after)
+            }
+        }
+    }
+}
+
+fn default_message(name: &WorkspaceName, target: &Target) -> String {
+    format!("Merge {} into {}", name.branch(), target.branch)
+}
+
+fn fast_forward(repository: &Repository, target: &Target, tip: &str) -> Result<String, OperationCause> {
+    let commits = Landing::at(tip, "").missing_from(repository, &[&target.tip])?;
+    if commits > 0 {
+        return Err(OperationCause::NotFastForward { target: target.branch.clone(), commits });
+    }
+    Ok(tip.to_owned())
+}
+
+fn refuse_nothing_staged(aside: &Aside, target: &Target) -> Result<(), OperationCause> {
+    let staged = aside.git().read(&["diff-index", "--cached", "--name-only", "-z", "HEAD"])?;
+    if staged.is_empty() { Err(OperationCause::NothingNew { target: target.branch.clone() }) } else { Ok(()) }
+}
+
+/// Nobody has files of it: the target moves, and the mark with it, or neither.
+fn move_ref(repository: &Repository, merging: &Merging) -> Result<(), OperationCause> {
+    let (target, mark) = (&merging.target, mark_of(&merging.name));
+    let Merging { old, new, tip, .. } = merging;
+    let steps = format!("update refs/heads/{target} {new} {old}\nupdate {mark} {tip}\n");
+    let why = format!("agency: merge {}", merging.name);
+    match repository.git().change_by(&["update-ref", "-m", &why, "--stdin"], steps.as_bytes()) {
+        Err(err) if err.says("but expected") => Err(OperationCause::TargetMoved { branch: target.clone() }),
+        moved => Ok(moved?),
+    }
+}
+
+/// Git itself brings the checkout up to date, by what a user would do there. A note is left meanwhile, so that
+/// the next one can clean up if it is cut off.
+fn move_checkout(
+    repository: &Repository,
+    merging: &Merging,
+    checkout: &TargetCheckout,
+) -> Result<(), OperationCause> {
+    let git = checkout.git(repository);
+    let files = in_the_way(&git, &checkout.path, &merging.old, &merging.new)?;
+    if !files.is_empty() {
+        return Err(OperationCause::TargetBlocked { path: checkout.path.clone(), files });
+    }
+    merging.note(repository)?;
+    let git = git.with_variable("GIT_REFLOG_ACTION", format!("agency merge {}", merging.name));
+    let args = ["merge", "--ff-only", "--no-overwrite-ignore", "--quiet", "--no-progress", &merging.new];
+    match git.change_with_hooks(&args) {
+        Ok(()) => Ok(merging.finish(repository)?),
+        Err(err) => {
+            merging.recover(repository)?;
+            Err(refused_by_git(repository, merging, err)?)
+        }
+    }
+}
+
+fn refused_by_git(
+    repository: &Repository,
+    merging: &Merging,
+    err: GitError,
+) -> Result<OperationCause, GitError> {
+    let branch = merging.target.clone();
+    let has_moved = repository.branch_tip(&branch)?.as_ref() != Some(&merging.old);
+    Ok(if has_moved { OperationCause::TargetMoved { branch } } else { err.into() })
+}

@@ -1,0 +1,190 @@
+//! The note that a merge is under way while a checkout is brought up to date, and what to do when it is found.
+//!
+//! A commit under `refs/agency/merging/` whose message says what was to happen. Git writes the files first and
+//! moves the branch last; whoever is cut off between the two leaves files of the merge on the branch as it was.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use crate::aside::{self, Alone};
+use crate::diff::changed;
+use crate::git::GitError;
+use crate::kept::{Contents, Kept, commit_tree, tree_of};
+use crate::landing::{Landing, mark_of};
+use crate::merge::TargetCheckout;
+use crate::name::WorkspaceName;
+use crate::operation::{Operation, OperationCause, OperationError};
+use crate::project::{Kind, Project};
+use crate::repository::Repository;
+use crate::scratch::{Scratch, paths};
+use crate::trash::{self, Why};
+
+const FOLDER: &str = "refs/agency/merging/";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Merging {
+    pub(crate) name: WorkspaceName,
+    pub(crate) target: String,
+    /// The target before and after.
+    pub(crate) old: String,
+    pub(crate) new: String,
+    /// The branch of the workspace.
+    pub(crate) tip: String,
+}
+
+/// A merge that was cut off and is settled now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    pub workspace: WorkspaceName,
+    pub into: String,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Merged,
+    /// The checkout is as before the merge. What was in it is kept under the ref, if it was changed.
+    TakenBack {
+        kept: Option<String>,
+    },
+}
+
+/// Settles merges that were cut off: by a crash, a kill or a power cut. To be called when nothing of this project
+/// is under way; [`crate::merge()`] does it by itself.
+pub fn recover(project: &Project) -> Result<Vec<Recovered>, OperationError> {
+    let Kind::Git(repository) = &project.kind else { return Ok(Vec::new()) };
+    let Some(first) = notes(repository).unwrap_or_default().into_iter().next() else { return Ok(Vec::new()) };
+    let recovered = || recover_all(repository, &Alone::with(repository)?);
+    recovered().map_err(Operation::Merge.failed(&first.name))
+}
+
+pub(crate) fn recover_all(repository: &Repository, _: &Alone) -> Result<Vec<Recovered>, OperationCause> {
+    aside::sweep(repository)?;
+    let recover = |merging: &Merging| {
+        let outcome = merging.recover(repository)?;
+        Ok(Recovered { workspace: merging.name.clone(), into: merging.target.clone(), outcome })
+    };
+    notes(repository)?.iter().map(recover).collect()
+}
+
+fn notes(repository: &Repository) -> Result<Vec<Merging>, GitError> {
+    let listed =
+        repository.git().read(&["for-each-ref", "--format=%(refname)%00%(contents)%00%01", FOLDER])?;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    Ok(listed.split("\0\u{1}\n").filter_map(Merging::parse).collect())
+}
+
+impl Merging {
+    fn reference(&self) -> String {
+        format!("{FOLDER}{}", self.name)
+    }
+
+    pub(crate) fn note(&self, repository: &Repository) -> Result<(), GitError> {
+        let Self { name, target, old, new, tip } = self;
+        let message = format!(
+            "agency: merging workspace {name}\n\nAgency-Merge: {old} {new} {tip}\nAgency-Target: {target}\n"
+        );
+        let commit = commit_tree(repository, &tree_of(repository, new)?, &[old, new, tip], &message)?;
+        repository.git().change(&["update-ref", &self.reference(), &commit]).map(drop)
+    }
+
+    fn parse(entry: &str) -> Option<Self> {
+        let (reference, message) = entry.split_once('\0')?;
+        let said = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
+        let mut commits = said("Agency-Merge: ")?.split(' ').map(str::to_owned);
+        Some(Self {
+            name: reference.strip_prefix(FOLDER)?.parse().ok()?,
+            target: said("Agency-Target: ")?.to_owned(),
+            old: commits.next()?,
+            new: commits.next()?,
+            tip: commits.next()?,
+        })
+    }
+
+    /// The target has it: says so, and takes the note away, both at once.
+    pub(crate) fn finish(&self, repository: &Repository) -> Result<(), GitError> {
+        let steps = format!("update {} {}\ndelete {}\n", mark_of(&self.name), self.tip, self.reference());
+        repository.git().change_by(&["update-ref", "--stdin"], steps.as_bytes())
+    }
+
+    pub(crate) fn recover(&self, repository: &Repository) -> Result<Outcome, OperationCause> {
+        let tip = repository.branch_tip(&self.target)?;
+        let has_it = match &tip {
+            Some(tip) => Landing::at(tip, "").missing_from(repository, &[&self.new])? == 0,
+            None => false,
+        };
+        if has_it {
+            self.finish(repository)?;
+            return Ok(Outcome::Merged);
+        }
+        let checkout = TargetCheckout::of(repository, &self.target)?;
+        // A branch that somebody moved elsewhere has files that are theirs.
+        let kept = match checkout.filter(|_| tip.as_ref() == Some(&self.old)) {
+            Some(checkout) => self.take_back(repository, &checkout)?,
+            None => None,
+        };
+        repository.git().change(&["update-ref", "-d", &self.reference()])?;
+        Ok(Outcome::TakenBack { kept })
+    }
+
+    /// Before the merge the checkout was clean, so what differs now was written by the merge, or by somebody
+    /// afterwards; only what the merge was to write is taken back, and kept first.
+    fn take_back(
+        &self,
+        repository: &Repository,
+        checkout: &TargetCheckout,
+    ) -> Result<Option<String>, OperationCause> {
+        let written = self.written(repository, checkout)?;
+        if written.is_empty() {
+            return Ok(None);
+        }
+        let unwritable = |source| OperationCause::Write { path: checkout.git_dir.clone(), source };
+        let git = checkout.git(repository);
+        let scratch = Scratch::beside(git.clone(), &checkout.git_dir).map_err(unwritable)?;
+        scratch.git().change(&["read-tree", &self.old])?;
+        scratch.add_paths(&written)?;
+        let now = scratch.tree()?;
+        let contents = Contents { tree: now.clone(), head: Some(self.old.clone()), ..Contents::default() };
+        let kept = trash::keep_contents(repository, &self.name, &contents, Kept::default(), Why::Loose)?;
+        scratch.put(&now, &self.old)?;
+        // Not `git reset`, which would touch the branch that a hook of the user may just have protected.
+        git.change(&["read-tree", &self.old])?;
+        git.change(&["update-index", "-q", "--refresh"])?;
+        Ok(Some(kept))
+    }
+
+    /// Files that the merge wrote, as far as it came.
+    fn written(
+        &self,
+        repository: &Repository,
+        checkout: &TargetCheckout,
+    ) -> Result<Vec<PathBuf>, OperationCause> {
+        let to_write = changed(repository, &self.old, &self.new)?;
+        let to_write: HashSet<PathBuf> =
+            to_write.into_iter().flat_map(|file| file.old_path.into_iter().chain([file.path])).collect();
+        let changed = checkout.changed_files(repository)?;
+        let foreign: Vec<PathBuf> =
+            changed.iter().filter(|file| !to_write.contains(*file)).cloned().collect();
+        if changed.iter().any(|file| to_write.contains(file)) && !foreign.is_empty() {
+            let (branch, path) = (self.target.clone(), checkout.path.clone());
+            return Err(OperationCause::CutOff { branch, path, files: foreign });
+        }
+        let untracked = checkout.git(repository).read(&["ls-files", "--others", "-z"])?;
+        let new = paths(&untracked).into_iter().chain(changed);
+        Ok(new.filter(|file| to_write.contains(file)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        let entry = "refs/agency/merging/1-fix\0agency: merging workspace 1-fix\n\nAgency-Merge: 1a 2b 3c\nAgency-Target: main\n";
+        let merging = Merging::parse(entry).unwrap();
+        assert_eq!((merging.name.as_str(), merging.target.as_str()), ("1-fix", "main"));
+        assert_eq!([merging.old, merging.new, merging.tip], ["1a", "2b", "3c"]);
+        assert_eq!(Merging::parse("refs/agency/merging/1-fix\0words"), None);
+    }
+}

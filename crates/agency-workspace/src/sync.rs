@@ -1,0 +1,146 @@
+//! Brings the new commits of the base into a workspace.
+//!
+//! Made aside first: a conflict is reported and nothing has changed. Uncommitted files stay as they are, and
+//! refuse if they are in the way.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use crate::aside::{Alone, Aside};
+use crate::base::{commit_of, current_branch};
+use crate::diff::changed;
+use crate::git::GitError;
+use crate::kept::Ignored;
+use crate::landing::Landing;
+use crate::merge::refuse_unfinished;
+use crate::name::WorkspaceName;
+use crate::operation::{Operation, OperationCause, OperationError};
+use crate::project::{Kind, Project};
+use crate::repository::Repository;
+use crate::scratch::in_the_way;
+use crate::trash::{self, Why};
+use crate::versions::Ready;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SyncHow {
+    /// The workspace's commits are written anew on top of the base.
+    #[default]
+    Rebase,
+    /// A merge commit on the workspace's branch.
+    Merge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Synced {
+    pub base: String,
+    /// Commits of the base that came in.
+    pub commits: u64,
+    /// The commit of the workspace's branch before and after.
+    pub before: String,
+    pub after: String,
+    /// Where the workspace as it was before a rebase is kept.
+    pub kept: Option<String>,
+}
+
+/// `base` as in [`crate::state()`].
+pub fn sync(
+    project: &Project,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    how: SyncHow,
+) -> Result<Synced, OperationError> {
+    let synced = match &project.kind {
+        Kind::Git(repository) => sync_worktree(repository, name, base, how),
+        Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
+    };
+    synced.map_err(Operation::Sync.failed(name))
+}
+
+fn sync_worktree(
+    repository: &Repository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    how: SyncHow,
+) -> Result<Synced, OperationCause> {
+    let alone = Alone::with(repository)?;
+    let ready = Ready::look(repository, name)?;
+    refuse_unfinished(repository, name, &ready.found, &ready.worktree)?;
+    let (base, commit) = base_commit(repository, base)?;
+    let before = ready.found.head().unwrap_or_default().to_owned();
+    let commits = Landing::at(&before, "").missing_from(repository, &[&commit])?;
+    if commits == 0 {
+        return Ok(Synced { base, commits, after: before.clone(), before, kept: None });
+    }
+    let after = synced_commit(repository, name, &before, (&base, &commit), how, &alone)?;
+    refuse_in_the_way(repository, &ready, &before, &after)?;
+    let kept = match how {
+        SyncHow::Rebase => trash::keep(repository, name, &ready.found, Why::Rebased, Ignored::Left)?,
+        SyncHow::Merge => None,
+    };
+    advance(repository, &ready, &before, &after, &base)?;
+    Ok(Synced { base, commits, before, after, kept })
+}
+
+fn base_commit(repository: &Repository, base: Option<&str>) -> Result<(String, String), OperationCause> {
+    let base = match base {
+        Some("HEAD") | None => current_branch(repository)?.unwrap_or_else(|| "HEAD".into()),
+        Some(base) => base.to_owned(),
+    };
+    match commit_of(repository, &base)? {
+        Some(commit) => Ok((base, commit)),
+        None => Err(OperationCause::BaseMissing { base }),
+    }
+}
+
+fn synced_commit(
+    repository: &Repository,
+    name: &WorkspaceName,
+    before: &str,
+    (base, commit): (&str, &str),
+    how: SyncHow,
+    alone: &Alone,
+) -> Result<String, OperationCause> {
+    let aside = Aside::on(repository, before, alone)?;
+    match how {
+        SyncHow::Rebase => aside.attempt(&["rebase", "--quiet", commit], base)?,
+        SyncHow::Merge => {
+            let message = format!("Merge {base} into {}", name.branch());
+            aside.attempt(&["merge", "--no-edit", "--ff", "--no-progress", "-m", &message, commit], base)?;
+        }
+    }
+    Ok(aside.head()?)
+}
+
+fn refuse_in_the_way(
+    repository: &Repository,
+    ready: &Ready,
+    before: &str,
+    after: &str,
+) -> Result<(), OperationCause> {
+    let git = ready.worktree.git(repository);
+    let mut files = in_the_way(&git, &ready.worktree.path, before, after)?;
+    let coming = changed(repository, before, after)?;
+    let coming: HashSet<PathBuf> =
+        coming.into_iter().flat_map(|file| file.old_path.into_iter().chain([file.path])).collect();
+    files.extend(ready.found.uncommitted(repository)?.into_iter().filter(|file| coming.contains(file)));
+    files.sort();
+    files.dedup();
+    if files.is_empty() { Ok(()) } else { Err(OperationCause::InTheWay { files }) }
+}
+
+/// Files and index first, then the branch, if it is still where it was; otherwise the files go back.
+fn advance(
+    repository: &Repository,
+    ready: &Ready,
+    before: &str,
+    after: &str,
+    base: &str,
+) -> Result<(), GitError> {
+    let git = ready.worktree.git(repository);
+    git.change(&["update-index", "-q", "--refresh"])?;
+    git.change(&["read-tree", "-m", "-u", before, after])?;
+    let why = format!("agency: sync with {base}");
+    let Err(err) = git.change(&["update-ref", "-m", &why, "HEAD", after, before]) else { return Ok(()) };
+    git.change(&["read-tree", "-m", "-u", after, before])?;
+    Err(err)
+}

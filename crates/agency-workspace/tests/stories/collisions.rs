@@ -1,0 +1,108 @@
+//! The conflict radar: who would collide, in which files, and at what cost.
+
+use std::path::PathBuf;
+
+use agency_workspace::{Collision, Project, Radar, With, WorkspaceName, create};
+
+use crate::ground::{Ground, name, write};
+
+struct Scene {
+    ground: Ground,
+    root: PathBuf,
+    project: Project,
+    radar: Radar,
+    workspaces: Vec<(WorkspaceName, Option<String>)>,
+}
+
+fn scene(names: &[&str]) -> Scene {
+    let ground = Ground::new();
+    let root = ground.repository("root");
+    ground.commit(&root, "shared", "1\n2\n3\n");
+    let project = ground.open(&root);
+    for one in names {
+        create(&project, &name(one), None).unwrap();
+    }
+    let workspaces = names.iter().map(|one| (name(one), Some("main".to_owned()))).collect();
+    Scene { ground, root, project, radar: Radar::default(), workspaces }
+}
+
+impl Scene {
+    fn path(&self, workspace: &str) -> PathBuf {
+        agency_workspace::workspace_path(&self.project, &name(workspace))
+    }
+
+    /// `1-a × main: file, file`
+    fn seen(&mut self) -> Vec<String> {
+        let found = self.radar.look(&self.project, &self.workspaces).unwrap();
+        found.iter().map(told).collect()
+    }
+}
+
+fn told(collision: &Collision) -> String {
+    let with = match &collision.with {
+        With::Base(base) => base.clone(),
+        With::Workspace(name) => name.to_string(),
+    };
+    let files: Vec<_> = collision.files.iter().map(|file| file.display().to_string()).collect();
+    format!("{} × {with}: {}", collision.workspace, files.join(", "))
+}
+
+#[test]
+fn work_that_is_not_committed_collides_with_others_and_with_the_base() {
+    let mut scene = scene(&["1-a", "2-b", "3-c"]);
+    assert_eq!(scene.seen(), [""; 0]);
+    write(&scene.path("1-a").join("shared"), "one\n2\n3\n");
+    scene.ground.commit(&scene.path("2-b"), "shared", "two\n2\n3\n");
+    write(&scene.path("3-c").join("own"), "untracked");
+    assert_eq!(scene.seen(), ["1-a × 2-b: shared"]);
+    write(&scene.path("1-a").join("own"), "also untracked");
+    assert_eq!(scene.seen(), ["1-a × 2-b: shared", "1-a × 3-c: own"]);
+    scene.ground.commit(&scene.root, "shared", "base\n2\n3\n");
+    assert_eq!(
+        scene.seen(),
+        ["1-a × main: shared", "1-a × 2-b: shared", "1-a × 3-c: own", "2-b × main: shared"]
+    );
+    write(&scene.path("1-a").join("shared"), "1\n2\n3\n");
+    assert_eq!(scene.seen(), ["1-a × 3-c: own", "2-b × main: shared"]);
+}
+
+#[test]
+fn nothing_is_merged_when_nothing_changed_and_one_change_costs_only_its_own_merges() {
+    let mut scene = scene(&["1-a", "2-b", "3-c", "4-d"]);
+    for workspace in ["1-a", "2-b", "3-c", "4-d"] {
+        write(&scene.path(workspace).join(workspace), "x");
+    }
+    scene.seen();
+    let first = scene.radar.merges();
+    assert_eq!(first, 4 + 6);
+    scene.seen();
+    assert_eq!(scene.radar.merges(), first);
+    write(&scene.path("2-b").join("2-b"), "y");
+    scene.seen();
+    assert_eq!(scene.radar.merges(), first + 1 + 3);
+}
+
+#[test]
+fn a_workspace_that_is_gone_or_half_there_spoils_nothing() {
+    let mut scene = scene(&["1-a", "2-b"]);
+    scene.workspaces.push((name("9-never"), Some("main".into())));
+    scene.workspaces.push((name("1-a"), Some("no such base".into())));
+    write(&scene.path("1-a").join("shared"), "one\n");
+    write(&scene.path("2-b").join("shared"), "two\n");
+    std::fs::remove_dir_all(scene.path("2-b")).unwrap();
+    assert_eq!(scene.seen(), [""; 0]);
+}
+
+#[test]
+fn nothing_of_a_look_is_seen_in_the_workspaces() {
+    let mut scene = scene(&["1-a", "2-b"]);
+    for workspace in ["1-a", "2-b"] {
+        write(&scene.path(workspace).join("shared"), workspace);
+        write(&scene.path(workspace).join("new"), workspace);
+    }
+    let before = scene.ground.everything(&scene.root);
+    let status = scene.ground.git(&scene.path("1-a"), &["status", "--porcelain"]);
+    assert_eq!(scene.seen(), ["1-a × 2-b: new, shared"]);
+    assert_eq!(scene.ground.everything(&scene.root), before);
+    assert_eq!(scene.ground.git(&scene.path("1-a"), &["status", "--porcelain"]), status);
+}

@@ -1,0 +1,368 @@
+//! Merging workspaces: every way, every refusal, and every moment at which one can be killed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use agency_workspace::{
+    Environment, How, MergeRequest, Merged, Outcome, Project, Removal, commit_all, create, merge, recover,
+    remove, state, trash,
+};
+
+use crate::ground::{Ground, name, told, write};
+
+struct Scene {
+    ground: Ground,
+    root: PathBuf,
+    project: Project,
+    path: PathBuf,
+}
+
+fn scene() -> Scene {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("root");
+    write(&root.join(".git/info/exclude"), ".agency\n");
+    ground.commit(&root, "shared", "1\n2\n3\n");
+    let project = ground.open(&root);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    Scene { ground, root, project, path }
+}
+
+fn request(how: How) -> MergeRequest {
+    MergeRequest { how, into: Some("main".into()), message: Some("the fix".into()) }
+}
+
+impl Scene {
+    fn git(&self, args: &[&str]) -> String {
+        self.ground.git(&self.root, args)
+    }
+
+    fn merge(&self, how: How) -> Merged {
+        merge(&self.project, &name("1-fix"), &request(how)).unwrap()
+    }
+
+    fn refused(&self, how: How) -> String {
+        let before = self.seen();
+        let err = merge(&self.project, &name("1-fix"), &request(how)).unwrap_err();
+        assert_eq!(self.seen(), before);
+        told(&err, err.hint())
+    }
+
+    fn seen(&self) -> String {
+        format!(
+            "{}\n{}",
+            self.ground.everything(&self.root),
+            self.git(&["status", "--porcelain", "--branch"])
+        )
+    }
+
+    /// Two commits here, one there.
+    fn diverge(&self) {
+        self.ground.commit(&self.path, "own", "1");
+        self.ground.commit(&self.path, "shared", "own\n2\n3\n");
+        self.ground.commit(&self.root, "theirs", "1");
+    }
+
+    fn has_all(&self) {
+        assert_eq!(self.git(&["status", "--porcelain", "--untracked-files=no"]), "");
+        for (file, content) in [("own", "1"), ("shared", "own\n2\n3\n"), ("theirs", "1")] {
+            assert_eq!(fs::read_to_string(self.root.join(file)).unwrap(), content);
+        }
+        let state = state(&self.project, &name("1-fix"), Some("main")).unwrap();
+        assert_eq!(state.unmerged_commits, 0);
+        assert!(!self.git(&["worktree", "list"]).contains("aside"));
+    }
+}
+
+#[test]
+fn every_way_brings_all_of_it_into_a_clean_checkout_and_the_workspace_can_go() {
+    let logs = [
+        (How::Merge, "the fix\ntheirs\nshared\nreadme"),
+        (How::Squash, "the fix\ntheirs\nshared\nreadme"),
+        (How::Rebase, "shared\nown\ntheirs\nshared\nreadme"),
+    ];
+    for (how, log) in logs {
+        let scene = scene();
+        scene.diverge();
+        write(&scene.root.join("untracked"), "mine");
+        let merged = scene.merge(how);
+        assert_eq!(merged.checkout.as_deref(), Some(scene.root.as_path()));
+        assert_eq!(scene.git(&["log", "--format=%s", "--first-parent"]), log, "{how:?}");
+        assert_eq!(scene.git(&["rev-parse", "main"]), merged.after);
+        scene.has_all();
+        remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).unwrap();
+    }
+}
+
+#[test]
+fn a_fast_forward_takes_the_commits_as_they_are_or_refuses() {
+    let scene = scene();
+    let tip = scene.ground.commit(&scene.path, "own", "1");
+    assert_eq!(scene.merge(How::FastForward).after, tip);
+    scene.ground.commit(&scene.path, "more", "1");
+    scene.ground.commit(&scene.root, "theirs", "1");
+    let expected = "Error: cannot merge workspace 1-fix\n\
+                    Caused by: main has 1 commits that the workspace does not have\n\
+                    Hint: `agency sync 1-fix` brings them in, or merge without --ff";
+    assert_eq!(scene.refused(How::FastForward), expected);
+}
+
+#[test]
+fn a_branch_that_nobody_has_checked_out_moves_by_itself() {
+    let scene = scene();
+    scene.diverge();
+    scene.git(&["switch", "--quiet", "--create", "elsewhere"]);
+    write(&scene.root.join("readme"), "changed here\n");
+    let before = scene.git(&["status", "--porcelain", "--branch"]);
+    let merged = scene.merge(How::Merge);
+    assert_eq!((merged.checkout, scene.git(&["rev-parse", "main"])), (None, merged.after));
+    assert_eq!(scene.git(&["status", "--porcelain", "--branch"]), before);
+    assert_eq!(scene.git(&["show", "main:own"]), "1");
+}
+
+#[test]
+fn a_bare_repository_is_merged_in_too() {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("root");
+    let bare = ground.path().join("bare.git");
+    ground.git(&root, &["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
+    let project = ground.open(&bare);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    ground.commit(&path, "own", "1");
+    let merged = merge(&project, &name("1-fix"), &request(How::Squash)).unwrap();
+    assert_eq!(ground.git(&bare, &["rev-parse", "main"]), merged.after);
+    assert_eq!(ground.git(&bare, &["show", "main:own"]), "1");
+}
+
+#[test]
+fn conflicts_are_listed_and_nothing_is_half_merged() {
+    let scene = scene();
+    scene.diverge();
+    scene.ground.commit(&scene.root, "shared", "theirs\n2\n3\n");
+    for how in [How::Merge, How::Squash, How::Rebase] {
+        let expected = "Error: cannot merge workspace 1-fix\n\
+                        Caused by: shared conflicts with main\n\
+                        Hint: nothing was changed; `agency sync 1-fix`, resolve there, then merge again";
+        assert_eq!(scene.refused(how), expected);
+    }
+}
+
+#[test]
+fn a_dirty_checkout_and_files_in_the_way_refuse_with_the_way_out() {
+    let scene = scene();
+    scene.diverge();
+    write(&scene.root.join("readme"), "changed\n");
+    let refused = scene.refused(How::Merge);
+    assert!(refused.contains(&format!("main is checked out in {}", scene.root.display())), "{refused}");
+    assert!(refused.contains("with changes of its own: readme"), "{refused}");
+    assert!(refused.ends_with("stash"), "{refused}");
+    scene.git(&["checkout", "--quiet", "readme"]);
+    write(&scene.root.join(".git/info/exclude"), "own\n.agency\n");
+    write(&scene.root.join("own"), "an ignored file of the user");
+    assert!(scene.refused(How::Merge).contains("files that git does not track are in the way"));
+}
+
+#[test]
+fn uncommitted_work_refuses_until_it_is_committed() {
+    let scene = scene();
+    write(&scene.path.join("own"), "1");
+    let refused = scene.refused(How::Merge);
+    assert!(refused.contains("1 file in .agency/worktrees/1-fix is not committed"), "{refused}");
+    let commit = commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    assert_eq!(commit_all(&scene.project, &name("1-fix"), "again").unwrap(), None);
+    assert_eq!(scene.merge(How::FastForward).after, commit);
+    assert!(scene.refused(How::Merge).contains("main has all of it already"));
+}
+
+#[test]
+fn what_cannot_be_merged_into_is_named() {
+    let scene = scene();
+    scene.ground.commit(&scene.path, "own", "1");
+    let nowhere = MergeRequest { into: Some("origin/main".into()), ..MergeRequest::default() };
+    let err = merge(&scene.project, &name("1-fix"), &nowhere).unwrap_err();
+    assert!(told(&err, err.hint()).contains("there is no local branch `origin/main` to merge into"));
+    let err = merge(&scene.project, &name("7-never"), &request(How::Merge)).unwrap_err();
+    assert!(told(&err, None).contains("there is no "));
+    scene.ground.git(&scene.path, &["checkout", "--quiet", "--detach"]);
+    assert!(scene.refused(How::Merge).contains("not on its own branch"));
+}
+
+#[test]
+fn hooks_of_the_user_see_the_files_and_may_refuse() {
+    for (hook, how) in
+        [("pre-merge-commit", How::Merge), ("pre-commit", How::Squash), ("commit-msg", How::Squash)]
+    {
+        let scene = scene();
+        scene.diverge();
+        scene.ground.hook(
+            &scene.root,
+            hook,
+            "test -e own && test -e theirs && test -e shared || exit 0\necho no; exit 1",
+        );
+        assert!(scene.refused(how).contains("no"), "{hook}");
+        scene.ground.hook(&scene.root, hook, "exit 0");
+        scene.merge(how);
+        scene.has_all();
+    }
+}
+
+#[test]
+fn a_target_that_a_hook_protects_does_not_move() {
+    let scene = scene();
+    scene.diverge();
+    scene.git(&["switch", "--quiet", "--create", "elsewhere"]);
+    let protect = "while read old new name; do\n\
+                   test \"$1 $name\" = \"prepared refs/heads/main\" && { echo protected >&2; exit 1; }\ndone\nexit 0";
+    scene.ground.hook(&scene.root, "reference-transaction", protect);
+    let tip = scene.git(&["rev-parse", "main"]);
+    merge(&scene.project, &name("1-fix"), &request(How::Merge)).unwrap_err();
+    scene.git(&["switch", "--quiet", "main"]);
+    merge(&scene.project, &name("1-fix"), &request(How::Merge)).unwrap_err();
+    assert_eq!(scene.git(&["rev-parse", "main"]), tip);
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    assert_eq!(scene.git(&["for-each-ref", "refs/agency/merging", "refs/agency/merged"]), "");
+}
+
+#[test]
+fn signing_is_asked_of_the_users_own_program() {
+    let scene = scene();
+    scene.diverge();
+    let signer = scene.ground.path().join("signer");
+    write(
+        &signer,
+        "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\necho -----BEGIN PGP SIGNATURE-----\n",
+    );
+    fs::set_permissions(&signer, fs::Permissions::from_mode(0o755)).unwrap();
+    scene.git(&["config", "commit.gpgSign", "true"]);
+    scene.git(&["config", "gpg.program", signer.to_str().unwrap()]);
+    let merged = scene.merge(How::Merge);
+    assert!(scene.git(&["cat-file", "-p", &merged.after]).contains("BEGIN PGP SIGNATURE"));
+}
+
+#[test]
+fn many_workspaces_are_merged_at_once_and_none_is_lost() {
+    let scene = scene();
+    let names: Vec<_> = (2..6).map(|id| name(&format!("{id}-more"))).collect();
+    for one in &names {
+        let path = create(&scene.project, one, None).unwrap().path;
+        scene.ground.commit(&path, one.as_str(), "1");
+    }
+    std::thread::scope(|scope| {
+        for one in &names {
+            scope.spawn(|| merge(&scene.project, one, &request(How::Merge)).unwrap());
+        }
+    });
+    for one in &names {
+        assert!(scene.root.join(one.as_str()).exists());
+    }
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+}
+
+/// What a process does that is to be killed: set by the test that starts it.
+const CUT: &str = "AGENCY_TEST_MERGE_IN";
+
+/// A `git` that kills who called it, once the given call is done.
+fn deadly_git(dir: &Path, call: u32) {
+    let found = Command::new("sh").args(["-c", "command -v git"]).output().unwrap();
+    let git = String::from_utf8(found.stdout).unwrap();
+    let (git, dir_shown) = (git.trim(), dir.display());
+    let script = format!(
+        "#!/bin/sh\ncount=$(($(cat '{dir_shown}/count') + 1))\necho $count >'{dir_shown}/count'\n\
+         [ $count = {call} ] || exec {git} \"$@\"\n{git} \"$@\"\nkill -9 $PPID\n"
+    );
+    write(&dir.join("count"), "0");
+    write(&dir.join("git"), &script);
+    fs::set_permissions(dir.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Merges in a process of its own. False if it was killed.
+fn merge_elsewhere(scene: &Scene, bin: &Path) -> bool {
+    let path = std::env::var_os("PATH").unwrap();
+    let path =
+        std::env::join_paths([bin.to_owned()].into_iter().chain(std::env::split_paths(&path))).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "merge::a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged"]);
+    command.env_clear().envs(scene.ground.variables()).env("PATH", path).env(CUT, &scene.root);
+    let output = command.output().unwrap();
+    let was_killed = output.status.signal() == Some(9);
+    assert!(was_killed || output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    !was_killed
+}
+
+#[test]
+fn a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged() {
+    if let Some(root) = std::env::var_os(CUT) {
+        let project = Project::open_with(Path::new(&root), None, Environment::inherited()).unwrap();
+        merge(&project, &name("1-fix"), &request(How::Merge)).unwrap();
+        return;
+    }
+    let diverged = || {
+        let scene = scene();
+        scene.diverge();
+        scene
+    };
+    let (mut scene, mut call, mut outcomes) = (diverged(), 0, Vec::new());
+    loop {
+        call += 1;
+        let (is_through, is_merged) = killed_after(&scene, call);
+        outcomes.push(is_merged);
+        if is_merged {
+            scene.has_all();
+            scene = diverged();
+        }
+        if is_through {
+            break;
+        }
+    }
+    assert!(outcomes.iter().filter(|is_merged| !**is_merged).count() > 10, "{outcomes:?}");
+    // The last kills come after the target has moved.
+    assert!(outcomes.iter().filter(|is_merged| **is_merged).count() > 2, "{outcomes:?}");
+}
+
+/// Whether the merge was through before that call of git, and whether the target has it.
+fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
+    let old = scene.git(&["rev-parse", "main"]);
+    let bin = scene.ground.path().join("bin");
+    deadly_git(&bin, call);
+    let is_through = merge_elsewhere(scene, &bin);
+    recover(&scene.project).unwrap();
+    assert_eq!(scene.git(&["status", "--porcelain"]), "", "killed after call {call}");
+    assert_eq!(scene.git(&["for-each-ref", "refs/agency/merging"]), "", "killed after call {call}");
+    let is_merged = scene.git(&["log", "-1", "--format=%s", "main"]) == "the fix";
+    assert!(is_merged || scene.git(&["rev-parse", "main"]) == old, "killed after call {call}");
+    (is_through, is_merged)
+}
+
+#[test]
+fn a_checkout_that_git_was_killed_in_is_put_back_and_what_was_in_it_is_kept() {
+    let scene = scene();
+    for n in 1..=5 {
+        scene.ground.commit(&scene.path, &format!("file{n}"), "new\n");
+    }
+    scene.ground.commit(&scene.path, "shared", "own\n2\n3\n");
+    // Git waits for the filter, which kills it while some files are written and others are not.
+    let filter = "test %f = file3 && kill -9 $PPID; cat";
+    write(&scene.root.join(".git/info/attributes"), "file3 filter=deadly\n");
+    scene.git(&["config", "filter.deadly.smudge", filter]);
+    let old = scene.git(&["rev-parse", "main"]);
+    merge(&scene.project, &name("1-fix"), &request(How::FastForward)).unwrap_err();
+    scene.git(&["config", "--unset", "filter.deadly.smudge"]);
+    let lock = scene.root.join(".git/index.lock");
+    if lock.exists() {
+        // What git leaves when it is killed is for its user to take away.
+        fs::remove_file(lock).unwrap();
+    }
+    let recovered = recover(&scene.project).unwrap();
+    assert_eq!(scene.git(&["rev-parse", "main"]), old);
+    assert_eq!(scene.git(&["status", "--porcelain"]), "", "{recovered:?}");
+    assert!(
+        matches!(&recovered[..], [one] if matches!(one.outcome, Outcome::TakenBack { .. })),
+        "{recovered:?}"
+    );
+    let kept = &trash(&scene.project).unwrap()[0].reference;
+    assert_eq!(scene.git(&["show", &format!("{kept}:file1")]), "new");
+    scene.merge(How::FastForward);
+    assert_eq!(fs::read_to_string(scene.root.join("file3")).unwrap(), "new\n");
+}

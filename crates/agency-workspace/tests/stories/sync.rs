@@ -1,0 +1,122 @@
+//! Bringing the base's new commits into a workspace.
+
+use std::fs;
+use std::path::PathBuf;
+
+use agency_workspace::{Project, SyncHow, Why, create, restore, sync, trash};
+
+use crate::ground::{Ground, name, told, write};
+
+struct Scene {
+    ground: Ground,
+    root: PathBuf,
+    project: Project,
+    path: PathBuf,
+}
+
+fn scene() -> Scene {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("root");
+    ground.commit(&root, "shared", "1\n2\n3\n");
+    let project = ground.open(&root);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    Scene { ground, root, project, path }
+}
+
+impl Scene {
+    fn sync(&self, how: SyncHow) -> agency_workspace::Synced {
+        sync(&self.project, &name("1-fix"), Some("main"), how).unwrap()
+    }
+
+    fn refused(&self, how: SyncHow) -> String {
+        let before = self.ground.everything(&self.root);
+        let status = self.ground.git(&self.path, &["status", "--porcelain", "--branch"]);
+        let err = sync(&self.project, &name("1-fix"), Some("main"), how).unwrap_err();
+        assert_eq!(self.ground.everything(&self.root), before);
+        assert_eq!(self.ground.git(&self.path, &["status", "--porcelain", "--branch"]), status);
+        told(&err, err.hint())
+    }
+
+    fn log(&self) -> String {
+        self.ground.git(&self.path, &["log", "--format=%s", "--first-parent"])
+    }
+}
+
+#[test]
+fn a_rebase_puts_the_work_on_top_and_leaves_uncommitted_files_alone() {
+    let scene = scene();
+    let before = scene.ground.commit(&scene.path, "own", "1");
+    write(&scene.path.join("untracked"), "x");
+    write(&scene.path.join("readme"), "staged\n");
+    scene.ground.git(&scene.path, &["add", "readme"]);
+    scene.ground.commit(&scene.root, "shared", "new\n2\n3\n");
+    let status = scene.ground.git(&scene.path, &["status", "--porcelain"]);
+    let synced = scene.sync(SyncHow::Rebase);
+    assert_eq!((synced.commits, &synced.before), (1, &before));
+    assert_eq!(scene.log(), "own\nshared\nshared\nreadme");
+    assert_eq!(fs::read_to_string(scene.path.join("shared")).unwrap(), "new\n2\n3\n");
+    assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), status);
+    assert_eq!(scene.ground.git(&scene.root, &["rev-parse", "agency/1-fix"]), synced.after);
+
+    let entry = &trash(&scene.project).unwrap()[0];
+    assert_eq!((entry.why, Some(&entry.reference)), (Why::Rebased, synced.kept.as_ref()));
+    restore(&scene.project, entry).unwrap();
+    assert_eq!(scene.ground.git(&scene.root, &["rev-parse", "agency/1-fix"]), before);
+    assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), status);
+}
+
+#[test]
+fn a_merge_keeps_the_commits_as_they_are() {
+    let scene = scene();
+    let before = scene.ground.commit(&scene.path, "own", "1");
+    scene.ground.commit(&scene.root, "theirs", "1");
+    let synced = scene.sync(SyncHow::Merge);
+    assert_eq!(scene.ground.git(&scene.path, &["rev-parse", "HEAD^1"]), before);
+    assert_eq!(scene.log(), "Merge main into agency/1-fix\nown\nshared\nreadme");
+    assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), "");
+    let again = scene.sync(SyncHow::Merge);
+    assert_eq!((again.commits, &again.after), (0, &synced.after));
+}
+
+#[test]
+fn a_conflict_is_told_and_nothing_is_left_half_done() {
+    let scene = scene();
+    scene.ground.commit(&scene.path, "shared", "own\n2\n3\n");
+    scene.ground.commit(&scene.root, "shared", "theirs\n2\n3\n");
+    for how in [SyncHow::Rebase, SyncHow::Merge] {
+        let expected = "Error: cannot sync workspace 1-fix\n\
+                        Caused by: shared conflicts with main\n\
+                        Hint: nothing was changed; merge main by hand in the workspace, or tell the agent to";
+        assert_eq!(scene.refused(how), expected);
+    }
+}
+
+#[test]
+fn uncommitted_and_ignored_files_in_the_way_refuse() {
+    let scene = scene();
+    write(&scene.root.join(".git/info/exclude"), "ignored\n.agency\n");
+    write(&scene.path.join("shared"), "mine");
+    write(&scene.path.join("new"), "mine");
+    write(&scene.path.join("ignored"), "mine");
+    scene.ground.commit(&scene.root, "shared", "theirs\n");
+    scene.ground.commit(&scene.root, "new", "theirs\n");
+    write(&scene.root.join("ignored"), "theirs");
+    scene.ground.git(&scene.root, &["add", "--force", "ignored"]);
+    scene.ground.git(&scene.root, &["commit", "--quiet", "--message", "ignored"]);
+    let refused = scene.refused(SyncHow::Rebase);
+    assert!(refused.contains("files that no commit holds are in the way: ignored, new, shared"), "{refused}");
+    assert_eq!(fs::read_to_string(scene.path.join("ignored")).unwrap(), "mine");
+}
+
+#[test]
+fn in_the_middle_of_something_or_on_another_branch_nothing_is_synced() {
+    let scene = scene();
+    scene.ground.commit(&scene.root, "theirs", "1");
+    scene.ground.git(&scene.path, &["checkout", "--quiet", "--detach"]);
+    assert!(
+        scene.refused(SyncHow::Rebase).contains("is on no branch and not on its own branch agency/1-fix")
+    );
+    scene.ground.git(&scene.path, &["checkout", "--quiet", "agency/1-fix"]);
+    scene.ground.git(&scene.path, &["merge", "--quiet", "--no-commit", "--no-ff", "main"]);
+    assert!(scene.refused(SyncHow::Rebase).contains("a merge is under way in"));
+}
