@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
-use crate::git::{Git, GitError};
+use crate::git::Git;
 use crate::operation::OperationCause;
 use crate::record::{Force, Record, Worktree, records};
 use crate::repository::{Repository, WORKTREES};
 use crate::scratch::paths;
+use crate::tool::ToolError;
 
 /// Not a workspace name, so nobody takes it for one.
 const PREFIX: &str = ".aside-";
@@ -88,7 +89,7 @@ impl<'a> Aside<'a> {
         &self.git
     }
 
-    pub(crate) fn head(&self) -> Result<String, GitError> {
+    pub(crate) fn head(&self) -> Result<String, ToolError> {
         self.git.line(&["rev-parse", "--verify", "HEAD"]).map(crate::repository::text)
     }
 
@@ -102,7 +103,7 @@ impl<'a> Aside<'a> {
         Err(OperationCause::Conflicts { with: with.to_owned(), files })
     }
 
-    fn unmerged(&self) -> Result<Vec<PathBuf>, GitError> {
+    fn unmerged(&self) -> Result<Vec<PathBuf>, ToolError> {
         let mut files = paths(&self.git.read(&["diff", "--name-only", "--diff-filter=U", "-z"])?);
         files.sort();
         files.dedup();
@@ -118,7 +119,7 @@ impl Drop for Aside<'_> {
     }
 }
 
-fn add(repository: &Repository, path: &Path, commit: &str, with_files: bool) -> Result<(), GitError> {
+fn add(repository: &Repository, path: &Path, commit: &str, with_files: bool) -> Result<(), ToolError> {
     // Hooks are for merges; this is not the user's checkout.
     let git = repository.git().with_config("core.hooksPath=/dev/null");
     let how = if with_files { "--checkout" } else { "--no-checkout" };
@@ -141,7 +142,7 @@ fn empty(git: Git, worktree: &Worktree) -> Result<Git, OperationCause> {
     Ok(git)
 }
 
-fn has_hooks(repository: &Repository) -> Result<bool, GitError> {
+fn has_hooks(repository: &Repository) -> Result<bool, ToolError> {
     let asked: Vec<String> =
         HOOKS.iter().flat_map(|hook| ["--git-path".into(), format!("hooks/{hook}")]).collect();
     let args: Vec<&str> = ["rev-parse"].into_iter().chain(asked.iter().map(String::as_str)).collect();
@@ -154,7 +155,7 @@ fn has_hooks(repository: &Repository) -> Result<bool, GitError> {
 }
 
 /// Takes away what a killed merge left.
-pub(crate) fn sweep(repository: &Repository) -> Result<(), GitError> {
+pub(crate) fn sweep(repository: &Repository) -> Result<(), ToolError> {
     let is_ours = |record: &Record| {
         let name = record.path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with(PREFIX))

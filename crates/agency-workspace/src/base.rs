@@ -3,8 +3,8 @@
 //! Not a merge base; only the meaning of a name is found here, and near names when it has none.
 
 use crate::create::CreateCause;
-use crate::git::GitError;
 use crate::repository::{Repository, text};
+use crate::tool::ToolError;
 
 /// More would be a list of branches, not a suggestion.
 const MOST_SUGGESTIONS: usize = 3;
@@ -45,13 +45,13 @@ impl Base {
 }
 
 /// The branch `HEAD` of the main checkout is on, also before its first commit.
-pub(crate) fn current_branch(repository: &Repository) -> Result<Option<String>, GitError> {
+pub(crate) fn current_branch(repository: &Repository) -> Result<Option<String>, ToolError> {
     let head = repository.git().maybe(&["symbolic-ref", "--quiet", "HEAD"])?.map(text);
     Ok(head.map(|head| head.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(head)))
 }
 
 /// A branch before anything else of the same name.
-pub(crate) fn commit_of(repository: &Repository, name: &str) -> Result<Option<String>, GitError> {
+pub(crate) fn commit_of(repository: &Repository, name: &str) -> Result<Option<String>, ToolError> {
     // An option, not a name: no branch may begin with a dash.
     if name.starts_with('-') {
         return Ok(None);
@@ -62,16 +62,16 @@ pub(crate) fn commit_of(repository: &Repository, name: &str) -> Result<Option<St
     }
 }
 
-fn unborn(repository: &Repository, branch: String) -> Result<CreateCause, GitError> {
+fn unborn(repository: &Repository, branch: String) -> Result<CreateCause, ToolError> {
     if all_names(repository)?.is_empty() { Ok(CreateCause::NoCommit) } else { missing(repository, &branch) }
 }
 
-fn missing(repository: &Repository, name: &str) -> Result<CreateCause, GitError> {
+fn missing(repository: &Repository, name: &str) -> Result<CreateCause, ToolError> {
     let near = nearest(name, all_names(repository)?);
     Ok(CreateCause::BaseMissing { base: name.to_owned(), near })
 }
 
-fn all_names(repository: &Repository) -> Result<Vec<String>, GitError> {
+fn all_names(repository: &Repository) -> Result<Vec<String>, ToolError> {
     let kinds = ["refs/heads", "refs/remotes", "refs/tags"];
     let out = repository.git().read(&[&["for-each-ref", "--format=%(refname)"], &kinds[..]].concat())?;
     let out = String::from_utf8_lossy(&out).into_owned();

@@ -6,8 +6,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::git::{Git, GitError};
+use crate::git::Git;
 use crate::project::{Kind, Project};
+use crate::tool::ToolError;
 
 /// Every untracked file by itself, whatever the user configured for their own eyes; no renames, so
 /// that each entry is one path.
@@ -18,7 +19,7 @@ const STATUS: [&str; 6] =
 #[error("cannot look into the main checkout {}", root.display())]
 pub struct CheckoutError {
     pub root: PathBuf,
-    pub source: GitError,
+    pub source: ToolError,
 }
 
 impl CheckoutError {
@@ -40,7 +41,7 @@ pub fn dirty_checkout(project: &Project) -> Result<Vec<PathBuf>, CheckoutError> 
     }
 }
 
-pub(crate) fn uncommitted(git: &Git, paths: &[&str]) -> Result<Vec<PathBuf>, GitError> {
+pub(crate) fn uncommitted(git: &Git, paths: &[&str]) -> Result<Vec<PathBuf>, ToolError> {
     let listed = git.read(&[&STATUS[..], paths].concat())?;
     let entries = listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
     // Two letters and a space come before the path.

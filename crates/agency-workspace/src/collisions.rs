@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
-use crate::git::GitError;
 use crate::kept::{commit_tree, tree_of};
 use crate::landing::tips;
 use crate::name::WorkspaceName;
@@ -20,6 +19,7 @@ use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::scratch::paths;
 use crate::state::Found;
+use crate::tool::ToolError;
 
 /// Two that are equal stand for the same work, committed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,7 +43,7 @@ pub enum With {
 #[error("cannot tell which workspaces of {} collide", root.display())]
 pub struct CollisionsError {
     pub root: PathBuf,
-    pub source: GitError,
+    pub source: ToolError,
 }
 
 impl CollisionsError {
@@ -118,7 +118,7 @@ impl Radar {
         &mut self,
         repository: &Repository,
         work: &[(&WorkspaceName, Option<&str>, String)],
-    ) -> Result<Vec<Collision>, GitError> {
+    ) -> Result<Vec<Collision>, ToolError> {
         let before = std::mem::take(&mut self.tried);
         let mut found = Vec::new();
         for (at, (name, base, commit)) in work.iter().enumerate() {
@@ -143,7 +143,7 @@ impl Radar {
         before: &HashMap<(String, String), Vec<PathBuf>>,
         one: &str,
         other: &str,
-    ) -> Result<Vec<PathBuf>, GitError> {
+    ) -> Result<Vec<PathBuf>, ToolError> {
         let key = (one.to_owned(), other.to_owned());
         let files = match before.get(&key).or_else(|| self.tried.get(&key)) {
             Some(files) => files.clone(),
@@ -166,7 +166,7 @@ pub fn fingerprint(project: &Project, name: &WorkspaceName) -> Result<Fingerprin
     looked.map_err(Operation::Compare.failed(name))
 }
 
-fn worktree_fingerprint(repository: &Repository, name: &WorkspaceName) -> Result<Fingerprint, GitError> {
+fn worktree_fingerprint(repository: &Repository, name: &WorkspaceName) -> Result<Fingerprint, ToolError> {
     let found = Found::look(repository, name)?;
     let path = repository.workspace_path(name);
     let mut hasher = DefaultHasher::new();
@@ -190,7 +190,7 @@ pub(crate) fn conflicting_files(
     repository: &Repository,
     one: &str,
     other: &str,
-) -> Result<Vec<PathBuf>, GitError> {
+) -> Result<Vec<PathBuf>, ToolError> {
     let options = ["--write-tree", "--name-only", "--no-messages", "--allow-unrelated-histories", "-z"];
     let args = [&["merge-tree"], &options[..], &[one, other]].concat();
     let (is_clean, said) = repository.git().answer(&args)?;

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use tracing::warn;
 
 use crate::base::Base;
-use crate::git::{GitError, patiently};
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
 use crate::project::{Kind, Project};
 use crate::record::{Force, Record, Worktree, other_user_of_branch, record_of};
 use crate::repository::Repository;
 use crate::state::{Found, Place};
+use crate::tool::{ToolError, patiently};
 use crate::trash;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub enum CreateCause {
     #[error("{} is not a directory any more", path.display())]
     DirectoryGone { path: PathBuf },
     #[error(transparent)]
-    Git(#[from] GitError),
+    Git(#[from] ToolError),
 }
 
 impl CreateError {
@@ -236,7 +236,7 @@ pub(crate) fn clear_stale_record(
     repository: &Repository,
     name: &WorkspaceName,
     found: &Found,
-) -> Result<(), GitError> {
+) -> Result<(), ToolError> {
     let Some(record) = &found.record else { return Ok(()) };
     if let Some(head) = record.detached_head()
         && Landing::elsewhere(name).missing_from(repository, &[head])? > 0
@@ -262,7 +262,7 @@ pub(crate) fn delete_untouched_branch(
     repository: &Repository,
     name: &WorkspaceName,
     tip: &str,
-) -> Result<(), GitError> {
+) -> Result<(), ToolError> {
     let full = format!("refs/heads/{}", name.branch());
     repository.git().change(&["update-ref", "-d", &full, tip]).map(drop)
 }
@@ -275,7 +275,7 @@ pub(crate) fn add_worktree(
     name: &WorkspaceName,
     before: Place,
     checkout: &Checkout,
-) -> Result<Vec<String>, GitError> {
+) -> Result<Vec<String>, ToolError> {
     let path = repository.workspace_path(name);
     let mut args: Vec<&OsStr> = ["worktree", "add", "--quiet"].map(OsStr::new).to_vec();
     let what = match checkout {
@@ -288,7 +288,7 @@ pub(crate) fn add_worktree(
     args.extend(["--".as_ref(), path.as_os_str(), what.as_ref()]);
     patiently(|| match repository.git().change_with_hooks(&args) {
         Ok(()) => Ok(Vec::new()),
-        Err(GitError::Failed { stderr, .. }) if is_whole(repository, name, &path)? => {
+        Err(ToolError::Failed { stderr, .. }) if is_whole(repository, name, &path)? => {
             Ok(vec![format!("a hook failed in {}: {stderr}", path.display())])
         }
         Err(err) => {
@@ -299,7 +299,7 @@ pub(crate) fn add_worktree(
 }
 
 /// Git takes its own record away again if it cannot check everything out.
-fn is_whole(repository: &Repository, name: &WorkspaceName, path: &Path) -> Result<bool, GitError> {
+fn is_whole(repository: &Repository, name: &WorkspaceName, path: &Path) -> Result<bool, ToolError> {
     let recorded = record_of(repository, name)?.is_some_and(|record| !record.is_half_made());
     Ok(recorded && Worktree::open(repository, path)?.is_some())
 }

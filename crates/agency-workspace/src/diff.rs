@@ -6,13 +6,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::git::GitError;
 use crate::kept::Contents;
 use crate::landing::tips;
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::Project;
 use crate::repository::{Repository, text};
+use crate::tool::ToolError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diff {
@@ -107,7 +107,7 @@ fn left_from(
     Ok(parted.unwrap_or_else(|| first.clone()))
 }
 
-pub(crate) fn changed(repository: &Repository, from: &str, to: &str) -> Result<Vec<FileDiff>, GitError> {
+pub(crate) fn changed(repository: &Repository, from: &str, to: &str) -> Result<Vec<FileDiff>, ToolError> {
     let args = ["diff-tree", "-r", "-z", "-M", "--raw", "--numstat", "--no-ext-diff", from, to];
     Ok(parse(&repository.git().read(&args)?))
 }

@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::git::{Git, GitError};
+use crate::git::Git;
 use crate::project::{Kind, Project};
 use crate::repository::resolved;
+use crate::tool::ToolError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ExcludeError {
     #[error("cannot find the exclude file of {}", root.display())]
-    Git { root: PathBuf, source: GitError },
+    Git { root: PathBuf, source: ToolError },
     #[error("cannot write {}", path.display())]
     Write { path: PathBuf, source: io::Error },
 }
@@ -65,9 +66,9 @@ fn place(project: &Project) -> Result<Option<(PathBuf, Vec<u8>)>, ExcludeError> 
 }
 
 /// The repository around a plain directory, and the pattern that means its `.agency` there.
-fn around(git: &Git, root: &Path) -> Result<Option<(PathBuf, Vec<u8>)>, GitError> {
+fn around(git: &Git, root: &Path) -> Result<Option<(PathBuf, Vec<u8>)>, ToolError> {
     let common_dir = match resolved(git, root, "--git-common-dir") {
-        Err(GitError::Failed { .. } | GitError::Missing) => return Ok(None),
+        Err(ToolError::Failed { .. } | ToolError::Missing { .. }) => return Ok(None),
         found => found?,
     };
     let prefix = git.line(&["rev-parse", "--show-prefix"])?;

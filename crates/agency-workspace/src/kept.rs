@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::checkout::uncommitted;
-use crate::git::{Git, GitError};
+use crate::git::Git;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::record::{Record, Worktree};
@@ -20,6 +20,7 @@ use crate::remove::RemoveCause;
 use crate::repository::{Repository, text};
 use crate::scratch::Scratch;
 use crate::state::Found;
+use crate::tool::ToolError;
 
 /// The user may have no name configured, and these commits are not theirs.
 const WHO: [(&str, &str); 4] = [
@@ -48,7 +49,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// What a commit says, and its first parent: the `HEAD` of then.
-    pub(crate) fn read(repository: &Repository, commit: &str) -> Result<(Self, Option<String>), GitError> {
+    pub(crate) fn read(repository: &Repository, commit: &str) -> Result<(Self, Option<String>), ToolError> {
         let said = repository.git().read(&["log", "-1", "--format=%P%x00%B", commit])?;
         let said = String::from_utf8_lossy(&said).into_owned();
         let (parents, message) = said.split_once('\0').unwrap_or_default();
@@ -112,7 +113,7 @@ pub(crate) enum Ignored {
 }
 
 impl Contents {
-    pub(crate) fn of_commit(repository: &Repository, commit: &str) -> Result<Self, GitError> {
+    pub(crate) fn of_commit(repository: &Repository, commit: &str) -> Result<Self, ToolError> {
         let tree = tree_of(repository, commit)?;
         Ok(Self { tree, head: Some(commit.to_owned()), ..Self::default() })
     }
@@ -152,7 +153,7 @@ impl Contents {
         head: Option<&str>,
         staged: Option<String>,
         ignored: Ignored,
-    ) -> Result<Self, GitError> {
+    ) -> Result<Self, ToolError> {
         let tree = scratch.tree()?;
         let head_tree = head.map(|head| tree_of(repository, head)).transpose()?;
         let staged = staged.filter(|staged| Some(staged) != head_tree.as_ref());
@@ -176,7 +177,7 @@ impl Contents {
         repository: &Repository,
         subject: &str,
         kept: Kept,
-    ) -> Result<String, GitError> {
+    ) -> Result<String, ToolError> {
         let kept = Kept { index: self.index.clone(), ignored: self.ignored.clone(), ..kept };
         let tip = kept.branch.as_ref().map(|(_, tip)| tip.as_str());
         let parents = [self.head.as_deref(), self.index.as_deref(), self.ignored.as_deref(), tip];
@@ -213,7 +214,7 @@ fn refuse_nested_repositories(
     if with_work.is_empty() { Ok(()) } else { Err(RemoveCause::NestedRepositories { paths: with_work }) }
 }
 
-pub(crate) fn gitlinks(git: &Git) -> Result<Vec<(String, PathBuf)>, GitError> {
+pub(crate) fn gitlinks(git: &Git) -> Result<Vec<(String, PathBuf)>, ToolError> {
     let listed = git.read(&["ls-files", "--stage", "-z", "--", ":/"])?;
     let entries = listed.split(|byte| *byte == 0).filter_map(|entry| {
         // `160000 <commit> 0\t<path>`
@@ -232,7 +233,7 @@ fn is_spare(
     head: Option<&str>,
     commit: &str,
     path: &Path,
-) -> Result<bool, GitError> {
+) -> Result<bool, ToolError> {
     let Some(head) = head else { return Ok(false) };
     let mut entry = OsString::from(format!("{head}:"));
     entry.push(path);
@@ -245,7 +246,7 @@ fn is_spare(
         && uncommitted(&git, &[])?.is_empty())
 }
 
-pub(crate) fn tree_of(repository: &Repository, commit: &str) -> Result<String, GitError> {
+pub(crate) fn tree_of(repository: &Repository, commit: &str) -> Result<String, ToolError> {
     repository.git().line(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).map(text)
 }
 
@@ -254,7 +255,7 @@ pub(crate) fn commit_tree(
     tree: &str,
     parents: &[&str],
     message: &str,
-) -> Result<String, GitError> {
+) -> Result<String, ToolError> {
     let git = WHO.iter().fold(repository.git(), |git, (variable, who)| git.with_variable(variable, *who));
     let mut args = vec!["commit-tree", tree, "-m", message];
     let mut known: Vec<&str> = Vec::new();

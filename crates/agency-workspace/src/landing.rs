@@ -3,9 +3,9 @@
 //! Only counts; merging is not done here.
 
 use crate::base::{commit_of, current_branch};
-use crate::git::GitError;
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, text};
+use crate::tool::ToolError;
 
 #[derive(Debug)]
 pub(crate) struct Landing {
@@ -19,7 +19,7 @@ impl Landing {
         repository: &Repository,
         name: &WorkspaceName,
         base: Option<&str>,
-    ) -> Result<Self, GitError> {
+    ) -> Result<Self, ToolError> {
         let base = match base {
             Some("HEAD") | None => current_branch(repository)?,
             Some(base) => Some(base.to_owned()),
@@ -51,7 +51,7 @@ impl Landing {
         Self { refs: vec![revision.to_owned()], words: words.to_owned() }
     }
 
-    pub(crate) fn missing_from(&self, repository: &Repository, tips: &[&str]) -> Result<u64, GitError> {
+    pub(crate) fn missing_from(&self, repository: &Repository, tips: &[&str]) -> Result<u64, ToolError> {
         if tips.is_empty() {
             return Ok(0);
         }
@@ -69,13 +69,13 @@ pub(crate) fn mark_of(name: &WorkspaceName) -> String {
     format!("refs/agency/merged/{name}")
 }
 
-fn merged_mark(repository: &Repository, name: &WorkspaceName) -> Result<Option<String>, GitError> {
+fn merged_mark(repository: &Repository, name: &WorkspaceName) -> Result<Option<String>, ToolError> {
     let mark = mark_of(name);
     Ok(repository.commit(&mark)?.map(|_| mark))
 }
 
 /// The commits a base stands for, its server's included; none if there is no such base.
-pub(crate) fn tips(repository: &Repository, base: Option<&str>) -> Result<Vec<String>, GitError> {
+pub(crate) fn tips(repository: &Repository, base: Option<&str>) -> Result<Vec<String>, ToolError> {
     let base = match base {
         Some("HEAD") | None => current_branch(repository)?.unwrap_or_else(|| "HEAD".into()),
         Some(base) => base.to_owned(),
@@ -88,7 +88,7 @@ pub(crate) fn tips(repository: &Repository, base: Option<&str>) -> Result<Vec<St
 }
 
 /// The full name of a branch or remote branch, which commits are merged into.
-fn moving_ref(repository: &Repository, base: &str) -> Result<Option<String>, GitError> {
+fn moving_ref(repository: &Repository, base: &str) -> Result<Option<String>, ToolError> {
     for full in [format!("refs/heads/{base}"), format!("refs/remotes/{base}")] {
         if repository.commit(&full)?.is_some() {
             return Ok(Some(full));
@@ -98,7 +98,7 @@ fn moving_ref(repository: &Repository, base: &str) -> Result<Option<String>, Git
 }
 
 /// Merged on the server and fetched is merged, also while the local branch lags.
-fn upstream_of(repository: &Repository, branch: &str) -> Result<Option<String>, GitError> {
+fn upstream_of(repository: &Repository, branch: &str) -> Result<Option<String>, ToolError> {
     let upstream = repository.git().line(&["for-each-ref", "--format=%(upstream)", branch]).map(text)?;
     let exists = !upstream.is_empty() && repository.commit(&upstream)?.is_some();
     Ok(exists.then_some(upstream))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::aside::{Alone, Aside};
 use crate::base::current_branch;
-use crate::git::{Git, GitError};
+use crate::git::Git;
 use crate::landing::{Landing, mark_of};
 use crate::merging::{self, Merging};
 use crate::name::WorkspaceName;
@@ -17,6 +17,7 @@ use crate::record::{Worktree, users_of_branch};
 use crate::repository::{Repository, resolved};
 use crate::scratch::{in_the_way, paths};
 use crate::state::Found;
+use crate::tool::ToolError;
 use crate::work::Work;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -180,13 +181,13 @@ impl Target {
 }
 
 impl TargetCheckout {
-    pub(crate) fn of(repository: &Repository, branch: &str) -> Result<Option<Self>, GitError> {
+    pub(crate) fn of(repository: &Repository, branch: &str) -> Result<Option<Self>, ToolError> {
         for record in users_of_branch(repository, branch)? {
             // A record without its directory has no files to bring up to date.
             let there = Git::discovering(repository.environment(), &record.path);
             match resolved(&there, &record.path, "--git-dir") {
                 Ok(git_dir) => return Ok(Some(Self { path: record.path, git_dir })),
-                Err(GitError::Missing) => return Err(GitError::Missing),
+                Err(ToolError::Missing { program }) => return Err(ToolError::Missing { program }),
                 Err(_) => {}
             }
         }
@@ -198,7 +199,7 @@ impl TargetCheckout {
     }
 
     /// Tracked files that are not as committed.
-    pub(crate) fn changed_files(&self, repository: &Repository) -> Result<Vec<PathBuf>, GitError> {
+    pub(crate) fn changed_files(&self, repository: &Repository) -> Result<Vec<PathBuf>, ToolError> {
         let git = self.git(repository);
         let staged = git.read(&["diff-index", "--cached", "--name-only", "-z", "HEAD"])?;
         let args = [
@@ -313,8 +314,8 @@ fn move_checkout(
 fn refused_by_git(
     repository: &Repository,
     merging: &Merging,
-    err: GitError,
-) -> Result<OperationCause, GitError> {
+    err: ToolError,
+) -> Result<OperationCause, ToolError> {
     let branch = merging.target.clone();
     let has_moved = repository.branch_tip(&branch)?.as_ref() != Some(&merging.old);
     Ok(if has_moved { OperationCause::TargetMoved { branch } } else { err.into() })

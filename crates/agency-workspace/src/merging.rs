@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use crate::aside::{self, Alone};
 use crate::diff::changed;
-use crate::git::GitError;
 use crate::kept::{Contents, Kept, commit_tree, tree_of};
 use crate::landing::{Landing, mark_of};
 use crate::merge::TargetCheckout;
@@ -17,6 +16,7 @@ use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::scratch::{Scratch, paths};
+use crate::tool::ToolError;
 use crate::trash::{self, Why};
 
 const FOLDER: &str = "refs/agency/merging/";
@@ -67,7 +67,7 @@ pub(crate) fn recover_all(repository: &Repository, _: &Alone) -> Result<Vec<Reco
     notes(repository)?.iter().map(recover).collect()
 }
 
-fn notes(repository: &Repository) -> Result<Vec<Merging>, GitError> {
+fn notes(repository: &Repository) -> Result<Vec<Merging>, ToolError> {
     let listed =
         repository.git().read(&["for-each-ref", "--format=%(refname)%00%(contents)%00%01", FOLDER])?;
     let listed = String::from_utf8_lossy(&listed).into_owned();
@@ -79,7 +79,7 @@ impl Merging {
         format!("{FOLDER}{}", self.name)
     }
 
-    pub(crate) fn note(&self, repository: &Repository) -> Result<(), GitError> {
+    pub(crate) fn note(&self, repository: &Repository) -> Result<(), ToolError> {
         let Self { name, target, old, new, tip } = self;
         let message = format!(
             "agency: merging workspace {name}\n\nAgency-Merge: {old} {new} {tip}\nAgency-Target: {target}\n"
@@ -102,7 +102,7 @@ impl Merging {
     }
 
     /// The target has it: says so, and takes the note away, both at once.
-    pub(crate) fn finish(&self, repository: &Repository) -> Result<(), GitError> {
+    pub(crate) fn finish(&self, repository: &Repository) -> Result<(), ToolError> {
         let steps = format!("update {} {}\ndelete {}\n", mark_of(&self.name), self.tip, self.reference());
         repository.git().change_by(&["update-ref", "--stdin"], steps.as_bytes())
     }

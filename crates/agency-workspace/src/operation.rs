@@ -6,10 +6,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::git::GitError;
 use crate::name::WorkspaceName;
 use crate::remove::RemoveCause;
 use crate::state::Presence;
+use crate::tool::ToolError;
 use crate::work::Work;
 
 /// More files than this are counted, not named.
@@ -81,7 +81,7 @@ pub enum OperationCause {
     #[error(transparent)]
     Keep(#[from] RemoveCause),
     #[error(transparent)]
-    Git(#[from] GitError),
+    Git(#[from] ToolError),
 }
 
 impl OperationError {

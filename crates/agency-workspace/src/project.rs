@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::environment::Environment;
-use crate::git::GitError;
 use crate::name::WorkspaceName;
 use crate::repository::Repository;
+use crate::tool::ToolError;
 
 /// How workspaces are kept apart; `--vcs` on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ pub enum OpenError {
     #[error("the main checkout of the repository {} cannot be found from {}", git_dir.display(), path.display())]
     NoMainCheckout { git_dir: PathBuf, path: PathBuf },
     #[error("cannot open the repository of {}", path.display())]
-    Git { path: PathBuf, source: GitError },
+    Git { path: PathBuf, source: ToolError },
 }
 
 impl OpenError {

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
-use crate::git::{Git, GitError};
+use crate::git::Git;
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, resolved};
+use crate::tool::ToolError;
 
 /// Git locks a record with this reason while it fills the directory. If it stays, git was killed.
 const INITIALIZING: &str = "initializing";
@@ -37,7 +38,7 @@ impl Record {
     }
 
     /// Removes record and directory. Without force git itself looks for uncommitted files once more.
-    pub(crate) fn forget(&self, repository: &Repository, force: Force) -> Result<(), GitError> {
+    pub(crate) fn forget(&self, repository: &Repository, force: Force) -> Result<(), ToolError> {
         // Git does not take an empty directory for the worktree it was; this deletes nothing else.
         if self.path.is_dir()
             && let Err(err) = fs::remove_dir(&self.path)
@@ -68,11 +69,11 @@ pub(crate) enum Force {
 }
 
 /// All worktrees, the main checkout included.
-pub(crate) fn records(repository: &Repository) -> Result<Vec<Record>, GitError> {
+pub(crate) fn records(repository: &Repository) -> Result<Vec<Record>, ToolError> {
     Ok(parse(&repository.git().read(&["worktree", "list", "--porcelain"])?))
 }
 
-pub(crate) fn record_of(repository: &Repository, name: &WorkspaceName) -> Result<Option<Record>, GitError> {
+pub(crate) fn record_of(repository: &Repository, name: &WorkspaceName) -> Result<Option<Record>, ToolError> {
     let path = as_git_sees_it(&repository.workspace_path(name));
     Ok(records(repository)?.into_iter().find(|record| record.path == path))
 }
@@ -81,14 +82,14 @@ pub(crate) fn record_of(repository: &Repository, name: &WorkspaceName) -> Result
 pub(crate) fn other_user_of_branch(
     repository: &Repository,
     name: &WorkspaceName,
-) -> Result<Option<PathBuf>, GitError> {
+) -> Result<Option<PathBuf>, ToolError> {
     let path = as_git_sees_it(&repository.workspace_path(name));
     let users = users_of_branch(repository, &name.branch())?;
     Ok(users.into_iter().map(|record| record.path).find(|user| *user != path))
 }
 
 /// The worktrees, the main checkout included, that have the branch checked out.
-pub(crate) fn users_of_branch(repository: &Repository, branch: &str) -> Result<Vec<Record>, GitError> {
+pub(crate) fn users_of_branch(repository: &Repository, branch: &str) -> Result<Vec<Record>, ToolError> {
     let mut records = records(repository)?;
     records.retain(|record| record.branch.as_deref() == Some(branch));
     Ok(records)
@@ -130,7 +131,7 @@ pub(crate) struct Worktree {
 
 impl Worktree {
     /// None if the directory is not a worktree of this repository, whatever else it is.
-    pub(crate) fn open(repository: &Repository, path: &Path) -> Result<Option<Self>, GitError> {
+    pub(crate) fn open(repository: &Repository, path: &Path) -> Result<Option<Self>, ToolError> {
         // Without this file git would climb up and take the main checkout for the workspace.
         if !path.join(".git").symlink_metadata().is_ok_and(|meta| meta.is_file()) {
             return Ok(None);
@@ -139,7 +140,7 @@ impl Worktree {
         let (common_dir, git_dir) =
             match (resolved(&git, path, "--git-common-dir"), resolved(&git, path, "--git-dir")) {
                 (Ok(common_dir), Ok(git_dir)) => (common_dir, git_dir),
-                (Err(GitError::Failed { .. }), _) => return Ok(None),
+                (Err(ToolError::Failed { .. }), _) => return Ok(None),
                 (Err(err), _) | (_, Err(err)) => return Err(err),
             };
         let is_linked = common_dir == repository.common_dir() && git_dir != common_dir;

@@ -5,7 +5,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::git::GitError;
 use crate::kept::{self, Ignored};
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
@@ -13,6 +12,7 @@ use crate::project::{Kind, Project};
 use crate::record::{Force, Record, other_user_of_branch};
 use crate::repository::Repository;
 use crate::state::{Found, Place, Presence};
+use crate::tool::ToolError;
 use crate::trash::{self, Why};
 use crate::work::Work;
 
@@ -51,9 +51,9 @@ pub enum RemoveCause {
     #[error("cannot copy the index in {}", path.display())]
     Index { path: PathBuf, source: io::Error },
     #[error("it could not be removed completely")]
-    Unfinished { kept: Option<String>, source: GitError },
+    Unfinished { kept: Option<String>, source: ToolError },
     #[error(transparent)]
-    Git(#[from] GitError),
+    Git(#[from] ToolError),
 }
 
 impl RemoveError {
@@ -184,14 +184,14 @@ fn delete_worktree(
     repository: &Repository,
     found: &Found,
     force: Force,
-) -> Result<Option<PathBuf>, GitError> {
+) -> Result<Option<PathBuf>, ToolError> {
     let Some(record) = &found.record else { return Ok(None) };
     record.forget(repository, force)?;
     Ok((found.place != Place::Missing).then(|| record.path.clone()))
 }
 
 /// Git does not remove a checkout with submodules unless forced, not even a clean one.
-fn force_for(repository: &Repository, found: &Found, discard: bool) -> Result<Force, GitError> {
+fn force_for(repository: &Repository, found: &Found, discard: bool) -> Result<Force, ToolError> {
     let links = match &found.worktree {
         Some(worktree) => kept::gitlinks(&worktree.git(repository))?,
         None => Vec::new(),
@@ -204,7 +204,7 @@ fn delete_branch(
     repository: &Repository,
     name: &WorkspaceName,
     found: &Found,
-) -> Result<Option<String>, GitError> {
+) -> Result<Option<String>, ToolError> {
     if found.tip.is_none() {
         return Ok(None);
     }

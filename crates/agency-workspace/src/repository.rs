@@ -7,9 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::environment::Environment;
-use crate::git::{Git, GitError};
+use crate::git::Git;
 use crate::name::WorkspaceName;
 use crate::project::OpenError;
+use crate::tool::ToolError;
 
 pub(crate) const WORKTREES: &str = ".agency/worktrees";
 
@@ -71,16 +72,16 @@ impl Repository {
     }
 
     /// The commit that `revision` names, if it names one.
-    pub(crate) fn commit(&self, revision: &str) -> Result<Option<String>, GitError> {
+    pub(crate) fn commit(&self, revision: &str) -> Result<Option<String>, ToolError> {
         let commit = format!("{revision}^{{commit}}");
         match self.git().line(&["rev-parse", "--verify", "--quiet", &commit]) {
             // Git has many ways to say no: silence, `ambiguous`, `not a commit`.
-            Err(GitError::Failed { .. }) => Ok(None),
+            Err(ToolError::Failed { .. }) => Ok(None),
             found => found.map(|commit| Some(text(commit))),
         }
     }
 
-    pub(crate) fn branch_tip(&self, branch: &str) -> Result<Option<String>, GitError> {
+    pub(crate) fn branch_tip(&self, branch: &str) -> Result<Option<String>, ToolError> {
         let branch = format!("refs/heads/{branch}");
         Ok(self.git().maybe(&["rev-parse", "--verify", "--quiet", &branch])?.map(text))
     }
@@ -103,14 +104,14 @@ fn plain_checkout(git: &Git, dir: &Path) -> Option<(PathBuf, PathBuf)> {
     (is_plain && lines.next().is_none()).then(|| (root.to_owned(), common_dir))
 }
 
-fn common_dir(git: &Git, dir: &Path) -> Result<PathBuf, GitError> {
+fn common_dir(git: &Git, dir: &Path) -> Result<PathBuf, ToolError> {
     resolved(git, dir, "--git-common-dir")
 }
 
 /// Git prints these relative to where it runs, or absolute, as it likes.
-pub(crate) fn resolved(git: &Git, dir: &Path, what: &str) -> Result<PathBuf, GitError> {
+pub(crate) fn resolved(git: &Git, dir: &Path, what: &str) -> Result<PathBuf, ToolError> {
     let printed = dir.join(git.line(&["rev-parse", what])?);
-    printed.canonicalize().map_err(|source| GitError::Start { command: "rev-parse".into(), source })
+    printed.canonicalize().map_err(|source| ToolError::Start { command: "rev-parse".into(), source })
 }
 
 /// The directory that `common_dir` itself, not one of its linked worktrees, is checked out in.

@@ -8,7 +8,6 @@ use crate::create::{
     Checkout, Made, Workspace, add_worktree, clear_stale_record, delete_untouched_branch, made_workspace,
     sweep,
 };
-use crate::git::GitError;
 use crate::kept::{Ignored, Kept, tree_of};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
@@ -17,6 +16,7 @@ use crate::record::{Worktree, users_of_branch};
 use crate::repository::Repository;
 use crate::scratch::{Scratch, in_the_way};
 use crate::state::{Found, Place, Presence};
+use crate::tool::ToolError;
 use crate::trash::{self, Trashed, Why};
 use crate::versions::Ready;
 
@@ -85,7 +85,7 @@ fn move_branch(
     ready: &Ready,
     kept: &Kept,
     head_then: Option<&str>,
-) -> Result<(), GitError> {
+) -> Result<(), ToolError> {
     let own = Some(name.branch());
     let is_on_own = ready.found.record.as_ref().is_some_and(|record| record.branch == own);
     let was_on_own = kept.head.as_deref().and_then(|head| head.strip_prefix("refs/heads/")) == own.as_deref();
@@ -99,7 +99,7 @@ fn move_branch(
     read_index(&ready.worktree, repository, kept)
 }
 
-fn read_index(worktree: &Worktree, repository: &Repository, kept: &Kept) -> Result<(), GitError> {
+fn read_index(worktree: &Worktree, repository: &Repository, kept: &Kept) -> Result<(), ToolError> {
     let Some(index) = &kept.index else { return Ok(()) };
     let git = worktree.git(repository);
     git.change(&["read-tree", index])?;
@@ -171,7 +171,7 @@ fn checkout_of(
     name: &WorkspaceName,
     kept: &Kept,
     head_then: &str,
-) -> Result<(Checkout, Option<String>), GitError> {
+) -> Result<(Checkout, Option<String>), ToolError> {
     let detached = || Checkout::Detached(head_then.to_owned());
     let branch = match (kept.head.as_deref(), &kept.branch) {
         (Some(head), _) => match head.strip_prefix("refs/heads/") {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::git::{Git, GitError};
+use crate::git::Git;
 use crate::repository::text;
+use crate::tool::ToolError;
 
 pub(crate) struct Scratch {
     git: Git,
@@ -39,29 +40,29 @@ impl Scratch {
     }
 
     /// None in the middle of a merge, when there is no tree of the index.
-    pub(crate) fn staged_tree(&self) -> Result<Option<String>, GitError> {
+    pub(crate) fn staged_tree(&self) -> Result<Option<String>, ToolError> {
         match self.tree() {
-            Err(GitError::Failed { .. }) => Ok(None),
+            Err(ToolError::Failed { .. }) => Ok(None),
             tree => tree.map(Some),
         }
     }
 
-    pub(crate) fn tree(&self) -> Result<String, GitError> {
+    pub(crate) fn tree(&self) -> Result<String, ToolError> {
         self.git.change(&["write-tree"]).map(text)
     }
 
     /// Every file that is not ignored.
-    pub(crate) fn add_everything(&self) -> Result<(), GitError> {
+    pub(crate) fn add_everything(&self) -> Result<(), ToolError> {
         self.add(&["--", ":/"])
     }
 
     /// As much as can be read. Returns what git said of the rest: files without permission, or
     /// repositories inside that have no commit yet.
-    pub(crate) fn add_what_can_be_read(&self) -> Result<Vec<String>, GitError> {
+    pub(crate) fn add_what_can_be_read(&self) -> Result<Vec<String>, ToolError> {
         match self.add_everything() {
-            Err(GitError::Failed { stderr, .. }) => {
+            Err(ToolError::Failed { stderr, .. }) => {
                 match self.add(&["--ignore-errors", "--", ":/"]) {
-                    Ok(()) | Err(GitError::Failed { .. }) => {}
+                    Ok(()) | Err(ToolError::Failed { .. }) => {}
                     Err(err) => return Err(err),
                 }
                 Ok(stderr.lines().map(str::to_owned).collect())
@@ -71,23 +72,23 @@ impl Scratch {
     }
 
     /// Ignored files too.
-    pub(crate) fn add_ignored(&self) -> Result<(), GitError> {
+    pub(crate) fn add_ignored(&self) -> Result<(), ToolError> {
         match self.add(&["--force", "--ignore-errors", "--", ":/"]) {
             // Caches hold repositories and sockets that git cannot take; the rest is there.
-            Err(GitError::Failed { .. }) => Ok(()),
+            Err(ToolError::Failed { .. }) => Ok(()),
             added => added,
         }
     }
 
     /// These, whether they are there or not.
-    pub(crate) fn add_paths(&self, paths: &[PathBuf]) -> Result<(), GitError> {
+    pub(crate) fn add_paths(&self, paths: &[PathBuf]) -> Result<(), ToolError> {
         let listed = paths.iter().flat_map(|path| path.as_os_str().as_bytes().iter().copied().chain([0]));
         let git = self.git.clone().with_variable("GIT_LITERAL_PATHSPECS", "1");
         let args = ["add", "--all", "--force", "--pathspec-from-file=-", "--pathspec-file-nul"];
         git.change_by(&args, &listed.collect::<Vec<u8>>())
     }
 
-    fn add<A: AsRef<OsStr>>(&self, rest: &[A]) -> Result<(), GitError> {
+    fn add<A: AsRef<OsStr>>(&self, rest: &[A]) -> Result<(), ToolError> {
         let git =
             self.git.clone().with_config("core.safecrlf=false").with_config("advice.addEmbeddedRepo=false");
         let sparse = git.maybe(&["config", "--bool", "core.sparseCheckout"])?;
@@ -100,7 +101,7 @@ impl Scratch {
     }
 
     /// Makes the files of the checkout, which are as `now` says, those of `wanted`.
-    pub(crate) fn put(&self, now: &str, wanted: &str) -> Result<(), GitError> {
+    pub(crate) fn put(&self, now: &str, wanted: &str) -> Result<(), ToolError> {
         if self.staged_tree()?.as_deref() != Some(now) {
             self.git.change(&["read-tree", now])?;
             // Entries that come from a tree know no file times; without them everything looks changed.
@@ -112,7 +113,7 @@ impl Scratch {
 
 /// Files at places where `wanted` has one and `now` has none: untracked ones, and ignored ones, which git would
 /// write over without a word.
-pub(crate) fn in_the_way(git: &Git, root: &Path, now: &str, wanted: &str) -> Result<Vec<PathBuf>, GitError> {
+pub(crate) fn in_the_way(git: &Git, root: &Path, now: &str, wanted: &str) -> Result<Vec<PathBuf>, ToolError> {
     let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", now, wanted];
     let added = paths(&git.read(&args)?);
     let mut in_the_way: Vec<PathBuf> = added.iter().filter_map(|path| taken(root, path)).collect();

@@ -3,13 +3,13 @@
 //! Not the trash, although they are made alike: a snapshot is taken of what goes on.
 
 use crate::diff::{Diff, changed};
-use crate::git::GitError;
 use crate::kept::{Kept, described, tree_of};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::restore;
+use crate::tool::ToolError;
 use crate::versions::Ready;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ fn give_number(
     repository: &Repository,
     name: &WorkspaceName,
     commit: &str,
-) -> Result<(u64, String), GitError> {
+) -> Result<(u64, String), ToolError> {
     let last = list(repository, name)?.last().map(|last| last.number);
     let mut number = last.unwrap_or(0) + 1;
     loop {
@@ -97,7 +97,7 @@ fn folder(name: &WorkspaceName) -> String {
     format!("refs/agency/turns/{}/", name.task_id())
 }
 
-fn list(repository: &Repository, name: &WorkspaceName) -> Result<Vec<Snapshot>, GitError> {
+fn list(repository: &Repository, name: &WorkspaceName) -> Result<Vec<Snapshot>, ToolError> {
     let format = "--format=%(refname)%00%(objectname)%00%(contents)%00%01";
     let listed = repository.git().read(&["for-each-ref", format, &folder(name)])?;
     let listed = String::from_utf8_lossy(&listed).into_owned();

@@ -6,12 +6,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::checkout::uncommitted;
-use crate::git::GitError;
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
 use crate::project::{Kind, Project};
 use crate::record::{Record, Worktree, record_of};
 use crate::repository::Repository;
+use crate::tool::ToolError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
@@ -44,7 +44,7 @@ pub struct WorkspaceState {
 pub struct StateError {
     pub workspace: WorkspaceName,
     #[source]
-    pub cause: GitError,
+    pub cause: ToolError,
 }
 
 impl StateError {
@@ -92,7 +92,7 @@ fn worktree_state(
     repository: &Repository,
     name: &WorkspaceName,
     base: Option<&str>,
-) -> Result<WorkspaceState, GitError> {
+) -> Result<WorkspaceState, ToolError> {
     let found = Found::look(repository, name)?;
     Ok(WorkspaceState {
         path: repository.workspace_path(name),
@@ -128,7 +128,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn look(repository: &Repository, name: &WorkspaceName) -> Result<Self, GitError> {
+    pub(crate) fn look(repository: &Repository, name: &WorkspaceName) -> Result<Self, ToolError> {
         let path = repository.workspace_path(name);
         let record = record_of(repository, name)?;
         let worktree = match &record {
@@ -161,13 +161,13 @@ impl Found {
         }
     }
 
-    pub(crate) fn uncommitted(&self, repository: &Repository) -> Result<Vec<PathBuf>, GitError> {
+    pub(crate) fn uncommitted(&self, repository: &Repository) -> Result<Vec<PathBuf>, ToolError> {
         self.worktree.as_ref().map_or(Ok(Vec::new()), |worktree| uncommitted(&worktree.git(repository), &[]))
     }
 
     /// Commits that only this workspace leads to. Another branch checked out in it stays when the
     /// workspace goes; a detached `HEAD` does not.
-    pub(crate) fn unmerged(&self, repository: &Repository, landing: &Landing) -> Result<u64, GitError> {
+    pub(crate) fn unmerged(&self, repository: &Repository, landing: &Landing) -> Result<u64, ToolError> {
         let detached = self.record.as_ref().and_then(Record::detached_head);
         let tips: Vec<&str> = self.tip.as_deref().into_iter().chain(detached).collect();
         landing.missing_from(repository, &tips)

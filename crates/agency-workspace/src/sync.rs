@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use crate::aside::{Alone, Aside};
 use crate::base::{commit_of, current_branch};
 use crate::diff::changed;
-use crate::git::GitError;
 use crate::kept::Ignored;
 use crate::landing::Landing;
 use crate::merge::refuse_unfinished;
@@ -18,6 +17,7 @@ use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::scratch::in_the_way;
+use crate::tool::ToolError;
 use crate::trash::{self, Why};
 use crate::versions::Ready;
 
@@ -135,7 +135,7 @@ fn advance(
     before: &str,
     after: &str,
     base: &str,
-) -> Result<(), GitError> {
+) -> Result<(), ToolError> {
     let git = ready.worktree.git(repository);
     git.change(&["update-index", "-q", "--refresh"])?;
     git.change(&["read-tree", "-m", "-u", before, after])?;

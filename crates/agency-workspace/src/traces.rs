@@ -7,10 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::exclude::{self, ExcludeError};
-use crate::git::{Git, GitError};
+use crate::git::Git;
 use crate::name::WorkspaceName;
 use crate::project::{Kind, Project};
 use crate::repository::{Repository, WORKTREES};
+use crate::tool::ToolError;
 
 const BRANCHES: &str = "refs/heads/agency/";
 const HIDDEN: &str = "refs/agency/";
@@ -30,7 +31,7 @@ pub struct Traces {
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
     #[error("cannot look at the repository of {}", root.display())]
-    Git { root: PathBuf, source: GitError },
+    Git { root: PathBuf, source: ToolError },
     #[error(transparent)]
     Exclude(#[from] ExcludeError),
 }
@@ -45,7 +46,7 @@ pub fn traces(project: &Project) -> Result<Traces, TracesError> {
     }
 }
 
-fn of_repository(repository: &Repository) -> Result<Traces, GitError> {
+fn of_repository(repository: &Repository) -> Result<Traces, ToolError> {
     let refs = repository.git().read(&["for-each-ref", "--format=%(refname)", BRANCHES, HIDDEN])?;
     let refs = String::from_utf8_lossy(&refs).into_owned();
     let branches = refs.lines().filter_map(|name| name.strip_prefix(BRANCHES)).map(str::to_owned);
@@ -59,7 +60,7 @@ fn of_repository(repository: &Repository) -> Result<Traces, GitError> {
     })
 }
 
-fn has_tracked_files(repository: &Repository) -> Result<bool, GitError> {
+fn has_tracked_files(repository: &Repository) -> Result<bool, ToolError> {
     if repository.is_bare() {
         return Ok(false);
     }
@@ -78,6 +79,6 @@ pub fn erase(project: &Project, refs: &[String]) -> Result<(), TracesError> {
     Ok(exclude::include(project)?)
 }
 
-fn cannot_look(root: &Path, source: GitError) -> TracesError {
+fn cannot_look(root: &Path, source: ToolError) -> TracesError {
     TracesError::Git { root: root.to_owned(), source }
 }

@@ -4,13 +4,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::git::GitError;
 use crate::kept::{Contents, Ignored, Kept, described};
 use crate::name::WorkspaceName;
 use crate::project::Project;
 use crate::remove::RemoveCause;
 use crate::repository::Repository;
 use crate::state::Found;
+use crate::tool::ToolError;
 
 pub(crate) const TRASH: &str = "refs/agency/trash/";
 
@@ -42,7 +42,7 @@ pub enum Why {
 #[error("cannot look into the trash of {}", root.display())]
 pub struct TrashError {
     pub root: std::path::PathBuf,
-    pub source: GitError,
+    pub source: ToolError,
 }
 
 impl TrashError {
@@ -99,7 +99,7 @@ pub fn expire(project: &Project, before: SystemTime) -> Result<Vec<String>, Tras
     expired().map_err(|source| TrashError { root: project.root().to_owned(), source })
 }
 
-fn delete_leftovers(repository: &Repository, name: &WorkspaceName) -> Result<Vec<String>, GitError> {
+fn delete_leftovers(repository: &Repository, name: &WorkspaceName) -> Result<Vec<String>, ToolError> {
     let patterns = [format!("refs/agency/turns/{}/", name.task_id()), format!("refs/agency/merged/{name}")];
     let listed =
         repository.git().read(&["for-each-ref", "--format=%(refname)", &patterns[0], &patterns[1]])?;
@@ -110,7 +110,7 @@ fn delete_leftovers(repository: &Repository, name: &WorkspaceName) -> Result<Vec
     Ok(refs)
 }
 
-pub(crate) fn list(repository: &Repository) -> Result<Vec<Trashed>, GitError> {
+pub(crate) fn list(repository: &Repository) -> Result<Vec<Trashed>, ToolError> {
     let format = "--format=%(refname)%00%(objectname)%00%(contents)%00%01";
     let listed = repository.git().read(&["for-each-ref", format, TRASH])?;
     let listed = String::from_utf8_lossy(&listed).into_owned();
@@ -159,7 +159,7 @@ pub(crate) fn keep_contents(
     contents: &Contents,
     kept: Kept,
     why: Why,
-) -> Result<String, GitError> {
+) -> Result<String, ToolError> {
     let commit = contents.keep(repository, &why.subject(name), kept)?;
     keep_commit(repository, name, &commit)
 }
@@ -169,7 +169,7 @@ pub(crate) fn keep_commit(
     repository: &Repository,
     name: &WorkspaceName,
     commit: &str,
-) -> Result<String, GitError> {
+) -> Result<String, ToolError> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut at_ms = since_1970.as_millis();
     loop {

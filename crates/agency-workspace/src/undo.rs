@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 
 use crate::create::{Made, Workspace, delete_untouched_branch};
-use crate::git::GitError;
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
 use crate::project::{Kind, Project};
 use crate::record::Force;
 use crate::repository::Repository;
 use crate::state::{Found, Presence};
+use crate::tool::ToolError;
 use crate::work::Work;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum UndoCause {
     #[error("{} is not a worktree of this repository", path.display())]
     NotOurs { path: PathBuf },
     #[error(transparent)]
-    Git(#[from] GitError),
+    Git(#[from] ToolError),
 }
 
 impl UndoError {

@@ -2,7 +2,6 @@
 //!
 //! Changes nothing but the object store.
 
-use crate::git::GitError;
 use crate::kept::Contents;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
@@ -10,6 +9,7 @@ use crate::project::{Kind, Project};
 use crate::record::Worktree;
 use crate::repository::Repository;
 use crate::state::{Found, Presence};
+use crate::tool::ToolError;
 
 impl Project {
     /// None for a plain directory.
@@ -25,7 +25,7 @@ impl Project {
     }
 
     /// Whether a directory or a branch is left of it.
-    pub(crate) fn has_any_of(&self, name: &WorkspaceName) -> Result<bool, GitError> {
+    pub(crate) fn has_any_of(&self, name: &WorkspaceName) -> Result<bool, ToolError> {
         match &self.kind {
             Kind::Git(repository) => Ok(Found::look(repository, name)?.presence() != Presence::Absent),
             Kind::Plain(_) => Ok(false),

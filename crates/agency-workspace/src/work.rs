@@ -4,11 +4,11 @@
 
 use std::fmt;
 
-use crate::git::GitError;
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, WORKTREES};
 use crate::state::Found;
+use crate::tool::ToolError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
@@ -25,7 +25,7 @@ impl Work {
         name: &WorkspaceName,
         found: &Found,
         landing: &Landing,
-    ) -> Result<Option<Self>, GitError> {
+    ) -> Result<Option<Self>, ToolError> {
         let uncommitted_files = found.uncommitted(repository)?.len();
         let unmerged_commits = found.unmerged(repository, landing)?;
         let (workspace, words) = (name.clone(), landing.words.clone());
@@ -38,7 +38,7 @@ impl Work {
         repository: &Repository,
         name: &WorkspaceName,
         found: &Found,
-    ) -> Result<Option<Self>, GitError> {
+    ) -> Result<Option<Self>, ToolError> {
         let uncommitted_files = found.uncommitted(repository)?.len();
         let work =
             Self { uncommitted_files, unmerged_commits: 0, workspace: name.clone(), words: String::new() };

@@ -1,0 +1,163 @@
+//! What can go wrong with a program that we run, and when it is worth another try.
+//!
+//! Which program is not known here: `git` and `jj` start them.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::process::{ExitStatus, Output};
+use std::thread;
+use std::time::Duration;
+
+/// Twenty workspaces made at once meet at the same lock files for some milliseconds each. Doubling
+/// from 10 ms, eight attempts wait 1.3 s in all: longer than any healthy holder, short enough to
+/// report a lock that a dead process left.
+const FIRST_WAIT: Duration = Duration::from_millis(10);
+const ATTEMPTS: u32 = 8;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    #[error("{program} is not installed, or not in the PATH")]
+    Missing { program: &'static str },
+    #[error("cannot start `{command}`")]
+    Start { command: String, source: io::Error },
+    #[error("`{command}` failed: {stderr}")]
+    Failed { command: String, stderr: String },
+    #[error("`{command}` was ended by a signal: {stderr}")]
+    Killed { command: String, stderr: String },
+}
+
+impl ToolError {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ToolError::Missing { program } => {
+                Some(format!("install {program}, or use the directory itself with --vcs none"))
+            }
+            ToolError::Failed { stderr, .. } if is_lock_held(stderr) => {
+                Some("another git command is at work, or one that died left its lock file; remove it if so".into())
+            }
+            ToolError::Failed { stderr, .. } if stderr.contains("dubious ownership") => {
+                Some("the repository belongs to another user; `git config --global --add safe.directory …` trusts it".into())
+            }
+            ToolError::Failed { stderr, .. } if stderr.contains("tell me who you are") => {
+                Some("run: git config --global user.name … and git config --global user.email …".into())
+            }
+            ToolError::Failed { command, stderr } if command == "git merge-tree" && stderr.contains("usage:") => {
+                Some("git 2.38 or newer is needed".into())
+            }
+            ToolError::Start { .. } | ToolError::Failed { .. } | ToolError::Killed { .. } => None,
+        }
+    }
+
+    pub(crate) fn says(&self, words: &str) -> bool {
+        matches!(self, ToolError::Failed { stderr, .. } if stderr.contains(words))
+    }
+}
+
+/// Repeats an attempt that made nothing while only a lock is in its way.
+pub(crate) fn patiently<T>(attempt: impl Fn() -> Result<T, ToolError>) -> Result<T, ToolError> {
+    let mut wait = FIRST_WAIT;
+    for _ in 1..ATTEMPTS {
+        match attempt() {
+            Err(ToolError::Failed { stderr, .. })
+                if is_lock_held(&stderr) || is_neighbour_moving(&stderr) =>
+            {
+                thread::sleep(wait);
+                wait *= 2;
+            }
+            done => return done,
+        }
+    }
+    attempt()
+}
+
+pub(crate) fn not_started(program: &'static str, command: String, err: io::Error) -> ToolError {
+    match err.kind() {
+        io::ErrorKind::NotFound => ToolError::Missing { program },
+        _ => ToolError::Start { command, source: err },
+    }
+}
+
+pub(crate) fn succeeded(command: String, output: Output) -> Result<Vec<u8>, ToolError> {
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let stderr = said(&output.stderr, output.status);
+    match output.status.code() {
+        Some(_) => Err(ToolError::Failed { command, stderr }),
+        None => Err(ToolError::Killed { command, stderr }),
+    }
+}
+
+fn said(stderr: &[u8], status: ExitStatus) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    match text.trim() {
+        "" => format!("it said nothing ({status})"),
+        text => text.to_owned(),
+    }
+}
+
+pub(crate) fn without_newline(mut out: Vec<u8>) -> OsString {
+    if out.last() == Some(&b'\n') {
+        out.pop();
+    }
+    OsString::from_vec(out)
+}
+
+fn is_lock_held(stderr: &str) -> bool {
+    stderr.contains("could not lock config file")
+        || (stderr.contains(".lock'") && stderr.contains("File exists"))
+}
+
+/// Git reads the records of all worktrees, and stumbles over one that just comes or goes.
+fn is_neighbour_moving(stderr: &str) -> bool {
+    stderr.contains("/worktrees/") && (stderr.contains("failed to read") || stderr.contains("Invalid path"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn failed(stderr: &str) -> ToolError {
+        ToolError::Failed { command: "worktree add".into(), stderr: stderr.into() }
+    }
+
+    /// How often an attempt is made that fails twice with these words.
+    fn attempts(stderr: &str) -> u32 {
+        let attempts = Cell::new(0);
+        let last = patiently(|| {
+            attempts.set(attempts.get() + 1);
+            if attempts.get() < 3 { Err(failed(stderr)) } else { Ok(()) }
+        });
+        assert_eq!(last.is_ok(), attempts.get() == 3);
+        attempts.get()
+    }
+
+    #[test]
+    fn what_is_only_in_the_way_for_a_moment_is_tried_again() {
+        assert_eq!(attempts("error: could not lock config file .git/config: File exists"), 3);
+        assert_eq!(attempts("fatal: Unable to create '/x/.git/refs/heads/a.lock': File exists."), 3);
+        assert_eq!(attempts("fatal: failed to read /x/.git/worktrees/2-b/commondir: Success"), 3);
+        assert_eq!(attempts("fatal: Invalid path '/x/.git/worktrees/2-b': No such file or directory"), 3);
+    }
+
+    #[test]
+    fn what_is_wrong_for_good_is_said_at_once() {
+        assert_eq!(attempts("fatal: '/x/.agency/worktrees/1-a' already exists"), 1);
+        assert_eq!(attempts("fatal: cannot lock ref 'refs/heads/a': reference already exists"), 1);
+    }
+
+    #[test]
+    fn a_way_out_is_offered_where_there_is_one() {
+        assert!(failed("Unable to create '/x.lock': File exists").hint().unwrap().contains("remove it"));
+        assert!(
+            failed("fatal: detected dubious ownership in repository")
+                .hint()
+                .unwrap()
+                .contains("safe.directory")
+        );
+        assert_eq!(failed("fatal: something else").hint(), None);
+    }
+}
