@@ -4,6 +4,7 @@
 
 mod collisions;
 mod contract;
+mod copy;
 mod create;
 mod diff;
 mod exclude;

@@ -1,0 +1,96 @@
+//! Ignored files that a fresh workspace needs all the same: which ones they are.
+//!
+//! Named by `.worktreeinclude` in the project's root, as `.gitignore` names what to leave out, and by the
+//! user's own patterns. Not the copying itself (`copy`).
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::git::{Git, GitError};
+use crate::project::{Kind, Project};
+
+/// Other tools know this name too.
+pub const INCLUDE_FILE: &str = ".worktreeinclude";
+
+/// Whether anything is to be copied at all: cheaper than looking for files.
+pub fn includes_files(project: &Project, patterns: &[String]) -> bool {
+    lister(project).is_some() && (!patterns.is_empty() || include_file(project.root()).is_some())
+}
+
+/// Files that git ignores and that match, relative to the project's root. A file that git would show as
+/// untracked is left out: whoever made it has not decided yet what it is.
+pub(crate) fn included(project: &Project, patterns: &[String]) -> Result<Vec<PathBuf>, GitError> {
+    let Some(git) = lister(project) else { return Ok(Vec::new()) };
+    let matching = listed(&git, &matching_options(project.root(), patterns))?;
+    if matching.is_empty() {
+        return Ok(Vec::new());
+    }
+    let untracked: HashSet<PathBuf> = listed(&git, &["--exclude-standard"])?.into_iter().collect();
+    Ok(matching.into_iter().filter(|path| is_a_plain_file_name(path) && !untracked.contains(path)).collect())
+}
+
+/// Git over the files of the main checkout; none where every task works in the directory itself, or where
+/// there is no checkout.
+fn lister(project: &Project) -> Option<Git> {
+    match &project.kind {
+        Kind::Git(repository) if !repository.is_bare() => {
+            Some(repository.git().with_work_tree(repository.root()))
+        }
+        Kind::Git(_) | Kind::Plain(_) => None,
+    }
+}
+
+/// A pipe or a device of that name would hold git up.
+fn include_file(root: &Path) -> Option<PathBuf> {
+    let path = root.join(INCLUDE_FILE);
+    path.symlink_metadata().is_ok_and(|meta| meta.is_file()).then_some(path)
+}
+
+fn matching_options(root: &Path, patterns: &[String]) -> Vec<OsString> {
+    let mut options = vec![OsString::from("--ignored")];
+    if let Some(path) = include_file(root) {
+        let mut option = OsString::from("--exclude-from=");
+        option.push(path);
+        options.push(option);
+    }
+    // Without any pattern git would refuse to list what is ignored.
+    options.push("--exclude=/.agency/".into());
+    options.extend(patterns.iter().map(|pattern| format!("--exclude={pattern}").into()));
+    options
+}
+
+fn listed<A: AsRef<OsStr>>(git: &Git, options: &[A]) -> Result<Vec<PathBuf>, GitError> {
+    let mut args: Vec<&OsStr> = ["ls-files", "--others", "-z"].iter().map(OsStr::new).collect();
+    args.extend(options.iter().map(AsRef::as_ref));
+    let listed = git.read(&args)?;
+    let entries = listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+    Ok(entries.map(|entry| PathBuf::from(OsStr::from_bytes(entry))).collect())
+}
+
+/// Inside the project, not ours, not a repository's own; a repository inside is listed with a slash behind it.
+fn is_a_plain_file_name(path: &Path) -> bool {
+    let own = [".git", ".jj", ".agency"].map(OsStr::new);
+    let mut parts = path.components();
+    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(name) if name != own[0]);
+    let is_ours = parts.clone().next().is_some_and(|first| own.contains(&first.as_os_str()));
+    !is_ours && parts.all(is_plain) && !path.as_os_str().as_bytes().ends_with(b"/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_names_inside_the_project_are_files_to_copy() {
+        for good in [".env", "a/.env", "a/.agency/x", ".github/x", "a b/ü"] {
+            assert!(is_a_plain_file_name(Path::new(good)), "{good}");
+        }
+        for bad in
+            ["/etc/passwd", "../x", "a/../../x", ".agency/tasks/1.md", ".jj/x", "a/.git/config", "nested/"]
+        {
+            assert!(!is_a_plain_file_name(Path::new(bad)), "{bad}");
+        }
+    }
+}
