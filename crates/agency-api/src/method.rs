@@ -72,7 +72,9 @@ methods! {
     TaskStart = "task.start": TaskStartParams => Started;
     /// Ends a task's agent, waits until it is gone, starts it again.
     TaskRestart = "task.restart": TaskStartParams => Started;
-    /// Ends a task's agent and everything it started.
+    /// Sets a task's workspace up again: copies files, runs the commands of `workspace.setup`; starts no agent.
+    TaskSetup = "task.setup": TaskSetupParams => Started;
+    /// Ends a task's agent and everything it started; a setup that runs too.
     TaskStop = "task.stop": TaskRef => Stopped;
     /// Sets a running task aside; its agent lives on.
     TaskIdle = "task.idle": TaskRef => view::Task;
@@ -201,6 +203,9 @@ pub struct Caller {
     pub open_files: Option<(u64, u64)>,
     #[serde(default)]
     pub overrides: Overrides,
+    /// A word of the caller's own. Events about the setup it asked for, or waits for, carry it in `asked_by`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -231,6 +236,17 @@ pub struct TaskNewParams {
 pub struct TaskStartParams {
     #[serde(flatten)]
     pub task: TaskRef,
+    /// Go on without the commands of a setup that is still to be done.
+    #[serde(default)]
+    pub skip_setup: bool,
+    #[serde(default)]
+    pub caller: Caller,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskSetupParams {
+    #[serde(flatten)]
+    pub task: TaskRef,
     #[serde(default)]
     pub caller: Caller,
 }
@@ -256,6 +272,9 @@ pub struct TaskRemoveParams {
     pub task: TaskRef,
     #[serde(default)]
     pub discard: bool,
+    /// Whose environment the commands of `workspace.teardown` get.
+    #[serde(default)]
+    pub caller: Caller,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -264,6 +283,9 @@ pub struct Removed {
     pub slug: String,
     /// The hidden ref that keeps what was discarded.
     pub kept_as: Option<String>,
+    /// What the user should know of it: a teardown that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -377,6 +399,9 @@ pub struct Plan {
     pub argv: Vec<Bytes>,
     /// To be added to the caller's own environment.
     pub env: Vec<(Bytes, Bytes)>,
+    /// What `workspace.opener` is here; empty when it is not configured.
+    #[serde(default)]
+    pub opener: Vec<Bytes>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -454,6 +479,8 @@ pub enum LogForm {
     /// asciicast v2 without what was typed.
     Cast,
     CastWithInput,
+    /// What the last setup of the workspace printed.
+    Setup,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -83,6 +83,11 @@ impl StateDir {
         self.projects().join(id)
     }
 
+    /// What is kept of the workspace of one task: its ports, how far it is set up.
+    pub fn workspace(&self, project: &str, task: u64) -> WorkspaceDir {
+        WorkspaceDir(self.project(project).join("w").join(task.to_string()))
+    }
+
     pub fn runs(&self) -> PathBuf {
         self.root.join("r")
     }
@@ -139,6 +144,25 @@ impl RunDir {
     /// What was made of the journal: every change of state.
     pub fn states(&self) -> PathBuf {
         self.0.join("states.jsonl")
+    }
+}
+
+/// What belongs to one workspace and does not lie in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceDir(pub PathBuf);
+
+impl WorkspaceDir {
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn record(&self) -> PathBuf {
+        self.0.join("workspace.json")
+    }
+
+    /// What its last setup printed, and its teardown.
+    pub fn setup_log(&self) -> PathBuf {
+        self.0.join("setup.log")
     }
 }
 

@@ -33,6 +33,15 @@ pub struct Task {
     pub branch: Option<String>,
     /// The workspace, once it has been made.
     pub worktree: Option<Bytes>,
+    /// The first of the workspace's own ports, `$AGENCY_PORT`.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// How many there are.
+    #[serde(default)]
+    pub ports: u16,
+    /// How far the workspace is set up; absent where nothing is to be done.
+    #[serde(default)]
+    pub setup: Option<SetupState>,
     pub file: Bytes,
     /// RFC 3339.
     pub created_at: Option<String>,
@@ -57,6 +66,19 @@ pub enum TaskStatus {
     Failed,
     Reviewed,
     Merged,
+}
+
+/// How far a workspace is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SetupState {
+    /// The next start does it.
+    Pending,
+    Running,
+    /// The next start does it again.
+    Failed,
+    Skipped,
+    Done,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

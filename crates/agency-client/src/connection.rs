@@ -56,7 +56,20 @@ impl Client {
         self.is_broken
     }
 
-    pub async fn call<M: Method>(&mut self, _method: M, params: M::Params) -> Result<M::Answer, Failure> {
+    pub async fn call<M: Method>(&mut self, method: M, params: M::Params) -> Result<M::Answer, Failure> {
+        let mut kept = VecDeque::new();
+        let answer = self.call_hearing(method, params, |event| kept.push_back(event)).await;
+        self.events.append(&mut kept);
+        answer
+    }
+
+    /// As [`Client::call`]; events of a subscription are handed over as they come, not kept.
+    pub async fn call_hearing<M: Method>(
+        &mut self,
+        _method: M,
+        params: M::Params,
+        mut hear: impl FnMut(Event),
+    ) -> Result<M::Answer, Failure> {
         self.next_id += 1;
         let id = self.next_id;
         let params = serde_json::to_value(params).map_err(|err| garbled(M::NAME, &err))?;
@@ -66,11 +79,16 @@ impl Client {
             self.is_broken = true;
             return Err(lost(M::NAME, &err));
         }
-        let answer = self.answer(id, M::NAME).await?;
+        let answer = self.answer(id, M::NAME, &mut hear).await?;
         serde_json::from_value(answer).map_err(|err| garbled(M::NAME, &err))
     }
 
-    async fn answer(&mut self, id: u64, method: &str) -> Result<Value, Failure> {
+    async fn answer(
+        &mut self,
+        id: u64,
+        method: &str,
+        hear: &mut impl FnMut(Event),
+    ) -> Result<Value, Failure> {
         loop {
             let text = self.next_text(method).await?;
             if let Ok(response) = serde_json::from_str::<Response>(&text) {
@@ -82,7 +100,7 @@ impl Client {
                     Outcome::Error(error) => Err(refused(method, error)),
                 };
             }
-            self.events.extend(event_of(&text));
+            event_of(&text).into_iter().for_each(&mut *hear);
         }
     }
 

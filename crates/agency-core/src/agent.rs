@@ -225,6 +225,7 @@ mod tests {
             worktree: "/w".into(),
             session_id: session.map(str::to_owned),
             message: None,
+            ports: None,
         };
         let agents = Agents::built_in();
         let action = agents.find(agent).and_then(|agent| agent.launch(driver, session.is_some()));

@@ -14,6 +14,7 @@ mod reference;
 mod schema;
 mod time_span;
 mod value;
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub use schema::{
 };
 pub use time_span::{TimeSpanError, parse_time_span};
 pub use value::{Kind, Value};
+pub use workspace::WorkspaceConfig;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -49,6 +51,7 @@ pub struct Config {
     pub scrollback: u32,
     pub clipboard: Clipboard,
     pub notify: Notify,
+    pub workspace: WorkspaceConfig,
     pub agents: Agents,
     /// The user's own first.
     pub approve: Vec<NamedRule>,
@@ -67,6 +70,7 @@ impl Default for Config {
             scrollback: 10_000,
             clipboard: Clipboard::Deny,
             notify: Notify::default(),
+            workspace: WorkspaceConfig::default(),
             agents: Agents::built_in(),
             approve: Vec::new(),
             origins: BTreeMap::new(),
@@ -131,6 +135,7 @@ impl Config {
                 self.approve.push(NamedRule { name: format!("rule {number} of {file}"), rule: *rule });
             }
             Key::General(name) => self.apply_general(name, value),
+            Key::Named { table: "workspace", name } => self.workspace.apply(name, value),
             Key::Named { name, .. } => apply_to_notify(&mut self.notify, name, value),
             Key::Agent { agent, name } => apply_to_agent(self.agents.entry(agent), name, value),
             Key::Env { agent, variable } => {

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use effect::{Effect, Notice, Outcome, StartCause};
-pub use event::{Event, FoundRun, FoundTask, Origin, RunTerms, StartPlan, Verdict, Workspace};
+pub use event::{Event, FoundRun, FoundTask, Origin, Readiness, RunTerms, StartPlan, Verdict, Workspace};
 pub use refusal::{Doing, Refusal};
 
 use crate::Time;
@@ -28,7 +28,7 @@ use crate::ids::{Epoch, RunId, TaskKey, Ticket};
 use crate::task_status::TaskStatus;
 use ending::STRANGERS_GRACE;
 use shutdown::Closing;
-use task::{Start, Task};
+use task::{Aim, Start, Task};
 use turn::{Hours, Turn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,9 @@ impl Supervisor {
             Event::Restart { key, ticket, plan } => {
                 self.on_start(now, key, Start::asked(ticket, plan, StartCause::Restarted))
             }
+            Event::SetUp { key, ticket, plan } => {
+                self.on_start(now, key, Start::only_of_workspace(ticket, plan))
+            }
             Event::Stop { key, ticket } => {
                 self.request(now, key, ticket, |task, turn| task.on_stop(turn, ticket))
             }
@@ -102,14 +105,20 @@ impl Supervisor {
                 self.request(now, key, ticket, |task, turn| task.on_adopt(turn, ticket, run, terms))
             }
             Event::Shutdown { ticket } => self.on_shutdown(now, ticket),
-            Event::WorkspaceMade { key, epoch } => {
-                self.with_task(now, &key, |task, turn| task.on_workspace_made(turn, epoch))
+            Event::WorkspaceMade { key, epoch, readiness } => {
+                self.with_task(now, &key, |task, turn| task.on_workspace_made(turn, epoch, readiness))
             }
             Event::WorkspaceFailed { key, epoch, error } => {
                 self.with_task(now, &key, |task, turn| task.on_workspace_failed(turn, epoch, error))
             }
             Event::WorkspaceUndone { key, epoch } => {
                 self.with_task(now, &key, |task, turn| task.on_workspace_undone(turn, epoch))
+            }
+            Event::SetupDone { key, epoch } => {
+                self.with_task(now, &key, |task, turn| task.on_setup_done(turn, epoch))
+            }
+            Event::SetupFailed { key, epoch, error } => {
+                self.with_task(now, &key, |task, turn| task.on_setup_failed(turn, epoch, error))
             }
             Event::KeeperReady { key, epoch, run } => self.on_keeper_ready(now, key, epoch, run),
             Event::KeeperFailed { key, epoch, error } => {
@@ -167,7 +176,11 @@ impl Supervisor {
         if start.plan.task == Origin::MadeByThisCall {
             self.tasks.entry(key.clone()).or_insert_with(|| Task::resting(key.clone(), TaskStatus::Draft));
         }
-        let room = self.room_for(&key);
+        let room = match start.aim {
+            Aim::Agent => self.room_for(&key),
+            Aim::Workspace if self.hours() != Hours::Open => Err(Refusal::ShuttingDown),
+            Aim::Workspace => Ok(()),
+        };
         match self.tasks.contains_key(&key) {
             true => self.with_task(now, &key, |task, turn| task.on_start(turn, start, room)),
             false => refused(start.tickets, Refusal::UnknownTask { key }),

@@ -17,10 +17,33 @@ pub const PROJECT_ROOT: &str = "AGENCY_PROJECT_ROOT";
 pub const WORKTREE: &str = "AGENCY_WORKTREE";
 pub const SESSION_ID: &str = "AGENCY_SESSION_ID";
 pub const MESSAGE: &str = "AGENCY_MESSAGE";
+/// The first port of the workspace; `AGENCY_PORT_1` is the second, and so on.
+pub const PORT: &str = "AGENCY_PORT";
 
 /// Every name. Who builds a child's environment removes these first, so that an agent started by an agent
 /// does not inherit another task's session.
-pub const NAMES: [&str; 8] = [TASK_ID, SLUG, BODY, PROMPT, PROJECT_ROOT, WORKTREE, SESSION_ID, MESSAGE];
+pub const NAMES: [&str; 9] = [TASK_ID, SLUG, BODY, PROMPT, PROJECT_ROOT, WORKTREE, SESSION_ID, MESSAGE, PORT];
+
+/// Ports in a row that belong to one workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ports {
+    pub first: u16,
+    /// At least one.
+    pub count: u16,
+}
+
+impl Ports {
+    /// The port of that number, counted from 0.
+    pub fn get(self, number: u16) -> Option<u16> {
+        (number < self.count).then(|| self.first.checked_add(number)).flatten()
+    }
+
+    /// Every port by the name of its variable.
+    pub fn named(self) -> impl Iterator<Item = (String, u16)> {
+        let name = |number: u16| if number == 0 { PORT.to_owned() } else { format!("{PORT}_{number}") };
+        (0..self.count).filter_map(move |number| Some((name(number), self.get(number)?)))
+    }
+}
 
 /// What the names stand for in one launch.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,6 +56,7 @@ pub struct Tokens {
     pub worktree: PathBuf,
     pub session_id: Option<String>,
     pub message: Option<OsString>,
+    pub ports: Option<Ports>,
 }
 
 /// Prompts are not for logs.
@@ -50,8 +74,11 @@ impl std::fmt::Debug for Tokens {
 
 impl Tokens {
     /// The variables for the child. Those that are not present are not in the list.
-    pub fn exported(&self) -> Vec<(&'static str, OsString)> {
-        NAMES.into_iter().filter_map(|name| Some((name, self.value(name)?))).collect()
+    pub fn exported(&self) -> Vec<(String, OsString)> {
+        let named = NAMES.into_iter().filter(|name| *name != PORT);
+        let named = named.filter_map(|name| Some((name.to_owned(), self.value(name)?)));
+        let ports = self.ports.into_iter().flat_map(Ports::named);
+        named.chain(ports.map(|(name, port)| (name, port.to_string().into()))).collect()
     }
 
     /// The command with every token replaced.
@@ -105,7 +132,8 @@ impl Tokens {
             WORKTREE => self.worktree.clone().into(),
             SESSION_ID => self.session_id.clone()?.into(),
             MESSAGE => self.message.clone()?,
-            _ => return None,
+            PORT => self.ports?.get(0)?.to_string().into(),
+            name => self.ports?.get(port_number(name)?)?.to_string().into(),
         };
         Some(without_nul(value))
     }
@@ -126,12 +154,23 @@ pub(crate) fn mentions_prompt(argument: &str) -> bool {
 }
 
 /// The longest name that `text` begins with.
-fn leading_name(text: &str) -> Option<&'static str> {
-    NAMES.into_iter().filter(|name| text.starts_with(name)).max_by_key(|name| name.len())
+fn leading_name(text: &str) -> Option<&str> {
+    let name = NAMES.into_iter().filter(|name| text.starts_with(name)).max_by_key(|name| name.len())?;
+    let numbered = text[name.len()..].strip_prefix('_').filter(|_| name == PORT).map(|rest| {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        &text[..name.len() + 1 + digits]
+    });
+    numbered.filter(|numbered| port_number(numbered).is_some()).or(Some(&text[..name.len()]))
+}
+
+/// Of a name such as `AGENCY_PORT_1`.
+fn port_number(name: &str) -> Option<u16> {
+    let digits = name.strip_prefix(PORT)?.strip_prefix('_')?;
+    digits.parse().ok().filter(|_| !digits.starts_with(['0', '+']))
 }
 
 fn is_only_a_token(argument: &str) -> bool {
-    argument.strip_prefix('$').is_some_and(|name| NAMES.contains(&name))
+    argument.strip_prefix('$').is_some_and(|name| leading_name(name) == Some(name))
 }
 
 /// `--` ends options, it is none.
@@ -162,6 +201,7 @@ mod tests {
             worktree: "/p/.agency/worktrees/7-fix-login".into(),
             session_id: None,
             message: None,
+            ports: None,
         }
     }
 
@@ -260,14 +300,34 @@ mod tests {
     #[test]
     fn the_child_gets_the_same_names() {
         let bare = tokens("fix\n");
-        let names: Vec<&str> = bare.exported().into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = bare.exported().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, [TASK_ID, SLUG, BODY, PROMPT, PROJECT_ROOT, WORKTREE]);
-        let all = Tokens { session_id: Some("s1".to_owned()), message: Some("go".into()), ..bare };
+        let ports = Some(Ports { first: 20_000, count: 12 });
+        let all = Tokens { session_id: Some("s1".to_owned()), message: Some("go".into()), ports, ..bare };
         let exported = all.exported();
-        assert_eq!(exported.len(), NAMES.len());
+        assert_eq!(exported.len(), NAMES.len() + 11);
         for (name, value) in exported {
             assert_eq!(all.expand(&["x".to_owned(), format!("${name}")])[1], value, "{name}");
         }
+    }
+
+    #[test]
+    fn ports_are_counted_from_the_first() {
+        let ports = Some(Ports { first: 20_000, count: 11 });
+        for (line, expected) in [
+            ("serve --port $AGENCY_PORT", "serve --port 20000"),
+            ("serve $AGENCY_PORT_1 $AGENCY_PORT_10", "serve 20001 20010"),
+            ("serve :$AGENCY_PORT/x :$AGENCY_PORT_2x", "serve :20000/x :20002x"),
+            ("serve $AGENCY_PORT_ $AGENCY_PORT_0 $AGENCY_PORTS", "serve 20000_ 20000_0 20000S"),
+            // More than there are is nothing, and goes with its option.
+            ("serve -p $AGENCY_PORT_11 x", "serve x"),
+            ("serve -p $AGENCY_PORT_99999999 x", "serve -p 20000_99999999 x"),
+        ] {
+            assert_eq!(expanded(&Tokens { ports, ..tokens("") }, line), words(expected), "{line}");
+        }
+        assert_eq!(expanded(&tokens(""), "serve --port $AGENCY_PORT"), ["serve"]);
+        let last = Ports { first: u16::MAX, count: 2 };
+        assert_eq!((last.get(0), last.get(1), last.named().count()), (Some(u16::MAX), None, 1));
     }
 
     #[test]

@@ -35,6 +35,17 @@ pub enum Happening {
         key: TaskKey,
         epoch: Epoch,
     },
+    /// Whole lines of a setup or a teardown.
+    SetupPrinted {
+        key: TaskKey,
+        text: String,
+    },
+    /// No process of it is left. On success, with what the user should know.
+    SetupOver {
+        key: TaskKey,
+        epoch: Epoch,
+        outcome: Result<Vec<String>, SetupTrouble>,
+    },
     KeeperStarted {
         key: TaskKey,
         epoch: Epoch,
@@ -72,6 +83,7 @@ pub enum Happening {
         key: TaskKey,
         answer: Answer,
         removed: Result<Removed, Failure>,
+        notes: Vec<String>,
     },
     OrphanFollowed {
         run: RunId,
@@ -89,6 +101,14 @@ pub enum Happening {
     EndAll,
     /// SIGHUP: leave, the agents stay.
     Leave,
+}
+
+/// Why a workspace is not set up.
+#[derive(Debug)]
+pub struct SetupTrouble {
+    pub failure: Failure,
+    /// Somebody asked for it.
+    pub stopped: bool,
 }
 
 #[derive(Debug)]
@@ -136,8 +156,14 @@ pub enum Call {
     Start {
         task: TaskCall,
         caller: Caller,
+        skip_setup: bool,
     },
     Restart {
+        task: TaskCall,
+        caller: Caller,
+        skip_setup: bool,
+    },
+    Setup {
         task: TaskCall,
         caller: Caller,
     },
@@ -147,6 +173,7 @@ pub enum Call {
     Remove {
         task: TaskCall,
         discard: bool,
+        caller: Caller,
     },
     List {
         project: Option<Project>,

@@ -1,6 +1,8 @@
 //! What a task's runs printed, as text, as the very bytes or as a recording, to the end or for as long as it goes on.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, ToKeeper, VERSION};
@@ -11,7 +13,7 @@ use agency_journal::{Body, Decoded, GapCause, Reader, Record};
 use agency_terminal::{Screen, Size};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::cast::Cast;
 use crate::fold::unseal;
@@ -40,6 +42,48 @@ pub fn read(request: LogRequest) -> mpsc::Receiver<Vec<u8>> {
         }
     });
     receiver
+}
+
+/// The log of a workspace's setup, for as long as it grows.
+pub fn read_setup(path: PathBuf, mut grows: Option<watch::Receiver<u64>>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
+    tokio::spawn(async move {
+        let Ok(mut file) =
+            tokio::task::spawn_blocking(move || File::open(path)).await.map_err(io::Error::other).flatten()
+        else {
+            return;
+        };
+        loop {
+            // Asked before it is read, so that what comes meanwhile is read the next time.
+            let is_over = match &mut grows {
+                Some(grows) => grows.has_changed().is_err(),
+                None => true,
+            };
+            let (back, rest) = match tokio::task::spawn_blocking(move || rest_of(file)).await {
+                Ok(Ok(read)) => read,
+                _ => return,
+            };
+            file = back;
+            if (!rest.is_empty() && sender.send(rest).await.is_err()) || is_over {
+                return;
+            }
+            if let Some(grows) = &mut grows {
+                // An error says that it has ended, which the next look sees.
+                tokio::select! {
+                    changed = grows.changed() => changed.unwrap_or_default(),
+                    () = sender.closed() => return,
+                }
+            }
+        }
+    });
+    receiver
+}
+
+/// Blocking.
+fn rest_of(mut file: File) -> io::Result<(File, Vec<u8>)> {
+    let mut rest = Vec::new();
+    file.read_to_end(&mut rest)?;
+    Ok((file, rest))
 }
 
 async fn write_all(request: LogRequest, sink: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
@@ -155,7 +199,8 @@ enum Rendering {
 impl Rendering {
     fn new(form: LogForm) -> Rendering {
         match form {
-            LogForm::Raw => Rendering::Raw,
+            // What a setup printed is in no journal; see `read_setup`.
+            LogForm::Raw | LogForm::Setup => Rendering::Raw,
             LogForm::Text => Rendering::Text { screen: Box::new(fresh_screen()), printed: 0 },
             LogForm::Cast => Rendering::Cast(Cast::new(false)),
             LogForm::CastWithInput => Rendering::Cast(Cast::new(true)),

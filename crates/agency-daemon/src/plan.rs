@@ -18,7 +18,7 @@ use agency_core::restart::RestartPolicy;
 use agency_core::slug::TaskName;
 use agency_core::supervisor::RunTerms;
 use agency_core::task_file::TaskFile;
-use agency_core::tokens::{self, Tokens};
+use agency_core::tokens::{self, Ports, Tokens};
 
 use crate::environment::{self, Environment};
 use crate::hold::FoldTerms;
@@ -54,6 +54,7 @@ pub struct Place<'a> {
     pub run_dir: &'a RunDir,
     pub daemon_socket: &'a Path,
     pub keeper_binary: &'a Path,
+    pub ports: Option<Ports>,
 }
 
 /// Which agent a task that names none gets, and a word about it.
@@ -174,6 +175,7 @@ impl LaunchPlan {
             worktree: place.worktree.to_path_buf(),
             session_id: file.fields().session_id.clone(),
             message: None,
+            ports: place.ports,
         };
         let action = match &self.command {
             Some(command) => command,
@@ -353,7 +355,7 @@ fn replaced(haystack: &[u8], needle: &[u8], instead: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the names; values are nobody's business.
-fn drop_long_variables(env: &mut Environment) -> Vec<String> {
+pub fn drop_long_variables(env: &mut Environment) -> Vec<String> {
     let mut dropped = Vec::new();
     env.retain(|name, value| {
         let fits = name.len() + value.len() <= limits::LONGEST_EXEC_VALUE;

@@ -39,11 +39,17 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         }
         method::TaskStart::NAME => {
             let params = params_of::<method::TaskStart>(params)?;
-            Call::Start { task: task(params.task).await?, caller: params.caller }
+            let (caller, skip_setup) = (params.caller, params.skip_setup);
+            Call::Start { task: task(params.task).await?, caller, skip_setup }
         }
         method::TaskRestart::NAME => {
             let params = params_of::<method::TaskRestart>(params)?;
-            Call::Restart { task: task(params.task).await?, caller: params.caller }
+            let (caller, skip_setup) = (params.caller, params.skip_setup);
+            Call::Restart { task: task(params.task).await?, caller, skip_setup }
+        }
+        method::TaskSetup::NAME => {
+            let params = params_of::<method::TaskSetup>(params)?;
+            Call::Setup { task: task(params.task).await?, caller: params.caller }
         }
         method::TaskStop::NAME => Call::StopTask(task(params_of::<method::TaskStop>(params)?).await?),
         method::TaskIdle::NAME => Call::Idle(task(params_of::<method::TaskIdle>(params)?).await?),
@@ -55,7 +61,8 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         }
         method::TaskRemove::NAME => {
             let params = params_of::<method::TaskRemove>(params)?;
-            Call::Remove { task: task(params.task).await?, discard: params.discard }
+            let (discard, caller) = (params.discard, params.caller);
+            Call::Remove { task: task(params.task).await?, discard, caller }
         }
         method::TaskGet::NAME => Call::Get(task(params_of::<method::TaskGet>(params)?).await?),
         method::TaskExplain::NAME => {

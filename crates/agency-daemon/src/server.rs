@@ -245,13 +245,18 @@ async fn stream(promised: Promised, socket: WebSocket) {
             // A run that is over has forgotten its viewers.
             run.send(RunCommand::Detach { viewer }).await.unwrap_or_default();
         }
-        Promised::Log(request) => {
-            let (sink, source) = socket.split();
-            tokio::select! {
-                () = pour(sink, crate::logs::read(request)) => {}
-                () = until_closed(source) => {}
-            }
+        Promised::Log(request) => stream_log(socket, crate::logs::read(request)).await,
+        Promised::SetupLog { path, grows } => {
+            stream_log(socket, crate::logs::read_setup(path, grows)).await;
         }
+    }
+}
+
+async fn stream_log(socket: WebSocket, log: mpsc::Receiver<Vec<u8>>) {
+    let (sink, source) = socket.split();
+    tokio::select! {
+        () = pour(sink, log) => {}
+        () = until_closed(source) => {}
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::audience::View;
 use crate::logs::LogRequest;
@@ -15,8 +16,16 @@ const MAX_WAITING: usize = 64;
 
 #[derive(Debug)]
 pub enum Promised {
-    Viewer { run: mpsc::Sender<RunCommand>, view: View },
+    Viewer {
+        run: mpsc::Sender<RunCommand>,
+        view: View,
+    },
     Log(LogRequest),
+    /// `grows` for as long as it does; nothing for what is there by now.
+    SetupLog {
+        path: PathBuf,
+        grows: Option<watch::Receiver<u64>>,
+    },
 }
 
 #[derive(Debug, Default)]

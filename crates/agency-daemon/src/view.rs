@@ -8,6 +8,8 @@ use agency_core::evidence::{Evidence, Standing, Why};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::task_status::TaskStatus;
 
+use crate::workspace_record::Mark;
+
 pub fn status(status: TaskStatus) -> view::TaskStatus {
     match status {
         TaskStatus::Draft => view::TaskStatus::Draft,
@@ -18,6 +20,18 @@ pub fn status(status: TaskStatus) -> view::TaskStatus {
         TaskStatus::Failed => view::TaskStatus::Failed,
         TaskStatus::Reviewed => view::TaskStatus::Reviewed,
         TaskStatus::Merged => view::TaskStatus::Merged,
+    }
+}
+
+/// `runs`: at this moment.
+pub fn setup(mark: Mark, runs: bool) -> Option<view::SetupState> {
+    match mark {
+        _ if runs => Some(view::SetupState::Running),
+        Mark::None => None,
+        Mark::Pending => Some(view::SetupState::Pending),
+        Mark::Failed => Some(view::SetupState::Failed),
+        Mark::Skipped => Some(view::SetupState::Skipped),
+        Mark::Done => Some(view::SetupState::Done),
     }
 }
 

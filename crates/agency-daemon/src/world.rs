@@ -16,6 +16,7 @@ mod lifecycle;
 mod notices;
 mod orphans;
 mod sends;
+mod setups;
 mod talks;
 mod tasks;
 mod traces;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use agency_api::config::Overrides;
 use agency_api::keeper::Ended;
+use agency_api::method::Caller;
 use agency_api::paths::StateDir;
 use agency_api::{Bytes, Failure, view};
 use agency_core::evidence::{Change, Rules, Standing};
@@ -49,6 +51,7 @@ use crate::settings::SettingsFiles;
 use crate::store::Store;
 use crate::streams::Streams;
 use crate::trust::TrustBook;
+use crate::workspace_record::WorkspaceRecords;
 use crate::{clock, told_mark};
 
 pub use effects::workspace_failure;
@@ -85,6 +88,12 @@ pub struct World {
     made: HashMap<TaskKey, Workspace>,
     failures: HashMap<TaskKey, Failure>,
     notes: HashMap<TaskKey, Vec<String>>,
+    /// What is kept of workspaces beside the repository.
+    workspaces: WorkspaceRecords,
+    /// What those who asked for starts said about setups.
+    wishes: HashMap<TaskKey, setups::SetupWish>,
+    /// Setups and teardowns that run.
+    chores: HashMap<TaskKey, setups::AtWork>,
     /// What the last end of a run took along.
     ended: HashMap<TaskKey, Vec<Ended>>,
     orphans: BTreeMap<RunId, OrphanRun>,
@@ -131,7 +140,7 @@ enum Pending {
     Start { key: TaskKey, answer: Answer },
     Stop { key: TaskKey, answer: Answer },
     Mark { key: TaskKey, answer: Answer },
-    Remove { key: TaskKey, discard: bool, answer: Answer },
+    Remove { key: TaskKey, discard: bool, caller: Box<Caller>, answer: Answer },
     Adopt { key: TaskKey, run: RunId, answer: Answer },
     Shutdown { answer: Option<Answer> },
 }
@@ -178,7 +187,12 @@ impl World {
         match happening {
             Happening::Called { call, answer } => self.called(call, answer),
             Happening::WorkspaceMade { key, epoch, made } => self.on_workspace_made(key, epoch, made),
-            Happening::WorkspaceUndone { key, epoch } => self.decide(Event::WorkspaceUndone { key, epoch }),
+            Happening::WorkspaceUndone { key, epoch } => {
+                self.expect_no_workspace(&key);
+                self.decide(Event::WorkspaceUndone { key, epoch });
+            }
+            Happening::SetupPrinted { key, text } => self.on_setup_printed(&key, text),
+            Happening::SetupOver { key, epoch, outcome } => self.on_setup_over(key, epoch, outcome),
             Happening::KeeperStarted { key, epoch, started } => self.on_keeper_started(key, epoch, started),
             Happening::EnsureWire { plan, spec, answer } => self.ensure_wire(plan, *spec, answer),
             Happening::Wire { name, attempt, news } => self.on_wire_news(&name, attempt, news),
@@ -187,8 +201,8 @@ impl World {
             Happening::RemovalChecked { key, ticket, verdict } => {
                 self.on_removal_checked(key, ticket, verdict)
             }
-            Happening::WorkspaceRemoved { key, answer, removed } => {
-                self.on_workspace_removed(&key, answer, removed)
+            Happening::WorkspaceRemoved { key, answer, removed, notes } => {
+                self.on_workspace_removed(&key, answer, removed, notes)
             }
             Happening::OrphanFollowed { run, intent, answer, followed } => {
                 self.on_orphan_followed(run, intent, answer, followed);

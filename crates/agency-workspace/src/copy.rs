@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use crate::git::GitError;
+use crate::tool::ToolError;
 use crate::include::included;
 use crate::name::WorkspaceName;
 use crate::project::{Project, workspace_path};
@@ -32,7 +32,7 @@ pub struct Copied {
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error("cannot tell which ignored files to copy")]
-    List(#[from] GitError),
+    List(#[from] ToolError),
     #[error("cannot copy {} into the workspace", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("the copying was stopped")]

@@ -8,7 +8,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::git::{Git, GitError};
+use crate::git::Git;
+use crate::tool::ToolError;
 use crate::project::{Kind, Project};
 
 /// Other tools know this name too.
@@ -21,7 +22,7 @@ pub fn includes_files(project: &Project, patterns: &[String]) -> bool {
 
 /// Files that git ignores and that match, relative to the project's root. A file that git would show as
 /// untracked is left out: whoever made it has not decided yet what it is.
-pub(crate) fn included(project: &Project, patterns: &[String]) -> Result<Vec<PathBuf>, GitError> {
+pub(crate) fn included(project: &Project, patterns: &[String]) -> Result<Vec<PathBuf>, ToolError> {
     let Some(git) = lister(project) else { return Ok(Vec::new()) };
     let matching = listed(&git, &matching_options(project.root(), patterns))?;
     if matching.is_empty() {
@@ -61,7 +62,7 @@ fn matching_options(root: &Path, patterns: &[String]) -> Vec<OsString> {
     options
 }
 
-fn listed<A: AsRef<OsStr>>(git: &Git, options: &[A]) -> Result<Vec<PathBuf>, GitError> {
+fn listed<A: AsRef<OsStr>>(git: &Git, options: &[A]) -> Result<Vec<PathBuf>, ToolError> {
     let mut args: Vec<&OsStr> = ["ls-files", "--others", "-z"].iter().map(OsStr::new).collect();
     args.extend(options.iter().map(AsRef::as_ref));
     let listed = git.read(&args)?;

@@ -14,7 +14,13 @@ pub(crate) fn caller(options: &[String]) -> Caller {
         size: terminal_size(),
         open_files: Some(open_files()),
         overrides: Overrides::from_process(options),
+        watch: None,
     }
+}
+
+/// The same, of one who listens to what setup commands print.
+pub(crate) fn listening(options: &[String], watch: &str) -> Caller {
+    Caller { watch: Some(watch.to_owned()), ..caller(options) }
 }
 
 /// The terminal's size, from whichever of our ends is one.

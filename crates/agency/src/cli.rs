@@ -128,6 +128,18 @@ Examples:
   agency fail fix-login
   agency start fix-login         # try again in the same workspace")]
     Fail(TaskName),
+    /// Set a task's workspace up again: copy files, run the setup commands
+    #[command(after_help = "\
+Copies what .worktreeinclude and workspace.copy name and is not there, then runs
+workspace.setup (docs/configuration.md). A fresh workspace is set up by itself
+before its agent starts; this is for one whose setup failed or has changed. The
+agent must not run. Ctrl-c ends it.
+
+Examples:
+  agency setup fix-login
+  agency logs fix-login --setup      # what it printed
+  agency start fix-login --skip-setup")]
+    Setup(TaskName),
     /// Remove a task and its workspace
     Rm(Rm),
     /// Print the directory of a task's workspace
@@ -431,6 +443,7 @@ Examples:
   agency logs fix-login | tail -20
   agency logs fix-login -f
   agency logs fix-login --raw > session.bytes    # every byte, escape sequences included
+  agency logs fix-login --setup                  # what the setup of its workspace printed
   agency logs --daemon -f                        # what the daemon does and finds")]
 pub(crate) struct Logs {
     /// Id, slug, or a unique beginning of the slug
@@ -439,6 +452,9 @@ pub(crate) struct Logs {
     /// The daemon's own log instead of a task's
     #[arg(long, conflicts_with_all = ["task", "raw"])]
     pub(crate) daemon: bool,
+    /// What the last setup of its workspace printed
+    #[arg(long, conflicts_with_all = ["daemon", "raw"])]
+    pub(crate) setup: bool,
     /// Go on printing until the agent ends
     #[arg(short, long)]
     pub(crate) follow: bool,
@@ -522,7 +538,8 @@ fn positive(text: &str) -> Result<f64, String> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A task has one process: starting it twice does not make two. Scrollback is kept
-across runs.
+across runs. A fresh workspace is set up first (`agency help setup`); ctrl-c ends
+that, and the workspace stays.
 
 Examples:
   agency start fix-login
@@ -534,13 +551,17 @@ pub(crate) struct Start {
     /// Show its terminal afterwards
     #[arg(short, long)]
     pub(crate) attach: bool,
+    /// Go on without the setup commands that are still to be run
+    #[arg(long)]
+    pub(crate) skip_setup: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A workspace with uncommitted or unmerged work is refused, and nothing changes.
 With --discard it goes all the same, and its content is kept under a hidden ref
-of the repository, which is printed.
+of the repository, which is printed. workspace.teardown runs first; if it fails,
+nothing is removed unless --discard is given.
 
 Examples:
   agency rm fix-login

@@ -37,6 +37,7 @@ pub(crate) mod screen;
 mod search;
 mod send;
 mod service;
+mod setup;
 mod shell;
 mod start;
 mod stop;
@@ -80,6 +81,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Complete(args) => mark::mark(context, method::TaskComplete, args).await,
         Command::Fail(args) => mark::mark(context, method::TaskFail, args).await,
         Command::Rm(args) => rm::rm(context, args).await,
+        Command::Setup(args) => setup::setup(context, args).await,
         Command::Path(args) => path::path(context, args).await,
         Command::Shell(args) => shell::shell(context, args).await,
         Command::Exec(args) => exec::exec(context, args).await,

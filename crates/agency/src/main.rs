@@ -18,6 +18,7 @@ mod reference;
 mod stop;
 mod talk;
 mod usage;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -28,6 +28,16 @@ pub(crate) async fn during<T>(what: &str, work: impl Future<Output = T>) -> T {
     }
 }
 
+/// A line that stays, above the word about what goes on.
+pub(crate) fn line(text: &str) {
+    if output::is_quiet() {
+        return;
+    }
+    let clear = if io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
+    let text = Paint::for_stderr().paint(Colour::Faint, &output::printable(text));
+    write(&format!("{clear}{text}\n"));
+}
+
 struct Line {
     drawn: bool,
 }

@@ -25,6 +25,7 @@ impl Config {
     pub fn get(&self, key: &Key) -> Option<Value> {
         match key {
             Key::General(name) => self.general(name),
+            Key::Named { table: "workspace", name } => self.workspace.get(name),
             Key::Named { name, .. } => self.of_notify(name),
             Key::Rule { number } => {
                 let named = self.approve.get(number.checked_sub(1)?)?;

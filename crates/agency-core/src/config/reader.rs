@@ -252,6 +252,7 @@ fn value(kind: Kind, item: &Item) -> Result<Value, Refused> {
         Kind::Time => Ok(Value::Time(parse_time_span(text(item)?).map_err(Refused::Time)?)),
         Kind::Words => Ok(Value::Words(words(item)?)),
         Kind::Occasions => Ok(Value::Words(occasions(item)?)),
+        Kind::Commands => Ok(Value::Commands(commands(item)?)),
         Kind::Command => {
             let words = words(item)?;
             if words.first().is_some_and(String::is_empty) {
@@ -283,6 +284,27 @@ fn words(item: &Item) -> Result<Vec<String>, Refused> {
         Ok(without_nul(text)?.to_owned())
     };
     item.as_array().ok_or(Refused::Type)?.iter().map(word).collect()
+}
+
+/// One command as other keys have it, or an array of them.
+fn commands(item: &Item) -> Result<Vec<Vec<String>>, Refused> {
+    let array = item.as_array().ok_or(Refused::Type)?;
+    let is_many = array.iter().next().is_some_and(TomlValue::is_array);
+    let commands = match is_many {
+        true => array.iter().map(words_of).collect::<Result<Vec<_>, _>>()?,
+        false => Some(words(item)?).into_iter().filter(|words| !words.is_empty()).collect(),
+    };
+    match commands.iter().all(|words| words.first().is_some_and(|program| !program.is_empty())) {
+        true => Ok(commands),
+        false => Err(Refused::NoProgram),
+    }
+}
+
+fn words_of(value: &TomlValue) -> Result<Vec<String>, Refused> {
+    match value.is_array() {
+        true => words(&Item::Value(value.clone())),
+        false => Err(Refused::Element(Box::new(value.clone()))),
+    }
 }
 
 fn occasions(item: &Item) -> Result<Vec<String>, Refused> {

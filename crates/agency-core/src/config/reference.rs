@@ -123,6 +123,10 @@ fn shape(kind: Kind) -> Json {
         Kind::Count => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
         Kind::Time => json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h)$" }),
         Kind::Command | Kind::Words => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Commands => {
+            let command = json!({ "type": "array", "items": { "type": "string" } });
+            json!({ "anyOf": [command, { "type": "array", "items": command }] })
+        }
         Kind::Occasions => json!({ "type": "array", "items": { "enum": OCCASIONS } }),
         Kind::Driver => json!({ "enum": ["terminal", "stream-json", "acp"] }),
         Kind::Restart => json!({ "enum": ["never", "on-crash"] }),

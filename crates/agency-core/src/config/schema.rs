@@ -91,7 +91,7 @@ impl Key {
     pub fn runs_commands(&self) -> bool {
         match self {
             Key::General(_) => false,
-            Key::Named { name, .. } => *name == "command",
+            Key::Named { name, .. } => matches!(*name, "command" | "setup" | "teardown" | "opener"),
             Key::Agent { name, .. } => matches!(*name, "start" | "resume" | "run" | "stream" | "acp"),
             Key::Env { .. } => true,
             // It lets agents run something; what, they say when they ask.
@@ -273,8 +273,14 @@ pub const GENERAL_KEYS: [KeyInfo; 8] = [
         "whether agents may write to the clipboard of whoever is attached and types; none can read it"),
 ];
 
-pub const NAMED_TABLES: [NamedTable; 1] =
-    [NamedTable { name: "notify", about: "how you are told that an agent needs you", keys: &NOTIFY_KEYS }];
+pub const NAMED_TABLES: [NamedTable; 2] = [
+    NamedTable { name: "notify", about: "how you are told that an agent needs you", keys: &NOTIFY_KEYS },
+    NamedTable {
+        name: "workspace",
+        about: "how a fresh workspace is made ready to run",
+        keys: &WORKSPACE_KEYS,
+    },
+];
 
 /// Keys of `[notify]`. A repository must not make us run or call anything, so only the user's own file counts.
 #[rustfmt::skip]
@@ -305,6 +311,25 @@ pub const RULE_KEYS: [KeyInfo; 5] = [
     key("agent", Kind::Text, "(every agent)", AtOnce, Consent, "only if this agent asks"),
     key("decision", Kind::Decision, "(must be given)", AtOnce, Consent, "what is answered; `ask` leaves it to you"),
     key("why", Kind::Text, "(none)", AtOnce, Consent, "the reason, kept with the decision; a denied agent is told"),
+];
+
+/// Keys of `[workspace]`.
+#[rustfmt::skip]
+const WORKSPACE_KEYS: [KeyInfo; 7] = [
+    key("copy", Kind::Words, "[]", NextTask, Free,
+        "ignored files that a fresh workspace gets a copy of, written as in `.gitignore`; `.worktreeinclude` in the project adds to them"),
+    key("setup", Kind::Commands, "[]", NextTask, Consent,
+        "run in a fresh workspace before its agent starts"),
+    key("teardown", Kind::Commands, "[]", AtOnce, Consent,
+        "run in a workspace before `agency rm` removes it"),
+    key("setup_timeout", Kind::Time, "\"30m\"", AtOnce, Free,
+        "how long a setup or a teardown may take; `0s` is no limit"),
+    key("ports", Kind::Count, "10", NextTask, Consent,
+        "ports for each workspace: `$AGENCY_PORT`, `$AGENCY_PORT_1` and so on; 0 is none"),
+    key("port_base", Kind::Count, "20000", NextTask, Never,
+        "where the ports of all workspaces begin; those that the system gives out by itself are left out"),
+    key("opener", Kind::Command, "(`$VISUAL` or `$EDITOR`)", AtOnce, Never,
+        "what `agency open` runs in a workspace"),
 ];
 
 /// Keys of `[agents.NAME]`.

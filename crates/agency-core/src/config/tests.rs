@@ -36,6 +36,15 @@ command  = ["tell", "me"]
 webhook  = "https://example.org/hook?key=1"
 on       = ["permission", "exited"]
 
+[workspace]
+copy          = [".env", "config/*.local"]
+setup         = ["npm", "ci"]
+teardown      = [["docker", "compose", "down"], ["rm", "-rf", "$AGENCY_WORKTREE/data"]]
+setup_timeout = "5m"
+ports         = 20
+port_base     = 9000
+opener        = ["code", "$AGENCY_WORKTREE"]
+
 [agents.mine]
 display_name = "My Agent"
 start  = ["mine", "$AGENCY_PROMPT"]
@@ -83,6 +92,19 @@ fn every_key_is_read() {
         on: vec!["permission".to_owned(), "exited".to_owned()],
     };
     assert_eq!(config.notify, expected);
+    let expected = WorkspaceConfig {
+        copy: vec![".env".to_owned(), "config/*.local".to_owned()],
+        setup: words("npm ci").into_iter().collect(),
+        teardown: words("docker compose down")
+            .into_iter()
+            .chain(words("rm -rf $AGENCY_WORKTREE/data"))
+            .collect(),
+        setup_timeout: secs(300),
+        ports: 20,
+        port_base: 9000,
+        opener: words("code $AGENCY_WORKTREE"),
+    };
+    assert_eq!(config.workspace, expected);
     let mine = config.agents.find("mine").expect("configured");
     let expected = Agent {
         display_name: "My Agent".to_owned(),

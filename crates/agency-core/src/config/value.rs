@@ -21,6 +21,7 @@ pub enum Value {
     Count(u32),
     Time(Duration),
     Words(Vec<String>),
+    Commands(Vec<Vec<String>>),
     Driver(Driver),
     Restart(Restart),
     Clipboard(Clipboard),
@@ -33,10 +34,10 @@ impl Value {
     pub fn typed(key: &Key, words: &[String]) -> Result<Value, ConfigProblem> {
         let item = match (key.kind(), words) {
             (Kind::Rule, _) => return Err(ConfigProblem::ByHand { key: key.to_string() }),
-            (Kind::Command | Kind::Words | Kind::Occasions, [one]) if one.trim_start().starts_with('[') => {
+            (kind, [one]) if kind.is_list() && one.trim_start().starts_with('[') => {
                 Item::Value(one.parse().map_err(|_| ConfigProblem::wrong_type(key, format!("`{one}`")))?)
             }
-            (Kind::Command | Kind::Words | Kind::Occasions, words) => Item::Value(words.iter().collect()),
+            (kind, words) if kind.is_list() => Item::Value(words.iter().collect()),
             (kind, [one]) => single(kind, one),
             (_, words) => {
                 return Err(ConfigProblem::wrong_type(key, format!("{} words", words.len())));
@@ -49,7 +50,7 @@ impl Value {
         match self {
             Value::Text(text) => Some(text),
             Value::Truth(_) | Value::Count(_) | Value::Time(_) | Value::Words(_) => None,
-            Value::Driver(_) | Value::Restart(_) => None,
+            Value::Commands(_) | Value::Driver(_) | Value::Restart(_) => None,
             Value::Clipboard(_) | Value::TerminalNotice(_) | Value::Rule(_) => None,
         }
     }
@@ -61,6 +62,11 @@ impl Value {
             Value::Count(count) => i64::from(*count).into(),
             Value::Time(time) => written_time(*time).into(),
             Value::Words(words) => words.iter().collect::<Array>().into(),
+            // One alone is written as other commands are.
+            Value::Commands(commands) => match commands.as_slice() {
+                [words] => words.iter().collect::<Array>().into(),
+                _ => commands.iter().map(|words| words.iter().collect::<Array>()).collect::<Array>().into(),
+            },
             Value::Driver(driver) => driver.as_str().into(),
             Value::Restart(restart) => restart.as_str().into(),
             Value::Clipboard(clipboard) => clipboard.as_str().into(),
@@ -76,6 +82,10 @@ impl Value {
             Value::Count(count) => json!(count),
             Value::Time(time) => json!(written_time(*time)),
             Value::Words(words) => json!(words),
+            Value::Commands(commands) => match commands.as_slice() {
+                [words] => json!(words),
+                _ => json!(commands),
+            },
             Value::Driver(driver) => json!(driver.as_str()),
             Value::Restart(restart) => json!(restart.as_str()),
             Value::Clipboard(clipboard) => json!(clipboard.as_str()),
@@ -136,6 +146,8 @@ pub enum Kind {
     Time,
     /// A program and its arguments.
     Command,
+    /// One program and its arguments, or several such.
+    Commands,
     Words,
     /// Of [`OCCASIONS`](super::OCCASIONS).
     Occasions,
@@ -151,6 +163,10 @@ pub enum Kind {
 }
 
 impl Kind {
+    fn is_list(self) -> bool {
+        matches!(self, Kind::Command | Kind::Commands | Kind::Words | Kind::Occasions)
+    }
+
     /// For messages: `stale_timeout must be …`.
     pub fn expected(self) -> &'static str {
         match self {
@@ -160,6 +176,7 @@ impl Kind {
             Kind::Count => "a whole number, 0 or more",
             Kind::Time => "a time such as \"500ms\", \"5s\", \"2m\" or \"1h\"",
             Kind::Command => "an array of strings, the program first",
+            Kind::Commands => "an array of strings, the program first, or an array of such arrays",
             Kind::Words => "an array of strings",
             Kind::Occasions => {
                 "an array of \"prompt\", \"permission\", \"question\", \"finished\", \"error\", \"unknown\" and \"exited\""
@@ -199,6 +216,10 @@ mod tests {
             ("notify.on", vec!["permission", "exited"], "[\"permission\", \"exited\"]"),
             ("notify.webhook", vec!["https://h/p"], "\"https://h/p\""),
             ("agents.x.restart", vec!["never"], "\"never\""),
+            ("workspace.setup", vec!["npm", "ci"], "[\"npm\", \"ci\"]"),
+            ("workspace.setup", vec!["[['npm', 'ci'], ['make']]"], "[[\"npm\", \"ci\"], [\"make\"]]"),
+            ("workspace.setup", vec!["[]"], "[]"),
+            ("workspace.copy", vec![".env", "*.local"], "[\".env\", \"*.local\"]"),
         ] {
             let key = Key::parse(key).expect("a key");
             let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
@@ -229,6 +250,12 @@ mod tests {
                 "`agents.x.start` must be an array of strings, the program first, not `[\"a`",
             ),
             ("agents.x.start", vec![""], "`agents.x.start` names no program"),
+            ("workspace.setup", vec!["[[]]"], "`workspace.setup` names no program"),
+            (
+                "workspace.setup",
+                vec!["['a', ['b']]"],
+                "`workspace.setup` must be an array of strings, the program first, or an array of such arrays, not one that holds an array",
+            ),
         ] {
             let key = Key::parse(key).expect("a key");
             let words: Vec<String> = words.into_iter().map(str::to_owned).collect();

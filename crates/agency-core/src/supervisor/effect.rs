@@ -11,12 +11,22 @@ use crate::restart::GiveUp;
 use crate::task_status::TaskStatus;
 
 /// Effects are performed in order. Writes, undone tasks, replies and reports are done when the next one begins;
-/// the others answer with an event: each `MakeWorkspace`, `UndoWorkspace` and `StartKeeper` with exactly its epoch,
+/// the others answer with an event: each `MakeWorkspace`, `UndoWorkspace`, `SetUp` and `StartKeeper` with exactly its epoch,
 /// and each run that came to be with `RunExited`. An answer may come late or twice, but it comes.
 /// Stopping, killing or dismissing a run that is already over does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     MakeWorkspace {
+        key: TaskKey,
+        epoch: Epoch,
+    },
+    /// Make the workspace ready to work in: copy files, run commands.
+    SetUp {
+        key: TaskKey,
+        epoch: Epoch,
+    },
+    /// End the setup of that epoch and everything it started; the setup itself answers.
+    EndSetup {
         key: TaskKey,
         epoch: Epoch,
     },
@@ -93,6 +103,7 @@ pub enum Outcome {
     },
     /// The stop came before there was a run to stop.
     StartCancelled,
+    SetUp,
     Idle,
     Marked(TaskStatus),
     Adopted {

@@ -33,6 +33,12 @@ pub enum Event {
         ticket: Ticket,
         plan: StartPlan,
     },
+    /// Set the workspace up, and start nothing in it.
+    SetUp {
+        key: TaskKey,
+        ticket: Ticket,
+        plan: StartPlan,
+    },
     Idle {
         key: TaskKey,
         ticket: Ticket,
@@ -62,6 +68,7 @@ pub enum Event {
     WorkspaceMade {
         key: TaskKey,
         epoch: Epoch,
+        readiness: Readiness,
     },
     /// Nothing of it is left.
     WorkspaceFailed {
@@ -73,6 +80,16 @@ pub enum Event {
     WorkspaceUndone {
         key: TaskKey,
         epoch: Epoch,
+    },
+    SetupDone {
+        key: TaskKey,
+        epoch: Epoch,
+    },
+    /// No process of it is left; the workspace stays.
+    SetupFailed {
+        key: TaskKey,
+        epoch: Epoch,
+        error: String,
     },
     KeeperReady {
         key: TaskKey,
@@ -133,6 +150,14 @@ pub struct StartPlan {
 pub enum Workspace {
     Missing,
     Ready,
+}
+
+/// Whether a workspace can be worked in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    Ready,
+    /// It has yet to be set up.
+    Raw,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

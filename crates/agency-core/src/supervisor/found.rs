@@ -42,10 +42,12 @@ impl Task {
         match &self.life {
             Life::Elsewhere | Life::Resting => self.take_in(turn, found.run),
             Life::MakingWorkspace { .. }
+            | Life::SettingUp { .. }
             | Life::StartingKeeper(_)
             | Life::Live(_)
             | Life::Stopping(_)
             | Life::CancellingWorkspace { .. }
+            | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
             | Life::UndoingWorkspace { .. }
             | Life::UndoingTask { .. } => {}

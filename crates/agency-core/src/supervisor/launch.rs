@@ -1,11 +1,11 @@
-//! From a wish to a live run: the workspace, the keeper, and the way back when one of them fails.
+//! From a wish to a live run: the workspace, its setup, the keeper, and the way back when one of them fails.
 //!
 //! Not here: whether the wish is granted (see `requests`).
 
 use super::effect::{Effect, Notice, Outcome, StartCause};
-use super::event::{Origin, Workspace};
+use super::event::{Origin, Readiness, Workspace};
 use super::refusal::Refusal;
-use super::task::{Launch, Life, MadeBy, Run, Start, Task, Then};
+use super::task::{Aim, Launch, Life, MadeBy, Run, Start, Task, Then};
 use super::turn::{Answer, Turn};
 use crate::ids::{Epoch, RunId, Ticket};
 use crate::task_status::TaskStatus;
@@ -18,7 +18,15 @@ impl Task {
                 turn.push(Effect::MakeWorkspace { key: self.key.clone(), epoch });
                 Life::MakingWorkspace { epoch, start }
             }
-            Workspace::Ready => self.start_keeper(turn, start, MadeBy::Somebody),
+            Workspace::Ready => self.move_in(turn, start, MadeBy::Somebody),
+        }
+    }
+
+    /// The workspace is ready: an agent comes, if one is wanted.
+    fn move_in(&mut self, turn: &mut Turn<'_>, start: Start, workspace: MadeBy) -> Life {
+        match start.aim {
+            Aim::Agent => self.start_keeper(turn, start, workspace),
+            Aim::Workspace => self.proceed(turn, Then::Rest, start.answers(&Ok(Outcome::SetUp))),
         }
     }
 
@@ -34,13 +42,76 @@ impl Task {
         Life::StartingKeeper(Launch { epoch, start, workspace, early_exits: Vec::new() })
     }
 
-    pub(super) fn on_workspace_made(&mut self, turn: &mut Turn<'_>, answered: Epoch) {
+    pub(super) fn on_workspace_made(&mut self, turn: &mut Turn<'_>, answered: Epoch, readiness: Readiness) {
         self.life = match self.take_life() {
             Life::MakingWorkspace { epoch, start } if epoch == answered => {
-                self.start_keeper(turn, start, MadeBy::ThisStart)
+                self.furnish(turn, start, readiness)
             }
             Life::CancellingWorkspace { epoch, waiting, then } if epoch == answered => {
-                self.unwanted_workspace(turn, waiting, then)
+                self.unwanted_workspace(turn, waiting, then, readiness)
+            }
+            // Nobody asks that any more.
+            life => life,
+        }
+    }
+
+    fn furnish(&mut self, turn: &mut Turn<'_>, start: Start, readiness: Readiness) -> Life {
+        match readiness {
+            Readiness::Ready => self.move_in(turn, start, MadeBy::ThisStart),
+            Readiness::Raw => self.set_up(turn, start),
+        }
+    }
+
+    /// From here on the workspace stays, whatever comes: commands have been at work in it.
+    fn set_up(&mut self, turn: &mut Turn<'_>, mut start: Start) -> Life {
+        start.plan.task = Origin::Existing;
+        let epoch = turn.next_epoch();
+        turn.push(Effect::SetUp { key: self.key.clone(), epoch });
+        Life::SettingUp { epoch, start }
+    }
+
+    pub(super) fn end_setup(
+        &mut self,
+        turn: &mut Turn<'_>,
+        epoch: Epoch,
+        waiting: Vec<Ticket>,
+        then: Then,
+    ) -> Life {
+        turn.push(Effect::EndSetup { key: self.key.clone(), epoch });
+        Life::CancellingSetup { epoch, waiting, then }
+    }
+
+    pub(super) fn on_setup_done(&mut self, turn: &mut Turn<'_>, answered: Epoch) {
+        self.life = match self.take_life() {
+            Life::SettingUp { epoch, start } if epoch == answered => {
+                self.move_in(turn, start, MadeBy::Somebody)
+            }
+            life => self.setup_over(turn, life, answered),
+        }
+    }
+
+    pub(super) fn on_setup_failed(&mut self, turn: &mut Turn<'_>, answered: Epoch, error: String) {
+        self.life = match self.take_life() {
+            Life::SettingUp { epoch, start } if epoch == answered => {
+                let refusal = Refusal::SetupFailed { key: self.key.clone(), error };
+                self.proceed(turn, Then::Rest, start.answers(&Err(refusal)))
+            }
+            life => self.setup_over(turn, life, answered),
+        }
+    }
+
+    /// Somebody may want it again by now; the workspace is there, and what is still to be done is known.
+    fn setup_over(&mut self, turn: &mut Turn<'_>, life: Life, answered: Epoch) -> Life {
+        match life {
+            Life::CancellingSetup { epoch, waiting, then } if epoch == answered => {
+                let answers = cancelled_starts(waiting);
+                match then {
+                    Then::Start(start) => {
+                        turn.answer_all(answers);
+                        self.set_up(turn, start)
+                    }
+                    Then::Rest | Then::Remove(_) => self.proceed(turn, then, answers),
+                }
             }
             // Nobody asks that any more.
             life => life,
@@ -48,12 +119,18 @@ impl Task {
     }
 
     /// Somebody may want it again by now, and then it need not be made twice.
-    fn unwanted_workspace(&mut self, turn: &mut Turn<'_>, waiting: Vec<Ticket>, then: Then) -> Life {
+    fn unwanted_workspace(
+        &mut self,
+        turn: &mut Turn<'_>,
+        waiting: Vec<Ticket>,
+        then: Then,
+        readiness: Readiness,
+    ) -> Life {
         let answers = cancelled_starts(waiting);
         match then {
             Then::Start(start) => {
                 turn.answer_all(answers);
-                self.start_keeper(turn, start, MadeBy::ThisStart)
+                self.furnish(turn, start, readiness)
             }
             Then::Rest | Then::Remove(_) => self.undo_workspace(turn, answers, then),
         }
@@ -147,7 +224,7 @@ impl Task {
 
     fn unborn(&mut self, turn: &mut Turn<'_>, made: MadeBy, waiting: Vec<Ticket>, then: Then) -> Life {
         match made {
-            MadeBy::ThisStart => self.unwanted_workspace(turn, waiting, then),
+            MadeBy::ThisStart => self.unwanted_workspace(turn, waiting, then, Readiness::Ready),
             MadeBy::Somebody => self.proceed(turn, then, cancelled_starts(waiting)),
         }
     }

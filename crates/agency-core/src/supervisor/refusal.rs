@@ -27,6 +27,8 @@ pub enum Refusal {
     Cancelled { key: TaskKey },
     #[error("could not make the workspace of task {}: {error}", key.task)]
     WorkspaceFailed { key: TaskKey, error: String },
+    #[error("could not set up the workspace of task {}: {error}", key.task)]
+    SetupFailed { key: TaskKey, error: String },
     #[error("could not start the agent of task {}: {error}", key.task)]
     KeeperFailed { key: TaskKey, error: String },
     #[error("run {run} of task {} did not end, even by SIGKILL", key.task)]
@@ -38,6 +40,7 @@ pub enum Refusal {
 /// What a task is in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
+    SettingUp,
     Starting,
     Restarting,
     Stopping,
@@ -49,6 +52,7 @@ pub enum Doing {
 impl fmt::Display for Doing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Doing::SettingUp => "being set up",
             Doing::Starting => "starting",
             Doing::Restarting => "restarting",
             Doing::Stopping => "stopping",
@@ -77,6 +81,7 @@ impl Refusal {
             }
             Refusal::Cancelled { .. }
             | Refusal::WorkspaceFailed { .. }
+            | Refusal::SetupFailed { .. }
             | Refusal::KeeperFailed { .. }
             | Refusal::ShuttingDown => None,
         }

@@ -5,7 +5,7 @@
 use super::effect::{Outcome, StartCause};
 use super::event::{Origin, RunTerms, Verdict};
 use super::refusal::{Doing, Refusal};
-use super::task::{Life, Run, Start, Stop, Task, Then};
+use super::task::{Aim, Life, Run, Start, Stop, Task, Then};
 use super::turn::Turn;
 use crate::ids::{RunId, Ticket};
 use crate::task_status::TaskStatus;
@@ -13,7 +13,7 @@ use crate::task_status::TaskStatus;
 impl Task {
     /// A start never makes a second process. A restart makes sure that the process is a new one.
     pub(super) fn on_start(&mut self, turn: &mut Turn<'_>, start: Start, room: Result<(), Refusal>) {
-        if let Err(refusal) = self.may_run().and(room) {
+        if let Err(refusal) = self.may_run().and(room).and(self.may_set_up(start.aim)) {
             return self.refuse_start(turn, start, refusal);
         }
         self.life = match self.take_life() {
@@ -23,6 +23,10 @@ impl Task {
                 first.join(start);
                 Life::MakingWorkspace { epoch, start: first }
             }
+            Life::SettingUp { epoch, start: mut first } => {
+                first.join(start);
+                Life::SettingUp { epoch, start: first }
+            }
             Life::StartingKeeper(mut launch) => {
                 launch.start.join(start);
                 Life::StartingKeeper(launch)
@@ -30,6 +34,7 @@ impl Task {
             Life::Live(run) => self.start_live(turn, run, start),
             life @ (Life::Stopping(_)
             | Life::CancellingWorkspace { .. }
+            | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
             | Life::UndoingWorkspace { .. }) => life.and_then(|then| then.and_start(turn, &self.key, start)),
             Life::UndoingTask { epoch, answers } => {
@@ -46,6 +51,17 @@ impl Task {
         match self.status {
             TaskStatus::Running => Ok(()),
             status => self.step(status, TaskStatus::Running).map(drop),
+        }
+    }
+
+    /// A setup alone is for a workspace that nobody works in.
+    fn may_set_up(&self, aim: Aim) -> Result<(), Refusal> {
+        match (aim, self.live_run(), self.doing()) {
+            (Aim::Agent, ..) | (Aim::Workspace, None, None) => Ok(()),
+            (Aim::Workspace, _, Some(doing)) => Err(self.busy(doing)),
+            (Aim::Workspace, Some(run), None) => {
+                Err(Refusal::HasARun { key: self.key.clone(), run: run.clone() })
+            }
         }
     }
 
@@ -90,6 +106,10 @@ impl Task {
                 start.answer(turn, &Err(self.cancelled()));
                 Life::CancellingWorkspace { epoch, waiting: vec![ticket], then: Then::Rest }
             }
+            Life::SettingUp { epoch, start } => {
+                start.answer(turn, &Err(self.cancelled()));
+                self.end_setup(turn, epoch, vec![ticket], Then::Rest)
+            }
             Life::StartingKeeper(launch) => {
                 let launch = launch.unwanted(turn, &self.cancelled());
                 Life::CancellingKeeper { launch, waiting: vec![ticket], then: Then::Rest }
@@ -102,6 +122,10 @@ impl Task {
             Life::CancellingWorkspace { epoch, waiting, then } => {
                 let then = then.but_no_start(turn, &self.key);
                 Life::CancellingWorkspace { epoch, waiting: with(waiting, ticket), then }
+            }
+            Life::CancellingSetup { epoch, waiting, then } => {
+                let then = then.but_no_start(turn, &self.key);
+                Life::CancellingSetup { epoch, waiting: with(waiting, ticket), then }
             }
             Life::CancellingKeeper { launch, waiting, then } => {
                 let then = then.but_no_start(turn, &self.key);
@@ -134,6 +158,10 @@ impl Task {
                 start.answer(turn, &Err(self.cancelled()));
                 Life::CancellingWorkspace { epoch, waiting: Vec::new(), then: Then::Remove(ticket) }
             }
+            Life::SettingUp { epoch, start } => {
+                start.answer(turn, &Err(self.cancelled()));
+                self.end_setup(turn, epoch, Vec::new(), Then::Remove(ticket))
+            }
             Life::StartingKeeper(launch) => {
                 let launch = launch.unwanted(turn, &self.cancelled());
                 Life::CancellingKeeper { launch, waiting: Vec::new(), then: Then::Remove(ticket) }
@@ -141,6 +169,7 @@ impl Task {
             Life::Live(run) => self.stop_run(turn, run, Vec::new(), Then::Remove(ticket)),
             life @ (Life::Stopping(_)
             | Life::CancellingWorkspace { .. }
+            | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
             | Life::UndoingWorkspace { .. }) => {
                 life.and_then(|then| then.and_remove(turn, &self.key, ticket))
@@ -184,9 +213,10 @@ impl Task {
             // A run that is being stopped cannot pause.
             (TaskStatus::Idle, Some(doing)) => Err(self.busy(doing)),
             (_, Some(Doing::Stopping | Doing::Cancelling | Doing::CleaningUp)) => Ok(status),
-            (_, Some(doing @ (Doing::Starting | Doing::Restarting | Doing::BeingRemoved))) => {
-                Err(self.busy(doing))
-            }
+            (
+                _,
+                Some(doing @ (Doing::SettingUp | Doing::Starting | Doing::Restarting | Doing::BeingRemoved)),
+            ) => Err(self.busy(doing)),
         }
     }
 

@@ -110,6 +110,10 @@ impl Task {
                 start.answer(turn, &Err(closing));
                 Life::CancellingWorkspace { epoch, waiting: Vec::new(), then: Then::Rest }
             }
+            Life::SettingUp { epoch, start } => {
+                start.answer(turn, &Err(closing));
+                self.end_setup(turn, epoch, Vec::new(), Then::Rest)
+            }
             Life::StartingKeeper(launch) => {
                 let launch = launch.unwanted(turn, &closing);
                 Life::CancellingKeeper { launch, waiting: Vec::new(), then: Then::Rest }
@@ -117,6 +121,7 @@ impl Task {
             Life::Live(run) => self.stop_run(turn, run, Vec::new(), Then::Rest),
             life @ (Life::Stopping(_)
             | Life::CancellingWorkspace { .. }
+            | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
             | Life::UndoingWorkspace { .. }) => life.and_then(|then| then.dropped(turn, &closing)),
             Life::UndoingTask { epoch, answers } => Life::UndoingTask { epoch, answers },
@@ -130,9 +135,11 @@ impl Task {
             Life::Stopping(Stop { pressure: Pressure::Killed { give_up_at }, .. }) => Some(*give_up_at),
             Life::Stopping(_)
             | Life::MakingWorkspace { .. }
+            | Life::SettingUp { .. }
             | Life::StartingKeeper(_)
             | Life::Live(_)
             | Life::CancellingWorkspace { .. }
+            | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
             | Life::UndoingWorkspace { .. }
             | Life::UndoingTask { .. } => Some(until),
@@ -143,11 +150,14 @@ impl Task {
     pub(super) fn abandon(&mut self, turn: &mut Turn<'_>) {
         match self.take_life() {
             Life::Elsewhere | Life::Resting | Life::Live(_) => {}
-            Life::MakingWorkspace { start, .. } | Life::StartingKeeper(Launch { start, .. }) => {
+            Life::MakingWorkspace { start, .. }
+            | Life::SettingUp { start, .. }
+            | Life::StartingKeeper(Launch { start, .. }) => {
                 start.answer(turn, &Err(Refusal::ShuttingDown));
             }
             Life::Stopping(stop) => drop(self.give_up(turn, stop)),
             Life::CancellingWorkspace { waiting, then, .. }
+            | Life::CancellingSetup { waiting, then, .. }
             | Life::CancellingKeeper { waiting, then, .. } => {
                 then.dropped(turn, &Refusal::ShuttingDown);
                 for ticket in waiting {

@@ -31,11 +31,22 @@ pub(super) enum Life {
         epoch: Epoch,
         start: Start,
     },
+    /// Commands of the user's run in the workspace.
+    SettingUp {
+        epoch: Epoch,
+        start: Start,
+    },
     StartingKeeper(Launch),
     Live(Run),
     Stopping(Stop),
     /// Nobody wants the workspace that is being made.
     CancellingWorkspace {
+        epoch: Epoch,
+        waiting: Vec<Ticket>,
+        then: Then,
+    },
+    /// Nobody wants the setup, which is being ended.
+    CancellingSetup {
         epoch: Epoch,
         waiting: Vec<Ticket>,
         then: Then,
@@ -65,7 +76,16 @@ pub(super) struct Start {
     pub(super) tickets: Vec<Ticket>,
     pub(super) plan: StartPlan,
     pub(super) cause: StartCause,
+    pub(super) aim: Aim,
     pub(super) history: RestartHistory,
+}
+
+/// How far a start is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aim {
+    Agent,
+    /// Only until the workspace is ready.
+    Workspace,
 }
 
 #[derive(Debug)]
@@ -129,8 +149,10 @@ impl Task {
             Life::Elsewhere
             | Life::Resting
             | Life::MakingWorkspace { .. }
+            | Life::SettingUp { .. }
             | Life::StartingKeeper(_)
             | Life::CancellingWorkspace { .. }
+            | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
             | Life::UndoingWorkspace { .. }
             | Life::UndoingTask { .. } => None,
@@ -140,12 +162,13 @@ impl Task {
     /// A process is there or may come: it counts against the limit.
     pub(super) fn holds_slot(&self) -> bool {
         match &self.life {
-            Life::MakingWorkspace { .. }
-            | Life::StartingKeeper(_)
-            | Life::Live(_)
-            | Life::Stopping(_)
-            | Life::CancellingKeeper { .. } => true,
-            Life::CancellingWorkspace { then, .. } | Life::UndoingWorkspace { then, .. } => then.is_start(),
+            Life::MakingWorkspace { start, .. } | Life::SettingUp { start, .. } => start.aim == Aim::Agent,
+            Life::StartingKeeper(_) | Life::Live(_) | Life::Stopping(_) | Life::CancellingKeeper { .. } => {
+                true
+            }
+            Life::CancellingWorkspace { then, .. }
+            | Life::CancellingSetup { then, .. }
+            | Life::UndoingWorkspace { then, .. } => then.is_start(),
             Life::Elsewhere | Life::Resting | Life::UndoingTask { .. } => false,
         }
     }
@@ -161,10 +184,11 @@ impl Task {
             Life::MakingWorkspace { start, .. } | Life::StartingKeeper(Launch { start, .. }) => {
                 Some(start.doing())
             }
+            Life::SettingUp { .. } => Some(Doing::SettingUp),
             Life::Stopping(stop) => Some(stop.then.doing(Doing::Stopping)),
-            Life::CancellingWorkspace { then, .. } | Life::CancellingKeeper { then, .. } => {
-                Some(then.doing(Doing::Cancelling))
-            }
+            Life::CancellingWorkspace { then, .. }
+            | Life::CancellingSetup { then, .. }
+            | Life::CancellingKeeper { then, .. } => Some(then.doing(Doing::Cancelling)),
             Life::UndoingWorkspace { then, .. } => Some(then.doing(Doing::CleaningUp)),
             Life::UndoingTask { .. } => Some(Doing::BeingRemoved),
         }
@@ -199,6 +223,9 @@ impl Life {
             Life::CancellingWorkspace { epoch, waiting, then } => {
                 Life::CancellingWorkspace { epoch, waiting, then: prospect(then) }
             }
+            Life::CancellingSetup { epoch, waiting, then } => {
+                Life::CancellingSetup { epoch, waiting, then: prospect(then) }
+            }
             Life::CancellingKeeper { launch, waiting, then } => {
                 Life::CancellingKeeper { launch, waiting, then: prospect(then) }
             }
@@ -208,6 +235,7 @@ impl Life {
             Life::Elsewhere
             | Life::Resting
             | Life::MakingWorkspace { .. }
+            | Life::SettingUp { .. }
             | Life::StartingKeeper(_)
             | Life::Live(_)
             | Life::UndoingTask { .. } => self,
@@ -227,18 +255,26 @@ impl Launch {
 
 impl Start {
     pub(super) fn asked(ticket: Ticket, plan: StartPlan, cause: StartCause) -> Self {
-        Start { tickets: vec![ticket], plan, cause, history: RestartHistory::default() }
+        Start { tickets: vec![ticket], plan, cause, aim: Aim::Agent, history: RestartHistory::default() }
+    }
+
+    pub(super) fn only_of_workspace(ticket: Ticket, plan: StartPlan) -> Self {
+        Start { aim: Aim::Workspace, ..Start::asked(ticket, plan, StartCause::Asked) }
     }
 
     pub(super) fn after_crash(run: Run) -> Self {
         let plan = StartPlan { workspace: Workspace::Ready, task: Origin::Existing, terms: run.terms };
-        Start { tickets: Vec::new(), plan, cause: StartCause::Crash, history: run.history }
+        let (cause, aim) = (StartCause::Crash, Aim::Agent);
+        Start { tickets: Vec::new(), plan, cause, aim, history: run.history }
     }
 
     /// One more waits for the same start. From now on it is one that somebody asked for.
     pub(super) fn join(&mut self, other: Start) {
         self.tickets.extend(other.tickets);
         self.history = other.history;
+        if (self.aim, other.aim) == (Aim::Workspace, Aim::Agent) {
+            (self.aim, self.plan.terms) = (other.aim, other.plan.terms);
+        }
         match self.cause {
             StartCause::Asked | StartCause::Restarted => {}
             StartCause::Crash => self.cause = other.cause,

@@ -5,6 +5,7 @@ mod finding;
 mod limits;
 mod removing;
 mod script;
+mod setting_up;
 mod shutting_down;
 mod starting;
 mod stopping;

@@ -6,6 +6,7 @@
 //! ```text
 //! start 1 #1        the workspace is there     start 1 #1 fresh   it must be made
 //! start 1 #1 new    so must the task           + grace=30 on-crash=3
+//! made 1 e1         it is ready to work in     made 1 e1 raw      it has to be set up
 //! boot 1=draft 2=running:a 3=running@elsewhere 4=running!b/1      a lives, b has ended with 1
 //! exit 1 a -11      by itself                  exit 1 a term:0    because of our SIGTERM, saying 0
 //! deadline -> 37    asks when a tick is due
@@ -82,7 +83,15 @@ fn event_of(text: &str) -> Event {
         }
         ["shutdown", at] => Event::Shutdown { ticket: ticket(at) },
         ["tick"] => Event::Tick,
-        ["made", task, at] => Event::WorkspaceMade { key: key(task), epoch: epoch(at) },
+        ["set-up", task, at, how @ ..] => {
+            Event::SetUp { key: key(task), ticket: ticket(at), plan: plan(how) }
+        }
+        ["made", task, at] => made(task, at, Readiness::Ready),
+        ["made", task, at, "raw"] => made(task, at, Readiness::Raw),
+        ["setup-done", task, at] => Event::SetupDone { key: key(task), epoch: epoch(at) },
+        ["setup-failed", task, at, error @ ..] => {
+            Event::SetupFailed { key: key(task), epoch: epoch(at), error: error.join(" ") }
+        }
         ["not-made", task, at, error @ ..] => {
             Event::WorkspaceFailed { key: key(task), epoch: epoch(at), error: error.join(" ") }
         }
@@ -94,6 +103,10 @@ fn event_of(text: &str) -> Event {
         ["exit", task, id, how] => Event::RunExited { key: key(task), run: run(id), exit: exit(how) },
         other => panic!("no such event: {other:?}"),
     }
+}
+
+fn made(task: &str, at: &str, readiness: Readiness) -> Event {
+    Event::WorkspaceMade { key: key(task), epoch: epoch(at), readiness }
 }
 
 fn mark(task: &str, at: &str, verdict: Verdict) -> Event {
@@ -147,6 +160,8 @@ fn effect_told(effect: &Effect) -> String {
     match effect {
         Effect::MakeWorkspace { key, epoch } => format!("make {} {epoch}", key.task),
         Effect::UndoWorkspace { key, epoch } => format!("undo-workspace {} {epoch}", key.task),
+        Effect::SetUp { key, epoch } => format!("setup {} {epoch}", key.task),
+        Effect::EndSetup { key, epoch } => format!("end-setup {} {epoch}", key.task),
         Effect::StartKeeper { key, epoch, resume, cause } => {
             let resume = if *resume { "again" } else { "first" };
             format!("keeper {} {epoch} {resume} {}", key.task, format!("{cause:?}").to_lowercase())
@@ -173,6 +188,7 @@ fn outcome_told(outcome: &Outcome) -> String {
         Outcome::AlreadyRunning { run } => format!("already running {run}"),
         Outcome::Stopped { exit } => format!("stopped {}", exit.code),
         Outcome::StartCancelled => "start cancelled".into(),
+        Outcome::SetUp => "set up".into(),
         Outcome::Idle => "idle".into(),
         Outcome::Marked(status) => format!("marked {status}"),
         Outcome::Adopted { run } => format!("adopted {run}"),

@@ -149,6 +149,11 @@ impl World {
         match effect {
             Effect::MakeWorkspace { key, epoch } => self.make_workspace(key, epoch),
             Effect::UndoWorkspace { key, epoch } => self.undo_workspace(key, epoch),
+            Effect::SetUp { key, epoch } => self.set_up(key, epoch),
+            Effect::EndSetup { key, epoch } => {
+                let (delay, generation) = (Duration::from_millis(self.dice.below(100)), self.generation);
+                self.later(delay, Happening::SetupIsOver { key, generation, epoch, done: false });
+            }
             Effect::StartKeeper { key, epoch, cause, .. } => self.start_keeper(key, epoch, cause),
             Effect::StopRun { run, grace, .. } => self.stop_run(run, grace),
             Effect::KillRun { run, .. } => {
@@ -180,18 +185,36 @@ impl World {
     }
 
     fn make_workspace(&mut self, key: TaskKey, epoch: Epoch) {
-        assert!(self.files[&key].workspace.is_none(), "a workspace is made over another");
+        let is_there = self.files[&key].workspace.as_ref().is_some_and(|it| it.set_up);
+        assert!(!is_there, "a workspace is made over another");
         let fails = self.dice.percent(self.faults.git_fails);
         self.git_begins(key, epoch, GitKind::Make { fails });
     }
 
     fn undo_workspace(&mut self, key: TaskKey, epoch: Epoch) {
         self.tally.undone_workspaces += 1;
+        assert!(!self.setups.contains_key(&key), "the ground is pulled from under a setup");
         let workspace = self.files[&key].workspace.as_ref().expect("something to undo");
+        if !workspace.set_up && (workspace.lived_in || workspace.made_in != self.generation) {
+            return self.git_begins(key, epoch, GitKind::LeaveAlone);
+        }
         assert!(workspace.made_in == self.generation, "a workspace that was there before is deleted");
         assert!(!workspace.lived_in, "a workspace that an agent has worked in is deleted");
         assert!(!self.lives(&key), "the ground is pulled from under an agent");
         self.git_begins(key, epoch, GitKind::Undo);
+    }
+
+    fn set_up(&mut self, key: TaskKey, epoch: Epoch) {
+        self.tally.setups += 1;
+        assert!(!self.lives(&key) && !self.git.contains_key(&key), "a setup disturbs somebody");
+        let file = self.files.get_mut(&key).expect("a task that is set up has a file");
+        file.workspace.as_mut().expect("a setup runs in a workspace").lived_in = true;
+        let generation = self.generation;
+        let other = self.setups.insert(key.clone(), (generation, epoch));
+        assert!(other.is_none(), "two setups of {key} at once");
+        let done = !self.dice.percent(self.faults.setup_fails);
+        let delay = self.dice.delay();
+        self.later(delay, Happening::SetupIsOver { key, generation, epoch, done });
     }
 
     fn git_begins(&mut self, key: TaskKey, epoch: Epoch, kind: GitKind) {
@@ -288,6 +311,7 @@ impl World {
                 assert!(exit.asked && !self.lives(key.expect("a task")), "stopped is said too early");
             }
             Outcome::StartCancelled => assert!(!self.lives(key.expect("a task")), "cancelled, and it lives"),
+            Outcome::SetUp => self.was_set_up(key.expect("a task")),
             Outcome::Idle | Outcome::Marked(_) => {}
             Outcome::ReadyToRemove => self.remove(key.expect("a task").clone()),
             Outcome::ShutDown { still_alive } => {
@@ -298,8 +322,16 @@ impl World {
         }
     }
 
+    /// Asked for by itself, so it stays although nobody has lived in it.
+    fn was_set_up(&mut self, key: &TaskKey) {
+        assert!(!self.lives(key), "a setup alone started an agent");
+        let file = self.files.get_mut(key).expect("a task that is set up has a file");
+        file.workspace.as_mut().expect("a setup leaves a workspace").lived_in = true;
+    }
+
     fn remove(&mut self, key: TaskKey) {
         assert!(!self.lives(&key) && !self.git.contains_key(&key), "a task goes that is at work");
+        assert!(!self.setups.contains_key(&key), "a task goes that is being set up");
         // Removing is git's work and may fail; then the task is seen again.
         if self.dice.percent(self.faults.git_fails) {
             let (delay, generation) = (self.dice.delay(), self.generation);
@@ -328,6 +360,7 @@ fn kind_of(refusal: &Refusal) -> &'static str {
         Refusal::HasARun { .. } => "has a run",
         Refusal::Cancelled { .. } => "cancelled",
         Refusal::WorkspaceFailed { .. } => "workspace failed",
+        Refusal::SetupFailed { .. } => "setup failed",
         Refusal::KeeperFailed { .. } => "keeper failed",
         Refusal::WontDie { .. } => "won't die",
         Refusal::ShuttingDown => "shutting down",

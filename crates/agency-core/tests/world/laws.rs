@@ -20,6 +20,7 @@ impl World {
     pub(crate) fn check_birth(&self, key: &TaskKey) {
         assert!(!self.lives(key), "two processes for {key}");
         assert!(!self.git.contains_key(key), "an agent starts in a workspace that git works on");
+        assert!(!self.setups.contains_key(key), "an agent starts in a workspace that is being set up");
         let alive = self.living().count() + 1;
         let max = self.limits.max_agents as usize;
         assert!(max == 0 || alive <= max + self.beyond_limit, "{alive} agents live, {max} may");
@@ -47,6 +48,7 @@ impl World {
         if at_rest && !file.elsewhere {
             assert!(!status.claims_a_process(), "{key} rests and claims to be {status}");
             assert!(!self.git.contains_key(key), "{key} rests and git works on it");
+            assert!(!self.setups.contains_key(key), "{key} rests and is being set up");
             let workspace = file.workspace.as_ref();
             let left_over = workspace.is_some_and(|it| it.made_in == self.generation && !it.lived_in);
             assert!(!left_over, "a start of {key} came to nothing and left its workspace behind");
@@ -101,6 +103,7 @@ impl Tally {
             ("birth", self.births),
             ("death of the daemon", self.deaths_of_the_daemon),
             ("shutdown", self.shutdowns),
+            ("setup", self.setups),
             ("undone workspace", self.undone_workspaces),
             ("undone task", self.undone_tasks),
             ("restart after a crash", self.crash_restarts),
@@ -110,7 +113,7 @@ impl Tally {
         }
         let refused =
             ["max agents", "transition", "not running", "busy", "elsewhere", "unknown", "cancelled"];
-        let failed = ["workspace failed", "keeper failed", "won't die", "shutting down"];
+        let failed = ["workspace failed", "setup failed", "keeper failed", "won't die", "shutting down"];
         for kind in refused.iter().chain(&failed) {
             assert!(self.refusals.get(kind).is_some_and(|count| *count > 20), "never refused: {kind}");
         }

@@ -25,7 +25,12 @@ impl World {
         }
         let key = self.dice.one_of(&keys);
         match self.dice.below(100) {
-            0..30 => self.asks(key, |world, key, ticket| Event::Start {
+            0..27 => self.asks(key, |world, key, ticket| Event::Start {
+                key: key.clone(),
+                ticket,
+                plan: world.plan(&key),
+            }),
+            27..30 => self.asks(key, |world, key, ticket| Event::SetUp {
                 key: key.clone(),
                 ticket,
                 plan: world.plan(&key),
@@ -72,10 +77,8 @@ impl World {
 
     /// What the daemon sees when it looks, which is only the files.
     fn plan(&mut self, key: &TaskKey) -> StartPlan {
-        let workspace = match self.files[key].workspace {
-            Some(_) => Workspace::Ready,
-            None => Workspace::Missing,
-        };
+        let is_ready = self.files[key].workspace.as_ref().is_some_and(|it| it.set_up);
+        let workspace = if is_ready { Workspace::Ready } else { Workspace::Missing };
         self.plan_in(workspace, Origin::Existing)
     }
 
@@ -111,7 +114,7 @@ impl World {
         if daemon.closing || !at_rest || !known || self.files[&key].elsewhere {
             return;
         }
-        let ours = WorkspaceOnDisk { made_in: 0, lived_in: true };
+        let ours = WorkspaceOnDisk { made_in: 0, lived_in: true, set_up: true };
         self.files.get_mut(&key).expect("a known task").workspace.get_or_insert(ours);
         self.beyond_limit += 1;
         let terms = self.new_terms();

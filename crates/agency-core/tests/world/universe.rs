@@ -9,7 +9,7 @@ use agency_core::Time;
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskId, TaskKey, Ticket};
 use agency_core::restart::RestartPolicy;
-use agency_core::supervisor::{Event, Limits, RunTerms};
+use agency_core::supervisor::{Event, Limits, Readiness, RunTerms};
 use agency_core::task_status::TaskStatus;
 
 use crate::daemon::Daemon;
@@ -29,6 +29,8 @@ pub(crate) struct World {
     pub(crate) runs: BTreeMap<RunId, RunInTheWorld>,
     /// What git is at work on: one thing at a time for each task.
     pub(crate) git: BTreeMap<TaskKey, GitJob>,
+    /// Commands of the user's that run in a workspace.
+    pub(crate) setups: BTreeMap<TaskKey, (u64, Epoch)>,
     /// How many may live beyond the limit: adopting what lives asks for no slot.
     pub(crate) beyond_limit: usize,
     pub(crate) acts_left: u32,
@@ -40,6 +42,8 @@ pub(crate) struct World {
 /// What this story is unlucky in, in percent.
 pub(crate) struct Faults {
     pub(crate) git_fails: u64,
+    pub(crate) needs_setup: u64,
+    pub(crate) setup_fails: u64,
     pub(crate) spawn_fails: u64,
     pub(crate) told_twice: u64,
     pub(crate) stop_is_lost: u64,
@@ -58,6 +62,7 @@ pub(crate) struct TaskOnDisk {
 pub(crate) struct WorkspaceOnDisk {
     pub(crate) made_in: u64,
     pub(crate) lived_in: bool,
+    pub(crate) set_up: bool,
 }
 
 pub(crate) struct GitJob {
@@ -68,8 +73,12 @@ pub(crate) struct GitJob {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GitKind {
-    Make { fails: bool },
+    Make {
+        fails: bool,
+    },
     Undo,
+    /// It was there before, so there is nothing to undo.
+    LeaveAlone,
 }
 
 pub(crate) struct RunInTheWorld {
@@ -97,6 +106,7 @@ pub(crate) enum Happening {
     TaskIsSeen { key: TaskKey, generation: u64 },
     Told { generation: u64, event: Event },
     GitIsDone { key: TaskKey, generation: u64, epoch: Epoch },
+    SetupIsOver { key: TaskKey, generation: u64, epoch: Epoch, done: bool },
     KeeperSpawns { key: TaskKey, generation: u64, epoch: Epoch, terms: RunTerms },
     StopArrives { run: RunId, grace: Duration },
     KillArrives { run: RunId },
@@ -112,6 +122,7 @@ pub(crate) struct Tally {
     pub(crate) boots: u64,
     pub(crate) deaths_of_the_daemon: u64,
     pub(crate) shutdowns: u64,
+    pub(crate) setups: u64,
     pub(crate) undone_workspaces: u64,
     pub(crate) undone_tasks: u64,
     pub(crate) crash_restarts: u64,
@@ -127,6 +138,8 @@ impl World {
         let mut percent = |choices: &[u64]| dice.one_of(choices);
         let faults = Faults {
             git_fails: percent(&[0, 10, 50]),
+            needs_setup: percent(&[0, 50]),
+            setup_fails: percent(&[0, 10, 50]),
             spawn_fails: percent(&[0, 10, 50]),
             told_twice: percent(&[0, 20]),
             stop_is_lost: percent(&[0, 10, 50]),
@@ -149,6 +162,7 @@ impl World {
             files: BTreeMap::new(),
             runs: BTreeMap::new(),
             git: BTreeMap::new(),
+            setups: BTreeMap::new(),
             beyond_limit: 0,
             acts_left: 20 + dice.below(30) as u32,
             last_ticket: 0,
@@ -164,8 +178,8 @@ impl World {
         for _ in 0..self.dice.below(5) {
             let key = self.new_key();
             let status = self.dice.one_of(&TaskStatus::ALL);
-            let workspace =
-                (status != TaskStatus::Draft).then_some(WorkspaceOnDisk { made_in: 0, lived_in: true });
+            let lived_in = WorkspaceOnDisk { made_in: 0, lived_in: true, set_up: true };
+            let workspace = (status != TaskStatus::Draft).then_some(lived_in);
             let elsewhere = self.dice.percent(10);
             self.files.insert(key, TaskOnDisk { status, workspace, made_by: None, elsewhere });
         }
@@ -237,6 +251,9 @@ impl World {
             Happening::TaskIsSeen { key, generation } => self.task_is_seen(key, generation),
             Happening::Told { generation, event } => self.told(generation, event),
             Happening::GitIsDone { key, generation, epoch } => self.git_is_done(key, generation, epoch),
+            Happening::SetupIsOver { key, generation, epoch, done } => {
+                self.setup_is_over(key, generation, epoch, done)
+            }
             Happening::KeeperSpawns { key, generation, epoch, terms } => {
                 self.keeper_spawns(key, generation, epoch, terms)
             }
@@ -270,21 +287,44 @@ impl World {
 
     fn git_result(&mut self, key: TaskKey, job: GitJob) -> Event {
         let epoch = job.epoch;
+        let set_up = !self.dice.percent(self.faults.needs_setup);
         let file = self.files.get_mut(&key);
         match (job.kind, file) {
             (GitKind::Make { fails: true }, _) => {
                 Event::WorkspaceFailed { key, epoch, error: "no luck".into() }
             }
             (GitKind::Make { fails: false }, Some(file)) => {
-                file.workspace = Some(WorkspaceOnDisk { made_in: job.generation, lived_in: false });
-                Event::WorkspaceMade { key, epoch }
+                let fresh = WorkspaceOnDisk { made_in: job.generation, lived_in: false, set_up };
+                let is_ready = file.workspace.get_or_insert(fresh).set_up;
+                let readiness = if is_ready { Readiness::Ready } else { Readiness::Raw };
+                Event::WorkspaceMade { key, epoch, readiness }
             }
+            (GitKind::LeaveAlone, Some(_)) => Event::WorkspaceUndone { key, epoch },
             (GitKind::Undo, Some(file)) => {
                 file.workspace = None;
                 Event::WorkspaceUndone { key, epoch }
             }
             (_, None) => panic!("git worked on {key}, which is no more"),
         }
+    }
+
+    fn setup_is_over(&mut self, key: TaskKey, generation: u64, epoch: Epoch, done: bool) {
+        // Ended already, or with its daemon.
+        if self.setups.get(&key) != Some(&(generation, epoch)) {
+            return;
+        }
+        self.setups.remove(&key);
+        self.say(|| format!("the setup of {key} is over, done: {done}"));
+        let file = self.files.get_mut(&key).expect("a task that is set up has a file");
+        file.workspace.as_mut().expect("a setup runs in a workspace").set_up |= done;
+        let error = "exit status: 1".into();
+        self.tell(
+            generation,
+            match done {
+                true => Event::SetupDone { key, epoch },
+                false => Event::SetupFailed { key, epoch, error },
+            },
+        );
     }
 
     fn keeper_spawns(&mut self, key: TaskKey, generation: u64, epoch: Epoch, terms: RunTerms) {
@@ -381,6 +421,8 @@ impl World {
 
     /// What the daemon had under way when it died: each thing is either done by the time the next one boots or never.
     pub(crate) fn fate_of_what_was_under_way(&mut self) {
+        // The next daemon ends what is left of them before anything else.
+        self.setups.clear();
         let jobs: Vec<TaskKey> = self.git.keys().cloned().collect();
         for key in jobs {
             let job = self.git.remove(&key).expect("it was just seen");
@@ -416,6 +458,7 @@ impl Tally {
         self.boots += other.boots;
         self.deaths_of_the_daemon += other.deaths_of_the_daemon;
         self.shutdowns += other.shutdowns;
+        self.setups += other.setups;
         self.undone_workspaces += other.undone_workspaces;
         self.undone_tasks += other.undone_tasks;
         self.crash_restarts += other.crash_restarts;

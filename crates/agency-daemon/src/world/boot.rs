@@ -37,6 +37,7 @@ use crate::settings::SettingsFiles;
 use crate::store::Store;
 use crate::talk::TalkSource;
 use crate::trust::TrustBook;
+use crate::workspace_record::WorkspaceRecords;
 
 /// A keeper that holds its run has its agent within milliseconds.
 const LAUNCHED_WITHIN: Duration = Duration::from_secs(5);
@@ -77,6 +78,9 @@ impl World {
             made: HashMap::new(),
             failures: HashMap::new(),
             notes: HashMap::new(),
+            workspaces: WorkspaceRecords::load(&ground.state),
+            wishes: HashMap::new(),
+            chores: HashMap::new(),
             ended: HashMap::new(),
             orphans: BTreeMap::new(),
             elsewhere: HashMap::new(),
@@ -95,6 +99,8 @@ impl World {
             ground,
         };
         world.refresh_limits(None, &Overrides::default());
+        world.forget_lost_workspaces();
+        world.end_what_was_left().await;
         world.find_wires().await;
         world.find_runs().await;
         world.tell_supervisor();

@@ -13,13 +13,13 @@ use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::slug::Slug;
 use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Origin, StartPlan, Workspace as Standing};
 use agency_core::task_file::{Fields, TaskFile};
-use agency_core::tokens::Tokens;
 use agency_workspace::Project;
 
 use super::boot::is_talk;
 use super::consent::cannot_remember;
 use super::effects::in_background;
 use super::lifecycle::may_remove;
+use super::setups::SetupMode;
 use super::talks::no_terminal;
 use super::tasks::store_failure;
 use super::{Pending, World};
@@ -46,8 +46,11 @@ impl World {
             }
             Call::NextName { project, slug } => answer.give_as(self.next_name(project, &slug)),
             Call::New(new) => self.new_task(*new, answer),
-            Call::Start { task, caller } => self.start(task, caller, answer, false),
-            Call::Restart { task, caller } => self.start(task, caller, answer, true),
+            Call::Start { task, caller, skip_setup } => self.start(task, caller, answer, false, skip_setup),
+            Call::Restart { task, caller, skip_setup } => self.start(task, caller, answer, true, skip_setup),
+            Call::Setup { task, caller } => {
+                self.with_task(task, answer, |world, key, answer| world.setup_task(key, &caller, answer));
+            }
             Call::StopTask(task) => self.stop_task(task, answer),
             Call::Idle(task) => self.with_task(task, answer, |world, key, answer| {
                 let ticket = world.ticket(Pending::Mark { key: key.clone(), answer });
@@ -57,9 +60,11 @@ impl World {
                 let ticket = world.ticket(Pending::Mark { key: key.clone(), answer });
                 world.decide(Event::Mark { key, ticket, verdict });
             }),
-            Call::Remove { task, discard } => self.with_task(task, answer, move |world, key, answer| {
-                world.remove_task(key, discard, answer);
-            }),
+            Call::Remove { task, discard, caller } => {
+                self.with_task(task, answer, move |world, key, answer| {
+                    world.remove_task(key, discard, caller, answer);
+                })
+            }
             Call::List { project } => answer.give_as(self.list(project)),
             Call::Get(task) => {
                 let view = self.find(task).and_then(|key| self.view(&key));
@@ -143,7 +148,8 @@ impl World {
             }
             Ok((key, notes)) => {
                 self.notes.insert(key.clone(), notes);
-                self.begin(key, &new.params.caller, Origin::MadeByThisCall, answer, false);
+                let mode = SetupMode::IfOwed;
+                self.begin(key, &new.params.caller, Origin::MadeByThisCall, answer, false, mode);
             }
             Err(failure) => answer.give(Err(failure)),
         }
@@ -204,9 +210,10 @@ impl World {
         Ok((key, notes))
     }
 
-    fn start(&mut self, task: TaskCall, caller: Caller, answer: Answer, restart: bool) {
+    fn start(&mut self, task: TaskCall, caller: Caller, answer: Answer, restart: bool, skip_setup: bool) {
+        let mode = if skip_setup { SetupMode::Skip } else { SetupMode::IfOwed };
         self.with_task(task, answer, |world, key, answer| {
-            world.begin(key, &caller, Origin::Existing, answer, restart);
+            world.begin(key, &caller, Origin::Existing, answer, restart, mode);
         });
     }
 
@@ -217,6 +224,7 @@ impl World {
         origin: Origin,
         answer: Answer,
         restart: bool,
+        setup: SetupMode,
     ) {
         self.look_elsewhere(&key);
         // One that lives needs nothing more, and makes room first if it is to be started anew. For one that
@@ -224,6 +232,7 @@ impl World {
         let needs_none = self.live_run(&key).is_ok() || origin == Origin::MadeByThisCall;
         let room = if needs_none { Ok(()) } else { self.has_room() };
         let planned = room.and_then(|()| self.nothing_left_of(&key));
+        let planned = planned.and_then(|()| self.not_being_removed(&key));
         let planned = planned.and_then(|()| self.plan_start(&key, caller));
         let plan = match planned {
             Ok(plan) => plan,
@@ -240,6 +249,7 @@ impl World {
         // Whether there is one already is looked at when it is made, with the eyes of git.
         let start = StartPlan { workspace: Standing::Missing, task: origin, terms: plan.terms };
         self.plans.insert(key.clone(), plan);
+        self.wish(&key, caller, setup);
         let ticket = self.ticket(Pending::Start { key: key.clone(), answer });
         self.decide(match restart {
             false => Event::Start { key, ticket, plan: start },
@@ -370,29 +380,16 @@ impl World {
         overrides: &Overrides,
     ) -> Result<Plan, Failure> {
         let key = self.find(task)?;
-        let (project, workspace) = self.workspace_of(&key)?;
-        let cwd = agency_workspace::workspace_path(&project, &workspace);
-        if !cwd.is_dir() {
-            return Err(Failure::new(format!("task {workspace} has no workspace yet"))
-                .because(format!("{} is not there", cwd.display()))
-                .hint(format!("agency start {} makes it", key.task)));
-        }
+        let cwd = self.workspace_to_enter(&key)?;
+        self.give_ports(&key)?;
+        let tokens = self.tokens_of(&key, message.as_ref().map(|message| message.as_os_str().to_owned()))?;
         let file = self.store.file(&key).map_err(store_failure)?;
-        let task = self.store.task(&key).map(|task| task.name.clone());
-        let name = task.ok_or_else(|| Failure::new(format!("there is no task {}", key.task)))?;
-        let tokens = Tokens {
-            task_id: name.id,
-            slug: name.slug,
-            body: file.body().to_vec(),
-            project_root: project.root().to_path_buf(),
-            worktree: cwd.clone(),
-            session_id: file.fields().session_id.clone(),
-            message: message.as_ref().map(|message| message.as_os_str().to_owned()),
-        };
+        let settings = self.settings_with(Some(&key.project), overrides)?;
+        let opener = settings.config.workspace.opener.as_deref().unwrap_or_default();
+        let opener = tokens.expand(opener).into_iter().map(Bytes::from).collect();
         let argv = match message {
             None => Vec::new(),
             Some(_) => {
-                let settings = self.settings_with(Some(&key.project), overrides)?;
                 let agent = settings.config.agents.find(file.fields().agent.as_deref().unwrap_or_default());
                 let action = agent.and_then(|agent| agent.run_action()).map_err(plan::agent_failure)?;
                 tokens.expand(action).into_iter().map(Bytes::from).collect()
@@ -401,13 +398,13 @@ impl World {
         let (short, long): (Vec<_>, Vec<_>) =
             tokens.exported().into_iter().partition(|(_, value)| value.len() <= limits::LONGEST_EXEC_VALUE);
         let mut env: Vec<(Bytes, Bytes)> =
-            short.into_iter().map(|(name, value)| (Bytes::from(name), Bytes::from(value))).collect();
+            short.into_iter().map(|(name, value)| (name.as_str().into(), Bytes::from(value))).collect();
         if !long.is_empty() {
             // What exec does not take can be read where it is written.
             let path = self.store.task(&key).map(|task| task.path.clone()).unwrap_or_default();
             env.push((environment::PROMPT_FILE.into(), path.into()));
         }
-        Ok(Plan { task: self.view(&key)?, cwd: cwd.into(), argv, env })
+        Ok(Plan { task: self.view(&key)?, cwd: cwd.into(), argv, env, opener })
     }
 
     fn attach(&mut self, task: TaskCall, params: &PtyAttachParams) -> Result<Stream, Failure> {
@@ -455,6 +452,9 @@ impl World {
 
     fn log(&mut self, task: TaskCall, form: LogForm, follow: bool) -> Result<Stream, Failure> {
         let key = self.find(task)?;
+        if form == LogForm::Setup {
+            return self.setup_log(&key, follow);
+        }
         let runs = self.history.get(&key).map(Vec::as_slice).unwrap_or_default();
         let is_raw = form == LogForm::Raw;
         if !is_raw && runs.last().is_some_and(is_talk) {
@@ -466,13 +466,16 @@ impl World {
         self.promise(&key, Promised::Log(LogRequest { runs, form, follow }))
     }
 
-    fn promise(&self, key: &TaskKey, promised: Promised) -> Result<Stream, Failure> {
+    pub(super) fn promise(&self, key: &TaskKey, promised: Promised) -> Result<Stream, Failure> {
         let token = self.ground.streams.promise(promised);
         let stream = token.map_err(|err| Failure::new("cannot promise a stream").caused_by(&err))?;
         Ok(Stream { stream, task: self.view(key)?, detach_keys: None, notes: Vec::new() })
     }
 
-    fn remove_task(&mut self, key: TaskKey, discard: bool, answer: Answer) {
+    fn remove_task(&mut self, key: TaskKey, discard: bool, caller: Caller, answer: Answer) {
+        if let Err(failure) = self.not_being_removed(&key) {
+            return answer.give(Err(failure));
+        }
         if let (Ok(live), false) = (self.live_run(&key), discard) {
             let name = live.meta.name();
             return answer.give(Err(Failure::new(format!("cannot remove task {name}"))
@@ -481,7 +484,8 @@ impl World {
         }
         let checked = self.workspace_of(&key);
         let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
-        let ticket = self.ticket(Pending::Remove { key: key.clone(), discard, answer });
+        let caller = Box::new(caller);
+        let ticket = self.ticket(Pending::Remove { key: key.clone(), discard, caller, answer });
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
             let verdict = in_background(move || match checked? {

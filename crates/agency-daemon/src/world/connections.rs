@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::World;
 use super::boot::key_of;
+use super::setups::SetupMode;
 use crate::clock;
 use crate::happening::Answer;
 use crate::run_meta::{self, RunMeta};
@@ -170,7 +171,7 @@ impl World {
         let caller = agency_api::method::Caller { env: environment, ..Default::default() };
         // Nobody waits; what comes of it is told by events.
         let (answer, _) = oneshot::channel();
-        self.begin(key, &caller, Origin::Existing, Answer(answer), false);
+        self.begin(key, &caller, Origin::Existing, Answer(answer), false, SetupMode::IfOwed);
     }
 
     fn announce_wire(&mut self, agent: &str, kind: &str, data: Value) {

@@ -37,6 +37,8 @@ impl World {
         match effect {
             Effect::MakeWorkspace { key, epoch } => self.make_workspace(key, epoch),
             Effect::UndoWorkspace { key, epoch } => self.undo_workspace(key, epoch),
+            Effect::SetUp { key, epoch } => self.set_up(key, epoch),
+            Effect::EndSetup { key, .. } => self.end_setup(&key),
             Effect::StartKeeper { key, epoch, cause, .. } => self.start_keeper(key, epoch, cause),
             Effect::StopRun { run, grace, .. } => self.command(&run, RunCommand::Stop { grace }),
             Effect::KillRun { run, .. } => self.command(&run, RunCommand::Stop { grace: Duration::ZERO }),
@@ -51,6 +53,7 @@ impl World {
     }
 
     fn make_workspace(&mut self, key: TaskKey, epoch: Epoch) {
+        self.expect_workspace(&key);
         let reporter = self.ground.reporter.clone();
         let planned = self.workspace_of(&key).map(|(project, name)| {
             let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
@@ -114,6 +117,7 @@ impl World {
             self.store.file(key).map_err(|err| Failure::new("the task cannot be started").caused_by(&err))?;
         let run = run_meta::new_run_id().map_err(|err| Failure::new("no random numbers").caused_by(&err))?;
         let dir = self.ground.state.run(&run.0);
+        let ports = self.workspaces.get(key).ports();
         let worktree = agency_workspace::workspace_path(&project, &workspace);
         if !worktree.is_dir() {
             // Never go on elsewhere: an agent in the wrong directory works on the wrong files.
@@ -170,6 +174,7 @@ impl World {
             wire,
             plan,
             meta,
+            ports,
         })
     }
 
@@ -255,6 +260,7 @@ impl World {
             tracing::warn!(task = %key, %cause, "a task file stays behind");
         }
         self.plans.remove(key);
+        self.workspaces.forget(key);
     }
 
     fn report(&mut self, notice: Notice) {
@@ -311,7 +317,9 @@ impl World {
                 let view = outcome.map_err(refused).and(unwritten).and_then(|()| self.view(&key));
                 answer.give_as(view);
             }
-            Pending::Remove { key, discard, answer } => self.answer_remove(key, discard, answer, outcome),
+            Pending::Remove { key, discard, caller, answer } => {
+                self.answer_remove(key, discard, &caller, answer, outcome)
+            }
             Pending::Adopt { key, run, answer } => self.answer_adopt(&key, &run, answer, outcome),
             Pending::Shutdown { answer } => {
                 if let Ok(Outcome::ShutDown { still_alive }) = &outcome {
@@ -421,6 +429,7 @@ struct Launch {
     worktree: std::path::PathBuf,
     socket: std::path::PathBuf,
     last_journal: Option<std::path::PathBuf>,
+    ports: Option<agency_core::tokens::Ports>,
 }
 
 impl Launch {
@@ -512,6 +521,7 @@ impl Launch {
             run_dir: &self.context.dir,
             daemon_socket: &self.socket,
             keeper_binary: &self.context.keeper_binary,
+            ports: self.ports,
         }
     }
 

@@ -4,16 +4,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use agency_api::Failure;
-use agency_api::method::{Removed, Started, Stopped};
+use agency_api::method::{Caller, Removed, Started, Stopped};
 use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Outcome, Refusal};
-use agency_workspace::{Project, Removal, Workspace, WorkspaceName};
+use agency_workspace::{Project, Workspace, WorkspaceName};
 
-use super::effects::{in_background, refused};
+use super::effects::refused;
 use super::tasks::store_failure;
 use super::{Pending, World};
-use crate::happening::{Answer, Happening, StartedRun};
+use crate::happening::{Answer, StartedRun};
 use crate::run::RunCommand;
 
 impl World {
@@ -29,9 +29,11 @@ impl World {
                     self.note(&key, workspace.warnings.clone());
                     self.made.insert(key.clone(), workspace);
                 }
-                self.decide(Event::WorkspaceMade { key, epoch });
+                let readiness = self.readiness(&key);
+                self.decide(Event::WorkspaceMade { key, epoch, readiness });
             }
             Err(failure) => {
+                self.expect_no_workspace(&key);
                 let error = failure.message.clone();
                 self.failures.insert(key.clone(), failure);
                 self.decide(Event::WorkspaceFailed { key, epoch, error });
@@ -90,7 +92,7 @@ impl World {
         }
     }
 
-    fn note(&mut self, key: &TaskKey, notes: Vec<String>) {
+    pub(super) fn note(&mut self, key: &TaskKey, notes: Vec<String>) {
         if !notes.is_empty() {
             self.notes.entry(key.clone()).or_default().extend(notes);
         }
@@ -106,6 +108,11 @@ impl World {
             }
             Err(Refusal::WorkspaceFailed { .. } | Refusal::KeeperFailed { .. }) if full.is_some() => {
                 let failure = full.unwrap_or_else(|| Failure::new("the start failed"));
+                answer.give(Err(started_badly(key, failure)));
+            }
+            Err(Refusal::SetupFailed { .. }) if full.is_some() => {
+                self.made.remove(key);
+                let failure = full.unwrap_or_else(|| Failure::new("the setup failed"));
                 answer.give(Err(started_badly(key, failure)));
             }
             Err(refusal) => answer.give(Err(refused(refusal))),
@@ -138,29 +145,14 @@ impl World {
         &mut self,
         key: TaskKey,
         discard: bool,
+        caller: &Caller,
         answer: Answer,
         outcome: Result<Outcome, Refusal>,
     ) {
-        if let Err(refusal) = outcome {
-            return answer.give(Err(refused(refusal)));
+        match outcome {
+            Ok(_) => self.remove_workspace(key, caller, discard, answer),
+            Err(refusal) => answer.give(Err(refused(refusal))),
         }
-        let workspace = self.workspace_of(&key);
-        let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
-        let reporter = self.ground.reporter.clone();
-        tokio::spawn(async move {
-            let removed = in_background(move || {
-                let (project, name) = workspace?;
-                agency_workspace::remove(
-                    &project,
-                    &name,
-                    base.as_deref(),
-                    Removal { discard, ..Removal::default() },
-                )
-                .map_err(|err| removal_failure(&err))
-            })
-            .await;
-            reporter.report(Happening::WorkspaceRemoved { key, answer, removed }).await;
-        });
     }
 
     pub(super) fn on_workspace_removed(
@@ -168,11 +160,13 @@ impl World {
         key: &TaskKey,
         answer: Answer,
         removed: Result<agency_workspace::Removed, Failure>,
+        notes: Vec<String>,
     ) {
+        self.teardown_over(key, removed.is_ok());
         let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_string()).unwrap_or_default();
         let gone = removed.and_then(|removed| {
             self.store.remove(key).map_err(store_failure)?;
-            Ok(Removed { id: key.task.0, slug, kept_as: removed.trash })
+            Ok(Removed { id: key.task.0, slug, kept_as: removed.trash, notes })
         });
         match &gone {
             Ok(_) => {
@@ -183,6 +177,8 @@ impl World {
                     tracing::warn!(task = %key, %cause, "texts for a task that is gone stay behind");
                 }
                 self.environments.remove(key);
+                self.wishes.remove(key);
+                self.workspaces.forget(key);
                 self.announce(Some(key), None, "TaskRemoved", serde_json::Value::Null);
             }
             // The supervisor has let go of it; the file brings it back.
@@ -193,6 +189,7 @@ impl World {
 
     /// The daemon leaves: viewers are told, keepers and agents stay.
     pub(super) async fn leave(mut self) {
+        self.end_chores().await;
         let mut waiting = Vec::new();
         for (_, live) in self.runs.drain() {
             let (done, left) = tokio::sync::oneshot::channel();
@@ -247,7 +244,7 @@ fn without_proc(proc: &Path) -> Option<String> {
     missing.then(|| "agents need /proc: mount -t proc proc /proc".to_owned())
 }
 
-fn removal_failure(error: &agency_workspace::RemoveError) -> Failure {
+pub(super) fn removal_failure(error: &agency_workspace::RemoveError) -> Failure {
     let failure = Failure::new(error.to_string()).caused_by_source(error);
     error.hint().into_iter().fold(failure, Failure::hint)
 }

@@ -110,6 +110,9 @@ impl World {
         let status = self.supervisor.status(key).unwrap_or(fields.status);
         let workspace = known.workspace_name(&task.name).ok();
         let worktree = workspace.as_ref().map(|name| agency_workspace::workspace_path(&known.project, name));
+        let (ports, setup) = (self.workspaces.get(key).ports(), self.setup_view(key));
+        // A draft in a plain directory has a directory, but no workspace; one whose setup failed has one.
+        let has_workspace = status != TaskStatus::Draft || setup.is_some();
         let agent = fields.agent.clone().or(last_run.map(|meta| meta.agent.clone())).unwrap_or_default();
         Ok(view::Task {
             id: key.task.0,
@@ -132,7 +135,10 @@ impl World {
             branch: workspace
                 .filter(|_| known.project.vcs() == agency_workspace::Vcs::Git)
                 .map(|name| name.branch()),
-            worktree: worktree.filter(|path| status != TaskStatus::Draft && path.is_dir()).map(Into::into),
+            worktree: worktree.filter(|path| has_workspace && path.is_dir()).map(Into::into),
+            port: ports.map(|ports| ports.first),
+            ports: ports.map_or(0, |ports| ports.count),
+            setup,
             file: task.path.clone().into(),
             age_seconds: fields.created_at.as_deref().and_then(clock::age).map(|age| age.as_secs()),
             created_at: fields.created_at,

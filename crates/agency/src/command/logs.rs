@@ -21,6 +21,12 @@ pub(super) async fn logs(context: &Context, args: Logs) -> Done {
     let Some(name) = &args.task else { return daemon_log(context, args.follow).await };
     let task = context.task(name)?;
     let mut daemon = context.daemon().await?;
+    if args.setup {
+        let params = LogReadParams { task, form: LogForm::Setup, follow: args.follow };
+        let answer = daemon.call(LogRead, params).await?;
+        copy(daemon.stream(&answer.stream).await?, &mut std::io::stdout().lock()).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if !args.raw && talk::holds(&daemon.call(TaskGet, task.clone()).await?) {
         return super::chat::print(context, task, None, args.follow, false).await;
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use agency_api::method::{TaskList, TaskListParams, TaskListing};
-use agency_api::view::{Task, WorkspaceStatus};
+use agency_api::view::{SetupState, Task, WorkspaceStatus};
 
 use crate::cli::Ls;
 use crate::context::{self, Context};
@@ -129,9 +129,12 @@ fn state(task: &Task) -> String {
             let queued = if task.queued > 0 { format!(", {} queued", task.queued) } else { String::new() };
             format!("{}{seen}{queued}", output::state_text(state, detail))
         }
-        (None, None, None) => match &task.last_exit {
-            Some(code) => format!("exited {code}"),
-            None => "-".to_owned(),
+        (None, None, None) => match (task.setup, &task.last_exit) {
+            (Some(SetupState::Running), _) => "setting up".to_owned(),
+            (Some(SetupState::Failed), _) => "setup failed".to_owned(),
+            (Some(SetupState::Pending), None) => "not set up".to_owned(),
+            (_, Some(code)) => format!("exited {code}"),
+            (_, None) => "-".to_owned(),
         },
     };
     format!("{} {words}", output::mark(task.workspace_status))
@@ -191,6 +194,9 @@ mod tests {
             base_branch: None,
             branch: None,
             worktree: None,
+            port: None,
+            ports: 0,
+            setup: None,
             file: Bytes::default(),
             created_at: None,
             age_seconds: Some(200),

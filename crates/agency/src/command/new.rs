@@ -5,10 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use agency_api::Failure;
-use agency_api::method::{Started, TaskNew, TaskNewParams};
+use agency_api::method::{TaskNew, TaskNewParams};
 use agency_api::view::Task;
-
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::prompt::Prompt;
 use super::start;
@@ -16,17 +14,20 @@ use crate::caller;
 use crate::cli::New;
 use crate::context::{self, Context};
 use crate::output;
-use crate::progress;
 use crate::stop::Done;
+use crate::watch;
 
 pub(super) async fn new(context: &Context, args: New) -> Done {
     let prompt = Prompt::obtain(&context.state, &args).await?;
-    let made = tokio::select! {
-        made = progress::during("making the workspace", make(context, &args, &prompt)) => made,
-        failure = interrupted() => Err(failure),
-    };
+    let watch = watch::word();
+    let params = params(context, &args, &prompt, &watch)?;
+    let (made, heard) = watch::call(context, "making the workspace", TaskNew, params, watch).await;
     let started = match made {
         Ok(started) => started,
+        Err(failure) if heard.has_begun => {
+            prompt.forget();
+            return Err(failure.into());
+        }
         Err(failure) => return Err(prompt.keep(failure).into()),
     };
     prompt.forget();
@@ -42,9 +43,9 @@ pub(super) async fn new(context: &Context, args: New) -> Done {
     start::show(context, &started.task).await
 }
 
-async fn make(context: &Context, args: &New, prompt: &Prompt) -> Result<Started, Failure> {
+fn params(context: &Context, args: &New, prompt: &Prompt, watch: &str) -> Result<TaskNewParams, Failure> {
     let command: Vec<_> = args.command.iter().map(|word| word.as_os_str().into()).collect();
-    let params = TaskNewParams {
+    Ok(TaskNewParams {
         cwd: context::here()?,
         slug: args.slug.clone(),
         body: prompt.text(),
@@ -55,9 +56,8 @@ async fn make(context: &Context, args: &New, prompt: &Prompt) -> Result<Started,
         draft: args.draft,
         command: (!command.is_empty()).then_some(command),
         vcs: args.vcs.map(|vcs| vcs.name().to_owned()),
-        caller: caller::caller(&context.options),
-    };
-    context.daemon().await?.call(TaskNew, params).await
+        caller: caller::listening(&context.options, watch),
+    })
 }
 
 /// What there is now that was not there before. Attaching pushes it up into the terminal's scrollback.
@@ -82,14 +82,4 @@ fn from_here(path: &Path) -> String {
         Some(inside) => inside.display().to_string(),
         None => path.display().to_string(),
     }
-}
-
-/// The editor needed ctrl-c to pass us by; from then on nobody but us can heed it.
-async fn interrupted() -> Failure {
-    match signal(SignalKind::interrupt()) {
-        Ok(mut interrupts) => interrupts.recv().await,
-        // Then it was never taken from the system, which ends us.
-        Err(_) => std::future::pending().await,
-    };
-    Failure::new("interrupted").hint("`agency ls` shows whether the task was made")
 }

@@ -4,14 +4,20 @@ use std::process::ExitCode;
 
 use agency_api::method::{TaskRemove, TaskRemoveParams};
 
+use crate::caller;
 use crate::cli::Rm;
 use crate::context::Context;
 use crate::output;
 use crate::stop::Done;
+use crate::watch;
 
 pub(super) async fn rm(context: &Context, args: Rm) -> Done {
-    let params = TaskRemoveParams { task: context.task(&args.name.task)?, discard: args.discard };
-    let removed = context.daemon().await?.call(TaskRemove, params).await?;
+    let watch = watch::word();
+    let caller = caller::listening(&context.options, &watch);
+    let params = TaskRemoveParams { task: context.task(&args.name.task)?, discard: args.discard, caller };
+    let (removed, _) = watch::call(context, "removing the task", TaskRemove, params, watch).await;
+    let removed = removed?;
+    removed.notes.iter().for_each(|note| output::warning(note));
     output::line(&format!("{} {} removed", removed.id, removed.slug))?;
     if let Some(kept) = &removed.kept_as {
         output::line(&format!("what was in it is kept as {}", output::printable(kept)))?;

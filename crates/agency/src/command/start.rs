@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use agency_api::Failure;
 use agency_api::config::Overrides;
 use agency_api::method::{
-    LogForm, LogRead, LogReadParams, Method, Started, TaskGet, TaskRestart, TaskStart, TaskStartParams,
+    LogForm, LogRead, LogReadParams, Method, Started, TaskGet, TaskRef, TaskRestart, TaskStart,
+    TaskStartParams,
 };
 use agency_api::pty::AttachMode;
 use agency_api::view::Task;
@@ -17,9 +18,9 @@ use crate::caller;
 use crate::cli::Start;
 use crate::context::{self, Context};
 use crate::output;
-use crate::progress;
 use crate::stop::{Done, Stop, with_hint};
 use crate::talk;
+use crate::watch;
 
 pub(super) async fn start(context: &Context, args: Start) -> Done {
     begin(context, TaskStart, args).await
@@ -31,8 +32,7 @@ pub(super) async fn restart(context: &Context, args: Start) -> Done {
 
 /// A task that is known and has no run any more.
 pub(super) async fn again(context: &Context, task: &Task) -> Done {
-    let params = TaskStartParams { task: context::reference(task), caller: caller::caller(&context.options) };
-    let started = launched(context, TaskStart, params).await?;
+    let started = launched(context, TaskStart, context::reference(task), false).await?;
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
     show(context, &started.task).await
 }
@@ -41,9 +41,7 @@ async fn begin<M>(context: &Context, method: M, args: Start) -> Done
 where
     M: Method<Params = TaskStartParams, Answer = Started>,
 {
-    let params =
-        TaskStartParams { task: context.task(&args.name.task)?, caller: caller::caller(&context.options) };
-    let started = launched(context, method, params).await?;
+    let started = launched(context, method, context.task(&args.name.task)?, args.skip_setup).await?;
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
     match args.attach {
         true => show(context, &started.task).await,
@@ -51,11 +49,18 @@ where
     }
 }
 
-async fn launched<M>(context: &Context, method: M, params: TaskStartParams) -> Result<Started, Failure>
+async fn launched<M>(
+    context: &Context,
+    method: M,
+    task: TaskRef,
+    skip_setup: bool,
+) -> Result<Started, Failure>
 where
     M: Method<Params = TaskStartParams, Answer = Started>,
 {
-    progress::during("starting the agent", async { context.daemon().await?.call(method, params).await }).await
+    let watch = watch::word();
+    let params = TaskStartParams { task, skip_setup, caller: caller::listening(&context.options, &watch) };
+    watch::call(context, "starting the agent", method, params, watch).await.0
 }
 
 fn say(task: &Task) -> Done {

@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::daemon::{self, After};
 use super::{installed, service};
 use crate::ask::{Otherwise, ask};
+use crate::caller;
 use crate::cli::Uninstall;
 use crate::context::Context;
 use crate::output::{self, count, printable};
@@ -225,7 +226,8 @@ async fn remove_project(
 ) -> Result<Vec<String>, Failure> {
     for task in &project.tasks {
         let task = TaskRef { cwd: project.root.clone(), name: task.to_string() };
-        daemon.call(TaskRemove, TaskRemoveParams { task, discard }).await?;
+        let caller = caller::caller(&[]);
+        daemon.call(TaskRemove, TaskRemoveParams { task, discard, caller }).await?;
     }
     let spare = if discard { Vec::new() } else { project.kept.clone() };
     let params = ProjectEraseParams { root: project.root.clone(), discard, spare };

@@ -38,6 +38,12 @@ fn prepare(plan: &Plan, argv: &[Bytes]) -> Result<Command, Failure> {
         argv.split_first().ok_or_else(|| Failure::new("there is no command to run"))?;
     let mut command = Command::new(program.as_os_str());
     command.args(arguments.iter().map(Bytes::as_os_str)).current_dir(directory).env("PWD", directory);
+    // Those of another workspace, whose agent calls us, are not this one's.
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"AGENCY_PORT"))
+    {
+        command.env_remove(name);
+    }
     command.envs(plan.env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
     Ok(command)
 }
