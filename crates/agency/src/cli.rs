@@ -142,6 +142,15 @@ Examples:
     Setup(TaskName),
     /// Remove a task and its workspace
     Rm(Rm),
+    /// Open a task's workspace in your editor
+    #[command(after_help = "\
+Runs workspace.opener, else $VISUAL or $EDITOR with the workspace's directory. It
+has the task's $AGENCY_* variables.
+
+Examples:
+  agency open fix-login
+  agency config set workspace.opener code '$AGENCY_WORKTREE'")]
+    Open(TaskName),
     /// Print the directory of a task's workspace
     #[command(after_help = "\
 Examples:

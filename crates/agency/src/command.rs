@@ -26,6 +26,7 @@ mod mark;
 mod new;
 mod next;
 pub(crate) mod notify;
+mod open;
 mod orphans;
 mod path;
 mod prompt;
@@ -82,6 +83,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Fail(args) => mark::mark(context, method::TaskFail, args).await,
         Command::Rm(args) => rm::rm(context, args).await,
         Command::Setup(args) => setup::setup(context, args).await,
+        Command::Open(args) => open::open(context, args).await,
         Command::Path(args) => path::path(context, args).await,
         Command::Shell(args) => shell::shell(context, args).await,
         Command::Exec(args) => exec::exec(context, args).await,

@@ -153,7 +153,7 @@ pub(super) async fn edit(file: &Path) -> Result<(), Failure> {
     }
 }
 
-fn editor() -> String {
+pub(super) fn editor() -> String {
     let set = |name| std::env::var_os(name).map(OsString::into_string).and_then(Result::ok);
     ["VISUAL", "EDITOR"]
         .into_iter()

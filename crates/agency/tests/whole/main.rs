@@ -23,6 +23,7 @@ mod line_programs;
 mod load;
 mod new;
 mod notify;
+mod open;
 mod orphans;
 mod picture;
 mod places;
