@@ -8,6 +8,7 @@ pub mod config;
 pub mod connection;
 pub mod failure;
 pub mod keeper;
+pub mod mcp;
 pub mod method;
 pub mod notify;
 pub mod paths;

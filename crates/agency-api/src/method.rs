@@ -11,6 +11,7 @@ use crate::chat;
 use crate::config::{self, Overrides};
 use crate::connection;
 use crate::keeper::{Ended, Size};
+use crate::mcp;
 use crate::notify;
 use crate::pty::AttachMode;
 use crate::search;
@@ -148,6 +149,10 @@ methods! {
     ConfigRead = "config.read": config::FileParams => config::FileContent;
     /// Replaces a file, if the new content can be used.
     ConfigWrite = "config.write": config::WriteParams => config::Changed;
+    /// Which tools an agent has, and whose agent it is.
+    McpTerms = "mcp.terms": mcp::TermsParams => mcp::Terms;
+    /// Whether an agent may use a tool on a task now; a refusal says why not.
+    McpPermit = "mcp.permit": mcp::PermitParams => mcp::Terms;
     /// From now on this connection gets `event` notifications; with `since`, first those that are kept from then on.
     EventSubscribe = "event.subscribe": EventSubscribeParams => Nothing;
     /// Sends a notice of no importance by every way that is set up, and says how that went.
@@ -228,6 +233,9 @@ pub struct TaskNewParams {
     /// `git` or `none`; found out when absent.
     #[serde(default)]
     pub vcs: Option<String>,
+    /// The run of the agent that wants it: the task is shown under that agent's, and the limits of `[mcp]` hold.
+    #[serde(default)]
+    pub on_behalf_of: Option<String>,
     #[serde(default)]
     pub caller: Caller,
 }

@@ -29,6 +29,9 @@ pub struct Task {
     pub agent_name: String,
     pub driver: String,
     pub labels: Vec<String>,
+    /// The task whose agent had it made.
+    #[serde(default)]
+    pub parent: Option<u64>,
     pub base_branch: Option<String>,
     pub branch: Option<String>,
     /// The workspace, once it has been made.

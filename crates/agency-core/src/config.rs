@@ -7,6 +7,7 @@ mod edit;
 mod excerpt;
 mod layer;
 mod listing;
+mod mcp;
 mod notify;
 mod overrides;
 mod reader;
@@ -25,6 +26,7 @@ use crate::approval::NamedRule;
 pub use clipboard::{Clipboard, UnknownClipboard};
 pub use edit::{EditError, set, unset};
 pub use layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, Sifted, UnknownKey};
+pub use mcp::{Mcp, TOOLS};
 pub use notify::{Notify, OCCASIONS, TerminalNotice, UnknownTerminalNotice};
 pub use overrides::{OverrideError, from_options, from_variables, variable_of};
 pub use reader::parse;
@@ -52,6 +54,7 @@ pub struct Config {
     pub clipboard: Clipboard,
     pub notify: Notify,
     pub workspace: WorkspaceConfig,
+    pub mcp: Mcp,
     pub agents: Agents,
     /// The user's own first.
     pub approve: Vec<NamedRule>,
@@ -71,6 +74,7 @@ impl Default for Config {
             clipboard: Clipboard::Deny,
             notify: Notify::default(),
             workspace: WorkspaceConfig::default(),
+            mcp: Mcp::default(),
             agents: Agents::built_in(),
             approve: Vec::new(),
             origins: BTreeMap::new(),
@@ -136,6 +140,7 @@ impl Config {
             }
             Key::General(name) => self.apply_general(name, value),
             Key::Named { table: "workspace", name } => self.workspace.apply(name, value),
+            Key::Named { table: "mcp", name } => apply_to_mcp(&mut self.mcp, name, value),
             Key::Named { name, .. } => apply_to_notify(&mut self.notify, name, value),
             Key::Agent { agent, name } => apply_to_agent(self.agents.entry(agent), name, value),
             Key::Env { agent, variable } => {
@@ -168,6 +173,15 @@ fn apply_to_notify(notify: &mut Notify, name: &str, value: Value) {
         ("webhook", Value::Text(address)) => notify.webhook = Some(address),
         ("on", Value::Words(words)) => notify.on = words,
         (name, value) => unreachable!("the schema has no notify.{name} = {value:?}"),
+    }
+}
+
+fn apply_to_mcp(mcp: &mut Mcp, name: &str, value: Value) {
+    match (name, value) {
+        ("allow", Value::Words(words)) => mcp.allow = words,
+        ("depth", Value::Count(count)) => mcp.depth = count,
+        ("max_tasks", Value::Count(count)) => mcp.max_tasks = count,
+        (name, value) => unreachable!("the schema has no mcp.{name} = {value:?}"),
     }
 }
 

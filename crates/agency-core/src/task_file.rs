@@ -12,6 +12,7 @@ mod yaml;
 
 use crate::agent::Driver;
 use crate::exit::ExitCode;
+use crate::ids::TaskId;
 use crate::task_status::TaskStatus;
 
 use entry::{Entry, Node};
@@ -38,6 +39,8 @@ pub struct Fields {
     /// What `agency new SLUG -- COMMAND ARG…` was given.
     pub command: Option<Vec<String>>,
     pub session_id: Option<String>,
+    /// The task whose agent had it made.
+    pub parent: Option<TaskId>,
     pub last_exit: Option<LastExit>,
 }
 
@@ -52,6 +55,7 @@ impl Default for Fields {
             driver: None,
             command: None,
             session_id: None,
+            parent: None,
             last_exit: None,
         }
     }
@@ -76,6 +80,7 @@ pub enum Field {
     Driver(Option<Driver>),
     Command(Option<Vec<String>>),
     SessionId(Option<String>),
+    Parent(Option<TaskId>),
     LastExit(Option<LastExit>),
 }
 
@@ -141,7 +146,7 @@ impl std::fmt::Debug for TaskFile {
 }
 
 impl Fields {
-    fn into_list(self) -> [Field; 9] {
+    fn into_list(self) -> [Field; 10] {
         [
             Field::BaseBranch(self.base_branch),
             Field::Status(self.status),
@@ -151,6 +156,7 @@ impl Fields {
             Field::Driver(self.driver),
             Field::Command(self.command),
             Field::SessionId(self.session_id),
+            Field::Parent(self.parent),
             Field::LastExit(self.last_exit),
         ]
     }
@@ -166,6 +172,7 @@ impl Fields {
             // No words are no command.
             Field::Command(value) => self.command = value.filter(|words| !words.is_empty()),
             Field::SessionId(value) => self.session_id = value,
+            Field::Parent(value) => self.parent = value,
             Field::LastExit(value) => self.last_exit = value,
         }
     }
@@ -182,6 +189,7 @@ impl Field {
             Field::Driver(_) => "driver",
             Field::Command(_) => "command",
             Field::SessionId(_) => "session_id",
+            Field::Parent(_) => "parent",
             Field::LastExit(_) => "last_exit",
         }
     }
@@ -193,6 +201,7 @@ impl Field {
             | Field::Agent(text)
             | Field::SessionId(text) => text.as_deref().map(yaml::scalar),
             Field::Status(status) => Some(status.to_string()),
+            Field::Parent(parent) => parent.map(|parent| parent.to_string()),
             Field::Driver(driver) => driver.map(|driver| driver.to_string()),
             Field::Labels(labels) => Some(yaml::list(labels)),
             Field::Command(words) => words.as_deref().filter(|words| !words.is_empty()).map(yaml::list),
@@ -248,6 +257,11 @@ fn read_field(entry: &Entry) -> Result<Option<Field>, TaskFileError> {
         "created_at" => Field::CreatedAt(Some(entry.value.text().ok_or_else(|| wrong("a time"))?)),
         "agent" => Field::Agent(Some(entry.value.text().ok_or_else(|| wrong("the name of an agent"))?)),
         "session_id" => Field::SessionId(Some(entry.value.text().ok_or_else(|| wrong("text"))?)),
+        // Somebody else's `parent` may be anything, and was here first.
+        "parent" => match entry.value.parsed().filter(|id| *id > 0) {
+            Some(id) => Field::Parent(Some(TaskId(id))),
+            None => return Ok(None),
+        },
         "status" => Field::Status(entry.value.parsed().ok_or_else(|| wrong(STATUSES))?),
         "driver" => Field::Driver(Some(entry.value.parsed().ok_or_else(|| wrong(DRIVERS))?)),
         "labels" => Field::Labels(entry.value.list().ok_or_else(|| wrong("a list such as [bug, ui]"))?),

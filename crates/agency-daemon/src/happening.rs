@@ -2,6 +2,7 @@
 
 use agency_api::chat::AnswerParams;
 use agency_api::config::{self, Overrides};
+use agency_api::mcp::PermitParams;
 use agency_api::method::{Caller, LogForm, PtyAttachParams, Receipt, TaskNewParams, TaskSendParams};
 use agency_api::notify::TestParams;
 use agency_api::{Bytes, Failure};
@@ -269,6 +270,14 @@ pub enum Call {
     Known,
     TrustShow {
         project: Project,
+    },
+    McpTerms {
+        project: Project,
+        run: Option<String>,
+    },
+    McpPermit {
+        project: Project,
+        params: PermitParams,
     },
     NotifyTest(TestParams),
     NotifyWays,

@@ -173,6 +173,15 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         method::TrustShow::NAME => {
             Call::TrustShow { project: project(params_of::<method::TrustShow>(params)?).await? }
         }
+        method::McpTerms::NAME => {
+            let params = params_of::<method::McpTerms>(params)?;
+            Call::McpTerms { project: project(ProjectRef { cwd: params.cwd }).await?, run: params.run }
+        }
+        method::McpPermit::NAME => {
+            let params = params_of::<method::McpPermit>(params)?;
+            let cwd = params.who.cwd.clone();
+            Call::McpPermit { project: project(ProjectRef { cwd }).await?, params }
+        }
         method::NotifyTest::NAME => Call::NotifyTest(params_of::<method::NotifyTest>(params)?),
         method::NotifyWays::NAME => Call::NotifyWays,
         method::TrustList::NAME => Call::TrustList,

@@ -13,6 +13,7 @@ mod effects;
 mod explain;
 mod finding;
 mod lifecycle;
+mod mcp;
 mod notices;
 mod orphans;
 mod sends;

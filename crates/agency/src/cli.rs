@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 mod care;
+mod mcp;
 mod search;
 mod talk;
 
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
 pub(crate) use care::{Agents, Completions, Doctor, Man, Shell, Uninstall};
+pub(crate) use mcp::Mcp;
 pub(crate) use search::Search;
 pub(crate) use talk::{Approvals, Approve, Chat, Connections, Cost, Deny, Reconnect};
 
@@ -222,6 +224,8 @@ Examples:
         #[command(subcommand)]
         command: Daemon,
     },
+    /// Let an agent start, watch, read and message other tasks (MCP)
+    Mcp(Mcp),
     /// Let a shell complete commands, tasks and agents
     Completions(Completions),
     /// Show or install the manual

@@ -23,6 +23,7 @@ mod logs;
 mod ls;
 mod man;
 mod mark;
+mod mcp;
 mod new;
 mod next;
 pub(crate) mod notify;
@@ -49,6 +50,9 @@ mod wait;
 mod workspace;
 
 use agency_api::method;
+
+pub(crate) use logs::log_text;
+pub(crate) use wait::wait_until;
 
 use crate::cli::Command;
 use crate::context::Context;
@@ -98,6 +102,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Trust(args) => trust::trust(context, args).await,
         Command::Agents(args) => agents::agents(context, args).await,
         Command::Doctor(args) => doctor::doctor(context, args).await,
+        Command::Mcp(_) => mcp::mcp(context).await,
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => man::man(context, &args),
         Command::Uninstall(args) => uninstall::uninstall(context, args).await,

@@ -10,6 +10,8 @@ mod cli;
 mod command;
 mod complete;
 mod context;
+mod family;
+mod mcp;
 mod moment;
 mod output;
 mod progress;

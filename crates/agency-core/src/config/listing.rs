@@ -26,6 +26,7 @@ impl Config {
         match key {
             Key::General(name) => self.general(name),
             Key::Named { table: "workspace", name } => self.workspace.get(name),
+            Key::Named { table: "mcp", name } => Some(self.of_mcp(name)),
             Key::Named { name, .. } => self.of_notify(name),
             Key::Rule { number } => {
                 let named = self.approve.get(number.checked_sub(1)?)?;
@@ -50,6 +51,15 @@ impl Config {
             "clipboard" => Value::Clipboard(self.clipboard),
             other => unreachable!("the schema has no {other}"),
         })
+    }
+
+    fn of_mcp(&self, name: &str) -> Value {
+        match name {
+            "allow" => Value::Words(self.mcp.allow.clone()),
+            "depth" => Value::Count(self.mcp.depth),
+            "max_tasks" => Value::Count(self.mcp.max_tasks),
+            other => unreachable!("the schema has no mcp.{other}"),
+        }
     }
 
     fn of_notify(&self, name: &str) -> Option<Value> {

@@ -7,6 +7,7 @@ use toml_edit::{Document, Item, Key as TomlKey, TableLike, Value as TomlValue};
 
 use super::excerpt::excerpt;
 use super::layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, UnknownKey};
+use super::mcp::TOOLS;
 use super::notify::{OCCASIONS, is_address};
 use super::schema::{
     AGENT_KEYS, APPROVE, GENERAL_KEYS, Key, KeyInfo, NAMED_TABLES, NamedTable, RULE_KEYS, info,
@@ -251,7 +252,8 @@ fn value(kind: Kind, item: &Item) -> Result<Value, Refused> {
         }
         Kind::Time => Ok(Value::Time(parse_time_span(text(item)?).map_err(Refused::Time)?)),
         Kind::Words => Ok(Value::Words(words(item)?)),
-        Kind::Occasions => Ok(Value::Words(occasions(item)?)),
+        Kind::Occasions => Ok(Value::Words(words_of(&OCCASIONS, item)?)),
+        Kind::Tools => Ok(Value::Words(words_of(&TOOLS, item)?)),
         Kind::Commands => Ok(Value::Commands(commands(item)?)),
         Kind::Command => {
             let words = words(item)?;
@@ -291,7 +293,7 @@ fn commands(item: &Item) -> Result<Vec<Vec<String>>, Refused> {
     let array = item.as_array().ok_or(Refused::Type)?;
     let is_many = array.iter().next().is_some_and(TomlValue::is_array);
     let commands = match is_many {
-        true => array.iter().map(words_of).collect::<Result<Vec<_>, _>>()?,
+        true => array.iter().map(inner_words).collect::<Result<Vec<_>, _>>()?,
         false => Some(words(item)?).into_iter().filter(|words| !words.is_empty()).collect(),
     };
     match commands.iter().all(|words| words.first().is_some_and(|program| !program.is_empty())) {
@@ -300,16 +302,16 @@ fn commands(item: &Item) -> Result<Vec<Vec<String>>, Refused> {
     }
 }
 
-fn words_of(value: &TomlValue) -> Result<Vec<String>, Refused> {
+fn inner_words(value: &TomlValue) -> Result<Vec<String>, Refused> {
     match value.is_array() {
         true => words(&Item::Value(value.clone())),
         false => Err(Refused::Element(Box::new(value.clone()))),
     }
 }
 
-fn occasions(item: &Item) -> Result<Vec<String>, Refused> {
+fn words_of(known: &[&str], item: &Item) -> Result<Vec<String>, Refused> {
     let words = words(item)?;
-    match words.iter().position(|word| !OCCASIONS.contains(&word.as_str())) {
+    match words.iter().position(|word| !known.contains(&word.as_str())) {
         Some(place) => {
             let element = item.as_array().and_then(|array| array.get(place)).cloned();
             Err(element.map_or(Refused::Type, |element| Refused::Element(Box::new(element))))

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::mcp::TOOLS;
 use super::notify::{OCCASIONS, TerminalNotice};
 use super::overrides::variable_of;
 use super::schema::{AGENT_KEYS, APPROVE, GENERAL_KEYS, KeyInfo, NAMED_TABLES, RULE_KEYS};
@@ -128,6 +129,7 @@ fn shape(kind: Kind) -> Json {
             json!({ "anyOf": [command, { "type": "array", "items": command }] })
         }
         Kind::Occasions => json!({ "type": "array", "items": { "enum": OCCASIONS } }),
+        Kind::Tools => json!({ "type": "array", "items": { "enum": TOOLS } }),
         Kind::Driver => json!({ "enum": ["terminal", "stream-json", "acp"] }),
         Kind::Restart => json!({ "enum": ["never", "on-crash"] }),
         Kind::Clipboard => json!({ "enum": ["deny", "allow"] }),

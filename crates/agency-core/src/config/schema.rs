@@ -273,13 +273,14 @@ pub const GENERAL_KEYS: [KeyInfo; 8] = [
         "whether agents may write to the clipboard of whoever is attached and types; none can read it"),
 ];
 
-pub const NAMED_TABLES: [NamedTable; 2] = [
+pub const NAMED_TABLES: [NamedTable; 3] = [
     NamedTable { name: "notify", about: "how you are told that an agent needs you", keys: &NOTIFY_KEYS },
     NamedTable {
         name: "workspace",
         about: "how a fresh workspace is made ready to run",
         keys: &WORKSPACE_KEYS,
     },
+    NamedTable { name: "mcp", about: "what agents may do to other tasks: `agency mcp`", keys: &MCP_KEYS },
 ];
 
 /// Keys of `[notify]`. A repository must not make us run or call anything, so only the user's own file counts.
@@ -330,6 +331,17 @@ const WORKSPACE_KEYS: [KeyInfo; 7] = [
         "where the ports of all workspaces begin; those that the system gives out by itself are left out"),
     key("opener", Kind::Command, "(`$VISUAL` or `$EDITOR`)", AtOnce, Never,
         "what `agency open` runs in a workspace"),
+];
+
+/// Keys of `[mcp]`. What an agent may do is not for a repository to say.
+#[rustfmt::skip]
+const MCP_KEYS: [KeyInfo; 3] = [
+    key("allow", Kind::Tools, "[\"list_tasks\", \"task_state\", \"read_task\", \"search\", \"wait_for_task\", \"list_approvals\", \"start_task\", \"send_message\", \"interrupt_task\", \"stop_task\"]", AtOnce, Consent,
+        "the tools that agents have; `answer_approval` is the one that is not there by itself"),
+    key("depth", Kind::Count, "1", AtOnce, Consent,
+        "how deep agents may start agents: with 1 those that you started may, and theirs may not; 0 is none"),
+    key("max_tasks", Kind::Count, "5", AtOnce, Consent,
+        "live tasks that one agent may have started; 0 is no limit"),
 ];
 
 /// Keys of `[agents.NAME]`.

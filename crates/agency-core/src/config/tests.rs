@@ -45,6 +45,11 @@ ports         = 20
 port_base     = 9000
 opener        = ["code", "$AGENCY_WORKTREE"]
 
+[mcp]
+allow     = ["list_tasks", "start_task"]
+depth     = 2
+max_tasks = 3
+
 [agents.mine]
 display_name = "My Agent"
 start  = ["mine", "$AGENCY_PROMPT"]
@@ -105,6 +110,10 @@ fn every_key_is_read() {
         opener: words("code $AGENCY_WORKTREE"),
     };
     assert_eq!(config.workspace, expected);
+    let expected =
+        Mcp { allow: vec!["list_tasks".to_owned(), "start_task".to_owned()], depth: 2, max_tasks: 3 };
+    assert_eq!(config.mcp, expected);
+    assert!(config.mcp.allows("start_task") && !config.mcp.allows("stop_task"));
     let mine = config.agents.find("mine").expect("configured");
     let expected = Agent {
         display_name: "My Agent".to_owned(),
@@ -323,6 +332,10 @@ fn errors_point_at_the_place_and_name_the_key() {
         (
             "[notify]\nwebhook = \"example.org\"",
             "c.toml:2:11: `notify.webhook` must be an address that begins with http:// or https://, not the string \"example.org\"",
+        ),
+        (
+            "[mcp]\nallow = [\"list_tasks\", \"rm\"]",
+            "c.toml:2:24: `mcp.allow` must be an array of names of tools (docs/configuration.md lists them), not one that holds the string \"rm\"",
         ),
         (
             "[notify]\non = [\"exited\", \"never\"]",

@@ -151,6 +151,8 @@ pub enum Kind {
     Words,
     /// Of [`OCCASIONS`](super::OCCASIONS).
     Occasions,
+    /// Of [`TOOLS`](super::TOOLS).
+    Tools,
     Driver,
     Restart,
     Clipboard,
@@ -164,7 +166,7 @@ pub enum Kind {
 
 impl Kind {
     fn is_list(self) -> bool {
-        matches!(self, Kind::Command | Kind::Commands | Kind::Words | Kind::Occasions)
+        matches!(self, Kind::Command | Kind::Commands | Kind::Words | Kind::Occasions | Kind::Tools)
     }
 
     /// For messages: `stale_timeout must be …`.
@@ -181,6 +183,7 @@ impl Kind {
             Kind::Occasions => {
                 "an array of \"prompt\", \"permission\", \"question\", \"finished\", \"error\", \"unknown\" and \"exited\""
             }
+            Kind::Tools => "an array of names of tools (docs/configuration.md lists them)",
             Kind::Driver => "\"terminal\", \"stream-json\" or \"acp\"",
             Kind::Restart => "\"never\" or \"on-crash\"",
             Kind::Clipboard => "\"deny\" or \"allow\"",

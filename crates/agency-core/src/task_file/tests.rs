@@ -34,6 +34,16 @@ fn list(words: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_parent_that_is_no_task_is_somebody_elses_word() {
+    for (written, parent) in [("7", Some(TaskId(7))), ("epic", None), ("0", None), ("[1]", None), ("", None)]
+    {
+        let text = format!("---\nparent: {written}\n---\n");
+        assert_eq!(parsed(&text).fields().parent, parent, "{written}");
+        assert_eq!(after(&text, running()).lines().nth(1), text.lines().nth(1), "{written}");
+    }
+}
+
+#[test]
 fn a_new_file_reads_as_it_was_made() {
     let fields = Fields {
         base_branch: some("main"),
@@ -44,6 +54,7 @@ fn a_new_file_reads_as_it_was_made() {
         driver: Some(Driver::StreamJson),
         command: Some(vec!["make".to_owned(), "a b".to_owned()]),
         session_id: some("0e1f"),
+        parent: Some(TaskId(3)),
         last_exit: Some(LastExit {
             code: ExitCode::Signal(15),
             raw: ExitCode::Code(0),
@@ -62,6 +73,7 @@ agent: claude-code
 driver: stream-json
 command: ["make", "a b"]
 session_id: "0e1f"
+parent: 3
 last_exit: {code: -15, raw: 0, at: "2026-01-31T12:05:00Z"}
 ---
 make the login work
@@ -133,6 +145,7 @@ last_exit:
             driver: None,
             command: Some(vec!["sh".to_owned(), "-c".to_owned(), "echo \"a\"; exit 3".to_owned()]),
             session_id: some("0123"),
+            parent: None,
             last_exit: Some(LastExit {
                 code: ExitCode::Code(3),
                 raw: ExitCode::Code(3),

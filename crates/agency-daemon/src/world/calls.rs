@@ -99,6 +99,8 @@ impl World {
             Call::Agents { project, path } => answer.give_as(self.agent_listing(project, path)),
             Call::Known => answer.give_as(Ok(self.known_projects())),
             Call::TrustShow { project } => answer.give_as(self.trust_view(project)),
+            Call::McpTerms { project, run } => answer.give_as(self.mcp_terms(project, run.as_deref())),
+            Call::McpPermit { project, params } => answer.give_as(self.mcp_permit(project, &params)),
             Call::NotifyTest(params) => self.test_notices(&params, answer),
             Call::NotifyWays => answer.give_as(self.notice_ways()),
             Call::TrustList => answer.give_as(Ok(self.trust_list())),
@@ -140,7 +142,8 @@ impl World {
         Ok(self.store.next_name(&id, slug).to_string())
     }
 
-    fn new_task(&mut self, new: NewTask, answer: Answer) {
+    fn new_task(&mut self, mut new: NewTask, answer: Answer) {
+        self.lend_environment(&mut new.params);
         match self.create_task(&new) {
             Ok((key, notes)) if new.params.draft => {
                 let task = self.view(&key);
@@ -160,6 +163,7 @@ impl World {
         let params = &new.params;
         let slug = Slug::new(&params.slug).map_err(|err| Failure::new(err.to_string()).hint(err.hint()))?;
         let id = self.open_project(new.project.clone())?;
+        let asker = params.on_behalf_of.as_deref().map(|run| self.parent_for(&id, run)).transpose()?;
         if params.vcs.is_some() {
             self.store.choose_vcs(&id, new.project.clone()).map_err(store_failure)?;
         }
@@ -192,6 +196,7 @@ impl World {
             agent: Some(agent.name.clone()),
             driver: Some(driver.unwrap_or(agent.driver)),
             command: command.clone(),
+            parent: asker.map(|asker| asker.task),
             ..Fields::default()
         };
         if let Some(command) = command {

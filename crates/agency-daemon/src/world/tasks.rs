@@ -131,6 +131,7 @@ impl World {
             agent,
             driver: fields.driver.unwrap_or_default().to_string(),
             labels: fields.labels,
+            parent: fields.parent.map(|parent| parent.0),
             base_branch: fields.base_branch,
             branch: workspace
                 .filter(|_| known.project.vcs() == agency_workspace::Vcs::Git)

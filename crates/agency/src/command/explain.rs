@@ -26,6 +26,7 @@ pub(super) async fn explain(context: &Context, args: Explain) -> Done {
 fn human(explained: &Explanation) -> String {
     let task = &explained.task;
     let mut lines = vec![format!("task {}-{}, agent {}", task.id, task.slug, task.agent_name)];
+    lines.extend(task.parent.map(|parent| format!("  started by the agent of task {parent}")));
     match (&explained.state, &explained.at) {
         (Some(state), Some(at)) => lines.push(format!("  at {}: {}", moment::shown(at), stated(state))),
         (Some(state), None) => lines.push(format!("  now: {}", stated(state))),

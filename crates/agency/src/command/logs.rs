@@ -36,6 +36,16 @@ pub(super) async fn logs(context: &Context, args: Logs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
+/// All of a log that has an end.
+pub(crate) async fn log_text(stream: StreamSocket) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    match copy(stream, &mut bytes).await {
+        Ok(()) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::PipeClosed) => Err(Failure::new("the log ends before its time")),
+    }
+}
+
 /// The whole stream, or an error.
 pub(super) async fn copy(mut stream: StreamSocket, out: &mut impl Write) -> Result<(), Stop> {
     loop {

@@ -7,6 +7,7 @@ use agency_api::view::{SetupState, Task, WorkspaceStatus};
 
 use crate::cli::Ls;
 use crate::context::{self, Context};
+use crate::family;
 use crate::output::{self, Cell, Colour, Paint, cell, column, count, flexible, printable};
 use crate::stop::{Done, with_hint};
 
@@ -101,13 +102,14 @@ fn table(tasks: &[Task], all: bool) -> String {
     if all {
         columns.push(flexible("PROJECT", 12));
     }
-    output::table(&columns, &tasks.iter().map(|task| row(task, all)).collect::<Vec<_>>())
+    let rows = family::in_order(tasks).into_iter().map(|(task, depth)| row(task, depth, all));
+    output::table(&columns, &rows.collect::<Vec<_>>())
 }
 
-fn row(task: &Task, all: bool) -> Vec<Cell> {
+fn row(task: &Task, depth: usize, all: bool) -> Vec<Cell> {
     let mut cells = vec![
         cell(task.id.to_string()),
-        cell(&task.slug),
+        cell(format!("{}{}", family::indent(depth), task.slug)),
         cell(output::status_name(task.status)),
         cell(state(task)).coloured(colour(task.workspace_status)),
         cell(if task.agent_name.is_empty() { "-" } else { &task.agent_name }),
@@ -191,6 +193,7 @@ mod tests {
             agent_name: "Shell".into(),
             driver: "terminal".into(),
             labels: Vec::new(),
+            parent: None,
             base_branch: None,
             branch: None,
             worktree: None,
@@ -229,6 +232,28 @@ ID  SLUG       STATUS   STATE                        AGENT  AGE
 2   idea       draft    ⚪ -                         Shell  3m
 3   far        running  ⚪ on build-7                Shell  3m"
         );
+    }
+
+    #[test]
+    fn a_task_that_an_agent_started_is_shown_under_it() {
+        let child =
+            |id: u64, parent: u64| Task { parent: Some(parent), ..task(id, "x", TaskStatus::Draft, None) };
+        let tasks = [
+            task(1, "boss", TaskStatus::Draft, None),
+            task(2, "other", TaskStatus::Draft, None),
+            child(3, 1),
+            child(4, 3),
+            child(5, 1),
+        ];
+        let shown = table(&tasks, false);
+        let names: Vec<&str> = shown
+            .lines()
+            .skip(1)
+            .map(|line| line.split(" draft").next().unwrap_or(line).trim_end())
+            .collect();
+        assert_eq!(names, ["1   boss", "3   └ x", "4     └ x", "5   └ x", "2   other"]);
+        let circle = [child(1, 2), child(2, 1)];
+        assert_eq!(table(&circle, false).lines().count(), 3, "nobody is lost");
     }
 
     #[test]

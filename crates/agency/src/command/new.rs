@@ -56,6 +56,7 @@ fn params(context: &Context, args: &New, prompt: &Prompt, watch: &str) -> Result
         draft: args.draft,
         command: (!command.is_empty()).then_some(command),
         vcs: args.vcs.map(|vcs| vcs.name().to_owned()),
+        on_behalf_of: None,
         caller: caller::listening(&context.options, watch),
     })
 }

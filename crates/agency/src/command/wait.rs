@@ -55,6 +55,11 @@ pub(super) async fn wait(context: &Context, args: Wait) -> Done {
     })
 }
 
+/// For those who ask afterwards what became of it.
+pub(crate) async fn wait_until(context: &Context, task: &TaskRef, until: &[Until]) -> Result<(), Failure> {
+    watch(context, task, until).await.map(drop)
+}
+
 /// Outlives daemons: each new one is asked again.
 async fn watch(context: &Context, task: &TaskRef, until: &[Until]) -> Result<Met, Failure> {
     let mut failed = 0;

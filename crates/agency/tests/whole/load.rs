@@ -125,6 +125,7 @@ impl Talk<'_> {
             driver: None,
             base_branch: None,
             labels: Vec::new(),
+            on_behalf_of: None,
             draft: false,
             command: None,
             vcs: Some("none".to_owned()),

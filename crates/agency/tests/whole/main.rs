@@ -21,6 +21,7 @@ mod json;
 mod limits;
 mod line_programs;
 mod load;
+mod mcp;
 mod new;
 mod notify;
 mod open;

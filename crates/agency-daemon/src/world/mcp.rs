@@ -1,0 +1,158 @@
+//! What an agent may do to other tasks: the limits of `[mcp]`, held here and not by who asks.
+
+use agency_api::Failure;
+use agency_api::mcp::{PermitParams, Terms};
+use agency_api::method::TaskNewParams;
+use agency_core::config::{Mcp, TOOLS};
+use agency_core::ids::{ProjectId, RunId, TaskKey};
+use agency_workspace::Project;
+
+use super::{Pending, World};
+use crate::happening::TaskCall;
+
+/// Files can be edited by hand into a circle.
+const DEEPEST: u32 = 100;
+
+/// Makes no sense from an agent to itself: it would wait for itself, or be in its own way.
+const NOT_TO_ITSELF: [&str; 5] =
+    ["send_message", "wait_for_task", "interrupt_task", "stop_task", "answer_approval"];
+
+/// An agent ends only what it began.
+const ONLY_BELOW: [&str; 2] = ["interrupt_task", "stop_task"];
+
+impl World {
+    pub(super) fn mcp_terms(&mut self, project: Project, run: Option<&str>) -> Result<Terms, Failure> {
+        let id = self.open_project(project)?;
+        let asker = run.map(|run| self.asker(&id, run)).transpose()?;
+        let asker = asker.map(|key| self.view(&key)).transpose()?;
+        Ok(Terms { allow: self.mcp_settings(&id)?.allow, asker })
+    }
+
+    /// Refuses with the reason.
+    pub(super) fn mcp_permit(&mut self, project: Project, params: &PermitParams) -> Result<Terms, Failure> {
+        let id = self.open_project(project.clone())?;
+        let mcp = self.mcp_settings(&id)?;
+        let tool = params.tool.as_str();
+        is_allowed(&mcp, tool)?;
+        let asker = params.who.run.as_deref().map(|run| self.asker(&id, run)).transpose()?;
+        let about = params.task.clone().map(|name| self.find(TaskCall { project, name })).transpose()?;
+        if let (Some(asker), Some(about)) = (&asker, &about) {
+            self.may_touch(asker, about, tool)?;
+        }
+        if let (Some(asker), "start_task") = (&asker, tool) {
+            self.may_start(asker, &mcp)?;
+        }
+        let asker = asker.map(|key| self.view(&key)).transpose()?;
+        Ok(Terms { allow: mcp.allow, asker })
+    }
+
+    /// The task that a new one belongs under, if its agent may have one more.
+    pub(super) fn parent_for(&self, project: &ProjectId, run: &str) -> Result<TaskKey, Failure> {
+        let mcp = self.mcp_settings(project)?;
+        is_allowed(&mcp, "start_task")?;
+        let asker = self.asker(project, run)?;
+        self.may_start(&asker, &mcp)?;
+        Ok(asker)
+    }
+
+    /// What an agent's agent starts with is what the user gave the first one: programs that run MCP servers pass on
+    /// only some of it.
+    pub(super) fn lend_environment(&self, params: &mut TaskNewParams) {
+        let run = params.on_behalf_of.as_ref().map(|run| RunId(run.clone()));
+        let held = run.and_then(|run| self.runs.get(&run)).map(|live| &live.handle.environment);
+        if let Some(environment) = held.filter(|environment| !environment.is_empty()) {
+            params.caller.env = environment.clone();
+        }
+    }
+
+    fn mcp_settings(&self, project: &ProjectId) -> Result<Mcp, Failure> {
+        Ok(self.settings(Some(project))?.config.mcp)
+    }
+
+    /// Whose agent asks: only one that lives can, and only in its own project.
+    fn asker(&self, project: &ProjectId, run: &str) -> Result<TaskKey, Failure> {
+        let live = self.runs.get(&RunId(run.to_owned()));
+        let key = live.map(|live| live.key.clone()).filter(|key| key.project == *project);
+        key.ok_or_else(|| {
+            Failure::new("it is not known whose agent asks")
+                .because(format!("no task of this project has a live run {run}"))
+                .hint("start the agent again: AGENCY_RUN_ID in its environment says who it is")
+        })
+    }
+
+    fn may_touch(&self, asker: &TaskKey, about: &TaskKey, tool: &str) -> Result<(), Failure> {
+        if asker == about && NOT_TO_ITSELF.contains(&tool) {
+            return Err(Failure::new(format!("{tool} is for other tasks"))
+                .because(format!("task {} is the one that asks", self.name(asker))));
+        }
+        if ONLY_BELOW.contains(&tool) && !self.is_below(about, asker) {
+            return Err(Failure::new(format!("task {} is not for you to end", self.name(about)))
+                .because("an agent may interrupt and stop only the tasks that it started"));
+        }
+        Ok(())
+    }
+
+    fn may_start(&self, asker: &TaskKey, mcp: &Mcp) -> Result<(), Failure> {
+        let above = self.ancestors(asker).count() as u32;
+        if above >= mcp.depth {
+            let stands = match above {
+                0 => format!("task {} was started by a person", self.name(asker)),
+                _ => format!("task {} was started by an agent itself", self.name(asker)),
+            };
+            return Err(Failure::new("this agent may not start others")
+                .because(format!("{stands}, and `depth` in [mcp] is {}", mcp.depth))
+                .hint(format!("the user can allow it: agency config set mcp.depth {}", above + 1)));
+        }
+        let live = self.live_children(asker);
+        if mcp.max_tasks > 0 && live >= mcp.max_tasks as usize {
+            return Err(Failure::new(format!("task {} has {live} live tasks already", self.name(asker)))
+                .because(format!("`max_tasks` in [mcp] is {}", mcp.max_tasks))
+                .hint("wait for one of them, or stop one"));
+        }
+        Ok(())
+    }
+
+    /// Those that live, and those that are being started.
+    fn live_children(&self, parent: &TaskKey) -> usize {
+        let is_starting = |key: &TaskKey| {
+            self.pending
+                .values()
+                .any(|pending| matches!(pending, Pending::Start { key: of, .. } if of == key))
+        };
+        let ids = self.store.project(&parent.project).into_iter().flat_map(|known| known.tasks.keys());
+        let keys = ids.map(|task| TaskKey { project: parent.project.clone(), task: *task });
+        keys.filter(|key| self.parent(key).as_ref() == Some(parent))
+            .filter(|key| self.supervisor.live_run(key).is_some() || is_starting(key))
+            .count()
+    }
+
+    fn is_below(&self, key: &TaskKey, above: &TaskKey) -> bool {
+        self.ancestors(key).any(|ancestor| ancestor == *above)
+    }
+
+    /// The nearest first.
+    fn ancestors(&self, key: &TaskKey) -> impl Iterator<Item = TaskKey> {
+        let above = std::iter::successors(self.parent(key), |key| self.parent(key));
+        above.take(DEEPEST as usize)
+    }
+
+    fn parent(&self, key: &TaskKey) -> Option<TaskKey> {
+        let task = self.store.file(key).ok()?.fields().parent?;
+        Some(TaskKey { project: key.project.clone(), task })
+    }
+
+    fn name(&self, key: &TaskKey) -> String {
+        self.store.task(key).map_or_else(|| key.task.to_string(), |task| task.name.to_string())
+    }
+}
+
+fn is_allowed(mcp: &Mcp, tool: &str) -> Result<(), Failure> {
+    if mcp.allows(tool) {
+        return Ok(());
+    }
+    if !TOOLS.contains(&tool) {
+        return Err(Failure::new(format!("there is no tool {tool}")));
+    }
+    Err(Failure::new(format!("{tool} is not allowed"))
+        .because("`allow` in [mcp] of the user's configuration does not name it"))
+}

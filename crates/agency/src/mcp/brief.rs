@@ -1,0 +1,99 @@
+//! A task in the few words that another agent needs of it.
+
+use agency_api::chat::OpenApproval;
+use agency_api::view::{AgentState, Task, Why};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::output;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Brief<'a> {
+    id: u64,
+    slug: &'a str,
+    /// What was said of the task.
+    status: &'static str,
+    /// `starting`, `running`, `needs_input`, `stale`, `exited`, or `none`.
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    for_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<&'a str>,
+    agent: &'a str,
+    driver: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    is_you: bool,
+}
+
+fn is_false(truth: &bool) -> bool {
+    !truth
+}
+
+impl<'a> Brief<'a> {
+    /// `you` is the run that asks.
+    pub(super) fn of(task: &'a Task, you: Option<&str>) -> Brief<'a> {
+        let (state, waits_for, for_seconds) = state(task.state.as_ref(), task.last_exit.is_some());
+        Brief {
+            id: task.id,
+            slug: &task.slug,
+            status: output::status_name(task.status),
+            state,
+            waits_for: waits_for.map(Why::as_str),
+            detail: task.evidence.as_ref().and_then(|evidence| evidence.detail.as_deref()),
+            for_seconds,
+            exit: task.last_exit.as_deref().filter(|_| task.run.is_none()),
+            agent: &task.agent,
+            driver: &task.driver,
+            parent: task.parent,
+            branch: task.branch.as_deref(),
+            workspace: task.worktree.as_ref().map(|path| path.as_path().display().to_string()),
+            is_you: you.is_some() && task.run.as_deref() == you,
+        }
+    }
+}
+
+fn state(state: Option<&AgentState>, has_run: bool) -> (&'static str, Option<Why>, Option<u64>) {
+    match state {
+        Some(AgentState::Starting { for_seconds }) => ("starting", None, Some(*for_seconds)),
+        Some(AgentState::Running { for_seconds }) => ("running", None, Some(*for_seconds)),
+        Some(AgentState::NeedsInput { for_seconds, why }) => ("needs_input", Some(*why), Some(*for_seconds)),
+        Some(AgentState::Stale { for_seconds, why }) => ("stale", Some(*why), Some(*for_seconds)),
+        Some(AgentState::Exited { .. }) => ("exited", None, None),
+        None if has_run => ("exited", None, None),
+        None => ("none", None, None),
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Request<'a> {
+    task: u64,
+    slug: &'a str,
+    id: &'a str,
+    tool: &'a str,
+    title: &'a str,
+    input: &'a Value,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn of(open: &'a OpenApproval) -> Request<'a> {
+        let approval = &open.approval;
+        Request {
+            task: open.task,
+            slug: &open.slug,
+            id: &approval.id,
+            tool: &approval.tool,
+            title: &approval.title,
+            input: &approval.input,
+        }
+    }
+}
