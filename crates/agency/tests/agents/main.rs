@@ -6,6 +6,7 @@
 mod claude;
 mod codex;
 mod delivery;
+mod mcp;
 mod model;
 mod queue;
 mod scene;
