@@ -139,7 +139,7 @@ mod tests {
         let size = Body::Resize { cols: 100, rows: 30, x_pixels: 0, y_pixels: 0 };
         let typed = Body::Input { source: Source::User, bytes: b"secret".to_vec() };
         let records = [record(0, size), record(250, output(b"hi\r\n")), record(300, typed.clone())];
-        let header = r#"{"env":{"TERM":"xterm-256color"},"height":30,"version":2,"width":100}"#;
+        let header = r#"{"version":2,"width":100,"height":30,"env":{"TERM":"xterm-256color"}}"#;
         assert_eq!(written(false, &records), format!("{header}\n[0.25,\"o\",\"hi\\r\\n\"]\n"));
         assert!(written(true, &records).ends_with("[0.3,\"i\",\"secret\"]\n"));
     }
