@@ -233,6 +233,14 @@ impl TalkRun {
         either!(self, run => run.is_working())
     }
 
+    /// A message can be written now: [`TalkRun::prompt`] says why not.
+    pub fn is_ready(&self) -> bool {
+        match self {
+            TalkRun::Stream(_) => true,
+            TalkRun::Acp(run) => run.is_ready(),
+        }
+    }
+
     pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
         either!(self, run => run.on_output(bytes, at))
     }
