@@ -47,8 +47,9 @@ impl Sealed {
 
     /// Run and content.
     fn pid_files(&self) -> Vec<(String, String)> {
-        let Ok(runs) = fs::read_dir(self.state().join("r")) else { return Vec::new() };
-        let files = runs.filter_map(|run| {
+        // Runs of tasks, and processes that several of them share.
+        let dirs = ["r", "w"].into_iter().filter_map(|dir| fs::read_dir(self.state().join(dir)).ok());
+        let files = dirs.flatten().filter_map(|run| {
             let run = run.ok()?;
             Some((run.file_name().into_string().ok()?, fs::read_to_string(run.path().join("pid")).ok()?))
         });

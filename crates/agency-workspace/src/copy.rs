@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use crate::tool::ToolError;
 use crate::include::included;
 use crate::name::WorkspaceName;
 use crate::project::{Project, workspace_path};
+use crate::tool::ToolError;
 
 /// Where a file is until it is whole. Excluded from git like all of `.agency/`.
 const STAGE: &str = ".agency/copying";

@@ -9,8 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::git::Git;
-use crate::tool::ToolError;
 use crate::project::{Kind, Project};
+use crate::tool::ToolError;
 
 /// Other tools know this name too.
 pub const INCLUDE_FILE: &str = ".worktreeinclude";

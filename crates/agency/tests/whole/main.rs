@@ -2,6 +2,7 @@
 //!
 //! Nothing is mocked. What a story waits for is a condition that it can see, never a time.
 
+mod acp;
 mod api;
 mod approving;
 mod attach;

@@ -1,0 +1,248 @@
+//! Agents that speak ACP: one process for all tasks of an agent, sessions that outlive it, and daemons that die in between.
+
+use agency_testkit::Process;
+use serde_json::Value;
+
+use crate::stage::{SOON, Stage};
+use crate::talk::{chat, events, of_kind, session, wait_asked, wait_said, wait_why};
+
+/// The shell agent is the fake one that speaks ACP; each of its processes leaves its pid.
+fn stage(options: &[&str]) -> Stage {
+    let stage = Stage::new();
+    configure(&stage, options, "");
+    stage
+}
+
+fn configure(stage: &Stage, options: &[&str], more: &str) {
+    let (pids, sessions) = (stage.home().join("pids"), stage.home().join("sessions"));
+    let words: Vec<String> = ["fake-agent", "--acp", "", "--mark", &pids.display().to_string()]
+        .into_iter()
+        .chain(options.iter().copied())
+        .map(|word| format!("{word:?}"))
+        .collect();
+    stage.configure(&format!(
+        "[agents.fake]\nacp = [{}]\n{more}[agents.fake.env]\nFAKE_AGENT_SESSIONS = {:?}\n",
+        words.join(", "),
+        sessions.display().to_string(),
+    ));
+}
+
+#[track_caller]
+fn begin(stage: &Stage, slug: &str, message: &str) {
+    stage.run(["new", slug, "--no-attach", "--driver", "acp", "-m", message]).ok();
+}
+
+fn started(stage: &Stage) -> usize {
+    std::fs::read_to_string(stage.home().join("pids")).unwrap_or_default().lines().count()
+}
+
+#[track_caller]
+fn connection(stage: &Stage) -> Value {
+    let listed = stage.run(["connections", "--json"]).json();
+    listed["connections"].get(0).cloned().unwrap_or_default()
+}
+
+#[track_caller]
+fn wait_connection(stage: &Stage, status: &str) -> Value {
+    let is_so = || Some(connection(stage)).filter(|connection| connection["status"] == status);
+    stage.eventually(&format!("the connection is {status}"), SOON, is_so)
+}
+
+/// As a line of its own, which the message that asked for it is not.
+#[track_caller]
+fn times_said(stage: &Stage, slug: &str, text: &str) -> usize {
+    chat(stage, slug).lines().filter(|line| *line == text).count()
+}
+
+fn statuses(stage: &Stage) -> Vec<String> {
+    let events = events(stage);
+    of_kind(&events, "agent:status")
+        .iter()
+        .map(|data| data["status"].as_str().unwrap_or("").to_owned())
+        .collect()
+}
+
+#[test]
+fn tasks_of_one_agent_share_a_process_and_nothing_else() {
+    let stage = stage(&[]);
+    begin(&stage, "one", "!say Hello from one.; tool Bash make test; say Done.; end");
+    begin(&stage, "two", "!think Hm.; plan look|do|check; usage 0.5; say Hello from two.; end");
+    let asked = wait_asked(&stage, "one");
+    assert_eq!((&asked["tool"], &asked["title"]), (&"Bash".into(), &"Bash: make test".into()));
+    wait_why(&stage, "one", "permission");
+    wait_why(&stage, "two", "finished");
+    stage.run(["approve", "one", "-m", "it is safe"]).ok();
+    wait_why(&stage, "one", "finished");
+    let (one, two) = (chat(&stage, "one"), chat(&stage, "two"));
+    for line in ["Hello from one.", "make test: allowed by cli", "Done.", "── turn ended"] {
+        assert!(one.contains(line), "{line:?} in {one}");
+    }
+    assert!(two.contains("Hello from two.") && !two.contains("one"), "{two}");
+    assert_eq!(started(&stage), 1, "one process for both");
+    let shown = connection(&stage);
+    assert_eq!((&shown["status"], &shown["sessions"]), (&"connected".into(), &2.into()));
+    assert_eq!(statuses(&stage), ["starting", "connected"]);
+    let costs = stage.run(["cost", "--json"]).json();
+    assert!(
+        costs["tasks"].as_array().is_some_and(|tasks| tasks.iter().any(|task| task["cost_usd"] == 0.5)),
+        "{costs}"
+    );
+
+    let first = session(&stage, "1-one");
+    stage.run(["stop", "one"]).ok();
+    assert_eq!(connection(&stage)["status"], "connected", "the process stays");
+    stage.run(["send", "two", "more"]).ok();
+    wait_said(&stage, "two", "echo: more");
+    stage.run(["start", "one"]).ok();
+    stage.run(["send", "one", "--queue", "again"]).ok();
+    wait_said(&stage, "one", "echo: again");
+    assert_eq!((started(&stage), session(&stage, "1-one")), (1, first));
+    stage.run(["daemon", "stop", "--agents"]).ok();
+    assert_eq!(stage.keepers(), [], "nothing is left");
+}
+
+#[test]
+fn answers_denials_questions_and_interrupts_reach_the_session_they_are_for() {
+    let stage = stage(&[]);
+    begin(&stage, "one", "!tool Bash rm -rf /; ask Which colour?|Red|Blue; end");
+    wait_asked(&stage, "one");
+    stage.run(["deny", "one", "-m", "not that"]).ok();
+    wait_why(&stage, "one", "question");
+    stage.run(["approve", "one", "--answer", "Blue"]).ok();
+    wait_said(&stage, "one", "Blue");
+    wait_why(&stage, "one", "finished");
+    stage.run(["send", "one", "!wait"]).ok();
+    stage.wait_task("one", "works", |task| task["state"]["state"] == "running");
+    let receipt = stage.run(["send", "one", "later"]).ok();
+    assert!(receipt.starts_with("queued"), "one message at a time: {receipt}");
+    stage.run(["interrupt", "one"]).ok();
+    wait_said(&stage, "one", "echo: later");
+    stage
+        .run([
+            "send",
+            "one",
+            "!line this is no message; update unheard_of; request odd/thing; say Fine.; end",
+        ])
+        .ok();
+    stage.eventually("it says so", SOON, || (times_said(&stage, "one", "Fine.") == 1).then_some(()));
+}
+
+#[test]
+fn a_killed_daemon_loses_nothing_and_its_successor_answers() {
+    let stage = stage(&[]);
+    let gate = stage.home().join("gate");
+    agency_testkit::Ran::of(stage.shell(&format!("mkfifo {}", gate.display())), b"").ok();
+    begin(&stage, "asks", "!say First.; tool Bash ls; say Done.; end");
+    begin(
+        &stage,
+        "works",
+        &format!("!say Begun.; await {}; say Went on.; tool Bash pwd; end", gate.display()),
+    );
+    wait_asked(&stage, "asks");
+    stage.eventually("it has begun", SOON, || (times_said(&stage, "works", "Begun.") == 1).then_some(()));
+    stage.kill_daemon();
+    // What it says now nobody but its keeper hears.
+    agency_testkit::Ran::of(stage.shell(&format!(": > {}", gate.display())), b"").ok();
+    wait_asked(&stage, "works");
+    stage.run(["approve", "asks"]).ok();
+    wait_why(&stage, "asks", "finished");
+    assert_eq!(times_said(&stage, "works", "Went on."), 1);
+    stage.kill_daemon();
+    stage.run(["approve", "works"]).ok();
+    wait_why(&stage, "works", "finished");
+    for (slug, text) in [("asks", "First."), ("asks", "Done."), ("works", "Begun."), ("works", "Went on.")] {
+        assert_eq!(times_said(&stage, slug, text), 1, "{text:?} in {}", chat(&stage, slug));
+    }
+    assert_eq!(started(&stage), 1);
+}
+
+#[test]
+fn a_process_that_dies_comes_back_with_its_sessions_and_what_it_was_asked_is_lost() {
+    let stage = stage(&[]);
+    begin(&stage, "one", "!say Hello.; end");
+    begin(&stage, "two", "!say Hi.; end");
+    wait_why(&stage, "one", "finished");
+    wait_why(&stage, "two", "finished");
+    let sessions = (session(&stage, "1-one"), session(&stage, "2-two"));
+    stage.run(["send", "one", "!say Working.; wait"]).ok();
+    stage.eventually("it works", SOON, || (times_said(&stage, "one", "Working.") == 1).then_some(()));
+    stage.agent("one").kill();
+    wait_said(&stage, "one", "was lost with the connection; it is not sent again");
+    wait_connection(&stage, "connected");
+    assert_eq!(started(&stage), 2);
+    for slug in ["one", "two"] {
+        stage.run(["send", slug, "--queue", "there?"]).ok();
+        wait_said(&stage, slug, "echo: there?");
+    }
+    assert_eq!((session(&stage, "1-one"), session(&stage, "2-two")), sessions);
+    assert_eq!(times_said(&stage, "one", "Working."), 1, "what was said before is not told twice");
+    assert_eq!(statuses(&stage), ["starting", "connected", "disconnected", "reconnecting", "connected"]);
+    let events = events(&stage);
+    assert!(of_kind(&events, "error").iter().any(|data| data["agent"] == "fake"), "{events:#?}");
+
+    stage.run(["reconnect", "fake"]).ok();
+    assert_eq!(started(&stage), 3);
+    stage.run(["send", "two", "--queue", "still there?"]).ok();
+    wait_said(&stage, "two", "echo: still there?");
+}
+
+#[test]
+fn a_start_that_fails_says_why_is_not_tried_again_and_leaves_nothing() {
+    let stage = Stage::new();
+    for (options, message) in [
+        (&["--refuse", "no licence"][..], "Could not connect to Shell"),
+        (&["--die", "3"][..], "Could not connect to Shell"),
+        (&["--speaks", "9"][..], "Could not connect to Shell"),
+    ] {
+        configure(&stage, options, "");
+        let before = started(&stage);
+        let said = stage.refused(&["new", "x", "--no-attach", "--driver", "acp", "-m", "go"]);
+        assert!(said.contains(message), "{options:?}: {said}");
+        assert_eq!(started(&stage), before + 1, "{options:?}: once");
+        assert_eq!(stage.traces(), [""; 0], "{options:?}");
+        assert_eq!(connection(&stage)["status"], "disconnected");
+        stage.eventually("no process is left", SOON, || stage.keepers().is_empty().then_some(()));
+    }
+    let events = events(&stage);
+    assert!(of_kind(&events, "error").iter().all(|data| data["message"] == "Could not connect to Shell"));
+    // What it needs is there in the end.
+    configure(&stage, &[], "");
+    begin(&stage, "x", "!say Here.; end");
+    wait_said(&stage, "x", "Here.");
+}
+
+#[test]
+fn a_workspace_may_have_a_process_of_its_own_which_ends_with_its_task() {
+    let stage = Stage::new();
+    configure(&stage, &[], "per_workspace = true\n");
+    begin(&stage, "one", "!env AGENCY_SLUG; end");
+    begin(&stage, "two", "!env AGENCY_SLUG; end");
+    wait_said(&stage, "one", "one");
+    wait_said(&stage, "two", "two");
+    assert_eq!(started(&stage), 2);
+    let process: Process = stage.agent("one");
+    stage.run(["stop", "one"]).ok();
+    stage.eventually("its process is gone", SOON, || (!process.is_alive()).then_some(()));
+    stage.run(["send", "two", "there?"]).ok();
+    wait_said(&stage, "two", "echo: there?");
+}
+
+#[test]
+fn a_session_whose_keeper_died_with_the_daemon_is_over_and_goes_on_when_started() {
+    let stage = stage(&[]);
+    begin(&stage, "one", "!say Hello.; tool Bash ls; end");
+    wait_asked(&stage, "one");
+    let keeper = stage.keeper("one");
+    stage.kill_daemon();
+    keeper.process.kill();
+    keeper.child.expect("a keeper knows its agent").kill();
+    assert_eq!(stage.status("one"), "stopped");
+    let read = chat(&stage, "one");
+    assert!(read.contains("Hello.") && read.contains("ls: withdrawn"), "{read}");
+    assert_eq!(stage.run(["approvals"]).ok(), "");
+    let kept = session(&stage, "1-one");
+    stage.run(["start", "one"]).ok();
+    stage.run(["send", "one", "--queue", "there?"]).ok();
+    wait_said(&stage, "one", "echo: there?");
+    assert_eq!(session(&stage, "1-one"), kept);
+}
