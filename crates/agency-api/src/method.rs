@@ -230,7 +230,7 @@ pub struct TaskNewParams {
     pub draft: bool,
     #[serde(default)]
     pub command: Option<Vec<Bytes>>,
-    /// `git` or `none`; found out when absent.
+    /// `git`, `jj` or `none`; found out when absent.
     #[serde(default)]
     pub vcs: Option<String>,
     /// The run of the agent that wants it: the task is shown under that agent's, and the limits of `[mcp]` hold.

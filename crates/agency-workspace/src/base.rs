@@ -81,7 +81,7 @@ fn all_names(repository: &Repository) -> Result<Vec<String>, ToolError> {
     Ok(out.lines().filter_map(short).filter(|name| !name.ends_with("/HEAD")).collect())
 }
 
-fn nearest(name: &str, names: Vec<String>) -> Vec<String> {
+pub(crate) fn nearest(name: &str, names: Vec<String>) -> Vec<String> {
     let most = name.chars().count().div_ceil(3).max(1);
     let mut scored: Vec<_> = names.into_iter().map(|near| (distance_to_any_end(name, &near), near)).collect();
     scored.retain(|(distance, _)| *distance <= most);

@@ -37,7 +37,8 @@ pub fn dirty_checkout(project: &Project) -> Result<Vec<PathBuf>, CheckoutError> 
             uncommitted(&git, &["--", ":/", ":(top,exclude).agency"])
                 .map_err(|source| CheckoutError { root: project.root().to_owned(), source })
         }
-        Kind::Git(_) | Kind::Plain(_) => Ok(Vec::new()),
+        // What is in front of a jj user is a commit like any other, and new workspaces start on it.
+        Kind::Git(_) | Kind::Jj(_) | Kind::Plain(_) => Ok(Vec::new()),
     }
 }
 

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
+use crate::jj;
 use crate::kept::{commit_tree, tree_of};
-use crate::landing::tips;
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
@@ -24,6 +24,12 @@ use crate::tool::ToolError;
 /// Two that are equal stand for the same work, committed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(u64);
+
+impl Fingerprint {
+    pub(crate) fn of(hash: u64) -> Self {
+        Self(hash)
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collision {
@@ -76,7 +82,7 @@ impl Radar {
                 Err(err) => debug!(%name, %err, "a workspace is not compared with the others"),
             }
         }
-        let found = self.compare(repository, &work);
+        let found = self.compare(project, repository, &work);
         found.map_err(|source| CollisionsError { root: project.root().to_owned(), source })
     }
 
@@ -116,13 +122,14 @@ impl Radar {
 
     fn compare(
         &mut self,
+        project: &Project,
         repository: &Repository,
         work: &[(&WorkspaceName, Option<&str>, String)],
     ) -> Result<Vec<Collision>, ToolError> {
         let before = std::mem::take(&mut self.tried);
         let mut found = Vec::new();
         for (at, (name, base, commit)) in work.iter().enumerate() {
-            if let Some(tip) = tips(repository, *base)?.first() {
+            if let Some(tip) = project.tips(*base)?.first() {
                 let with = With::Base(base.unwrap_or("HEAD").to_owned());
                 let files = self.conflicts(repository, &before, tip, commit)?;
                 found.push(Collision { workspace: (*name).clone(), with, files });
@@ -161,6 +168,7 @@ impl Radar {
 pub fn fingerprint(project: &Project, name: &WorkspaceName) -> Result<Fingerprint, OperationError> {
     let looked = match &project.kind {
         Kind::Git(repository) => worktree_fingerprint(repository, name).map_err(OperationCause::from),
+        Kind::Jj(repository) => jj::fingerprint(repository, name).map_err(OperationCause::from),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     };
     looked.map_err(Operation::Compare.failed(name))

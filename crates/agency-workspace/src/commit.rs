@@ -2,6 +2,7 @@
 //!
 //! With their hooks, identity and signing; on the workspace's own branch only.
 
+use crate::jj;
 use crate::merge::refuse_unfinished;
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
@@ -17,6 +18,7 @@ pub fn commit_all(
 ) -> Result<Option<String>, OperationError> {
     let committed = match &project.kind {
         Kind::Git(repository) => commit_worktree(repository, name, message),
+        Kind::Jj(repository) => jj::commit_all(repository, name, message),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     };
     committed.map_err(Operation::Commit.failed(name))

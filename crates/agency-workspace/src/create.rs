@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use tracing::warn;
 
 use crate::base::Base;
+use crate::jj;
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
 use crate::project::{Kind, Project};
@@ -27,7 +28,7 @@ pub struct Workspace {
     pub branch: Option<String>,
     /// None for a plain directory, and when only the directory was brought back.
     pub base: Option<Base>,
-    /// What went wrong without spoiling the workspace: a hook that failed.
+    /// What the user should know of it: a hook that failed, a directory without `.git`.
     pub warnings: Vec<String>,
     pub(crate) made: Made,
 }
@@ -37,7 +38,13 @@ pub struct Workspace {
 pub(crate) enum Made {
     Nothing,
     Worktree,
-    WorktreeAndBranch { tip: String },
+    WorktreeAndBranch {
+        tip: String,
+    },
+    /// A jj workspace, whose working-copy commit was this one.
+    Jj {
+        commit: String,
+    },
 }
 
 /// What a worktree is to stand on.
@@ -69,6 +76,8 @@ pub enum CreateCause {
     BranchInUse { branch: String, path: PathBuf },
     #[error("git cannot have a branch {branch} beside the branch {blocking}")]
     BranchBlocked { branch: String, blocking: String },
+    #[error("jj knows a workspace {name} already")]
+    WorkspaceKnown { name: WorkspaceName },
     #[error("{} exists already", path.display())]
     PathTaken { path: PathBuf },
     #[error("{} is gone, but its worktree is locked: {reason}", path.display())]
@@ -81,7 +90,13 @@ pub enum CreateCause {
 
 impl CreateError {
     pub fn hint(&self) -> Option<String> {
-        match &self.cause {
+        self.cause.hint()
+    }
+}
+
+impl CreateCause {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
             CreateCause::NoCommit => {
                 Some("commit first, or pass --vcs none to work in the directory itself".into())
             }
@@ -95,6 +110,9 @@ impl CreateError {
             CreateCause::BranchInUse { .. } => Some("switch to another branch there".into()),
             CreateCause::BranchBlocked { blocking, .. } => {
                 Some(format!("rename it: git branch -m {blocking} another-name"))
+            }
+            CreateCause::WorkspaceKnown { name } => {
+                Some(format!("look at it with `jj workspace list`, then: jj workspace forget {name}"))
             }
             CreateCause::PathTaken { .. } => Some("move it away; nothing in it was touched".into()),
             CreateCause::Locked { path, .. } => {
@@ -115,6 +133,7 @@ pub fn check(
 ) -> Result<Option<Base>, CreateError> {
     let checked = match &project.kind {
         Kind::Git(repository) => check_worktree(repository, name, base).map(|(base, _)| Some(base)),
+        Kind::Jj(repository) => jj::check(repository, name, base).map(Some),
         Kind::Plain(_) => use_directory(project, name).map(|_| None),
     };
     checked.map_err(|cause| CreateError { workspace: name.clone(), cause })
@@ -124,15 +143,19 @@ pub fn check(
 pub fn create(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Workspace, CreateError> {
     let created = match &project.kind {
         Kind::Git(repository) => create_worktree(repository, name, base),
+        Kind::Jj(repository) => jj::create(repository, name, base),
         Kind::Plain(_) => use_directory(project, name),
     };
-    created.map_err(|cause| CreateError { workspace: name.clone(), cause })
+    let mut workspace = created.map_err(|cause| CreateError { workspace: name.clone(), cause })?;
+    workspace.warnings.extend(project.note().map(str::to_owned));
+    Ok(workspace)
 }
 
 /// Brings back the directory of a workspace whose branch is still there.
 pub fn reattach(project: &Project, name: &WorkspaceName) -> Result<Workspace, CreateError> {
     let attached = match &project.kind {
         Kind::Git(repository) => reattach_worktree(repository, name),
+        Kind::Jj(repository) => jj::reattach(repository, name),
         Kind::Plain(_) => use_directory(project, name),
     };
     attached.map_err(|cause| CreateError { workspace: name.clone(), cause })
@@ -156,7 +179,8 @@ fn create_worktree(
     clear_stale_record(repository, name, &found)?;
     create_branch(repository, name, &base)?;
     match add_worktree(repository, name, found.place, &Checkout::Branch(name.branch())) {
-        Ok(warnings) => {
+        Ok(mut warnings) => {
+            warnings.extend(lacks(repository, name));
             let made = Made::WorktreeAndBranch { tip: base.commit.clone() };
             Ok(Workspace { base: Some(base), ..made_workspace(repository, name, warnings, made) })
         }
@@ -168,6 +192,20 @@ fn create_worktree(
             Err(err.into())
         }
     }
+}
+
+/// What a fresh checkout has no files for, by what the commit itself says.
+fn lacks(repository: &Repository, name: &WorkspaceName) -> Vec<String> {
+    let path = repository.workspace_path(name);
+    let mut warnings = Vec::new();
+    if path.join(".gitmodules").exists() {
+        warnings.push(format!("the submodules of {name} are empty: git submodule update --init fills them"));
+    }
+    let attributes = fs::read_to_string(path.join(".gitattributes")).unwrap_or_default();
+    if attributes.contains("filter=lfs") && !repository.environment().has_lfs() {
+        warnings.push(format!("git-lfs is not installed: {name} has pointers in the place of large files"));
+    }
+    warnings
 }
 
 fn reattach_worktree(repository: &Repository, name: &WorkspaceName) -> Result<Workspace, CreateCause> {

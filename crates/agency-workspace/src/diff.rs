@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::kept::Contents;
-use crate::landing::tips;
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::Project;
@@ -64,7 +63,7 @@ pub fn diff(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Resu
     let compare = || {
         let repository = project.versions()?;
         let contents = project.contents(name)?;
-        let from = left_from(repository, base, &contents)?;
+        let from = left_from(project, repository, base, &contents)?;
         let files = changed(repository, &from, &contents.tree)?;
         Ok(Diff { from, to: contents.tree, files, warnings: contents.warnings })
     };
@@ -92,11 +91,12 @@ pub fn patch(
 
 /// The commit at which the workspace and its base parted; the base itself if they never were together.
 fn left_from(
+    project: &Project,
     repository: &Repository,
     base: Option<&str>,
     contents: &Contents,
 ) -> Result<String, OperationCause> {
-    let tips = tips(repository, base)?;
+    let tips = project.tips(base)?;
     let Some(first) = tips.first() else {
         return Err(OperationCause::BaseMissing { base: base.unwrap_or("HEAD").to_owned() });
     };

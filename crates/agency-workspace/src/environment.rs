@@ -4,6 +4,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 /// What may stay of the caller's `GIT_*`: where git and its configuration are. Everything else
 /// (GIT_DIR, GIT_INDEX_FILE, GIT_CONFIG_COUNT…) would point our calls at another repository or index.
@@ -18,7 +20,10 @@ const KEPT: [&str; 7] = [
 ];
 
 #[derive(Clone, PartialEq, Eq)]
-pub struct Environment(Vec<(OsString, OsString)>);
+pub struct Environment {
+    variables: Vec<(OsString, OsString)>,
+    has_lfs: bool,
+}
 
 impl Environment {
     /// That of this process.
@@ -30,18 +35,29 @@ impl Environment {
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut kept: Vec<_> = variables.into_iter().filter(|(name, _)| !steers_git(name)).collect();
         speak_english(&mut kept);
-        Self(kept)
+        let has_lfs = finds(&kept, "git-lfs");
+        Self { variables: kept, has_lfs }
+    }
+
+    /// Whether the PATH leads to a program of that name.
+    pub(crate) fn has_program(&self, program: &str) -> bool {
+        finds(&self.variables, program)
+    }
+
+    /// Asked before every call of git, so it was found out once.
+    pub(crate) fn has_lfs(&self) -> bool {
+        self.has_lfs
     }
 
     pub(crate) fn variables(&self) -> impl Iterator<Item = &(OsString, OsString)> {
-        self.0.iter()
+        self.variables.iter()
     }
 }
 
 /// Values are secrets, and what can be printed gets logged one day.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Environment({} variables)", self.0.len())
+        write!(f, "Environment({} variables)", self.variables.len())
     }
 }
 
@@ -49,6 +65,16 @@ impl Default for Environment {
     fn default() -> Self {
         Self::inherited()
     }
+}
+
+fn finds(variables: &[(OsString, OsString)], program: &str) -> bool {
+    let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+    let dirs = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
+    let runs = |dir: &PathBuf| {
+        let meta = dir.join(program).metadata();
+        meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    dirs.iter().any(runs)
 }
 
 fn steers_git(name: &OsStr) -> bool {

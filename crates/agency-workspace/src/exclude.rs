@@ -59,6 +59,7 @@ pub(crate) fn include(project: &Project) -> Result<(), ExcludeError> {
 fn place(project: &Project) -> Result<Option<(PathBuf, Vec<u8>)>, ExcludeError> {
     let found = match &project.kind {
         Kind::Git(repository) => Ok(Some((repository.common_dir().to_owned(), b"/.agency/".to_vec()))),
+        Kind::Jj(repository) => Ok(Some((repository.store().common_dir().to_owned(), b"/.agency/".to_vec()))),
         Kind::Plain(environment) => around(&Git::discovering(environment, project.root()), project.root()),
     };
     let found = found.map_err(|source| ExcludeError::Git { root: project.root().to_owned(), source })?;

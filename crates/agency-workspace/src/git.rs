@@ -13,6 +13,11 @@ use crate::tool::{ToolError, not_started, patiently, succeeded, without_newline}
 /// Git waits for ref locks by itself, but only 100 ms unless told.
 const REF_PATIENCE: [&str; 2] = ["core.filesRefLockTimeout=5000", "core.packedRefsTimeout=5000"];
 
+/// Where git-lfs is configured and not installed, no file that it cares for could be checked out or kept. Its
+/// pointers can.
+const WITHOUT_LFS: [&str; 4] =
+    ["filter.lfs.required=false", "filter.lfs.process=", "filter.lfs.smudge=", "filter.lfs.clean="];
+
 /// Where git runs, and on what.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
@@ -144,6 +149,9 @@ impl Git {
         }
         if let Some(work_tree) = &self.work_tree {
             command.arg(joined("--work-tree=", work_tree));
+        }
+        if !self.environment.has_lfs() {
+            command.args(WITHOUT_LFS.iter().flat_map(|setting| ["-c", setting]));
         }
         command.args(self.config.iter().flat_map(|setting| ["-c", setting])).args(args);
         command

@@ -1,10 +1,12 @@
 //! Gives each task a working copy of its own, and takes it away without losing anything.
 //!
-//! Not the place where agents are started or tasks are known: a workspace is named, made,
-//! looked at and removed here, by blocking calls that run the real `git`.
+//! Not the place where agents are started or tasks are known: a workspace (a git worktree, a jj workspace, or a
+//! plain directory) is named, made, looked at, compared, synced, merged, removed and brought back here, by
+//! blocking calls that run the real `git` and `jj`.
 //!
-//! Invariant: nothing is deleted that the same call did not make, unless the user said so; and
-//! what they said is first kept under `refs/agency/trash/`.
+//! Invariant: nothing is deleted that the same call did not make, unless the user said so; and what they said is
+//! first kept under `refs/agency/trash/`. What is merged or synced is made aside first: it is there, or nothing
+//! has changed.
 
 mod aside;
 mod base;
@@ -18,6 +20,7 @@ mod environment;
 mod exclude;
 mod git;
 mod include;
+mod jj;
 mod kept;
 mod landing;
 mod merge;

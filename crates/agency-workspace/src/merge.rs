@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::aside::{Alone, Aside};
 use crate::base::current_branch;
 use crate::git::Git;
+use crate::jj;
 use crate::landing::{Landing, mark_of};
 use crate::merging::{self, Merging};
 use crate::name::WorkspaceName;
@@ -61,6 +62,7 @@ pub fn merge(
 ) -> Result<Merged, OperationError> {
     let merged = match &project.kind {
         Kind::Git(repository) => merge_branch(repository, name, request),
+        Kind::Jj(repository) => jj::merge(repository, name, request),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     };
     merged.map_err(Operation::Merge.failed(name))

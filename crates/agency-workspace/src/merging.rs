@@ -52,6 +52,7 @@ pub enum Outcome {
 /// Settles merges that were cut off: by a crash, a kill or a power cut. To be called when nothing of this project
 /// is under way; [`crate::merge()`] does it by itself.
 pub fn recover(project: &Project) -> Result<Vec<Recovered>, OperationError> {
+    // With jj a merge is one operation, which is in the log or not.
     let Kind::Git(repository) = &project.kind else { return Ok(Vec::new()) };
     let Some(first) = notes(repository).unwrap_or_default().into_iter().next() else { return Ok(Vec::new()) };
     let recovered = || recover_all(repository, &Alone::with(repository)?);

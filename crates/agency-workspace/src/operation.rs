@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::create::CreateCause;
 use crate::name::WorkspaceName;
 use crate::remove::RemoveCause;
 use crate::state::Presence;
@@ -81,13 +82,20 @@ pub enum OperationCause {
     #[error(transparent)]
     Keep(#[from] RemoveCause),
     #[error(transparent)]
+    Make(Box<CreateCause>),
+    #[error(transparent)]
     Git(#[from] ToolError),
 }
 
 impl OperationError {
     pub fn hint(&self) -> Option<String> {
-        let workspace = &self.workspace;
-        match &self.cause {
+        self.cause.hint(self.operation, &self.workspace)
+    }
+}
+
+impl OperationCause {
+    pub(crate) fn hint(&self, operation: Operation, workspace: &WorkspaceName) -> Option<String> {
+        match self {
             OperationCause::Plain { .. } => {
                 Some("tasks in a git or jj repository have workspaces of their own".into())
             }
@@ -100,7 +108,7 @@ impl OperationError {
             }
             OperationCause::TargetMissing { .. } => Some("name one with --into".into()),
             OperationCause::SnapshotMissing { .. } | OperationCause::TrashMissing { .. } => None,
-            OperationCause::Conflicts { .. } if self.operation == Operation::Merge => Some(format!(
+            OperationCause::Conflicts { .. } if operation == Operation::Merge => Some(format!(
                 "nothing was changed; `agency sync {workspace}`, resolve there, then merge again"
             )),
             OperationCause::Conflicts { with, .. } => Some(format!(
@@ -130,6 +138,7 @@ impl OperationError {
             }
             OperationCause::OtherKind { .. } | OperationCause::Write { .. } => None,
             OperationCause::Keep(cause) => cause.hint(),
+            OperationCause::Make(cause) => cause.hint(),
             OperationCause::Git(err) => err.hint(),
         }
     }

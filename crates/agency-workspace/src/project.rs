@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::environment::Environment;
+use crate::jj::JjRepository;
 use crate::name::WorkspaceName;
 use crate::repository::Repository;
 use crate::tool::ToolError;
@@ -18,6 +19,8 @@ use crate::tool::ToolError;
 pub enum Vcs {
     /// A worktree per task.
     Git,
+    /// A jj workspace per task.
+    Jj,
     /// No isolation: every task works in the directory itself.
     Plain,
 }
@@ -26,6 +29,7 @@ pub enum Vcs {
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Git(Repository),
+    Jj(JjRepository),
     Plain(Environment),
 }
 
@@ -33,6 +37,7 @@ pub(crate) enum Kind {
 pub struct Project {
     root: PathBuf,
     pub(crate) kind: Kind,
+    note: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +46,10 @@ pub enum OpenError {
     Directory { path: PathBuf, source: io::Error },
     #[error("{} is not in a git repository", path.display())]
     NotARepository { path: PathBuf },
+    #[error("{} is not in a jj repository", path.display())]
+    NotAJjRepository { path: PathBuf },
+    #[error("{} is a jj repository, and jj is not installed, or not in the PATH", path.display())]
+    JjMissing { path: PathBuf },
     #[error("the main checkout of the repository {} cannot be found from {}", git_dir.display(), path.display())]
     NoMainCheckout { git_dir: PathBuf, path: PathBuf },
     #[error("cannot open the repository of {}", path.display())]
@@ -55,6 +64,10 @@ impl OpenError {
                 "run `git init` and commit, or work in the directory itself: agency new SLUG --vcs none"
                     .into(),
             ),
+            OpenError::NotAJjRepository { .. } => Some("run `jj git init`, or leave --vcs jj out".into()),
+            OpenError::JjMissing { .. } => {
+                Some("install jj, or work in the directory itself: agency new SLUG --vcs none".into())
+            }
             OpenError::NoMainCheckout { .. } => Some("run the command in the main checkout".into()),
             OpenError::Git { source, .. } => source.hint(),
         }
@@ -62,8 +75,8 @@ impl OpenError {
 }
 
 impl Project {
-    /// The project that `path` is in: the nearest git repository, or a plain directory around it
-    /// that already has tasks.
+    /// The project that `path` is in: the nearest jj or git repository, or a plain directory around it
+    /// that already has tasks. A repository of both is jj's where jj is installed.
     pub fn open(path: &Path) -> Result<Project, OpenError> {
         Self::open_with(path, None, Environment::inherited())
     }
@@ -79,28 +92,79 @@ impl Project {
         match vcs {
             Some(Vcs::Plain) => Ok(Self::plain(dir, environment)),
             Some(Vcs::Git) => Self::git(&dir, environment),
+            Some(Vcs::Jj) => Self::jj(&dir, environment),
             None => Self::detected(&dir, environment),
         }
     }
 
     fn detected(dir: &Path, environment: Environment) -> Result<Project, OpenError> {
-        let found = Self::git(dir, environment.clone());
+        let found = Self::versioned(dir, environment.clone());
         let plain_root = match &found {
             // Below the top of a repository only if somebody chose so, and made tasks there.
             Ok(project) => plain_inside(dir, &project.root),
-            Err(OpenError::NotARepository { .. }) => dir.ancestors().find(|dir| has_tasks(dir)),
+            Err(OpenError::NotARepository { .. } | OpenError::JjMissing { .. }) => {
+                dir.ancestors().find(|dir| has_tasks(dir))
+            }
             Err(_) => None,
         };
         plain_root.map(|root| Ok(Self::plain(root.to_owned(), environment))).unwrap_or(found)
     }
 
+    /// Of jj's and git's the nearer one. A git worktree of a repository that is jj's too belongs to that one.
+    fn versioned(dir: &Path, environment: Environment) -> Result<Project, OpenError> {
+        let top = dir.ancestors().find(|dir| dir.join(".jj").is_dir() || dir.join(".git").exists());
+        if let Some(repository) =
+            top.map(|top| JjRepository::at_top(top, &environment)).transpose()?.flatten()
+        {
+            return Self::jj_or_git(repository, environment);
+        }
+        let found = Self::git(dir, environment.clone())?;
+        match JjRepository::at_top(&found.root, &environment)? {
+            Some(repository) => Self::jj_or_git(repository, environment),
+            None => Ok(found),
+        }
+    }
+
+    fn jj_or_git(repository: JjRepository, environment: Environment) -> Result<Project, OpenError> {
+        let path = repository.root().to_owned();
+        if environment.has_program("jj") {
+            return Ok(Self { root: path, kind: Kind::Jj(repository), note: None });
+        }
+        if !repository.is_colocated() {
+            return Err(OpenError::JjMissing { path });
+        }
+        let note = "jj is not installed, or not in the PATH: this workspace is a git worktree";
+        Ok(Self { note: Some(note.into()), ..Self::git(&path, environment)? })
+    }
+
+    fn jj(dir: &Path, environment: Environment) -> Result<Project, OpenError> {
+        for top in dir.ancestors() {
+            if let Some(repository) = JjRepository::at_top(top, &environment)? {
+                let root = repository.root().to_owned();
+                return Ok(Self { root, kind: Kind::Jj(repository), note: None });
+            }
+        }
+        // A git worktree has nothing of jj in it; the repository it belongs to may.
+        let not_one = |_| OpenError::NotAJjRepository { path: dir.to_owned() };
+        let found = Self::git(dir, environment.clone()).map_err(not_one)?;
+        match JjRepository::at_top(&found.root, &environment)? {
+            Some(repository) => Ok(Self { root: found.root, kind: Kind::Jj(repository), note: None }),
+            None => Err(OpenError::NotAJjRepository { path: dir.to_owned() }),
+        }
+    }
+
     fn git(dir: &Path, environment: Environment) -> Result<Project, OpenError> {
         let repository = Repository::find(dir, environment)?;
-        Ok(Self { root: repository.root().to_owned(), kind: Kind::Git(repository) })
+        Ok(Self { root: repository.root().to_owned(), kind: Kind::Git(repository), note: None })
     }
 
     fn plain(root: PathBuf, environment: Environment) -> Project {
-        Self { root, kind: Kind::Plain(environment) }
+        Self { root, kind: Kind::Plain(environment), note: None }
+    }
+
+    /// What whoever makes a workspace in it should be told.
+    pub(crate) fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// The top of the main checkout, also when opened from inside a worktree. Of a bare
@@ -112,6 +176,7 @@ impl Project {
     pub fn vcs(&self) -> Vcs {
         match self.kind {
             Kind::Git(_) => Vcs::Git,
+            Kind::Jj(_) => Vcs::Jj,
             Kind::Plain(_) => Vcs::Plain,
         }
     }
@@ -121,12 +186,13 @@ impl Project {
 pub fn workspace_path(project: &Project, name: &WorkspaceName) -> PathBuf {
     match &project.kind {
         Kind::Git(repository) => repository.workspace_path(name),
+        Kind::Jj(repository) => repository.workspace_path(name),
         Kind::Plain(_) => project.root.clone(),
     }
 }
 
 fn plain_inside<'a>(dir: &'a Path, root: &Path) -> Option<&'a Path> {
-    let below_the_top = |dir: &&Path| *dir != root && !dir.join(".git").exists();
+    let below_the_top = |dir: &&Path| *dir != root && !dir.join(".git").exists() && !dir.join(".jj").exists();
     dir.ancestors().take_while(below_the_top).find(|dir| has_tasks(dir))
 }
 
@@ -138,13 +204,14 @@ impl fmt::Display for Vcs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Vcs::Git => "git",
+            Vcs::Jj => "jj",
             Vcs::Plain => "none",
         })
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a kind of workspace: git or none")]
+#[error("`{0}` is not a kind of workspace: git, jj or none")]
 pub struct VcsError(String);
 
 impl FromStr for Vcs {
@@ -153,6 +220,7 @@ impl FromStr for Vcs {
     fn from_str(text: &str) -> Result<Self, VcsError> {
         match text {
             "git" => Ok(Vcs::Git),
+            "jj" => Ok(Vcs::Jj),
             "none" => Ok(Vcs::Plain),
             other => Err(VcsError(other.to_owned())),
         }

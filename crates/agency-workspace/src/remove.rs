@@ -5,9 +5,11 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::jj;
 use crate::kept::{self, Ignored};
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
+use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
 use crate::record::{Force, Record, other_user_of_branch};
 use crate::repository::Repository;
@@ -53,6 +55,8 @@ pub enum RemoveCause {
     #[error("it could not be removed completely")]
     Unfinished { kept: Option<String>, source: ToolError },
     #[error(transparent)]
+    Unreadable(Box<OperationCause>),
+    #[error(transparent)]
     Git(#[from] ToolError),
 }
 
@@ -81,7 +85,7 @@ impl RemoveCause {
                 .as_ref()
                 .map(|kept| format!("everything in it is kept as {kept}"))
                 .or_else(|| source.hint()),
-            RemoveCause::Index { .. } => None,
+            RemoveCause::Index { .. } | RemoveCause::Unreadable(_) => None,
             RemoveCause::Git(err) => err.hint(),
         }
     }
@@ -116,6 +120,8 @@ pub fn remove(
     match &project.kind {
         Kind::Git(repository) => remove_worktree(repository, name, base, removal)
             .map_err(|cause| RemoveError { workspace: name.clone(), cause }),
+        Kind::Jj(repository) => jj::remove(repository, name, base, removal)
+            .map_err(|cause| RemoveError { workspace: name.clone(), cause }),
         // The directory is the user's own; there is nothing of ours in it.
         Kind::Plain(_) => Ok(Removed::default()),
     }
@@ -123,13 +129,29 @@ pub fn remove(
 
 /// Whether [`remove`] would refuse without `discard`, found out without touching anything.
 pub fn removable(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<(), RemoveError> {
-    let Kind::Git(repository) = &project.kind else { return Ok(()) };
-    let check = || {
-        let found = Found::look(repository, name)?;
-        refuse_foreign(repository, name, &found)?;
-        refuse_work(repository, name, &found, base)
+    let checked = match &project.kind {
+        Kind::Git(repository) => Found::look(repository, name).map_err(RemoveCause::from).and_then(|found| {
+            refuse_foreign(repository, name, &found)?;
+            refuse_work(repository, name, &found, base)
+        }),
+        Kind::Jj(repository) => match jj::work_at_risk(repository, name, base) {
+            Ok(Some(work)) => Err(RemoveCause::HasWork(work)),
+            Ok(None) => Ok(()),
+            Err(cause) => Err(cause.into()),
+        },
+        Kind::Plain(_) => Ok(()),
     };
-    check().map_err(|cause| RemoveError { workspace: name.clone(), cause })
+    checked.map_err(|cause| RemoveError { workspace: name.clone(), cause })
+}
+
+impl From<OperationCause> for RemoveCause {
+    fn from(cause: OperationCause) -> Self {
+        match cause {
+            OperationCause::Keep(cause) => cause,
+            OperationCause::Git(err) => RemoveCause::Git(err),
+            cause => RemoveCause::Unreadable(Box::new(cause)),
+        }
+    }
 }
 
 fn remove_worktree(

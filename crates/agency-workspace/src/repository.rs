@@ -46,6 +46,12 @@ impl Repository {
         Ok(Self { root, common_dir, bare, environment })
     }
 
+    /// One whose places somebody else knows.
+    pub(crate) fn of_parts(root: &Path, common_dir: &Path, bare: bool, environment: &Environment) -> Self {
+        let (root, common_dir) = (root.to_owned(), common_dir.to_owned());
+        Self { root, common_dir, bare, environment: environment.clone() }
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }

@@ -8,6 +8,7 @@ use crate::create::{
     Checkout, Made, Workspace, add_worktree, clear_stale_record, delete_untouched_branch, made_workspace,
     sweep,
 };
+use crate::jj;
 use crate::kept::{Ignored, Kept, tree_of};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
@@ -24,29 +25,38 @@ use crate::versions::Ready;
 /// the trash. The state before a snapshot was put back, or before a rebase, goes over the workspace as it is
 /// now, which is itself kept first.
 pub fn restore(project: &Project, trashed: &Trashed) -> Result<Workspace, OperationError> {
-    let name = &trashed.workspace;
-    let restored = match &project.kind {
-        Kind::Git(repository) => restore_entry(repository, trashed),
-        Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
+    let restored = || {
+        let (store, reference) = (project.versions()?, &trashed.reference);
+        if store.commit(reference)?.as_ref() != Some(&trashed.commit) {
+            return Err(OperationCause::TrashMissing { reference: reference.clone() });
+        }
+        let workspace = restore_entry(project, trashed)?;
+        store.git().change(&["update-ref", "-d", reference, &trashed.commit])?;
+        Ok(workspace)
     };
-    restored.map_err(Operation::Restore.failed(name))
+    restored().map_err(Operation::Restore.failed(&trashed.workspace))
 }
 
-fn restore_entry(repository: &Repository, trashed: &Trashed) -> Result<Workspace, OperationCause> {
-    let (name, reference) = (&trashed.workspace, &trashed.reference);
-    if repository.commit(reference)?.as_ref() != Some(&trashed.commit) {
-        return Err(OperationCause::TrashMissing { reference: reference.clone() });
+fn restore_entry(project: &Project, trashed: &Trashed) -> Result<Workspace, OperationCause> {
+    match (&project.kind, &trashed.kept.operation) {
+        (Kind::Git(repository), None) => restore_worktree(repository, trashed),
+        (Kind::Jj(repository), Some(_)) => jj::restore(repository, trashed),
+        (Kind::Git(_), Some(_)) => Err(OperationCause::OtherKind { kept: "jj", used: "git" }),
+        (Kind::Jj(_), None) => Err(OperationCause::OtherKind { kept: "git", used: "jj" }),
+        (Kind::Plain(_), _) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }
+}
+
+fn restore_worktree(repository: &Repository, trashed: &Trashed) -> Result<Workspace, OperationCause> {
+    let name = &trashed.workspace;
     let found = Found::look(repository, name)?;
-    let workspace = match (trashed.why, found.presence()) {
+    match (trashed.why, found.presence()) {
         (Why::PutBack | Why::Rebased, Presence::Ready) => {
             over(repository, name, &trashed.commit)?;
-            made_workspace(repository, name, Vec::new(), Made::Nothing)
+            Ok(made_workspace(repository, name, Vec::new(), Made::Nothing))
         }
-        _ => anew(repository, name, &found, trashed)?,
-    };
-    repository.git().change(&["update-ref", "-d", reference, &trashed.commit])?;
-    Ok(workspace)
+        _ => anew(repository, name, &found, trashed),
+    }
 }
 
 /// Makes the files of the workspace those of a kept commit, and takes its branch back to where it was then.

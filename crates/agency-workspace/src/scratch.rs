@@ -34,6 +34,13 @@ impl Scratch {
         Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), _dir: dir })
     }
 
+    /// Starts empty, for a directory that has no index.
+    pub(crate) fn fresh(git: Git, git_dir: &Path) -> io::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("agency-").tempdir_in(git_dir)?;
+        let index = dir.path().join("index");
+        Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), _dir: dir })
+    }
+
     /// Git with this index.
     pub(crate) fn git(&self) -> &Git {
         &self.git
@@ -82,6 +89,10 @@ impl Scratch {
 
     /// These, whether they are there or not.
     pub(crate) fn add_paths(&self, paths: &[PathBuf]) -> Result<(), ToolError> {
+        // Told of no path, git takes all of them.
+        if paths.is_empty() {
+            return Ok(());
+        }
         let listed = paths.iter().flat_map(|path| path.as_os_str().as_bytes().iter().copied().chain([0]));
         let git = self.git.clone().with_variable("GIT_LITERAL_PATHSPECS", "1");
         let args = ["add", "--all", "--force", "--pathspec-from-file=-", "--pathspec-file-nul"];

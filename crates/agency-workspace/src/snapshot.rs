@@ -3,6 +3,7 @@
 //! Not the trash, although they are made alike: a snapshot is taken of what goes on.
 
 use crate::diff::{Diff, changed};
+use crate::jj::{self, Jujutsu};
 use crate::kept::{Kept, described, tree_of};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
@@ -68,6 +69,10 @@ fn take(project: &Project, name: &WorkspaceName, label: &str) -> Result<Snapshot
             let ready = Ready::look(repository, name)?;
             (project.contents(name)?, described(name, &ready.found))
         }
+        Kind::Jj(repository) => {
+            Jujutsu::look(repository, name)?.ready(repository, name)?;
+            jj::contents(repository, name)?
+        }
         Kind::Plain(_) => (project.contents(name)?, Kept::default()),
     };
     let kept = Kept { label: Some(label.to_owned()), ..kept };
@@ -127,6 +132,7 @@ fn put_back(project: &Project, name: &WorkspaceName, snapshot: &Snapshot) -> Res
     }
     match &project.kind {
         Kind::Git(repository) => restore::over(repository, name, &snapshot.commit),
+        Kind::Jj(repository) => jj::over(repository, name, &snapshot.commit),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }
 }

@@ -3,11 +3,13 @@
 //! Only looks: nothing is changed here, not even the index.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::checkout::uncommitted;
+use crate::jj;
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
+use crate::operation::{Operation, OperationCause};
 use crate::project::{Kind, Project};
 use crate::record::{Record, Worktree, record_of};
 use crate::repository::Repository;
@@ -44,12 +46,12 @@ pub struct WorkspaceState {
 pub struct StateError {
     pub workspace: WorkspaceName,
     #[source]
-    pub cause: ToolError,
+    pub cause: OperationCause,
 }
 
 impl StateError {
     pub fn hint(&self) -> Option<String> {
-        self.cause.hint()
+        self.cause.hint(Operation::Compare, &self.workspace)
     }
 }
 
@@ -59,19 +61,22 @@ pub fn state(
     name: &WorkspaceName,
     base: Option<&str>,
 ) -> Result<WorkspaceState, StateError> {
+    let failed = |cause: ToolError| StateError { workspace: name.clone(), cause: cause.into() };
     match &project.kind {
-        Kind::Git(repository) => worktree_state(repository, name, base)
-            .map_err(|cause| StateError { workspace: name.clone(), cause }),
+        Kind::Git(repository) => worktree_state(repository, name, base).map_err(failed),
+        Kind::Jj(repository) => {
+            jj::state(repository, name, base).map_err(|cause| StateError { workspace: name.clone(), cause })
+        }
         Kind::Plain(_) => Ok(directory_state(project)),
     }
 }
 
 /// The quick part of [`state`]: whether there is a workspace to work in. Reads no files of it.
 pub fn presence(project: &Project, name: &WorkspaceName) -> Result<Presence, StateError> {
+    let failed = |cause: ToolError| StateError { workspace: name.clone(), cause: cause.into() };
     match &project.kind {
-        Kind::Git(repository) => Found::look(repository, name)
-            .map(|found| found.presence())
-            .map_err(|cause| StateError { workspace: name.clone(), cause }),
+        Kind::Git(repository) => Found::look(repository, name).map(|found| found.presence()).map_err(failed),
+        Kind::Jj(repository) => jj::presence(repository, name).map_err(failed),
         Kind::Plain(_) => Ok(directory_state(project).presence),
     }
 }
@@ -84,6 +89,7 @@ pub fn gone(project: &Project, name: &WorkspaceName) -> bool {
             let link = repository.workspace_path(name).join(".git");
             !link.symlink_metadata().is_ok_and(|meta| meta.is_file())
         }
+        Kind::Jj(repository) => !jj::is_there(repository, name),
         Kind::Plain(_) => !project.root().is_dir(),
     }
 }
@@ -117,6 +123,18 @@ pub(crate) enum Place {
     Occupied,
 }
 
+impl Place {
+    pub(crate) fn of(path: &Path) -> Self {
+        match path.symlink_metadata() {
+            Err(_) => Place::Missing,
+            Ok(_) if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) => {
+                Place::EmptyDirectory
+            }
+            Ok(_) => Place::Occupied,
+        }
+    }
+}
+
 /// All traces of one workspace.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -135,13 +153,7 @@ impl Found {
             Some(_) => Worktree::open(repository, &path)?,
             None => None,
         };
-        let place = match path.symlink_metadata() {
-            Err(_) => Place::Missing,
-            Ok(_) if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none()) => {
-                Place::EmptyDirectory
-            }
-            Ok(_) => Place::Occupied,
-        };
+        let place = Place::of(&path);
         Ok(Self { place, record, worktree, tip: repository.branch_tip(&name.branch())? })
     }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use crate::aside::{Alone, Aside};
 use crate::base::{commit_of, current_branch};
 use crate::diff::changed;
+use crate::jj;
 use crate::kept::Ignored;
 use crate::landing::Landing;
 use crate::merge::refuse_unfinished;
@@ -51,6 +52,7 @@ pub fn sync(
 ) -> Result<Synced, OperationError> {
     let synced = match &project.kind {
         Kind::Git(repository) => sync_worktree(repository, name, base, how),
+        Kind::Jj(repository) => jj::sync(repository, name, base, how),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     };
     synced.map_err(Operation::Sync.failed(name))

@@ -40,7 +40,9 @@ pub fn traces(project: &Project) -> Result<Traces, TracesError> {
     let exclude = exclude::excluded(project)?;
     match &project.kind {
         Kind::Plain(_) => Ok(Traces { exclude, ..Traces::default() }),
-        Kind::Git(repository) => of_repository(repository)
+        Kind::Git(_) | Kind::Jj(_) => project
+            .store()
+            .map_or(Ok(Traces::default()), of_repository)
             .map(|traces| Traces { exclude, ..traces })
             .map_err(|source| cannot_look(project.root(), source)),
     }
@@ -70,7 +72,7 @@ fn has_tracked_files(repository: &Repository) -> Result<bool, ToolError> {
 
 /// Deletes these hidden refs, and the line in the exclude file.
 pub fn erase(project: &Project, refs: &[String]) -> Result<(), TracesError> {
-    if let Kind::Git(repository) = &project.kind {
+    if let Some(repository) = project.store() {
         for name in refs.iter().filter(|name| name.starts_with(HIDDEN)) {
             let deleted = repository.git().change(&["update-ref", "-d", name]);
             deleted.map_err(|source| cannot_look(project.root(), source))?;

@@ -5,8 +5,10 @@
 use std::path::PathBuf;
 
 use crate::create::{Made, Workspace, delete_untouched_branch};
+use crate::jj;
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
+use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
 use crate::record::Force;
 use crate::repository::Repository;
@@ -29,13 +31,15 @@ pub enum UndoCause {
     #[error("{} is not a worktree of this repository", path.display())]
     NotOurs { path: PathBuf },
     #[error(transparent)]
+    Unreadable(Box<OperationCause>),
+    #[error(transparent)]
     Git(#[from] ToolError),
 }
 
 impl UndoError {
     pub fn hint(&self) -> Option<String> {
         match &self.cause {
-            UndoCause::HasWork(_) | UndoCause::NotOurs { .. } => None,
+            UndoCause::HasWork(_) | UndoCause::NotOurs { .. } | UndoCause::Unreadable(_) => None,
             UndoCause::Git(err) => err.hint(),
         }
     }
@@ -51,6 +55,9 @@ pub fn undo(project: &Project, workspace: &Workspace) -> Result<(), UndoError> {
             undo_worktree(repository, name, &landing).map(drop)
         }
         (Kind::Git(repository), Made::WorktreeAndBranch { tip }) => undo_all(repository, name, tip),
+        (Kind::Jj(repository), Made::Jj { commit }) => jj::undo(repository, name, commit),
+        // Not made by this project as it is opened now.
+        (Kind::Jj(_), _) | (Kind::Git(_), Made::Jj { .. }) => Ok(()),
     };
     undone.map_err(|cause| UndoError { workspace: name.clone(), cause })
 }

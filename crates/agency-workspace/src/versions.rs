@@ -2,7 +2,9 @@
 //!
 //! Changes nothing but the object store.
 
+use crate::jj;
 use crate::kept::Contents;
+use crate::landing;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
@@ -16,6 +18,7 @@ impl Project {
     pub(crate) fn store(&self) -> Option<&Repository> {
         match &self.kind {
             Kind::Git(repository) => Some(repository),
+            Kind::Jj(repository) => Some(repository.store()),
             Kind::Plain(_) => None,
         }
     }
@@ -28,7 +31,17 @@ impl Project {
     pub(crate) fn has_any_of(&self, name: &WorkspaceName) -> Result<bool, ToolError> {
         match &self.kind {
             Kind::Git(repository) => Ok(Found::look(repository, name)?.presence() != Presence::Absent),
+            Kind::Jj(repository) => Ok(jj::presence(repository, name)? != Presence::Absent),
             Kind::Plain(_) => Ok(false),
+        }
+    }
+
+    /// The commits a base stands for, its server's included; none if there is no such base.
+    pub(crate) fn tips(&self, base: Option<&str>) -> Result<Vec<String>, ToolError> {
+        match &self.kind {
+            Kind::Git(repository) => landing::tips(repository, base),
+            Kind::Jj(repository) => repository.tips(base),
+            Kind::Plain(_) => Ok(Vec::new()),
         }
     }
 
@@ -45,6 +58,7 @@ impl Project {
                     (None, _) => Err(not_ready(repository, name, &found)),
                 }
             }
+            Kind::Jj(repository) => Ok(jj::contents(repository, name)?.0),
             Kind::Plain(_) => Err(OperationCause::Plain { path: self.root().to_owned() }),
         }
     }

@@ -28,9 +28,18 @@ impl Work {
     ) -> Result<Option<Self>, ToolError> {
         let uncommitted_files = found.uncommitted(repository)?.len();
         let unmerged_commits = found.unmerged(repository, landing)?;
-        let (workspace, words) = (name.clone(), landing.words.clone());
-        let work = Self { uncommitted_files, unmerged_commits, workspace, words };
-        Ok((uncommitted_files > 0 || unmerged_commits > 0).then_some(work))
+        Ok(Self::of(name, uncommitted_files, unmerged_commits, landing.words.clone()))
+    }
+
+    /// None if there is none.
+    pub(crate) fn of(
+        name: &WorkspaceName,
+        uncommitted_files: usize,
+        unmerged_commits: u64,
+        words: String,
+    ) -> Option<Self> {
+        let work = Self { uncommitted_files, unmerged_commits, workspace: name.clone(), words };
+        (uncommitted_files > 0 || unmerged_commits > 0).then_some(work)
     }
 
     /// Only what no commit holds.
@@ -39,10 +48,7 @@ impl Work {
         name: &WorkspaceName,
         found: &Found,
     ) -> Result<Option<Self>, ToolError> {
-        let uncommitted_files = found.uncommitted(repository)?.len();
-        let work =
-            Self { uncommitted_files, unmerged_commits: 0, workspace: name.clone(), words: String::new() };
-        Ok((uncommitted_files > 0).then_some(work))
+        Ok(Self::of(name, found.uncommitted(repository)?.len(), 0, String::new()))
     }
 
     pub(crate) fn hint(&self) -> String {

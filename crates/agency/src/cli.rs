@@ -294,7 +294,7 @@ pub(crate) struct New {
     /// Stay here instead of showing the agent's terminal
     #[arg(long)]
     pub(crate) no_attach: bool,
-    /// How the workspace is kept apart: a git worktree, or not at all (works outside a repository)
+    /// How the workspace is kept apart: a git worktree, a jj workspace, or not at all (works outside a repository)
     #[arg(long, value_enum)]
     pub(crate) vcs: Option<Vcs>,
     /// A command to run instead of an agent
@@ -305,6 +305,7 @@ pub(crate) struct New {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Vcs {
     Git,
+    Jj,
     None,
 }
 
@@ -312,6 +313,7 @@ impl Vcs {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Vcs::Git => "git",
+            Vcs::Jj => "jj",
             Vcs::None => "none",
         }
     }

@@ -195,7 +195,7 @@ mod tests {
         );
         check(
             "agency new x --vcs gti",
-            "Error: `agency new`: `gti` is no value for --vcs <VCS>\nHint: possible: git, none",
+            "Error: `agency new`: `gti` is no value for --vcs <VCS>\nHint: possible: git, jj, none",
         );
         check(
             "agency attach x --take --read-only",

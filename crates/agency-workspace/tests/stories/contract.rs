@@ -1,13 +1,17 @@
 //! What holds for every kind of workspace.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use agency_workspace::{
-    Presence, Project, Removal, check, create, dirty_checkout, exclude, remove, state, undo, workspace_path,
+    How, MergeRequest, OperationError, Presence, Project, Radar, Removal, SyncHow, Vcs, With, check,
+    commit_all, create, diff, diff_between, dirty_checkout, exclude, expire, fingerprint, gone, merge, patch,
+    reattach, recover, remove, restore, restore_snapshot, snapshot, snapshots, state, sync, trash, undo,
+    workspace_path,
 };
 
-use crate::ground::{Ground, files_under, name};
+use crate::ground::{Ground, files_under, name, told, write};
 
 struct Scene {
     ground: Ground,
@@ -16,17 +20,99 @@ struct Scene {
 }
 
 fn every_kind(story: impl Fn(&Scene)) {
-    let ground = Ground::new();
+    every_versioned_kind(&story);
+    story(&plain());
+}
+
+/// Git, jj beside git, and jj alone.
+fn every_versioned_kind(story: impl Fn(&Scene)) {
+    let ground = Ground::new().with_identity();
     let root = ground.repository("git");
     let project = ground.open(&root);
+    assert_eq!(project.vcs(), Vcs::Git);
     story(&Scene { ground, root, project });
+    for colocated in [true, false] {
+        let ground = Ground::new().with_identity();
+        let root = ground.jj_repository("jj", colocated);
+        let project = ground.open(&root);
+        assert_eq!(project.vcs(), Vcs::Jj);
+        story(&Scene { ground, root, project });
+    }
+}
 
+fn plain() -> Scene {
     let ground = Ground::new();
     let root = ground.path().join("plain");
     fs::create_dir(&root).unwrap();
     fs::write(root.join("readme"), "hello\n").unwrap();
     let project = ground.open_plain(&root);
-    story(&Scene { ground, root, project });
+    Scene { ground, root, project }
+}
+
+impl Scene {
+    /// Makes a workspace that is known to be kept out of the repository.
+    fn make(&self, workspace: &str) -> PathBuf {
+        exclude(&self.project).unwrap();
+        create(&self.project, &name(workspace), Some("main")).unwrap().path
+    }
+
+    /// The user's own work goes on.
+    fn commit(&self, file: &str, content: &str) {
+        match self.project.vcs() {
+            Vcs::Jj => self.ground.jj_commit(&self.root, file, content),
+            Vcs::Git => drop(self.ground.commit(&self.root, file, content)),
+            Vcs::Plain => write(&self.root.join(file), content),
+        }
+    }
+
+    fn commit_in(&self, workspace: &str, file: &str, content: &str) {
+        write(&workspace_path(&self.project, &name(workspace)).join(file), content);
+        commit_all(&self.project, &name(workspace), file).unwrap().unwrap();
+    }
+
+    /// A file as `main` has it.
+    fn on_main(&self, file: &str) -> String {
+        match self.project.vcs() {
+            Vcs::Jj => {
+                self.ground.jj(&self.root, &["--ignore-working-copy", "file", "show", "-r", "main", file])
+            }
+            Vcs::Git | Vcs::Plain => self.ground.git(&self.root, &["show", &format!("main:{file}")]),
+        }
+    }
+
+    /// What must not change when nothing is to change: commits, names, and the user's place.
+    fn history(&self) -> String {
+        match self.project.vcs() {
+            Vcs::Jj => {
+                let names = self.ground.jj(&self.root, &["--ignore-working-copy", "bookmark", "list"]);
+                let template = "commit_id ++ bookmarks ++ working_copies ++ \"\\n\"";
+                let log = ["--ignore-working-copy", "log", "-r", "all()", "--no-graph", "-T", template];
+                format!("{names}\n{}", self.ground.jj(&self.root, &log))
+            }
+            Vcs::Git => self.ground.everything(&self.root),
+            Vcs::Plain => String::new(),
+        }
+    }
+
+    fn changed(&self, workspace: &str) -> Vec<String> {
+        let diff = diff(&self.project, &name(workspace), Some("main")).unwrap();
+        diff.files.iter().map(|file| file.path.display().to_string()).collect()
+    }
+
+    fn uncommitted(&self, workspace: &str) -> Vec<String> {
+        let state = state(&self.project, &name(workspace), Some("main")).unwrap();
+        let mut files: Vec<_> = state.uncommitted.iter().map(|file| file.display().to_string()).collect();
+        files.sort();
+        files
+    }
+
+    fn unmerged(&self, workspace: &str) -> u64 {
+        state(&self.project, &name(workspace), Some("main")).unwrap().unmerged_commits
+    }
+}
+
+fn content(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
 }
 
 #[test]
@@ -34,38 +120,56 @@ fn a_workspace_is_made_ready_and_clean_where_it_was_announced() {
     every_kind(|scene| {
         let made = create(&scene.project, &name("1-fix"), None).unwrap();
         assert_eq!(made.path, workspace_path(&scene.project, &name("1-fix")));
-        assert_eq!(fs::read_to_string(made.path.join("readme")).unwrap(), "hello\n");
-        assert_eq!(made.warnings, [""; 0]);
+        assert_eq!(content(&made.path.join("readme")), "hello\n");
         let state = state(&scene.project, &name("1-fix"), None).unwrap();
         assert_eq!((state.presence, &state.path), (Presence::Ready, &made.path));
         assert_eq!((state.uncommitted.len(), state.unmerged_commits), (0, 0));
         assert_eq!(state.branch, made.branch);
+        assert!(!gone(&scene.project, &name("1-fix")));
     });
 }
 
 #[test]
 fn a_check_makes_nothing() {
     every_kind(|scene| {
-        let before = files_under(&scene.root);
+        let before = (files_under(&scene.root), scene.history());
         check(&scene.project, &name("1-fix"), None).unwrap();
-        assert_eq!(files_under(&scene.root), before);
+        assert_eq!((files_under(&scene.root), scene.history()), before);
     });
 }
 
 #[test]
 fn an_undone_workspace_leaves_no_trace_and_can_be_undone_twice() {
     every_kind(|scene| {
-        let before = files_under(&scene.root);
+        let before = (files_under(&scene.root), scene.history());
         let made = create(&scene.project, &name("1-fix"), None).unwrap();
         undo(&scene.project, &made).unwrap();
         undo(&scene.project, &made).unwrap();
-        assert_eq!(files_under(&scene.root), before);
+        assert_eq!((files_under(&scene.root), scene.history()), before);
+    });
+}
+
+#[test]
+fn a_workspace_somebody_worked_in_is_not_undone() {
+    every_versioned_kind(|scene| {
+        exclude(&scene.project).unwrap();
+        let made = create(&scene.project, &name("1-fix"), None).unwrap();
+        write(&made.path.join("new"), "x");
+        let err = undo(&scene.project, &made).unwrap_err();
+        let expected = "Error: workspace 1-fix stays\n\
+                        Caused by: 1 file in .agency/worktrees/1-fix is not committed";
+        assert_eq!(told(&err, err.hint()), expected);
+        assert_eq!(content(&made.path.join("new")), "x");
+        commit_all(&scene.project, &name("1-fix"), "work").unwrap().unwrap();
+        undo(&scene.project, &made).unwrap_err();
+        assert_eq!(content(&made.path.join("new")), "x");
     });
 }
 
 #[test]
 fn removing_a_workspace_leaves_the_users_own_files_alone() {
     every_kind(|scene| {
+        exclude(&scene.project).unwrap();
         fs::write(scene.root.join("notes"), "mine").unwrap();
         let before = files_under(&scene.root);
         for discard in [false, true] {
@@ -87,6 +191,18 @@ fn removing_what_was_never_made_is_no_error_and_removes_nothing() {
 }
 
 #[test]
+fn a_directory_that_is_not_ours_is_never_touched() {
+    every_versioned_kind(|scene| {
+        let path = workspace_path(&scene.project, &name("1-fix"));
+        write(&path.join("mine"), "x");
+        create(&scene.project, &name("1-fix"), None).unwrap_err();
+        remove(&scene.project, &name("1-fix"), None, Removal::discarding()).unwrap_err();
+        assert_eq!(state(&scene.project, &name("1-fix"), None).unwrap().presence, Presence::NotOurs);
+        assert_eq!(content(&path.join("mine")), "x");
+    });
+}
+
+#[test]
 fn the_project_is_found_again_from_inside_its_workspace() {
     every_kind(|scene| {
         fs::create_dir_all(scene.root.join(".agency/tasks")).unwrap();
@@ -103,6 +219,9 @@ fn agencys_own_files_are_neither_dirt_nor_untracked() {
         exclude(&scene.project).unwrap();
         create(&scene.project, &name("1-fix"), None).unwrap();
         assert!(dirty_checkout(&scene.project).unwrap().is_empty());
+        if scene.project.vcs() == Vcs::Jj {
+            assert_eq!(scene.ground.jj(&scene.root, &["diff", "--summary"]), "");
+        }
     });
 }
 
@@ -113,4 +232,284 @@ fn a_project_whose_directory_went_away_makes_no_workspace() {
         create(&scene.project, &name("1-fix"), None).unwrap_err();
         assert!(!scene.root.exists());
     });
+}
+
+#[test]
+fn a_base_that_is_not_there_is_named_with_those_like_it() {
+    every_versioned_kind(|scene| {
+        let before = files_under(&scene.root);
+        let err = create(&scene.project, &name("1-fix"), Some("mian")).unwrap_err();
+        let expected = "Error: cannot make workspace 1-fix\n\
+                        Caused by: there is no branch, tag or commit `mian`\n\
+                        Hint: did you mean main?";
+        assert_eq!(told(&err, err.hint()), expected);
+        assert_eq!(files_under(&scene.root), before);
+    });
+}
+
+#[test]
+fn work_is_seen_in_the_state_and_in_the_diff_before_and_after_it_is_committed() {
+    every_versioned_kind(|scene| {
+        let path = scene.make("1-fix");
+        write(&path.join("readme"), "hello\nworld\n");
+        write(&path.join("new dir/größe"), "x\n");
+        assert_eq!(scene.uncommitted("1-fix"), ["new dir/größe", "readme"]);
+        assert_eq!(scene.changed("1-fix"), ["new dir/größe", "readme"]);
+        assert_eq!(scene.unmerged("1-fix"), 0);
+        let seen = diff(&scene.project, &name("1-fix"), Some("main")).unwrap();
+        assert_eq!((seen.additions(), seen.deletions()), (2, 0));
+        let text = String::from_utf8(patch(&scene.project, &name("1-fix"), &seen, &[]).unwrap()).unwrap();
+        assert!(text.contains("+world"), "{text}");
+        commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+        assert_eq!(commit_all(&scene.project, &name("1-fix"), "again").unwrap(), None);
+        assert_eq!((scene.uncommitted("1-fix"), scene.unmerged("1-fix")), (Vec::new(), 1));
+        scene.commit("elsewhere", "in main");
+        assert_eq!(scene.changed("1-fix"), ["new dir/größe", "readme"]);
+        let state = state(&scene.project, &name("1-fix"), Some("main")).unwrap();
+        assert_eq!(state.branch.as_deref(), Some("agency/1-fix"));
+    });
+}
+
+#[test]
+fn a_fingerprint_changes_with_the_work_and_with_nothing_else() {
+    every_versioned_kind(|scene| {
+        let path = scene.make("1-fix");
+        let seen = || fingerprint(&scene.project, &name("1-fix")).unwrap();
+        let first = seen();
+        assert_eq!(seen(), first);
+        write(&path.join("new"), "x");
+        let second = seen();
+        assert_ne!(second, first);
+        scene.commit("elsewhere", "1");
+        assert_eq!(seen(), second);
+        write(&path.join("new"), "yy");
+        assert_ne!(seen(), second);
+    });
+}
+
+#[test]
+fn turns_are_told_apart_and_taken_back_with_their_commits() {
+    every_versioned_kind(|scene| {
+        let path = scene.make("1-fix");
+        let take = |label: &str| snapshot(&scene.project, &name("1-fix"), label).unwrap();
+        let start = take("start");
+        write(&path.join("one"), "1");
+        let first = take("turn 1");
+        scene.commit_in("1-fix", "two", "2");
+        fs::remove_file(path.join("one")).unwrap();
+        write(&path.join("readme"), "spoilt\n");
+        let second = take("turn 2");
+        let changed = |from, to| {
+            let diff = diff_between(&scene.project, &name("1-fix"), from, to).unwrap();
+            diff.files.iter().map(|file| file.path.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(changed(&start, &first), ["one"]);
+        assert_eq!(changed(&first, &second), ["one", "readme", "two"]);
+        let numbers: Vec<_> =
+            snapshots(&scene.project, &name("1-fix")).unwrap().iter().map(|taken| taken.number).collect();
+        assert_eq!(numbers, [1, 2, 3]);
+
+        restore_snapshot(&scene.project, &name("1-fix"), &first).unwrap();
+        assert_eq!(
+            (content(&path.join("one")), content(&path.join("readme"))),
+            ("1".into(), "hello\n".into())
+        );
+        assert_eq!(scene.changed("1-fix"), ["one"]);
+        assert_eq!((scene.uncommitted("1-fix"), scene.unmerged("1-fix")), (vec!["one".into()], 0));
+
+        restore(&scene.project, &trash(&scene.project).unwrap()[0]).unwrap();
+        assert_eq!(content(&path.join("readme")), "spoilt\n");
+        assert_eq!(scene.changed("1-fix"), ["readme", "two"]);
+    });
+}
+
+#[test]
+fn work_refuses_to_be_removed_and_what_is_discarded_comes_back_whole() {
+    every_versioned_kind(|scene| {
+        let path = scene.make("1-fix");
+        write(&path.join(".gitignore"), "target\n");
+        scene.commit_in("1-fix", "committed", "1");
+        write(&path.join("readme"), "changed\n");
+        write(&path.join("new dir/größe"), "x");
+        write(&path.join("target/cache"), "ignored");
+        // More than jj takes in by itself.
+        fs::write(path.join("big"), vec![b'x'; 2_000_000]).unwrap();
+        let err = remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).unwrap_err();
+        let expected = "Error: cannot remove workspace 1-fix\n\
+                        Caused by: 3 files in .agency/worktrees/1-fix are not committed, \
+                        and 1 commit on agency/1-fix is not in main\n\
+                        Hint: commit and merge them, or pass --discard";
+        assert_eq!(told(&err, err.hint()), expected);
+        let before = files_under(&path);
+        let removal = Removal { discard: true, keep_ignored: true };
+        let removed = remove(&scene.project, &name("1-fix"), Some("main"), removal).unwrap();
+        assert!(!path.exists() && removed.trash.is_some());
+        assert_eq!(state(&scene.project, &name("1-fix"), None).unwrap().presence, Presence::Absent);
+
+        restore(&scene.project, &trash(&scene.project).unwrap()[0]).unwrap();
+        assert_eq!(files_under(&path), before);
+        assert_eq!(content(&path.join("readme")), "changed\n");
+        assert_eq!(content(&path.join("target/cache")), "ignored");
+        assert_eq!(content(&path.join("big")).len(), 2_000_000);
+        assert_eq!(scene.uncommitted("1-fix"), ["big", "new dir/größe", "readme"]);
+        assert_eq!(scene.unmerged("1-fix"), 1);
+        assert!(trash(&scene.project).unwrap().is_empty());
+    });
+}
+
+#[test]
+fn the_trash_is_emptied_only_when_asked() {
+    every_versioned_kind(|scene| {
+        let path = scene.make("1-fix");
+        write(&path.join("work"), "1");
+        snapshot(&scene.project, &name("1-fix"), "turn 1").unwrap();
+        remove(&scene.project, &name("1-fix"), None, Removal::discarding()).unwrap();
+        assert!(expire(&scene.project, SystemTime::now() - Duration::from_secs(60)).unwrap().is_empty());
+        assert_eq!(trash(&scene.project).unwrap().len(), 1);
+        let later = SystemTime::now() + Duration::from_secs(60);
+        assert_eq!(expire(&scene.project, later).unwrap().len(), 2);
+        assert!(trash(&scene.project).unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_deleted_directory_is_noticed_and_comes_back_with_what_was_committed() {
+    every_versioned_kind(|scene| {
+        let path = scene.make("1-fix");
+        scene.commit_in("1-fix", "work", "1");
+        fs::remove_dir_all(&path).unwrap();
+        assert!(gone(&scene.project, &name("1-fix")));
+        assert_eq!(state(&scene.project, &name("1-fix"), None).unwrap().presence, Presence::DirectoryGone);
+        assert_eq!(scene.changed("1-fix"), ["work"]);
+        reattach(&scene.project, &name("1-fix")).unwrap();
+        assert_eq!(content(&path.join("work")), "1");
+        assert_eq!((scene.uncommitted("1-fix"), scene.unmerged("1-fix")), (Vec::new(), 1));
+        assert!(!gone(&scene.project, &name("1-fix")));
+    });
+}
+
+#[test]
+fn new_commits_of_the_base_come_in_below_the_work_or_beside_it() {
+    for how in [SyncHow::Rebase, SyncHow::Merge] {
+        every_versioned_kind(|scene| {
+            let path = scene.make("1-fix");
+            scene.commit_in("1-fix", "own", "1");
+            scene.commit("theirs", "1");
+            let synced = sync(&scene.project, &name("1-fix"), Some("main"), how).unwrap();
+            assert_eq!(synced.commits, 1);
+            assert_eq!((content(&path.join("own")), content(&path.join("theirs"))), ("1".into(), "1".into()));
+            assert_eq!(scene.changed("1-fix"), ["own"]);
+            assert_eq!(scene.uncommitted("1-fix"), [""; 0]);
+            assert_eq!(sync(&scene.project, &name("1-fix"), Some("main"), how).unwrap().commits, 0);
+        });
+    }
+}
+
+#[test]
+fn a_sync_that_conflicts_changes_nothing() {
+    for how in [SyncHow::Rebase, SyncHow::Merge] {
+        every_versioned_kind(|scene| {
+            let path = scene.make("1-fix");
+            scene.commit_in("1-fix", "readme", "own\n");
+            scene.commit("readme", "theirs\n");
+            let before = scene.history();
+            let err = sync(&scene.project, &name("1-fix"), Some("main"), how).unwrap_err();
+            assert!(told(&err, None).ends_with("readme conflicts with main"), "{}", told(&err, None));
+            assert_eq!((scene.history(), content(&path.join("readme"))), (before, "own\n".into()));
+        });
+    }
+}
+
+#[test]
+fn every_way_to_merge_brings_the_work_to_the_target_and_the_workspace_can_go() {
+    for how in [How::Merge, How::Squash, How::Rebase, How::FastForward] {
+        every_versioned_kind(|scene| {
+            scene.make("1-fix");
+            scene.commit_in("1-fix", "own", "1");
+            scene.commit_in("1-fix", "more", "2");
+            if how != How::FastForward {
+                scene.commit("theirs", "3");
+            }
+            let request = MergeRequest { how, into: Some("main".into()), message: Some("the fix".into()) };
+            let merged = merge(&scene.project, &name("1-fix"), &request).unwrap();
+            assert_ne!(merged.before, merged.after);
+            assert_eq!([scene.on_main("own"), scene.on_main("more")], ["1", "2"]);
+            if how != How::FastForward {
+                assert_eq!(scene.on_main("theirs"), "3");
+            }
+            assert_eq!(scene.unmerged("1-fix"), 0, "{how:?}");
+            assert!(recover(&scene.project).unwrap().is_empty());
+            let err = merge(&scene.project, &name("1-fix"), &request).unwrap_err();
+            assert!(told(&err, None).ends_with("main has all of it already"), "{how:?} {}", told(&err, None));
+            remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_merge_that_conflicts_or_is_not_finished_changes_nothing() {
+    every_versioned_kind(|scene| {
+        let path = scene.make("1-fix");
+        let refused = |how| {
+            let before = scene.history();
+            let request = MergeRequest { how, into: Some("main".into()), message: None };
+            let err = merge(&scene.project, &name("1-fix"), &request).unwrap_err();
+            assert_eq!(scene.history(), before);
+            told(&err, None)
+        };
+        write(&path.join("readme"), "own\n");
+        state(&scene.project, &name("1-fix"), None).unwrap();
+        assert!(refused(How::Merge).ends_with("1 file in .agency/worktrees/1-fix is not committed"));
+        commit_all(&scene.project, &name("1-fix"), "work").unwrap().unwrap();
+        scene.commit("readme", "theirs\n");
+        for how in [How::Merge, How::Squash, How::Rebase] {
+            assert!(refused(how).ends_with("readme conflicts with main"), "{how:?}");
+        }
+        assert!(refused(How::FastForward).ends_with("main has 1 commits that the workspace does not have"));
+        let nowhere = MergeRequest { into: Some("nowhere".into()), ..MergeRequest::default() };
+        let err = merge(&scene.project, &name("1-fix"), &nowhere).unwrap_err();
+        assert!(told(&err, None).contains("there is no local branch `nowhere`"));
+    });
+}
+
+#[test]
+fn workspaces_that_would_collide_are_told() {
+    every_versioned_kind(|scene| {
+        let (one, two) = (scene.make("1-a"), scene.make("2-b"));
+        write(&one.join("readme"), "one\n");
+        scene.commit_in("2-b", "readme", "two\n");
+        write(&two.join("other"), "x");
+        let mut radar = Radar::default();
+        let both = [(name("1-a"), Some("main".to_owned())), (name("2-b"), Some("main".to_owned()))];
+        let found = radar.look(&scene.project, &both).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((&found[0].workspace, &found[0].with), (&name("1-a"), &With::Workspace(name("2-b"))));
+        assert_eq!(found[0].files, [Path::new("readme")]);
+        let merges = radar.merges();
+        radar.look(&scene.project, &both).unwrap();
+        assert_eq!(radar.merges(), merges);
+        scene.commit("readme", "theirs\n");
+        assert_eq!(radar.look(&scene.project, &both).unwrap().len(), 3);
+    });
+}
+
+#[test]
+fn a_plain_directory_says_why_it_has_no_versions() {
+    let scene = plain();
+    let (project, fix) = (&scene.project, name("1-fix"));
+    let err = |err: OperationError| told(&err, err.hint());
+    let all = [
+        err(diff(project, &fix, None).unwrap_err()),
+        err(snapshot(project, &fix, "turn").unwrap_err()),
+        err(commit_all(project, &fix, "work").unwrap_err()),
+        err(sync(project, &fix, None, SyncHow::Rebase).unwrap_err()),
+        err(merge(project, &fix, &MergeRequest::default()).unwrap_err()),
+        err(fingerprint(project, &fix).unwrap_err()),
+    ];
+    for said in all {
+        assert!(said.contains("is a plain directory: it has no versions"), "{said}");
+    }
+    assert!(trash(project).unwrap().is_empty() && snapshots(project, &fix).unwrap().is_empty());
+    assert!(expire(project, SystemTime::now()).unwrap().is_empty() && recover(project).unwrap().is_empty());
+    assert!(Radar::default().look(project, &[(fix, None)]).unwrap().is_empty());
 }

@@ -20,12 +20,14 @@ impl Ground {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap().join("home");
         fs::create_dir(&home).unwrap();
-        let path = std::env::var_os("PATH").unwrap();
+        let path = path_with_tools();
         let mut environment: Vec<(OsString, OsString)> =
             vec![("PATH".into(), path), ("HOME".into(), home.into())];
         for (name, value) in [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null")] {
             environment.push((name.into(), value.into()));
         }
+        environment.push(("JJ_CONFIG".into(), dir.path().join("home/jj.toml").into()));
+        write(&dir.path().join("home/jj.toml"), "user.name = 'Ada'\nuser.email = 'ada@example.org'\n");
         Self { dir, environment }
     }
 
@@ -80,6 +82,42 @@ impl Ground {
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
+    /// Runs jj as the user would, and insists that it works.
+    pub(crate) fn jj(&self, dir: &Path, args: &[&str]) -> String {
+        // Our own PATH is asked where the program is, not the one that it gets.
+        let path = self.environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+        let found = std::env::split_paths(&path.unwrap()).map(|dir| dir.join("jj")).find(|jj| jj.exists());
+        let mut command =
+            Command::new(found.expect("jj is needed: scripts/tools installs it below target/tools"));
+        command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let output =
+            command.current_dir(dir).args(["--no-pager", "--color=never"]).args(args).output().unwrap();
+        assert!(
+            output.status.success(),
+            "jj {}: {}",
+            args.join(" "),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// A jj repository with one commit, which holds `readme`, on the bookmark `main`; the user stands on an
+    /// empty change on top of it.
+    pub(crate) fn jj_repository(&self, name: &str, colocated: bool) -> PathBuf {
+        let root = self.path().join(name);
+        fs::create_dir_all(&root).unwrap();
+        self.jj(&root, &["git", "init", if colocated { "--colocate" } else { "--no-colocate" }]);
+        self.jj_commit(&root, "readme", "hello\n");
+        root
+    }
+
+    /// Writes a file, commits all there is, and moves `main` there.
+    pub(crate) fn jj_commit(&self, dir: &Path, file: &str, content: &str) {
+        write(&dir.join(file), content);
+        self.jj(dir, &["commit", "-m", file]);
+        self.jj(dir, &["bookmark", "set", "main", "-r", "@-"]);
+    }
+
     /// A repository with one commit on `main`, which holds `readme`.
     pub(crate) fn repository(&self, name: &str) -> PathBuf {
         let root = self.path().join(name);
@@ -113,12 +151,19 @@ impl Ground {
     }
 }
 
+/// With the directory in which `scripts/tools` puts programs that few machines have.
+fn path_with_tools() -> OsString {
+    let path = std::env::var_os("PATH").unwrap();
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin");
+    std::env::join_paths(std::env::split_paths(&path).chain([tools])).unwrap()
+}
+
 pub(crate) fn write(path: &Path, content: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, content).unwrap();
 }
 
-/// Files and empty directories, without git's own. Where worktrees would be is no trace of one.
+/// Files and empty directories, without git's and jj's own. Where worktrees would be is no trace of one.
 pub(crate) fn files_under(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
@@ -127,7 +172,8 @@ pub(crate) fn files_under(root: &Path) -> Vec<String> {
         if entries.is_empty() && !dir.ends_with(".agency/worktrees") {
             found.push(dir.display().to_string());
         }
-        for path in entries.into_iter().filter(|path| path.file_name() != Some(OsStr::new(".git"))) {
+        let own = |path: &PathBuf| [".git", ".jj"].map(OsStr::new).contains(&path.file_name().unwrap());
+        for path in entries.into_iter().filter(|path| !own(path)) {
             if path.is_dir() { open.push(path) } else { found.push(path.display().to_string()) }
         }
     }

@@ -9,6 +9,7 @@ mod create;
 mod diff;
 mod exclude;
 mod ground;
+mod jj;
 mod merge;
 mod open;
 mod remove;

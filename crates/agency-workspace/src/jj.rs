@@ -1,0 +1,120 @@
+//! One call of the `jj` command line: how it is started, read and reported.
+//!
+//! Knows nothing of workspaces. Asked on the repository as a whole, it neither looks at the user's working copy
+//! nor changes it; asked in a workspace, it takes that one's files in first, as every jj command does.
+
+mod combine;
+mod repository;
+mod workspace;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::environment::Environment;
+use crate::tool::{ToolError, not_started, succeeded};
+
+pub(crate) use combine::{commit_all, merge, sync};
+pub(crate) use repository::JjRepository;
+pub(crate) use workspace::{
+    Jujutsu, check, contents, create, fingerprint, is_there, over, presence, reattach, remove, restore,
+    state, undo, work_at_risk,
+};
+
+/// Where jj runs, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Jj {
+    environment: Environment,
+    dir: PathBuf,
+    options: Vec<String>,
+}
+
+/// What a command printed and what it said besides.
+pub(crate) struct Told {
+    pub(crate) out: String,
+    pub(crate) said: String,
+}
+
+impl Jj {
+    /// On the repository as a whole.
+    pub(crate) fn on(environment: &Environment, root: &Path) -> Self {
+        Self { options: vec!["--ignore-working-copy".into()], ..Self::inside(environment, root) }
+    }
+
+    /// In one workspace, whose files it takes in.
+    pub(crate) fn inside(environment: &Environment, dir: &Path) -> Self {
+        Self { environment: environment.clone(), dir: dir.to_owned(), options: Vec::new() }
+    }
+
+    /// At an operation that need not be the last, without making the result part of the log.
+    pub(crate) fn aside(&self, operation: &str) -> Self {
+        let options = ["--no-integrate-operation".into(), format!("--at-operation={operation}")];
+        Self { options: [self.options.clone(), options.to_vec()].concat(), ..self.clone() }
+    }
+
+    /// As [`Jj::aside`], only to look.
+    pub(crate) fn at(&self, operation: &str) -> Self {
+        let options = [self.options.clone(), vec![format!("--at-operation={operation}")]].concat();
+        Self { options, ..self.clone() }
+    }
+
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Told, ToolError> {
+        match self.once(args) {
+            Err(err) if is_stale(&err) => {
+                self.once(&["workspace", "update-stale"])?;
+                self.once(args)
+            }
+            done => done,
+        }
+    }
+
+    fn once<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Told, ToolError> {
+        let Output { status, stdout, stderr } =
+            self.command(args).output().map_err(|err| not_started("jj", shown(args), err))?;
+        let said = String::from_utf8_lossy(&stderr).into_owned();
+        let out = succeeded(shown(args), Output { status, stdout, stderr })?;
+        Ok(Told { out: String::from_utf8_lossy(&out).into_owned(), said })
+    }
+
+    /// Each line of what it prints.
+    pub(crate) fn lines<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<String>, ToolError> {
+        Ok(self.run(args)?.out.lines().map(str::to_owned).collect())
+    }
+
+    fn command<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
+        let mut command = Command::new("jj");
+        command.env_clear().envs(self.environment.variables().map(|(name, value)| (name, value)));
+        // Nobody is there to write a text or to read page by page.
+        command.env("JJ_EDITOR", "true").current_dir("/").stdin(Stdio::null());
+        command.args(["--no-pager", "--color=never", "--config=ui.paginate=never"]);
+        command.arg("--repository").arg(&self.dir).args(&self.options).args(args);
+        command
+    }
+}
+
+/// Somebody rewrote the commit that the workspace stands on.
+fn is_stale(err: &ToolError) -> bool {
+    err.says("working copy is stale")
+}
+
+/// The name of the command, with the verb of those that have one.
+fn shown<A: AsRef<OsStr>>(args: &[A]) -> String {
+    let words: Vec<_> = args.iter().take(2).map(|arg| arg.as_ref().to_string_lossy()).collect();
+    match &words[..] {
+        [group, verb] if ["workspace", "bookmark", "op", "git", "util", "file"].contains(&group.as_ref()) => {
+            format!("jj {group} {verb}")
+        }
+        words => format!("jj {}", words.first().map(|word| word.as_ref()).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_command_and_not_its_arguments() {
+        assert_eq!(shown(&["workspace", "add", "/secret"]), "jj workspace add");
+        assert_eq!(shown(&["describe", "-m", "text"]), "jj describe");
+    }
+}

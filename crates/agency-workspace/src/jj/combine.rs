@@ -1,0 +1,293 @@
+//! Merges a jj workspace into a bookmark, syncs it with its base, and commits its work.
+//!
+//! Every step is an operation aside, on top of the last one; the log gets all of them at once, at the end, if
+//! there is no conflict. So nobody sees half a merge, and `jj op restore` takes back a whole one.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use crate::aside::Alone;
+use crate::jj::Jj;
+use crate::jj::repository::{JjRepository, Revision, quoted, revisions};
+use crate::jj::workspace::{Jujutsu, keep, parents_of};
+use crate::kept::{Ignored, tree_of};
+use crate::landing::mark_of;
+use crate::merge::{How, MergeRequest, Merged};
+use crate::name::WorkspaceName;
+use crate::operation::OperationCause;
+use crate::sync::{SyncHow, Synced};
+use crate::tool::ToolError;
+use crate::trash::Why;
+use crate::work::Work;
+
+/// Without what jj itself would throw away.
+const NOT_BLANK: &str = "~ (empty() & description(exact:\"\"))";
+
+/// Operations that are not in the log yet.
+struct Unseen {
+    jj: Jj,
+    first: String,
+    last: String,
+}
+
+impl Unseen {
+    fn after_last(repository: &JjRepository) -> Result<Self, ToolError> {
+        let first = repository.operation()?;
+        Ok(Self { jj: repository.jj(), last: first.clone(), first })
+    }
+
+    fn run(&mut self, args: &[&str]) -> Result<(), ToolError> {
+        let told = self.jj.aside(&self.last).run(args)?;
+        let line = told.said.lines().find(|line| line.contains("--no-integrate-operation"));
+        // Without such a line nothing had to be done.
+        if let Some(id) = line.and_then(|line| line.split_whitespace().last()) {
+            self.last = id.to_owned();
+        }
+        Ok(())
+    }
+
+    fn revisions(&self, revset: &str) -> Result<Vec<Revision>, ToolError> {
+        revisions(&self.jj.at(&self.last), revset)
+    }
+
+    fn heads(&self) -> Result<HashSet<String>, ToolError> {
+        Ok(self.revisions("visible_heads()")?.into_iter().map(|revision| revision.id).collect())
+    }
+
+    /// Runs what makes one new head, and returns it.
+    fn make(&mut self, args: &[&str]) -> Result<String, ToolError> {
+        let before = self.heads()?;
+        self.run(args)?;
+        let new = self.heads()?.difference(&before).next().cloned();
+        new.ok_or_else(|| ToolError::Failed {
+            command: format!("jj {}", args.first().unwrap_or(&"")),
+            stderr: "it made no commit".into(),
+        })
+    }
+
+    fn conflicts(&self, revset: &str) -> Result<Vec<PathBuf>, ToolError> {
+        let conflicted = self.revisions(&format!("({revset}) & conflicts()"))?;
+        let mut files = Vec::new();
+        for revision in conflicted {
+            let template = r#"if(conflict, path ++ "\n")"#;
+            let args = ["file", "list", "-r", &revision.id, "-T", template];
+            files.extend(self.jj.at(&self.last).lines(&args)?.into_iter().filter(|line| !line.is_empty()));
+        }
+        files.sort();
+        files.dedup();
+        Ok(files.into_iter().map(PathBuf::from).collect())
+    }
+
+    /// Makes all of it part of the log, in one step.
+    fn integrate(self, repository: &JjRepository) -> Result<(), ToolError> {
+        if self.last != self.first {
+            self.jj.run(&["op", "integrate", &self.last])?;
+        }
+        repository.export()
+    }
+}
+
+/// The commits to merge: the working copy if it is described, or what it stands on.
+fn finished(repository: &JjRepository, name: &WorkspaceName) -> Result<Vec<String>, OperationCause> {
+    let found = Jujutsu::take_in(repository, name)?;
+    let Some(target) = &found.target else {
+        return Err(found
+            .ready(repository, name)
+            .err()
+            .unwrap_or(OperationCause::TargetMissing { branch: name.branch() }));
+    };
+    if target.is_blank() {
+        return Ok(parents_of(repository, &target.id)?);
+    }
+    if !target.is_described {
+        let files = crate::jj::state(repository, name, None)?.uncommitted.len();
+        if let Some(work) = Work::of(name, files.max(1), 0, String::new()) {
+            return Err(OperationCause::HasWork(work));
+        }
+    }
+    Ok(vec![target.id.clone()])
+}
+
+pub(crate) fn merge(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    request: &MergeRequest,
+) -> Result<Merged, OperationCause> {
+    let _alone = Alone::with(repository.store())?;
+    let tips = finished(repository, name)?;
+    let (into, before) = target(repository, request.into.as_deref())?;
+    let new = format!("({}) ~ ::{before} {NOT_BLANK}", ancestors(&tips));
+    if repository.revisions(&new)?.is_empty() {
+        return Err(OperationCause::NothingNew { target: into });
+    }
+    let mut unseen = Unseen::after_last(repository)?;
+    let after = combined(&mut unseen, name, (&into, &before), &tips, &new, request)?;
+    let files = unseen.conflicts(&format!("{before}..{after}"))?;
+    let is_new_commit = matches!(request.how, How::Squash | How::Rebase);
+    if is_new_commit && tree_of(repository.store(), &after)? == tree_of(repository.store(), &before)? {
+        return Err(OperationCause::NothingNew { target: into });
+    }
+    if !files.is_empty() {
+        return Err(OperationCause::Conflicts { with: into, files });
+    }
+    unseen.run(&["bookmark", "set", "-r", &after, &into])?;
+    if let [tip] = &tips[..] {
+        unseen.run(&["bookmark", "set", "--allow-backwards", "-r", tip, &name.branch()])?;
+    }
+    if target(repository, Some(&into))?.1 != before {
+        return Err(OperationCause::TargetMoved { branch: into });
+    }
+    unseen.integrate(repository)?;
+    for tip in &tips {
+        repository.store().git().change(&["update-ref", &mark_of(name), tip])?;
+    }
+    Ok(Merged { into, before, after, checkout: None })
+}
+
+/// The bookmark that is merged into, and its commit.
+fn target(repository: &JjRepository, into: Option<&str>) -> Result<(String, String), OperationCause> {
+    let branch = match into {
+        Some(into) => into.to_owned(),
+        None => repository.nearest_bookmark("@")?.unwrap_or_else(|| "main".into()),
+    };
+    let found = repository.revisions(&format!("bookmarks(exact:{})", quoted(&branch)))?;
+    match &found[..] {
+        [revision] => Ok((branch, revision.id.clone())),
+        // None, or one that jj says is in conflict with itself.
+        _ => Err(OperationCause::TargetMissing { branch }),
+    }
+}
+
+fn ancestors(tips: &[String]) -> String {
+    format!("::({})", tips.join("|"))
+}
+
+fn combined(
+    unseen: &mut Unseen,
+    name: &WorkspaceName,
+    (into, before): (&str, &str),
+    tips: &[String],
+    new: &str,
+    request: &MergeRequest,
+) -> Result<String, OperationCause> {
+    let default = format!("Merge {} into {into}", name.branch());
+    let message = request.message.as_deref().unwrap_or(&default);
+    let all: Vec<&str> = [before].into_iter().chain(tips.iter().map(String::as_str)).collect();
+    match request.how {
+        How::Merge => Ok(unseen.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?),
+        How::Squash => {
+            let merged = unseen.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?;
+            let start = unseen.heads()?;
+            let squashed = unseen.make(&["new", "--no-edit", "-m", message, before])?;
+            unseen.run(&["restore", "--from", &merged, "--into", &squashed])?;
+            let made = unseen.heads()?.difference(&start).next().cloned();
+            Ok(made.unwrap_or(squashed))
+        }
+        How::Rebase => Ok(unseen.make(&["duplicate", "--onto", before, new])?),
+        How::FastForward => fast_forward(unseen, into, before, tips),
+    }
+}
+
+fn fast_forward(
+    unseen: &Unseen,
+    into: &str,
+    before: &str,
+    tips: &[String],
+) -> Result<String, OperationCause> {
+    let missing = unseen.revisions(&format!("::{before} ~ {}", ancestors(tips)))?;
+    match (missing.len() as u64, tips) {
+        (0, [tip]) => Ok(tip.clone()),
+        (commits, _) => Err(OperationCause::NotFastForward { target: into.to_owned(), commits }),
+    }
+}
+
+pub(crate) fn sync(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    how: SyncHow,
+) -> Result<Synced, OperationCause> {
+    let _alone = Alone::with(repository.store())?;
+    let found = Jujutsu::take_in(repository, name)?;
+    let before = found.ready(repository, name)?.id.clone();
+    let base = match base {
+        Some("HEAD") | None => repository.nearest_bookmark("@")?.unwrap_or_else(|| "main".into()),
+        Some(base) => base.to_owned(),
+    };
+    let Some(commit) = repository.commit_of(&base)? else { return Err(OperationCause::BaseMissing { base }) };
+    let commits = repository.revisions(&format!("::{commit} ~ ::{before}"))?.len() as u64;
+    if commits == 0 {
+        return Ok(Synced { base, commits, after: before.clone(), before, kept: None });
+    }
+    let kept = match how {
+        SyncHow::Rebase => rebase(repository, name, &found, &before, (&base, &commit))?,
+        SyncHow::Merge => merge_base(repository, name, (&base, &commit))?,
+    };
+    let after = Jujutsu::take_in(repository, name)?.target.map(|target| target.id).unwrap_or_default();
+    Ok(Synced { base, commits, before, after, kept })
+}
+
+/// Only the commits that no other workspace stands on: those of the user are not ours to move.
+fn rebase(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    found: &Jujutsu,
+    before: &str,
+    (base, commit): (&str, &str),
+) -> Result<Option<String>, OperationCause> {
+    let others: Vec<String> = found.others.iter().map(|id| format!("present({id})")).collect();
+    let own =
+        format!("({commit}..{before}) ~ ::({}|none())", [others, vec!["none()".into()]].concat().join("|"));
+    let mut unseen = Unseen::after_last(repository)?;
+    unseen.run(&["rebase", "-s", &format!("roots({own})"), "-d", commit])?;
+    let files = unseen.conflicts(&format!("{commit}:: ~ ::{commit}"))?;
+    let were_there = repository.revisions(&format!("({own}) & conflicts()"))?;
+    if !files.is_empty() && were_there.is_empty() {
+        return Err(OperationCause::Conflicts { with: base.to_owned(), files });
+    }
+    let kept = keep(repository, name, found, Why::Rebased, Ignored::Left)?;
+    unseen.integrate(repository)?;
+    Ok(kept)
+}
+
+fn merge_base(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    (base, commit): (&str, &str),
+) -> Result<Option<String>, OperationCause> {
+    let tips = finished(repository, name)?;
+    let mut all: Vec<&str> = tips.iter().map(String::as_str).collect();
+    all.push(commit);
+    let message = format!("Merge {base} into {}", name.branch());
+    let mut unseen = Unseen::after_last(repository)?;
+    let merged = unseen.make(&[&["new", "--no-edit", "-m", &message], &all[..]].concat())?;
+    let files = unseen.conflicts(&merged)?;
+    if !files.is_empty() {
+        return Err(OperationCause::Conflicts { with: base.to_owned(), files });
+    }
+    let inside = repository.jj_inside(&repository.workspace_path(name));
+    inside.run(&[&["new", "-m", &message], &all[..]].concat())?;
+    inside.run(&["new"])?;
+    Ok(None)
+}
+
+/// Describes the working copy, begins a new one, and lets the bookmark follow.
+pub(crate) fn commit_all(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    message: &str,
+) -> Result<Option<String>, OperationCause> {
+    let found = Jujutsu::take_in(repository, name)?;
+    let target = found.ready(repository, name)?;
+    if target.is_empty || target.is_described {
+        return Ok(None);
+    }
+    repository.jj_inside(&repository.workspace_path(name)).run(&["commit", "-m", message])?;
+    let now = Jujutsu::look(repository, name)?;
+    let Some(commit) = parents_of(repository, &now.ready(repository, name)?.id)?.into_iter().next() else {
+        return Ok(None);
+    };
+    repository.jj().run(&["bookmark", "set", "--allow-backwards", "-r", &commit, &name.branch()])?;
+    repository.export()?;
+    Ok(Some(commit))
+}

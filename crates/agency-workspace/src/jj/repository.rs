@@ -1,0 +1,180 @@
+//! A jj repository: where its main workspace and its git store are, and what its revisions are.
+//!
+//! Not a workspace of ours: those are made and looked at in `workspace`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::environment::Environment;
+use crate::jj::Jj;
+use crate::name::WorkspaceName;
+use crate::project::OpenError;
+use crate::repository::Repository;
+use crate::tool::ToolError;
+
+/// `12ab ed-`: the id, and whether it is empty, described, in conflict.
+const COMMIT: &str = r#"commit_id ++ " " ++ if(empty, "e", "-") ++ if(description, "d", "-") ++ if(conflict, "c", "-") ++ "\n""#;
+
+#[derive(Debug, Clone)]
+pub(crate) struct JjRepository {
+    /// Where the commits are: git's objects and refs.
+    store: Repository,
+    /// `.jj/repo` of the main workspace.
+    repo_dir: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Revision {
+    pub(crate) id: String,
+    pub(crate) is_empty: bool,
+    pub(crate) is_described: bool,
+    pub(crate) has_conflict: bool,
+}
+
+impl Revision {
+    /// What jj itself throws away when nobody stands on it any more.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.is_empty && !self.is_described
+    }
+}
+
+impl JjRepository {
+    /// The repository whose workspace `dir` is the top of; None if it is not.
+    pub(crate) fn at_top(dir: &Path, environment: &Environment) -> Result<Option<Self>, OpenError> {
+        let Some(repo_dir) = repo_dir_of(dir) else { return Ok(None) };
+        let lost = || OpenError::NoMainCheckout { git_dir: repo_dir.clone(), path: dir.to_owned() };
+        let root = repo_dir.parent().and_then(Path::parent).ok_or_else(lost)?;
+        let store_dir = repo_dir.join("store");
+        let target = fs::read_to_string(store_dir.join("git_target")).map_err(|_| lost())?;
+        let git_dir = store_dir.join(target.trim()).canonicalize().map_err(|_| lost())?;
+        let is_colocated = root.join(".git").canonicalize().is_ok_and(|beside| beside == git_dir);
+        let store = Repository::of_parts(root, &git_dir, !is_colocated, environment);
+        Ok(Some(Self { store, repo_dir }))
+    }
+
+    pub(crate) fn store(&self) -> &Repository {
+        &self.store
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.store.root()
+    }
+
+    /// Whether git works in the main workspace too.
+    pub(crate) fn is_colocated(&self) -> bool {
+        !self.store.is_bare()
+    }
+
+    pub(crate) fn workspace_path(&self, name: &WorkspaceName) -> PathBuf {
+        self.store.workspace_path(name)
+    }
+
+    /// Whether the directory is a workspace of this repository.
+    pub(crate) fn is_workspace(&self, path: &Path) -> bool {
+        repo_dir_of(path).is_some_and(|repo_dir| repo_dir == self.repo_dir)
+    }
+
+    pub(crate) fn jj(&self) -> Jj {
+        Jj::on(self.store.environment(), self.root())
+    }
+
+    pub(crate) fn jj_inside(&self, path: &Path) -> Jj {
+        Jj::inside(self.store.environment(), path)
+    }
+
+    pub(crate) fn revisions(&self, revset: &str) -> Result<Vec<Revision>, ToolError> {
+        revisions(&self.jj(), revset)
+    }
+
+    /// The one that a name stands for: a bookmark first, also one of a server in git's way of writing it.
+    pub(crate) fn commit_of(&self, name: &str) -> Result<Option<String>, ToolError> {
+        let quoted = quoted(name);
+        let remote = name.split_once('/').map(|(remote, branch)| {
+            format!("remote_bookmarks(exact:{}, exact:{})", self::quoted(branch), self::quoted(remote))
+        });
+        let tries = [Some(format!("bookmarks(exact:{quoted})")), remote, Some(format!("present({quoted})"))];
+        for revset in tries.into_iter().flatten() {
+            match self.revisions(&format!("latest({revset})")) {
+                Ok(found) if found.is_empty() => {}
+                // What is no name at all is not there.
+                Err(ToolError::Failed { .. }) => {}
+                found => return Ok(found?.into_iter().next().map(|revision| revision.id)),
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn bookmarks(&self) -> Result<Vec<String>, ToolError> {
+        self.jj().lines(&["bookmark", "list", "-T", r#"name ++ "\n""#])
+    }
+
+    /// The bookmark that the user works on top of, if there is one.
+    pub(crate) fn nearest_bookmark(&self, revset: &str) -> Result<Option<String>, ToolError> {
+        let nearest = format!("latest(heads(::({revset}) & (bookmarks() ~ bookmarks(glob:\"agency/*\"))))");
+        let template = r#"local_bookmarks.map(|b| b.name() ++ "\n").join("")"#;
+        let names = self.jj().lines(&["log", "--no-graph", "-r", &nearest, "-T", template])?;
+        Ok(names.into_iter().find(|name| !name.is_empty() && !name.starts_with("agency/")))
+    }
+
+    /// The commits a base stands for; without one, that of the user's bookmark.
+    pub(crate) fn tips(&self, base: Option<&str>) -> Result<Vec<String>, ToolError> {
+        let base = match base {
+            Some("HEAD") | None => self.nearest_bookmark("@")?,
+            Some(base) => Some(base.to_owned()),
+        };
+        let commit = base.map(|base| self.commit_of(&base)).transpose()?.flatten();
+        Ok(commit.into_iter().collect())
+    }
+
+    /// The last operation: what `jj op restore` goes back to.
+    pub(crate) fn operation(&self) -> Result<String, ToolError> {
+        let lines = self.jj().lines(&["op", "log", "--no-graph", "--limit", "1", "-T", r#"id ++ "\n""#])?;
+        Ok(lines.into_iter().next().unwrap_or_default())
+    }
+
+    /// Makes git's refs those of jj's bookmarks.
+    pub(crate) fn export(&self) -> Result<(), ToolError> {
+        self.jj().run(&["git", "export"]).map(drop)
+    }
+}
+
+pub(crate) fn revisions(jj: &Jj, revset: &str) -> Result<Vec<Revision>, ToolError> {
+    let lines = jj.lines(&["log", "--no-graph", "-r", revset, "-T", COMMIT])?;
+    Ok(lines.iter().filter_map(|line| parse(line)).collect())
+}
+
+fn parse(line: &str) -> Option<Revision> {
+    let (id, flags) = line.split_once(' ')?;
+    let has = |flag: char| flags.contains(flag);
+    Some(Revision { id: id.to_owned(), is_empty: has('e'), is_described: has('d'), has_conflict: has('c') })
+}
+
+/// A name as revsets take it, whatever is in it.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// In the main workspace `.jj/repo` is the repository; in others it is a file that leads to it.
+fn repo_dir_of(dir: &Path) -> Option<PathBuf> {
+    let repo = dir.join(".jj/repo");
+    let meta = repo.metadata().ok()?;
+    if meta.is_dir() {
+        return repo.canonicalize().ok();
+    }
+    let target = fs::read_to_string(&repo).ok()?;
+    dir.join(".jj").join(target.trim_end_matches('\n')).canonicalize().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_jj_prints_of_a_commit_is_understood() {
+        let blank = parse("12ab e--").unwrap();
+        assert!(blank.is_blank() && !blank.has_conflict);
+        let work = parse("12ab -dc").unwrap();
+        assert!(work.is_described && work.has_conflict && !work.is_blank());
+        assert_eq!(quoted(r#"a"b\c"#), r#""a\"b\\c""#);
+    }
+}

@@ -1,0 +1,261 @@
+//! What is special about jj: the user's own change, stale workspaces, operations, and machines without jj.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use agency_workspace::{
+    Environment, How, MergeRequest, Presence, Project, Removal, SyncHow, Vcs, check, commit_all, create,
+    diff, exclude, merge, remove, restore, state, sync, trash,
+};
+
+use crate::ground::{Ground, name, told, write};
+
+struct Scene {
+    ground: Ground,
+    root: PathBuf,
+    project: Project,
+}
+
+fn scene() -> Scene {
+    let ground = Ground::new();
+    let root = ground.jj_repository("mit Größe", true);
+    let project = ground.open(&root);
+    exclude(&project).unwrap();
+    Scene { ground, root, project }
+}
+
+impl Scene {
+    fn jj(&self, args: &[&str]) -> String {
+        self.ground.jj(&self.root, args)
+    }
+
+    /// The change the user works on, where it stands, and its files.
+    fn own_change(&self) -> String {
+        let at = [
+            "log",
+            "--no-graph",
+            "-r",
+            "@",
+            "-T",
+            "change_id ++ ' ' ++ commit_id ++ ' ' ++ parents.map(|p| p.commit_id())",
+        ];
+        format!("{}\n{}", self.jj(&at), self.jj(&["diff", "--git"]))
+    }
+}
+
+fn into_main(how: How) -> MergeRequest {
+    MergeRequest { how, into: Some("main".into()), message: Some("the fix".into()) }
+}
+
+#[test]
+fn the_users_own_change_is_never_moved() {
+    let scene = scene();
+    write(&scene.root.join("mine"), "work of the user\n");
+    let before = scene.own_change();
+    for how in [How::Merge, How::Squash, How::Rebase] {
+        let made = create(&scene.project, &name("1-fix"), Some("main")).unwrap();
+        write(&made.path.join(format!("{how:?}")), "1\n");
+        commit_all(&scene.project, &name("1-fix"), "work").unwrap().unwrap();
+        diff(&scene.project, &name("1-fix"), Some("main")).unwrap();
+        merge(&scene.project, &name("1-fix"), &into_main(how)).unwrap();
+        sync(&scene.project, &name("1-fix"), Some("main"), SyncHow::Rebase).unwrap();
+        remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
+        assert_eq!(scene.own_change(), before, "{how:?}");
+    }
+    assert_eq!(fs::read_to_string(scene.root.join("mine")).unwrap(), "work of the user\n");
+}
+
+#[test]
+fn a_workspace_stands_on_what_the_user_has_in_front_of_them_or_below_it_while_that_is_empty() {
+    let scene = scene();
+    let below = create(&scene.project, &name("1-below"), None).unwrap();
+    let base = below.base.unwrap();
+    assert_eq!(base.name, "main");
+    assert_eq!(base.commit, scene.jj(&["log", "--no-graph", "-r", "main", "-T", "commit_id"]));
+    // Typed just now, and no jj command has seen it yet.
+    write(&scene.root.join("mine"), "in progress\n");
+    let on = create(&scene.project, &name("2-on"), None).unwrap();
+    assert_eq!(fs::read_to_string(on.path.join("mine")).unwrap(), "in progress\n");
+    assert_eq!(on.base.unwrap().commit, scene.jj(&["log", "--no-graph", "-r", "@", "-T", "commit_id"]));
+    let state = state(&scene.project, &name("2-on"), Some("main")).unwrap();
+    assert_eq!((state.uncommitted.len(), state.unmerged_commits), (0, 0));
+}
+
+#[test]
+fn a_repository_without_a_commit_asks_for_one() {
+    let ground = Ground::new();
+    let root = ground.path().join("new");
+    fs::create_dir(&root).unwrap();
+    ground.jj(&root, &["git", "init", "--colocate"]);
+    let err = check(&ground.open(&root), &name("1-fix"), None).unwrap_err();
+    assert!(told(&err, err.hint()).contains("the repository has no commit yet"));
+}
+
+#[test]
+fn a_workspace_whose_commit_was_rewritten_elsewhere_is_brought_up_to_date() {
+    let scene = scene();
+    write(&scene.root.join("mine"), "1\n");
+    let path = create(&scene.project, &name("1-fix"), None).unwrap().path;
+    write(&path.join("own"), "1\n");
+    state(&scene.project, &name("1-fix"), None).unwrap();
+    // The workspace stands on the user's change, which goes on.
+    write(&scene.root.join("mine"), "2\n");
+    scene.jj(&["describe", "-m", "mine"]);
+    let seen = state(&scene.project, &name("1-fix"), None).unwrap();
+    assert_eq!((seen.presence, seen.uncommitted), (Presence::Ready, vec![PathBuf::from("own")]));
+    assert_eq!(fs::read_to_string(path.join("mine")).unwrap(), "2\n");
+}
+
+#[test]
+fn a_workspace_without_git_is_told_and_a_git_worktree_can_be_had() {
+    let scene = scene();
+    let made = create(&scene.project, &name("1-fix"), None).unwrap();
+    let told = made.warnings.join("\n");
+    assert_eq!(made.path.join(".git").exists(), !told.contains("without `.git`"), "{told}");
+    let environment = scene.ground.environment();
+    let project = Project::open_with(&scene.root, Some(Vcs::Git), environment.clone()).unwrap();
+    let made = create(&project, &name("2-git"), Some("main")).unwrap();
+    assert!(made.path.join(".git").exists());
+    // From inside it, the project is still the same one.
+    let again = Project::open_with(&made.path, None, environment.clone()).unwrap();
+    assert_eq!((again.root(), again.vcs()), (scene.root.as_path(), Vcs::Jj));
+    let again = Project::open_with(&made.path, Some(Vcs::Jj), environment).unwrap();
+    assert_eq!(again.root(), scene.root);
+}
+
+#[test]
+fn without_jj_a_repository_of_both_has_git_worktrees_and_one_of_jj_alone_says_what_to_do() {
+    let ground = Ground::new();
+    let both = ground.jj_repository("both", true);
+    let alone = ground.jj_repository("alone", false);
+    let bin = ground.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    for program in ["git", "sh"] {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
+        symlink(String::from_utf8(found.stdout).unwrap().trim(), bin.join(program)).unwrap();
+    }
+    let ground = ground.with("PATH", bin);
+    let project = ground.open(&both);
+    assert_eq!(project.vcs(), Vcs::Git);
+    let made = create(&project, &name("1-fix"), Some("main")).unwrap();
+    assert!(made.path.join(".git").exists());
+    assert_eq!(made.warnings, ["jj is not installed, or not in the PATH: this workspace is a git worktree"]);
+    let err = ground.try_open(&alone).unwrap_err();
+    let said = told(&err, err.hint());
+    assert!(
+        said.contains("is a jj repository, and jj is not installed") && said.contains("--vcs none"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_kind_that_is_asked_for_must_be_there() {
+    let ground = Ground::new();
+    let root = ground.repository("git");
+    let err = Project::open_with(&root, Some(Vcs::Jj), ground.environment()).unwrap_err();
+    assert!(told(&err, err.hint()).contains("is not in a jj repository"));
+    let nested = ground.jj_repository("git/inner", true);
+    assert_eq!(ground.open(&nested).root(), nested);
+    let inner_git = nested.join("vendor");
+    fs::create_dir(&inner_git).unwrap();
+    ground.git(&inner_git, &["init", "--quiet"]);
+    assert_eq!(
+        (ground.open(&inner_git).root(), ground.open(&inner_git).vcs()),
+        (inner_git.as_path(), Vcs::Git)
+    );
+}
+
+#[test]
+fn what_was_removed_is_also_an_operation_away() {
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
+    assert!(!scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "description"]).contains("the work"));
+    let entry = trash(&scene.project).unwrap().remove(0);
+    scene.jj(&["op", "restore", entry.operation().unwrap()]);
+    assert!(scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "description"]).contains("the work"));
+    // The name is known again to jj, and its directory is gone: the trash brings that back too.
+    restore(&scene.project, &entry).unwrap();
+    assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n");
+}
+
+#[test]
+fn many_workspaces_are_made_at_once() {
+    let scene = scene();
+    let names: Vec<_> = (1..=4).map(|id| name(&format!("{id}-many"))).collect();
+    std::thread::scope(|scope| {
+        for one in &names {
+            scope.spawn(|| create(&scene.project, one, Some("main")).unwrap());
+        }
+    });
+    for one in &names {
+        let state = state(&scene.project, one, Some("main")).unwrap();
+        assert_eq!((state.presence, state.uncommitted.len()), (Presence::Ready, 0));
+        assert_eq!(fs::read_to_string(state.path.join("readme")).unwrap(), "hello\n");
+    }
+}
+
+/// What a process does that is to be killed: set by the test that starts it.
+const CUT: &str = "AGENCY_TEST_JJ_MERGE_IN";
+
+/// A `jj` that kills who called it, once the given call is done.
+fn deadly_jj(scene: &Scene, dir: &Path, call: u32) {
+    let path =
+        scene.ground.variables().find(|(name, _)| *name == "PATH").map(|(_, path)| path.clone()).unwrap();
+    let real = std::env::split_paths(&path).map(|dir| dir.join("jj")).find(|jj| jj.exists()).unwrap();
+    let (real, dir_shown) = (real.display(), dir.display());
+    let script = format!(
+        "#!/bin/sh\ncount=$(($(cat '{dir_shown}/count') + 1))\necho $count >'{dir_shown}/count'\n\
+         [ $count = {call} ] || exec {real} \"$@\"\n{real} \"$@\"\nkill -9 $PPID\n"
+    );
+    write(&dir.join("count"), "0");
+    write(&dir.join("jj"), &script);
+    fs::set_permissions(dir.join("jj"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Merges in a process of its own. False if it was killed.
+fn merge_elsewhere(scene: &Scene, bin: &Path) -> bool {
+    let path =
+        scene.ground.variables().find(|(name, _)| *name == "PATH").map(|(_, path)| path.clone()).unwrap();
+    let path =
+        std::env::join_paths([bin.to_owned()].into_iter().chain(std::env::split_paths(&path))).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "jj::a_merge_that_is_killed_anywhere_leaves_the_bookmark_as_before_or_merged"]);
+    command.env_clear().envs(scene.ground.variables()).env("PATH", path).env(CUT, &scene.root);
+    let output = command.output().unwrap();
+    let was_killed = output.status.signal() == Some(9);
+    assert!(was_killed || output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    !was_killed
+}
+
+#[test]
+fn a_merge_that_is_killed_anywhere_leaves_the_bookmark_as_before_or_merged() {
+    if let Some(root) = std::env::var_os(CUT) {
+        let project = Project::open_with(Path::new(&root), None, Environment::inherited()).unwrap();
+        merge(&project, &name("1-fix"), &into_main(How::Squash)).unwrap();
+        return;
+    }
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    scene.ground.jj_commit(&scene.root, "theirs", "2\n");
+    let log = || scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "commit_id ++ bookmarks ++ '\\n'"]);
+    let (before, bin) = (log(), scene.ground.path().join("bin"));
+    for call in 1.. {
+        deadly_jj(&scene, &bin, call);
+        let is_through = merge_elsewhere(&scene, &bin);
+        let is_merged = scene.jj(&["log", "--no-graph", "-r", "main", "-T", "description"]) == "the fix";
+        if is_merged {
+            assert_eq!(scene.jj(&["file", "show", "-r", "main", "own", "theirs"]), "1\n2");
+            assert!(call > 8, "a merge has more steps than {call}");
+            break;
+        }
+        assert!(!is_through && log() == before, "killed after call {call}: {}", log());
+    }
+}
