@@ -7,6 +7,7 @@ mod contract;
 mod copy;
 mod create;
 mod diff;
+mod edges;
 mod exclude;
 mod ground;
 mod jj;

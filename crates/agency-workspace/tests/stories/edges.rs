@@ -1,0 +1,207 @@
+//! The corners of git that every real repository has one of.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use agency_workspace::{
+    FileStatus, How, MergeRequest, Presence, Project, Removal, SyncHow, commit_all, create, diff, exclude,
+    merge, remove, restore, restore_snapshot, snapshot, state, sync, trash,
+};
+
+use crate::ground::{Ground, name, told, write};
+
+/// Everything a task goes through, from its base to the end. Returns the directory it had.
+fn whole_life(ground: &Ground, project: &Project, base: &str, into: &str) -> PathBuf {
+    exclude(project).unwrap();
+    let made = create(project, &name("1-life"), Some(base)).unwrap();
+    assert_eq!(state(project, &name("1-life"), Some(base)).unwrap().presence, Presence::Ready);
+    let taken = snapshot(project, &name("1-life"), "start").unwrap();
+    write(&made.path.join("größe neu/life"), "1\n");
+    let seen = diff(project, &name("1-life"), Some(base)).unwrap();
+    let files: Vec<_> = seen.files.iter().map(|file| (file.status, file.path.to_str().unwrap())).collect();
+    assert_eq!(files, [(FileStatus::Added, "größe neu/life")]);
+    restore_snapshot(project, &name("1-life"), &taken).unwrap();
+    assert!(!made.path.join("größe neu").exists());
+    restore(project, &trash(project).unwrap()[0]).unwrap();
+    commit_all(project, &name("1-life"), "life").unwrap().unwrap();
+    remove(project, &name("1-life"), Some(base), Removal::discarding()).unwrap();
+    restore(project, &trash(project).unwrap()[0]).unwrap();
+    sync(project, &name("1-life"), Some(base), SyncHow::Rebase).unwrap();
+    let request = MergeRequest { how: How::Merge, into: Some(into.into()), message: None };
+    let merged = merge(project, &name("1-life"), &request).unwrap();
+    assert_eq!(ground.git(project.root(), &["show", &format!("{}:größe neu/life", merged.after)]), "1");
+    remove(project, &name("1-life"), Some(into), Removal::default()).unwrap();
+    made.path
+}
+
+/// Nothing of a task is left but what was merged.
+fn nothing_left(ground: &Ground, root: &Path) {
+    assert_eq!(ground.git(root, &["branch", "--list", "agency/*"]), "");
+    assert!(!ground.git(root, &["worktree", "list"]).contains(".agency"));
+}
+
+#[test]
+fn a_path_with_spaces_and_letters_of_the_world() {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("mit Leerzeichen/größe 木 'x\"");
+    whole_life(&ground, &ground.open(&root), "main", "main");
+    nothing_left(&ground, &root);
+    assert_eq!(ground.git(&root, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_branch_that_exists_and_is_checked_out_somewhere() {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("root");
+    ground.git(&root, &["switch", "--quiet", "--create", "feature/x"]);
+    ground.commit(&root, "feature", "1");
+    whole_life(&ground, &ground.open(&root), "feature/x", "feature/x");
+    ground.git(&root, &["branch", "--quiet", "nobody/here", "main"]);
+    whole_life(&ground, &ground.open(&root), "nobody/here", "nobody/here");
+    nothing_left(&ground, &root);
+}
+
+#[test]
+fn a_branch_of_a_server() {
+    let ground = Ground::new().with_identity();
+    let server = ground.repository("server");
+    ground.git(&server, &["switch", "--quiet", "--create", "x"]);
+    ground.commit(&server, "theirs", "1");
+    let root = ground.path().join("root");
+    ground.git(&ground.path(), &["clone", "--quiet", "--branch", "main", "server", "root"]);
+    whole_life(&ground, &ground.open(&root), "origin/x", "main");
+    nothing_left(&ground, &root);
+}
+
+#[test]
+fn a_head_that_is_on_no_branch() {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("root");
+    let commit = ground.commit(&root, "second", "1");
+    ground.git(&root, &["checkout", "--quiet", "--detach"]);
+    let project = ground.open(&root);
+    let made = create(&project, &name("2-detached"), None).unwrap();
+    assert_eq!(made.base.unwrap().name, commit);
+    write(&made.path.join("work"), "1\n");
+    let seen = diff(&project, &name("2-detached"), Some(&commit)).unwrap();
+    assert_eq!(seen.files.len(), 1);
+    commit_all(&project, &name("2-detached"), "work").unwrap();
+    let err = merge(&project, &name("2-detached"), &MergeRequest::default()).unwrap_err();
+    assert!(told(&err, err.hint()).ends_with("Hint: name one with --into"), "{}", told(&err, err.hint()));
+    whole_life(&ground, &project, &commit, "main");
+}
+
+#[test]
+fn submodules_are_empty_which_is_said_and_filled_ones_do_not_disturb() {
+    let ground = Ground::new().with_identity();
+    let library = ground.repository("library");
+    let root = ground.repository("root");
+    ground.git(&root, &["submodule", "--quiet", "add", library.to_str().unwrap(), "lib"]);
+    ground.git(&root, &["commit", "--quiet", "--message", "lib"]);
+    let project = ground.open(&root);
+    let made = create(&project, &name("2-sub"), None).unwrap();
+    assert_eq!(made.warnings, ["the submodules of 2-sub are empty: git submodule update --init fills them"]);
+    ground.git(&made.path, &["submodule", "--quiet", "update", "--init"]);
+    assert!(state(&project, &name("2-sub"), None).unwrap().uncommitted.is_empty());
+    assert!(diff(&project, &name("2-sub"), None).unwrap().files.is_empty());
+    let taken = snapshot(&project, &name("2-sub"), "turn").unwrap();
+    write(&made.path.join("work"), "1");
+    restore_snapshot(&project, &name("2-sub"), &taken).unwrap();
+    assert!(made.path.join("lib/readme").exists() && !made.path.join("work").exists());
+    whole_life(&ground, &project, "main", "main");
+    assert!(root.join("lib/readme").exists());
+}
+
+#[test]
+fn a_sparse_checkout_stays_one_and_what_it_leaves_out_is_not_deleted() {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("root");
+    ground.commit(&root, "in/file", "1");
+    ground.commit(&root, "out/file", "1");
+    ground.git(&root, &["sparse-checkout", "set", "--cone", "in", "größe neu"]);
+    assert!(!root.join("out").exists());
+    let project = ground.open(&root);
+    let path = create(&project, &name("2-sparse"), None).unwrap().path;
+    assert!(path.join("in/file").exists() && !path.join("out").exists());
+    assert!(diff(&project, &name("2-sparse"), None).unwrap().files.is_empty());
+    whole_life(&ground, &project, "main", "main");
+    assert!(!root.join("out").exists());
+    assert_eq!(ground.git(&root, &["show", "main:out/file"]), "1");
+    assert_eq!(ground.git(&root, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_bare_repository() {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("root");
+    ground.git(&root, &["clone", "--quiet", "--bare", ".", "../bare.git"]);
+    let bare = ground.path().join("bare.git");
+    whole_life(&ground, &ground.open(&bare), "main", "main");
+    nothing_left(&ground, &bare);
+}
+
+#[test]
+fn a_project_that_is_opened_from_inside_another_worktree() {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("root");
+    ground.git(&root, &["worktree", "add", "--quiet", "-b", "mine", "../other"]);
+    let other = ground.path().join("other");
+    let project = ground.open(&other);
+    assert_eq!(project.root(), root);
+    let path = whole_life(&ground, &project, "mine", "mine");
+    assert!(path.starts_with(&root));
+    assert_eq!(fs::read_to_string(other.join("größe neu/life")).unwrap(), "1\n");
+    assert_eq!(ground.git(&other, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn large_files_without_git_lfs_are_pointers_and_that_is_said() {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("root");
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
+    write(&root.join("big.bin"), pointer);
+    write(&root.join(".gitattributes"), "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+    ground.git(&root, &["add", "--all"]);
+    ground.git(&root, &["commit", "--quiet", "--message", "big"]);
+    for (setting, value) in [("process", "git-lfs filter-process"), ("smudge", "git-lfs smudge -- %f")] {
+        ground.git(&root, &["config", &format!("filter.lfs.{setting}"), value]);
+    }
+    ground.git(&root, &["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
+    ground.git(&root, &["config", "filter.lfs.required", "true"]);
+    let project = ground.open(&root);
+    let made = create(&project, &name("2-lfs"), None).unwrap();
+    let told = "git-lfs is not installed: 2-lfs has pointers in the place of large files";
+    assert_eq!(made.warnings, [told]);
+    assert_eq!(fs::read_to_string(made.path.join("big.bin")).unwrap(), pointer);
+    write(&made.path.join("other.bin"), pointer);
+    remove(&project, &name("2-lfs"), None, Removal::discarding()).unwrap();
+    restore(&project, &trash(&project).unwrap()[0]).unwrap();
+    assert_eq!(fs::read_to_string(made.path.join("other.bin")).unwrap(), pointer);
+    whole_life(&ground, &project, "main", "main");
+}
+
+#[test]
+fn hooks_that_fail_are_told_and_lose_nothing() {
+    let ground = Ground::new().with_identity();
+    let root = ground.repository("root");
+    let project = ground.open(&root);
+    let path = create(&project, &name("2-hooks"), None).unwrap().path;
+    write(&path.join("work"), "1");
+    ground.hook(&root, "pre-commit", "echo 'not like this' >&2; exit 1");
+    let err = commit_all(&project, &name("2-hooks"), "work").unwrap_err();
+    assert!(told(&err, None).contains("`git commit` failed: not like this"), "{}", told(&err, None));
+    assert_eq!(state(&project, &name("2-hooks"), None).unwrap().uncommitted, [Path::new("work")]);
+    fs::remove_file(root.join(".git/hooks/pre-commit")).unwrap();
+    commit_all(&project, &name("2-hooks"), "work").unwrap().unwrap();
+
+    ground.hook(&root, "reference-transaction", "[ \"$1\" != prepared ] || { echo locked >&2; exit 1; }");
+    let before = ground.everything(&root);
+    create(&project, &name("3-none"), None).unwrap_err();
+    remove(&project, &name("2-hooks"), None, Removal::discarding()).unwrap_err();
+    assert_eq!(ground.everything(&root), before);
+    fs::remove_file(root.join(".git/hooks/reference-transaction")).unwrap();
+    for hook in ["post-checkout", "post-merge", "post-commit", "post-rewrite"] {
+        ground.hook(&root, hook, "exit 1");
+    }
+    whole_life(&ground, &project, "main", "main");
+}
