@@ -1,6 +1,7 @@
 //! What Agency wants to reach, beside what was measured.
 
 use crate::figure::{Figures, Unit};
+use crate::measure::worktree;
 use crate::peer::{AGENCY, BARE, TMUX};
 
 /// A measure, a figure, a peer.
@@ -49,7 +50,7 @@ impl Verdict {
 const DETACHED: &str = "detached, wall";
 const DRAWN: &str = "until the screen is drawn";
 
-pub static GOALS: [Goal; 13] = [
+pub static GOALS: [Goal; 14] = [
     ratio(
         "detached `cat`, wall, of a bare PTY reader",
         ("cat", DETACHED, AGENCY),
@@ -85,6 +86,13 @@ pub static GOALS: [Goal; 13] = [
         ("attach", DRAWN, TMUX),
         Bound::AtMost(1.0),
         0.5,
+    ),
+    ratio(
+        "a new task in 50 000 files, of `git worktree add`",
+        ("worktree", worktree::STARTED, AGENCY),
+        ("worktree", worktree::ALONE, AGENCY),
+        Bound::AtMost(1.3),
+        1.1,
     ),
     // 0.0 %, as it would be printed.
     value(

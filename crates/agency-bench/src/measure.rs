@@ -8,6 +8,7 @@ mod floods;
 mod memory;
 mod start;
 mod talk;
+pub mod worktree;
 
 use std::time::Duration;
 
@@ -27,12 +28,13 @@ pub struct Measure {
     pub run: fn(&'static Peer, &Sizes) -> Vec<Sample>,
 }
 
-pub static MEASURES: [Measure; 8] = [
+pub static MEASURES: [Measure; 9] = [
     cat::MEASURE,
     echo::MEASURE,
     attach::MEASURE,
     floods::MEASURE,
     start::MEASURE,
+    worktree::MEASURE,
     memory::MEASURE,
     agents::MEASURE,
     talk::MEASURE,

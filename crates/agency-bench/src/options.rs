@@ -97,6 +97,9 @@ pub struct Sizes {
     pub starts: usize,
     /// In the repository of those starts: enough that a worktree is work, as in a small project.
     pub files: usize,
+    /// In a big one.
+    pub many_files: usize,
+    pub big_starts: usize,
     pub agents: usize,
     /// How often they are listed.
     pub lists: usize,
@@ -125,6 +128,8 @@ impl Sizes {
             full_sessions: if quick { 2 } else { 5 },
             files: if quick { 20 } else { 500 },
             starts: if quick { 2 } else { 10 },
+            many_files: if quick { 200 } else { 50_000 },
+            big_starts: if quick { 1 } else { 5 },
             agents: if quick { 4 } else { 200 },
             lists: if quick { 3 } else { 50 },
             entries: if quick { 200 } else { 2_000 },

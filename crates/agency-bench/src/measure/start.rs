@@ -45,7 +45,7 @@ fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
     samples
 }
 
-fn start(stage: &Stage, session: &str) -> Duration {
+pub(super) fn start(stage: &Stage, session: &str) -> Duration {
     let body = "printf '@FIRST-%s@' OUTPUT\nexec cat >/dev/null\n";
     let began = Instant::now();
     let mut terminal = stage.open(session, body);
@@ -55,7 +55,7 @@ fn start(stage: &Stage, session: &str) -> Duration {
     took
 }
 
-fn git(stage: &Stage, number: usize) -> Duration {
+pub(super) fn git(stage: &Stage, number: usize) -> Duration {
     let mut git = stage.sealed.command("git");
     let path = stage.path(&format!("worktree{number}"));
     git.args(["worktree", "add", "--quiet", "-b", &format!("alone{number}")]).arg(path);
@@ -64,10 +64,12 @@ fn git(stage: &Stage, number: usize) -> Duration {
     began.elapsed()
 }
 
-fn fill_repository(stage: &Stage, files: usize) {
-    let dir = stage.sealed.repo();
+/// Some hundred to a directory, as in real projects.
+pub(super) fn fill_repository(stage: &Stage, files: usize) {
     for number in 0..files {
+        let dir = stage.sealed.repo().join(format!("part{}", number / 500));
         let path = dir.join(format!("file{number}.rs"));
+        fs::create_dir_all(dir).expect("room for a directory");
         fs::write(path, format!("// {number}\n").repeat(100)).expect("room for a file");
     }
     for args in [&["add", "."][..], &["commit", "--quiet", "-m", "files"]] {
