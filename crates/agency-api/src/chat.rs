@@ -222,3 +222,27 @@ pub struct AnswerParams {
     #[serde(default)]
     pub by: Option<String>,
 }
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SettingParams {
+    pub task: TaskRef,
+    /// What it is to be set to, as the agent calls it; absent: only shown.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+/// Something about an agent that can be chosen while it lives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Setting {
+    /// As far as the agent has told.
+    pub current: Option<String>,
+    /// What it is known to take; it may take more.
+    pub offered: Vec<Offer>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Offer {
+    pub id: String,
+    /// For people.
+    pub name: String,
+}

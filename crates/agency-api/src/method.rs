@@ -109,6 +109,10 @@ methods! {
     ApprovalLog = "approval.log": chat::ApprovalListParams => chat::Decisions;
     /// Ends an agent's turn and keeps its session.
     TaskInterrupt = "task.interrupt": TaskRef => Nothing;
+    /// Shows which model an agent uses and which it offers, or has it use another.
+    TaskModel = "task.model": chat::SettingParams => chat::Setting;
+    /// Shows how much an agent may do without asking, or changes it.
+    TaskMode = "task.mode": chat::SettingParams => chat::Setting;
     /// Connections to agents that serve many tasks with one process.
     ConnectionList = "connection.list": Nothing => connection::Connections;
     /// Connects anew, whatever has become of the attempts before, and brings its sessions back. Answered once it is there.

@@ -8,6 +8,7 @@ use agency_api::notify::TestParams;
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Verdict;
+use agency_driver::talk::Setting;
 use agency_workspace::{Project, Removed, Workspace};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -216,6 +217,11 @@ pub enum Call {
     },
     AgentSessions {
         name: String,
+    },
+    Tune {
+        task: TaskCall,
+        setting: Setting,
+        wanted: Option<String>,
     },
     QueueList {
         task: Option<TaskCall>,

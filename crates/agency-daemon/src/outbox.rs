@@ -30,6 +30,10 @@ pub enum Then {
         id: String,
         answer: oneshot::Sender<Result<chat::Approval, Failure>>,
     },
+    /// Its answer comes from the agent.
+    Setting {
+        request: String,
+    },
     Interrupt {
         answer: oneshot::Sender<Result<(), Failure>>,
     },

@@ -5,6 +5,8 @@
 //! Invariant: the conversation is fed by journal records alone. What is written goes to the keeper and comes back as
 //! records.
 
+mod tuning;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
@@ -26,6 +28,8 @@ use crate::run::{Flow, NewsDesk, RunCommand, RunHandle, RunNews, sleep_until, te
 use crate::sending::{Order, What};
 use crate::talk::{self, Decision, TalkFold, TalkSource, Told, Wanted};
 use crate::{clock, explain, seal, told_mark};
+
+pub use tuning::Tuning;
 
 /// An agent that has shown nothing by then may still take it: some need seconds to come up.
 const PROVEN_WITHIN: Duration = Duration::from_secs(6);
@@ -72,6 +76,8 @@ pub struct PipedTask {
     decided: Vec<(String, oneshot::Sender<Result<chat::Approval, Failure>>)>,
     /// Lines that the protocol asks for and that are on their way, by their keys.
     owed: Vec<String>,
+    /// Who waits for the agent's word on a setting.
+    tuning: Vec<tuning::Asked>,
     bulletin: Bulletin,
     /// When a session that is being closed ends in any case.
     stop_at: Option<Duration>,
@@ -127,6 +133,7 @@ impl PipedTask {
             noted: Vec::new(),
             decided: Vec::new(),
             owed: Vec::new(),
+            tuning: Vec::new(),
             stop_at: None,
             told_loss: false,
             over: false,
@@ -188,7 +195,9 @@ impl PipedTask {
     fn deadline(&self) -> Option<Duration> {
         let proofs = self.proving.iter().map(|proving| proving.since + PROVEN_WITHIN);
         let readers = self.readers.iter().map(|reader| reader.due);
-        self.fold.run.deadline().into_iter().chain(proofs).chain(readers).chain(self.stop_at).min()
+        let tuning = self.tuning.iter().map(|asked| asked.due);
+        let due = proofs.chain(readers).chain(tuning).chain(self.stop_at);
+        self.fold.run.deadline().into_iter().chain(due).min()
     }
 
     /// After every step: what is owed goes out, what changed is told.
@@ -204,6 +213,7 @@ impl PipedTask {
         self.stop_if_closed().await?;
         self.prove();
         self.tell_decided();
+        self.give_up_tuning();
         self.report().await;
         self.serve_readers();
         self.finish_if_over().await;
@@ -228,6 +238,7 @@ impl PipedTask {
         }
         let told = self.fold.record(record);
         self.write_noted(&record.body);
+        self.tuned(&told);
         self.announce(told).await;
         self.report().await;
     }
@@ -286,6 +297,7 @@ impl PipedTask {
             RunCommand::Ruled { id, ruling } => self.ruled(id, ruling).await?,
             RunCommand::Decisions { answer } => tell(answer, talk::decisions(&self.fold)),
             RunCommand::Interrupt { answer } => self.interrupt(answer),
+            RunCommand::Tune(tuning) => self.tune(tuning),
             RunCommand::Witnesses { answer } => {
                 let now = clock::now();
                 self.fold.run.tick(now);
@@ -535,7 +547,7 @@ impl PipedTask {
     fn written(&mut self, written: Written<Then>) {
         let Written { then, since } = written;
         match then {
-            Then::Nothing | Then::Owed { .. } => {}
+            Then::Nothing | Then::Owed { .. } | Then::Setting { .. } => {}
             Then::Message { receipt, bytes, was_working: true } => {
                 let why = "it is at work and takes it when it comes to it";
                 tell(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
@@ -560,6 +572,7 @@ impl PipedTask {
                 self.considering.leave_to_people(&id);
                 tell(answer, Err(failure));
             }
+            Then::Setting { request } => self.settle_tuning(&request, Err(failure.message)),
             Then::Interrupt { answer } => tell(answer, Err(failure)),
         }
     }
@@ -626,6 +639,7 @@ impl PipedTask {
         for then in self.outbox.give_up() {
             self.not_written(then, Failure::new(why));
         }
+        self.end_tuning(why);
         for Noted { id, answer, .. } in std::mem::take(&mut self.noted) {
             self.not_written(Then::Answer { id, answer }, Failure::new(why));
         }

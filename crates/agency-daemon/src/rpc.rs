@@ -11,6 +11,7 @@ use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Request};
 use agency_api::{Bytes, Failure};
 use agency_core::ids::RunId;
 use agency_core::supervisor::Verdict;
+use agency_driver::talk::Setting;
 use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use serde_json::Value;
 
@@ -119,6 +120,14 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         }
         method::TaskInterrupt::NAME => {
             Call::Interrupt(task(params_of::<method::TaskInterrupt>(params)?).await?)
+        }
+        method::TaskModel::NAME => {
+            let params = params_of::<method::TaskModel>(params)?;
+            Call::Tune { task: task(params.task).await?, setting: Setting::Model, wanted: params.name }
+        }
+        method::TaskMode::NAME => {
+            let params = params_of::<method::TaskMode>(params)?;
+            Call::Tune { task: task(params.task).await?, setting: Setting::Mode, wanted: params.name }
         }
         method::QueueList::NAME => {
             let params = params_of::<method::QueueList>(params)?;

@@ -33,7 +33,7 @@ use crate::fold::Fold;
 use crate::happening::{Happening, Reporter};
 use crate::hold::{Heard, Hold, RunContext, wire_size};
 use crate::link::LinkError;
-use crate::piped::{Answering, PipedTask, Reading};
+use crate::piped::{Answering, PipedTask, Reading, Tuning};
 use crate::seal;
 use crate::sending::{Order, Sending};
 use crate::switchboard::BoardCommand;
@@ -107,6 +107,8 @@ pub enum RunCommand {
     Decisions {
         answer: oneshot::Sender<Vec<Decided>>,
     },
+    /// A setting is shown or changed.
+    Tune(Tuning),
     /// End the turn, keep the session.
     Interrupt {
         answer: oneshot::Sender<Result<(), Failure>>,
@@ -564,6 +566,7 @@ impl RunTask {
             | RunCommand::Answer(_)
             | RunCommand::Ruled { .. }
             | RunCommand::Decisions { .. }
+            | RunCommand::Tune(_)
             | RunCommand::Interrupt { .. } => {}
             RunCommand::Screen { answer } => tell(answer, self.screen_dump()),
             RunCommand::Stop { grace } => {

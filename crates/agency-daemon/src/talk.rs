@@ -335,7 +335,7 @@ pub fn announced(event: &TalkEvent, session_id: Option<&str>) -> Option<(&'stati
             ("TurnEnd", data)
         }
         TalkEvent::Error { message, cause } => ("Error", json!({ "message": message, "cause": cause })),
-        TalkEvent::Other { .. } => return None,
+        TalkEvent::Settled { .. } | TalkEvent::Other { .. } => return None,
     };
     shorten(&mut data, LONGEST_TOLD);
     Some((kind, data))

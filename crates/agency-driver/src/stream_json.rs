@@ -4,6 +4,7 @@
 //! prompt, every answer and every request that is still open. What it does not know it keeps and shows.
 
 mod commands;
+mod dials;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,8 @@ use agency_core::plain::one_line;
 use serde_json::Value;
 
 use crate::lines::{Line, Lines};
-use crate::talk::{TalkEvent, Talked};
+use crate::talk::{Setting, TalkEvent, Talked};
+use dials::{Dials, Settled};
 
 pub struct StreamRun {
     out: Lines,
@@ -53,6 +55,7 @@ pub struct StreamRun {
     message: String,
     usage: Usage,
     next_request: u64,
+    dials: Dials,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +91,7 @@ impl StreamRun {
             message: String::new(),
             usage: Usage::default(),
             next_request: 1,
+            dials: Dials::default(),
         };
         // Its input is a pipe: it takes what is written there whenever it gets to it.
         run.judge(now);
@@ -273,7 +277,7 @@ impl StreamRun {
                     events.push(TalkEvent::ApprovalGone { id });
                 }
             }
-            Some("control_response") => {}
+            Some("control_response") => self.settled(&message["response"], at, events),
             Some("result") => self.result(message, at, events),
             Some("error") => {
                 let message = text(&message["message"]).or(text(&message["error"]["message"]));
@@ -299,7 +303,13 @@ impl StreamRun {
                 (self.tells_state, self.is_in_session) = (true, true);
                 self.working = message["state"].as_str() != Some("idle");
             }
-            Some("init" | "status") => self.is_in_session = true,
+            Some("init" | "status") => {
+                self.is_in_session = true;
+                for (setting, key) in [(Setting::Model, "model"), (Setting::Mode, "permissionMode")] {
+                    let notice = self.dials.on_told(setting, message[key].as_str());
+                    self.notice(notice, at);
+                }
+            }
             Some("api_retry") => {
                 let notice =
                     Item::Notice { text: format!("the model does not answer; try {}", message["attempt"]) };
@@ -309,6 +319,19 @@ impl StreamRun {
                 self.talk.add(Item::Notice { text: format!("denied: {}", cut(&message.to_string())) }, at);
             }
             other => events.push(TalkEvent::Other { kind: format!("system {}", other.unwrap_or_default()) }),
+        }
+    }
+
+    /// The answer to a request of ours.
+    fn settled(&mut self, response: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+        let Some(Settled { request, outcome, notice }) = self.dials.on_answer(response) else { return };
+        self.notice(notice, at);
+        events.push(TalkEvent::Settled { request, outcome });
+    }
+
+    fn notice(&mut self, text: Option<String>, at: Duration) {
+        if let Some(text) = text {
+            self.talk.add(Item::Notice { text }, at);
         }
     }
 
@@ -517,6 +540,9 @@ impl StreamRun {
                 let number =
                     message["request_id"].as_str().and_then(|id| id.strip_prefix("agency-")?.parse().ok());
                 self.next_request = self.next_request.max(number.map_or(0, |number: u64| number + 1));
+                if let Some(id) = message["request_id"].as_str() {
+                    self.dials.on_sent(id, &message["request"]);
+                }
             }
             _ => {}
         }

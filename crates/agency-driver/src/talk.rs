@@ -46,6 +46,11 @@ pub enum TalkEvent {
         outcome: Outcome,
     },
     TurnEnd(TurnEnd),
+    /// The agent answered a request that was to change one of its settings, or to tell of them.
+    Settled {
+        request: String,
+        outcome: Result<(), String>,
+    },
     Error {
         message: String,
         cause: Option<String>,
@@ -104,6 +109,38 @@ pub enum NotYet {
 
 /// What stands between two runs of one conversation.
 pub const SEPARATOR: &str = "─── Session restarted ───";
+
+/// Something about an agent that can be chosen while it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Setting {
+    /// How much it may do without asking.
+    Mode,
+    Model,
+}
+
+impl Setting {
+    pub fn word(self) -> &'static str {
+        match self {
+            Setting::Mode => "mode",
+            Setting::Model => "model",
+        }
+    }
+}
+
+/// A line that asks the agent something, and what it is called when it is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub id: String,
+    pub line: Vec<u8>,
+}
+
+impl Request {
+    /// The request that a line of JSON-RPC makes.
+    fn on(line: Vec<u8>) -> Request {
+        let message: Value = serde_json::from_slice(&line).unwrap_or_default();
+        Request { id: message["id"].as_str().unwrap_or_default().to_owned(), line }
+    }
+}
 
 /// One of the things that an agent can be set to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -277,19 +314,12 @@ impl TalkRun {
         either!(self, run => run.on_exit(code, at))
     }
 
-    /// Each mode that the agent offers, as far as it tells.
-    pub fn modes(&self) -> Offers {
-        match self {
-            TalkRun::Stream(_) => Offers::default(),
-            TalkRun::Acp(run) => run.modes(),
-        }
-    }
-
-    /// Each model that the agent offers, as far as it tells.
-    pub fn models(&self) -> Offers {
-        match self {
-            TalkRun::Stream(_) => Offers::default(),
-            TalkRun::Acp(run) => run.models(),
+    /// What the agent can be set to, as far as it tells.
+    pub fn offers(&self, setting: Setting) -> Offers {
+        match (self, setting) {
+            (TalkRun::Stream(run), setting) => run.offers(setting),
+            (TalkRun::Acp(run), Setting::Mode) => run.modes(),
+            (TalkRun::Acp(run), Setting::Model) => run.models(),
         }
     }
 }
@@ -328,17 +358,19 @@ impl TalkRun {
         }
     }
 
-    pub fn set_model(&mut self, model: &str) -> Result<Vec<u8>, NotYet> {
-        match self {
-            TalkRun::Stream(run) => Ok(run.set_model(model)),
-            TalkRun::Acp(run) => run.set_model(model),
+    pub fn set(&mut self, setting: Setting, wanted: &str) -> Result<Request, NotYet> {
+        match (self, setting) {
+            (TalkRun::Stream(run), setting) => Ok(run.set(setting, wanted)),
+            (TalkRun::Acp(run), Setting::Mode) => run.set_mode(wanted).map(Request::on),
+            (TalkRun::Acp(run), Setting::Model) => run.set_model(wanted).map(Request::on),
         }
     }
 
-    pub fn set_mode(&mut self, mode: &str) -> Result<Vec<u8>, NotYet> {
+    /// Asks what there is to choose, where the agent tells it only if asked and nobody has.
+    pub fn ask_offers(&mut self) -> Option<Request> {
         match self {
-            TalkRun::Stream(run) => Ok(run.set_mode(mode)),
-            TalkRun::Acp(run) => run.set_mode(mode),
+            TalkRun::Stream(run) => run.ask_offers(),
+            TalkRun::Acp(_) => None,
         }
     }
 

@@ -39,6 +39,7 @@ fn lister(project: &Project) -> Option<Git> {
         Kind::Git(repository) if !repository.is_bare() => {
             Some(repository.git().with_work_tree(repository.root()))
         }
+        Kind::Jj(repository) => Some(repository.store().git().with_work_tree(repository.root())),
         Kind::Git(_) | Kind::Plain(_) => None,
     }
 }

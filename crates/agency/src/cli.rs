@@ -16,7 +16,7 @@ use clap_complete::ArgValueCompleter;
 pub(crate) use care::{Agents, Completions, Doctor, Man, Shell, Uninstall};
 pub(crate) use mcp::Mcp;
 pub(crate) use search::Search;
-pub(crate) use talk::{Approvals, Approve, Chat, Connections, Cost, Deny, Reconnect};
+pub(crate) use talk::{Approvals, Approve, Chat, Connections, Cost, Deny, Reconnect, SettingArgs};
 
 use crate::complete;
 
@@ -78,6 +78,22 @@ For tasks with a conversation. In a terminal: agency send TASK --keys esc
 Examples:
   agency interrupt fix-login")]
     Interrupt(TaskName),
+    /// Show or change the model that an agent uses
+    #[command(after_help = "\
+For tasks with a conversation. Names are the agent's own.
+
+Examples:
+  agency model fix-login            # which one, and which there are
+  agency model fix-login opus")]
+    Model(SettingArgs),
+    /// Show or change how much an agent may do without asking
+    #[command(after_help = "\
+For tasks with a conversation. Names are the agent's own.
+
+Examples:
+  agency mode fix-login
+  agency mode fix-login plan")]
+    Mode(SettingArgs),
     /// Agents that serve many tasks with one process: how they stand
     Connections(Connections),
     /// Start such an agent's process again, and bring its sessions back

@@ -39,6 +39,7 @@ pub(crate) mod screen;
 mod search;
 mod send;
 mod service;
+mod setting;
 mod setup;
 mod shell;
 mod start;
@@ -71,6 +72,8 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Approve(args) => approve::approve(context, args).await,
         Command::Deny(args) => approve::deny(context, args).await,
         Command::Interrupt(args) => interrupt::interrupt(context, args).await,
+        Command::Model(args) => setting::setting(context, setting::Which::Model, args).await,
+        Command::Mode(args) => setting::setting(context, setting::Which::Mode, args).await,
         Command::Connections(args) => connections::connections(context, args).await,
         Command::Reconnect(args) => connections::reconnect(context, args).await,
         Command::Cost(args) => cost::cost(context, args).await,

@@ -77,6 +77,7 @@ impl World {
             Call::Approvals { task } => self.approvals(task, answer),
             Call::Decisions { task } => self.decisions(task, answer),
             Call::AnswerApproval { task, params } => self.answer_approval(task, *params, answer),
+            Call::Tune { task, setting, wanted } => self.tune(task, setting, wanted, answer),
             Call::Interrupt(task) => self.interrupt(task, answer),
             Call::Connections => answer.give_as(Ok(self.connections())),
             Call::Reconnect { name } => self.reconnect(&name, answer),

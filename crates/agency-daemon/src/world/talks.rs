@@ -6,13 +6,13 @@ use agency_api::chat::{AnswerParams, Approvals, OpenApproval};
 use agency_api::method::Nothing;
 use agency_api::{Failure, chat, view};
 use agency_core::ids::TaskKey;
-use agency_driver::talk::Verdict;
+use agency_driver::talk::{Setting, Verdict};
 use tokio::sync::{mpsc, oneshot};
 
 use super::boot::is_talk;
 use super::{LiveRun, World};
 use crate::happening::{Answer, TaskCall};
-use crate::piped::{Answering, Reading};
+use crate::piped::{Answering, Reading, Tuning};
 use crate::rpc;
 use crate::run::RunCommand;
 use crate::talk::{PastTalk, Wanted};
@@ -101,6 +101,18 @@ impl World {
             let decided = asked(commands, ask).await.and_then(|decided| decided);
             answer.give_as(decided.map(|approval| of_task(&task, approval)));
         });
+    }
+
+    pub(super) fn tune(&mut self, task: TaskCall, setting: Setting, wanted: Option<String>, answer: Answer) {
+        match self.find(task).and_then(|key| Ok(self.live_talk(&key)?.handle.commands.clone())) {
+            Err(failure) => answer.give(Err(failure)),
+            Ok(commands) => {
+                let ask = move |answer| RunCommand::Tune(Tuning { setting, wanted, answer });
+                tokio::spawn(async move {
+                    answer.give_as(asked(commands, ask).await.and_then(|told| told));
+                });
+            }
+        }
     }
 
     pub(super) fn interrupt(&mut self, task: TaskCall, answer: Answer) {

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::dials::Dials;
 use super::{ALLOW, ALLOW_ALWAYS, DENY, StreamRun, line};
-use crate::talk::{AnswerError, Verdict};
+use crate::talk::{AnswerError, Offers, Request, Setting, Verdict};
 
 impl StreamRun {
     pub fn prompt(text: &str) -> Vec<u8> {
@@ -51,21 +52,28 @@ impl StreamRun {
     }
 
     pub fn interrupt(&mut self) -> Vec<u8> {
-        self.request(json!({ "subtype": "interrupt" }))
+        self.request(json!({ "subtype": "interrupt" })).line
     }
 
-    pub fn set_model(&mut self, model: &str) -> Vec<u8> {
-        self.request(json!({ "subtype": "set_model", "model": model }))
+    pub fn offers(&self, setting: Setting) -> Offers {
+        self.dials.offers(setting)
     }
 
-    pub fn set_mode(&mut self, mode: &str) -> Vec<u8> {
-        self.request(json!({ "subtype": "set_permission_mode", "mode": mode }))
+    pub fn set(&mut self, setting: Setting, wanted: &str) -> Request {
+        self.request(Dials::request(setting, wanted))
     }
 
-    fn request(&mut self, request: Value) -> Vec<u8> {
+    /// Nothing once it has been asked.
+    pub fn ask_offers(&mut self) -> Option<Request> {
+        let is_needed = self.dials.is_in_the_dark();
+        is_needed.then(|| self.request(json!({ "subtype": "initialize", "hooks": null })))
+    }
+
+    fn request(&mut self, request: Value) -> Request {
         let id = format!("agency-{}", self.next_request);
         self.next_request += 1;
-        line(&json!({ "type": "control_request", "request_id": id, "request": request }))
+        let line = line(&json!({ "type": "control_request", "request_id": id, "request": request }));
+        Request { id, line }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::talk::{AnswerError, Verdict};
+use crate::talk::{AnswerError, Request, Verdict};
 
 /// Plays a recording; returns the run and every state it went through.
 fn play(name: &str) -> (StreamRun, Vec<String>, Vec<TalkEvent>) {
@@ -239,4 +239,26 @@ fn a_second_text_that_begins_like_the_first_is_an_entry_of_its_own() {
     let texts: Vec<_> = run.conversation().entries().iter().map(|entry| entry.item.clone()).collect();
     let entry = |text: &str| Item::Assistant { text: text.into() };
     assert_eq!(texts, [entry("Hello"), entry("Hello again")]);
+}
+
+#[test]
+fn what_it_is_set_to_is_told_by_it_and_a_refusal_is_heard() {
+    let (run, ..) = play("claude-stream-json");
+    let models = run.offers(Setting::Model);
+    assert!(models.offers.iter().any(|offer| offer.id == "opus"), "{models:?}");
+    assert_eq!(models.current.as_deref(), Some("claude-opus-5-5"), "what it took, not what was asked for");
+    assert_eq!(run.offers(Setting::Mode).current.as_deref(), Some("acceptEdits"));
+    let notice = Item::Notice { text: "mode: acceptEdits".into() };
+    assert_eq!(run.conversation().entries().iter().filter(|entry| entry.item == notice).count(), 1);
+
+    let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+    assert!(run.ask_offers().is_some());
+    let Request { id, line: wanted } = run.set(Setting::Mode, "bold");
+    run.on_input(&wanted, Duration::ZERO);
+    let response = json!({ "subtype": "error", "request_id": id, "error": "no such mode" });
+    let refusal = line(&json!({ "type": "control_response", "response": response }));
+    let outcome = Err("no such mode".to_owned());
+    assert_eq!(run.on_output(&refusal, Duration::ZERO), [TalkEvent::Settled { request: id, outcome }]);
+    assert_eq!(run.on_output(&refusal, Duration::ZERO), [], "it is answered once");
+    assert_eq!(run.offers(Setting::Mode).current, None);
 }

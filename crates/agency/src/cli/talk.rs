@@ -14,6 +14,7 @@ conversation and follows it; what you type is sent when you press Enter:
   any text         a message to the agent (or the answer to its question)
   y, /always       allow what it asks for; /always for the rest of its session
   n, /deny WHY     do not allow it
+  /model, /mode    show what the agent is set to; with a NAME, change it
   ctrl-c           end the agent's turn; its session goes on
   ctrl-d           leave; the agent goes on
 
@@ -139,6 +140,18 @@ Examples:
   agency cost
   agency cost --json | jq '[.tasks[].cost_usd] | add'")]
 pub(crate) struct Cost {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SettingArgs {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// What to set it to; shown if left out
+    #[arg(value_name = "NAME")]
+    pub(crate) to: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agency_api::chat::{AnswerParams, Approval, Chat as Read, Entry, Item, ReadParams};
+use agency_api::chat::{AnswerParams, Approval, Chat as Read, Entry, Item, ReadParams, SettingParams};
 use agency_api::method::{
     ApprovalAnswer, ChatRead, TaskGet, TaskInterrupt, TaskRef, TaskSend, TaskSendParams,
 };
@@ -16,6 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::approve::me;
+use super::setting::{self, Which};
 use crate::cli::Chat;
 use crate::context::Context;
 use crate::output::{self, Paint, printable};
@@ -163,6 +164,17 @@ fn typed_lines() -> mpsc::Receiver<String> {
     receiver
 }
 
+/// `/mode plan`: which setting, and what it is to be.
+fn setting_of(line: &str) -> Option<(Which, Option<&str>)> {
+    let (word, wanted) = line.split_once(' ').map_or((line, None), |(word, rest)| (word, Some(rest.trim())));
+    let which = match word {
+        "/model" => Which::Model,
+        "/mode" => Which::Mode,
+        _ => return None,
+    };
+    Some((which, wanted.filter(|wanted| !wanted.is_empty())))
+}
+
 /// Where a person sits: what they see, and what waits for them.
 struct Seat {
     daemon: Client,
@@ -223,6 +235,7 @@ impl Seat {
             (Some(_), line) if self.question().is_some() => self.answer(line).await,
             (None, "/allow" | "/always" | "/deny") => Err(Failure::new("nothing waits for an answer")),
             (_, "/quit" | "/leave") => Err(Failure::new("ctrl-d leaves")),
+            (_, line) if setting_of(line).is_some() => self.set(line).await,
             (_, text) => self.send(text).await,
         };
         match done {
@@ -262,6 +275,19 @@ impl Seat {
             self.open.push_front(approval);
         }
         done.map(drop)
+    }
+
+    async fn set(&mut self, line: &str) -> Result<(), Failure> {
+        let Some((which, wanted)) = setting_of(line) else { return Ok(()) };
+        let is_change = wanted.is_some();
+        let params = SettingParams { task: self.task.clone(), name: wanted.map(str::to_owned) };
+        let told = which.call(&mut self.daemon, params).await?;
+        if is_change {
+            // The conversation tells of it.
+            return Ok(());
+        }
+        let lines = setting::shown(which, &told);
+        lines.iter().try_for_each(|line| self.note(line)).map_err(|_| Failure::new("the terminal is gone"))
     }
 
     async fn send(&mut self, text: &str) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! `docs/schema/*.json`: the shape of everything that `--json` prints.
 
-use agency_api::chat::{Approvals, Decisions, Entry};
+use agency_api::chat::{Approvals, Decisions, Entry, Setting};
 use agency_api::config::Shown;
 use agency_api::connection::{Connections, Sessions};
 use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
@@ -41,6 +41,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency doctor --json", "doctor", of::<doctor::Report>()),
         ("agency events --json", "events", of::<view::Event>()),
         ("agency ls --json", "ls", of::<TaskListing>()),
+        ("agency model TASK --json", "setting", of::<Setting>()),
         ("agency notify test --json", "notify-test", of::<notify::Report>()),
         ("agency orphans --json", "orphans", of::<Orphans>()),
         ("agency screen TASK --json", "screen", of::<screen::Described>()),

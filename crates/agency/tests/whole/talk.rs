@@ -317,3 +317,42 @@ fn two_thousand_entries_are_read_at_once_and_in_pages() {
     assert_eq!(entries.lines().count(), 2000, "the last ones");
     assert!(entries.contains("message 2100") && !entries.contains("\"message 50\""));
 }
+
+#[test]
+fn model_and_mode_are_shown_and_changed_as_the_agent_agrees() {
+    let stage = Stage::new();
+    talk(&stage, "tune", "go", "prompt; say Hm.; end; prompt; tool Bash ls; end");
+    wait_why(&stage, "tune", "finished");
+    let shown = stage.run(["model", "tune"]).ok();
+    assert_eq!(shown, "model: the agent has not told yet\n  small  Small\n  large  Large\n");
+    assert_eq!(stage.run(["model", "tune", "large"]).ok(), "model: large\n");
+    assert_eq!(stage.run(["model", "tune", "--json"]).json()["current"], "large");
+    assert!(stage.run(["model", "tune"]).ok().contains("* large  Large"));
+    let told = stage.refused(&["model", "tune", "no-such"]);
+    assert!(told.contains("the model is not set to no-such") && told.contains("unknown: no-such"), "{told}");
+
+    let modes = stage.run(["mode", "tune"]).ok();
+    assert!(modes.starts_with("mode: default\n* default\n") && modes.contains("  plan\n"), "{modes}");
+    stage.run(["send", "tune", "again"]).ok();
+    wait_asked(&stage, "tune");
+    assert_eq!(stage.run(["mode", "tune", "plan"]).ok(), "mode: plan\n", "also in the middle of a turn");
+    assert!(stage.refused(&["mode", "tune", "no-mode"]).contains("unknown: no-mode"));
+    stage.kill_daemon();
+    assert!(stage.run(["mode", "tune"]).ok().contains("* plan"), "the next daemon knows it too");
+    let read = chat(&stage, "tune");
+    assert!(read.contains("\nmodel: large\n") && read.contains("\nmode: plan\n"), "{read}");
+
+    let mut terminal = stage.on_terminal(["chat", "tune"]);
+    terminal.wait_for("y allows");
+    terminal.send("/mode acceptEdits\n");
+    terminal.wait_for("mode: acceptEdits");
+    terminal.send("/model no-model\n");
+    terminal.wait_for("unknown: no-model");
+    terminal.send("/model\n");
+    terminal.wait_for("small  Small");
+    terminal.send("\x04");
+    assert!(terminal.wait_exit().success());
+
+    stage.play("screen", "say hello; ask more?");
+    assert!(stage.refused(&["mode", "screen"]).contains("task 2 has no conversation"));
+}

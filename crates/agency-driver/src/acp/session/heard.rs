@@ -207,10 +207,16 @@ impl AcpRun {
             (Some(Sent::Set(setting, value)), Ok(result)) => {
                 self.settings.is_set(setting, &value);
                 self.settings.read(&result);
+                if self.stage == Stage::Ready {
+                    let text = format!("{}: {value}", setting.word());
+                    self.telling.talk.add(Item::Notice { text }, at);
+                }
                 self.settle(Some(setting));
+                events.push(settled(id, Ok(())));
             }
             (Some(Sent::Set(setting, value)), Err(refusal)) => {
                 self.not_set(setting, &value, &refusal, at, events);
+                events.push(settled(id, Err(refusal.words())));
             }
             (Some(Sent::Login), Ok(_)) => {
                 if let Stage::Locked { way } = self.stage.clone() {
@@ -477,4 +483,8 @@ impl AcpRun {
             _ => self.telling.tell(TalkEvent::Other { kind: "session/update".to_owned() }, events),
         }
     }
+}
+
+fn settled(id: &Value, outcome: Result<(), String>) -> TalkEvent {
+    TalkEvent::Settled { request: id.as_str().unwrap_or_default().to_owned(), outcome }
 }

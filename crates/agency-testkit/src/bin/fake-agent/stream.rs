@@ -134,8 +134,7 @@ impl Agent {
                     }
                 }
                 Some("control_request") => {
-                    let response =
-                        json!({ "subtype": "success", "request_id": message["request_id"], "response": {} });
+                    let response = told(&message["request_id"], &message["request"]);
                     self.emit(json!({ "type": "control_response", "response": response }));
                     if message["request"]["subtype"] == "interrupt" {
                         return Came::Interrupt;
@@ -265,6 +264,22 @@ impl Agent {
         message["session_id"] = json!(self.session);
         print(&message.to_string());
     }
+}
+
+/// The answer to a request: a model or a mode with `no-` in its name is not there.
+fn told(id: &Value, request: &Value) -> Value {
+    let wanted = request["model"].as_str().or(request["mode"].as_str()).unwrap_or_default();
+    if wanted.contains("no-") {
+        return json!({ "subtype": "error", "request_id": id, "error": format!("unknown: {wanted}") });
+    }
+    let models =
+        json!([{ "value": "small", "displayName": "Small" }, { "value": "large", "displayName": "Large" }]);
+    let response = match request["subtype"].as_str() {
+        Some("initialize") => json!({ "models": models, "current_permission_mode": "default" }),
+        Some("set_permission_mode") => json!({ "mode": wanted }),
+        _ => json!({}),
+    };
+    json!({ "subtype": "success", "request_id": id, "response": response })
 }
 
 fn print(line: &str) {
