@@ -57,6 +57,8 @@ resume = ["mine", "--again", "$AGENCY_SESSION_ID"]
 run    = ["mine", "-1", "$AGENCY_MESSAGE"]
 stream = ["mine", "--stream"]
 acp    = ["mine-acp"]
+mode   = "ask"
+per_workspace = true
 driver = "acp"
 restart = "on-crash"
 max_restarts = 7
@@ -122,6 +124,8 @@ fn every_key_is_read() {
         run: words("mine -1 $AGENCY_MESSAGE"),
         stream: words("mine --stream"),
         acp: words("mine-acp"),
+        mode: Some("ask".to_owned()),
+        per_workspace: true,
         driver: Driver::Acp,
         restart: Some(Restart::OnCrash),
         max_restarts: Some(7),
