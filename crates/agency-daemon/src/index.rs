@@ -55,7 +55,7 @@ pub enum Talk {
     None,
     Past {
         runs: Vec<RunId>,
-        journals: PastTalk,
+        journals: Box<PastTalk>,
     },
     Live {
         run: RunId,

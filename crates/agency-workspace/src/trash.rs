@@ -14,7 +14,7 @@ use crate::tool::ToolError;
 
 pub(crate) const TRASH: &str = "refs/agency/trash/";
 
-/// One thing that can be brought back with [`crate::restore`].
+/// One thing that can be brought back with [`crate::restore()`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trashed {
     /// `refs/agency/trash/…`

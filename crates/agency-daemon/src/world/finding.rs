@@ -51,7 +51,7 @@ impl World {
         }
         let runs = self.history.get(key).into_iter().flatten().filter(|meta| is_talk(meta));
         let runs = runs.map(|meta| meta.run.clone()).collect();
-        self.past_talk(key).map_or(Talk::None, |journals| Talk::Past { runs, journals })
+        self.past_talk(key).map_or(Talk::None, |journals| Talk::Past { runs, journals: Box::new(journals) })
     }
 
     pub(super) fn search(
