@@ -248,6 +248,12 @@ pub struct TaskNewParams {
 pub struct TaskStartParams {
     #[serde(flatten)]
     pub task: TaskRef,
+    /// Another driver than so far: it goes on with the same session, or the start is refused.
+    #[serde(default)]
+    pub driver: Option<String>,
+    /// Begin a new session.
+    #[serde(default)]
+    pub fresh: bool,
     /// Go on without the commands of a setup that is still to be done.
     #[serde(default)]
     pub skip_setup: bool,

@@ -123,6 +123,16 @@ impl Agent {
         Driver::ALL.into_iter().filter(|driver| self.command(*driver).is_some()).collect()
     }
 
+    /// Whether a run with this driver can go on with a session that another one left. ACP has it in the protocol.
+    pub fn resumes(&self, driver: Driver) -> Result<(), AgentError> {
+        let can = match driver {
+            Driver::Terminal => self.resume.is_some(),
+            Driver::StreamJson => self.stream.iter().flatten().any(|word| tokens::mentions_session(word)),
+            Driver::Acp => true,
+        };
+        can.then_some(()).ok_or_else(|| AgentError::CannotResume { agent: self.name.clone(), driver })
+    }
+
     /// The program that its default driver starts.
     pub fn program(&self) -> Option<&str> {
         self.command(self.driver)?.first().map(String::as_str)
@@ -269,6 +279,22 @@ mod tests {
         assert_eq!(launched("claude-code", Driver::StreamJson, "fix", None), fresh);
         let resumed = format!("{fresh} --resume s1");
         assert_eq!(launched("claude-code", Driver::StreamJson, "fix", Some("s1")), resumed);
+    }
+
+    #[test]
+    fn a_session_is_gone_on_with_by_the_drivers_that_can() {
+        let agents = Agents::built_in();
+        for (agent, terminal, stream) in [
+            ("claude-code", true, true),
+            ("codex", true, false),
+            ("aider", false, false),
+            ("fake", false, false),
+        ] {
+            let agent = agents.find(agent).expect("built in");
+            let can = [Driver::Terminal, Driver::StreamJson].map(|driver| agent.resumes(driver).is_ok());
+            assert_eq!(can, [terminal, stream], "{}", agent.name);
+            assert!(agent.resumes(Driver::Acp).is_ok());
+        }
     }
 
     #[test]

@@ -153,6 +153,11 @@ pub(crate) fn mentions_prompt(argument: &str) -> bool {
     argument.split('$').skip(1).any(|rest| matches!(leading_name(rest), Some(PROMPT | BODY)))
 }
 
+/// Does this argument carry the task's session?
+pub(crate) fn mentions_session(argument: &str) -> bool {
+    argument.split('$').skip(1).any(|rest| leading_name(rest) == Some(SESSION_ID))
+}
+
 /// The longest name that `text` begins with.
 fn leading_name(text: &str) -> Option<&str> {
     let name = NAMES.into_iter().filter(|name| text.starts_with(name)).max_by_key(|name| name.len())?;

@@ -13,6 +13,7 @@ use agency_workspace::{Project, Removed, Workspace};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::plan::Wish;
 use crate::run::{RunHandle, RunNews};
 use crate::run_meta::RunMeta;
 use crate::switchboard::{BoardCommand, WireNews, WirePlan, WireSpec};
@@ -158,12 +159,12 @@ pub enum Call {
     Start {
         task: TaskCall,
         caller: Caller,
-        skip_setup: bool,
+        wish: Wish,
     },
     Restart {
         task: TaskCall,
         caller: Caller,
-        skip_setup: bool,
+        wish: Wish,
     },
     Setup {
         task: TaskCall,

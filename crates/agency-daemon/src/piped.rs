@@ -617,7 +617,7 @@ impl PipedTask {
             return;
         }
         let changes = self.considering.told(self.fold.run.take_changes());
-        let session = self.fold.run.session_id().filter(|id| crate::fold::is_name(id));
+        let session = self.fold.session().filter(|id| crate::fold::is_name(id));
         self.bulletin.tell(changes, self.fold.run.detector(), session, &self.news).await;
         if self.fold.run.has_lost_session() && !std::mem::replace(&mut self.told_loss, true) {
             self.news.tell(RunNews::SessionLost).await;

@@ -37,8 +37,20 @@ pub struct LaunchPlan {
     pub terms: RunTerms,
     /// What the call that started it said about the configuration.
     pub overrides: Overrides,
+    /// A new session, whichever the task was in.
+    pub fresh: bool,
     /// Instead of the agent's own command: what `agency new SLUG -- COMMAND…` was given.
     pub command: Option<Vec<String>>,
+}
+
+/// What a caller wants otherwise than the task's file says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wish {
+    pub driver: Option<Driver>,
+    /// Begin a new session.
+    pub fresh: bool,
+    /// Go on without the commands of a setup that is still to be done.
+    pub skip_setup: bool,
 }
 
 /// Makes Claude Code say when it works and when it waits.
@@ -115,6 +127,7 @@ pub fn plan(
         fold: fold_terms(config, agent, &program),
         terms: terms(agent, driver),
         overrides: caller.overrides.clone(),
+        fresh: false,
         command: file.command.map(<[String]>::to_vec),
         agent: agent.clone(),
     })
@@ -173,7 +186,7 @@ impl LaunchPlan {
             body: file.body().to_vec(),
             project_root: place.root.to_path_buf(),
             worktree: place.worktree.to_path_buf(),
-            session_id: file.fields().session_id.clone(),
+            session_id: file.fields().session_id.clone().filter(|_| !self.fresh),
             message: None,
             ports: place.ports,
         };

@@ -6,9 +6,12 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use agency_api::config::Scope;
-use agency_api::method::{self, Caller, Method, Nothing, ProjectRef, TaskNewParams, TaskRef};
+use agency_api::method::{
+    self, Caller, Method, Nothing, ProjectRef, TaskNewParams, TaskRef, TaskStartParams,
+};
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Request};
 use agency_api::{Bytes, Failure};
+use agency_core::agent::Driver;
 use agency_core::ids::RunId;
 use agency_core::supervisor::Verdict;
 use agency_driver::talk::Setting;
@@ -16,6 +19,7 @@ use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use serde_json::Value;
 
 use crate::happening::{Call, NewTask, Reporter, TaskCall};
+use crate::plan::Wish;
 use crate::talk::Wanted;
 use crate::traces;
 
@@ -40,13 +44,13 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         }
         method::TaskStart::NAME => {
             let params = params_of::<method::TaskStart>(params)?;
-            let (caller, skip_setup) = (params.caller, params.skip_setup);
-            Call::Start { task: task(params.task).await?, caller, skip_setup }
+            let wish = wish(&params)?;
+            Call::Start { task: task(params.task).await?, caller: params.caller, wish }
         }
         method::TaskRestart::NAME => {
             let params = params_of::<method::TaskRestart>(params)?;
-            let (caller, skip_setup) = (params.caller, params.skip_setup);
-            Call::Restart { task: task(params.task).await?, caller, skip_setup }
+            let wish = wish(&params)?;
+            Call::Restart { task: task(params.task).await?, caller: params.caller, wish }
         }
         method::TaskSetup::NAME => {
             let params = params_of::<method::TaskSetup>(params)?;
@@ -229,6 +233,12 @@ pub fn params_of<M: Method>(params: Value) -> Result<M::Params, ErrorObject> {
     let params = if params.is_null() { serde_json::json!(Nothing {}) } else { params };
     serde_json::from_value(params)
         .map_err(|err| ErrorObject::new(INVALID_PARAMS, format!("the parameters of {}: {err}", M::NAME)))
+}
+
+fn wish(params: &TaskStartParams) -> Result<Wish, Failure> {
+    let driver = params.driver.as_deref().map(str::parse::<Driver>).transpose();
+    let driver = driver.map_err(|err| Failure::new(err.to_string()).hint("terminal, stream-json or acp"))?;
+    Ok(Wish { driver, fresh: params.fresh, skip_setup: params.skip_setup })
 }
 
 async fn task(task: TaskRef) -> Result<TaskCall, Failure> {

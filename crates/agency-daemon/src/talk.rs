@@ -59,6 +59,8 @@ pub struct TalkFold {
     decided: Vec<(u64, Duration)>,
     /// What the wall's clock is ahead of the journal's.
     wall_offset: Duration,
+    /// The session of the run before.
+    inherited: Option<String>,
 }
 
 /// An answer that was given.
@@ -88,6 +90,7 @@ impl TalkFold {
             began: false,
             decided: Vec::new(),
             wall_offset: Duration::ZERO,
+            inherited: None,
         }
     }
 
@@ -135,6 +138,7 @@ impl TalkFold {
             let fresh = TalkRun::began(self.terms.clone(), self.timing, at);
             let before = std::mem::replace(&mut self.run, fresh);
             self.wall_offset = wall_offset(record).unwrap_or_default();
+            self.inherited = before.session_id().map(str::to_owned);
             self.run = before.continued(self.terms.clone(), self.timing, at, self.wall_offset);
         }
         // What the disk did not take has no number.
@@ -144,6 +148,11 @@ impl TalkFold {
         let events = self.folded(record, at);
         self.remember_decisions(&events, at);
         events.into_iter().map(|event| Told { event, at }).collect()
+    }
+
+    /// The session that the agent has named in this run; the one of the run before may not be its own.
+    pub fn session(&self) -> Option<&str> {
+        self.run.session_id().filter(|id| self.inherited.as_deref() != Some(*id))
     }
 
     fn remember_decisions(&mut self, events: &[TalkEvent], at: Duration) {

@@ -571,14 +571,23 @@ fn positive(text: &str) -> Result<f64, String> {
 A task has one process: starting it twice does not make two. Scrollback is kept
 across runs. A fresh workspace is set up first (`agency help setup`); ctrl-c ends
 that, and the workspace stays.
+With another --driver it goes on with the same session of the agent,
+or is refused with the reason.
 
 Examples:
   agency start fix-login
   agency start -a fix-login
-  agency restart fix-login")]
+  agency restart fix-login
+  agency restart fix-login --driver terminal     # was stream-json, say")]
 pub(crate) struct Start {
     #[command(flatten)]
     pub(crate) name: TaskName,
+    /// Drive it otherwise from now on: terminal, stream-json or acp
+    #[arg(long, value_name = "DRIVER")]
+    pub(crate) driver: Option<String>,
+    /// Begin a new session of the agent, with the task's text
+    #[arg(long)]
+    pub(crate) fresh: bool,
     /// Show its terminal afterwards
     #[arg(short, long)]
     pub(crate) attach: bool,

@@ -9,6 +9,8 @@ pub enum AgentError {
     Unknown { name: String, nearest: Vec<String>, known: Vec<String> },
     #[error("agent {agent} has no command for the {driver} driver")]
     NoCommand { agent: String, driver: Driver, possible: Vec<Driver> },
+    #[error("agent {agent} cannot go on with a session with the {driver} driver")]
+    CannotResume { agent: String, driver: Driver },
     #[error("agent {agent} has no `run` command")]
     CannotRun { agent: String },
     #[error("agent {agent} is not installed: `{program}` was not found")]
@@ -33,6 +35,16 @@ impl AgentError {
                     [] => set,
                     [first, ..] => format!("{set}, or pass --driver {first}"),
                 }
+            }
+            AgentError::CannotResume { agent, driver: Driver::StreamJson } => {
+                format!(
+                    "name $AGENCY_SESSION_ID in `stream` under [agents.{agent}] in config.toml, or pass --fresh"
+                )
+            }
+            AgentError::CannotResume { agent, .. } => {
+                format!(
+                    "set `resume` under [agents.{agent}] in config.toml, or pass --fresh to begin a new one"
+                )
             }
             AgentError::CannotRun { agent } => format!("set `run` under [agents.{agent}] in config.toml"),
             AgentError::NotInstalled { program, .. } => {

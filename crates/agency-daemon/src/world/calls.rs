@@ -27,7 +27,7 @@ use crate::audience::View;
 use crate::happening::{Answer, Call, Happening, NewTask, OrphanIntent, TaskCall};
 use crate::hold::screen_size;
 use crate::logs::LogRequest;
-use crate::plan::{self, PlannedTask};
+use crate::plan::{self, PlannedTask, Wish};
 use crate::room::{self, Room};
 use crate::run::RunCommand;
 use crate::settings::SettingsFiles;
@@ -46,8 +46,8 @@ impl World {
             }
             Call::NextName { project, slug } => answer.give_as(self.next_name(project, &slug)),
             Call::New(new) => self.new_task(*new, answer),
-            Call::Start { task, caller, skip_setup } => self.start(task, caller, answer, false, skip_setup),
-            Call::Restart { task, caller, skip_setup } => self.start(task, caller, answer, true, skip_setup),
+            Call::Start { task, caller, wish } => self.start(task, caller, wish, answer, false),
+            Call::Restart { task, caller, wish } => self.start(task, caller, wish, answer, true),
             Call::Setup { task, caller } => {
                 self.with_task(task, answer, |world, key, answer| world.setup_task(key, &caller, answer));
             }
@@ -152,8 +152,8 @@ impl World {
             }
             Ok((key, notes)) => {
                 self.notes.insert(key.clone(), notes);
-                let mode = SetupMode::IfOwed;
-                self.begin(key, &new.params.caller, Origin::MadeByThisCall, answer, false, mode);
+                let wish = Wish::default();
+                self.begin(key, &new.params.caller, wish, Origin::MadeByThisCall, answer, false);
             }
             Err(failure) => answer.give(Err(failure)),
         }
@@ -216,10 +216,9 @@ impl World {
         Ok((key, notes))
     }
 
-    fn start(&mut self, task: TaskCall, caller: Caller, answer: Answer, restart: bool, skip_setup: bool) {
-        let mode = if skip_setup { SetupMode::Skip } else { SetupMode::IfOwed };
+    fn start(&mut self, task: TaskCall, caller: Caller, wish: Wish, answer: Answer, restart: bool) {
         self.with_task(task, answer, |world, key, answer| {
-            world.begin(key, &caller, Origin::Existing, answer, restart, mode);
+            world.begin(key, &caller, wish, Origin::Existing, answer, restart);
         });
     }
 
@@ -227,10 +226,10 @@ impl World {
         &mut self,
         key: TaskKey,
         caller: &Caller,
+        wish: Wish,
         origin: Origin,
         answer: Answer,
         restart: bool,
-        setup: SetupMode,
     ) {
         self.look_elsewhere(&key);
         // One that lives needs nothing more, and makes room first if it is to be started anew. For one that
@@ -239,7 +238,8 @@ impl World {
         let room = if needs_none { Ok(()) } else { self.has_room() };
         let planned = room.and_then(|()| self.nothing_left_of(&key));
         let planned = planned.and_then(|()| self.not_being_removed(&key));
-        let planned = planned.and_then(|()| self.plan_start(&key, caller));
+        let planned = planned.and_then(|()| if restart { Ok(()) } else { self.lives_otherwise(&key, wish) });
+        let planned = planned.and_then(|()| self.plan_start(&key, caller, wish));
         let plan = match planned {
             Ok(plan) => plan,
             Err(failure) => {
@@ -255,12 +255,28 @@ impl World {
         // Whether there is one already is looked at when it is made, with the eyes of git.
         let start = StartPlan { workspace: Standing::Missing, task: origin, terms: plan.terms };
         self.plans.insert(key.clone(), plan);
+        let setup = if wish.skip_setup { SetupMode::Skip } else { SetupMode::IfOwed };
         self.wish(&key, caller, setup);
         let ticket = self.ticket(Pending::Start { key: key.clone(), answer });
         self.decide(match restart {
             false => Event::Start { key, ticket, plan: start },
             true => Event::Restart { key, ticket, plan: start },
         });
+    }
+
+    /// A start changes nothing about an agent that lives.
+    fn lives_otherwise(&self, key: &TaskKey, wish: Wish) -> Result<(), Failure> {
+        let Ok(live) = self.live_run(key) else { return Ok(()) };
+        let other = wish.driver.filter(|driver| driver.to_string() != live.meta.driver);
+        let (cause, option) = match (other, wish.fresh) {
+            (Some(driver), _) => {
+                (format!("it is driven by {}", live.meta.driver), format!("--driver {driver}"))
+            }
+            (None, true) => ("it is in its session".to_owned(), "--fresh".to_owned()),
+            (None, false) => return Ok(()),
+        };
+        let failure = Failure::new(format!("the agent of task {} lives", live.meta.name())).because(cause);
+        Err(failure.hint(format!("agency restart {} {option}", key.task)))
     }
 
     /// Whether the machine takes one more agent besides those that are being started.

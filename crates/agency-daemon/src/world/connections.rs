@@ -16,9 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::World;
 use super::boot::key_of;
-use super::setups::SetupMode;
 use crate::clock;
 use crate::happening::Answer;
+use crate::plan::Wish;
 use crate::run_meta::{self, RunMeta};
 use crate::switchboard::{
     self, BoardCommand, Progress, Sitting, Switchboard, Switchroom, WireMeta, WireNews, WirePlan, WireSpec,
@@ -171,7 +171,7 @@ impl World {
         let caller = agency_api::method::Caller { env: environment, ..Default::default() };
         // Nobody waits; what comes of it is told by events.
         let (answer, _) = oneshot::channel();
-        self.begin(key, &caller, Origin::Existing, Answer(answer), false, SetupMode::IfOwed);
+        self.begin(key, &caller, Wish::default(), Origin::Existing, Answer(answer), false);
     }
 
     fn announce_wire(&mut self, agent: &str, kind: &str, data: Value) {

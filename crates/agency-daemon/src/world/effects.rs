@@ -26,7 +26,7 @@ use crate::fold;
 use crate::happening::{Happening, Reporter, StartedRun};
 use crate::hold::{RunContext, screen_size};
 use crate::launch::{LaunchError, start_keeper};
-use crate::plan::{LaunchPlan, Place};
+use crate::plan::{LaunchPlan, Place, Wish};
 use crate::room;
 use crate::run::{self, NewsDesk, RunCommand};
 use crate::run_meta::{self, AcpMeta, RunMeta};
@@ -209,7 +209,7 @@ impl World {
             caller.open_files = plan.open_files;
             caller.overrides = plan.overrides.clone();
         }
-        let plan = self.plan_start(key, &caller)?;
+        let plan = self.plan_start(key, &caller, Wish::default())?;
         self.plans.insert(key.clone(), plan);
         Ok(())
     }

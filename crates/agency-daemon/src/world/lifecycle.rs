@@ -8,6 +8,7 @@ use agency_api::method::{Caller, Removed, Started, Stopped};
 use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Outcome, Refusal};
+use agency_core::task_file::Field;
 use agency_workspace::{Project, Workspace, WorkspaceName};
 
 use super::effects::refused;
@@ -54,6 +55,7 @@ impl World {
                 let run = meta.run.clone();
                 tracing::info!(task = %key, %run, agent = meta.agent, "run started");
                 self.history.entry(key.clone()).or_default().push(meta.clone());
+                self.keep_terms(&key);
                 let standing = handle.standing.clone();
                 self.register(key.clone(), meta, handle);
                 // Made just now: whatever it waits for already, nobody knows of it.
@@ -73,10 +75,31 @@ impl World {
         }
     }
 
+    /// The next start is like this one.
+    fn keep_terms(&mut self, key: &TaskKey) {
+        let Some(plan) = self.plans.get(key) else { return };
+        let known =
+            self.store.file(key).map(|file| (file.fields().driver, file.fields().session_id.is_some()));
+        let Ok((driver, has_session)) = known else { return };
+        let mut fields = Vec::new();
+        if driver.unwrap_or(plan.agent.driver) != plan.driver {
+            fields.push(Field::Driver(Some(plan.driver)));
+        }
+        if plan.fresh && has_session {
+            fields.push(Field::SessionId(None));
+        }
+        if fields.is_empty() {
+            return;
+        }
+        if let Err(cause) = self.store.set(key, fields) {
+            tracing::warn!(task = %key, %cause, "how it was started is not kept");
+        }
+    }
+
     /// An agent that takes no message at its start gets it at its first prompt.
     fn hold_first_message(&mut self, key: &TaskKey) {
         let is_first = self.history.get(key).is_some_and(|runs| runs.len() == 1);
-        let plan = self.plans.get(key).filter(|_| is_first);
+        let plan = self.plans.get(key).filter(|plan| is_first || plan.fresh);
         let is_told = plan.is_none_or(|plan| plan.driver == Driver::Terminal);
         let Some(text) =
             plan.zip(self.store.file(key).ok()).and_then(|(plan, file)| plan.typed_message(file))

@@ -5,6 +5,7 @@ use std::path::Path;
 use agency_api::config::Overrides;
 use agency_api::method::Caller;
 use agency_api::{Failure, view};
+use agency_core::agent::{Agent, Driver};
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::rail::WorkspaceStatus;
@@ -13,7 +14,7 @@ use agency_workspace::{Project, WorkspaceName};
 
 use super::{LiveRun, World};
 use crate::happening::TaskCall;
-use crate::plan::{self, LaunchPlan, PlannedTask};
+use crate::plan::{self, LaunchPlan, PlannedTask, Wish};
 use crate::settings::Settings;
 use crate::store::StoreError;
 use crate::{clock, environment, trust};
@@ -63,7 +64,12 @@ impl World {
     }
 
     /// Everything that can stand in the way of a start, found out before anything is made.
-    pub(super) fn plan_start(&self, key: &TaskKey, caller: &Caller) -> Result<LaunchPlan, Failure> {
+    pub(super) fn plan_start(
+        &self,
+        key: &TaskKey,
+        caller: &Caller,
+        wish: Wish,
+    ) -> Result<LaunchPlan, Failure> {
         let file = self.store.file(key).map_err(store_failure)?;
         let fields = file.fields();
         let settings = self.settings_with(Some(&key.project), &caller.overrides)?;
@@ -75,12 +81,40 @@ impl World {
         }
         let root = self.store.project(&key.project).map_or(Path::new("/"), |known| known.root());
         let task = PlannedTask {
-            driver: fields.driver,
+            driver: wish.driver.or(fields.driver),
             command: fields.command.as_deref(),
-            session_known: fields.session_id.is_some(),
+            session_known: fields.session_id.is_some() && !wish.fresh,
             directory: root,
         };
-        plan::plan(&settings.config, agent, task, caller)
+        let planned = plan::plan(&settings.config, agent, task, caller)?;
+        if let Some(driver) = wish.driver.filter(|driver| *driver != fields.driver.unwrap_or(agent.driver)) {
+            self.may_switch(key, agent, driver, wish.fresh)?;
+        }
+        Ok(LaunchPlan { fresh: wish.fresh, ..planned })
+    }
+
+    /// Another driver goes on where the last one was, or says why it cannot.
+    fn may_switch(&self, key: &TaskKey, agent: &Agent, driver: Driver, fresh: bool) -> Result<(), Failure> {
+        let file = self.store.file(key).map_err(store_failure)?;
+        let refused = || Failure::new(format!("task {} cannot go on with the {driver} driver", key.task));
+        if !self.history.contains_key(key) {
+            return Ok(());
+        }
+        if file.fields().command.is_some() {
+            return Err(refused()
+                .because("it runs a command of its own, which was made for another one")
+                .hint(format!("agency new SLUG --driver {driver} -- COMMAND")));
+        }
+        if fresh {
+            return Ok(());
+        }
+        agent.resumes(driver).map_err(|err| refused().because(err.to_string()).hint(err.hint()))?;
+        if file.fields().session_id.is_none() {
+            return Err(refused()
+                .because(format!("{} has not said yet which session it is in", agent.display_name))
+                .hint("try again when it has answered, or pass --fresh to begin a new session"));
+        }
+        Ok(())
     }
 
     /// A command in a task file that nobody typed here came with the repository.

@@ -97,7 +97,7 @@ async fn follow_chat(
         }
         if !chat.live {
             let task = daemon.call(TaskGet, task.clone()).await?;
-            if !matches!(task.status, TaskStatus::Running | TaskStatus::Idle) {
+            if !talk::holds(&task) || !matches!(task.status, TaskStatus::Running | TaskStatus::Idle) {
                 return Ok(());
             }
             tokio::time::sleep(LOOK_AGAIN_AFTER).await;
@@ -145,7 +145,11 @@ pub(super) async fn talk(context: &Context, task: TaskRef, at: Option<u64>) -> D
             _ = interrupts.recv() => seat.interrupt().await?,
         }
     }
-    seat.note("[the agent has ended]")?;
+    let now = seat.daemon.call(TaskGet, seat.task.clone()).await.ok();
+    match now.filter(|task| !talk::holds(task)) {
+        Some(task) => seat.note(&format!("[the agent is in a terminal now: agency attach {}]", task.id))?,
+        None => seat.note("[the agent has ended]")?,
+    }
     reading.await.map_err(|err| failed("the conversation cannot be read", &err))??;
     Ok(ExitCode::SUCCESS)
 }

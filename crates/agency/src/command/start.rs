@@ -22,6 +22,14 @@ use crate::stop::{Done, Stop, with_hint};
 use crate::talk;
 use crate::watch;
 
+/// What a start is to do otherwise than usual.
+#[derive(Default)]
+struct Wishes {
+    driver: Option<String>,
+    fresh: bool,
+    skip_setup: bool,
+}
+
 pub(super) async fn start(context: &Context, args: Start) -> Done {
     begin(context, TaskStart, args).await
 }
@@ -32,7 +40,7 @@ pub(super) async fn restart(context: &Context, args: Start) -> Done {
 
 /// A task that is known and has no run any more.
 pub(super) async fn again(context: &Context, task: &Task) -> Done {
-    let started = launched(context, TaskStart, context::reference(task), false).await?;
+    let started = launched(context, TaskStart, context::reference(task), Wishes::default()).await?;
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
     show(context, &started.task).await
 }
@@ -41,7 +49,8 @@ async fn begin<M>(context: &Context, method: M, args: Start) -> Done
 where
     M: Method<Params = TaskStartParams, Answer = Started>,
 {
-    let started = launched(context, method, context.task(&args.name.task)?, args.skip_setup).await?;
+    let wishes = Wishes { driver: args.driver, fresh: args.fresh, skip_setup: args.skip_setup };
+    let started = launched(context, method, context.task(&args.name.task)?, wishes).await?;
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
     match args.attach {
         true => show(context, &started.task).await,
@@ -49,17 +58,14 @@ where
     }
 }
 
-async fn launched<M>(
-    context: &Context,
-    method: M,
-    task: TaskRef,
-    skip_setup: bool,
-) -> Result<Started, Failure>
+async fn launched<M>(context: &Context, method: M, task: TaskRef, wishes: Wishes) -> Result<Started, Failure>
 where
     M: Method<Params = TaskStartParams, Answer = Started>,
 {
     let watch = watch::word();
-    let params = TaskStartParams { task, skip_setup, caller: caller::listening(&context.options, &watch) };
+    let Wishes { driver, fresh, skip_setup } = wishes;
+    let caller = caller::listening(&context.options, &watch);
+    let params = TaskStartParams { task, driver, fresh, skip_setup, caller };
     watch::call(context, "starting the agent", method, params, watch).await.0
 }
 

@@ -116,3 +116,31 @@ fn a_permission_that_claude_waits_for_outlives_the_daemon() {
     wait_said(&scene, "It is made.");
     assert!(scene.repo().join(".agency/worktrees/1-x/made").exists());
 }
+
+#[test]
+fn claude_goes_from_terminal_to_pipe_and_back_with_one_session() {
+    let scene = Scene::at_prompt(Agent::Claude);
+    scene.deliver("<<say In the terminal.>>");
+    scene.wait_waiting("finished");
+    let id = scene.eventually("a session is known", SOON, || session(&scene));
+    scene.run(&["restart", "x", "--driver", "stream-json"]).ok();
+    scene.wait_waiting("prompt");
+    scene.deliver("<<say Over the pipe.>>");
+    wait_said(&scene, "Over the pipe.");
+    let told = scene.model.requests().last().map(|request| request["texts"].to_string()).unwrap_or_default();
+    assert!(told.contains("In the terminal.") && told.contains("Over the pipe."), "it remembers: {told}");
+    assert_eq!(session(&scene), Some(id.clone()));
+
+    assert_eq!(scene.run(&["mode", "x", "plan"]).ok(), "mode: plan\n");
+    assert!(scene.run(&["mode", "x", "no-such-mode"]).code == 1);
+    let models = scene.run(&["model", "x", "--json"]).json();
+    assert!(models["offered"].as_array().is_some_and(|offered| !offered.is_empty()), "{models}");
+
+    scene.run(&["restart", "x", "--driver", "terminal"]).ok();
+    scene.wait_shown("Over the pipe.");
+    scene.wait_waiting("prompt");
+    scene.deliver("<<say In the terminal again.>>");
+    scene.wait_told("<<say In the terminal again.>>");
+    assert_eq!(session(&scene), Some(id));
+    assert!(chat(&scene).contains("Over the pipe."), "what was said over the pipe is still there to read");
+}

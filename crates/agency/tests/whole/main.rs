@@ -45,6 +45,7 @@ mod setup;
 mod sigkill;
 mod stage;
 mod status;
+mod switching;
 mod talk;
 mod told;
 mod trust;

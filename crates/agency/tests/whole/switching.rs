@@ -1,0 +1,111 @@
+//! One conversation, driven now in this way and now in that: the session stays, or the reason is said.
+
+use crate::stage::{SOON, Stage};
+use crate::talk::{chat, session, talk, wait_said, wait_why};
+
+const AGENTS: &str = r#"
+[agents.both]
+display_name = "Both"
+start = ["fake-agent", "-c", "say begun; ask more?"]
+resume = ["fake-agent", "-c", "say resumed $AGENCY_SESSION_ID; ask more?"]
+stream = ["fake-agent", "--stream-json", "prompt; args; end", "--resume", "$AGENCY_SESSION_ID"]
+
+[agents.forgetful]
+start = ["fake-agent", "-c", "say begun; ask more?"]
+stream = ["fake-agent", "--stream-json", "prompt; args; end"]
+
+[agents.plain]
+start = ["fake-agent", "-c", "say begun; ask more?"]
+resume = ["fake-agent", "-c", "say resumed $AGENCY_SESSION_ID; ask more?"]
+"#;
+
+#[track_caller]
+fn begin(stage: &Stage, slug: &str, agent: &str, driver: &str) {
+    stage.run(["new", slug, "--no-attach", "--agent", agent, "--driver", driver, "-m", "go"]).ok();
+}
+
+/// The session's name alone.
+#[track_caller]
+fn session_id(stage: &Stage, name: &str) -> String {
+    session(stage, name).trim_start_matches("session_id:").trim().trim_matches('"').to_owned()
+}
+
+#[test]
+fn the_session_goes_on_from_pipe_to_terminal_and_back() {
+    let stage = Stage::with_config(AGENTS);
+    begin(&stage, "both", "both", "stream-json");
+    wait_why(&stage, "both", "finished");
+    let id = session_id(&stage, "1-both");
+    stage.run(["restart", "both", "--driver", "terminal"]).ok();
+    assert_eq!(stage.task("both")["driver"], "terminal");
+    assert!(stage.task_file("1-both").contains("\ndriver: terminal\n"));
+    stage.wait_printed("both", &format!("resumed {id}"));
+    assert!(chat(&stage, "both").starts_with("> go\nargs: \n"), "what was said is still there to read");
+    let mut terminal = stage.on_terminal(["chat", "both"]);
+    terminal.wait_for("[the agent is in a terminal now: agency attach 1]");
+    assert!(terminal.wait_exit().success());
+    let told = stage.refused(&["start", "both", "--driver", "stream-json"]);
+    assert!(told.contains("the agent of task 1-both lives"), "{told}");
+    assert!(told.contains("agency restart 1 --driver stream-json"), "{told}");
+
+    stage.run(["restart", "both", "--driver", "stream-json"]).ok();
+    stage.run(["send", "both", "again"]).ok();
+    let read = wait_said(&stage, "both", &format!("args: --resume {id}"));
+    assert!(read.starts_with("> go\n") && read.contains("─── Session restarted ───"), "{read}");
+    assert_eq!(session_id(&stage, "1-both"), id);
+    stage.kill_daemon();
+    stage.run(["stop", "both"]).ok();
+    assert_eq!(stage.task("both")["driver"], "stream-json");
+    stage.run(["start", "both", "--driver", "terminal"]).ok();
+    stage.wait_printed("both", &format!("resumed {id}"));
+}
+
+#[test]
+fn a_session_that_cannot_go_on_is_refused_with_the_reason_and_nothing_is_stopped() {
+    let stage = Stage::with_config(AGENTS);
+    begin(&stage, "unsaid", "both", "terminal");
+    let agent = stage.agent("unsaid");
+    let told = stage.refused(&["restart", "unsaid", "--driver", "stream-json"]);
+    assert!(
+        told.contains("Both has not said yet which session it is in") && told.contains("--fresh"),
+        "{told}"
+    );
+    assert_eq!(stage.agent("unsaid").pid, agent.pid);
+
+    begin(&stage, "plain", "plain", "terminal");
+    let told = stage.refused(&["restart", "plain", "--driver", "stream-json"]);
+    assert!(told.contains("agent plain has no command for the stream-json driver"), "{told}");
+
+    begin(&stage, "lost", "forgetful", "stream-json");
+    wait_why(&stage, "lost", "finished");
+    session(&stage, "3-lost");
+    let told = stage.refused(&["restart", "lost", "--driver", "terminal"]);
+    assert!(told.contains("cannot go on with a session with the terminal driver"), "{told}");
+    assert!(told.contains("set `resume` under [agents.forgetful]"), "{told}");
+    stage.run(["restart", "lost", "--driver", "terminal", "--fresh"]).ok();
+    stage.wait_printed("lost", "begun");
+    assert!(!stage.task_file("3-lost").contains("session_id: fake"), "another session, not known yet");
+
+    talk(&stage, "own", "go", "prompt; end");
+    wait_why(&stage, "own", "finished");
+    let told = stage.refused(&["restart", "own", "--driver", "terminal", "--fresh"]);
+    assert!(told.contains("it runs a command of its own"), "{told}");
+    assert!(stage.refused(&["restart", "own", "--driver", "tty"]).contains("tty"));
+}
+
+#[test]
+fn who_wants_to_begin_anew_says_so() {
+    let stage = Stage::with_config(AGENTS);
+    begin(&stage, "anew", "both", "stream-json");
+    wait_why(&stage, "anew", "finished");
+    let before = session_id(&stage, "1-anew");
+    assert!(stage.refused(&["start", "anew", "--fresh"]).contains("agency restart 1 --fresh"));
+    stage.run(["restart", "anew", "--fresh"]).ok();
+    let read = stage.eventually("the text is sent again", SOON, || {
+        Some(chat(&stage, "anew")).filter(|read| read.matches("args: \n").count() == 2)
+    });
+    assert_eq!(read.matches("> go\n").count(), 2, "{read}");
+    stage.eventually("another session is kept", SOON, || {
+        (session_id(&stage, "1-anew") != before).then_some(())
+    });
+}
