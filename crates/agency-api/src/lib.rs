@@ -18,6 +18,7 @@ pub mod rpc;
 pub mod search;
 pub mod socket;
 pub mod view;
+pub mod work;
 
 pub use bytes::Bytes;
 pub use failure::Failure;

@@ -16,6 +16,7 @@ use crate::notify;
 use crate::pty::AttachMode;
 use crate::search;
 use crate::view;
+use crate::work;
 
 pub trait Method {
     const NAME: &'static str;
@@ -83,6 +84,8 @@ methods! {
     TaskComplete = "task.complete": TaskRef => view::Task;
     /// Says that a task's work has failed.
     TaskFail = "task.fail": TaskRef => view::Task;
+    /// What a task's workspace changes, against its base or in one turn.
+    TaskDiff = "task.diff": work::DiffParams => work::Diff;
     /// Removes a task and its workspace. Refuses to lose work, unless told to.
     TaskRemove = "task.remove": TaskRemoveParams => Removed;
     /// The tasks of a project, or of all.

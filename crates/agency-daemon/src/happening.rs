@@ -173,6 +173,11 @@ pub enum Call {
     StopTask(TaskCall),
     Idle(TaskCall),
     Mark(TaskCall, Verdict),
+    Diff {
+        task: TaskCall,
+        turn: Option<u64>,
+        stat: bool,
+    },
     Remove {
         task: TaskCall,
         discard: bool,

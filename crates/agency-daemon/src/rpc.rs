@@ -64,6 +64,10 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         method::TaskFail::NAME => {
             Call::Mark(task(params_of::<method::TaskFail>(params)?).await?, Verdict::Failed)
         }
+        method::TaskDiff::NAME => {
+            let params = params_of::<method::TaskDiff>(params)?;
+            Call::Diff { task: task(params.task).await?, turn: params.turn, stat: params.stat }
+        }
         method::TaskRemove::NAME => {
             let params = params_of::<method::TaskRemove>(params)?;
             let (discard, caller) = (params.discard, params.caller);

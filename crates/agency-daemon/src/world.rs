@@ -9,6 +9,7 @@ mod calls;
 mod configuration;
 mod connections;
 mod consent;
+mod diffs;
 mod effects;
 mod explain;
 mod finding;

@@ -60,7 +60,7 @@ pub use operation::{Operation, OperationCause, OperationError};
 pub use project::{OpenError, Project, Vcs, VcsError, workspace_path};
 pub use remove::{Removal, RemoveCause, RemoveError, Removed, removable, remove};
 pub use restore::restore;
-pub use snapshot::{Snapshot, diff_between, restore_snapshot, snapshot, snapshots};
+pub use snapshot::{Snapshot, diff_between, diff_since, restore_snapshot, snapshot, snapshots};
 pub use state::{Presence, StateError, WorkspaceState, gone, presence, state};
 pub use sync::{SyncHow, Synced, sync};
 pub use tool::ToolError;

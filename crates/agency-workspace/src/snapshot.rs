@@ -52,6 +52,22 @@ pub fn diff_between(
     compare().map_err(Operation::Compare.failed(name))
 }
 
+/// What changed from a commit, as [`Diff::from`] names one, to a snapshot.
+pub fn diff_since(
+    project: &Project,
+    name: &WorkspaceName,
+    from: &str,
+    to: &Snapshot,
+) -> Result<Diff, OperationError> {
+    let compare = || {
+        let repository = project.versions()?;
+        let (from, to) = (from.to_owned(), tree_of(repository, &to.commit)?);
+        let files = changed(repository, &from, &to)?;
+        Ok(Diff { from, to, files, warnings: Vec::new() })
+    };
+    compare().map_err(Operation::Compare.failed(name))
+}
+
 /// Puts the files back as they were then, and the branch too if it went on since. What is there now is first
 /// kept in the trash, whose ref is returned. Ignored files stay as they are.
 pub fn restore_snapshot(

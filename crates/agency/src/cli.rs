@@ -9,6 +9,7 @@ mod care;
 mod mcp;
 mod search;
 mod talk;
+mod work;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
@@ -17,6 +18,7 @@ pub(crate) use care::{Agents, Completions, Doctor, Man, Shell, Uninstall};
 pub(crate) use mcp::Mcp;
 pub(crate) use search::Search;
 pub(crate) use talk::{Approvals, Approve, Chat, Connections, Cost, Deny, Reconnect, SettingArgs};
+pub(crate) use work::Diff;
 
 use crate::complete;
 
@@ -158,6 +160,8 @@ Examples:
   agency logs fix-login --setup      # what it printed
   agency start fix-login --skip-setup")]
     Setup(TaskName),
+    /// What a task's workspace changes
+    Diff(Diff),
     /// Remove a task and its workspace
     Rm(Rm),
     /// Open a task's workspace in your editor

@@ -12,6 +12,7 @@ pub(crate) mod config;
 mod connections;
 pub(crate) mod cost;
 mod daemon_log;
+mod diff;
 pub(crate) mod doctor;
 mod events;
 mod exec;
@@ -88,6 +89,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Idle(args) => mark::mark(context, method::TaskIdle, args).await,
         Command::Complete(args) => mark::mark(context, method::TaskComplete, args).await,
         Command::Fail(args) => mark::mark(context, method::TaskFail, args).await,
+        Command::Diff(args) => diff::diff(context, args).await,
         Command::Rm(args) => rm::rm(context, args).await,
         Command::Setup(args) => setup::setup(context, args).await,
         Command::Open(args) => open::open(context, args).await,

@@ -14,6 +14,7 @@ mod family;
 mod mcp;
 mod moment;
 mod output;
+mod pager;
 mod progress;
 #[cfg(test)]
 mod reference;

@@ -60,6 +60,7 @@ impl World {
                 let ticket = world.ticket(Pending::Mark { key: key.clone(), answer });
                 world.decide(Event::Mark { key, ticket, verdict });
             }),
+            Call::Diff { task, turn, stat } => self.diff(task, turn, stat, answer),
             Call::Remove { task, discard, caller } => {
                 self.with_task(task, answer, move |world, key, answer| {
                     world.remove_task(key, discard, caller, answer);

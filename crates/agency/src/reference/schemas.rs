@@ -6,7 +6,7 @@ use agency_api::connection::{Connections, Sessions};
 use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
 use agency_api::search::Found;
-use agency_api::view;
+use agency_api::{view, work};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
@@ -38,6 +38,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency config --json", "config-show", of::<Shown>()),
         ("agency config get KEY --json", "config-get", of::<config::Got>()),
         ("agency daemon status --json", "daemon-status", of::<view::Daemon>()),
+        ("agency diff TASK --json", "diff", of::<work::Diff>()),
         ("agency doctor --json", "doctor", of::<doctor::Report>()),
         ("agency events --json", "events", of::<view::Event>()),
         ("agency ls --json", "ls", of::<TaskListing>()),

@@ -53,4 +53,5 @@ mod views;
 mod waiting;
 mod window;
 mod words;
+mod work;
 mod workspace;

@@ -1,0 +1,144 @@
+//! What the workspace of a task changes, as callers see it.
+
+use agency_api::{Failure, work};
+use agency_core::ids::TaskKey;
+use agency_workspace::{Diff, FileDiff, FileStatus, OperationError, Project, Snapshot, WorkspaceName};
+
+use super::World;
+use crate::happening::{Answer, TaskCall};
+use crate::rpc;
+
+/// A patch that nobody reads; whoever wants it has git.
+const LONGEST_PATCH: usize = 64 << 20;
+
+impl World {
+    pub(super) fn diff(&mut self, task: TaskCall, turn: Option<u64>, stat: bool, answer: Answer) {
+        match self.find(task).and_then(|key| self.question(&key, turn, stat)) {
+            Ok(question) => {
+                tokio::spawn(async move { answer.give_as(rpc::blocking(move || question.answered()).await) });
+            }
+            Err(failure) => answer.give(Err(failure)),
+        }
+    }
+
+    fn question(&self, key: &TaskKey, turn: Option<u64>, stat: bool) -> Result<Question, Failure> {
+        let (project, name) = self.workspace_of(key)?;
+        let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_owned()).unwrap_or_default();
+        Ok(Question { id: key.task.0, slug, project, name, base: self.base_of(key), turn, stat })
+    }
+
+    /// What the task's work is to be merged into one day.
+    pub(super) fn base_of(&self, key: &TaskKey) -> Option<String> {
+        self.store.file(key).ok().and_then(|file| file.fields().base_branch.clone())
+    }
+}
+
+struct Question {
+    id: u64,
+    slug: String,
+    project: Project,
+    name: WorkspaceName,
+    base: Option<String>,
+    turn: Option<u64>,
+    stat: bool,
+}
+
+impl Question {
+    /// Blocking.
+    fn answered(self) -> Result<work::Diff, Failure> {
+        let diff = match self.turn {
+            Some(turn) => self.of_turn(turn)?,
+            None => self.of_all()?,
+        };
+        let patch = if self.stat { None } else { Some(self.patch(&diff)?) };
+        Ok(work::Diff {
+            task: self.id,
+            slug: self.slug,
+            base: self.base.filter(|_| self.turn.is_none()),
+            turn: self.turn,
+            additions: diff.additions(),
+            deletions: diff.deletions(),
+            from: diff.from,
+            to: diff.to,
+            files: diff.files.into_iter().map(file).collect(),
+            patch: patch.map(agency_api::Bytes),
+            warnings: diff.warnings,
+        })
+    }
+
+    fn of_all(&self) -> Result<Diff, Failure> {
+        agency_workspace::diff(&self.project, &self.name, self.base.as_deref()).map_err(|err| failed(&err))
+    }
+
+    /// From the end of the turn before, or from the base, to the end of this one.
+    fn of_turn(&self, turn: u64) -> Result<Diff, Failure> {
+        let (project, name) = (&self.project, &self.name);
+        let taken = agency_workspace::snapshots(project, name).map_err(|err| failed(&err))?;
+        let at = taken.iter().position(|snapshot| snapshot.number == turn);
+        let at = at.ok_or_else(|| no_turn(name, turn, &taken))?;
+        let before = at.checked_sub(1).and_then(|before| taken.get(before));
+        let diff = match before {
+            Some(before) => agency_workspace::diff_between(project, name, before, &taken[at]),
+            None => agency_workspace::diff_since(project, name, &self.of_all()?.from, &taken[at]),
+        };
+        diff.map_err(|err| failed(&err))
+    }
+
+    fn patch(&self, diff: &Diff) -> Result<Vec<u8>, Failure> {
+        let patch = agency_workspace::patch(&self.project, &self.name, diff, &[]);
+        let patch = patch.map_err(|err| failed(&err))?;
+        if patch.len() <= LONGEST_PATCH {
+            return Ok(patch);
+        }
+        let path = agency_workspace::workspace_path(&self.project, &self.name);
+        Err(Failure::new(format!(
+            "the diff of {} is too long to show ({} MiB)",
+            self.name,
+            patch.len() >> 20
+        ))
+        .hint(format!(
+            "--stat shows what changed; git -C '{}' diff {} shows a part of it",
+            path.display(),
+            diff.from
+        )))
+    }
+}
+
+fn no_turn(name: &WorkspaceName, turn: u64, taken: &[Snapshot]) -> Failure {
+    let failure = Failure::new(format!("nothing is kept of turn {turn} of {name}"));
+    match (taken.first(), taken.last()) {
+        (Some(first), Some(last)) => {
+            failure.because(format!("there are turns {} to {}", first.number, last.number))
+        }
+        _ => failure
+            .because("no turn of it has been kept yet")
+            .hint("the end of a turn is known of agents with a conversation; `agency diff` shows all of it"),
+    }
+}
+
+pub(super) fn failed(error: &OperationError) -> Failure {
+    let failure = Failure::new(error.to_string()).caused_by_source(error);
+    error.hint().into_iter().fold(failure, Failure::hint)
+}
+
+fn file(file: FileDiff) -> work::FileDiff {
+    work::FileDiff {
+        path: file.path.into(),
+        old_path: file.old_path.map(Into::into),
+        status: status(file.status),
+        additions: file.additions,
+        deletions: file.deletions,
+        binary: file.binary,
+    }
+}
+
+fn status(status: FileStatus) -> work::FileStatus {
+    match status {
+        FileStatus::Added => work::FileStatus::Added,
+        FileStatus::Modified => work::FileStatus::Modified,
+        FileStatus::Deleted => work::FileStatus::Deleted,
+        FileStatus::Renamed => work::FileStatus::Renamed,
+        FileStatus::Copied => work::FileStatus::Copied,
+        FileStatus::TypeChanged => work::FileStatus::TypeChanged,
+    }
+}

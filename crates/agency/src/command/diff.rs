@@ -1,0 +1,134 @@
+//! `agency diff`: what a task's workspace changes.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use agency_api::Failure;
+use agency_api::method::TaskDiff;
+use agency_api::work::{self, DiffParams, FileDiff, FileStatus};
+
+use crate::cli::Diff;
+use crate::context::Context;
+use crate::output::{self, Cell, Colour, Paint, cell, column, count, flexible, printable};
+use crate::stop::Done;
+use crate::{pager, progress};
+
+pub(super) async fn diff(context: &Context, args: Diff) -> Done {
+    let diff = fetch(context, &args.name.task, args.turn, args.stat).await?;
+    if args.json {
+        output::json(&diff)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match args.stat {
+        true => output::line(&stat(&diff))?,
+        false => show(&diff)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn fetch(
+    context: &Context,
+    task: &str,
+    turn: Option<u64>,
+    stat: bool,
+) -> Result<work::Diff, Failure> {
+    let params = DiffParams { task: context.task(task)?, turn, stat };
+    let mut daemon = context.daemon().await?;
+    let diff = progress::during("comparing", daemon.call(TaskDiff, params)).await?;
+    diff.warnings.iter().for_each(|warning| output::warning(warning));
+    Ok(diff)
+}
+
+/// On a terminal in colours, elsewhere byte for byte.
+pub(super) fn show(diff: &work::Diff) -> Result<(), crate::stop::Stop> {
+    let patch = diff.patch.as_ref().map_or(&[][..], |patch| &patch.0);
+    if diff.files.is_empty() {
+        output::note(&nothing(diff));
+    }
+    match io::stdout().is_terminal() {
+        true => pager::show(coloured(&String::from_utf8_lossy(patch), Paint::for_stdout()).as_bytes()),
+        false => pager::print(patch),
+    }
+}
+
+fn nothing(diff: &work::Diff) -> String {
+    match diff.turn {
+        Some(turn) => format!("turn {turn} of {}-{} changed no file", diff.task, diff.slug),
+        None => format!("{}-{} has changed no file", diff.task, diff.slug),
+    }
+}
+
+fn coloured(patch: &str, paint: Paint) -> String {
+    let mut out = String::with_capacity(patch.len());
+    for line in patch.lines() {
+        let text = printable(line);
+        match colour(line) {
+            Some(colour) => out.push_str(&paint.paint(colour, &text)),
+            None => out.push_str(&text),
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn colour(line: &str) -> Option<Colour> {
+    match line.as_bytes() {
+        [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => Some(Colour::Faint),
+        [b'+', ..] => Some(Colour::Green),
+        [b'-', ..] => Some(Colour::Red),
+        [b'@', b'@', ..] => Some(Colour::Cyan),
+        [b' ', ..] | [] => None,
+        _ => Some(Colour::Faint),
+    }
+}
+
+fn stat(diff: &work::Diff) -> String {
+    if diff.files.is_empty() {
+        return nothing(diff);
+    }
+    let columns = [column(""), flexible("FILE", 12), column("ADDED"), column("REMOVED")];
+    let rows: Vec<Vec<Cell>> = diff.files.iter().map(row).collect();
+    let sum =
+        format!("{}, {} added, {} removed", count(diff.files.len(), "file"), diff.additions, diff.deletions);
+    format!("{}\n{sum}", output::table(&columns, &rows))
+}
+
+fn row(file: &FileDiff) -> Vec<Cell> {
+    let path = file.path.as_path().display();
+    let name = match &file.old_path {
+        Some(old) => format!("{} → {path}", old.as_path().display()),
+        None => path.to_string(),
+    };
+    let lines = |number: u64| if file.binary { "binary".to_owned() } else { number.to_string() };
+    vec![
+        cell(letter(file.status)),
+        cell(name),
+        cell(lines(file.additions)).coloured(Some(Colour::Green)),
+        cell(lines(file.deletions)).coloured(Some(Colour::Red)),
+    ]
+}
+
+/// As git calls them.
+fn letter(status: FileStatus) -> &'static str {
+    match status {
+        FileStatus::Added => "A",
+        FileStatus::Modified => "M",
+        FileStatus::Deleted => "D",
+        FileStatus::Renamed => "R",
+        FileStatus::Copied => "C",
+        FileStatus::TypeChanged => "T",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_is_coloured_and_cannot_move_the_cursor() {
+        let patch = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n+new \x1b[2J\n same\n";
+        assert_eq!(coloured(patch, Paint::Plain), patch.replace('\x1b', "\\u{1b}"));
+        let shown = coloured(patch, Paint::Coloured);
+        assert!(shown.contains("\x1b[32m+new \\u{1b}[2J\x1b[0m\n same\n"), "{shown:?}");
+    }
+}
