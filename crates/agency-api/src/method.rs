@@ -86,6 +86,14 @@ methods! {
     TaskFail = "task.fail": TaskRef => view::Task;
     /// What a task's workspace changes, against its base or in one turn.
     TaskDiff = "task.diff": work::DiffParams => work::Diff;
+    /// Says that a task's work has been looked at and is good.
+    TaskReview = "task.review": TaskRef => view::Task;
+    /// Merges the work of a completed or reviewed task, all of it or nothing; the task becomes merged.
+    TaskMerge = "task.merge": work::MergeParams => work::Merged;
+    /// Brings the new commits of a task's base into its workspace, all of them or nothing.
+    TaskSync = "task.sync": work::SyncParams => work::Synced;
+    /// Which workspaces of a project would collide with their base or with each other, looked at now.
+    ConflictList = "conflict.list": ProjectRef => work::Conflicts;
     /// Removes a task and its workspace. Refuses to lose work, unless told to.
     TaskRemove = "task.remove": TaskRemoveParams => Removed;
     /// The tasks of a project, or of all.

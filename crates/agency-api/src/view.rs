@@ -45,6 +45,9 @@ pub struct Task {
     /// How far the workspace is set up; absent where nothing is to be done.
     #[serde(default)]
     pub setup: Option<SetupState>,
+    /// With what its work would collide, as far as anybody has looked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<Conflict>,
     pub file: Bytes,
     /// RFC 3339.
     pub created_at: Option<String>,
@@ -56,6 +59,16 @@ pub struct Task {
     pub elsewhere: Option<String>,
     /// Why the task file cannot be used, if it cannot.
     pub broken: Option<String>,
+}
+
+/// Work that git cannot merge by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Conflict {
+    /// The base, or another task as `id-slug`.
+    pub with: String,
+    /// The other task; absent for the base.
+    pub task: Option<u64>,
+    pub files: Vec<Bytes>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

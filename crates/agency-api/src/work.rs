@@ -1,10 +1,11 @@
-//! The work in workspaces: what it changes.
+//! The work in workspaces: what it changes, where it goes, and with what it would collide.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
-use crate::method::TaskRef;
+use crate::method::{Caller, TaskRef};
+use crate::view;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiffParams {
@@ -63,4 +64,101 @@ pub enum FileStatus {
     Copied,
     /// A file became a link or a submodule, or the other way round.
     TypeChanged,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MergeParams {
+    #[serde(flatten)]
+    pub task: TaskRef,
+    #[serde(default)]
+    pub how: MergeHow,
+    /// A local branch; the current one of the main checkout when absent.
+    #[serde(default)]
+    pub into: Option<String>,
+    /// Of the new commit, if one is made.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// Commit what is not committed first; otherwise that refuses.
+    #[serde(default)]
+    pub commit: bool,
+    /// Whose environment git and the hooks get.
+    #[serde(default)]
+    pub caller: Caller,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MergeHow {
+    /// A merge commit, always.
+    #[default]
+    Merge,
+    /// One commit with all of it.
+    Squash,
+    /// Its commits, written anew on top of the target.
+    Rebase,
+    /// Its commits as they are; refused if the target has others.
+    FastForward,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Merged {
+    pub task: view::Task,
+    pub into: String,
+    /// The commit of the target before and after.
+    pub before: String,
+    pub after: String,
+    /// The checkout of the target, whose files were brought up to date.
+    #[serde(default)]
+    pub checkout: Option<Bytes>,
+    /// The commit of what was not committed.
+    #[serde(default)]
+    pub committed: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SyncParams {
+    #[serde(flatten)]
+    pub task: TaskRef,
+    #[serde(default)]
+    pub how: SyncHow,
+    /// Whose environment git and the hooks get.
+    #[serde(default)]
+    pub caller: Caller,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncHow {
+    /// The task's commits are written anew on top of the base.
+    #[default]
+    Rebase,
+    /// A merge commit on the task's branch.
+    Merge,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Synced {
+    pub task: view::Task,
+    pub base: String,
+    /// Commits of the base that came in.
+    pub commits: u64,
+    /// The commit of the task's branch before and after.
+    pub before: String,
+    pub after: String,
+    /// The hidden ref that keeps the workspace as it was before a rebase.
+    #[serde(default)]
+    pub kept: Option<String>,
+}
+
+/// Whose work would collide.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Conflicts {
+    pub conflicts: Vec<Colliding>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Colliding {
+    pub task: u64,
+    pub slug: String,
+    pub conflict: view::Conflict,
 }

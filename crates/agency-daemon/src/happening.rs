@@ -1,15 +1,18 @@
 //! All that can happen to the daemon, as one enum, and the sender everything reports to.
 
+use std::time::Duration;
+
 use agency_api::chat::AnswerParams;
 use agency_api::config::{self, Overrides};
 use agency_api::mcp::PermitParams;
 use agency_api::method::{Caller, LogForm, PtyAttachParams, Receipt, TaskNewParams, TaskSendParams};
 use agency_api::notify::TestParams;
+use agency_api::work::{MergeParams, SyncParams};
 use agency_api::{Bytes, Failure};
-use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
+use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Verdict;
 use agency_driver::talk::Setting;
-use agency_workspace::{Project, Removed, Workspace};
+use agency_workspace::{Collision, Merged, Project, Radar, Removed, Synced, Workspace};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -88,6 +91,18 @@ pub enum Happening {
         removed: Result<Removed, Failure>,
         notes: Vec<String>,
     },
+    /// A merge or a sync is over.
+    Landed {
+        key: TaskKey,
+        answer: Answer,
+        outcome: Result<Landed, Failure>,
+    },
+    CollisionsFound {
+        project: ProjectId,
+        radar: Box<Radar>,
+        took: Duration,
+        found: Result<Vec<Collision>, Failure>,
+    },
     OrphanFollowed {
         run: RunId,
         intent: OrphanIntent,
@@ -112,6 +127,17 @@ pub struct SetupTrouble {
     pub failure: Failure,
     /// Somebody asked for it.
     pub stopped: bool,
+}
+
+/// What has arrived.
+#[derive(Debug)]
+pub enum Landed {
+    /// With the commit that was made first, if one was.
+    Merged {
+        merged: Merged,
+        committed: Option<String>,
+    },
+    Synced(Synced),
 }
 
 #[derive(Debug)]
@@ -177,6 +203,17 @@ pub enum Call {
         task: TaskCall,
         turn: Option<u64>,
         stat: bool,
+    },
+    Merge {
+        task: TaskCall,
+        params: Box<MergeParams>,
+    },
+    Sync {
+        task: TaskCall,
+        params: Box<SyncParams>,
+    },
+    Conflicts {
+        project: Project,
     },
     Remove {
         task: TaskCall,

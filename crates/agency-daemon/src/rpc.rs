@@ -68,6 +68,20 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
             let params = params_of::<method::TaskDiff>(params)?;
             Call::Diff { task: task(params.task).await?, turn: params.turn, stat: params.stat }
         }
+        method::TaskReview::NAME => {
+            Call::Mark(task(params_of::<method::TaskReview>(params)?).await?, Verdict::Reviewed)
+        }
+        method::TaskMerge::NAME => {
+            let params = params_of::<method::TaskMerge>(params)?;
+            Call::Merge { task: task(params.task.clone()).await?, params: Box::new(params) }
+        }
+        method::TaskSync::NAME => {
+            let params = params_of::<method::TaskSync>(params)?;
+            Call::Sync { task: task(params.task.clone()).await?, params: Box::new(params) }
+        }
+        method::ConflictList::NAME => {
+            Call::Conflicts { project: project(params_of::<method::ConflictList>(params)?).await? }
+        }
         method::TaskRemove::NAME => {
             let params = params_of::<method::TaskRemove>(params)?;
             let (discard, caller) = (params.discard, params.caller);

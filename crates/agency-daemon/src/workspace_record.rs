@@ -26,6 +26,9 @@ pub struct WorkspaceRecord {
     /// Commands were started, and nobody has seen their end.
     #[serde(default)]
     pub at_work: bool,
+    /// A merge of its work was begun, and nobody has written down its end.
+    #[serde(default)]
+    pub merging: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,8 +15,10 @@ mod explain;
 mod finding;
 mod lifecycle;
 mod mcp;
+mod merges;
 mod notices;
 mod orphans;
+mod radar;
 mod sends;
 mod setups;
 mod talks;
@@ -40,6 +42,7 @@ use agency_core::task_file::Field;
 use agency_workspace::Workspace;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinHandle;
 
 use crate::event_log::EventLog;
 use crate::happening::{Answer, Happening, Reporter};
@@ -96,6 +99,10 @@ pub struct World {
     wishes: HashMap<TaskKey, setups::SetupWish>,
     /// Setups and teardowns that run.
     chores: HashMap<TaskKey, setups::AtWork>,
+    /// Merges and syncs that are under way.
+    landings: HashMap<TaskKey, JoinHandle<()>>,
+    /// Who would collide with whom.
+    radars: radar::Radars,
     /// What the last end of a run took along.
     ended: HashMap<TaskKey, Vec<Ended>>,
     orphans: BTreeMap<RunId, OrphanRun>,
@@ -143,6 +150,7 @@ enum Pending {
     Stop { key: TaskKey, answer: Answer },
     Mark { key: TaskKey, answer: Answer },
     Remove { key: TaskKey, discard: bool, caller: Box<Caller>, answer: Answer },
+    Merge { key: TaskKey, merged: agency_workspace::Merged, committed: Option<String>, answer: Answer },
     Adopt { key: TaskKey, run: RunId, answer: Answer },
     Shutdown { answer: Option<Answer> },
 }
@@ -150,8 +158,12 @@ enum Pending {
 impl World {
     pub async fn live(mut self, mut inbox: mpsc::Receiver<Happening>) {
         while !self.leaving {
-            let deadlines =
-                [self.supervisor.deadline(), self.notices.notifier.deadline(), self.wires_deadline()];
+            let deadlines = [
+                self.supervisor.deadline(),
+                self.notices.notifier.deadline(),
+                self.wires_deadline(),
+                self.radars.deadline(),
+            ];
             let deadline = deadlines.into_iter().flatten().min();
             let happening = tokio::select! {
                 happening = inbox.recv() => happening,
@@ -164,6 +176,7 @@ impl World {
                     self.tick_wires();
                 }
             }
+            self.look_when_due();
             self.tell_due();
         }
         // Reports of what still happens have nowhere to go, and must not wait for us.
@@ -206,6 +219,10 @@ impl World {
             Happening::WorkspaceRemoved { key, answer, removed, notes } => {
                 self.on_workspace_removed(&key, answer, removed, notes)
             }
+            Happening::Landed { key, answer, outcome } => self.on_landed(key, answer, outcome),
+            Happening::CollisionsFound { project, radar, took, found } => {
+                self.on_collisions_found(&project, *radar, took, found)
+            }
             Happening::OrphanFollowed { run, intent, answer, followed } => {
                 self.on_orphan_followed(run, intent, answer, followed);
             }
@@ -237,6 +254,10 @@ impl World {
                 self.state_told(&key, &run, &change.new);
                 self.deliver_next(&key);
                 self.touch_index(&key);
+                // What it has done so far is there to be compared.
+                if change.new.state.waiting().is_some() {
+                    self.look_at(&key.project);
+                }
             }
             RunNews::Evidence(evidence) => {
                 live.standing.evidence = *evidence;
@@ -265,6 +286,7 @@ impl World {
                 self.decide(Event::RunExited { key: key.clone(), run, exit });
                 self.notices.notifier.over(&key);
                 self.touch_index(&key);
+                self.look_at(&key.project);
             }
             RunNews::Reached { environment } => {
                 live.handle.environment = environment;

@@ -54,7 +54,7 @@ pub use environment::Environment;
 pub use exclude::{ExcludeError, exclude};
 pub use include::{INCLUDE_FILE, includes_files};
 pub use merge::{How, MergeRequest, Merged, merge};
-pub use merging::{Outcome, Recovered, recover};
+pub use merging::{Outcome, Recovered, is_merged, recover};
 pub use name::{NameError, WorkspaceName};
 pub use operation::{Operation, OperationCause, OperationError};
 pub use project::{OpenError, Project, Vcs, VcsError, workspace_path};

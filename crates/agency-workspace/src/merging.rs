@@ -59,6 +59,16 @@ pub fn recover(project: &Project) -> Result<Vec<Recovered>, OperationError> {
     recovered().map_err(Operation::Merge.failed(&first.name))
 }
 
+/// Whether all that is committed in the workspace was merged, here and by us.
+pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, OperationError> {
+    let Some(repository) = project.store() else { return Ok(false) };
+    let looked = || -> Result<bool, ToolError> {
+        let (mark, tip) = (repository.commit(&mark_of(name))?, repository.branch_tip(&name.branch())?);
+        Ok(mark.is_some() && (tip.is_none() || tip == mark))
+    };
+    looked().map_err(|err| Operation::Merge.failed(name)(err.into()))
+}
+
 pub(crate) fn recover_all(repository: &Repository, _: &Alone) -> Result<Vec<Recovered>, OperationCause> {
     aside::sweep(repository)?;
     let recover = |merging: &Merging| {

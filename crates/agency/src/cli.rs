@@ -18,7 +18,7 @@ pub(crate) use care::{Agents, Completions, Doctor, Man, Shell, Uninstall};
 pub(crate) use mcp::Mcp;
 pub(crate) use search::Search;
 pub(crate) use talk::{Approvals, Approve, Chat, Connections, Cost, Deny, Reconnect, SettingArgs};
-pub(crate) use work::Diff;
+pub(crate) use work::{Conflicts, Diff, Merge, Review, Sync};
 
 use crate::complete;
 
@@ -162,6 +162,14 @@ Examples:
     Setup(TaskName),
     /// What a task's workspace changes
     Diff(Diff),
+    /// Read a task's work, write remarks for its agent, accept it
+    Review(Review),
+    /// Merge a task's work into its base
+    Merge(Merge),
+    /// Bring the base's new commits into a task's workspace
+    Sync(Sync),
+    /// Which workspaces would collide with their base or with each other
+    Conflicts(Conflicts),
     /// Remove a task and its workspace
     Rm(Rm),
     /// Open a task's workspace in your editor

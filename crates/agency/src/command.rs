@@ -9,6 +9,7 @@ mod attach;
 mod chat;
 mod completions;
 pub(crate) mod config;
+mod conflicts;
 mod connections;
 pub(crate) mod cost;
 mod daemon_log;
@@ -25,6 +26,7 @@ mod ls;
 mod man;
 mod mark;
 mod mcp;
+mod merge;
 mod new;
 mod next;
 pub(crate) mod notify;
@@ -34,6 +36,7 @@ mod path;
 mod prompt;
 mod queue;
 mod replay;
+mod review;
 mod rm;
 mod run;
 pub(crate) mod screen;
@@ -90,6 +93,10 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Complete(args) => mark::mark(context, method::TaskComplete, args).await,
         Command::Fail(args) => mark::mark(context, method::TaskFail, args).await,
         Command::Diff(args) => diff::diff(context, args).await,
+        Command::Review(args) => review::review(context, args).await,
+        Command::Merge(args) => merge::merge(context, args).await,
+        Command::Sync(args) => merge::sync(context, args).await,
+        Command::Conflicts(args) => conflicts::conflicts(context, args).await,
         Command::Rm(args) => rm::rm(context, args).await,
         Command::Setup(args) => setup::setup(context, args).await,
         Command::Open(args) => open::open(context, args).await,

@@ -2,6 +2,7 @@
 //!
 //! Everything but the daemon itself goes through the API; nothing here knows keepers or files of tasks.
 
+mod annotated;
 mod ask;
 mod attach;
 mod attention;

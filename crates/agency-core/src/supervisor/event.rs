@@ -182,6 +182,8 @@ pub enum Verdict {
     Completed,
     Failed,
     Reviewed,
+    /// Said once its work has arrived.
+    Merged,
 }
 
 impl From<Verdict> for TaskStatus {
@@ -190,6 +192,7 @@ impl From<Verdict> for TaskStatus {
             Verdict::Completed => TaskStatus::Completed,
             Verdict::Failed => TaskStatus::Failed,
             Verdict::Reviewed => TaskStatus::Reviewed,
+            Verdict::Merged => TaskStatus::Merged,
         }
     }
 }

@@ -77,6 +77,7 @@ fn event_of(text: &str) -> Event {
         ["complete", task, at] => mark(task, at, Verdict::Completed),
         ["fail", task, at] => mark(task, at, Verdict::Failed),
         ["review", task, at] => mark(task, at, Verdict::Reviewed),
+        ["merge", task, at] => mark(task, at, Verdict::Merged),
         ["rm", task, at] => Event::Remove { key: key(task), ticket: ticket(at) },
         ["adopt", task, id, at] => {
             Event::Adopt { key: key(task), ticket: ticket(at), run: run(id), terms: plan(&[]).terms }

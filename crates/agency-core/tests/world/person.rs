@@ -43,7 +43,7 @@ impl World {
             }),
             65..72 => self.asks(key, |_, key, ticket| Event::Idle { key, ticket }),
             72..80 => self.asks(key, |world, key, ticket| {
-                let verdicts = [Verdict::Completed, Verdict::Failed, Verdict::Reviewed];
+                let verdicts = [Verdict::Completed, Verdict::Failed, Verdict::Reviewed, Verdict::Merged];
                 Event::Mark { key, ticket, verdict: world.dice.one_of(&verdicts) }
             }),
             80..86 => self.asks(key, |_, key, ticket| Event::Remove { key, ticket }),

@@ -81,6 +81,8 @@ impl World {
             workspaces: WorkspaceRecords::load(&ground.state),
             wishes: HashMap::new(),
             chores: HashMap::new(),
+            landings: HashMap::new(),
+            radars: super::radar::Radars::default(),
             ended: HashMap::new(),
             orphans: BTreeMap::new(),
             elsewhere: HashMap::new(),
@@ -104,10 +106,12 @@ impl World {
         world.find_wires().await;
         world.find_runs().await;
         world.tell_supervisor();
+        world.settle_merges().await;
         // Whatever is so by now was so before us.
         world.notices.notifier.all_known();
         world.deliver_held();
         world.sweep_index();
+        world.look_around();
         world
     }
 

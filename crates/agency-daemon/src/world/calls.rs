@@ -61,6 +61,9 @@ impl World {
                 world.decide(Event::Mark { key, ticket, verdict });
             }),
             Call::Diff { task, turn, stat } => self.diff(task, turn, stat, answer),
+            Call::Merge { task, params } => self.merge(task, *params, answer),
+            Call::Sync { task, params } => self.sync(task, *params, answer),
+            Call::Conflicts { project } => self.conflicts(project, answer),
             Call::Remove { task, discard, caller } => {
                 self.with_task(task, answer, move |world, key, answer| {
                     world.remove_task(key, discard, caller, answer);
@@ -238,7 +241,8 @@ impl World {
         let needs_none = self.live_run(&key).is_ok() || origin == Origin::MadeByThisCall;
         let room = if needs_none { Ok(()) } else { self.has_room() };
         let planned = room.and_then(|()| self.nothing_left_of(&key));
-        let planned = planned.and_then(|()| self.not_being_removed(&key));
+        let planned =
+            planned.and_then(|()| self.not_being_removed(&key)).and_then(|()| self.not_landing(&key));
         let planned = planned.and_then(|()| if restart { Ok(()) } else { self.lives_otherwise(&key, wish) });
         let planned = planned.and_then(|()| self.plan_start(&key, caller, wish));
         let plan = match planned {
@@ -288,7 +292,7 @@ impl World {
     }
 
     /// What is left of an earlier run would be a second process in the same workspace.
-    fn nothing_left_of(&self, key: &TaskKey) -> Result<(), Failure> {
+    pub(super) fn nothing_left_of(&self, key: &TaskKey) -> Result<(), Failure> {
         match self.orphans.values().find(|orphan| super::boot::key_of(&orphan.meta) == *key) {
             None => Ok(()),
             Some(orphan) => {
@@ -496,7 +500,7 @@ impl World {
     }
 
     fn remove_task(&mut self, key: TaskKey, discard: bool, caller: Caller, answer: Answer) {
-        if let Err(failure) = self.not_being_removed(&key) {
+        if let Err(failure) = self.not_being_removed(&key).and_then(|()| self.not_landing(&key)) {
             return answer.give(Err(failure));
         }
         if let (Ok(live), false) = (self.live_run(&key), discard) {

@@ -320,6 +320,9 @@ impl World {
             Pending::Remove { key, discard, caller, answer } => {
                 self.answer_remove(key, discard, &caller, answer, outcome)
             }
+            Pending::Merge { key, merged, committed, answer } => {
+                self.answer_merge(&key, merged, committed, answer, outcome)
+            }
             Pending::Adopt { key, run, answer } => self.answer_adopt(&key, &run, answer, outcome),
             Pending::Shutdown { answer } => {
                 if let Ok(Outcome::ShutDown { still_alive }) = &outcome {

@@ -203,6 +203,7 @@ impl World {
                 self.wishes.remove(key);
                 self.workspaces.forget(key);
                 self.announce(Some(key), None, "TaskRemoved", serde_json::Value::Null);
+                self.look_at(&key.project);
             }
             // The supervisor has let go of it; the file brings it back.
             Err(_) => self.see_again(key),
@@ -213,6 +214,7 @@ impl World {
     /// The daemon leaves: viewers are told, keepers and agents stay.
     pub(super) async fn leave(mut self) {
         self.end_chores().await;
+        self.await_landings().await;
         let mut waiting = Vec::new();
         for (_, live) in self.runs.drain() {
             let (done, left) = tokio::sync::oneshot::channel();
@@ -247,6 +249,7 @@ impl Pending {
             | Pending::Stop { answer, .. }
             | Pending::Mark { answer, .. }
             | Pending::Remove { answer, .. }
+            | Pending::Merge { answer, .. }
             | Pending::Adopt { answer, .. }
             | Pending::Shutdown { answer: Some(answer) } => answer.give(Err(failure)),
             Pending::Shutdown { answer: None } => {}

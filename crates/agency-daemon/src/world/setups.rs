@@ -208,7 +208,11 @@ impl World {
 
     /// `agency setup`.
     pub(super) fn setup_task(&mut self, key: TaskKey, caller: &Caller, answer: Answer) {
-        if let Err(failure) = self.workspace_to_enter(&key).and_then(|_| self.not_being_removed(&key)) {
+        if let Err(failure) = self
+            .workspace_to_enter(&key)
+            .and_then(|_| self.not_being_removed(&key))
+            .and_then(|()| self.not_landing(&key))
+        {
             return answer.give(Err(failure));
         }
         // One that is in the middle of something is refused, and its own wish stands.
@@ -290,6 +294,15 @@ impl World {
         Ok(Setup { project, name, patterns: config.copy, chore, hint })
     }
 
+    /// The name that all carries which is started in the workspace, and by which it is found again.
+    pub(super) fn workspace_run(&self, key: &TaskKey) -> Result<String, Failure> {
+        if let Some(run) = self.workspaces.get(key).run {
+            return Ok(run);
+        }
+        let made = run_meta::new_run_id().map_err(|err| Failure::new("no random numbers").caused_by(&err))?;
+        Ok(made.0)
+    }
+
     /// The commands with all that they need. From here on somebody has to see to their end.
     fn chore(
         &mut self,
@@ -300,12 +313,7 @@ impl World {
     ) -> Result<Chore, Failure> {
         let cwd = self.workspace_to_enter(key)?;
         let tokens = self.tokens_of(key, None)?;
-        let run = match self.workspaces.get(key).run {
-            Some(run) => run,
-            None => {
-                run_meta::new_run_id().map_err(|err| Failure::new("no random numbers").caused_by(&err))?.0
-            }
-        };
+        let run = self.workspace_run(key)?;
         env.extend(tokens.exported().into_iter().map(|(name, value)| (name.into(), value)));
         env.insert("PWD".into(), cwd.clone().into());
         env.insert(environment::RUN_ID.into(), run.clone().into());
@@ -385,7 +393,7 @@ impl World {
     }
 
     /// No command runs in the workspace any more.
-    fn rests(&mut self, key: &TaskKey) {
+    pub(super) fn rests(&mut self, key: &TaskKey) {
         if let Err(cause) = self.workspaces.change(key, |record| record.at_work = false) {
             tracing::warn!(task = %key, %cause, "that a workspace rests is not kept");
         }

@@ -144,6 +144,7 @@ impl World {
         let status = self.supervisor.status(key).unwrap_or(fields.status);
         let workspace = known.workspace_name(&task.name).ok();
         let worktree = workspace.as_ref().map(|name| agency_workspace::workspace_path(&known.project, name));
+        let conflicts = workspace.as_ref().map(|name| self.conflicts_of(key, name)).unwrap_or_default();
         let (ports, setup) = (self.workspaces.get(key).ports(), self.setup_view(key));
         // A draft in a plain directory has a directory, but no workspace; one whose setup failed has one.
         let has_workspace = status != TaskStatus::Draft || setup.is_some();
@@ -174,6 +175,7 @@ impl World {
             port: ports.map(|ports| ports.first),
             ports: ports.map_or(0, |ports| ports.count),
             setup,
+            conflicts,
             file: task.path.clone().into(),
             age_seconds: fields.created_at.as_deref().and_then(clock::age).map(|age| age.as_secs()),
             created_at: fields.created_at,

@@ -99,14 +99,18 @@ fn table(tasks: &[Task], all: bool) -> String {
         flexible("AGENT", 5),
         column("AGE"),
     ];
+    let collide = tasks.iter().any(|task| !task.conflicts.is_empty());
+    if collide {
+        columns.push(flexible("CONFLICTS", 12));
+    }
     if all {
         columns.push(flexible("PROJECT", 12));
     }
-    let rows = family::in_order(tasks).into_iter().map(|(task, depth)| row(task, depth, all));
+    let rows = family::in_order(tasks).into_iter().map(|(task, depth)| row(task, depth, collide, all));
     output::table(&columns, &rows.collect::<Vec<_>>())
 }
 
-fn row(task: &Task, depth: usize, all: bool) -> Vec<Cell> {
+fn row(task: &Task, depth: usize, collide: bool, all: bool) -> Vec<Cell> {
     let mut cells = vec![
         cell(task.id.to_string()),
         cell(format!("{}{}", family::indent(depth), task.slug)),
@@ -115,6 +119,9 @@ fn row(task: &Task, depth: usize, all: bool) -> Vec<Cell> {
         cell(if task.agent_name.is_empty() { "-" } else { &task.agent_name }),
         cell(task.age_seconds.map_or_else(|| "-".to_owned(), output::duration)),
     ];
+    if collide {
+        cells.push(cell(conflicts(task)).coloured(Some(Colour::Yellow)));
+    }
     if all {
         cells.push(cell(task.project.as_path().display().to_string()));
     }
@@ -140,6 +147,15 @@ fn state(task: &Task) -> String {
         },
     };
     format!("{} {words}", output::mark(task.workspace_status))
+}
+
+/// With whom, and in which file or how many.
+fn conflicts(task: &Task) -> String {
+    let words = task.conflicts.iter().map(|conflict| match conflict.files.as_slice() {
+        [file] => format!("⚔ {}: {}", conflict.with, file.as_path().display()),
+        files => format!("⚔ {}: {}", conflict.with, count(files.len(), "file")),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn colour(status: WorkspaceStatus) -> Option<Colour> {
@@ -168,7 +184,7 @@ fn below(listing: &TaskListing) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use agency_api::Bytes;
-    use agency_api::view::{AgentState, TaskStatus, Why};
+    use agency_api::view::{AgentState, Conflict, TaskStatus, Why};
 
     use super::*;
 
@@ -200,6 +216,7 @@ mod tests {
             port: None,
             ports: 0,
             setup: None,
+            conflicts: Vec::new(),
             file: Bytes::default(),
             created_at: None,
             age_seconds: Some(200),
@@ -231,6 +248,27 @@ ID  SLUG       STATUS   STATE                        AGENT  AGE
 1   fix-login  running  🟡 needs input 12s (prompt)  Shell  3m
 2   idea       draft    ⚪ -                         Shell  3m
 3   far        running  ⚪ on build-7                Shell  3m"
+        );
+    }
+
+    #[test]
+    fn conflicts_have_a_column_while_there_are_any() {
+        let conflict = |with: &str, files: &[&str]| Conflict {
+            with: with.into(),
+            task: None,
+            files: files.iter().map(|file| Bytes::from(*file)).collect(),
+        };
+        let conflicts = vec![conflict("main", &["a.rs"]), conflict("2-docs", &["a.rs", "b.rs"])];
+        let tasks = [
+            Task { conflicts, ..task(1, "fix", TaskStatus::Draft, None) },
+            task(2, "docs", TaskStatus::Draft, None),
+        ];
+        assert_eq!(
+            table(&tasks, false),
+            "\
+ID  SLUG  STATUS  STATE  AGENT  AGE  CONFLICTS
+1   fix   draft   ⚪ -   Shell  3m   ⚔ main: a.rs, ⚔ 2-docs: 2 files
+2   docs  draft   ⚪ -   Shell  3m   "
         );
     }
 

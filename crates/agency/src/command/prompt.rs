@@ -80,7 +80,7 @@ impl Prompt {
         let kept = match &self.source {
             Source::CommandLine => return failure,
             Source::Editor(file) => write_private(file, &self.text).map(|()| file.clone()),
-            Source::StandardInput => new_draft(&self.drafts, &self.slug, &self.text),
+            Source::StandardInput => new_draft(&self.drafts, &self.slug, "md", &self.text),
         };
         match kept {
             Ok(file) => with_hint(failure, &kept_hint(&self.slug, &file)),
@@ -116,7 +116,7 @@ fn without_line_ends(mut text: Vec<u8>) -> Vec<u8> {
 
 async fn edited(drafts: &Path, slug: &str) -> Result<(Vec<u8>, Source), Failure> {
     let cannot = |err: io::Error| Failure::new("cannot make a file for the editor").caused_by(&err);
-    let file = new_draft(drafts, slug, HEADER.as_bytes()).map_err(cannot)?;
+    let file = new_draft(drafts, slug, "md", HEADER.as_bytes()).map_err(cannot)?;
     let outcome = edit(&file).await;
     let written = std::fs::read(&file)
         .map_err(|err| Failure::new(format!("cannot read {}", file.display())).caused_by(&err))?;
@@ -175,11 +175,11 @@ fn without_header(written: &[u8]) -> Vec<u8> {
 }
 
 /// A new file of its own: two drafts of one name are two files.
-fn new_draft(drafts: &Path, slug: &str, text: &[u8]) -> io::Result<PathBuf> {
+pub(super) fn new_draft(drafts: &Path, slug: &str, kind: &str, text: &[u8]) -> io::Result<PathBuf> {
     create_private(drafts)?;
     let safe: String = slug.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
     for number in 1.. {
-        let file = drafts.join(format!("{safe}.{number}.md"));
+        let file = drafts.join(format!("{safe}.{number}.{kind}"));
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
             Ok(mut open) => return open.write_all(text).map(|()| file),
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => {}
@@ -227,8 +227,8 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let home = tempfile::tempdir().unwrap();
         let drafts = home.path().join("drafts");
-        let first = new_draft(&drafts, "../fix", b"one").unwrap();
-        let second = new_draft(&drafts, "../fix", b"two").unwrap();
+        let first = new_draft(&drafts, "../fix", "md", b"one").unwrap();
+        let second = new_draft(&drafts, "../fix", "md", b"two").unwrap();
         assert_eq!(first.parent(), Some(drafts.as_path()));
         assert_eq!(
             (std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap()),

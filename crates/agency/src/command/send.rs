@@ -75,7 +75,7 @@ fn from_stdin(enter: bool) -> Result<Bytes, Failure> {
     Ok(Bytes(text))
 }
 
-fn not_too_long(text: &Bytes) -> Result<(), Failure> {
+pub(super) fn not_too_long(text: &Bytes) -> Result<(), Failure> {
     if text.0.len() <= LONGEST_TEXT {
         return Ok(());
     }

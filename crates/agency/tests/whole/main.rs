@@ -23,6 +23,7 @@ mod limits;
 mod line_programs;
 mod load;
 mod mcp;
+mod merging;
 mod new;
 mod notify;
 mod open;

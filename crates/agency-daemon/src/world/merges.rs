@@ -1,0 +1,354 @@
+//! Taking a task's work over into its base, and the base's new commits into a task.
+//!
+//! Both run git with the user's hooks, so both take their time: meanwhile nothing else begins in that workspace.
+//! That a merge is under way is written down first, so a daemon that is killed leaves it to the next one to find
+//! out what became of it.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use agency_api::method::Caller;
+use agency_api::work::{MergeHow, MergeParams, Merged, SyncHow, SyncParams, Synced};
+use agency_api::{Bytes, Failure};
+use agency_core::evidence::Why;
+use agency_core::ids::TaskKey;
+use agency_core::supervisor::{Event, Outcome, Refusal, Verdict};
+use agency_core::task_status::TaskStatus;
+use agency_workspace::{
+    Environment, How, MergeRequest, OperationCause, OperationError, Project, WorkspaceName,
+};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::diffs::failed;
+use super::effects::refused;
+use super::{Pending, World};
+use crate::happening::{Answer, Happening, Landed, TaskCall};
+use crate::{environment, rpc};
+
+/// A hook of the user's may take longer; the next daemon sees to that.
+const ENDED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Of a commit for which nobody gave a message.
+const LONGEST_SUBJECT: usize = 72;
+
+impl World {
+    pub(super) fn merge(&mut self, task: TaskCall, params: MergeParams, answer: Answer) {
+        let prepared = self.find(task).and_then(|key| {
+            self.may_merge(&key)?;
+            self.land(&key, &params.caller, true).map(|place| (key, place))
+        });
+        let (key, place) = match prepared {
+            Ok(prepared) => prepared,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        let subject = self.subject(&key);
+        let reporter = self.ground.reporter.clone();
+        let of = key.clone();
+        let task = tokio::spawn(async move {
+            let outcome = rpc::blocking(move || place.merge(&params, &subject)).await;
+            reporter.report(Happening::Landed { key: of, answer, outcome }).await;
+        });
+        self.landings.insert(key, task);
+    }
+
+    pub(super) fn sync(&mut self, task: TaskCall, params: SyncParams, answer: Answer) {
+        let prepared = self.find(task).and_then(|key| {
+            self.may_sync(&key)?;
+            self.land(&key, &params.caller, false).map(|place| (key, place))
+        });
+        let (key, place) = match prepared {
+            Ok(prepared) => prepared,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        let base = self.base_of(&key);
+        let reporter = self.ground.reporter.clone();
+        let of = key.clone();
+        let task = tokio::spawn(async move {
+            let outcome = rpc::blocking(move || place.sync(base.as_deref(), params.how)).await;
+            reporter.report(Happening::Landed { key: of, answer, outcome }).await;
+        });
+        self.landings.insert(key, task);
+    }
+
+    /// Only what somebody has found good, and only while nobody works on it.
+    fn may_merge(&self, key: &TaskKey) -> Result<(), Failure> {
+        let refuse =
+            |cause: String| Failure::new(format!("cannot merge task {}", self.name_of(key))).because(cause);
+        let status = self.supervisor.status(key).unwrap_or(TaskStatus::Draft);
+        let id = key.task;
+        match status {
+            TaskStatus::Completed | TaskStatus::Reviewed => {}
+            TaskStatus::Merged => return Err(refuse("it is merged already".to_owned())),
+            status => {
+                let cause = format!("it is {status}, and only completed and reviewed tasks are merged");
+                let way = format!(
+                    "`agency complete {id}` says that its work is done, `agency review {id} --accept` that you have looked at it"
+                );
+                return Err(refuse(cause).hint(way));
+            }
+        }
+        if self.supervisor.live_run(key).is_some() {
+            return Err(refuse("its agent is still there".to_owned()).hint(format!("agency stop {id}")));
+        }
+        self.nothing_left_of(key)?;
+        self.may_land(key)
+    }
+
+    /// An agent in the middle of its turn must not have its files changed under it.
+    fn may_sync(&self, key: &TaskKey) -> Result<(), Failure> {
+        let live = self.supervisor.live_run(key).and_then(|run| self.runs.get(run));
+        let rests = |(_, why)| why != Why::Permission;
+        if live.is_some_and(|live| !live.standing.state.waiting().is_some_and(rests)) {
+            return Err(Failure::new(format!("cannot sync task {}", self.name_of(key)))
+                .because("its agent is at work in those files")
+                .hint(format!("`agency wait {0}` until it has done, or `agency stop {0}`", key.task)));
+        }
+        self.may_land(key)
+    }
+
+    fn may_land(&self, key: &TaskKey) -> Result<(), Failure> {
+        if let Some(doing) = self.supervisor.doing(key) {
+            return Err(Failure::new(format!("task {} is {doing}", key.task)).hint("try again in a moment"));
+        }
+        if let Some(host) = self.elsewhere.get(key) {
+            return Err(
+                Failure::new(format!("task {} runs on {host}", self.name_of(key))).hint("use `agency` there")
+            );
+        }
+        self.not_being_removed(key)?;
+        self.not_landing(key)
+    }
+
+    /// Nothing begins in a workspace whose work is on its way.
+    pub(super) fn not_landing(&self, key: &TaskKey) -> Result<(), Failure> {
+        match self.landings.contains_key(key) {
+            true => Err(Failure::new(format!("task {} is being merged or synced", key.task))
+                .hint("try again in a moment")),
+            false => Ok(()),
+        }
+    }
+
+    fn name_of(&self, key: &TaskKey) -> String {
+        self.store.task(key).map_or_else(|| key.task.to_string(), |task| task.name.to_string())
+    }
+
+    /// Written down: what is started there from here on is ended by whoever comes after us.
+    fn land(&mut self, key: &TaskKey, caller: &Caller, merging: bool) -> Result<Place, Failure> {
+        let (project, name) = self.workspace_of(key)?;
+        let run = self.workspace_run(key)?;
+        let written = self.workspaces.change(key, |record| {
+            record.run = Some(run.clone());
+            record.at_work = true;
+            record.merging = merging;
+        });
+        written.map_err(|err| {
+            Failure::new("what is done with a workspace cannot be written down").caused_by(&err)
+        })?;
+        Ok(Place { project, name, environment: environment_with(caller, &run) })
+    }
+
+    /// What a commit of a task's work is called when nobody says: its text's first line.
+    fn subject(&self, key: &TaskKey) -> String {
+        let body = self.store.file(key).map(|file| String::from_utf8_lossy(file.body()).into_owned());
+        let first = body.unwrap_or_default();
+        let first =
+            first.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
+        match first {
+            Some(line) => line.chars().take(LONGEST_SUBJECT).collect(),
+            None => self.name_of(key),
+        }
+    }
+
+    pub(super) fn on_landed(&mut self, key: TaskKey, answer: Answer, outcome: Result<Landed, Failure>) {
+        self.landings.remove(&key);
+        self.rests(&key);
+        self.look_at(&key.project);
+        match outcome {
+            Ok(Landed::Merged { merged, committed }) => {
+                self.announce_merged(&key, &merged);
+                let ticket = self.ticket(Pending::Merge { key: key.clone(), merged, committed, answer });
+                self.decide(Event::Mark { key, ticket, verdict: Verdict::Merged });
+            }
+            Ok(Landed::Synced(synced)) => answer.give_as(self.synced(&key, synced)),
+            Err(failure) => {
+                self.strike_merging(&key);
+                answer.give(Err(failure));
+            }
+        }
+    }
+
+    fn synced(&mut self, key: &TaskKey, synced: agency_workspace::Synced) -> Result<Synced, Failure> {
+        if synced.commits > 0 {
+            let data = json!({ "base": synced.base, "commits": synced.commits, "before": synced.before, "after": synced.after });
+            self.announce(Some(key), None, "Synced", data);
+        }
+        let agency_workspace::Synced { base, commits, before, after, kept } = synced;
+        Ok(Synced { task: self.view(key)?, base, commits, before, after, kept })
+    }
+
+    fn announce_merged(&mut self, key: &TaskKey, merged: &agency_workspace::Merged) {
+        let data = json!({ "into": merged.into, "before": merged.before, "after": merged.after });
+        self.announce(Some(key), None, "Merged", data);
+    }
+
+    /// The branch has moved; now the task says so too.
+    pub(super) fn answer_merge(
+        &mut self,
+        key: &TaskKey,
+        merged: agency_workspace::Merged,
+        committed: Option<String>,
+        answer: Answer,
+        outcome: Result<Outcome, Refusal>,
+    ) {
+        let unwritten = self.failures.remove(key).map_or(Ok(()), Err);
+        let said = outcome.map_err(refused).and(unwritten);
+        if said.is_ok() {
+            self.strike_merging(key);
+        }
+        let agency_workspace::Merged { into, before, after, checkout } = merged;
+        let words = format!("{into} has the work of task {}, but the task does not say so", key.task);
+        answer.give_as(said.map_err(|cause| Failure::new(words).because(cause.message)).and_then(|()| {
+            Ok(Merged {
+                task: self.view(key)?,
+                into,
+                before,
+                after,
+                checkout: checkout.map(Bytes::from),
+                committed,
+            })
+        }));
+    }
+
+    fn strike_merging(&mut self, key: &TaskKey) {
+        if let Err(cause) = self.workspaces.change(key, |record| record.merging = false) {
+            tracing::warn!(task = %key, %cause, "that a merge is over is not kept");
+        }
+    }
+
+    /// Merges that a daemon before us did not live to see the end of: made whole or taken back, and the tasks follow.
+    pub(super) async fn settle_merges(&mut self) {
+        let cut: Vec<TaskKey> =
+            self.workspaces.all().filter(|(_, record)| record.merging).map(|(key, _)| key.clone()).collect();
+        for key in cut {
+            let Ok((project, name)) = self.workspace_of(&key) else { continue };
+            match rpc::blocking(move || settled(&project, &name)).await {
+                Ok(is_merged) => self.settle(key, is_merged),
+                // Left for the next try, by a merge or by a daemon.
+                Err(failure) => {
+                    tracing::error!(task = %key, cause = %failure, "a merge that was cut off cannot be settled")
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, key: TaskKey, is_merged: bool) {
+        tracing::warn!(task = %key, is_merged, "a merge was cut off");
+        if is_merged {
+            self.announce(Some(&key), None, "Merged", json!({ "cut_off": true }));
+            let (answer, _) = tokio::sync::oneshot::channel();
+            let ticket = self.ticket(Pending::Mark { key: key.clone(), answer: Answer(answer) });
+            self.decide(Event::Mark { key: key.clone(), ticket, verdict: Verdict::Merged });
+        }
+        self.strike_merging(&key);
+    }
+
+    /// The daemon leaves: what is on its way may arrive.
+    pub(super) async fn await_landings(&mut self) {
+        let landings: Vec<JoinHandle<()>> = self.landings.drain().map(|(_, task)| task).collect();
+        for task in landings {
+            if tokio::time::timeout(ENDED_WITHIN, task).await.is_err() {
+                tracing::warn!("a merge or sync does not end; the next daemon will see to it");
+            }
+        }
+    }
+}
+
+/// Where work is taken from, with the environment of whoever asked.
+struct Place {
+    project: Project,
+    name: WorkspaceName,
+    environment: Environment,
+}
+
+impl Place {
+    /// Blocking.
+    fn merge(self, params: &MergeParams, subject: &str) -> Result<Landed, Failure> {
+        let project = self.open()?;
+        let message = params.message.as_deref();
+        let committed = match params.commit {
+            true => agency_workspace::commit_all(&project, &self.name, message.unwrap_or(subject))
+                .map_err(|err| failed(&err))?,
+            false => None,
+        };
+        let request = MergeRequest {
+            how: how(params.how),
+            into: params.into.clone(),
+            message: message.map(str::to_owned),
+        };
+        let merged = agency_workspace::merge(&project, &self.name, &request);
+        let merged = merged.map_err(|err| merge_failed(&self.name, &err))?;
+        Ok(Landed::Merged { merged, committed })
+    }
+
+    /// Blocking.
+    fn sync(self, base: Option<&str>, how: SyncHow) -> Result<Landed, Failure> {
+        let how = match how {
+            SyncHow::Rebase => agency_workspace::SyncHow::Rebase,
+            SyncHow::Merge => agency_workspace::SyncHow::Merge,
+        };
+        let synced = agency_workspace::sync(&self.open()?, &self.name, base, how);
+        synced.map(Landed::Synced).map_err(|err| failed(&err))
+    }
+
+    /// The same project, with another environment.
+    fn open(&self) -> Result<Project, Failure> {
+        let (root, vcs) = (self.project.root(), self.project.vcs());
+        Project::open_with(root, Some(vcs), self.environment.clone()).map_err(|err| {
+            let failure = Failure::new(err.to_string()).caused_by_source(&err);
+            err.hint().into_iter().fold(failure, Failure::hint)
+        })
+    }
+}
+
+fn merge_failed(name: &WorkspaceName, error: &OperationError) -> Failure {
+    let failure = failed(error);
+    match &error.cause {
+        OperationCause::HasWork(_) => failure.hint(format!(
+            "`agency merge {name} --commit` commits them first; `agency diff {name}` shows them"
+        )),
+        OperationCause::NothingNew { .. } => {
+            failure.hint(format!("if you merged it yourself: `agency rm {name}` loses nothing"))
+        }
+        _ => failure,
+    }
+}
+
+fn how(how: MergeHow) -> How {
+    match how {
+        MergeHow::Merge => How::Merge,
+        MergeHow::Squash => How::Squash,
+        MergeHow::Rebase => How::Rebase,
+        MergeHow::FastForward => How::FastForward,
+    }
+}
+
+/// The caller's, or ours if it says nothing; and the name by which all that git starts is found again.
+fn environment_with(caller: &Caller, run: &str) -> Environment {
+    let mut variables: Vec<(OsString, OsString)> = match caller.env.is_empty() {
+        true => std::env::vars_os().collect(),
+        false => {
+            let pairs = caller.env.iter();
+            pairs.map(|(name, value)| (name.as_os_str().to_owned(), value.as_os_str().to_owned())).collect()
+        }
+    };
+    variables.retain(|(name, _)| name != environment::RUN_ID);
+    variables.push((environment::RUN_ID.into(), run.into()));
+    Environment::of(variables)
+}
+
+/// Blocking. Whether the work has arrived.
+fn settled(project: &Project, name: &WorkspaceName) -> Result<bool, Failure> {
+    agency_workspace::recover(project).map_err(|err| failed(&err))?;
+    agency_workspace::is_merged(project, name).map_err(|err| failed(&err))
+}

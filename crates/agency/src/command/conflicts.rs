@@ -1,0 +1,38 @@
+//! `agency conflicts`: whose work would collide, with what, in which files.
+
+use std::process::ExitCode;
+
+use agency_api::method::{ConflictList, ProjectRef};
+use agency_api::work::Colliding;
+
+use crate::cli::Conflicts;
+use crate::context::{self, Context};
+use crate::output::{self, Cell, Colour, cell, column, flexible};
+use crate::progress;
+use crate::stop::Done;
+
+pub(super) async fn conflicts(context: &Context, args: Conflicts) -> Done {
+    let mut daemon = context.daemon().await?;
+    let here = ProjectRef { cwd: context::here()? };
+    let found = progress::during("comparing", daemon.call(ConflictList, here)).await?;
+    if args.json {
+        output::json(&found)?;
+    } else if found.conflicts.is_empty() {
+        output::line("no workspace would collide with its base or with another")?;
+    } else {
+        let columns = [column("TASK"), column("WITH"), flexible("FILES", 20)];
+        let rows: Vec<Vec<Cell>> = found.conflicts.iter().map(row).collect();
+        output::line(&output::table(&columns, &rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(colliding: &Colliding) -> Vec<Cell> {
+    let files: Vec<String> =
+        colliding.conflict.files.iter().map(|file| file.as_path().display().to_string()).collect();
+    vec![
+        cell(format!("{}-{}", colliding.task, colliding.slug)),
+        cell(&colliding.conflict.with).coloured(Some(Colour::Yellow)),
+        cell(files.join(", ")),
+    ]
+}

@@ -1,0 +1,112 @@
+//! `agency review`: look at a task's work, write remarks into it, accept it.
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+
+use agency_api::method::{TaskReview, TaskSend, TaskSendParams};
+use agency_api::{Bytes, Failure, work};
+
+use super::{diff, prompt, send};
+use crate::annotated::{self, Remark};
+use crate::ask::{Otherwise, ask};
+use crate::cli::Review;
+use crate::context::Context;
+use crate::output::{self, count};
+use crate::stop::{Done, Stop, failed, with_hint};
+
+pub(super) async fn review(context: &Context, args: Review) -> Done {
+    let task = &args.name.task;
+    if args.accept {
+        return accept(context, task).await;
+    }
+    let diff = diff::fetch(context, task, None, false).await?;
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        diff::show(&diff)?;
+        output::note(&format!("`agency review {task} --accept` accepts it"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    walk(context, task, &diff).await
+}
+
+/// In the editor, where remarks are written.
+async fn walk(context: &Context, task: &str, diff: &work::Diff) -> Done {
+    let patch = diff.patch.as_ref().map_or(&[][..], |patch| &patch.0);
+    let patch = String::from_utf8_lossy(patch);
+    let sheet = Sheet::new(context, &diff.slug, &annotated::sheet(&patch))?;
+    let edited = sheet.edited().await?;
+    let remarks = annotated::remarks(&patch, &edited);
+    if !remarks.is_empty() {
+        return match send_back(context, task, &remarks).await {
+            Ok(()) => sheet.forget(),
+            Err(failure) => Err(sheet.kept(failure).into()),
+        };
+    }
+    sheet.forget()?;
+    let hint = format!("`agency review {task} --accept` accepts it");
+    match ask(&format!("No remarks. Accept the work of {}-{}?", diff.task, diff.slug), Otherwise::No, &hint)?
+    {
+        true => accept(context, task).await,
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+async fn accept(context: &Context, task: &str) -> Done {
+    let reviewed = context.daemon().await?.call(TaskReview, context.task(task)?).await?;
+    output::line(&output::task_line(&reviewed))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As one message, held until the agent is at its prompt.
+async fn send_back(context: &Context, task: &str, remarks: &[Remark]) -> Result<(), Failure> {
+    let text = Bytes::from(annotated::message(remarks));
+    send::not_too_long(&text)?;
+    let (enter, anyway, queue, keys) = (true, false, true, Vec::new());
+    let params = TaskSendParams { task: context.task(task)?, text, enter, anyway, queue, keys };
+    let mut daemon = context.daemon().await?;
+    let receipt = daemon.call(TaskSend, params).await?;
+    let why = receipt.why.map(|why| format!(" ({why})")).unwrap_or_default();
+    output::note(&format!("{} sent to the agent as one message{why}", count(remarks.len(), "remark")));
+    let now = daemon.call(agency_api::method::TaskGet, context.task(task)?).await?;
+    if now.run.is_none() {
+        output::note(&format!("its agent is not there: `agency start {task}` brings it back to them"));
+    }
+    Ok(())
+}
+
+/// The file in the editor. What was written into it is not lost.
+struct Sheet {
+    path: std::path::PathBuf,
+}
+
+impl Sheet {
+    fn new(context: &Context, slug: &str, content: &str) -> Result<Sheet, Stop> {
+        let drafts = context.state.root().join("drafts");
+        let made = prompt::new_draft(&drafts, slug, "diff", content.as_bytes());
+        made.map(|path| Sheet { path }).map_err(|err| failed("cannot make a file for the editor", &err))
+    }
+
+    async fn edited(&self) -> Result<String, Stop> {
+        prompt::edit(&self.path).await.map_err(|failure| {
+            let message = "the editor failed, so nothing was sent".to_owned();
+            self.kept(Failure { message, hint: Some("set $VISUAL or $EDITOR".to_owned()), ..failure })
+        })?;
+        let content = std::fs::read(&self.path).map_err(|err| failed("cannot read what was edited", &err))?;
+        Ok(String::from_utf8_lossy(&content).into_owned())
+    }
+
+    fn kept(&self, failure: Failure) -> Failure {
+        with_hint(failure, &format!("what you wrote is kept in {}", shown(&self.path)))
+    }
+
+    fn forget(self) -> Done {
+        if let Err(err) = std::fs::remove_file(&self.path) {
+            output::warning(&format!("{} stays behind: {err}", shown(&self.path)));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

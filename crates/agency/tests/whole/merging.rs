@@ -1,0 +1,346 @@
+//! A task's work is merged or it is not: by every way, through every refusal, and past a daemon that is killed.
+
+use std::fs;
+use std::path::Path;
+
+use crate::json::Schema;
+use crate::stage::{SOON, Stage};
+use crate::told::NO_SILENCE;
+use crate::work::{commit, put, stage};
+
+/// A task that has committed a file, is completed, and has no agent any more.
+fn finished(stage: &Stage, slug: &str, file: &str) {
+    let task = stage.play(slug, "ask ready?");
+    let worktree = stage.worktree(&format!("{}-{slug}", task["id"]));
+    put(&worktree.join(file), &format!("{slug}\n"));
+    commit(stage, &worktree, &format!("work of {slug}"));
+    stage.run(["complete", slug]).ok();
+    stage.run(["stop", slug]).ok();
+}
+
+/// The subjects of a branch, the newest first.
+fn log(stage: &Stage, branch: &str) -> Vec<String> {
+    let log = stage.git(&stage.repo(), &["log", "--topo-order", "--format=%s", branch]);
+    log.lines().map(str::to_owned).collect()
+}
+
+/// All that a merge could leave behind in the user's repository.
+fn repository(stage: &Stage) -> [String; 4] {
+    let repo = stage.repo();
+    let worktrees = stage.git(&repo, &["worktree", "list", "--porcelain"]);
+    let worktrees = worktrees.lines().filter(|line| line.starts_with("worktree ")).collect();
+    [
+        stage.git(
+            &repo,
+            &["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/agency/merging"],
+        ),
+        stage.git(&repo, &["status", "--porcelain"]),
+        worktrees,
+        fs::read_to_string(repo.join("README.md")).expect("a file"),
+    ]
+}
+
+fn install_hook(stage: &Stage, name: &str, script: &str) {
+    let hook = stage.repo().join(".git/hooks").join(name);
+    fs::create_dir_all(hook.parent().expect("a directory")).expect("room");
+    stage.write_program(&hook, format!("#!/bin/sh\n{script}\n").as_bytes());
+}
+
+#[test]
+fn merges_by_every_way() {
+    let stage = stage();
+    for (slug, file) in [("plain", "a"), ("squash", "b"), ("rebase", "c"), ("ff", "d"), ("into", "e")] {
+        finished(&stage, slug, file);
+    }
+    let merged = stage.run(["merge", "plain", "--json"]).json();
+    Schema::of("merge").check(&merged);
+    assert_eq!((merged["into"].as_str(), merged["task"]["status"].as_str()), (Some("main"), Some("merged")));
+    assert_eq!(log(&stage, "main"), ["Merge agency/1-plain into main", "work of plain", "first"]);
+    assert!(stage.repo().join("a").exists());
+
+    let said = stage.run(["merge", "squash", "--squash", "-m", "all at once"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "2 squash merged\n"), "{said}");
+    assert!(said.stderr.contains("main: ") && said.stderr.contains("brought up to date: "), "{said}");
+    stage.run(["merge", "rebase", "--rebase"]).ok();
+    assert_eq!(log(&stage, "main")[..2], ["work of rebase", "all at once"]);
+
+    let refusal = stage.refused(&["merge", "ff", "--ff"]);
+    assert!(refusal.contains("commits that the workspace does not have"), "{refusal}");
+    assert_eq!(stage.run(["sync", "ff"]).ok(), "4 commits of main came in\n");
+    stage.run(["merge", "ff", "--ff"]).ok();
+    assert_eq!(log(&stage, "main")[..2], ["work of ff", "work of rebase"]);
+
+    stage.git(&stage.repo(), &["branch", "develop", "HEAD~2"]);
+    stage.run(["merge", "into", "--into", "develop"]).ok();
+    assert_eq!(log(&stage, "develop")[0], "Merge agency/5-into into develop");
+    assert!(!stage.repo().join("e").exists());
+    for slug in ["plain", "squash", "rebase", "ff", "into"] {
+        assert_eq!(stage.status(slug), "merged");
+    }
+    // All of it has arrived, so nothing is lost with the workspace, and nothing more is to be done.
+    assert!(stage.refused(&["merge", "plain"]).contains("it is merged already"));
+    assert!(stage.refused(&["start", "plain"]).contains("merged"));
+    for slug in ["plain", "squash", "rebase", "ff", "into"] {
+        stage.run(["rm", slug]).ok();
+    }
+    let events = fs::read_to_string(stage.state().join("events.jsonl")).expect("events are kept");
+    assert_eq!(events.lines().filter(|line| line.contains("\"Merged\"")).count(), 5);
+}
+
+#[test]
+fn what_is_not_ready_is_refused_with_the_way_out() {
+    let stage = stage();
+    stage.play("one", "ask ready?");
+    let worktree = stage.worktree("1-one");
+    put(&worktree.join("a"), "a\n");
+    let refusal = stage.refused(&["merge", "one"]);
+    for words in ["cannot merge task 1-one", "it is running", "agency complete 1", "agency review 1 --accept"]
+    {
+        assert!(refusal.contains(words), "{words:?} is not in {refusal}");
+    }
+    stage.run(["complete", "one"]).ok();
+    let refusal = stage.refused(&["merge", "one"]);
+    assert!(refusal.contains("its agent is still there") && refusal.contains("agency stop 1"), "{refusal}");
+    stage.run(["stop", "one"]).ok();
+    let refusal = stage.refused(&["merge", "one"]);
+    assert!(refusal.contains("agency merge 1-one --commit"), "{refusal}");
+
+    put(&stage.repo().join("README.md"), "# mine\n");
+    let before = repository(&stage);
+    let refusal = stage.refused(&["merge", "one", "--commit", "--into", "nowhere"]);
+    assert!(refusal.contains("there is no local branch `nowhere`"), "{refusal}");
+    let refusal = stage.refused(&["merge", "one"]);
+    assert!(refusal.contains("with changes of its own: README.md"), "{refusal}");
+    assert_eq!(repository(&stage)[1..], before[1..]);
+    assert_eq!(stage.status("one"), "completed");
+    stage.git(&stage.repo(), &["checkout", "-q", "README.md"]);
+    stage.run(["merge", "one"]).ok();
+    assert_eq!(log(&stage, "main").len(), 3);
+}
+
+#[test]
+fn a_conflict_is_named_and_nothing_is_half_merged() {
+    let stage = stage();
+    finished(&stage, "one", "README.md");
+    put(&stage.repo().join("README.md"), "# the base\n");
+    commit(&stage, &stage.repo(), "base");
+    let before = repository(&stage);
+    for way in ["--squash", "--rebase"] {
+        let refusal = stage.refused(&["merge", "one", way]);
+        assert!(refusal.contains("README.md conflicts with main"), "{refusal}");
+        assert!(
+            refusal.contains("nothing was changed") && refusal.contains("agency sync 1-one"),
+            "{refusal}"
+        );
+    }
+    let refusal = stage.refused(&["sync", "one"]);
+    assert!(refusal.contains("README.md conflicts with main"), "{refusal}");
+    assert_eq!(repository(&stage), before);
+    assert_eq!(stage.git(&stage.worktree("1-one"), &["status", "--porcelain"]), "");
+    assert_eq!(stage.status("one"), "completed");
+    assert!(stage.run(["start", "one"]).ok().contains("running"), "there is more to do");
+}
+
+#[test]
+fn a_hook_that_fails_stops_a_merge() {
+    let stage = stage();
+    finished(&stage, "one", "a");
+    install_hook(&stage, "pre-merge-commit", "echo not on fridays >&2; exit 1");
+    let before = repository(&stage);
+    let refusal = stage.refused(&["merge", "one"]);
+    assert!(refusal.contains("not on fridays"), "{refusal}");
+    assert_eq!((repository(&stage), stage.status("one")), (before, "completed".to_owned()));
+}
+
+/// Kills the daemon while a hook holds the merge, and returns once the next one has answered.
+fn cut_off(stage: &Stage, hook: &str, condition: &str) {
+    let (held, go) = (stage.home().join("held"), stage.home().join("go"));
+    install_hook(
+        stage,
+        hook,
+        &format!(
+            "{condition} || exit 0\ntest -e '{go}' && exit 0\ntouch '{held}'\n\
+             while ! test -e '{go}'; do sleep 0.05; done",
+            go = go.display(),
+            held = held.display()
+        ),
+    );
+    std::thread::scope(|scope| {
+        let merging = scope.spawn(|| stage.run(["merge", "one"]));
+        stage.eventually("the hook holds the merge", SOON, || held.exists().then_some(()));
+        let busy = stage.refused(&["start", "one"]);
+        assert!(busy.contains("is being merged or synced"), "{busy}");
+        assert!(stage.refused(&["rm", "one", "--discard"]).contains("is being merged or synced"));
+        stage.kill_daemon();
+        assert_eq!(merging.join().expect("no panic").code, 1);
+    });
+    stage.listing();
+    fs::write(&go, "").expect("room");
+}
+
+fn is_as_before_and_can_be_merged(hook: &str, condition: &str) {
+    let stage = stage();
+    finished(&stage, "one", "a");
+    let before = repository(&stage);
+    cut_off(&stage, hook, condition);
+    assert_eq!(repository(&stage), before);
+    assert_eq!(stage.status("one"), "completed");
+    stage.run(["merge", "one"]).ok();
+    assert_eq!(stage.status("one"), "merged");
+    assert!(stage.repo().join("a").exists());
+}
+
+#[test]
+fn killed_while_it_is_merged_aside_nothing_has_changed() {
+    is_as_before_and_can_be_merged("pre-merge-commit", "true");
+}
+
+#[test]
+fn killed_while_the_checkout_is_brought_up_to_date_it_is_put_back() {
+    let moves_main = "test \"$1\" = prepared && grep -q ' refs/heads/main$'";
+    is_as_before_and_can_be_merged("reference-transaction", moves_main);
+}
+
+#[test]
+fn killed_after_the_branch_has_moved_the_task_is_merged() {
+    let stage = stage();
+    finished(&stage, "one", "a");
+    // It is also called for the merge that is tried aside, which is on no branch.
+    cut_off(&stage, "post-merge", "test \"$(git rev-parse --abbrev-ref HEAD)\" = main");
+    assert_eq!(stage.status("one"), "merged");
+    assert_eq!(log(&stage, "main")[0], "Merge agency/1-one into main");
+    assert_eq!(stage.git(&stage.repo(), &["status", "--porcelain"]), "");
+    assert!(stage.task_file("1-one").contains("status: merged"));
+}
+
+#[test]
+fn sync_brings_the_bases_commits_in() {
+    let stage = stage();
+    stage.configure(NO_SILENCE);
+    finished(&stage, "one", "a");
+    assert_eq!(stage.run(["sync", "one"]).ok(), "nothing new in main\n");
+    put(&stage.repo().join("b"), "b\n");
+    commit(&stage, &stage.repo(), "base");
+    let worktree = stage.worktree("1-one");
+    put(&worktree.join("uncommitted"), "x\n");
+    let synced = stage.run(["sync", "one", "--json"]).json();
+    Schema::of("sync").check(&synced);
+    assert_eq!((synced["commits"].as_u64(), synced["base"].as_str()), (Some(1), Some("main")));
+    for file in ["a", "b", "uncommitted"] {
+        assert!(worktree.join(file).exists(), "{file} is there");
+    }
+    assert_eq!(log(&stage, "agency/1-one"), ["work of one", "base", "first"]);
+
+    let gate = agency_testkit::Gate::at(stage.home().join("gate"));
+    stage.play("busy", &format!("say busy; await {}; ask more>", gate.path().display()));
+    stage.wait_told("busy", "running (kernel)");
+    let refusal = stage.refused(&["sync", "busy"]);
+    assert!(refusal.contains("its agent is at work in those files"), "{refusal}");
+    gate.open();
+}
+
+fn conflicts_of(stage: &Stage, slug: &str) -> Vec<(String, Vec<String>)> {
+    let task = stage.task(slug);
+    let conflicts = task["conflicts"].as_array().cloned().unwrap_or_default();
+    let files = |conflict: &serde_json::Value| {
+        let files = conflict["files"].as_array().expect("files");
+        files.iter().map(|file| file.as_str().expect("a path").to_owned()).collect()
+    };
+    conflicts
+        .iter()
+        .map(|conflict| (conflict["with"].as_str().expect("a name").to_owned(), files(conflict)))
+        .collect()
+}
+
+fn with(name: &str) -> Vec<(String, Vec<String>)> {
+    vec![(name.to_owned(), vec!["README.md".to_owned()])]
+}
+
+#[test]
+fn workspaces_that_would_collide_are_known() {
+    let stage = stage();
+    let nothing = stage.run(["conflicts"]).ok();
+    assert_eq!(nothing, "no workspace would collide with its base or with another\n");
+    for slug in ["one", "two", "three"] {
+        stage.play(slug, "ask ready?");
+    }
+    for (name, text) in [("1-one", "# one\n"), ("2-two", "# two\n")] {
+        put(&stage.worktree(name).join("README.md"), text);
+    }
+    put(&stage.worktree("3-three").join("other"), "x\n");
+    // Found in the background, once an agent has come to rest.
+    stage.run(["stop", "one"]).ok();
+    stage.eventually("the collision is seen", SOON, || {
+        (conflicts_of(&stage, "one") == with("2-two")).then_some(())
+    });
+    assert_eq!(conflicts_of(&stage, "two"), with("1-one"));
+    assert_eq!(conflicts_of(&stage, "three"), []);
+    let list = stage.run(["ls"]).ok();
+    assert!(list.contains("CONFLICTS") && list.contains("⚔ 2-two: README.md"), "{list}");
+    let events = fs::read_to_string(stage.state().join("events.jsonl")).expect("events are kept");
+    assert_eq!(events.lines().filter(|line| line.contains("\"Conflicts\"")).count(), 1, "{events}");
+
+    let found = stage.run(["conflicts", "--json"]).json();
+    Schema::of("conflicts").check(&found);
+    assert_eq!(found["conflicts"].as_array().map(Vec::len), Some(1));
+    put(&stage.repo().join("README.md"), "# base\n");
+    commit(&stage, &stage.repo(), "base");
+    let table = stage.run(["conflicts"]).ok();
+    assert!(
+        table.contains("1-one  main") && table.contains("2-two  main") && table.contains("1-one  2-two"),
+        "{table}"
+    );
+
+    put(&stage.worktree("2-two").join("README.md"), "# scratch\n");
+    stage.run(["rm", "one", "--discard"]).ok();
+    assert!(stage.run(["conflicts"]).ok().starts_with("no workspace would collide"));
+    assert_eq!(conflicts_of(&stage, "two"), []);
+    assert!(!stage.run(["ls"]).ok().contains("CONFLICTS"));
+}
+
+/// Leaves the file that is reviewed as this script of `sed` makes it.
+fn editor(stage: &Stage, name: &str, script: &str) -> std::path::PathBuf {
+    let path = stage.home().join(name);
+    stage.write_program(&path, format!("#!/bin/sh\nexec sed -i '{script}' \"$1\"\n").as_bytes());
+    path
+}
+
+fn reviewing(stage: &Stage, editor: &Path) -> agency_testkit::Pty {
+    let mut reviewing = stage.agency(["review", "one"]);
+    reviewing.env("VISUAL", editor);
+    agency_testkit::Pty::spawn(reviewing, 100, 24)
+}
+
+#[test]
+fn remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
+    let stage = stage();
+    finished(&stage, "one", "README.md");
+    let editing = editor(&stage, "remarks", "/^+one$/a please explain\\nin a sentence");
+    let mut terminal = reviewing(&stage, &editing);
+    terminal.wait_for("1 remark sent to the agent as one message");
+    terminal.wait_for("agency start one");
+    assert_eq!(terminal.wait_exit().code(), Some(0), "{terminal}");
+    let queue = stage.run(["queue", "one", "--json"]).json();
+    let texts: Vec<&str> = queue["queued"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|entry| entry["text"].as_str())
+        .collect();
+    let wanted = "I have reviewed your work. Please see to these remarks:\n\n\
+                  README.md:1\n> +one\nplease explain\nin a sentence";
+    assert_eq!(texts, [wanted]);
+    assert_eq!(stage.status("one"), "completed");
+
+    let mut terminal = reviewing(&stage, &editor(&stage, "nothing", ""));
+    terminal.wait_for("Accept the work of 1-one? [y/N]");
+    terminal.send("y\n");
+    terminal.wait_for("1 one reviewed");
+    assert_eq!(terminal.wait_exit().code(), Some(0), "{terminal}");
+    assert!(stage.run(["review", "one"]).ok().contains("+one\n"), "without a terminal it is shown");
+    assert!(stage.refused(&["review", "one", "--accept"]).contains("cannot go from reviewed to reviewed"));
+    stage.run(["merge", "one"]).ok();
+
+    stage.run(["new", "idea", "--draft", "-m", "x"]).ok();
+    assert!(stage.refused(&["review", "idea", "--accept"]).contains("cannot go from draft to reviewed"));
+}
