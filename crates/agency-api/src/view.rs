@@ -360,6 +360,7 @@ impl Figure {
 /// What happened, in the one shape every subscriber sees.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
+    /// Counts up, over daemons too. 0 for what is only told and not kept: `SetupOutput`, `Missed`.
     pub seq: u64,
     /// RFC 3339.
     pub time: String,

@@ -53,8 +53,8 @@ pub fn ephemeral() -> RangeInclusive<u16> {
 pub fn is_free(port: u16) -> bool {
     let binds = |address: IpAddr| match TcpListener::bind((address, port)) {
         Ok(_) => true,
-        // No such protocol here, so nobody is there either.
-        Err(err) => matches!(err.kind(), ErrorKind::AddrNotAvailable | ErrorKind::Unsupported),
+        // Without such a protocol nobody is there; without descriptors left we cannot tell.
+        Err(err) => !matches!(err.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied),
     };
     binds(Ipv4Addr::LOCALHOST.into()) && binds(Ipv6Addr::LOCALHOST.into())
 }

@@ -23,7 +23,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::net::UnixListener;
 use tokio::net::unix::SocketAddr;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
 use crate::event_log::EventLog;
 use crate::happening::Reporter;
@@ -108,12 +108,14 @@ async fn open_rpc(State(door): State<Door>, upgrade: WebSocketUpgrade) -> HttpRe
 async fn converse(door: Door, socket: WebSocket) {
     let (sink, mut requests) = socket.split();
     let (answers, waiting) = mpsc::channel(ANSWERS_WAITING);
+    // Goes with this function: whoever waits for events on the caller's behalf need not wait for one to notice.
+    let (_here, presence) = watch::channel(());
     tokio::spawn(send_answers(sink, waiting));
     while let Some(Ok(message)) = requests.next().await {
         match message {
             Message::Text(text) => {
                 // Each in its own task: a stop that takes seconds holds up nothing else.
-                tokio::spawn(respond(door.clone(), text, answers.clone()));
+                tokio::spawn(respond(door.clone(), text, answers.clone(), presence.clone()));
             }
             Message::Close(_) => return,
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) => {}
@@ -129,13 +131,18 @@ async fn send_answers(mut sink: SplitSink<WebSocket, Message>, mut waiting: mpsc
     }
 }
 
-async fn respond(door: Door, text: Utf8Bytes, answers: mpsc::Sender<Outbound>) {
+async fn respond(
+    door: Door,
+    text: Utf8Bytes,
+    answers: mpsc::Sender<Outbound>,
+    presence: watch::Receiver<()>,
+) {
     let unsent = door.unsent.clone().acquire_owned().await.ok();
     let (id, outcome) = match parse(&text) {
         Err(error) => (Value::Null, Err(error)),
         Ok(Request { id: None, .. }) => return,
         Ok(Request { id: Some(id), method, params, .. }) if method == EventSubscribe::NAME => {
-            (id, subscribe(&door, params, &answers).await)
+            (id, subscribe(&door, params, &answers, presence).await)
         }
         Ok(request) => {
             let id = request.id.clone().unwrap_or_default();
@@ -159,6 +166,7 @@ async fn subscribe(
     door: &Door,
     params: Value,
     answers: &mpsc::Sender<Outbound>,
+    mut presence: watch::Receiver<()>,
 ) -> Result<Value, ErrorObject> {
     let params: EventSubscribeParams = rpc::params_of::<EventSubscribe>(params)?;
     let live = door.events.subscribe();
@@ -172,7 +180,14 @@ async fn subscribe(
             rpc::blocking(move || EventLog::of(&state).since(time).map_err(unreadable)).await?
         }
     };
-    tokio::spawn(pass_events(past, live, answers.clone()));
+    let passing = pass_events(past, live, answers.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = passing => {}
+            // Nothing is ever sent; it only ends.
+            _ = presence.changed() => {}
+        }
+    });
     Ok(serde_json::json!(Nothing {}))
 }
 
@@ -196,7 +211,7 @@ async fn pass_events(
     loop {
         let params = match events.recv().await {
             // It came between the subscription and the look at the past.
-            Ok(event) if event.seq <= passed => continue,
+            Ok(event) if (1..=passed).contains(&event.seq) => continue,
             Ok(event) => serde_json::to_value(event),
             Err(broadcast::error::RecvError::Lagged(count)) => Ok(serde_json::json!({
                 "seq": 0, "time": crate::clock::timestamp(), "type": "Missed", "data": { "count": count },

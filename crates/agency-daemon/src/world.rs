@@ -361,18 +361,7 @@ impl World {
         kind: &str,
         data: Value,
     ) {
-        let root = key.and_then(|key| self.store.project(&key.project)).map(|project| project.root().into());
-        let agent = run.and_then(|run| self.runs.get(run)).map(|live| live.meta.agent.clone());
-        let event = view::Event {
-            seq: 0,
-            time,
-            project: root,
-            task: key.map(|key| key.task.0),
-            agent,
-            run: run.map(|run| run.0.clone()),
-            kind: kind.to_string(),
-            data,
-        };
+        let event = self.event(time, key, run, kind, data);
         self.announce_event(event);
     }
 
@@ -385,6 +374,34 @@ impl World {
         }
         // Nobody may be listening, which is fine.
         self.ground.events.send(event).unwrap_or_default();
+    }
+
+    /// For those who listen now: what it says is kept elsewhere. It has no number of its own.
+    fn announce_in_passing(&mut self, key: &TaskKey, kind: &str, data: Value) {
+        let event = self.event(clock::timestamp_of(clock::now()), Some(key), None, kind, data);
+        self.ground.events.send(event).unwrap_or_default();
+    }
+
+    fn event(
+        &self,
+        time: String,
+        key: Option<&TaskKey>,
+        run: Option<&RunId>,
+        kind: &str,
+        data: Value,
+    ) -> view::Event {
+        let root = key.and_then(|key| self.store.project(&key.project)).map(|project| project.root().into());
+        let agent = run.and_then(|run| self.runs.get(run)).map(|live| live.meta.agent.clone());
+        view::Event {
+            seq: 0,
+            time,
+            project: root,
+            task: key.map(|key| key.task.0),
+            agent,
+            run: run.map(|run| run.0.clone()),
+            kind: kind.to_string(),
+            data,
+        }
     }
 
     fn ticket(&mut self, pending: Pending) -> Ticket {

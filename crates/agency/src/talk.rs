@@ -183,7 +183,7 @@ fn turn_end(end: &TurnEnd) -> String {
     let reason = end.reason.as_deref().unwrap_or_default();
     let word = match end.failed {
         true => format!("turn failed: {}", end.text.as_deref().unwrap_or(reason)),
-        false if reason.starts_with("aborted") => "turn interrupted".to_owned(),
+        false if reason.starts_with("aborted") || reason == "cancelled" => "turn interrupted".to_owned(),
         false => "turn ended".to_owned(),
     };
     format!("── {word} · {}", spent(&end.usage))

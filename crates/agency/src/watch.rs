@@ -21,6 +21,8 @@ pub(crate) struct Heard {
     watch: String,
     /// The task whose commands run now.
     at_work: Option<TaskRef>,
+    /// They clear up before it is removed.
+    is_teardown: bool,
     /// Commands have run: the task and its workspace are there, whatever the answer says.
     pub(crate) has_begun: bool,
 }
@@ -42,7 +44,12 @@ pub(crate) async fn call<M: Method>(
     let heard = RefCell::new(Heard { watch, ..Heard::default() });
     let outcome = async {
         let mut daemon = context.daemon().await?;
-        daemon.call(EventSubscribe, EventSubscribeParams::default()).await?;
+        // One that does not tell what it does can do it all the same, and the log has it.
+        if let Err(failure) = daemon.call(EventSubscribe, EventSubscribeParams::default()).await
+            && daemon.is_broken()
+        {
+            return Err(failure);
+        }
         let calling = daemon.call_hearing(method, params, |event| heard.borrow_mut().hear(&event));
         let answer = progress::during(what, or_interrupted(context, &heard, calling)).await;
         hear_the_rest(&mut daemon, &heard).await;
@@ -67,10 +74,11 @@ async fn or_interrupted<T>(
     let Some(task) = at_work else {
         return Err(Failure::new("interrupted").hint("`agency ls` shows what there is"));
     };
-    let name = task.name.clone();
+    let (name, is_teardown) = (task.name.clone(), heard.borrow().is_teardown);
     context.daemon().await?.call(TaskStop, task).await?;
     match calling.await {
         Ok(answer) => Ok(answer),
+        Err(failure) if is_teardown => Err(failure),
         Err(_) => Err(Failure::new("interrupted")
             .because("its commands were ended; the task and its workspace stay")
             .hint(format!(
@@ -110,6 +118,7 @@ impl Heard {
             "SetupStarted" => {
                 let name = event.task.map(|task| task.to_string()).unwrap_or_default();
                 self.at_work = event.project.clone().map(|cwd| TaskRef { cwd, name });
+                self.is_teardown = event.data["phase"] == "teardown";
                 self.has_begun = true;
             }
             "SetupOutput" => event.data["text"].as_str().unwrap_or_default().lines().for_each(progress::line),

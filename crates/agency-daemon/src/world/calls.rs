@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agency_api::config::Overrides;
 use agency_api::method::{
-    Caller, LogForm, Nothing, Orphans, Plan, PtyAttachParams, Started, Stream, TaskListing,
+    Caller, LogForm, Nothing, Orphans, Plan, PtyAttachParams, Started, Stopped, Stream, TaskListing,
 };
 use agency_api::{Bytes, Failure, view};
 use agency_core::agent::Driver;
@@ -323,6 +323,10 @@ impl World {
 
     fn stop_task(&mut self, task: TaskCall, answer: Answer) {
         self.with_task(task, answer, |world, key, answer| {
+            if world.end_teardown(&key) {
+                let stopped = |task| Stopped { task: Some(task), code: None, ended: Vec::new() };
+                return answer.give_as(world.view(&key).map(stopped));
+            }
             let ticket = world.ticket(Pending::Stop { key: key.clone(), answer });
             world.decide(Event::Stop { key, ticket });
         });

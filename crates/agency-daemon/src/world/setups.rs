@@ -273,6 +273,15 @@ impl World {
         self.announce_chore(key, "SetupStarted", phase, json!({}));
     }
 
+    /// Whether a teardown was there to be ended: the supervisor has let go of its task.
+    pub(super) fn end_teardown(&mut self, key: &TaskKey) -> bool {
+        let is_teardown = self.chores.get(key).is_some_and(|at_work| at_work.phase == Phase::Teardown);
+        if is_teardown {
+            self.end_setup(key);
+        }
+        is_teardown
+    }
+
     pub(super) fn end_setup(&mut self, key: &TaskKey) {
         if let Some(at_work) = self.chores.get(key) {
             at_work.stop.send_replace(true);
@@ -340,8 +349,9 @@ impl World {
     pub(super) fn on_setup_printed(&mut self, key: &TaskKey, text: String) {
         let Some(at_work) = self.chores.get(key) else { return };
         at_work.printed.send_modify(|count| *count += 1);
-        let phase = at_work.phase;
-        self.announce_chore(key, "SetupOutput", phase, json!({ "text": text }));
+        let data = json!({ "text": text, "phase": at_work.phase.name(), "asked_by": at_work.asked_by });
+        // Its log has it for those who come later.
+        self.announce_in_passing(key, "SetupOutput", data);
     }
 
     /// What the last setup printed, and goes on printing.

@@ -3,6 +3,7 @@
 //! Run by `make test-agents` alone, which installs the agents and takes the network away. Nothing is skipped: what is
 //! missing fails.
 
+mod acp;
 mod claude;
 mod codex;
 mod delivery;

@@ -286,6 +286,35 @@ fn a_teardown_runs_before_the_workspace_goes() {
 }
 
 #[test]
+fn a_teardown_that_hangs_is_stopped_or_ended_with_its_daemon_and_nothing_is_removed() {
+    let stage = stage_with("teardown = [\"sh\", \"-c\", 'echo $$ > ../../../pid; sleep 1000']");
+    stage.run(new("one")).ok();
+    stage.run(["stop", "one"]).ok();
+    let pid = stage.repo().join("pid");
+    let while_it_hangs = |then: &dyn Fn()| {
+        std::thread::scope(|scope| {
+            let removing = scope.spawn(|| stage.run(["rm", "one"]));
+            let shell = process_in(&pid);
+            then();
+            is_over(&shell);
+            fs::remove_file(&pid).expect("there");
+            failed(removing.join().expect("no panic"))
+        })
+    };
+    let said = while_it_hangs(&|| {
+        assert!(stage.refused(&["start", "one"]).contains("task 1 is being removed"));
+        assert_eq!(stage.run(["stop", "one"]).ok(), "1 one stopped\n");
+    });
+    assert!(said.contains("the teardown of task 1 failed\nCaused by: it was stopped\n"), "{said}");
+    while_it_hangs(&|| {
+        stage.kill_daemon();
+        stage.listing();
+    });
+    assert_eq!(stage.status("one"), "stopped");
+    assert_eq!(stage.run(["start", "one"]).ok(), "1 one running\n");
+}
+
+#[test]
 fn thousands_of_files_come_along_while_the_daemon_answers() {
     let stage = Stage::new();
     put(&stage.repo().join(".gitignore"), "node_modules/\n");
