@@ -15,14 +15,14 @@ use crate::versions::Ready;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Counts up from 1 for each task.
+    /// Counts up from 1 for each task; 0 is before the first turn.
     pub number: u64,
     pub label: String,
     /// `refs/agency/turns/{id}/{number}`
     pub reference: String,
     /// What could not be read when it was taken.
     pub warnings: Vec<String>,
-    commit: String,
+    pub(crate) commit: String,
 }
 
 /// Keeps the files of the workspace as they are now.

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use agency_workspace::{
-    Project, create, diff_between, restore, restore_snapshot, snapshot, snapshots, trash,
+    Project, create, diff_between, restore, restore_snapshot, snapshot, snapshot_before, snapshot_if_changed,
+    snapshot_times, snapshots, trash, trashed_bytes,
 };
 
 use crate::ground::{Ground, files_under, name, write};
@@ -119,4 +120,32 @@ fn an_ignored_file_in_the_way_is_not_written_over() {
     write(&scene.root.join(".git/info/exclude"), "out\n.agency\n");
     restore_snapshot(&scene.project, &name("1-fix"), &taken).unwrap_err();
     assert_eq!(fs::read_to_string(scene.path.join("out")).unwrap(), "a secret of now");
+}
+
+#[test]
+fn turns_are_counted_from_what_was_there_before_and_one_without_changes_is_left_out() {
+    let scene = scene();
+    let task = name("1-fix");
+    snapshot_before(&scene.project, &task, "before").unwrap();
+    snapshot_before(&scene.project, &task, "again").unwrap();
+    assert_eq!(snapshot_if_changed(&scene.project, &task, "turn").unwrap(), None);
+    write(&scene.path.join("new"), "1");
+    let first = snapshot_if_changed(&scene.project, &task, "turn").unwrap().unwrap();
+    assert_eq!(snapshot_if_changed(&scene.project, &task, "turn").unwrap(), None);
+    // The same files, committed: that is a change that can be taken back.
+    scene.ground.git(&scene.path, &["add", "new"]);
+    scene.ground.git(&scene.path, &["commit", "-qm", "new"]);
+    let second = snapshot_if_changed(&scene.project, &task, "turn").unwrap().unwrap();
+    assert_eq!((first.number, second.number), (1, 2));
+    let listed = snapshots(&scene.project, &task).unwrap();
+    let numbers: Vec<(u64, &str)> = listed.iter().map(|one| (one.number, one.label.as_str())).collect();
+    assert_eq!(numbers, [(0, "before"), (1, "turn"), (2, "turn")]);
+    assert_eq!(scene.changed(&listed[0], &listed[1]), ["new"]);
+    let times = snapshot_times(&scene.project, &task).unwrap();
+    assert!(times[&0] <= times[&2] && times.len() == 3);
+    restore_snapshot(&scene.project, &task, &listed[0]).unwrap();
+    assert!(!scene.path.join("new").exists());
+    let kept = trash(&scene.project).unwrap();
+    let size = |file: &str| fs::metadata(scene.path.join(file)).unwrap().len();
+    assert_eq!(trashed_bytes(&scene.project, &kept[0]).unwrap(), size("readme") + 1);
 }
