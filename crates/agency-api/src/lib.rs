@@ -17,6 +17,7 @@ pub mod pty;
 pub mod rpc;
 pub mod search;
 pub mod socket;
+pub mod trash;
 pub mod view;
 pub mod work;
 

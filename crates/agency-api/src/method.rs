@@ -15,6 +15,7 @@ use crate::mcp;
 use crate::notify;
 use crate::pty::AttachMode;
 use crate::search;
+use crate::trash;
 use crate::view;
 use crate::work;
 
@@ -96,6 +97,18 @@ methods! {
     ConflictList = "conflict.list": ProjectRef => work::Conflicts;
     /// Removes a task and its workspace. Refuses to lose work, unless told to.
     TaskRemove = "task.remove": TaskRemoveParams => Removed;
+    /// Which tasks are finished and may go without a loss, and why the others stay. Removes nothing.
+    TaskSpent = "task.spent": ProjectRef => trash::Spent;
+    /// What was removed or replaced in a project and can be brought back.
+    TrashList = "trash.list": ProjectRef => trash::Trash;
+    /// Brings back what was removed or replaced: a task with workspace, branch and runs, or earlier files.
+    TrashRestore = "trash.restore": trash::TrashRestoreParams => trash::Restored;
+    /// Deletes for good what has been in the trash for so long. Nothing else ever does.
+    TrashExpire = "trash.expire": trash::TrashExpireParams => trash::Expired;
+    /// The ends of an agent's turns at which its workspace changed.
+    TurnList = "turn.list": TaskRef => trash::Turns;
+    /// Puts the files back as they were after an earlier turn. Refuses while the agent works.
+    TurnRestore = "turn.restore": trash::TurnRestoreParams => trash::TurnRestored;
     /// The tasks of a project, or of all.
     TaskList = "task.list": TaskListParams => TaskListing;
     /// One task.
@@ -301,6 +314,9 @@ pub struct TaskRemoveParams {
     pub task: TaskRef,
     #[serde(default)]
     pub discard: bool,
+    /// Why it goes, for whoever looks into the trash, where no person said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Whose environment the commands of `workspace.teardown` get.
     #[serde(default)]
     pub caller: Caller,
@@ -312,6 +328,9 @@ pub struct Removed {
     pub slug: String,
     /// The hidden ref that keeps what was discarded.
     pub kept_as: Option<String>,
+    /// What it is called in the trash.
+    #[serde(default)]
+    pub trash: Option<String>,
     /// What the user should know of it: a teardown that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

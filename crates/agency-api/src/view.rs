@@ -57,6 +57,9 @@ pub struct Task {
     pub viewers: u64,
     /// The run lives on another host that shares this home.
     pub elsewhere: Option<String>,
+    /// When its workspace's directory was found gone under its agent, until it is made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vanished: Option<String>,
     /// Why the task file cannot be used, if it cannot.
     pub broken: Option<String>,
 }

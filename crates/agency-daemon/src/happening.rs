@@ -7,16 +7,19 @@ use agency_api::config::{self, Overrides};
 use agency_api::mcp::PermitParams;
 use agency_api::method::{Caller, LogForm, PtyAttachParams, Receipt, TaskNewParams, TaskSendParams};
 use agency_api::notify::TestParams;
+use agency_api::trash::{Discarded, TrashExpireParams};
 use agency_api::work::{MergeParams, SyncParams};
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Verdict;
 use agency_driver::talk::Setting;
-use agency_workspace::{Collision, Merged, Project, Radar, Removed, Synced, Workspace};
+use agency_workspace::{Collision, Merged, Project, Radar, Removed, Snapshot, Synced, Workspace};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::discarded::Entry;
 use crate::plan::Wish;
+use crate::removal::Removal;
 use crate::run::{RunHandle, RunNews};
 use crate::run_meta::RunMeta;
 use crate::switchboard::{BoardCommand, WireNews, WirePlan, WireSpec};
@@ -88,7 +91,8 @@ pub enum Happening {
     WorkspaceRemoved {
         key: TaskKey,
         answer: Answer,
-        removed: Result<Removed, Failure>,
+        /// With the size of what is kept.
+        removed: Result<(Removed, u64), Failure>,
         notes: Vec<String>,
     },
     /// A merge or a sync is over.
@@ -103,6 +107,38 @@ pub enum Happening {
         took: Duration,
         found: Result<Vec<Collision>, Failure>,
     },
+    /// What is to be brought back.
+    UndoChosen {
+        project: ProjectId,
+        answer: Answer,
+        chosen: Result<Entry, Failure>,
+    },
+    /// The workspace of a removed task is back, with what the user should know.
+    TaskRestored {
+        project: ProjectId,
+        removal: Removal,
+        answer: Answer,
+        restored: Result<Vec<String>, Failure>,
+    },
+    FilesRestored {
+        key: TaskKey,
+        shown: Discarded,
+        answer: Answer,
+        restored: Result<Vec<String>, Failure>,
+    },
+    /// None: nothing had changed.
+    TurnKept {
+        key: TaskKey,
+        kept: Result<Option<Snapshot>, Failure>,
+    },
+    /// The turn, and what its later files are called in the trash.
+    TurnTakenBack {
+        key: TaskKey,
+        answer: Answer,
+        back: Result<(u64, String), Failure>,
+    },
+    /// Something was deleted or moved away beside workspaces.
+    DirectoriesChanged,
     OrphanFollowed {
         run: RunId,
         intent: OrphanIntent,
@@ -218,7 +254,27 @@ pub enum Call {
     Remove {
         task: TaskCall,
         discard: bool,
+        reason: Option<String>,
         caller: Caller,
+    },
+    Spent {
+        project: Project,
+    },
+    TrashList {
+        project: Project,
+    },
+    TrashRestore {
+        project: Project,
+        id: Option<String>,
+    },
+    TrashExpire {
+        project: Project,
+        params: TrashExpireParams,
+    },
+    Turns(TaskCall),
+    TurnRestore {
+        task: TaskCall,
+        turn: Option<u64>,
     },
     List {
         project: Option<Project>,

@@ -84,8 +84,29 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         }
         method::TaskRemove::NAME => {
             let params = params_of::<method::TaskRemove>(params)?;
-            let (discard, caller) = (params.discard, params.caller);
-            Call::Remove { task: task(params.task).await?, discard, caller }
+            let (discard, reason, caller) = (params.discard, params.reason, params.caller);
+            Call::Remove { task: task(params.task).await?, discard, reason, caller }
+        }
+        method::TaskSpent::NAME => {
+            Call::Spent { project: project(params_of::<method::TaskSpent>(params)?).await? }
+        }
+        method::TrashList::NAME => {
+            Call::TrashList { project: project(params_of::<method::TrashList>(params)?).await? }
+        }
+        method::TrashRestore::NAME => {
+            let params = params_of::<method::TrashRestore>(params)?;
+            let project = project(ProjectRef { cwd: params.cwd }).await?;
+            Call::TrashRestore { project, id: params.id }
+        }
+        method::TrashExpire::NAME => {
+            let params = params_of::<method::TrashExpire>(params)?;
+            let project = project(ProjectRef { cwd: params.cwd.clone() }).await?;
+            Call::TrashExpire { project, params }
+        }
+        method::TurnList::NAME => Call::Turns(task(params_of::<method::TurnList>(params)?).await?),
+        method::TurnRestore::NAME => {
+            let params = params_of::<method::TurnRestore>(params)?;
+            Call::TurnRestore { task: task(params.task).await?, turn: params.turn }
         }
         method::TaskGet::NAME => Call::Get(task(params_of::<method::TaskGet>(params)?).await?),
         method::TaskExplain::NAME => {

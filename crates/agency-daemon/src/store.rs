@@ -72,6 +72,8 @@ pub enum StoreError {
     Broken { path: PathBuf, problem: String },
     #[error("there is no task {0}")]
     NoTask(TaskKey),
+    #[error("{name} has the same id: {}", path.display())]
+    IdTaken { name: TaskName, path: PathBuf },
     #[error("the tasks of {} already have workspaces of kind `{vcs}`", root.display())]
     OtherVcs { root: PathBuf, vcs: Vcs },
 }
@@ -231,17 +233,40 @@ impl Store {
         remove_if_there(&task.path)
     }
 
-    /// Takes a task away; its file is kept in the state directory.
-    pub fn remove(&mut self, key: &TaskKey) -> Result<(), StoreError> {
+    /// Takes a task away; its file is first kept as `kept`.
+    pub fn remove(&mut self, key: &TaskKey, kept: &Path) -> Result<(), StoreError> {
         let Some(known) = self.projects.get_mut(&key.project) else { return Ok(()) };
         let Some(task) = known.tasks.get(&key.task) else { return Ok(()) };
-        let kept = known.trash_path(&task.name)?;
         let bytes = read(&task.path).map_err(|source| read_error(&task.path, source))?;
-        atomic::write(&kept, &bytes).map_err(|source| write_error(&kept, source))?;
+        atomic::write(kept, &bytes).map_err(|source| write_error(kept, source))?;
         remove_if_there(&known.mirror_path(&task.name))?;
         remove_if_there(&task.path)?;
         known.tasks.remove(&key.task);
         Ok(())
+    }
+
+    /// Makes a task again that was removed, with the file it had. Nothing is written over.
+    pub fn bring_back(
+        &mut self,
+        project: &ProjectId,
+        name: &TaskName,
+        bytes: &[u8],
+    ) -> Result<TaskKey, StoreError> {
+        let key = TaskKey { project: project.clone(), task: name.id };
+        self.refresh(project)?;
+        let known = self.projects.get_mut(project).ok_or_else(|| StoreError::NoTask(key.clone()))?;
+        if let Some(task) = known.tasks.get(&name.id) {
+            // A daemon that was killed may have come that far.
+            return match task.name == *name {
+                true => Ok(key),
+                false => Err(StoreError::IdTaken { name: task.name.clone(), path: task.path.clone() }),
+            };
+        }
+        known.make_tasks_directory()?;
+        let path = known.task_path(name);
+        atomic::write_with_mode(&path, bytes, 0o644).map_err(|source| write_error(&path, source))?;
+        known.refresh()?;
+        Ok(key)
     }
 }
 
@@ -700,7 +725,8 @@ mod tests {
         std::fs::create_dir(ground.path("5-x.md")).unwrap();
         let (project, _) = ground.open().unwrap();
         let key = TaskKey { project, task: TaskId(5) };
-        assert!(ground.store.remove(&key).is_err());
+        let kept = ground.path("kept");
+        assert!(ground.store.remove(&key, &kept).is_err());
         assert!(ground.store.task(&key).is_some());
     }
 }

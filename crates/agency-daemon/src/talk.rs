@@ -317,6 +317,9 @@ fn shorten(value: &mut Value, longest: usize) {
     }
 }
 
+/// The kind of the event that ends a turn.
+pub const TURN_END: &str = "TurnEnd";
+
 /// An event as subscribers see it: its kind and its data. None for what only the conversation shows.
 pub fn announced(event: &TalkEvent, session_id: Option<&str>) -> Option<(&'static str, Value)> {
     use serde_json::json;
@@ -341,7 +344,7 @@ pub fn announced(event: &TalkEvent, session_id: Option<&str>) -> Option<(&'stati
         TalkEvent::TurnEnd(end) => {
             let mut data = serde_json::to_value(end).unwrap_or_default();
             data["session_id"] = json!(session_id);
-            ("TurnEnd", data)
+            (TURN_END, data)
         }
         TalkEvent::Error { message, cause } => ("Error", json!({ "message": message, "cause": cause })),
         TalkEvent::Settled { .. } | TalkEvent::Other { .. } => return None,

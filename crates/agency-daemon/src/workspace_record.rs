@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 
 use agency_api::paths::{StateDir, WorkspaceDir, create_private};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
@@ -29,6 +30,9 @@ pub struct WorkspaceRecord {
     /// A merge of its work was begun, and nobody has written down its end.
     #[serde(default)]
     pub merging: bool,
+    /// When its directory was found gone under its agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vanished: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +123,42 @@ impl WorkspaceRecords {
         Ok(Some(chosen))
     }
 
+    /// The task is removed: its ports may be given to another, and the rest is kept as `aside`.
+    pub fn put_aside(&mut self, key: &TaskKey, aside: &Path) {
+        let directory = self.directory(key);
+        match std::fs::rename(directory.path(), aside) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(task = %key, %cause, "what was kept of a workspace is not kept with its task");
+            }
+            _ => {}
+        }
+        self.forget(key);
+    }
+
+    /// The task is back. Ports that others were given meanwhile are theirs.
+    pub fn bring_back(&mut self, key: &TaskKey, aside: &Path) -> io::Result<()> {
+        let directory = self.directory(key);
+        if aside.is_dir() {
+            create_private(&self.state.project(&key.project.0).join("w"))?;
+            std::fs::rename(aside, directory.path())?;
+        }
+        let Some(mut record) = read(&directory) else { return Ok(()) };
+        let overlaps = |ports: Ports| {
+            let others = self.known.values().filter_map(WorkspaceRecord::ports);
+            let ends = |ports: Ports| u32::from(ports.first) + u32::from(ports.count);
+            others
+                .into_iter()
+                .any(|other| u32::from(ports.first) < ends(other) && u32::from(other.first) < ends(ports))
+        };
+        if record.ports().is_some_and(overlaps) {
+            (record.port, record.ports) = (None, 0);
+        }
+        record.at_work = false;
+        atomic::write(&directory.record(), &serde_json::to_vec_pretty(&record)?)?;
+        self.known.insert(key.clone(), record);
+        Ok(())
+    }
+
     /// The task is gone: its ports may be given to another.
     pub fn forget(&mut self, key: &TaskKey) {
         self.known.remove(key);
@@ -172,6 +212,24 @@ mod tests {
         assert!(!again.directory(&key(1)).path().exists());
         assert_eq!(WorkspaceRecords::load(&state).all().count(), 1);
         assert_eq!(records.ports(&key(3), 20_000, 0).unwrap(), None);
+    }
+
+    #[test]
+    fn what_was_put_aside_comes_back_with_its_ports_unless_they_were_given_away() {
+        let home = tempfile::tempdir().unwrap();
+        let (state, aside) = (StateDir::at(home.path().to_path_buf()), home.path().join("aside"));
+        let mut records = WorkspaceRecords::load(&state);
+        let first = records.ports(&key(1), 20_000, 4).unwrap().unwrap();
+        records.change(&key(1), |record| record.setup = Mark::Done).unwrap();
+        records.put_aside(&key(1), &aside);
+        assert_eq!(records.get(&key(1)), WorkspaceRecord::default());
+        records.bring_back(&key(1), &aside).unwrap();
+        assert_eq!((records.get(&key(1)).ports(), records.get(&key(1)).setup), (Some(first), Mark::Done));
+        records.put_aside(&key(1), &aside);
+        assert_eq!(records.ports(&key(2), 20_000, 4).unwrap(), Some(first));
+        records.bring_back(&key(1), &aside).unwrap();
+        assert_eq!((records.get(&key(1)).ports(), records.get(&key(1)).setup), (None, Mark::Done));
+        records.bring_back(&key(3), &aside).unwrap();
     }
 
     #[test]

@@ -24,15 +24,17 @@ mod setups;
 mod talks;
 mod tasks;
 mod traces;
+mod trash;
+mod turns;
+mod vanished;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agency_api::config::Overrides;
 use agency_api::keeper::Ended;
-use agency_api::method::Caller;
 use agency_api::paths::StateDir;
 use agency_api::{Bytes, Failure, view};
 use agency_core::evidence::{Change, Rules, Standing};
@@ -49,13 +51,16 @@ use crate::happening::{Answer, Happening, Reporter};
 use crate::index::Index;
 use crate::plan::LaunchPlan;
 use crate::prompt_queue::PromptQueue;
+use crate::removal::Removal;
 use crate::rule_book::RuleBook;
 use crate::run::{RunCommand, RunHandle, RunNews};
 use crate::run_meta::RunMeta;
 use crate::settings::SettingsFiles;
 use crate::store::Store;
 use crate::streams::Streams;
+use crate::talk::TURN_END;
 use crate::trust::TrustBook;
+use crate::vanishing::Watch;
 use crate::workspace_record::WorkspaceRecords;
 use crate::{clock, told_mark};
 
@@ -103,6 +108,18 @@ pub struct World {
     landings: HashMap<TaskKey, JoinHandle<()>>,
     /// Who would collide with whom.
     radars: radar::Radars,
+    /// Removals under way.
+    removing: HashMap<TaskKey, Removal>,
+    /// Entries of the trash that are on their way back.
+    restoring: HashSet<String>,
+    /// Tasks whose files are being taken back.
+    rewinding: HashSet<TaskKey>,
+    /// Snapshots under way, and whether another turn has ended meanwhile.
+    snapshotting: HashMap<TaskKey, bool>,
+    /// Held while the snapshots of a workspace are added to or put back.
+    turn_locks: HashMap<TaskKey, Arc<Mutex<()>>>,
+    /// Hears of workspaces that disappear.
+    watch: Watch,
     /// What the last end of a run took along.
     ended: HashMap<TaskKey, Vec<Ended>>,
     orphans: BTreeMap<RunId, OrphanRun>,
@@ -146,13 +163,41 @@ impl LiveRun {
 
 /// Who waits for what.
 enum Pending {
-    Start { key: TaskKey, answer: Answer },
-    Stop { key: TaskKey, answer: Answer },
-    Mark { key: TaskKey, answer: Answer },
-    Remove { key: TaskKey, discard: bool, caller: Box<Caller>, answer: Answer },
-    Merge { key: TaskKey, merged: agency_workspace::Merged, committed: Option<String>, answer: Answer },
-    Adopt { key: TaskKey, run: RunId, answer: Answer },
-    Shutdown { answer: Option<Answer> },
+    Start {
+        key: TaskKey,
+        answer: Answer,
+    },
+    Stop {
+        key: TaskKey,
+        answer: Answer,
+    },
+    Mark {
+        key: TaskKey,
+        answer: Answer,
+    },
+    Remove {
+        key: TaskKey,
+        wish: Box<setups::RemovalWish>,
+        answer: Answer,
+    },
+    /// A run whose workspace is gone; nobody asked.
+    Vanished {
+        key: TaskKey,
+    },
+    Merge {
+        key: TaskKey,
+        merged: agency_workspace::Merged,
+        committed: Option<String>,
+        answer: Answer,
+    },
+    Adopt {
+        key: TaskKey,
+        run: RunId,
+        answer: Answer,
+    },
+    Shutdown {
+        answer: Option<Answer>,
+    },
 }
 
 impl World {
@@ -187,6 +232,7 @@ impl World {
     /// From here on the run's news are understood.
     fn register(&mut self, key: TaskKey, meta: RunMeta, handle: RunHandle) {
         handle.command(RunCommand::Begin);
+        self.watch_workspace(&key);
         let run = meta.run.clone();
         let (standing, missed) = (handle.standing.clone(), handle.missed.clone());
         self.state_found(&key, &run, &standing);
@@ -223,6 +269,18 @@ impl World {
             Happening::CollisionsFound { project, radar, took, found } => {
                 self.on_collisions_found(&project, *radar, took, found)
             }
+            Happening::UndoChosen { project, answer, chosen } => {
+                self.on_undo_chosen(project, answer, chosen);
+            }
+            Happening::TaskRestored { project, removal, answer, restored } => {
+                self.on_task_restored(project, removal, answer, restored);
+            }
+            Happening::FilesRestored { key, shown, answer, restored } => {
+                self.on_files_restored(&key, shown, answer, restored);
+            }
+            Happening::TurnKept { key, kept } => self.on_turn_kept(&key, kept),
+            Happening::TurnTakenBack { key, answer, back } => self.on_turn_taken_back(&key, answer, back),
+            Happening::DirectoriesChanged => self.look_for_vanished(),
             Happening::OrphanFollowed { run, intent, answer, followed } => {
                 self.on_orphan_followed(run, intent, answer, followed);
             }
@@ -254,6 +312,7 @@ impl World {
                 self.state_told(&key, &run, &change.new);
                 self.deliver_next(&key);
                 self.touch_index(&key);
+                self.heed_vanished(&key, &run);
                 // What it has done so far is there to be compared.
                 if change.new.state.waiting().is_some() {
                     self.look_at(&key.project);
@@ -272,8 +331,13 @@ impl World {
                 self.notices.notifier.viewed(&key, viewers > 0);
             }
             RunNews::Told { happened, next_seq } => {
+                let has_turn_ended = happened.iter().any(|(_, (kind, _))| *kind == TURN_END);
                 for (at, (kind, data)) in happened {
                     self.announce_at(clock::timestamp_of(at), Some(&key), Some(&run), kind, data);
+                }
+                if has_turn_ended {
+                    self.heed_vanished(&key, &run);
+                    self.turn_ended(&key);
                 }
                 if let Err(cause) = told_mark::write(&self.ground.state.run(&run.0).told(), next_seq) {
                     tracing::warn!(%run, %cause, "events may be told twice");

@@ -9,6 +9,7 @@ mod care;
 mod mcp;
 mod search;
 mod talk;
+mod undo;
 mod work;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -18,6 +19,7 @@ pub(crate) use care::{Agents, Completions, Doctor, Man, Shell, Uninstall};
 pub(crate) use mcp::Mcp;
 pub(crate) use search::Search;
 pub(crate) use talk::{Approvals, Approve, Chat, Connections, Cost, Deny, Reconnect, SettingArgs};
+pub(crate) use undo::{Gc, Turns, Undo};
 pub(crate) use work::{Conflicts, Diff, Merge, Review, Sync};
 
 use crate::complete;
@@ -172,6 +174,12 @@ Examples:
     Conflicts(Conflicts),
     /// Remove a task and its workspace
     Rm(Rm),
+    /// Bring back what was removed, or take an agent's turn back
+    Undo(Undo),
+    /// The turns of a task's agent, and what each of them changed
+    Turns(Turns),
+    /// Remove tasks that are finished, or empty the trash
+    Gc(Gc),
     /// Open a task's workspace in your editor
     #[command(after_help = "\
 Runs workspace.opener, else $VISUAL or $EDITOR with the workspace's directory. It
@@ -611,13 +619,15 @@ pub(crate) struct Start {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A workspace with uncommitted or unmerged work is refused, and nothing changes.
-With --discard it goes all the same, and its content is kept under a hidden ref
-of the repository, which is printed. workspace.teardown runs first; if it fails,
+With --discard it goes all the same. Either way `agency undo` brings all of it
+back: the files, the branch, the task and what was said. Ignored files come back
+only with workspace.keep_ignored. workspace.teardown runs first; if it fails,
 nothing is removed unless --discard is given.
 
 Examples:
   agency rm fix-login
-  agency rm --discard fix-login")]
+  agency rm --discard fix-login
+  agency undo                    # brings it back")]
 pub(crate) struct Rm {
     #[command(flatten)]
     pub(crate) name: TaskName,

@@ -19,6 +19,7 @@ mod events;
 mod exec;
 mod explain;
 mod export;
+pub(crate) mod gc;
 mod installed;
 mod interrupt;
 mod logs;
@@ -49,6 +50,8 @@ mod shell;
 mod start;
 mod stop;
 mod trust;
+mod turns;
+mod undo;
 pub(crate) mod uninstall;
 mod version;
 mod wait;
@@ -98,6 +101,9 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Sync(args) => merge::sync(context, args).await,
         Command::Conflicts(args) => conflicts::conflicts(context, args).await,
         Command::Rm(args) => rm::rm(context, args).await,
+        Command::Undo(args) => undo::undo(context, args).await,
+        Command::Turns(args) => turns::turns(context, args).await,
+        Command::Gc(args) => gc::gc(context, args).await,
         Command::Setup(args) => setup::setup(context, args).await,
         Command::Open(args) => open::open(context, args).await,
         Command::Path(args) => path::path(context, args).await,

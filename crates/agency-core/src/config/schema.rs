@@ -316,7 +316,7 @@ pub const RULE_KEYS: [KeyInfo; 5] = [
 
 /// Keys of `[workspace]`.
 #[rustfmt::skip]
-const WORKSPACE_KEYS: [KeyInfo; 7] = [
+const WORKSPACE_KEYS: [KeyInfo; 8] = [
     key("copy", Kind::Words, "[]", NextTask, Free,
         "ignored files that a fresh workspace gets a copy of, written as in `.gitignore`; `.worktreeinclude` in the project adds to them"),
     key("setup", Kind::Commands, "[]", NextTask, Consent,
@@ -331,6 +331,8 @@ const WORKSPACE_KEYS: [KeyInfo; 7] = [
         "where the ports of all workspaces begin; those that the system gives out by itself are left out"),
     key("opener", Kind::Command, "(`$VISUAL` or `$EDITOR`)", AtOnce, Never,
         "what `agency open` runs in a workspace"),
+    key("keep_ignored", Kind::Truth, "false", AtOnce, Free,
+        "keep ignored files too when a workspace is removed, so that `agency undo` brings them back; they may be many"),
 ];
 
 /// Keys of `[mcp]`. What an agent may do is not for a repository to say.

@@ -44,6 +44,7 @@ setup_timeout = "5m"
 ports         = 20
 port_base     = 9000
 opener        = ["code", "$AGENCY_WORKTREE"]
+keep_ignored  = true
 
 [mcp]
 allow     = ["list_tasks", "start_task"]
@@ -110,6 +111,7 @@ fn every_key_is_read() {
         ports: 20,
         port_base: 9000,
         opener: words("code $AGENCY_WORKTREE"),
+        keep_ignored: true,
     };
     assert_eq!(config.workspace, expected);
     let expected =

@@ -19,6 +19,8 @@ pub struct WorkspaceConfig {
     pub ports: u32,
     pub port_base: u32,
     pub opener: Option<Vec<String>>,
+    /// The trash gets ignored files too.
+    pub keep_ignored: bool,
 }
 
 impl Default for WorkspaceConfig {
@@ -31,6 +33,7 @@ impl Default for WorkspaceConfig {
             ports: 10,
             port_base: 20_000,
             opener: None,
+            keep_ignored: false,
         }
     }
 }
@@ -45,6 +48,7 @@ impl WorkspaceConfig {
             ("ports", Value::Count(count)) => self.ports = count,
             ("port_base", Value::Count(count)) => self.port_base = count,
             ("opener", Value::Words(words)) => self.opener = super::command(words),
+            ("keep_ignored", Value::Truth(truth)) => self.keep_ignored = truth,
             (name, value) => unreachable!("the schema has no workspace.{name} = {value:?}"),
         }
     }
@@ -58,6 +62,7 @@ impl WorkspaceConfig {
             "ports" => Value::Count(self.ports),
             "port_base" => Value::Count(self.port_base),
             "opener" => Value::Words(self.opener.clone()?),
+            "keep_ignored" => Value::Truth(self.keep_ignored),
             other => unreachable!("the schema has no workspace.{other}"),
         })
     }

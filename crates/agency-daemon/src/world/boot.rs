@@ -3,7 +3,7 @@
 //! Nothing is spawned here. A live keeper is adopted; a task that claims a process and has none is
 //! stopped; what nobody owns is an orphan.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
@@ -37,6 +37,7 @@ use crate::settings::SettingsFiles;
 use crate::store::Store;
 use crate::talk::TalkSource;
 use crate::trust::TrustBook;
+use crate::vanishing::Watch;
 use crate::workspace_record::WorkspaceRecords;
 
 /// A keeper that holds its run has its agent within milliseconds.
@@ -83,6 +84,12 @@ impl World {
             chores: HashMap::new(),
             landings: HashMap::new(),
             radars: super::radar::Radars::default(),
+            removing: HashMap::new(),
+            restoring: HashSet::new(),
+            rewinding: HashSet::new(),
+            snapshotting: HashMap::new(),
+            turn_locks: HashMap::new(),
+            watch: Watch::begin(ground.reporter.clone()),
             ended: HashMap::new(),
             orphans: BTreeMap::new(),
             elsewhere: HashMap::new(),
@@ -101,12 +108,14 @@ impl World {
             ground,
         };
         world.refresh_limits(None, &Overrides::default());
-        world.forget_lost_workspaces();
         world.end_what_was_left().await;
+        world.settle_removals().await;
+        world.forget_lost_workspaces();
         world.find_wires().await;
         world.find_runs().await;
         world.tell_supervisor();
         world.settle_merges().await;
+        world.look_for_vanished();
         // Whatever is so by now was so before us.
         world.notices.notifier.all_known();
         world.deliver_held();

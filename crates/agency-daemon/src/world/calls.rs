@@ -19,7 +19,7 @@ use super::boot::is_talk;
 use super::consent::cannot_remember;
 use super::effects::in_background;
 use super::lifecycle::may_remove;
-use super::setups::SetupMode;
+use super::setups::{RemovalWish, SetupMode};
 use super::talks::no_terminal;
 use super::tasks::store_failure;
 use super::{Pending, World};
@@ -64,11 +64,19 @@ impl World {
             Call::Merge { task, params } => self.merge(task, *params, answer),
             Call::Sync { task, params } => self.sync(task, *params, answer),
             Call::Conflicts { project } => self.conflicts(project, answer),
-            Call::Remove { task, discard, caller } => {
+            Call::Remove { task, discard, reason, caller } => {
                 self.with_task(task, answer, move |world, key, answer| {
-                    world.remove_task(key, discard, caller, answer);
+                    world.remove_task(key, RemovalWish { discard, reason, caller }, answer);
                 })
             }
+            Call::Spent { project } => self.spent(project, answer),
+            Call::TrashList { project } => self.trash_list(project, answer),
+            Call::TrashRestore { project, id } => self.undo(project, id, answer),
+            Call::TrashExpire { project, params } => self.expire_trash(project, params, answer),
+            Call::Turns(task) => self.with_task(task, answer, |world, key, answer| world.turns(&key, answer)),
+            Call::TurnRestore { task, turn } => self.with_task(task, answer, move |world, key, answer| {
+                world.take_turn_back(key, turn, answer);
+            }),
             Call::List { project } => answer.give_as(self.list(project)),
             Call::Get(task) => {
                 let view = self.find(task).and_then(|key| self.view(&key));
@@ -503,7 +511,8 @@ impl World {
         Ok(Stream { stream, task: self.view(key)?, detach_keys: None, notes: Vec::new() })
     }
 
-    fn remove_task(&mut self, key: TaskKey, discard: bool, caller: Caller, answer: Answer) {
+    fn remove_task(&mut self, key: TaskKey, wish: RemovalWish, answer: Answer) {
+        let discard = wish.discard;
         if let Err(failure) = self.not_being_removed(&key).and_then(|()| self.not_landing(&key)) {
             return answer.give(Err(failure));
         }
@@ -515,8 +524,7 @@ impl World {
         }
         let checked = self.workspace_of(&key);
         let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
-        let caller = Box::new(caller);
-        let ticket = self.ticket(Pending::Remove { key: key.clone(), discard, caller, answer });
+        let ticket = self.ticket(Pending::Remove { key: key.clone(), wish: Box::new(wish), answer });
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
             let verdict = in_background(move || match checked? {

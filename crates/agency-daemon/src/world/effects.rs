@@ -14,7 +14,7 @@ use agency_core::task_file::{Field, LastExit};
 use agency_core::task_status::TaskStatus;
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
-use agency_workspace::{Presence, Project, Workspace, WorkspaceName};
+use agency_workspace::{Presence, Project, Vcs, Workspace, WorkspaceName};
 
 use rustix::process::Signal;
 
@@ -169,6 +169,8 @@ impl World {
             },
             name: task.name.clone(),
             file: file.clone(),
+            turns: (plan.driver != Driver::Terminal && project.vcs() != Vcs::Plain)
+                .then_some((project, workspace)),
             worktree,
             socket: self.ground.state.daemon_socket(),
             wire,
@@ -317,9 +319,8 @@ impl World {
                 let view = outcome.map_err(refused).and(unwritten).and_then(|()| self.view(&key));
                 answer.give_as(view);
             }
-            Pending::Remove { key, discard, caller, answer } => {
-                self.answer_remove(key, discard, &caller, answer, outcome)
-            }
+            Pending::Remove { key, wish, answer } => self.answer_remove(key, &wish, answer, outcome),
+            Pending::Vanished { key } => self.answer_vanished(&key, outcome),
             Pending::Merge { key, merged, committed, answer } => {
                 self.answer_merge(&key, merged, committed, answer, outcome)
             }
@@ -420,6 +421,17 @@ fn remove_run_dir(dir: &RunDir) {
     }
 }
 
+/// What there was before the first turn. An agent is not kept from its work for that.
+async fn keep_beginning(project: Project, name: WorkspaceName) {
+    let kept = in_background(move || {
+        agency_workspace::snapshot_before(&project, &name, "before the first turn")
+            .map_err(|err| crate::discarded::operation_failure(&err))
+    });
+    if let Err(cause) = kept.await {
+        tracing::warn!(%cause, "what was there before the first turn is not kept");
+    }
+}
+
 /// Everything a run is started with.
 struct Launch {
     plan: LaunchPlan,
@@ -433,10 +445,15 @@ struct Launch {
     socket: std::path::PathBuf,
     last_journal: Option<std::path::PathBuf>,
     ports: Option<agency_core::tokens::Ports>,
+    /// The workspace of an agent whose turns are known.
+    turns: Option<(Project, WorkspaceName)>,
 }
 
 impl Launch {
     async fn go(self, reporter: Reporter) -> Result<StartedRun, Failure> {
+        if let Some((project, name)) = self.turns.clone() {
+            keep_beginning(project, name).await;
+        }
         match self.wire.clone() {
             Some(wire) => self.sit(wire, reporter).await,
             None => self.hold(reporter).await,

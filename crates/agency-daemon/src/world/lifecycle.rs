@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agency_api::Failure;
-use agency_api::method::{Caller, Removed, Started, Stopped};
+use agency_api::method::{Removed, Started, Stopped};
 use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Outcome, Refusal};
@@ -12,7 +12,7 @@ use agency_core::task_file::Field;
 use agency_workspace::{Project, Workspace, WorkspaceName};
 
 use super::effects::refused;
-use super::tasks::store_failure;
+use super::setups::RemovalWish;
 use super::{Pending, World};
 use crate::happening::{Answer, StartedRun};
 use crate::run::RunCommand;
@@ -26,6 +26,7 @@ impl World {
     ) {
         match made {
             Ok(workspace) => {
+                self.is_back(&key);
                 if let Some(workspace) = workspace {
                     self.note(&key, workspace.warnings.clone());
                     self.made.insert(key.clone(), workspace);
@@ -167,14 +168,17 @@ impl World {
     pub(super) fn answer_remove(
         &mut self,
         key: TaskKey,
-        discard: bool,
-        caller: &Caller,
+        wish: &RemovalWish,
         answer: Answer,
         outcome: Result<Outcome, Refusal>,
     ) {
-        match outcome {
-            Ok(_) => self.remove_workspace(key, caller, discard, answer),
-            Err(refusal) => answer.give(Err(refused(refusal))),
+        let begun = outcome.map_err(refused).and_then(|_| {
+            // The supervisor has let go of it; the file brings it back.
+            self.begin_removal(&key, wish).inspect_err(|_| self.see_again(&key))
+        });
+        match begun {
+            Ok(()) => self.remove_workspace(key, wish, answer),
+            Err(failure) => answer.give(Err(failure)),
         }
     }
 
@@ -182,14 +186,15 @@ impl World {
         &mut self,
         key: &TaskKey,
         answer: Answer,
-        removed: Result<agency_workspace::Removed, Failure>,
+        removed: Result<(agency_workspace::Removed, u64), Failure>,
         notes: Vec<String>,
     ) {
         self.teardown_over(key, removed.is_ok());
         let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_string()).unwrap_or_default();
-        let gone = removed.and_then(|removed| {
-            self.store.remove(key).map_err(store_failure)?;
-            Ok(Removed { id: key.task.0, slug, kept_as: removed.trash, notes })
+        let gone = removed.and_then(|(removed, bytes)| {
+            let kept_as = removed.trash;
+            let trash = Some(self.end_removal(key, kept_as.clone(), bytes)?);
+            Ok(Removed { id: key.task.0, slug, kept_as, trash, notes })
         });
         match &gone {
             Ok(_) => {
@@ -201,12 +206,15 @@ impl World {
                 }
                 self.environments.remove(key);
                 self.wishes.remove(key);
-                self.workspaces.forget(key);
+                self.turn_locks.remove(key);
                 self.announce(Some(key), None, "TaskRemoved", serde_json::Value::Null);
                 self.look_at(&key.project);
             }
             // The supervisor has let go of it; the file brings it back.
-            Err(_) => self.see_again(key),
+            Err(_) => {
+                self.give_removal_up(key);
+                self.see_again(key);
+            }
         }
         answer.give_as(gone);
     }
@@ -252,7 +260,7 @@ impl Pending {
             | Pending::Merge { answer, .. }
             | Pending::Adopt { answer, .. }
             | Pending::Shutdown { answer: Some(answer) } => answer.give(Err(failure)),
-            Pending::Shutdown { answer: None } => {}
+            Pending::Shutdown { answer: None } | Pending::Vanished { .. } => {}
         }
     }
 }

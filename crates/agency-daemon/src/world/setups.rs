@@ -50,6 +50,26 @@ pub enum SetupMode {
     Again,
 }
 
+/// What the one who wants a task gone said about it.
+#[derive(Debug, Clone)]
+pub struct RemovalWish {
+    pub discard: bool,
+    /// Why, if not because a person said so.
+    pub reason: Option<String>,
+    pub caller: Caller,
+}
+
+impl RemovalWish {
+    /// For whoever looks into the trash.
+    pub fn why(&self) -> String {
+        match (&self.reason, self.discard) {
+            (Some(reason), _) => reason.clone(),
+            (None, true) => "agency rm --discard".to_owned(),
+            (None, false) => "agency rm".to_owned(),
+        }
+    }
+}
+
 /// A setup or teardown that runs.
 pub(super) struct AtWork {
     phase: Phase,
@@ -242,6 +262,12 @@ impl World {
         match self.chores.get(key) {
             Some(AtWork { phase: Phase::Teardown, .. }) => {
                 Err(Failure::new(format!("task {} is being removed", key.task)))
+            }
+            _ if self.removing.contains_key(key) => {
+                Err(Failure::new(format!("task {} is being removed", key.task)))
+            }
+            _ if self.rewinding.contains(key) => {
+                Err(Failure::new(format!("the files of task {} are being taken back", key.task)))
             }
             _ => Ok(()),
         }
@@ -455,7 +481,10 @@ impl World {
     }
 
     /// The workspace goes, after its teardown. `discard`: whatever becomes of that.
-    pub(super) fn remove_workspace(&mut self, key: TaskKey, caller: &Caller, discard: bool, answer: Answer) {
+    pub(super) fn remove_workspace(&mut self, key: TaskKey, wish: &RemovalWish, answer: Answer) {
+        let (discard, caller) = (wish.discard, &wish.caller);
+        let keep_ignored = self.removing.get(&key).is_some_and(|removal| removal.keep_ignored);
+        let removal = Removal { discard, keep_ignored };
         let workspace = self.workspace_of(&key);
         let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
         let teardown = self.prepare_teardown(&key, caller);
@@ -471,7 +500,7 @@ impl World {
             };
             let removed = match refusal {
                 Some(failure) => Err(failure),
-                None => in_background(move || remove(run, workspace?, base, discard)).await,
+                None => in_background(move || remove(run, workspace?, base, removal)).await,
             };
             let Desk { key, reporter } = desk;
             reporter.report(Happening::WorkspaceRemoved { key, answer, removed, notes }).await;
@@ -631,14 +660,22 @@ fn remove(
     run: Option<String>,
     (project, name): (Project, WorkspaceName),
     base: Option<String>,
-    discard: bool,
-) -> Result<agency_workspace::Removed, Failure> {
+    removal: Removal,
+) -> Result<(agency_workspace::Removed, u64), Failure> {
     if let Some(run) = run {
         end_tree(&run);
     }
-    let removal = Removal { discard, ..Removal::default() };
-    agency_workspace::remove(&project, &name, base.as_deref(), removal)
-        .map_err(|err| super::lifecycle::removal_failure(&err))
+    let removed = agency_workspace::remove(&project, &name, base.as_deref(), removal)
+        .map_err(|err| super::lifecycle::removal_failure(&err))?;
+    let bytes = removed.trash.as_deref().map_or(0, |reference| kept_bytes(&project, reference));
+    Ok((removed, bytes))
+}
+
+/// Only to be told to people: one that cannot be found out is left out.
+fn kept_bytes(project: &Project, reference: &str) -> u64 {
+    let entries = agency_workspace::trash(project).unwrap_or_default();
+    let entry = entries.iter().find(|entry| entry.reference == reference);
+    entry.and_then(|entry| agency_workspace::trashed_bytes(project, entry).ok()).unwrap_or(0)
 }
 
 fn one_line(failure: &Failure) -> String {

@@ -183,6 +183,7 @@ impl World {
             run: live.map(|live| live.meta.run.0.clone()),
             viewers: live.map_or(0, |live| live.viewers as u64),
             elsewhere: self.elsewhere.get(key).cloned(),
+            vanished: self.workspaces.get(key).vanished,
             broken: task.content.as_ref().err().cloned(),
         })
     }
@@ -202,6 +203,7 @@ pub(super) fn store_failure_of(error: &StoreError) -> Failure {
         StoreError::Write { path, source } | StoreError::Read { path, source } => {
             way_out(failure, path, source)
         }
+        StoreError::IdTaken { .. } => failure.hint("give that file another id, or remove that task first"),
         StoreError::NoTask(_) => failure,
     }
 }

@@ -138,6 +138,7 @@ fn state(task: &Task) -> String {
             let queued = if task.queued > 0 { format!(", {} queued", task.queued) } else { String::new() };
             format!("{}{seen}{queued}", output::state_text(state, detail))
         }
+        (None, None, None) if task.vanished.is_some() => "workspace gone".to_owned(),
         (None, None, None) => match (task.setup, &task.last_exit) {
             (Some(SetupState::Running), _) => "setting up".to_owned(),
             (Some(SetupState::Failed), _) => "setup failed".to_owned(),
@@ -223,6 +224,7 @@ mod tests {
             last_exit: None,
             viewers: 0,
             elsewhere: None,
+            vanished: None,
             broken: None,
         }
     }

@@ -14,13 +14,21 @@ use crate::watch;
 pub(super) async fn rm(context: &Context, args: Rm) -> Done {
     let watch = watch::word();
     let caller = caller::listening(&context.options, &watch);
-    let params = TaskRemoveParams { task: context.task(&args.name.task)?, discard: args.discard, caller };
+    let params = TaskRemoveParams {
+        task: context.task(&args.name.task)?,
+        discard: args.discard,
+        reason: None,
+        caller,
+    };
     let (removed, _) = watch::call(context, "removing the task", TaskRemove, params, watch).await;
     let removed = removed?;
     removed.notes.iter().for_each(|note| output::warning(note));
     output::line(&format!("{} {} removed", removed.id, removed.slug))?;
     if let Some(kept) = &removed.kept_as {
         output::line(&format!("what was in it is kept as {}", output::printable(kept)))?;
+    }
+    if let Some(id) = &removed.trash {
+        output::note(&format!("to have it back: agency undo {}", output::printable(id)));
     }
     Ok(ExitCode::SUCCESS)
 }

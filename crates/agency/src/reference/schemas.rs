@@ -6,13 +6,14 @@ use agency_api::connection::{Connections, Sessions};
 use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
 use agency_api::search::Found;
+use agency_api::trash::{Expired, Restored, Trash, TurnRestored, Turns};
 use agency_api::{view, work};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use super::check;
-use crate::command::{agents, config, cost, doctor, notify, screen, uninstall};
+use crate::command::{agents, config, cost, doctor, gc, notify, screen, uninstall};
 use crate::output::SCHEMA_VERSION;
 
 const HEAD: &str = "\
@@ -42,6 +43,8 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency diff TASK --json", "diff", of::<work::Diff>()),
         ("agency doctor --json", "doctor", of::<doctor::Report>()),
         ("agency events --json", "events", of::<view::Event>()),
+        ("agency gc --json", "gc", of::<gc::Collected>()),
+        ("agency gc --trash --json", "gc-trash", of::<Expired>()),
         ("agency ls --json", "ls", of::<TaskListing>()),
         ("agency merge TASK --json", "merge", of::<work::Merged>()),
         ("agency model TASK --json", "setting", of::<Setting>()),
@@ -52,6 +55,10 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency sync TASK --json", "sync", of::<work::Synced>()),
         ("agency trust --json", "trust", of::<Trust>()),
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),
+        ("agency turns TASK --json", "turns", of::<Turns>()),
+        ("agency undo --json", "undo", of::<Restored>()),
+        ("agency undo --list --json", "undo-list", of::<Trash>()),
+        ("agency undo --turn TASK --json", "undo-turn", of::<TurnRestored>()),
         ("agency uninstall --dry-run --json", "uninstall", of::<uninstall::Inventory>()),
         ("[notify] command and webhook", "notice", of::<Notice>()),
     ]

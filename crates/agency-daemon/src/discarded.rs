@@ -1,0 +1,326 @@
+//! The trash of a project: removed tasks, and what hidden refs keep besides.
+//!
+//! Runs git, so all of it is called beside the loop, which only says what may be done now.
+
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use agency_api::Failure;
+use agency_api::trash::{Discarded, DiscardedKind, Expired, Trash};
+use agency_workspace::{OperationError, Presence, Project, RemoveCause, Trashed, Why, WorkspaceName};
+
+use crate::removal::{Bin, Removal, Step};
+
+/// Git may still be deleting files for a daemon that was killed.
+const DELETED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Something that can be brought back.
+#[derive(Debug)]
+pub enum Entry {
+    Task(Removal),
+    /// What no removal speaks of.
+    Kept(Trashed, Discarded),
+}
+
+impl Entry {
+    pub fn shown(&self) -> Discarded {
+        match self {
+            Entry::Task(removal) => Discarded {
+                id: removal.id.clone(),
+                task: removal.task,
+                slug: removal.slug.clone(),
+                what: DiscardedKind::Task,
+                why: removal.why.clone(),
+                time: time(removal.at()),
+                bytes: removal.bytes,
+                reference: removal.reference.clone(),
+            },
+            Entry::Kept(_, shown) => shown.clone(),
+        }
+    }
+
+    fn at(&self) -> SystemTime {
+        match self {
+            Entry::Task(removal) => removal.at(),
+            Entry::Kept(trashed, _) => trashed.at,
+        }
+    }
+
+    fn kept_at(&self) -> SystemTime {
+        match self {
+            Entry::Task(removal) => removal.kept_at(),
+            Entry::Kept(trashed, _) => trashed.at,
+        }
+    }
+}
+
+pub fn list(project: &Project, bin: &Bin) -> Result<Trash, Failure> {
+    Ok(Trash { entries: entries(project, bin)?.iter().map(Entry::shown).collect() })
+}
+
+/// The newest first. What is only just being removed is not among them.
+pub fn entries(project: &Project, bin: &Bin) -> Result<Vec<Entry>, Failure> {
+    let removals = bin.all();
+    let refs = agency_workspace::trash(project).map_err(trash_failure)?;
+    let is_named = |trashed: &Trashed| {
+        removals.iter().any(|removal| removal.reference.as_ref() == Some(&trashed.reference))
+    };
+    let mut entries = Vec::new();
+    for trashed in refs.iter().filter(|trashed| !is_named(trashed)) {
+        let being_removed = |removal: &Removal| {
+            removal.step == Step::Begun && removal.task == task_of(trashed) && removal.at() <= trashed.at
+        };
+        if !removals.iter().any(being_removed) {
+            entries.push(Entry::Kept(trashed.clone(), described(project, trashed)));
+        }
+    }
+    entries.extend(removals.into_iter().filter(|removal| removal.step != Step::Begun).map(Entry::Task));
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.at()));
+    Ok(entries)
+}
+
+fn described(project: &Project, trashed: &Trashed) -> Discarded {
+    let (what, why) = match trashed.why {
+        Why::Removed => (DiscardedKind::Workspace, "the workspace was removed"),
+        Why::PutBack => (DiscardedKind::Files, "older files were put back over them"),
+        Why::Rebased => (DiscardedKind::Commits, "they were written anew on top of the base"),
+        Why::Loose => (DiscardedKind::Commit, "nothing else held it"),
+    };
+    let name = trashed.workspace.to_string();
+    let slug = name.split_once('-').map(|(_, slug)| slug.to_owned()).unwrap_or_default();
+    Discarded {
+        id: id_of(&trashed.reference),
+        task: task_of(trashed),
+        slug,
+        what,
+        why: why.to_owned(),
+        time: time(trashed.at),
+        // A size that cannot be told is no reason to hide the rest.
+        bytes: agency_workspace::trashed_bytes(project, trashed).unwrap_or(0),
+        reference: Some(trashed.reference.clone()),
+    }
+}
+
+fn task_of(trashed: &Trashed) -> u64 {
+    trashed.workspace.task_id().parse().unwrap_or_default()
+}
+
+/// How a hidden ref is called.
+pub fn id_of(reference: &str) -> String {
+    reference.rsplit('/').next().unwrap_or(reference).to_owned()
+}
+
+/// The entry that is meant: without a word the newest removal.
+pub fn choose(project: &Project, bin: &Bin, word: Option<&str>) -> Result<Entry, Failure> {
+    let mut entries = entries(project, bin)?;
+    let shown: Vec<Discarded> = entries.iter().map(Entry::shown).collect();
+    let at = position(&shown, word)?;
+    Ok(entries.swap_remove(at))
+}
+
+fn position(shown: &[Discarded], word: Option<&str>) -> Result<usize, Failure> {
+    let list = "agency undo --list";
+    let Some(word) = word else {
+        let newest = shown.iter().position(|entry| entry.what == DiscardedKind::Task);
+        return newest
+            .ok_or_else(|| Failure::new("no task was removed in this project").hint(format!("`{list}`")));
+    };
+    if let Some(exact) = shown.iter().position(|entry| entry.id == word) {
+        return Ok(exact);
+    }
+    let is_named = |entry: &&Discarded| {
+        let (id, slug) = (entry.task.to_string(), &entry.slug);
+        entry.what == DiscardedKind::Task && (word == id || word == *slug || word == format!("{id}-{slug}"))
+    };
+    if let Some(named) = shown.iter().position(|entry| is_named(&entry)) {
+        return Ok(named);
+    }
+    let matching: Vec<usize> = (0..shown.len()).filter(|at| shown[*at].id.starts_with(word)).collect();
+    match matching.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(Failure::new(format!("the trash has nothing called `{word}`")).hint(format!("`{list}`"))),
+        many => {
+            let ids: Vec<&str> = many.iter().map(|at| shown[*at].id.as_str()).collect();
+            Err(Failure::new(format!("`{word}` may mean {}", ids.join(" or "))))
+        }
+    }
+}
+
+/// The files of a removed task, where they were. Returns what the user should know.
+///
+/// One that was cut off is begun again: what it had made so far is put into the trash first.
+pub fn bring_workspace_back(
+    project: &Project,
+    removal: &Removal,
+    was_cut_off: bool,
+) -> Result<Vec<String>, Failure> {
+    let Some(reference) = &removal.reference else { return Ok(Vec::new()) };
+    let name = workspace_name(removal)?;
+    let looked = agency_workspace::presence(project, &name);
+    let presence = looked.map_err(|err| Failure::new(err.to_string()).caused_by_source(&err))?;
+    let trash = agency_workspace::trash(project).map_err(trash_failure)?;
+    let Some(trashed) = trash.into_iter().find(|trashed| trashed.reference == *reference) else {
+        return match presence {
+            Presence::Ready => Ok(Vec::new()),
+            _ => Err(Failure::new(format!("the files of {name} are not in the trash any more"))
+                .because(format!("there is no {reference}"))),
+        };
+    };
+    if was_cut_off && presence != Presence::Absent {
+        let removal = agency_workspace::Removal::discarding();
+        agency_workspace::remove(project, &name, None, removal)
+            .map_err(|err| Failure::new(err.to_string()).caused_by_source(&err))?;
+    }
+    agency_workspace::restore(project, &trashed)
+        .map(|workspace| workspace.warnings)
+        .map_err(|err| operation_failure(&err))
+}
+
+/// What became of a removal that a daemon did not live to end.
+#[derive(Debug)]
+pub enum Settled {
+    /// Nothing had gone.
+    TakenBack,
+    /// The workspace is gone, and kept as this.
+    Gone { reference: Option<String>, bytes: u64 },
+}
+
+/// `has_task`: its file is still there.
+pub fn settle(project: &Project, bin: &Bin, removal: &Removal, has_task: bool) -> Result<Settled, Failure> {
+    let name = workspace_name(removal)?;
+    let trash = agency_workspace::trash(project).map_err(trash_failure)?;
+    let is_its = |trashed: &&Trashed| {
+        trashed.why == Why::Removed && trashed.workspace == name && trashed.at >= removal.at()
+    };
+    // The first has all of it; what is kept below is what was left.
+    let Some(trashed) = trash.iter().rfind(is_its) else {
+        return Ok(match has_task {
+            true => Settled::TakenBack,
+            false => Settled::Gone { reference: None, bytes: 0 },
+        });
+    };
+    finish(project, &name, removal.keep_ignored, &bin.leftover(&removal.id))?;
+    let bytes = agency_workspace::trashed_bytes(project, trashed).unwrap_or(0);
+    Ok(Settled::Gone { reference: Some(trashed.reference.clone()), bytes })
+}
+
+/// `aside`: where a directory goes that git has let go of without deleting all of it.
+fn finish(project: &Project, name: &WorkspaceName, keep_ignored: bool, aside: &Path) -> Result<(), Failure> {
+    let removal = agency_workspace::Removal { discard: true, keep_ignored };
+    let deadline = Instant::now() + DELETED_WITHIN;
+    loop {
+        match agency_workspace::remove(project, name, None, removal) {
+            Ok(_) => return Ok(()),
+            Err(err) if is_being_deleted(&err.cause) && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(err) if matches!(err.cause, RemoveCause::NotOurs { .. }) && !aside.exists() => {
+                let path = agency_workspace::workspace_path(project, name);
+                std::fs::rename(&path, aside).map_err(|cause| {
+                    Failure::new(format!("cannot move {} away", path.display())).caused_by(&cause)
+                })?;
+            }
+            Err(err) => return Err(Failure::new(err.to_string()).caused_by_source(&err)),
+        }
+    }
+}
+
+fn is_being_deleted(cause: &RemoveCause) -> bool {
+    matches!(
+        cause,
+        RemoveCause::NotOurs { .. }
+            | RemoveCause::Unfinished { .. }
+            | RemoveCause::Git(_)
+            | RemoveCause::Index { .. }
+    )
+}
+
+/// What is older than `age` goes for good, unless it is only to be told. With the removals whose files are gone now.
+pub fn expire(
+    project: &Project,
+    bin: &Bin,
+    age: Duration,
+    dry_run: bool,
+) -> Result<(Expired, Vec<Removal>), Failure> {
+    let before = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+    let (old, young): (Vec<Entry>, Vec<Entry>) =
+        entries(project, bin)?.into_iter().partition(|entry| entry.kept_at() < before);
+    let expired = Expired {
+        expired: old.iter().map(Entry::shown).collect(),
+        stays: young.iter().map(Entry::shown).collect(),
+        dry_run,
+    };
+    if dry_run || old.is_empty() {
+        return Ok((expired, Vec::new()));
+    }
+    agency_workspace::expire(project, before).map_err(trash_failure)?;
+    let removals = old.into_iter().filter_map(|entry| match entry {
+        Entry::Task(removal) => Some(removal),
+        Entry::Kept(..) => None,
+    });
+    Ok((expired, removals.collect()))
+}
+
+fn workspace_name(removal: &Removal) -> Result<WorkspaceName, Failure> {
+    WorkspaceName::new(removal.task, &removal.slug).map_err(|err| Failure::new(err.to_string()))
+}
+
+pub fn operation_failure(error: &OperationError) -> Failure {
+    let failure = Failure::new(error.to_string()).caused_by_source(error);
+    error.hint().into_iter().fold(failure, Failure::hint)
+}
+
+fn trash_failure(error: agency_workspace::TrashError) -> Failure {
+    let failure = Failure::new(error.to_string()).caused_by_source(&error);
+    error.hint().into_iter().fold(failure, Failure::hint)
+}
+
+pub fn time(at: SystemTime) -> String {
+    jiff::Timestamp::try_from(at)
+        .and_then(|at| jiff::Timestamp::from_second(at.as_second()))
+        .map(|at| at.to_string())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str, task: u64, slug: &str, what: DiscardedKind) -> Discarded {
+        Discarded {
+            id: id.to_owned(),
+            task,
+            slug: slug.to_owned(),
+            what,
+            why: String::new(),
+            time: String::new(),
+            bytes: 0,
+            reference: None,
+        }
+    }
+
+    #[test]
+    fn an_entry_is_named_by_its_id_its_task_or_a_beginning() {
+        use DiscardedKind::{Files, Task};
+        let shown = [
+            entry("3-new-30", 3, "new", Files),
+            entry("2-fix-20", 2, "fix", Task),
+            entry("2-fix-10", 2, "fix", Task),
+            entry("1-old-05", 1, "old", Task),
+        ];
+        let at = |word: Option<&str>| position(&shown, word).map_err(|failure| failure.message);
+        assert_eq!(at(None), Ok(1), "the newest removal, not what else was kept");
+        assert_eq!(at(Some("2-fix-10")), Ok(2));
+        for word in ["2", "fix", "2-fix"] {
+            assert_eq!(at(Some(word)), Ok(1), "{word}");
+        }
+        assert_eq!(at(Some("3-new")), Ok(0));
+        assert_eq!(at(Some("1-o")), Ok(3));
+        assert_eq!(at(Some("2-f")), Err("`2-f` may mean 2-fix-20 or 2-fix-10".to_owned()));
+        assert_eq!(at(Some("x")), Err("the trash has nothing called `x`".to_owned()));
+        assert_eq!(
+            position(&[], None).map_err(|failure| failure.message),
+            Err("no task was removed in this project".to_owned())
+        );
+    }
+}

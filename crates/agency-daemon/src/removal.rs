@@ -1,0 +1,182 @@
+//! What is kept of a task that was removed, beside the hidden ref with its files: `projects/{id}/trash/{entry}/`.
+//!
+//! Written before anything goes, so that the next daemon finishes what this one did not live to do, or takes it
+//! back. The runs of a removed task stay where they are until its entry expires.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agency_api::Bytes;
+use agency_api::paths::{StateDir, create_private};
+use agency_core::ids::{ProjectId, TaskId};
+use agency_core::slug::{Slug, TaskName};
+use serde::{Deserialize, Serialize};
+
+use crate::atomic;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removal {
+    /// `{id}-{slug}-{milliseconds}`
+    pub id: String,
+    pub task: u64,
+    pub slug: String,
+    pub at_ms: u64,
+    pub step: Step,
+    /// What was done, for people.
+    pub why: String,
+    pub keep_ignored: bool,
+    /// The hidden ref with the files. None where there were none.
+    pub reference: Option<String>,
+    /// Of those files.
+    pub bytes: u64,
+    /// Texts that waited for its prompt.
+    #[serde(default)]
+    pub queued: Vec<Bytes>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Nothing may be gone yet, or all of it.
+    Begun,
+    Done,
+    /// On its way back.
+    Restoring,
+}
+
+impl Removal {
+    pub fn name(&self) -> io::Result<TaskName> {
+        let slug = Slug::new(&self.slug).map_err(|err| io::Error::other(err.to_string()))?;
+        Ok(TaskName { id: TaskId(self.task), slug })
+    }
+
+    pub fn at(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.at_ms)
+    }
+
+    /// When the last part of it went into the trash.
+    pub fn kept_at(&self) -> SystemTime {
+        let of_files = self.reference.as_deref().and_then(|name| name.rsplit('-').next()?.parse().ok());
+        UNIX_EPOCH + Duration::from_millis(of_files.unwrap_or(0).max(self.at_ms))
+    }
+}
+
+/// All removals of a project.
+#[derive(Debug, Clone)]
+pub struct Bin {
+    directory: PathBuf,
+}
+
+impl Bin {
+    pub fn of(state: &StateDir, project: &ProjectId) -> Bin {
+        Bin { directory: state.project(&project.0).join("trash") }
+    }
+
+    pub fn begin(
+        &self,
+        name: &TaskName,
+        why: String,
+        keep_ignored: bool,
+        queued: Vec<Bytes>,
+    ) -> io::Result<Removal> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at_ms = now.as_millis() as u64;
+        let removal = Removal {
+            id: format!("{name}-{at_ms}"),
+            task: name.id.0,
+            slug: name.slug.as_str().to_owned(),
+            at_ms,
+            step: Step::Begun,
+            why,
+            keep_ignored,
+            reference: None,
+            bytes: 0,
+            queued,
+        };
+        create_private(&self.entry(&removal.id))?;
+        self.write(&removal)?;
+        Ok(removal)
+    }
+
+    pub fn write(&self, removal: &Removal) -> io::Result<()> {
+        atomic::write(&self.record(&removal.id), &serde_json::to_vec_pretty(removal)?)
+    }
+
+    /// The newest first.
+    pub fn all(&self) -> Vec<Removal> {
+        let Ok(entries) = std::fs::read_dir(&self.directory) else { return Vec::new() };
+        let mut removals: Vec<Removal> =
+            entries.flatten().filter_map(|entry| read(&entry.path().join(RECORD))).collect();
+        removals.sort_by(|one, other| (other.at_ms, &other.id).cmp(&(one.at_ms, &one.id)));
+        removals
+    }
+
+    /// The task's file as it was.
+    pub fn task_file(&self, id: &str) -> PathBuf {
+        self.entry(id).join("task.md")
+    }
+
+    /// What was kept of its workspace beside the repository.
+    pub fn workspace(&self, id: &str) -> PathBuf {
+        self.entry(id).join("workspace")
+    }
+
+    /// What was left of its directory, if git did not delete all of it.
+    pub fn leftover(&self, id: &str) -> PathBuf {
+        self.entry(id).join("leftover")
+    }
+
+    /// The record first: without it there is no entry, whatever is left of its directory.
+    pub fn delete(&self, id: &str) -> io::Result<()> {
+        std::fs::remove_file(self.record(id)).or_else(|err| match err.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(err),
+        })?;
+        std::fs::remove_dir_all(self.entry(id))
+    }
+
+    fn entry(&self, id: &str) -> PathBuf {
+        self.directory.join(id)
+    }
+
+    fn record(&self, id: &str) -> PathBuf {
+        self.entry(id).join(RECORD)
+    }
+}
+
+const RECORD: &str = "removal.json";
+
+fn read(path: &Path) -> Option<Removal> {
+    let bytes = std::fs::read(path).ok()?;
+    match serde_json::from_slice(&bytes) {
+        Ok(removal) => Some(removal),
+        Err(cause) => {
+            tracing::warn!(record = %path.display(), %cause, "the record of a removal is unreadable");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removals_are_found_again_the_newest_first_until_they_are_deleted() {
+        let home = tempfile::tempdir().unwrap();
+        let bin = Bin::of(&StateDir::at(home.path().to_path_buf()), &ProjectId("p".to_owned()));
+        assert_eq!(bin.all(), []);
+        let name = |id: u64| TaskName { id: TaskId(id), slug: Slug::new("fix").unwrap() };
+        let mut first = bin.begin(&name(1), "agency rm".to_owned(), false, Vec::new()).unwrap();
+        first.at_ms -= 1;
+        first.reference = Some("refs/agency/trash/1-fix-99999999999999".to_owned());
+        bin.write(&first).unwrap();
+        let second = bin.begin(&name(2), "agency rm".to_owned(), true, vec!["text".into()]).unwrap();
+        assert_eq!(bin.all(), [second.clone(), first.clone()]);
+        assert_eq!(second.kept_at(), second.at());
+        assert_eq!(first.kept_at(), UNIX_EPOCH + Duration::from_millis(99_999_999_999_999));
+        bin.delete(&second.id).unwrap();
+        assert_eq!(bin.all(), [first]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Hears when something is deleted or moved away beside workspaces, without looking again and again.
+//!
+//! Says only that it happened: whose workspace is gone is a look at the file system, which is the loop's to take.
+//! A directory that a process stands in is not told of itself, so its parent is watched.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::happening::{Happening, Reporter};
+
+/// Without one, workspaces are looked at whenever the state of their agents changes.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    kernel: Option<Arc<AsyncFd<OwnedFd>>>,
+}
+
+impl Watch {
+    pub fn begin(reporter: Reporter) -> Watch {
+        let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
+            .map_err(io::Error::from)
+            .and_then(|kernel| agency_stream::watched(kernel, Interest::READABLE));
+        match opened {
+            Ok(kernel) => {
+                let kernel = Arc::new(kernel);
+                tokio::spawn(hear(kernel.clone(), reporter));
+                Watch { kernel: Some(kernel) }
+            }
+            Err(cause) => {
+                tracing::warn!(%cause, "a workspace that disappears is noticed late");
+                Watch::default()
+            }
+        }
+    }
+
+    /// Adding one again changes nothing.
+    pub fn add(&self, directory: &Path) {
+        let Some(kernel) = &self.kernel else { return };
+        let wanted = WatchFlags::DELETE
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF
+            | WatchFlags::ONLYDIR;
+        if let Err(cause) = inotify::add_watch(kernel.get_ref(), directory, wanted) {
+            tracing::warn!(%cause, directory = %directory.display(), "workspaces that disappear are noticed late");
+        }
+    }
+}
+
+async fn hear(kernel: Arc<AsyncFd<OwnedFd>>, reporter: Reporter) {
+    loop {
+        match kernel.readable().await {
+            Ok(mut ready) => {
+                drain(kernel.get_ref());
+                ready.clear_ready();
+            }
+            Err(cause) => return tracing::warn!(%cause, "workspaces that disappear are noticed late"),
+        }
+        reporter.report(Happening::DirectoriesChanged).await;
+    }
+}
+
+/// What it says is not needed.
+fn drain(kernel: &OwnedFd) {
+    let mut buffer = [0; 4096];
+    loop {
+        match rustix::io::read(kernel, &mut buffer) {
+            Ok(0) => return,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! Removing tasks so that they can be had back, and bringing them back.
+//!
+//! A removal is written down before anything goes (`removal.rs`), and its record ends with it. What a daemon did not
+//! live to end is settled by the next one before it answers anybody.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agency_api::Failure;
+use agency_api::trash::{Discarded, Restored, Spent, SpentTask, TrashExpireParams};
+use agency_core::agent_state::AgentState;
+use agency_core::ids::{ProjectId, TaskId, TaskKey};
+use agency_core::task_file::Field;
+use agency_core::task_status::TaskStatus;
+use agency_workspace::{Presence, Project, Trashed, Vcs, WorkspaceName};
+use serde_json::json;
+
+use super::World;
+use super::effects::in_background;
+use super::setups::RemovalWish;
+use super::tasks::store_failure;
+use crate::discarded::{self, Entry, Settled};
+use crate::happening::{Answer, Happening};
+use crate::removal::{Bin, Removal, Step};
+use crate::run_meta;
+use crate::workspace_record::Mark;
+
+/// Work that may be lost is named, up to so many files.
+const NAMED_FILES: usize = 3;
+
+impl World {
+    fn bin(&self, project: &ProjectId) -> Bin {
+        Bin::of(&self.ground.state, project)
+    }
+
+    /// The project as its tasks use it, and its trash.
+    fn trash_of(&mut self, project: Project) -> Result<(ProjectId, Project, Bin), Failure> {
+        let id = self.open_project(project)?;
+        let known = self.store.project(&id).ok_or_else(|| Failure::new("the project is not known"))?;
+        Ok((id.clone(), known.project.clone(), self.bin(&id)))
+    }
+
+    pub(super) fn trash_list(&mut self, project: Project, answer: Answer) {
+        match self.trash_of(project) {
+            Err(failure) => answer.give(Err(failure)),
+            Ok((_, project, bin)) => {
+                tokio::spawn(async move {
+                    answer.give_as(in_background(move || discarded::list(&project, &bin)).await);
+                });
+            }
+        }
+    }
+
+    /// Before anything goes: what is to be finished or taken back, if we do not live to do it.
+    pub(super) fn begin_removal(&mut self, key: &TaskKey, wish: &RemovalWish) -> Result<(), Failure> {
+        let gone = || Failure::new(format!("there is no task {}", key.task));
+        let name = self.store.task(key).ok_or_else(gone)?.name.clone();
+        let settings = self.settings_with(Some(&key.project), &wish.caller.overrides)?;
+        let queued = self.queue.of(key).map(|waiting| waiting.text.clone()).collect();
+        let keep_ignored = settings.config.workspace.keep_ignored;
+        let begun = self.bin(&key.project).begin(&name, wish.why(), keep_ignored, queued);
+        let removal =
+            begun.map_err(|err| Failure::new("a removal cannot be written down").caused_by(&err))?;
+        self.removing.insert(key.clone(), removal);
+        Ok(())
+    }
+
+    /// The workspace is gone: the task goes too, and both are in the trash.
+    pub(super) fn end_removal(
+        &mut self,
+        key: &TaskKey,
+        reference: Option<String>,
+        bytes: u64,
+    ) -> Result<String, Failure> {
+        let unknown = || Failure::new(format!("the removal of task {} was not begun", key.task));
+        let removal = self.removing.get(key).cloned().ok_or_else(unknown)?;
+        let bin = self.bin(&key.project);
+        self.store.remove(key, &bin.task_file(&removal.id)).map_err(store_failure)?;
+        self.removing.remove(key);
+        self.workspaces.put_aside(key, &bin.workspace(&removal.id));
+        let removal = Removal { step: Step::Done, reference, bytes, ..removal };
+        if let Err(cause) = bin.write(&removal) {
+            // Its files say the same to the next daemon.
+            tracing::warn!(task = %key, %cause, "that a removal is over is not kept");
+        }
+        Ok(removal.id)
+    }
+
+    pub(super) fn give_removal_up(&mut self, key: &TaskKey) {
+        let Some(removal) = self.removing.remove(key) else { return };
+        if let Err(cause) = self.bin(&key.project).delete(&removal.id) {
+            tracing::warn!(task = %key, %cause, "the record of a removal that failed stays behind");
+        }
+    }
+
+    /// What the daemon before us did not live to end.
+    pub(super) async fn settle_removals(&mut self) {
+        let projects: Vec<(ProjectId, Project)> =
+            self.store.projects().map(|(id, known)| (id.clone(), known.project.clone())).collect();
+        for (id, project) in projects {
+            let bin = self.bin(&id);
+            for removal in bin.all() {
+                match removal.step {
+                    Step::Done => {}
+                    Step::Begun => self.settle_removal(&id, &project, &bin, removal).await,
+                    Step::Restoring => self.settle_return(&id, &project, removal).await,
+                }
+            }
+        }
+    }
+
+    async fn settle_removal(&mut self, id: &ProjectId, project: &Project, bin: &Bin, removal: Removal) {
+        let key = TaskKey { project: id.clone(), task: TaskId(removal.task) };
+        let has_task = self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == removal.slug);
+        let (looked, project, place) = (removal.clone(), project.clone(), bin.clone());
+        let settled = in_background(move || discarded::settle(&project, &place, &looked, has_task)).await;
+        self.removing.insert(key.clone(), removal);
+        let outcome = match settled {
+            Ok(Settled::TakenBack) => {
+                self.give_removal_up(&key);
+                tracing::warn!(task = %key, "a removal that was cut off is taken back: nothing had gone");
+                return;
+            }
+            Ok(Settled::Gone { reference, bytes }) => self.end_removal(&key, reference, bytes),
+            Err(failure) => Err(failure),
+        };
+        self.removing.remove(&key);
+        match outcome {
+            Ok(_) => tracing::warn!(task = %key, "a removal that was cut off is finished"),
+            Err(cause) => tracing::error!(task = %key, %cause, "a removal that was cut off stays unfinished"),
+        }
+    }
+
+    async fn settle_return(&mut self, id: &ProjectId, project: &Project, removal: Removal) {
+        let (project, looked) = (project.clone(), removal.clone());
+        let back = in_background(move || discarded::bring_workspace_back(&project, &looked, true)).await;
+        match back.and_then(|_| self.bring_task_back(id, &removal)) {
+            Ok((key, _)) => tracing::warn!(task = %key, "a task that was on its way back is here"),
+            Err(cause) => {
+                tracing::error!(entry = removal.id, %cause, "what was on its way back stays in the trash");
+                self.mark_removal(id, &removal, Step::Done);
+            }
+        }
+    }
+
+    fn mark_removal(&self, project: &ProjectId, removal: &Removal, step: Step) {
+        let removal = Removal { step, ..removal.clone() };
+        if let Err(cause) = self.bin(project).write(&removal) {
+            tracing::error!(entry = removal.id, %cause, "how far a removal is taken back is not kept");
+        }
+    }
+
+    /// `agency undo`.
+    pub(super) fn undo(&mut self, project: Project, word: Option<String>, answer: Answer) {
+        let (id, project, bin) = match self.trash_of(project) {
+            Ok(found) => found,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        let reporter = self.ground.reporter.clone();
+        tokio::spawn(async move {
+            let chosen = in_background(move || discarded::choose(&project, &bin, word.as_deref())).await;
+            reporter.report(Happening::UndoChosen { project: id, answer, chosen }).await;
+        });
+    }
+
+    pub(super) fn on_undo_chosen(&mut self, id: ProjectId, answer: Answer, chosen: Result<Entry, Failure>) {
+        let begun = match chosen {
+            Ok(Entry::Task(removal)) => self.may_come_back(&id, &removal).map(|project| {
+                self.restoring.insert(removal.id.clone());
+                self.mark_removal(&id, &removal, Step::Restoring);
+                Return::Task { was_cut_off: removal.step == Step::Restoring, removal, project }
+            }),
+            Ok(Entry::Kept(trashed, shown)) => self.may_put_back(&id, &shown).map(|(key, project)| {
+                self.rewinding.insert(key.clone());
+                Return::Files { lock: self.turn_lock(&key), key, project, trashed, shown }
+            }),
+            Err(failure) => Err(failure),
+        };
+        let back = match begun {
+            Ok(back) => back,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        let reporter = self.ground.reporter.clone();
+        tokio::spawn(async move { reporter.report(back.go(id, answer).await).await });
+    }
+
+    fn may_come_back(&self, id: &ProjectId, removal: &Removal) -> Result<Project, Failure> {
+        let refused = || Failure::new(format!("cannot bring {}-{} back", removal.task, removal.slug));
+        if self.restoring.contains(&removal.id) {
+            return Err(refused().because("it is on its way back already"));
+        }
+        let key = TaskKey { project: id.clone(), task: TaskId(removal.task) };
+        if let Some(task) = self.store.task(&key) {
+            return Err(refused()
+                .because(format!("{} has the same id: {}", task.name, task.path.display()))
+                .hint("give that file another id, or remove that task first"));
+        }
+        let known = self.store.project(id).ok_or_else(|| refused().because("its project is not known"))?;
+        Ok(known.project.clone())
+    }
+
+    fn may_put_back(&self, id: &ProjectId, shown: &Discarded) -> Result<(TaskKey, Project), Failure> {
+        let key = TaskKey { project: id.clone(), task: TaskId(shown.task) };
+        let refused = |failure: Failure| {
+            let mut told = Failure::new(format!("cannot bring {} back", shown.id)).because(failure.message);
+            told.causes.extend(failure.causes);
+            failure.hint.into_iter().fold(told, Failure::hint)
+        };
+        self.must_rest(&key).map_err(refused)?;
+        let known = self.store.project(id).ok_or_else(|| Failure::new("the project is not known"))?;
+        Ok((key, known.project.clone()))
+    }
+
+    /// Files must not change under an agent that works with them.
+    pub(super) fn must_rest(&self, key: &TaskKey) -> Result<(), Failure> {
+        self.not_being_removed(key)?;
+        if let Some(host) = self.elsewhere.get(key) {
+            return Err(Failure::new(format!("task {} runs on {host}", key.task)));
+        }
+        let works = self.live_run(key).is_ok_and(|live| match live.standing.state {
+            AgentState::Starting | AgentState::Running => true,
+            AgentState::NeedsInput { .. } | AgentState::Stale { .. } | AgentState::Exited { .. } => false,
+        });
+        if works || self.supervisor.doing(key).is_some() {
+            return Err(Failure::new(format!("the agent of task {} is at work", key.task)).hint(format!(
+                "wait until its turn ends, or: agency interrupt {0}, agency stop {0}",
+                key.task
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_task_restored(
+        &mut self,
+        id: ProjectId,
+        removal: Removal,
+        answer: Answer,
+        restored: Result<Vec<String>, Failure>,
+    ) {
+        self.restoring.remove(&removal.id);
+        let back = restored.and_then(|mut notes| {
+            let (key, told) = self.bring_task_back(&id, &removal)?;
+            notes.extend(told);
+            Ok((key, notes))
+        });
+        let restored = back.and_then(|(key, notes)| {
+            self.history_of(&key);
+            self.see_again(&key);
+            self.touch_index(&key);
+            self.announce(Some(&key), None, "TaskRestored", json!({ "entry": removal.id }));
+            let task = self.view(&key)?;
+            Ok(Restored { entry: Entry::Task(removal.clone()).shown(), task: Some(task), notes })
+        });
+        if restored.is_err() && self.bin(&id).all().iter().any(|kept| kept.id == removal.id) {
+            self.mark_removal(&id, &removal, Step::Done);
+        }
+        answer.give_as(restored);
+    }
+
+    /// The task's file and what else is kept of it; then there is nothing left in the trash.
+    fn bring_task_back(
+        &mut self,
+        project: &ProjectId,
+        removal: &Removal,
+    ) -> Result<(TaskKey, Vec<String>), Failure> {
+        let bin = self.bin(project);
+        let cannot = |what: &str| Failure::new(format!("cannot bring back the {what} of {}", removal.slug));
+        let bytes =
+            std::fs::read(bin.task_file(&removal.id)).map_err(|err| cannot("file").caused_by(&err))?;
+        let name = removal.name().map_err(|err| cannot("name").caused_by(&err))?;
+        let key = self.store.bring_back(project, &name, &bytes).map_err(store_failure)?;
+        if let Err(cause) = self.workspaces.bring_back(&key, &bin.workspace(&removal.id)) {
+            tracing::warn!(task = %key, %cause, "what was kept of a workspace does not come back");
+        }
+        let notes = self.make_true(&key, removal);
+        for text in &removal.queued {
+            if let Err(cause) = self.queue.push(&key, text.clone()) {
+                tracing::warn!(task = %key, %cause, "a text that waited for its prompt does not come back");
+            }
+        }
+        if let Err(cause) = bin.delete(&removal.id) {
+            tracing::warn!(task = %key, %cause, "an entry of the trash stays behind");
+        }
+        Ok((key, notes))
+    }
+
+    /// Nothing of it runs; and what git does not hold is still to be made.
+    fn make_true(&mut self, key: &TaskKey, removal: &Removal) -> Vec<String> {
+        let claims = self.store.file(key).is_ok_and(|file| file.fields().status.claims_a_process());
+        if claims && let Err(cause) = self.store.set(key, vec![Field::Status(TaskStatus::Stopped)]) {
+            tracing::warn!(task = %key, %cause, "the status of a task that is back is not written");
+        }
+        let was_set_up = self.workspaces.get(key).setup == Mark::Done;
+        if removal.reference.is_none() || removal.keep_ignored || !was_set_up {
+            return Vec::new();
+        }
+        self.mark_setup(key, Mark::Pending);
+        vec!["ignored files were not kept: the next start sets the workspace up again".to_owned()]
+    }
+
+    fn history_of(&mut self, key: &TaskKey) {
+        let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_owned()).unwrap_or_default();
+        let runs = run_meta::all(&self.ground.state).into_iter().map(|(_, meta)| meta);
+        let runs: Vec<_> =
+            runs.filter(|meta| super::boot::key_of(meta) == *key && meta.slug == slug).collect();
+        self.history.insert(key.clone(), runs);
+    }
+
+    pub(super) fn on_files_restored(
+        &mut self,
+        key: &TaskKey,
+        shown: Discarded,
+        answer: Answer,
+        restored: Result<Vec<String>, Failure>,
+    ) {
+        self.rewinding.remove(key);
+        answer.give_as(restored.map(|mut notes| {
+            let task = self.view(key).ok();
+            if task.is_none() {
+                notes.push("its task is not kept: only the workspace is back".to_owned());
+            } else {
+                self.announce(Some(key), None, "FilesRestored", json!({ "entry": shown.id }));
+            }
+            Restored { entry: shown, task, notes }
+        }));
+    }
+
+    /// `agency gc --trash`.
+    pub(super) fn expire_trash(&mut self, project: Project, params: TrashExpireParams, answer: Answer) {
+        let (id, project, bin) = match self.trash_of(project) {
+            Ok(found) => found,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        if !self.restoring.is_empty() {
+            return answer.give(Err(Failure::new("something is on its way back").hint("try again")));
+        }
+        let tasks: Vec<TaskId> =
+            self.store.project(&id).into_iter().flat_map(|known| known.tasks.keys().copied()).collect();
+        let state = self.ground.state.clone();
+        tokio::spawn(async move {
+            let expired = in_background(move || {
+                let age = Duration::from_secs(params.older_than_seconds);
+                let (expired, removals) = discarded::expire(&project, &bin, age, params.dry_run)?;
+                for removal in &removals {
+                    let is_wanted = tasks.contains(&TaskId(removal.task));
+                    delete_removal(&state, &id, &bin, removal, is_wanted);
+                }
+                Ok(expired)
+            });
+            answer.give_as(expired.await);
+        });
+    }
+
+    /// Which tasks are finished, found out beside the loop.
+    pub(super) fn spent(&mut self, project: Project, answer: Answer) {
+        let id = match self.trash_of(project) {
+            Ok((id, ..)) => id,
+            Err(failure) => return answer.give(Err(failure)),
+        };
+        let ids = self.store.project(&id).into_iter().flat_map(|known| known.tasks.keys().copied());
+        let keys: Vec<TaskKey> = ids.map(|task| TaskKey { project: id.clone(), task }).collect();
+        let candidates: Vec<Candidate> = keys.iter().filter_map(|key| self.candidate(key)).collect();
+        tokio::spawn(async move {
+            let judged = || Ok(Spent { tasks: candidates.into_iter().map(Candidate::judged).collect() });
+            answer.give_as(in_background(judged).await);
+        });
+    }
+
+    fn candidate(&self, key: &TaskKey) -> Option<Candidate> {
+        let task = self.store.task(key)?;
+        let file = task.content.as_ref().map_err(|problem| format!("its file cannot be read: {problem}"));
+        let status = file.clone().map(|file| file.fields().status);
+        let base = file.ok().and_then(|file| file.fields().base_branch.clone());
+        let is_orphaned = self.orphans.values().any(|orphan| super::boot::key_of(&orphan.meta) == *key);
+        let stays = match status {
+            Err(why) => Some(why),
+            Ok(_) if self.elsewhere.contains_key(key) => Some("it runs on another host".to_owned()),
+            Ok(_) if self.live_run(key).is_ok() => Some("its agent lives".to_owned()),
+            Ok(_) if is_orphaned => Some("a process of an earlier run lives: agency orphans".to_owned()),
+            Ok(_) if self.supervisor.doing(key).is_some() || self.chores.contains_key(key) => {
+                Some("something is under way in it".to_owned())
+            }
+            Ok(TaskStatus::Draft) => Some("it is a draft".to_owned()),
+            Ok(status @ (TaskStatus::Running | TaskStatus::Idle)) => {
+                Some(format!("it is {}", status.as_str()))
+            }
+            Ok(_) => None,
+        };
+        let (id, slug) = (key.task.0, task.name.slug.as_str().to_owned());
+        let workspace = self.workspace_of(key).ok();
+        Some(Candidate { id, slug, status: status_word(self, key), stays, base, workspace })
+    }
+}
+
+fn status_word(world: &World, key: &TaskKey) -> TaskStatus {
+    world.store.file(key).map_or(TaskStatus::Draft, |file| file.fields().status)
+}
+
+/// A task that may be finished.
+struct Candidate {
+    id: u64,
+    slug: String,
+    status: TaskStatus,
+    /// Why it stays, if that is known without a look at its files.
+    stays: Option<String>,
+    base: Option<String>,
+    workspace: Option<(Project, WorkspaceName)>,
+}
+
+impl Candidate {
+    /// Blocking.
+    fn judged(self) -> SpentTask {
+        let (goes, reason) = match (&self.stays, &self.workspace) {
+            (Some(why), _) => (false, why.clone()),
+            (None, None) => (false, "its workspace cannot be named".to_owned()),
+            (None, Some((project, name))) => self.judge(project, name),
+        };
+        SpentTask { id: self.id, slug: self.slug, goes, reason }
+    }
+
+    fn judge(&self, project: &Project, name: &WorkspaceName) -> (bool, String) {
+        let word = self.status.as_str();
+        if project.vcs() == Vcs::Plain {
+            return match self.status {
+                TaskStatus::Stopped => {
+                    (false, "it is stopped, and has no branch that could be merged".to_owned())
+                }
+                _ => (true, format!("{word}; the directory itself stays")),
+            };
+        }
+        let state = match agency_workspace::state(project, name, self.base.as_deref()) {
+            Ok(state) => state,
+            Err(err) => return (false, format!("its workspace cannot be looked at: {}", err.cause)),
+        };
+        let base = self.base.as_deref().unwrap_or("its base");
+        match (state.presence, state.uncommitted.as_slice(), state.unmerged_commits) {
+            (Presence::NotOurs, ..) => (false, format!("{} is not its workspace", state.path.display())),
+            (_, [], 0) if self.status == TaskStatus::Merged => (true, format!("merged into {base}")),
+            (_, [], 0) => (true, format!("{word}, and all of its work is in {base}")),
+            (_, [], 1) => (false, format!("1 commit is not in {base}")),
+            (_, [], commits) => (false, format!("{commits} commits are not in {base}")),
+            (_, files, _) => (false, format!("not committed: {}", named(files))),
+        }
+    }
+}
+
+fn named(files: &[std::path::PathBuf]) -> String {
+    let mut names: Vec<String> =
+        files.iter().take(NAMED_FILES).map(|file| file.display().to_string()).collect();
+    if files.len() > NAMED_FILES {
+        names.push(format!("and {} more", files.len() - NAMED_FILES));
+    }
+    names.join(", ")
+}
+
+/// Something on its way out of the trash.
+enum Return {
+    Task { removal: Removal, project: Project, was_cut_off: bool },
+    Files { key: TaskKey, project: Project, trashed: Trashed, shown: Discarded, lock: Arc<Mutex<()>> },
+}
+
+impl Return {
+    async fn go(self, id: ProjectId, answer: Answer) -> Happening {
+        match self {
+            Return::Task { removal, project, was_cut_off } => {
+                let looked = removal.clone();
+                let restored =
+                    in_background(move || discarded::bring_workspace_back(&project, &looked, was_cut_off));
+                Happening::TaskRestored { project: id, removal, answer, restored: restored.await }
+            }
+            Return::Files { key, project, trashed, shown, lock } => {
+                let restored = in_background(move || {
+                    let _alone = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                    let back = agency_workspace::restore(&project, &trashed);
+                    back.map(|workspace| workspace.warnings).map_err(|err| discarded::operation_failure(&err))
+                });
+                Happening::FilesRestored { key, shown, answer, restored: restored.await }
+            }
+        }
+    }
+}
+
+/// Blocking. `is_wanted`: there is such a task again, and the runs are its own.
+fn delete_removal(
+    state: &agency_api::paths::StateDir,
+    project: &ProjectId,
+    bin: &Bin,
+    removal: &Removal,
+    is_wanted: bool,
+) {
+    let is_kept = bin.all().iter().any(|other| other.task == removal.task && other.id != removal.id);
+    let runs = run_meta::all(state).into_iter().filter(|(_, meta)| {
+        let key = super::boot::key_of(meta);
+        key.project == *project && key.task.0 == removal.task && meta.slug == removal.slug
+    });
+    for (dir, meta) in runs
+        .filter(|(dir, meta)| !is_wanted && !is_kept && meta.host == state.host() && !dir.pid_file().exists())
+    {
+        if let Err(cause) = std::fs::remove_dir_all(dir.path()) {
+            tracing::warn!(run = %meta.run, %cause, "the journal of an expired task stays behind");
+        }
+    }
+    if let Err(cause) = bin.delete(&removal.id) {
+        tracing::warn!(entry = removal.id, %cause, "an expired entry stays behind");
+    }
+}

@@ -1,0 +1,181 @@
+//! The ends of an agent's turns: the workspace is kept as it was, under hidden refs, and can be had back.
+//!
+//! One snapshot at a time for each task, beside the loop. Terminals have no turns that anybody knows of.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agency_api::Failure;
+use agency_api::trash::{Turn, TurnRestored, Turns};
+use agency_core::ids::TaskKey;
+use agency_workspace::{Project, Snapshot, Vcs, WorkspaceName};
+use serde_json::json;
+
+use super::World;
+use super::effects::in_background;
+use crate::discarded::{id_of, operation_failure, time};
+use crate::happening::{Answer, Happening};
+
+const TURN: &str = "turn";
+/// What was found when turns were taken back, and no turn had ended with it.
+const UNFINISHED: &str = "unfinished";
+const BACK_TO: &str = "back to ";
+
+impl World {
+    pub(super) fn turn_ended(&mut self, key: &TaskKey) {
+        if let Some(once_more) = self.snapshotting.get_mut(key) {
+            *once_more = true;
+            return;
+        }
+        let Ok((project, name)) = self.workspace_of(key) else { return };
+        if project.vcs() == Vcs::Plain {
+            return;
+        }
+        self.snapshotting.insert(key.clone(), false);
+        let lock = self.turn_lock(key);
+        let (key, reporter) = (key.clone(), self.ground.reporter.clone());
+        tokio::spawn(async move {
+            let kept = in_background(move || {
+                let _alone = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                agency_workspace::snapshot_if_changed(&project, &name, TURN)
+                    .map_err(|err| operation_failure(&err))
+            });
+            let kept = kept.await;
+            reporter.report(Happening::TurnKept { key, kept }).await;
+        });
+    }
+
+    pub(super) fn on_turn_kept(&mut self, key: &TaskKey, kept: Result<Option<Snapshot>, Failure>) {
+        let once_more = self.snapshotting.remove(key).unwrap_or_default();
+        match kept {
+            Ok(Some(snapshot)) => {
+                let data = json!({
+                    "turn": snapshot.number,
+                    "reference": snapshot.reference,
+                    "warnings": snapshot.warnings,
+                });
+                self.announce(Some(key), None, "TurnKept", data);
+            }
+            Ok(None) => {}
+            Err(cause) => tracing::warn!(task = %key, %cause, "a turn ended, and its files are not kept"),
+        }
+        if once_more {
+            self.turn_ended(key);
+        }
+    }
+
+    pub(super) fn turn_lock(&mut self, key: &TaskKey) -> Arc<Mutex<()>> {
+        self.turn_locks.entry(key.clone()).or_default().clone()
+    }
+
+    pub(super) fn turns(&mut self, key: &TaskKey, answer: Answer) {
+        let workspace = self.workspace_of(key);
+        tokio::spawn(async move {
+            let listed = in_background(move || {
+                let (project, name) = workspace?;
+                listed(&project, &name)
+            });
+            answer.give_as(listed.await);
+        });
+    }
+
+    /// `agency undo --turn`.
+    pub(super) fn take_turn_back(&mut self, key: TaskKey, turn: Option<u64>, answer: Answer) {
+        let refused = |failure: Failure| {
+            let told = Failure::new(format!("cannot take a turn of task {} back", key.task));
+            let told = std::iter::once(failure.message).chain(failure.causes).fold(told, Failure::because);
+            failure.hint.into_iter().fold(told, Failure::hint)
+        };
+        let ready = self.must_rest(&key).and_then(|()| self.workspace_to_enter(&key));
+        let workspace = match ready.and_then(|_| self.workspace_of(&key)) {
+            Ok(workspace) => workspace,
+            Err(failure) => return answer.give(Err(refused(failure))),
+        };
+        self.rewinding.insert(key.clone());
+        let lock = self.turn_lock(&key);
+        let reporter = self.ground.reporter.clone();
+        tokio::spawn(async move {
+            let (project, name) = workspace;
+            let back = in_background(move || {
+                let _alone = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                back(&project, &name, turn)
+            });
+            let back = back.await;
+            reporter.report(Happening::TurnTakenBack { key, answer, back }).await;
+        });
+    }
+
+    pub(super) fn on_turn_taken_back(
+        &mut self,
+        key: &TaskKey,
+        answer: Answer,
+        back: Result<(u64, String), Failure>,
+    ) {
+        self.rewinding.remove(key);
+        answer.give_as(back.and_then(|(turn, kept_as)| {
+            self.announce(Some(key), None, "TurnTakenBack", json!({ "turn": turn, "kept_as": kept_as }));
+            let lives = self.live_run(key).is_ok();
+            let notes = lives.then(|| "its agent does not know: tell it with your next message".to_owned());
+            Ok(TurnRestored { task: self.view(key)?, turn, kept_as, notes: notes.into_iter().collect() })
+        }));
+    }
+}
+
+/// Blocking.
+fn listed(project: &Project, name: &WorkspaceName) -> Result<Turns, Failure> {
+    let failed = |err: agency_workspace::OperationError| operation_failure(&err);
+    let snapshots = agency_workspace::snapshots(project, name).map_err(failed)?;
+    let times = agency_workspace::snapshot_times(project, name).map_err(failed)?;
+    let mut turns = Vec::new();
+    for (at, snapshot) in snapshots.iter().enumerate().filter(|(_, snapshot)| snapshot.number > 0) {
+        let before = at.checked_sub(1).map(|at| &snapshots[at]);
+        let diff = before.map(|before| agency_workspace::diff_between(project, name, before, snapshot));
+        let diff = diff.transpose().map_err(failed)?;
+        turns.push(Turn {
+            number: snapshot.number,
+            time: times.get(&snapshot.number).map(|at| time(*at)),
+            label: snapshot.label.clone(),
+            files: diff.as_ref().map_or(0, |diff| diff.files.len() as u64),
+            additions: diff.as_ref().map_or(0, |diff| diff.additions()),
+            deletions: diff.as_ref().map_or(0, |diff| diff.deletions()),
+            reference: snapshot.reference.clone(),
+        });
+    }
+    Ok(Turns { turns })
+}
+
+/// Blocking. The turn after which the files are now as they were, and where those that were there are kept.
+fn back(project: &Project, name: &WorkspaceName, turn: Option<u64>) -> Result<(u64, String), Failure> {
+    let failed = |err: agency_workspace::OperationError| operation_failure(&err);
+    // What no turn has ended with is taken back first, and has a number to come back by.
+    agency_workspace::snapshot_if_changed(project, name, UNFINISHED).map_err(failed)?;
+    let snapshots = agency_workspace::snapshots(project, name).map_err(failed)?;
+    let target = wanted(&snapshots, turn)?;
+    let kept = agency_workspace::restore_snapshot(project, name, target).map_err(failed)?;
+    let label = format!("{BACK_TO}{}", stands_for(target));
+    agency_workspace::snapshot_if_changed(project, name, &label).map_err(failed)?;
+    Ok((stands_for(target), id_of(&kept)))
+}
+
+fn wanted(snapshots: &[Snapshot], turn: Option<u64>) -> Result<&Snapshot, Failure> {
+    let none = || {
+        Failure::new("there is no turn to take back")
+            .because("its driver tells of no turns, or none has changed anything yet")
+            .hint("`agency turns TASK` lists them; terminals have none")
+    };
+    let newest = snapshots.last().ok_or_else(none)?;
+    match turn {
+        Some(number) => snapshots.iter().find(|snapshot| snapshot.number == number).ok_or_else(|| {
+            Failure::new(format!("there is no turn {number}")).hint("`agency turns TASK` lists them")
+        }),
+        None => {
+            let now = stands_for(newest);
+            snapshots.iter().rfind(|snapshot| snapshot.number < now).ok_or_else(none)
+        }
+    }
+}
+
+/// The turn whose end the snapshot shows.
+fn stands_for(snapshot: &Snapshot) -> u64 {
+    let told = snapshot.label.strip_prefix(BACK_TO).and_then(|number| number.parse().ok());
+    told.unwrap_or(snapshot.number)
+}

@@ -1,0 +1,124 @@
+//! `agency gc`: removes what is finished, and empties the trash.
+
+use std::process::ExitCode;
+
+use agency_api::method::{ProjectRef, TaskRemove, TaskRemoveParams, TaskSpent, TrashExpire};
+use agency_api::trash::{SpentTask, TrashExpireParams};
+use serde::Serialize;
+
+use super::undo::table;
+use crate::caller;
+use crate::cli::Gc;
+use crate::context::{self, Context};
+use crate::output::{self, cell, column, count, flexible, printable};
+use crate::progress;
+use crate::stop::Done;
+use crate::watch;
+
+/// What `agency gc --json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Collected {
+    dry_run: bool,
+    tasks: Vec<CollectedTask>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CollectedTask {
+    #[serde(flatten)]
+    task: SpentTask,
+    /// It is gone.
+    removed: bool,
+    /// What it is called in the trash.
+    trash: Option<String>,
+    /// Why it is still there although it was to go.
+    error: Option<String>,
+}
+
+pub(super) async fn gc(context: &Context, args: Gc) -> Done {
+    if args.trash {
+        return expire(context, &args).await;
+    }
+    let cwd = context::here()?;
+    let looking = async { context.daemon().await?.call(TaskSpent, ProjectRef { cwd }).await };
+    let spent = progress::during("looking at the workspaces", looking).await?;
+    let mut tasks = Vec::new();
+    for task in spent.tasks {
+        tasks.push(match task.goes && !args.dry_run {
+            true => remove(context, task).await?,
+            false => CollectedTask { task, removed: false, trash: None, error: None },
+        });
+    }
+    let failed = tasks.iter().any(|task| task.error.is_some());
+    let collected = Collected { dry_run: args.dry_run, tasks };
+    match args.json {
+        true => output::json(&collected)?,
+        false => print(&collected)?,
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whoever has worked in it since is refused by the daemon, like everybody who says `agency rm`.
+async fn remove(context: &Context, task: SpentTask) -> Result<CollectedTask, crate::stop::Stop> {
+    let watch = watch::word();
+    let params = TaskRemoveParams {
+        task: context.task(&task.id.to_string())?,
+        discard: false,
+        reason: Some(format!("agency gc: {}", task.reason)),
+        caller: caller::listening(&context.options, &watch),
+    };
+    let (removed, _) = watch::call(context, "removing finished tasks", TaskRemove, params, watch).await;
+    Ok(match removed {
+        Ok(removed) => CollectedTask { task, removed: true, trash: removed.trash, error: None },
+        Err(failure) => {
+            let words: Vec<String> = std::iter::once(failure.message).chain(failure.causes).collect();
+            CollectedTask { task, removed: false, trash: None, error: Some(words.join(": ")) }
+        }
+    })
+}
+
+fn print(collected: &Collected) -> Result<(), crate::stop::Stop> {
+    if collected.tasks.is_empty() {
+        output::note("there are no tasks");
+        return Ok(());
+    }
+    let columns = [column("ID"), flexible("SLUG", 8), column("GC"), flexible("WHY", 16)];
+    let row = |one: &CollectedTask| {
+        let what = match (one.removed, one.task.goes, &one.error) {
+            (_, _, Some(_)) => "failed",
+            (true, ..) => "removed",
+            (false, true, None) => "would go",
+            (false, false, None) => "stays",
+        };
+        let why = one.error.as_ref().unwrap_or(&one.task.reason);
+        vec![cell(one.task.id.to_string()), cell(&one.task.slug), cell(what), cell(why)]
+    };
+    output::line(&output::table(&columns, &collected.tasks.iter().map(row).collect::<Vec<_>>()))?;
+    if let Some(last) = collected.tasks.iter().filter(|task| task.removed).next_back() {
+        let id = last.trash.as_deref().unwrap_or(&last.task.slug);
+        output::note(&format!("to have one back: agency undo {}", printable(id)));
+    }
+    Ok(())
+}
+
+async fn expire(context: &Context, args: &Gc) -> Done {
+    let params = TrashExpireParams {
+        cwd: context::here()?,
+        older_than_seconds: args.older_than.as_secs(),
+        dry_run: args.dry_run,
+    };
+    let expiring = async { context.daemon().await?.call(TrashExpire, params).await };
+    let expired = progress::during("emptying the trash", expiring).await?;
+    if args.json {
+        output::json(&expired)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (gone, stays) = (expired.expired.len(), expired.stays.len());
+    if gone > 0 {
+        output::line(&table(&expired.expired))?;
+    }
+    let verb = if args.dry_run { "would be deleted" } else { "deleted" };
+    output::line(&format!("{} {verb}, {} left in the trash", count(gone, "item"), count(stays, "item")))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,97 @@
+//! `agency undo`: brings back what was removed, and takes turns back.
+
+use std::process::ExitCode;
+
+use agency_api::Failure;
+use agency_api::method::{ProjectRef, TrashList, TrashRestore, TurnRestore};
+use agency_api::trash::{Discarded, DiscardedKind, Restored, TrashRestoreParams, TurnRestoreParams};
+
+use crate::cli::Undo;
+use crate::context::{self, Context};
+use crate::moment;
+use crate::output::{self, cell, column, flexible, printable};
+use crate::progress;
+use crate::stop::Done;
+
+pub(super) async fn undo(context: &Context, args: Undo) -> Done {
+    match args.turn.as_slice() {
+        [] if args.list => list(context, args.json).await,
+        [] => bring_back(context, args.id, args.json).await,
+        [task, number @ ..] => turn(context, task, number.first(), args.json).await,
+    }
+}
+
+async fn list(context: &Context, json: bool) -> Done {
+    let cwd = context::here()?;
+    let trash = context.daemon().await?.call(TrashList, ProjectRef { cwd }).await?;
+    match json {
+        true => output::json(&trash)?,
+        false if trash.entries.is_empty() => output::note("the trash is empty"),
+        false => output::line(&table(&trash.entries))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn table(entries: &[Discarded]) -> String {
+    let columns = [flexible("ID", 12), column("WHAT"), column("SINCE"), column("SIZE"), flexible("WHY", 12)];
+    let row = |entry: &Discarded| {
+        vec![
+            cell(&entry.id),
+            cell(entry.what.as_str()),
+            cell(moment::shown(&entry.time)),
+            cell(output::bytes(entry.bytes)),
+            cell(&entry.why),
+        ]
+    };
+    output::table(&columns, &entries.iter().map(row).collect::<Vec<_>>())
+}
+
+async fn bring_back(context: &Context, id: Option<String>, json: bool) -> Done {
+    let params = TrashRestoreParams { cwd: context::here()?, id };
+    let restoring = async { context.daemon().await?.call(TrashRestore, params).await };
+    let restored = progress::during("bringing it back", restoring).await?;
+    if json {
+        output::json(&restored)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    restored.notes.iter().for_each(|note| output::note(&printable(note)));
+    output::line(&told(&restored))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(restored: &Restored) -> String {
+    let Restored { entry, task, .. } = restored;
+    let name = format!("{} {}", entry.task, printable(&entry.slug));
+    match (entry.what, task) {
+        (DiscardedKind::Task, Some(task)) => format!("{name} {} is back", output::status_name(task.status)),
+        (DiscardedKind::Task | DiscardedKind::Workspace | DiscardedKind::Commit, _) => {
+            format!("{name} is back")
+        }
+        (DiscardedKind::Files | DiscardedKind::Commits, _) => {
+            format!("{name} is as it was; what it replaced is in the trash: agency undo --list")
+        }
+    }
+}
+
+async fn turn(context: &Context, task: &str, number: Option<&String>, json: bool) -> Done {
+    let wrong = |word: &String| {
+        Failure::new(format!("`{word}` is not the number of a turn")).hint(format!("agency turns {task}"))
+    };
+    let turn = number.map(|word| word.parse::<u64>().map_err(|_| wrong(word))).transpose()?;
+    let params = TurnRestoreParams { task: context.task(task)?, turn };
+    let restoring = async { context.daemon().await?.call(TurnRestore, params).await };
+    let restored = progress::during("putting the files back", restoring).await?;
+    if json {
+        output::json(&restored)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name = format!("{} {}", restored.task.id, printable(&restored.task.slug));
+    let when = match restored.turn {
+        0 => "before its first turn".to_owned(),
+        turn => format!("after turn {turn}"),
+    };
+    output::line(&format!("{name} is as it was {when}"))?;
+    output::line(&format!("what was there: agency undo {}", printable(&restored.kept_as)))?;
+    restored.notes.iter().for_each(|note| output::note(&printable(note)));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,113 @@
+//! Turns: what was there at the end of each is kept, listed, and had back.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::stage::{SOON, Stage};
+use crate::talk::{events, of_kind, talk, wait_said, wait_why};
+
+fn turns(stage: &Stage) -> Vec<Value> {
+    stage.run(["turns", "fix", "--json"]).json()["turns"].as_array().expect("a list").clone()
+}
+
+/// A turn after which the workspace is as it is now.
+#[track_caller]
+fn turn(stage: &Stage, text: &str, expected: usize) -> Vec<Value> {
+    stage.run(["send", "fix", text]).ok();
+    wait_said(stage, "fix", &format!("echo: {text}"));
+    let kept = || Some(turns(stage)).filter(|turns| turns.len() >= expected);
+    let turns = stage.eventually("the turn is kept", SOON, kept);
+    wait_why(stage, "fix", "finished");
+    turns
+}
+
+fn files(stage: &Stage) -> Vec<(String, String)> {
+    let entries = fs::read_dir(stage.worktree("1-fix")).expect("a workspace");
+    let paths = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
+    let name = |path: &std::path::Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut files: Vec<(String, String)> = paths
+        .filter(|path| ["a", "b"].contains(&name(path).as_str()))
+        .map(|path| (name(&path), fs::read_to_string(&path).expect("text")))
+        .collect();
+    files.sort();
+    files
+}
+
+fn pairs(files: &[(&str, &str)]) -> Vec<(String, String)> {
+    files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+}
+
+#[test]
+fn each_turn_is_kept_and_can_be_taken_back() {
+    let stage = Stage::new();
+    talk(&stage, "fix", "go", "prompt; say On it.; end");
+    wait_why(&stage, "fix", "finished");
+    let worktree = stage.worktree("1-fix");
+    let write = |name: &str, text: &str| fs::write(worktree.join(name), text).expect("room");
+    let head = stage.git(&worktree, &["rev-parse", "HEAD"]);
+    write("a", "1\n");
+    let first = turn(&stage, "one", 1);
+    assert_eq!((first.len(), &first[0]["number"], &first[0]["files"]), (1, &1.into(), &1.into()));
+    write("a", "1\n2\n3\n");
+    write("b", "b\n");
+    let second = turn(&stage, "two", 2);
+    let changed = ["number", "files", "additions", "deletions"].map(|key| second[1][key].as_u64());
+    assert_eq!(changed, [Some(2), Some(2), Some(3), Some(0)]);
+    // A turn without changes has no number.
+    stage.run(["send", "fix", "three"]).ok();
+    wait_said(&stage, "fix", "echo: three");
+    wait_why(&stage, "fix", "finished");
+    assert_eq!(stage.git(&worktree, &["rev-parse", "HEAD"]), head);
+    assert_eq!(stage.git(&worktree, &["status", "--porcelain"]), "?? a\n?? b\n");
+    let told = events(&stage);
+    let told: Vec<&Value> = of_kind(&told, "TurnKept").into_iter().map(|data| &data["turn"]).collect();
+    assert_eq!(told, [&Value::from(1), &Value::from(2)]);
+
+    let said = stage.run(["undo", "--turn", "fix"]);
+    assert!(said.stdout.starts_with("1 fix is as it was after turn 1\nwhat was there: agency undo 1-fix-"));
+    assert!(said.stderr.contains("its agent does not know"), "{said}");
+    let id = said.stdout.trim_end().rsplit(' ').next().expect("an id").to_owned();
+    assert_eq!(files(&stage), pairs(&[("a", "1\n")]));
+    assert!(
+        stage.run(["undo", "--turn", "fix"]).ok().starts_with("1 fix is as it was before its first turn\n")
+    );
+    assert_eq!(files(&stage), pairs(&[]));
+    assert!(stage.refused(&["undo", "--turn", "fix"]).contains("there is no turn to take back"));
+    assert!(stage.refused(&["undo", "--turn", "fix", "77"]).contains("there is no turn 77"));
+    stage.run(["undo", "--turn", "fix", "2"]).ok();
+    assert_eq!(files(&stage), pairs(&[("a", "1\n2\n3\n"), ("b", "b\n")]));
+    stage.run(["undo", "--turn", "fix", "1"]).ok();
+    stage.kill_daemon();
+    stage.run(["undo", &id]).ok();
+    assert_eq!(files(&stage), pairs(&[("a", "1\n2\n3\n"), ("b", "b\n")]));
+    assert!(stage.run(["turns", "fix"]).ok().contains("back to 1"));
+}
+
+#[test]
+fn what_a_turn_left_half_done_is_taken_back_first() {
+    let stage = Stage::new();
+    talk(&stage, "fix", "go", "prompt; say On it.; end");
+    wait_why(&stage, "fix", "finished");
+    let worktree = stage.worktree("1-fix");
+    fs::write(worktree.join("a"), "1\n").expect("room");
+    turn(&stage, "one", 1);
+    stage.run(["stop", "fix"]).ok();
+    fs::write(worktree.join("a"), "half").expect("room");
+    assert!(stage.run(["undo", "--turn", "fix"]).ok().starts_with("1 fix is as it was after turn 1\n"));
+    assert_eq!(files(&stage), pairs(&[("a", "1\n")]));
+    stage.run(["undo", "--turn", "fix", "2"]).ok();
+    assert_eq!(files(&stage), pairs(&[("a", "half")]));
+}
+
+#[test]
+fn an_agent_that_works_keeps_its_files() {
+    let stage = Stage::new();
+    talk(&stage, "fix", "go", "prompt; say On it.; wait; end");
+    wait_said(&stage, "fix", "On it.");
+    let refusal = stage.refused(&["undo", "--turn", "fix"]);
+    assert!(refusal.contains("is at work") && refusal.contains("agency interrupt 1"), "{refusal}");
+    stage.play("term", "say here; ask ready?");
+    stage.run(["stop", "term"]).ok();
+    assert!(stage.refused(&["undo", "--turn", "term"]).contains("there is no turn"));
+}

@@ -1,0 +1,272 @@
+//! Nothing is lost: what was removed comes back whole, also when the daemon died on the way.
+
+use std::fs;
+use std::path::Path;
+
+use agency_testkit::Process;
+use serde_json::Value;
+
+use crate::stage::{SOON, Stage};
+use crate::talk::{chat, talk, wait_said};
+
+/// A task with work of every kind in its workspace.
+fn with_work(stage: &Stage) -> (String, String) {
+    fs::write(stage.repo().join(".gitignore"), "*.log\n").expect("room");
+    stage.git(&stage.repo(), &["add", ".gitignore"]);
+    stage.git(&stage.repo(), &["commit", "-qm", "ignore"]);
+    let new = ["new", "one", "--no-attach", "--label", "blue", "-m", "the text\nof it\n"];
+    stage.run(new.into_iter().chain(["--", "fake-agent", "-c", "say hello there; ask ready?"])).ok();
+    stage.wait_printed("one", "hello there");
+    let worktree = stage.worktree("1-one");
+    for file in ["committed", "staged", "untracked", "ignored.log"] {
+        fs::write(worktree.join(file), file).expect("room");
+    }
+    stage.git(&worktree, &["add", "committed"]);
+    stage.git(&worktree, &["commit", "-qm", "work"]);
+    stage.git(&worktree, &["add", "staged"]);
+    stage.run(["stop", "one"]).ok();
+    seen(stage)
+}
+
+/// What git says of the workspace, and the task's file.
+fn seen(stage: &Stage) -> (String, String) {
+    let worktree = stage.worktree("1-one");
+    let git = ["status", "--porcelain", "--branch", "--ignored"];
+    let state = stage.git(&worktree, &git) + &stage.git(&worktree, &["rev-parse", "agency/1-one"]);
+    (state, stage.task_file("1-one"))
+}
+
+fn trash(stage: &Stage) -> Vec<Value> {
+    stage.run(["undo", "--list", "--json"]).json()["entries"].as_array().expect("a list").clone()
+}
+
+fn wait_file(stage: &Stage, path: &Path) -> String {
+    let written = || fs::read_to_string(path).ok().filter(|text| text.ends_with('\n'));
+    stage.eventually("a file is written", SOON, written)
+}
+
+#[test]
+fn a_removed_task_comes_back_with_files_index_branch_text_and_history() {
+    let stage = Stage::with_config("[workspace]\nkeep_ignored = true\n");
+    let before = with_work(&stage);
+    let refusal = stage.refused(&["rm", "one"]);
+    assert!(refusal.contains("--discard"), "{refusal}");
+    assert_eq!((seen(&stage), trash(&stage).len()), (before.clone(), 0), "nothing changed");
+    let gone = stage.run(["rm", "one", "--discard"]);
+    assert!(gone.stderr.contains("to have it back: agency undo 1-one-"), "{gone}");
+    assert_eq!(stage.listing()["tasks"], serde_json::json!([]));
+    assert!(!stage.worktree("1-one").exists());
+    assert_eq!(stage.git(&stage.repo(), &["branch", "--list", "agency/*"]), "");
+
+    stage.kill_daemon();
+    let entries = trash(&stage);
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    assert_eq!((&entries[0]["what"], &entries[0]["why"]), (&"task".into(), &"agency rm --discard".into()));
+    assert!(entries[0]["bytes"].as_u64().is_some_and(|bytes| bytes > 20), "{entries:?}");
+    assert!(stage.run(["undo", "--list"]).ok().contains("agency rm --discard"));
+    assert_eq!(stage.run(["undo"]).ok(), "1 one stopped is back\n");
+    assert_eq!(seen(&stage), before);
+    assert_eq!(fs::read_to_string(stage.worktree("1-one").join("ignored.log")).expect("kept"), "ignored.log");
+    assert!(stage.logs("one").contains("hello there"));
+    assert_eq!(stage.task("one")["labels"], serde_json::json!(["blue"]));
+    assert_eq!(trash(&stage).len(), 0);
+    assert!(stage.refused(&["undo"]).contains("no task was removed"));
+    stage.run(["start", "one"]).ok();
+    stage.run(["new", "two", "--draft", "-m", "x"]).ok();
+    assert_eq!(stage.task("two")["id"], 2, "ids are never given twice");
+}
+
+#[test]
+fn a_conversation_and_held_texts_come_back() {
+    let stage = Stage::new();
+    talk(&stage, "fix", "fix the login", "prompt; say On it.; end");
+    wait_said(&stage, "fix", "turn ended");
+    stage.run(["stop", "fix"]).ok();
+    stage.run(["send", "fix", "--queue", "more"]).ok();
+    let before = chat(&stage, "fix");
+    stage.run(["rm", "fix"]).ok();
+    stage.kill_daemon();
+    stage.run(["undo", "fix"]).ok();
+    assert_eq!(chat(&stage, "fix"), before);
+    assert_eq!(stage.task("fix")["queued"], 1);
+    stage.run(["start", "fix"]).ok();
+    wait_said(&stage, "fix", "echo: more");
+}
+
+#[test]
+fn a_draft_comes_back_and_what_is_in_its_place_stays() {
+    let stage = Stage::new();
+    stage.run(["new", "idea", "--draft", "-m", "an idea"]).ok();
+    let before = stage.task_file("1-idea");
+    stage.run(["rm", "idea"]).ok();
+    let other = stage.task_path("1-other");
+    fs::write(&other, "---\nstatus: draft\n---\nby hand\n").expect("room");
+    let refusal = stage.refused(&["undo"]);
+    assert!(refusal.contains("1-other has the same id") && refusal.contains("Hint: "), "{refusal}");
+    stage.run(["rm", "other"]).ok();
+    assert_eq!(stage.run(["undo", "idea"]).ok(), "1 idea draft is back\n");
+    assert_eq!(stage.task_file("1-idea"), before);
+    assert!(stage.refused(&["undo", "other"]).contains("1-idea has the same id"));
+    assert!(stage.refused(&["undo", "nothing"]).contains("the trash has nothing called `nothing`"));
+}
+
+#[test]
+fn a_branch_that_is_there_by_now_is_not_touched() {
+    let stage = Stage::new();
+    let before = with_work(&stage);
+    stage.run(["rm", "one", "--discard"]).ok();
+    stage.git(&stage.repo(), &["branch", "agency/1-one", "main"]);
+    let refusal = stage.refused(&["undo"]);
+    assert!(refusal.contains("the branch agency/1-one exists already"), "{refusal}");
+    assert_eq!((trash(&stage).len(), stage.listing()["tasks"].clone()), (1, serde_json::json!([])));
+    stage.git(&stage.repo(), &["branch", "-D", "agency/1-one"]);
+    stage.run(["undo"]).ok();
+    let now = seen(&stage);
+    assert_eq!(now.0.replace("!! ignored.log\n", ""), before.0.replace("!! ignored.log\n", ""));
+    assert!(!stage.worktree("1-one").join("ignored.log").exists(), "not kept unless asked for");
+}
+
+#[test]
+fn a_removal_that_is_killed_during_its_teardown_is_taken_back() {
+    let stage = Stage::with_config(
+        "[workspace]\nteardown = [\"sh\", \"-c\", 'echo $$ > ../../../pid; sleep 1000']\n",
+    );
+    let before = with_work(&stage);
+    std::thread::scope(|scope| {
+        let removing = scope.spawn(|| stage.run(["rm", "one", "--discard"]));
+        let pid = wait_file(&stage, &stage.repo().join("pid"));
+        let shell = Process::find(pid.trim().parse().expect("a pid")).expect("it lives");
+        assert!(stage.refused(&["start", "one"]).contains("is being removed"));
+        stage.kill_daemon();
+        assert_eq!(removing.join().expect("no panic").code, 1);
+        assert_eq!(stage.status("one"), "stopped");
+        assert!(!shell.is_alive());
+    });
+    assert_eq!((seen(&stage), trash(&stage).len()), (before, 0));
+    assert!(stage.daemon_log().contains("a removal that was cut off is taken back"));
+}
+
+/// Killed while a hook of the user's holds git up at one of the steps; the next daemon ends what was begun.
+#[track_caller]
+fn killed_at(step: &str, reference: &str) {
+    let stage = Stage::with_config("[workspace]\nkeep_ignored = true\n");
+    let before = with_work(&stage);
+    let (held, go) = (stage.repo().join("held"), stage.repo().join("go"));
+    let hook = format!(
+        "#!/bin/sh\n[ \"$1\" = {step} ] || exit 0\ngrep -q {reference} || exit 0\n\
+         [ -e '{go}' ] && exit 0\necho $$ > '{held}'\nwhile [ ! -e '{go}' ]; do sleep 0.05; done\n",
+        go = go.display(),
+        held = held.display()
+    );
+    stage.write_program(&stage.repo().join(".git/hooks/reference-transaction"), hook.as_bytes());
+    std::thread::scope(|scope| {
+        let removing = scope.spawn(|| stage.run(["rm", "one", "--discard"]));
+        wait_file(&stage, &held);
+        stage.kill_daemon();
+        fs::write(&go, "").expect("room");
+        assert_eq!(removing.join().expect("no panic").code, 1);
+    });
+    assert_eq!(stage.listing()["tasks"], serde_json::json!([]), "{}", stage.daemon_log());
+    assert!(stage.daemon_log().contains("a removal that was cut off is finished"));
+    assert!(!stage.worktree("1-one").exists());
+    assert_eq!(stage.git(&stage.repo(), &["branch", "--list", "agency/*"]), "");
+    stage.run(["undo", "one"]).ok();
+    assert_eq!(seen(&stage), before);
+}
+
+#[test]
+fn a_removal_that_is_killed_once_all_is_kept_is_finished() {
+    killed_at("committed", "refs/agency/trash/");
+}
+
+#[test]
+fn a_removal_that_is_killed_before_its_branch_goes_is_finished() {
+    killed_at("prepared", "refs/heads/agency/1-one");
+}
+
+#[test]
+fn an_undo_that_is_killed_in_the_middle_is_finished() {
+    let stage = Stage::with_config("[workspace]\nkeep_ignored = true\n");
+    let before = with_work(&stage);
+    stage.run(["rm", "one", "--discard"]).ok();
+    let (held, go) = (stage.repo().join("held"), stage.repo().join("go"));
+    let hook = format!(
+        "#!/bin/sh\n[ -e '{go}' ] && exit 0\necho $$ > '{held}'\nwhile [ ! -e '{go}' ]; do sleep 0.05; done\n",
+        go = go.display(),
+        held = held.display()
+    );
+    stage.write_program(&stage.repo().join(".git/hooks/post-checkout"), hook.as_bytes());
+    std::thread::scope(|scope| {
+        let restoring = scope.spawn(|| stage.run(["undo"]));
+        wait_file(&stage, &held);
+        stage.kill_daemon();
+        fs::write(&go, "").expect("room");
+        assert_eq!(restoring.join().expect("no panic").code, 1);
+    });
+    assert_eq!(stage.status("one"), "stopped", "{}", stage.daemon_log());
+    assert_eq!(seen(&stage), before);
+    assert!(stage.logs("one").contains("hello there"));
+}
+
+fn verdicts(listing: &Value) -> Vec<(String, bool, String)> {
+    let tasks = listing["tasks"].as_array().expect("a list").iter();
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    tasks
+        .map(|task| (text(&task["slug"]), task["goes"].as_bool().expect("a truth"), text(&task["reason"])))
+        .collect()
+}
+
+#[test]
+fn gc_removes_what_is_finished_and_says_why_the_rest_stays() {
+    let stage = Stage::new();
+    for slug in ["lives", "empty", "merged", "ahead", "dirty"] {
+        stage.play(slug, "say here; ask ready?");
+    }
+    stage.run(["new", "draft", "--draft", "-m", "x"]).ok();
+    for (id, slug) in [(2, "empty"), (3, "merged"), (4, "ahead"), (5, "dirty")] {
+        stage.run(["stop", slug]).ok();
+        if slug != "empty" {
+            let worktree = stage.worktree(&format!("{id}-{slug}"));
+            fs::write(worktree.join(slug), slug).expect("room");
+            if slug != "dirty" {
+                stage.git(&worktree, &["add", slug]);
+                stage.git(&worktree, &["commit", "-qm", slug]);
+            }
+        }
+    }
+    stage.run(["complete", "merged"]).ok();
+    stage.run(["complete", "ahead"]).ok();
+    stage.git(&stage.repo(), &["merge", "-q", "agency/3-merged"]);
+    let planned = stage.run(["gc", "--dry-run", "--json"]).json();
+    let expected = [
+        ("lives", false, "its agent lives"),
+        ("empty", true, "stopped, and all of its work is in main"),
+        ("merged", true, "completed, and all of its work is in main"),
+        ("ahead", false, "1 commit is not in main"),
+        ("dirty", false, "not committed: dirty"),
+        ("draft", false, "it is a draft"),
+    ];
+    let expected = expected.map(|(slug, goes, why)| (slug.to_owned(), goes, why.to_owned()));
+    assert_eq!(verdicts(&planned), expected);
+    assert_eq!(stage.listing()["tasks"].as_array().map(Vec::len), Some(6), "nothing was removed");
+    let said = stage.run(["gc"]).ok();
+    assert!(said.contains("removed  completed, and all of its work is in main"), "{said}");
+    assert_eq!(stage.listing()["tasks"].as_array().map(Vec::len), Some(4));
+    assert!(stage.agent("lives").is_alive());
+    let entries = trash(&stage);
+    assert_eq!(entries[0]["why"], "agency gc: completed, and all of its work is in main");
+    stage.run(["undo", "empty"]).ok();
+    assert!(stage.worktree("2-empty").is_dir());
+
+    let kept = stage.run(["gc", "--trash"]).ok();
+    assert_eq!(kept, "0 items deleted, 1 item left in the trash\n");
+    let runs = || fs::read_dir(stage.state().join("r")).expect("runs").count();
+    let before = runs();
+    let planned = stage.run(["gc", "--trash", "--older-than", "0s", "--dry-run"]).ok();
+    assert!(planned.ends_with("1 item would be deleted, 0 items left in the trash\n"), "{planned}");
+    assert_eq!((runs(), trash(&stage).len()), (before, 1));
+    stage.run(["gc", "--trash", "--older-than", "0s"]).ok();
+    assert_eq!((runs(), trash(&stage).len()), (before - 1, 0), "only the run of the one that expired");
+    assert_eq!(stage.git(&stage.repo(), &["for-each-ref", "refs/agency/trash"]), "");
+    assert!(stage.refused(&["undo", "merged"]).contains("the trash has nothing called"));
+}

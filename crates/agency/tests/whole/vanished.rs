@@ -1,0 +1,61 @@
+//! A workspace that disappears under its agent: the agent is stopped, and goes on nowhere else.
+
+use std::fs;
+
+use crate::stage::{SOON, Stage};
+use crate::talk::{events, of_kind, talk, wait_why};
+
+#[track_caller]
+fn is_stopped(stage: &Stage, slug: &str) {
+    let task = stage.wait_task(slug, "stopped", |task| task["status"] == "stopped");
+    assert!(task["vanished"].is_string() && task["run"].is_null(), "{task}");
+    assert!(stage.run(["ls"]).ok().contains("workspace gone"));
+    let events = events(stage);
+    assert!(of_kind(&events, "Error").iter().any(|data| data["message"] == "the workspace is gone"));
+}
+
+#[test]
+fn an_agent_whose_directory_is_deleted_is_stopped_and_the_next_start_makes_it_again() {
+    let stage = Stage::new();
+    let log = stage.home().join("told");
+    stage.configure(&format!("[notify]\ncommand = [\"tee\", \"-a\", \"{}\"]\n", log.display()));
+    stage.play("one", "say here; ask ready?");
+    stage.wait_printed("one", "here");
+    let agent = stage.agent("one");
+    fs::write(stage.worktree("1-one").join("work"), "x").expect("room");
+    stage.git(&stage.worktree("1-one"), &["add", "work"]);
+    stage.git(&stage.worktree("1-one"), &["commit", "-qm", "work"]);
+    fs::remove_dir_all(stage.worktree("1-one")).expect("ours");
+    is_stopped(&stage, "one");
+    assert!(!agent.is_alive());
+    stage.eventually("people are told", SOON, || {
+        fs::read_to_string(&log).ok().filter(|told| told.contains("its workspace is gone"))
+    });
+    let started = stage.run(["start", "one"]);
+    assert!(started.stderr.contains("was gone and is made anew from its branch"), "{started}");
+    assert!(started.ok().contains("1 one running"));
+    assert_eq!(fs::read_to_string(stage.worktree("1-one").join("work")).expect("committed"), "x");
+    assert!(stage.task("one")["vanished"].is_null());
+}
+
+#[test]
+fn one_that_is_moved_away_is_gone_too_and_a_conversation_is_not_restarted() {
+    let stage = Stage::new();
+    talk(&stage, "fix", "go", "prompt; say On it.; end");
+    wait_why(&stage, "fix", "finished");
+    fs::rename(stage.worktree("1-fix"), stage.home().join("elsewhere")).expect("one file system");
+    is_stopped(&stage, "fix");
+    stage.eventually("nothing of it lives", SOON, || stage.keepers().is_empty().then_some(()));
+}
+
+#[test]
+fn one_that_goes_while_no_daemon_looks_is_found_by_the_next() {
+    let stage = Stage::new();
+    stage.play("one", "say here; ask ready?");
+    stage.wait_printed("one", "here");
+    let agent = stage.agent("one");
+    stage.kill_daemon();
+    fs::remove_dir_all(stage.worktree("1-one")).expect("ours");
+    is_stopped(&stage, "one");
+    assert!(!agent.is_alive());
+}
