@@ -125,7 +125,8 @@ fn claude_goes_from_terminal_to_pipe_and_back_with_one_session() {
     let id = scene.eventually("a session is known", SOON, || session(&scene));
     scene.run(&["restart", "x", "--driver", "stream-json"]).ok();
     scene.wait_waiting("prompt");
-    scene.deliver("<<say Over the pipe.>>");
+    // It may take its time to come up, and takes the message then.
+    scene.send("<<say Over the pipe.>>");
     wait_said(&scene, "Over the pipe.");
     let told = scene.model.requests().last().map(|request| request["texts"].to_string()).unwrap_or_default();
     assert!(told.contains("In the terminal.") && told.contains("Over the pipe."), "it remembers: {told}");
