@@ -23,6 +23,9 @@ pub struct ReadParams {
     /// With `since`: answer once there is something newer, at the latest after 20 s.
     #[serde(default)]
     pub wait: bool,
+    /// With `wait`: a person looks at it meanwhile and needs not be told of what it waits for.
+    #[serde(default)]
+    pub looking: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -82,6 +82,10 @@ pub enum Happening {
         id: u64,
         outcome: Result<Receipt, Failure>,
     },
+    /// Somebody who looked at a conversation has seen it, or has left.
+    Looked {
+        key: TaskKey,
+    },
     /// Whether the workspace may be removed.
     RemovalChecked {
         key: TaskKey,
@@ -292,6 +296,7 @@ pub enum Call {
         task: TaskCall,
         wanted: Wanted,
         wait: bool,
+        looking: bool,
     },
     Search {
         task: Option<TaskCall>,

@@ -120,7 +120,7 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         method::ChatRead::NAME => {
             let params = params_of::<method::ChatRead>(params)?;
             let wanted = Wanted { since: params.since, before: params.before, limit: params.limit };
-            Call::Chat { task: task(params.task).await?, wanted, wait: params.wait }
+            Call::Chat { task: task(params.task).await?, wanted, wait: params.wait, looking: params.looking }
         }
         method::ChatSearch::NAME => {
             let params = params_of::<method::ChatSearch>(params)?;

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use agency_api::method::{EventSubscribe, EventSubscribeParams, Method, Nothing};
+use agency_api::method::{ChatRead, EventSubscribe, EventSubscribeParams, Method, Nothing};
 use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, Response};
@@ -108,7 +108,7 @@ async fn open_rpc(State(door): State<Door>, upgrade: WebSocketUpgrade) -> HttpRe
 async fn converse(door: Door, socket: WebSocket) {
     let (sink, mut requests) = socket.split();
     let (answers, waiting) = mpsc::channel(ANSWERS_WAITING);
-    // Goes with this function: whoever waits for events on the caller's behalf need not wait for one to notice.
+    // Goes with this function: whoever waits on the caller's behalf hears that nobody is there any more.
     let (_here, presence) = watch::channel(());
     tokio::spawn(send_answers(sink, waiting));
     while let Some(Ok(message)) = requests.next().await {
@@ -135,7 +135,7 @@ async fn respond(
     door: Door,
     text: Utf8Bytes,
     answers: mpsc::Sender<Outbound>,
-    presence: watch::Receiver<()>,
+    mut presence: watch::Receiver<()>,
 ) {
     let unsent = door.unsent.clone().acquire_owned().await.ok();
     let (id, outcome) = match parse(&text) {
@@ -146,7 +146,12 @@ async fn respond(
         }
         Ok(request) => {
             let id = request.id.clone().unwrap_or_default();
-            (id, rpc::answer(&door.reporter, request).await)
+            // Who waits to read something new and hangs up waits no longer; anything else is done all the same.
+            let is_waiting = request.method == ChatRead::NAME;
+            tokio::select! {
+                outcome = rpc::answer(&door.reporter, request) => (id, outcome),
+                _ = presence.changed(), if is_waiting => return,
+            }
         }
     };
     if let Ok(text) = serde_json::to_string(&Response::new(id, outcome)) {

@@ -126,6 +126,8 @@ pub struct World {
     /// Hosts that hold a task's run.
     elsewhere: HashMap<TaskKey, String>,
     notices: notices::Notices,
+    /// How many people look at a conversation right now.
+    lookers: HashMap<TaskKey, usize>,
     pending: HashMap<Ticket, Pending>,
     next_ticket: u64,
     last_event: u64,
@@ -259,6 +261,7 @@ impl World {
             Happening::Wire { name, attempt, news } => self.on_wire_news(&name, attempt, news),
             Happening::RunNews { run, news } => self.on_run_news(run, news),
             Happening::TextSent { key, id, outcome } => self.on_text_sent(&key, id, outcome),
+            Happening::Looked { key } => self.looked(&key),
             Happening::RemovalChecked { key, ticket, verdict } => {
                 self.on_removal_checked(key, ticket, verdict)
             }

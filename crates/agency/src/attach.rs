@@ -4,7 +4,7 @@
 //! prints; when the daemon leaves, another one is found and the view goes on.
 
 mod link;
-mod restore;
+pub(crate) mod restore;
 mod signals;
 mod terminal;
 mod title;

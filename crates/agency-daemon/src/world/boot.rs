@@ -94,6 +94,7 @@ impl World {
             orphans: BTreeMap::new(),
             elsewhere: HashMap::new(),
             notices: super::notices::Notices::default(),
+            lookers: HashMap::new(),
             pending: HashMap::new(),
             next_ticket: 0,
             last_event,

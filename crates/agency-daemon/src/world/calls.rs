@@ -84,7 +84,9 @@ impl World {
             }
             Call::Explain { task, at } => self.explain(task, at, answer),
             Call::Send { task, params } => self.send(task, *params, answer),
-            Call::Chat { task, wanted, wait } => self.chat(task, wanted, wait, answer),
+            Call::Chat { task, wanted, wait, looking } => {
+                self.chat(task, wanted, wait, wait && looking, answer)
+            }
             Call::Search { task, project, words, limit } => self.search(task, project, &words, limit, answer),
             Call::Approvals { task } => self.approvals(task, answer),
             Call::Decisions { task } => self.decisions(task, answer),

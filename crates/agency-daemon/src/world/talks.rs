@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::boot::is_talk;
 use super::{LiveRun, World};
-use crate::happening::{Answer, TaskCall};
+use crate::happening::{Answer, Happening, Reporter, TaskCall};
 use crate::piped::{Answering, Reading, Tuning};
 use crate::rpc;
 use crate::run::RunCommand;
@@ -30,7 +30,14 @@ impl World {
         if is_talk(&live.meta) { Ok(live) } else { Err(no_talk(key)) }
     }
 
-    pub(super) fn chat(&mut self, task: TaskCall, wanted: Wanted, wait: bool, answer: Answer) {
+    pub(super) fn chat(
+        &mut self,
+        task: TaskCall,
+        wanted: Wanted,
+        wait: bool,
+        looking: bool,
+        mut answer: Answer,
+    ) {
         let key = match self.find(task) {
             Ok(key) => key,
             Err(failure) => return answer.give(Err(failure)),
@@ -39,7 +46,20 @@ impl World {
             Ok((commands, run)) => {
                 self.saw(&run);
                 let ask = move |answer| RunCommand::Chat(Reading { wanted, wait, answer });
-                tokio::spawn(async move { answer.give_as(asked(commands, ask).await) });
+                let looker = looking.then(|| self.looks(&key));
+                tokio::spawn(async move {
+                    let read = tokio::select! {
+                        read = asked(commands, ask) => Some(read),
+                        // They have gone, and see nothing any more.
+                        () = answer.0.closed() => None,
+                    };
+                    if let Some((reporter, key)) = looker {
+                        reporter.report(Happening::Looked { key }).await;
+                    }
+                    if let Some(read) = read {
+                        answer.give_as(read);
+                    }
+                });
             }
             Err(_) => match self.past_talk(&key).ok_or_else(|| no_talk(&key)) {
                 Ok(past) => {
@@ -49,6 +69,24 @@ impl World {
                 }
                 Err(failure) => answer.give(Err(failure)),
             },
+        }
+    }
+
+    /// Somebody looks at it; the answer says where to say that they have.
+    fn looks(&mut self, key: &TaskKey) -> (Reporter, TaskKey) {
+        *self.lookers.entry(key.clone()).or_default() += 1;
+        self.notices.notifier.viewed(key, true);
+        (self.ground.reporter.clone(), key.clone())
+    }
+
+    pub(super) fn looked(&mut self, key: &TaskKey) {
+        let left = self.lookers.get_mut(key).map_or(0, |lookers| {
+            *lookers = lookers.saturating_sub(1);
+            *lookers
+        });
+        if left == 0 {
+            self.lookers.remove(key);
+            self.notices.notifier.viewed(key, false);
         }
     }
 

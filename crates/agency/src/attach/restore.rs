@@ -48,7 +48,7 @@ fn taken() -> MutexGuard<'static, Option<Termios>> {
 }
 
 /// From now on a panic gives the terminal back before it says a word.
-pub(super) fn arm(before: Termios) {
+pub(crate) fn arm(before: Termios) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let default = std::panic::take_hook();
@@ -71,7 +71,7 @@ pub(super) fn give_back() {
 }
 
 /// The settings alone: where [`LEAVE`] was written already, or where nothing can be written any more.
-pub(super) fn give_back_settings() {
+pub(crate) fn give_back_settings() {
     let Some(before) = taken().take() else { return };
     let stdin = rustix::stdio::stdin();
     // At once and without waiting for output to drain: a terminal that hangs must not hold us.

@@ -15,6 +15,7 @@ conversation and follows it; what you type is sent when you press Enter:
   y, /always       allow what it asks for; /always for the rest of its session
   n, /deny WHY     do not allow it
   /model, /mode    show what the agent is set to; with a NAME, change it
+  a pasted text    is one message, however many lines it has
   ctrl-c           end the agent's turn; its session goes on
   ctrl-d           leave; the agent goes on
 

@@ -1,7 +1,7 @@
 //! `agency chat`: a task's conversation, read and followed, and what is typed sent to its agent.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,12 +19,26 @@ use super::approve::me;
 use super::setting::{self, Which};
 use crate::cli::Chat;
 use crate::context::Context;
+use crate::desk::Desk;
+use crate::line;
 use crate::output::{self, Paint, printable};
 use crate::stop::{Done, Stop, failed};
 use crate::talk::{self, Question, Transcript};
 
 /// Between two looks at a task that is being started again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(300);
+
+/// SIGCONT: somebody stopped us and brought us back.
+const CONTINUED: i32 = rustix::process::Signal::CONT.as_raw();
+
+/// Who reads a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Once,
+    Script,
+    /// Who needs not be told of what they see.
+    Person,
+}
 
 pub(super) async fn chat(context: &Context, args: Chat) -> Done {
     let task = context.task(&args.name.task)?;
@@ -44,7 +58,8 @@ pub(super) async fn print(
     json: bool,
 ) -> Done {
     let (news, mut inbox) = mpsc::channel(16);
-    let reading = tokio::spawn(follow_chat(context.clone(), task, at, news, follow));
+    let reader = if follow { Reader::Script } else { Reader::Once };
+    let reading = tokio::spawn(follow_chat(context.clone(), task, at, news, reader));
     let mut transcript = Transcript::new(Paint::for_stdout());
     while let Some(entries) = inbox.recv().await {
         for entry in &entries {
@@ -71,14 +86,14 @@ async fn follow_chat(
     task: TaskRef,
     at: Option<u64>,
     news: mpsc::Sender<Vec<Entry>>,
-    follow: bool,
+    reader: Reader,
 ) -> Result<(), Failure> {
     let mut daemon = context.daemon().await?;
     let mut since = None;
     loop {
         let wait = since.is_some();
-        let params =
-            ReadParams { task: task.clone(), since, before: None, limit: at.map(|_| u64::MAX), wait };
+        let (limit, looking) = (at.map(|_| u64::MAX), reader == Reader::Person);
+        let params = ReadParams { task: task.clone(), since, before: None, limit, wait, looking };
         let mut chat = match daemon.call(ChatRead, params).await {
             Ok(chat) => chat,
             Err(failure) if since.is_none() => return Err(failure),
@@ -92,7 +107,7 @@ async fn follow_chat(
         begins_in(at, &chat)?;
         chat.entries.retain(|entry| at.is_none_or(|at| entry.number >= at));
         since = Some(chat.revision);
-        if news.send(chat.entries).await.is_err() || !follow {
+        if news.send(chat.entries).await.is_err() || reader == Reader::Once {
             return Ok(());
         }
         if !chat.live {
@@ -116,14 +131,18 @@ fn begins_in(at: Option<u64>, chat: &Read) -> Result<(), Failure> {
 /// On a terminal: what comes is printed, what is typed is sent.
 pub(super) async fn talk(context: &Context, task: TaskRef, at: Option<u64>) -> Done {
     let (news, mut inbox) = mpsc::channel(16);
-    let reading = tokio::spawn(follow_chat(context.clone(), task.clone(), at, news, true));
-    let mut typed = typed_lines();
-    let mut interrupts =
-        signal(SignalKind::interrupt()).map_err(|err| failed("ctrl-c cannot be heard", &err))?;
+    let reading = tokio::spawn(follow_chat(context.clone(), task.clone(), at, news, Reader::Person));
+    let deaf = |err: std::io::Error| failed("signals cannot be heard", &err);
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(deaf)?;
+    let mut ends =
+        (signal(SignalKind::terminate()).map_err(deaf)?, signal(SignalKind::hangup()).map_err(deaf)?);
+    let mut continued = signal(SignalKind::from_raw(CONTINUED)).map_err(deaf)?;
     let daemon = context.daemon().await?;
+    let desk = Desk::take().map_err(|err| failed("the terminal cannot be used", &err))?;
     let mut seat = Seat {
         daemon,
         task,
+        desk,
         transcript: Transcript::new(Paint::for_stdout()),
         open: VecDeque::new(),
         answers: BTreeMap::new(),
@@ -135,14 +154,16 @@ pub(super) async fn talk(context: &Context, task: TaskRef, at: Option<u64>) -> D
                 Some(entries) => seat.show(&entries)?,
                 None => break,
             },
-            line = typed.recv() => match line {
-                Some(line) => seat.typed(&line).await?,
-                None => {
+            keys = seat.desk.typed() => {
+                if seat.pressed(keys).await? {
                     seat.note("[left; the agent goes on]")?;
                     return Ok(ExitCode::SUCCESS);
                 }
-            },
+            }
             _ = interrupts.recv() => seat.interrupt().await?,
+            _ = continued.recv() => seat.desk.retake()?,
+            _ = ends.0.recv() => return Ok(ExitCode::SUCCESS),
+            _ = ends.1.recv() => return Ok(ExitCode::SUCCESS),
         }
     }
     let now = seat.daemon.call(TaskGet, seat.task.clone()).await.ok();
@@ -152,20 +173,6 @@ pub(super) async fn talk(context: &Context, task: TaskRef, at: Option<u64>) -> D
     }
     reading.await.map_err(|err| failed("the conversation cannot be read", &err))??;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The terminal's own line editing is good enough, and shows what is typed while nothing is printed.
-fn typed_lines() -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel(16);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let Ok(line) = line else { return };
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }
 
 /// `/mode plan`: which setting, and what it is to be.
@@ -183,6 +190,7 @@ fn setting_of(line: &str) -> Option<(Which, Option<&str>)> {
 struct Seat {
     daemon: Client,
     task: TaskRef,
+    desk: Desk,
     transcript: Transcript,
     /// Approvals without an answer, oldest first.
     open: VecDeque<Approval>,
@@ -198,7 +206,7 @@ impl Seat {
             let text = self.transcript.next(entry);
             match &entry.item {
                 Item::User { text } if self.typed.front() == Some(text) => drop(self.typed.pop_front()),
-                _ => show(&text)?,
+                _ => self.desk.print(&text)?,
             }
             if let Item::Approval(approval) = &entry.item {
                 self.open.retain(|open| open.id != approval.id);
@@ -221,7 +229,19 @@ impl Seat {
 
     fn note(&mut self, text: &str) -> Result<(), Stop> {
         let text = Paint::for_stdout().paint(output::Colour::Faint, &printable(text));
-        show(&format!("{}{text}\n", self.transcript.end_line()))
+        Ok(self.desk.print(&format!("{}{text}\n", self.transcript.end_line()))?)
+    }
+
+    /// Whether they leave.
+    async fn pressed(&mut self, keys: Option<Vec<u8>>) -> Result<bool, Stop> {
+        let Some(keys) = keys else { return Ok(true) };
+        for done in self.desk.press(&keys)? {
+            match done {
+                line::Done::Entered(text) => self.typed(&text).await?,
+                line::Done::Left => return Ok(true),
+            }
+        }
+        Ok(false)
     }
 
     async fn typed(&mut self, line: &str) -> Result<(), Stop> {

@@ -37,8 +37,14 @@ pub(super) async fn cost(context: &Context, args: Cost) -> Done {
     let mut tasks = Vec::new();
     for task in listing.tasks.iter().filter(|task| talk::holds(task)) {
         let limit = Some(0);
-        let params =
-            ReadParams { task: context::reference(task), since: None, before: None, limit, wait: false };
+        let params = ReadParams {
+            task: context::reference(task),
+            since: None,
+            before: None,
+            limit,
+            wait: false,
+            looking: false,
+        };
         // One that never ran has no conversation, and has cost nothing.
         if let Ok(chat) = daemon.call(ChatRead, params).await {
             tasks.push(of(task, chat.usage));

@@ -99,7 +99,8 @@ impl Desk {
     async fn read_chat(&self, given: ReadTask) -> Result<String, Failure> {
         let limit = Some(given.last.unwrap_or(USUAL_ENTRIES));
         let task = self.task(&given.task);
-        let params = ReadParams { task, since: None, before: given.before, limit, wait: false };
+        let params =
+            ReadParams { task, since: None, before: given.before, limit, wait: false, looking: false };
         let chat = self.daemon().await?.call(ChatRead, params).await?;
         let mut transcript = Transcript::new(Paint::Plain);
         let mut text: String = chat.entries.iter().map(|entry| transcript.next(entry)).collect();

@@ -256,3 +256,22 @@ fn the_desktop_is_told_through_its_own_program() {
     let said = fs::read_to_string(said).expect("it was run");
     assert_eq!(said, "--app-name=Agency|--|Agency reaches you|this is a test, nobody needs you|");
 }
+
+#[test]
+fn who_has_the_conversation_open_is_not_told_of_it() {
+    let (stage, file) = with_command(PATIENT);
+    crate::talk::talk(&stage, "open", "go", "prompt; wait; prompt; say Hm.; end");
+    stage.wait_task("open", "works", |task| task["state"]["state"] == "running");
+    let before = told(&file).len();
+    let mut terminal = stage.on_terminal(["chat", "open"]);
+    terminal.wait_for("> go");
+    // What is read next is waited for: somebody looks.
+    terminal.send("\x03");
+    terminal.wait_for("turn interrupted");
+    stage.play("other", "ask ready?");
+    assert_eq!(wait_told(&stage, &file, "needs_input other")[before..], ["needs_input other"]);
+    terminal.send("\x04");
+    assert!(terminal.wait_exit().success());
+    stage.run(["send", "open", "again"]).ok();
+    wait_told(&stage, &file, "needs_input open");
+}

@@ -356,3 +356,29 @@ fn model_and_mode_are_shown_and_changed_as_the_agent_agrees() {
     stage.play("screen", "say hello; ask more?");
     assert!(stage.refused(&["mode", "screen"]).contains("task 2 has no conversation"));
 }
+
+#[test]
+fn what_comes_while_a_person_types_stays_out_of_their_line() {
+    let stage = Stage::new();
+    talk(&stage, "line", "go", "prompt; say Hm.; end");
+    wait_why(&stage, "line", "finished");
+    let mut terminal = stage.on_terminal(["chat", "line"]);
+    terminal.wait_for("turn ended");
+    assert!(!terminal.echoes(), "the line is drawn by us");
+    terminal.send("hel");
+    terminal.wait_for("> hel");
+    stage.run(["send", "line", "from elsewhere"]).ok();
+    terminal.wait_for("\r\x1b[K");
+    terminal.wait_for("echo: from elsewhere");
+    let between = terminal.wait_for("> hel");
+    assert!(between.contains("turn ended"), "whole lines, then what was typed so far: {between:?}");
+    terminal.send("lp\x7fo\n");
+    terminal.wait_for("echo: hello");
+    terminal.send("\x1b[200~two\nlines\x1b[201~\n");
+    wait_said(&stage, "line", "echo: two\nlines");
+    terminal.send("never sent\x15\x04");
+    terminal.wait_for("[left; the agent goes on]");
+    assert!(terminal.wait_exit().success());
+    assert!(terminal.echoes(), "and the terminal is as it was");
+    assert!(!chat(&stage, "line").contains("never sent"));
+}
