@@ -16,6 +16,7 @@ const DELETED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Something that can be brought back.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a handful of them, read and shown")]
 pub enum Entry {
     Task(Removal),
     /// What no removal speaks of.

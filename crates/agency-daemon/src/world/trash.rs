@@ -454,6 +454,7 @@ fn named(files: &[std::path::PathBuf]) -> String {
 }
 
 /// Something on its way out of the trash.
+#[expect(clippy::large_enum_variant, reason = "one at a time, on its way to a thread")]
 enum Return {
     Task { removal: Removal, project: Project, was_cut_off: bool },
     Files { key: TaskKey, project: Project, trashed: Trashed, shown: Discarded, lock: Arc<Mutex<()>> },

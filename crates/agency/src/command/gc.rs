@@ -95,7 +95,7 @@ fn print(collected: &Collected) -> Result<(), crate::stop::Stop> {
         vec![cell(one.task.id.to_string()), cell(&one.task.slug), cell(what), cell(why)]
     };
     output::line(&output::table(&columns, &collected.tasks.iter().map(row).collect::<Vec<_>>()))?;
-    if let Some(last) = collected.tasks.iter().filter(|task| task.removed).next_back() {
+    if let Some(last) = collected.tasks.iter().rfind(|task| task.removed) {
         let id = last.trash.as_deref().unwrap_or(&last.task.slug);
         output::note(&format!("to have one back: agency undo {}", printable(id)));
     }
