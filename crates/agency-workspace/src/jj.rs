@@ -27,6 +27,8 @@ pub(crate) struct Jj {
     environment: Environment,
     dir: PathBuf,
     options: Vec<String>,
+    /// Whether files that lag behind their commit may be brought up to date; never those of the user.
+    updates_stale: bool,
 }
 
 /// What a command printed and what it said besides.
@@ -41,9 +43,15 @@ impl Jj {
         Self { options: vec!["--ignore-working-copy".into()], ..Self::inside(environment, root) }
     }
 
-    /// In one workspace, whose files it takes in.
+    /// In the user's own workspace, whose files it takes in.
     pub(crate) fn inside(environment: &Environment, dir: &Path) -> Self {
-        Self { environment: environment.clone(), dir: dir.to_owned(), options: Vec::new() }
+        let (environment, dir) = (environment.clone(), dir.to_owned());
+        Self { environment, dir, options: Vec::new(), updates_stale: false }
+    }
+
+    /// In a workspace of ours, whose files it takes in, and brings up to date if somebody rewrote their commit.
+    pub(crate) fn inside_ours(environment: &Environment, dir: &Path) -> Self {
+        Self { updates_stale: true, ..Self::inside(environment, dir) }
     }
 
     /// At an operation that need not be the last, without making the result part of the log.
@@ -60,7 +68,7 @@ impl Jj {
 
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Told, ToolError> {
         match self.once(args) {
-            Err(err) if is_stale(&err) => {
+            Err(err) if self.updates_stale && is_stale(&err) => {
                 self.once(&["workspace", "update-stale"])?;
                 self.once(args)
             }

@@ -42,6 +42,9 @@ impl ToolError {
             ToolError::Failed { stderr, .. } if stderr.contains("tell me who you are") => {
                 Some("run: git config --global user.name … and git config --global user.email …".into())
             }
+            ToolError::Failed { stderr, .. } if stderr.contains("working copy is stale") => {
+                Some("run: jj workspace update-stale".into())
+            }
             ToolError::Failed { command, stderr } if command == "git merge-tree" && stderr.contains("usage:") => {
                 Some("git 2.38 or newer is needed".into())
             }

@@ -78,8 +78,14 @@ impl JjRepository {
         Jj::on(self.store.environment(), self.root())
     }
 
+    /// In the user's own workspace.
+    pub(crate) fn jj_of_user(&self) -> Jj {
+        Jj::inside(self.store.environment(), self.root())
+    }
+
+    /// In a workspace of ours.
     pub(crate) fn jj_inside(&self, path: &Path) -> Jj {
-        Jj::inside(self.store.environment(), path)
+        Jj::inside_ours(self.store.environment(), path)
     }
 
     pub(crate) fn revisions(&self, revset: &str) -> Result<Vec<Revision>, ToolError> {

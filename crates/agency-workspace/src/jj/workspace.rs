@@ -17,6 +17,7 @@ use crate::kept::{Contents, Ignored, Kept, commit_tree, tree_of};
 use crate::landing::mark_of;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
+use crate::record::{Force, record_of};
 use crate::remove::{Removal, RemoveCause, Removed};
 use crate::repository::WORKTREES;
 use crate::scratch::{Scratch, paths};
@@ -265,7 +266,7 @@ pub(crate) fn create(
     let found = Jujutsu::look(repository, name)?;
     refuse_taken(repository, name, &found)?;
     // What the user typed last belongs to what they have in front of them.
-    repository.jj_inside(repository.root()).run(&["util", "snapshot"])?;
+    repository.jj_of_user().run(&["util", "snapshot"])?;
     let (base, parents) = find_base(repository, base)?;
     if found.target.is_some() {
         forget(repository, name)?;
@@ -323,7 +324,7 @@ fn add(
     let on = if parents.is_empty() { "root()".to_owned() } else { parents.join("|") };
     let args = ["workspace", "add", "--name", name.as_str(), "-r", &on].map(AsRef::as_ref);
     let args = [&args[..], &["--".as_ref(), path.as_os_str()]].concat();
-    repository.jj_inside(repository.root()).run(&args).map(drop).map_err(|err| {
+    repository.jj_of_user().run(&args).map(drop).map_err(|err| {
         sweep(repository, name, before);
         err.into()
     })
@@ -355,9 +356,17 @@ fn edit(repository: &JjRepository, name: &WorkspaceName, commit: &Revision) -> R
     inside.run(&["edit", &commit.id]).map(drop)
 }
 
-/// For an unknown name jj only warns.
+/// For an unknown name jj only warns. Newer ones give a workspace a git worktree, and leave git's record of one
+/// whose directory is gone.
 fn forget(repository: &JjRepository, name: &WorkspaceName) -> Result<(), ToolError> {
-    repository.jj().run(&["workspace", "forget", name.as_str()]).map(drop)
+    repository.jj().run(&["workspace", "forget", name.as_str()])?;
+    if repository.workspace_path(name).exists() {
+        return Ok(());
+    }
+    match record_of(repository.store(), name)? {
+        Some(record) => record.forget(repository.store(), Force::Yes),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn parents_of(repository: &JjRepository, commit: &str) -> Result<Vec<String>, ToolError> {
@@ -538,7 +547,8 @@ fn take_away(repository: &JjRepository, name: &WorkspaceName, found: &Jujutsu) -
         abandon(repository, &own)?;
     }
     if found.bookmark.is_some() {
-        jj.run(&["bookmark", "delete", &format!("exact:{}", name.branch())])?;
+        // Not `delete`, which would go on to the server with the next push.
+        jj.run(&["bookmark", "forget", &format!("exact:{}", name.branch())])?;
         repository.export()?;
     }
     delete(&repository.workspace_path(name))

@@ -24,20 +24,22 @@ fn every_kind(story: impl Fn(&Scene)) {
     story(&plain());
 }
 
-/// Git, jj beside git, and jj alone.
+/// Git, and jj beside git.
 fn every_versioned_kind(story: impl Fn(&Scene)) {
     let ground = Ground::new().with_identity();
     let root = ground.repository("git");
     let project = ground.open(&root);
     assert_eq!(project.vcs(), Vcs::Git);
     story(&Scene { ground, root, project });
-    for colocated in [true, false] {
-        let ground = Ground::new().with_identity();
-        let root = ground.jj_repository("jj", colocated);
-        let project = ground.open(&root);
-        assert_eq!(project.vcs(), Vcs::Jj);
-        story(&Scene { ground, root, project });
-    }
+    story(&jj(true));
+}
+
+fn jj(colocated: bool) -> Scene {
+    let ground = Ground::new().with_identity();
+    let root = ground.jj_repository("jj", colocated);
+    let project = ground.open(&root);
+    assert_eq!(project.vcs(), Vcs::Jj);
+    Scene { ground, root, project }
 }
 
 fn plain() -> Scene {
@@ -127,6 +129,30 @@ fn a_workspace_is_made_ready_and_clean_where_it_was_announced() {
         assert_eq!(state.branch, made.branch);
         assert!(!gone(&scene.project, &name("1-fix")));
     });
+}
+
+#[test]
+fn a_jj_repository_without_a_git_beside_it_does_all_of_it_too() {
+    let scene = jj(false);
+    let path = scene.make("1-fix");
+    assert!(!scene.root.join(".git").exists() && !path.join(".git").exists());
+    write(&path.join("own"), "1\n");
+    assert_eq!(
+        (scene.uncommitted("1-fix"), scene.changed("1-fix")),
+        (vec!["own".into()], vec!["own".into()])
+    );
+    remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
+    restore(&scene.project, &trash(&scene.project).unwrap()[0]).unwrap();
+    commit_all(&scene.project, &name("1-fix"), "work").unwrap().unwrap();
+    scene.commit("theirs", "2\n");
+    sync(&scene.project, &name("1-fix"), Some("main"), SyncHow::Rebase).unwrap();
+    let request = MergeRequest { into: Some("main".into()), ..MergeRequest::default() };
+    merge(&scene.project, &name("1-fix"), &request).unwrap();
+    assert_eq!([scene.on_main("own"), scene.on_main("theirs")], ["1", "2"]);
+    remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).unwrap();
+    assert_eq!(scene.ground.jj(&scene.root, &["diff", "--summary"]), "");
+    let err = create(&scene.project, &name("2-near"), Some("mian")).unwrap_err();
+    assert!(told(&err, err.hint()).ends_with("did you mean main?"));
 }
 
 #[test]
