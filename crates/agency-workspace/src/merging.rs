@@ -6,6 +6,8 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use tracing::warn;
+
 use crate::aside::{self, Alone};
 use crate::diff::changed;
 use crate::kept::{Contents, Kept, commit_tree, tree_of};
@@ -54,7 +56,12 @@ pub enum Outcome {
 pub fn recover(project: &Project) -> Result<Vec<Recovered>, OperationError> {
     // With jj a merge is one operation, which is in the log or not.
     let Kind::Git(repository) = &project.kind else { return Ok(Vec::new()) };
-    let Some(first) = notes(repository).unwrap_or_default().into_iter().next() else { return Ok(Vec::new()) };
+    let Some(first) = notes(repository).unwrap_or_default().into_iter().next() else {
+        // Cut off while it was tried aside.
+        let swept = Alone::with(repository).and_then(|_alone| Ok(aside::sweep(repository)?));
+        swept.unwrap_or_else(|left| warn!(%left, "a worktree of ours stays behind"));
+        return Ok(Vec::new());
+    };
     let recovered = || recover_all(repository, &Alone::with(repository)?);
     recovered().map_err(Operation::Merge.failed(&first.name))
 }

@@ -365,14 +365,14 @@ fn what_comes_while_a_person_types_stays_out_of_their_line() {
     let mut terminal = stage.on_terminal(["chat", "line"]);
     terminal.wait_for("turn ended");
     assert!(!terminal.echoes(), "the line is drawn by us");
-    terminal.send("hel");
-    terminal.wait_for("> hel");
+    terminal.send("hell");
+    terminal.wait_for("> hell");
     stage.run(["send", "line", "from elsewhere"]).ok();
     terminal.wait_for("\r\x1b[K");
     terminal.wait_for("echo: from elsewhere");
-    let between = terminal.wait_for("> hel");
+    let between = terminal.wait_for("> hell");
     assert!(between.contains("turn ended"), "whole lines, then what was typed so far: {between:?}");
-    terminal.send("lp\x7fo\n");
+    terminal.send("p\x7fo\n");
     terminal.wait_for("echo: hello");
     terminal.send("\x1b[200~two\nlines\x1b[201~\n");
     wait_said(&stage, "line", "echo: two\nlines");
