@@ -133,9 +133,10 @@ impl Agent {
         can.then_some(()).ok_or_else(|| AgentError::CannotResume { agent: self.name.clone(), driver })
     }
 
-    /// The program that its default driver starts.
+    /// The program that its default driver starts, or another one if that has none.
     pub fn program(&self) -> Option<&str> {
-        self.command(self.driver)?.first().map(String::as_str)
+        let any = || Driver::ALL.into_iter().find_map(|driver| self.command(driver));
+        self.command(self.driver).or_else(any)?.first().map(String::as_str)
     }
 
     /// How a run gets the task's text.

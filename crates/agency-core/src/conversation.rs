@@ -220,6 +220,11 @@ impl Conversation {
         self.by_key.remove(key);
     }
 
+    /// No entry will change any more: every key may be used again.
+    pub fn settle_all(&mut self) {
+        self.by_key.clear();
+    }
+
     fn revise(&mut self, index: usize, change: impl FnOnce(&mut Item) -> bool) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         if change(&mut entry.item) {

@@ -196,10 +196,11 @@ pub async fn seated(
     board: &mpsc::Sender<BoardCommand>,
     context: RunContext,
     news: NewsDesk,
+    was_here: bool,
 ) -> Result<RunHandle, Failure> {
     let (answer, told) = oneshot::channel();
     let gone = || Failure::new("the connection is gone");
-    let sit = BoardCommand::Sit { run: context.id.clone(), dir: context.dir.clone(), answer };
+    let sit = BoardCommand::Sit { run: context.id.clone(), dir: context.dir.clone(), was_here, answer };
     board.send(sit).await.map_err(|_| gone())?;
     let stream = told.await.map_err(|_| gone())??;
     let hold = Hold::seated(context, stream).await;

@@ -44,6 +44,9 @@ pub struct AcpMeta {
     pub cwd: PathBuf,
     /// The session that it goes on with.
     pub session_id: Option<String>,
+    /// It comes from another driver: no other session will do.
+    #[serde(default)]
+    pub must_resume: bool,
     pub mode: Option<String>,
 }
 
@@ -61,6 +64,7 @@ impl RunMeta {
                 run: self.run.0.clone(),
                 cwd: acp.cwd.clone(),
                 session_id: acp.session_id.clone(),
+                must_resume: acp.must_resume,
                 mode: acp.mode.clone(),
                 model: None,
             }),

@@ -89,6 +89,8 @@ pub enum BoardCommand {
     Sit {
         run: RunId,
         dir: RunDir,
+        /// It sat here under a daemon before this one; it gets that place or none.
+        was_here: bool,
         answer: oneshot::Sender<Result<UnixStream, Failure>>,
     },
     /// There will be no process any more: those who sit here are over.
@@ -322,8 +324,12 @@ impl Switchboard {
         match command {
             BoardCommand::Spawn { attempt, spec } => self.spawn(attempt, &spec).await,
             BoardCommand::End { attempt } => self.end(attempt).await,
-            BoardCommand::Sit { run, dir, answer } => {
-                let seated = self.sit(run, dir).await;
+            BoardCommand::Sit { run, dir, was_here, answer } => {
+                let seated = match (self.kept_free.remove(&run), was_here) {
+                    (Some(theirs), _) => Ok(theirs),
+                    (None, true) => Err(Failure::new("the session is over")),
+                    (None, false) => self.sit(run, dir).await,
+                };
                 crate::run::tell(answer, seated);
                 self.news(0, WireNews::Seats(self.seats.len())).await;
             }
@@ -423,9 +429,6 @@ impl Switchboard {
     }
 
     async fn sit(&mut self, run: RunId, dir: RunDir) -> Result<UnixStream, Failure> {
-        if let Some(theirs) = self.kept_free.remove(&run) {
-            return Ok(theirs);
-        }
         let no_line = || Failure::new(format!("there is no connection to {}", self.room.plan.display_name));
         let line = self.line.as_ref().filter(|line| line.is_greeted).ok_or_else(no_line)?;
         let cannot = |err: io::Error| Failure::new("the session's journal cannot be written").caused_by(&err);

@@ -16,7 +16,14 @@ const NOW: Duration = Duration::ZERO;
 
 fn terms() -> AcpTerms {
     let run = "r1".to_owned();
-    AcpTerms { run, cwd: "/w".into(), mode: Some("ask".into()), model: Some("m".into()), session_id: None }
+    AcpTerms {
+        run,
+        cwd: "/w".into(),
+        mode: Some("ask".into()),
+        model: Some("m".into()),
+        session_id: None,
+        must_resume: false,
+    }
 }
 
 fn drivers() -> [TalkRun; 2] {

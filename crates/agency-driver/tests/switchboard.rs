@@ -141,6 +141,7 @@ impl Board {
 fn runs(names: &[&str], mode: Option<&str>) -> BTreeMap<String, AcpRun> {
     let run = |name: &&str| {
         let terms = AcpTerms {
+            must_resume: false,
             run: (*name).to_owned(),
             cwd: "/w".into(),
             mode: mode.map(str::to_owned),

@@ -366,7 +366,7 @@ async fn look(dir: &RunDir, context: RunContext, news: NewsDesk) -> Remains {
 
 /// A session whose connection lives.
 async fn sit(board: Board, context: RunContext, news: NewsDesk) -> Remains {
-    match run::seated(&board, context, news).await {
+    match run::seated(&board, context, news, true).await {
         Ok(handle) => Remains::Kept(handle),
         Err(cause) => {
             tracing::debug!(%cause, "a session has no place any more");

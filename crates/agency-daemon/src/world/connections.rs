@@ -205,7 +205,10 @@ impl World {
                 self.wire_event(name, Event::HandshakeFailed { epoch, cause });
             }
             WireNews::Lost { cause } => {
-                wire.error = Some(cause.clone());
+                // How a greeting failed says more than that its process ended then.
+                if wire.machine.status() == Status::Connected || wire.error.is_none() {
+                    wire.error = Some(cause.clone());
+                }
                 self.wire_event(name, Event::Lost { epoch, cause });
             }
             WireNews::Gone => self.wire_event(name, Event::Gone { epoch }),

@@ -145,6 +145,7 @@ impl World {
                 wire: wire.name.clone(),
                 cwd: worktree.clone(),
                 session_id: file.fields().session_id.clone(),
+                must_resume: before.is_some_and(|meta| meta.acp.is_none()),
                 mode: plan.agent.mode.clone(),
             }),
             started_at: clock::timestamp(),
@@ -470,7 +471,7 @@ impl Launch {
             reporter.report(Happening::EnsureWire { plan: wire, spec: Box::new(spec), answer }).await;
             let board = told.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))?;
             let news = NewsDesk { reporter: reporter.clone(), run };
-            Ok((run::seated(&board, context, news).await?, notes))
+            Ok((run::seated(&board, context, news, false).await?, notes))
         };
         match seated.await {
             Ok((handle, notes)) => Ok(StartedRun { meta, handle, notes }),

@@ -9,6 +9,7 @@ use agency_core::ids::TaskKey;
 use agency_terminal::keys::Keystroke;
 use tokio::sync::{mpsc, oneshot};
 
+use super::boot::is_talk;
 use super::{LiveRun, World};
 use crate::happening::{Answer, Happening, TaskCall};
 use crate::prompt_queue::{Step, Waiting};
@@ -79,7 +80,8 @@ impl World {
         let Ok(live) = self.live_run(key) else { return };
         // Not while nobody knows for what it waits: an editor would take the text for its own.
         let Some(waiting) = self.queue.next(key).filter(|_| is_at_prompt(live)).cloned() else { return };
-        let (commands, reporter) = (live.handle.commands.clone(), self.ground.reporter.clone());
+        let (commands, is_talk) = (live.handle.commands.clone(), is_talk(&live.meta));
+        let reporter = self.ground.reporter.clone();
         // Written down first: a daemon that dies from here on cannot know whether it arrived.
         if let Err(cause) = self.queue.set(waiting.id, Step::Leaving) {
             return tracing::warn!(task = %key, %cause, "a text stays where it is");
@@ -87,7 +89,14 @@ impl World {
         let (key, id) = (key.clone(), waiting.id);
         tokio::spawn(async move {
             let what = What::Text { text: waiting.text.0, enter: true, anyway: false };
-            let outcome = handed(commands, what).await;
+            let mut outcome = handed(commands, what).await;
+            if let Ok(receipt) = &mut outcome
+                && is_talk
+                && receipt.receipt == ReceiptKind::Typed
+            {
+                // A line that its input has taken is in the journal whole: it will be read, however late.
+                receipt.receipt = ReceiptKind::Delivered;
+            }
             reporter.report(Happening::TextSent { key, id, outcome }).await;
         });
     }

@@ -37,6 +37,8 @@ pub struct AcpTerms {
     pub cwd: PathBuf,
     /// The session to go on with. Absent: a new one.
     pub session_id: Option<String>,
+    /// Nothing begins if it cannot go on with that session.
+    pub must_resume: bool,
     /// What the user wants it to be set to.
     pub mode: Option<String>,
     pub model: Option<String>,
@@ -300,6 +302,8 @@ impl AcpRun {
                 // One that nobody saw end has ended all the same.
                 self.disconnected(None, at, &mut events);
                 self.epoch += 1;
+                // Another process counts its calls anew.
+                self.telling.talk.settle_all();
                 self.stage = Stage::Greeting;
             }
             ConnectionNote::Lost { cause } => self.disconnected(cause.clone(), at, &mut events),

@@ -246,3 +246,33 @@ fn a_session_whose_keeper_died_with_the_daemon_is_over_and_goes_on_when_started(
     wait_said(&stage, "one", "echo: there?");
     assert_eq!(session(&stage, "1-one"), kept);
 }
+
+#[test]
+fn a_session_that_was_stopped_stays_so_when_a_daemon_is_killed() {
+    let stage = stage(&[]);
+    begin(&stage, "one", "!say Hello.; end");
+    begin(&stage, "two", "!say Hi.; end");
+    wait_why(&stage, "one", "finished");
+    wait_why(&stage, "two", "finished");
+    stage.run(["stop", "one"]).ok();
+    stage.kill_daemon();
+    assert_eq!((stage.status("one"), stage.status("two")), ("stopped".to_owned(), "running".to_owned()));
+    assert_eq!(connection(&stage)["sessions"], 1);
+    stage.run(["send", "two", "there?"]).ok();
+    wait_said(&stage, "two", "echo: there?");
+}
+
+#[test]
+fn a_message_that_is_answered_late_is_out_of_the_queue_all_the_same() {
+    let stage = stage(&[]);
+    let gate = stage.home().join("gate");
+    agency_testkit::Ran::of(stage.shell(&format!("mkfifo {}", gate.display())), b"").ok();
+    begin(&stage, "one", &format!("!await {}; say Late.; end", gate.display()));
+    stage.eventually("its input has taken it", SOON, || {
+        stage.run(["queue", "--json"]).json()["queued"].as_array().is_some_and(Vec::is_empty).then_some(())
+    });
+    agency_testkit::Ran::of(stage.shell(&format!(": > {}", gate.display())), b"").ok();
+    stage.eventually("it is said", SOON, || (times_said(&stage, "one", "Late.") == 1).then_some(()));
+    stage.run(["send", "one", "--queue", "more"]).ok();
+    wait_said(&stage, "one", "echo: more");
+}

@@ -101,7 +101,9 @@ fn a_daemon_at_its_limit_is_killed_and_the_next_one_adopts_them_all() {
     stage.kill_daemon();
     daemon_with_few_files(&stage);
     check_all_answer(&stage, count);
-    check_refusal(&crate::stage::refused(new(&stage, "one-more")));
+    // It may have fewer files open than the one before, so there may be room for another.
+    let refusal = (0..FILES).map(|more| new(&stage, &format!("more-{more}"))).find(|ran| ran.code != 0);
+    check_refusal(&crate::stage::refused(refusal.expect("there are not files for all of these")));
     stage.run(["daemon", "stop", "--agents"]).ok();
     stage.eventually("no keeper stays", SOON, || stage.keepers().is_empty().then_some(()));
 }

@@ -238,10 +238,7 @@ impl AcpRun {
         self.can = Abilities::read(result);
         match Way::to(self.target.as_deref(), &self.can) {
             Some(way) => self.open_by(way),
-            None => {
-                self.forgotten("it can neither resume nor load one", at, events);
-                self.open_by(Way::New);
-            }
+            None => self.begin_anew("it can neither resume nor load one", at, events),
         }
     }
 
@@ -249,6 +246,15 @@ impl AcpRun {
         self.openings += 1;
         let id = self.named(&format!("open{}", self.openings));
         self.stage = Stage::Opening { way, id, is_sent: false };
+    }
+
+    /// The session cannot be had. Whoever came for that one gets no other, and it stays theirs to come back to.
+    fn begin_anew(&mut self, why: &str, at: Duration, events: &mut Vec<TalkEvent>) {
+        if self.terms.must_resume && self.target == self.terms.session_id {
+            return self.no_session(format!("it cannot go on with this one: {why}"), at, events);
+        }
+        self.forgotten(why, at, events);
+        self.open_by(Way::New);
     }
 
     fn forgotten(&mut self, why: &str, at: Duration, events: &mut Vec<TalkEvent>) {
@@ -340,10 +346,7 @@ impl AcpRun {
             return self.ask(asked, at, events);
         }
         match way.next(&self.can) {
-            Some(Way::New) => {
-                self.forgotten(&refusal.words(), at, events);
-                self.open_by(Way::New);
-            }
+            Some(Way::New) => self.begin_anew(&refusal.words(), at, events),
             Some(next) => self.open_by(next),
             None => self.no_session(refusal.words(), at, events),
         }
