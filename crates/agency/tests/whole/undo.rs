@@ -90,7 +90,7 @@ fn a_conversation_and_held_texts_come_back() {
     assert_eq!(chat(&stage, "fix"), before);
     assert_eq!(stage.task("fix")["queued"], 1);
     stage.run(["start", "fix"]).ok();
-    wait_said(&stage, "fix", "echo: more");
+    wait_said(&stage, "fix", "> more");
 }
 
 #[test]
