@@ -249,9 +249,10 @@ fn whoever_gets_control_back_types_again() {
 fn a_crash_of_the_daemon_is_survived() {
     let view = attached(&["--take"], &[]);
     let (mut terminal, before, home) = view.crash();
-    terminal.type_in("typed meanwhile ");
     let daemon = FakeDaemon::start(&home);
     let params = daemon.called("pty.attach");
+    // By now it has noticed; what is typed in the instant of a crash may be lost with it.
+    terminal.type_in("typed meanwhile ");
     assert_eq!(params["screen_only"], true);
     assert_eq!(params["mode"], "control", "taking over is not repeated");
     let stream = daemon.stream();

@@ -45,6 +45,15 @@ fn is_made(scene: &Scene) -> bool {
     scene.repo().join(".agency/worktrees/1-x/made").exists()
 }
 
+/// The model has been asked, and does not answer.
+#[track_caller]
+fn wait_held(scene: &Scene) {
+    scene.eventually("the model is asked", SOON, || {
+        let is_held = |request: &serde_json::Value| request["steps"][0][0] == "hold";
+        scene.model.requests().iter().any(is_held).then_some(())
+    });
+}
+
 #[track_caller]
 fn is_asked_and_allowed(agent: Agent) {
     let scene = talk(agent, &format!("<<say I will make it.>> {} <<say It is made.>>", guarded(agent)));
@@ -70,8 +79,7 @@ fn is_denied_and_interrupted(agent: Agent) {
     scene.wait_waiting("finished");
     assert!(!is_made(&scene) && chat(&scene).contains("denied by cli"));
     scene.deliver("<<hold for ever>> <<say never said>>");
-    let before = scene.model.requests().len();
-    scene.eventually("the model is asked", SOON, || (scene.model.requests().len() > before).then_some(()));
+    wait_held(&scene);
     scene.run(&["interrupt", "x"]).ok();
     scene.wait_waiting("finished");
     scene.deliver("<<say I am here.>>");
@@ -85,8 +93,7 @@ fn is_killed_and_goes_on(agent: Agent) {
     scene.wait_waiting("finished");
     let before = scene.eventually("a session is known", SOON, || session(&scene));
     scene.deliver("<<hold for ever>>");
-    let asked = scene.model.requests().len();
-    scene.eventually("the model is asked", SOON, || (scene.model.requests().len() > asked).then_some(()));
+    wait_held(&scene);
     let keeper = scene.keepers().pop().expect("a keeper");
     keeper.child.expect("an agent").kill();
     scene.eventually("the loss is told", SOON, || {
