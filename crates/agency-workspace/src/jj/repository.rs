@@ -116,7 +116,7 @@ impl JjRepository {
 
     /// The bookmark that the user works on top of, if there is one.
     pub(crate) fn nearest_bookmark(&self, revset: &str) -> Result<Option<String>, ToolError> {
-        let nearest = format!("latest(heads(::({revset}) & (bookmarks() ~ bookmarks(glob:\"agency/*\"))))");
+        let nearest = format!("latest(heads(::({revset}) & bookmarks(~glob:\"agency/*\")))");
         let template = r#"local_bookmarks.map(|b| b.name() ++ "\n").join("")"#;
         let names = self.jj().lines(&["log", "--no-graph", "-r", &nearest, "-T", template])?;
         Ok(names.into_iter().find(|name| !name.is_empty() && !name.starts_with("agency/")))

@@ -12,7 +12,7 @@ use tracing::warn;
 use crate::base::{Base, nearest};
 use crate::collisions::Fingerprint;
 use crate::create::{CreateCause, Made, Workspace};
-use crate::jj::repository::{JjRepository, Revision};
+use crate::jj::repository::{JjRepository, Revision, quoted};
 use crate::kept::{Contents, Ignored, Kept, commit_tree, tree_of};
 use crate::landing::mark_of;
 use crate::name::WorkspaceName;
@@ -127,7 +127,7 @@ impl Jujutsu {
         let mut landed: Vec<String> =
             tips.iter().chain(&self.others).map(|id| format!("present({id})")).collect();
         if tips.is_empty() {
-            landed.push(format!("(bookmarks() ~ bookmarks(exact:\"{}\"))", name.branch()));
+            landed.push(other_bookmarks(name));
         }
         if let Some(mark) = repository.store().commit(&mark_of(name))? {
             landed.push(format!("present({mark})"));
@@ -544,7 +544,7 @@ fn take_away(repository: &JjRepository, name: &WorkspaceName, found: &Jujutsu) -
     if let Some(target) = &found.target {
         let own = own_commits(repository, name, found, &target.id)?;
         forget(repository, name)?;
-        abandon(repository, &own)?;
+        abandon(repository, name, &own)?;
     }
     if found.bookmark.is_some() {
         // Not `delete`, which would go on to the server with the next push.
@@ -562,23 +562,32 @@ fn own_commits(
     found: &Jujutsu,
     from: &str,
 ) -> Result<Vec<String>, ToolError> {
-    let others: Vec<String> = found.others.iter().map(|id| format!("present({id})")).collect();
-    let bookmarks = format!("bookmarks() ~ bookmarks(exact:\"{}\")", name.branch());
-    let landed = [others.join("|"), bookmarks, "remote_bookmarks()".into(), "tags()".into()];
-    let landed: Vec<String> =
-        landed.into_iter().filter(|part| !part.is_empty()).map(|part| format!("({part})")).collect();
+    let others = found.others.iter().map(|id| format!("present({id})"));
+    let landed: Vec<String> = others.chain([elsewhere(name)]).collect();
     let own = repository.revisions(&format!("(::{from} ~ ::({})) & mutable()", landed.join("|")))?;
     Ok(own.into_iter().map(|revision| revision.id).collect())
 }
 
-fn abandon(repository: &JjRepository, commits: &[String]) -> Result<(), ToolError> {
+/// Not `bookmarks() ~ …`, which is about commits: one that has ours and another's bookmark is another's too.
+fn other_bookmarks(name: &WorkspaceName) -> String {
+    format!("bookmarks(~exact:{})", quoted(&name.branch()))
+}
+
+/// What others gave a name to.
+fn elsewhere(name: &WorkspaceName) -> String {
+    format!("{}|remote_bookmarks()|tags()", other_bookmarks(name))
+}
+
+/// Only what still is nobody else's when it happens: jj would delete their bookmarks and move their commits.
+fn abandon(repository: &JjRepository, name: &WorkspaceName, commits: &[String]) -> Result<(), ToolError> {
     if commits.is_empty() {
         return Ok(());
     }
     // Those that went with the workspace are hidden already.
     let visible: Vec<String> = commits.iter().map(|id| format!("present({id})")).collect();
     let visible = format!("({}) & ::visible_heads()", visible.join("|"));
-    repository.jj().run(&["abandon", "-r", &visible]).map(drop)
+    let others = format!("working_copies()|{}|(visible_heads() ~ ({visible}))", elsewhere(name));
+    repository.jj().run(&["abandon", "-r", &format!("({visible}) ~ ::({others})")]).map(drop)
 }
 
 /// Puts the files of a kept commit over those of now, with the commits of then below them.
@@ -604,10 +613,7 @@ pub(crate) fn over(
     if goes_back {
         describe_as(repository, &inside, &then)?;
         let own = own_commits(repository, name, &Jujutsu::look(repository, name)?, &now.id)?;
-        let here = Jujutsu::look(repository, name)?.target.map(|target| target.id).unwrap_or_default();
-        let kept: HashSet<String> =
-            repository.revisions(&format!("::{here}"))?.into_iter().map(|revision| revision.id).collect();
-        abandon(repository, &own.into_iter().filter(|id| !kept.contains(id)).collect::<Vec<_>>())?;
+        abandon(repository, name, &own)?;
     }
     Ok(present.unwrap_or_default())
 }

@@ -169,6 +169,48 @@ fn the_kind_that_is_asked_for_must_be_there() {
 }
 
 #[test]
+fn what_was_merged_stays_when_its_workspace_is_removed() {
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    let merged = merge(&scene.project, &name("1-fix"), &into_main(How::FastForward)).unwrap();
+    let others = || scene.jj(&["bookmark", "list", "main", "-T", "name ++ ' ' ++ normal_target.commit_id()"]);
+    let before = others();
+    assert_eq!(before, format!("main {}", merged.after));
+    remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).unwrap();
+    assert_eq!(others(), before);
+    assert_eq!(scene.jj(&["file", "show", "-r", "main", "own"]), "1");
+    restore(&scene.project, &trash(&scene.project).unwrap().remove(0)).unwrap();
+    assert_eq!(others(), before);
+    assert!(scene.jj(&["bookmark", "list", "-T", "name ++ '\\n'"]).contains("agency/1-fix"));
+}
+
+#[test]
+fn a_removal_leaves_commits_that_somebody_else_leads_to() {
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    let work = commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    // A bookmark on the same commit, another task on top of it, and a commit of the user without any name.
+    scene.jj(&["bookmark", "create", "kept", "-r", &work]);
+    let second = create(&scene.project, &name("2-next"), Some("kept")).unwrap().path;
+    write(&second.join("more"), "2\n");
+    commit_all(&scene.project, &name("2-next"), "more").unwrap().unwrap();
+    scene.jj(&["new", "--no-edit", "-m", "a note", "agency/2-next"]);
+    let log = || {
+        let named = "description(regex:'the work|more|a note')";
+        scene.jj(&["log", "--no-graph", "-r", named, "-T", "commit_id ++ '\\n'"])
+    };
+    let before = log();
+    assert_eq!(before.matches(r"\n").count(), 3);
+    remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
+    remove(&scene.project, &name("2-next"), Some("main"), Removal::discarding()).unwrap();
+    assert_eq!(log(), before);
+    assert!(scene.jj(&["bookmark", "list", "-T", "name ++ '\\n'"]).contains("kept"));
+}
+
+#[test]
 fn what_was_removed_is_also_an_operation_away() {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
