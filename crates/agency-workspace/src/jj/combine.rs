@@ -181,6 +181,7 @@ fn combined(
             let squashed = unseen.make(&["new", "--no-edit", "-m", message, before])?;
             unseen.run(&["restore", "--from", &merged, "--into", &squashed])?;
             let made = unseen.heads()?.difference(&start).next().cloned();
+            unseen.run(&["abandon", &merged])?;
             Ok(made.unwrap_or(squashed))
         }
         How::Rebase => Ok(unseen.make(&["duplicate", "--onto", before, new])?),

@@ -211,6 +211,17 @@ fn a_removal_leaves_commits_that_somebody_else_leads_to() {
 }
 
 #[test]
+fn a_squash_leaves_no_other_commit_behind() {
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    merge(&scene.project, &name("1-fix"), &into_main(How::Squash)).unwrap();
+    assert_eq!(scene.jj(&["log", "--no-graph", "-r", "merges()", "-T", "commit_id"]), "");
+    assert_eq!(scene.jj(&["file", "show", "-r", "main", "own"]), "1");
+}
+
+#[test]
 fn what_was_removed_is_also_an_operation_away() {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
