@@ -30,12 +30,12 @@ fn a_full_disk_leaves_a_gap_and_a_living_agent() {
     set_file_limit(&run, Some(40_000));
     daemon.type_in(1, b"100000\n");
     wait_for_journal(&mut daemon, false);
-    daemon.wait_for_text("end 100000");
+    daemon.wait_for_text("end 100000\r\n");
     assert_eq!(daemon.output.len(), 100_000 + "up\r\nend 100000\r\n".len(), "who watches misses nothing");
     set_file_limit(&run, None);
     wait_for_journal(&mut daemon, true);
     daemon.type_in(2, b"5\n");
-    daemon.wait_for_text("end 5");
+    daemon.wait_for_text("end 5\r\n");
     let records = run.journal();
     let mut offset = 0;
     for record in &records {
