@@ -30,6 +30,9 @@ pub struct WorkspaceRecord {
     /// A merge of its work was begun, and nobody has written down its end.
     #[serde(default)]
     pub merging: bool,
+    /// The branch that its work was merged into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<String>,
     /// When its directory was found gone under its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<String>,

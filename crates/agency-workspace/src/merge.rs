@@ -68,6 +68,24 @@ pub fn merge(
     merged.map_err(Operation::Merge.failed(name))
 }
 
+/// Whether [`merge`] would refuse the target, whatever is to be merged.
+pub fn may_merge_into(
+    project: &Project,
+    name: &WorkspaceName,
+    request: &MergeRequest,
+) -> Result<(), OperationError> {
+    let into = request.into.as_deref();
+    let looked = match &project.kind {
+        Kind::Git(repository) => {
+            Target::find(repository, into).and_then(|target| target.refuse_dirty(repository))
+        }
+        // Its own merge looks.
+        Kind::Jj(_) => Ok(()),
+        Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
+    };
+    looked.map_err(Operation::Merge.failed(name))
+}
+
 fn merge_branch(
     repository: &Repository,
     name: &WorkspaceName,

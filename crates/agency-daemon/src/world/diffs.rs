@@ -2,6 +2,7 @@
 
 use agency_api::{Failure, work};
 use agency_core::ids::TaskKey;
+use agency_core::task_status::TaskStatus;
 use agency_workspace::{Diff, FileDiff, FileStatus, OperationError, Project, Snapshot, WorkspaceName};
 
 use super::World;
@@ -24,7 +25,8 @@ impl World {
     fn question(&self, key: &TaskKey, turn: Option<u64>, stat: bool) -> Result<Question, Failure> {
         let (project, name) = self.workspace_of(key)?;
         let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_owned()).unwrap_or_default();
-        Ok(Question { id: key.task.0, slug, project, name, base: self.base_of(key), turn, stat })
+        let is_final = self.supervisor.status(key) == Some(TaskStatus::Merged);
+        Ok(Question { id: key.task.0, slug, project, name, base: self.base_of(key), turn, stat, is_final })
     }
 
     /// What the task's work is to be merged into one day.
@@ -41,6 +43,8 @@ struct Question {
     base: Option<String>,
     turn: Option<u64>,
     stat: bool,
+    /// Nothing makes its workspace again.
+    is_final: bool,
 }
 
 impl Question {
@@ -48,7 +52,7 @@ impl Question {
     fn answered(self) -> Result<work::Diff, Failure> {
         let diff = match self.turn {
             Some(turn) => self.of_turn(turn)?,
-            None => self.of_all()?,
+            None => self.of_what_is_there()?,
         };
         let patch = if self.stat { None } else { Some(self.patch(&diff)?) };
         Ok(work::Diff {
@@ -64,6 +68,22 @@ impl Question {
             patch: patch.map(agency_api::Bytes),
             warnings: diff.warnings,
         })
+    }
+
+    /// Without its directory, what is committed, and no word that nothing changed.
+    fn of_what_is_there(&self) -> Result<Diff, Failure> {
+        let diff = self.of_all()?;
+        if agency_workspace::workspace_path(&self.project, &self.name).is_dir() {
+            return Ok(diff);
+        }
+        let gone = format!("the workspace of {} is gone", self.name);
+        let again = (!self.is_final).then(|| format!("`agency start {}` makes it again", self.id));
+        if diff.files.is_empty() {
+            return Err(again.into_iter().fold(Failure::new(gone), Failure::hint));
+        }
+        let told = again.map(|again| format!("; {again}")).unwrap_or_default();
+        let warning = format!("{gone}, and only what was committed is shown{told}");
+        Ok(Diff { warnings: diff.warnings.into_iter().chain([warning]).collect(), ..diff })
     }
 
     fn of_all(&self) -> Result<Diff, Failure> {

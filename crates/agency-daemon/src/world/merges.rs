@@ -32,6 +32,11 @@ const ENDED_WITHIN: Duration = Duration::from_secs(10);
 /// Of a commit for which nobody gave a message.
 const LONGEST_SUBJECT: usize = 72;
 
+const SHORT_COMMIT: usize = 10;
+
+/// How the way out of a merge begins that left everything as it was.
+const UNCHANGED: &str = "nothing was changed; ";
+
 impl World {
     pub(super) fn merge(&mut self, task: TaskCall, params: MergeParams, answer: Answer) {
         let prepared = self.find(task).and_then(|key| {
@@ -97,6 +102,11 @@ impl World {
 
     /// An agent in the middle of its turn must not have its files changed under it.
     fn may_sync(&self, key: &TaskKey) -> Result<(), Failure> {
+        if self.supervisor.status(key) == Some(TaskStatus::Merged) {
+            return Err(Failure::new(format!("cannot sync task {}", self.name_of(key)))
+                .because("it is merged, and that is final")
+                .hint(format!("`agency new` begins another; `agency rm {}` removes this one", key.task)));
+        }
         let live = self.supervisor.live_run(key).and_then(|run| self.runs.get(run));
         let rests = |(_, why)| why != Why::Permission;
         if live.is_some_and(|live| !live.standing.state.waiting().is_some_and(rests)) {
@@ -167,6 +177,7 @@ impl World {
         match outcome {
             Ok(Landed::Merged { merged, committed }) => {
                 self.announce_merged(&key, &merged);
+                self.write_target(&key, &merged.into);
                 let ticket = self.ticket(Pending::Merge { key: key.clone(), merged, committed, answer });
                 self.decide(Event::Mark { key, ticket, verdict: Verdict::Merged });
             }
@@ -205,6 +216,7 @@ impl World {
         let said = outcome.map_err(refused).and(unwritten);
         if said.is_ok() {
             self.strike_merging(key);
+            self.look_at(&key.project);
         }
         let agency_workspace::Merged { into, before, after, checkout } = merged;
         let words = format!("{into} has the work of task {}, but the task does not say so", key.task);
@@ -218,6 +230,12 @@ impl World {
                 committed,
             })
         }));
+    }
+
+    fn write_target(&mut self, key: &TaskKey, into: &str) {
+        if let Err(cause) = self.workspaces.change(key, |record| record.merged_into = Some(into.to_owned())) {
+            tracing::warn!(task = %key, %cause, "where a task was merged is not kept");
+        }
     }
 
     fn strike_merging(&mut self, key: &TaskKey) {
@@ -276,19 +294,31 @@ impl Place {
     fn merge(self, params: &MergeParams, subject: &str) -> Result<Landed, Failure> {
         let project = self.open()?;
         let message = params.message.as_deref();
-        let committed = match params.commit {
-            true => agency_workspace::commit_all(&project, &self.name, message.unwrap_or(subject))
-                .map_err(|err| failed(&err))?,
-            false => None,
-        };
         let request = MergeRequest {
             how: how(params.how),
             into: params.into.clone(),
             message: message.map(str::to_owned),
         };
+        let committed = match params.commit {
+            true => self.commit(&project, &request, message.unwrap_or(subject))?,
+            false => None,
+        };
         let merged = agency_workspace::merge(&project, &self.name, &request);
-        let merged = merged.map_err(|err| merge_failed(&self.name, &err))?;
+        let merged =
+            merged.map_err(|err| but_committed(merge_failed(&self.name, &err), committed.as_deref()))?;
         Ok(Landed::Merged { merged, committed })
+    }
+
+    /// Not for a merge of which it is known that it will be refused.
+    fn commit(
+        &self,
+        project: &Project,
+        request: &MergeRequest,
+        message: &str,
+    ) -> Result<Option<String>, Failure> {
+        agency_workspace::may_merge_into(project, &self.name, request)
+            .map_err(|err| merge_failed(&self.name, &err))?;
+        agency_workspace::commit_all(project, &self.name, message).map_err(|err| failed(&err))
     }
 
     /// Blocking.
@@ -322,6 +352,17 @@ fn merge_failed(name: &WorkspaceName, error: &OperationError) -> Failure {
         }
         _ => failure,
     }
+}
+
+/// What did happen, if the merge did not.
+fn but_committed(failure: Failure, commit: Option<&str>) -> Failure {
+    let Some(commit) = commit else { return failure };
+    let short = commit.get(..SHORT_COMMIT).unwrap_or(commit);
+    let hint = failure.hint.as_deref().map(|hint| match hint.strip_prefix(UNCHANGED) {
+        Some(way) => format!("only the commit was made; {way}"),
+        None => hint.to_owned(),
+    });
+    Failure { hint, ..failure }.because(format!("its files are committed in the workspace: {short}"))
 }
 
 fn how(how: MergeHow) -> How {

@@ -182,15 +182,27 @@ impl World {
         let found = self.radars.sights.get(project).map(|sight| sight.found.as_slice()).unwrap_or_default();
         let colliding = found.iter().filter_map(|collision| {
             let (id, slug) = self.named(project, &collision.workspace)?;
+            if self.is_merged(project, id) {
+                return None;
+            }
             let conflict = self.conflict(project, &collision.with, collision)?;
             Some(Colliding { task: id, slug, conflict })
         });
         colliding.collect()
     }
 
+    /// Its work has arrived, and collides with nothing.
+    fn is_merged(&self, project: &ProjectId, id: u64) -> bool {
+        let key = TaskKey { project: project.clone(), task: TaskId(id) };
+        self.supervisor.status(&key) == Some(TaskStatus::Merged)
+    }
+
     /// With what a task's work collides, as far as it was looked at.
     pub(super) fn conflicts_of(&self, key: &TaskKey, name: &WorkspaceName) -> Vec<Conflict> {
         let Some(sight) = self.radars.sights.get(&key.project) else { return Vec::new() };
+        if self.is_merged(&key.project, key.task.0) {
+            return Vec::new();
+        }
         let seen_from_here = |collision: &Collision| match &collision.with {
             _ if collision.workspace == *name => self.conflict(&key.project, &collision.with, collision),
             With::Workspace(other) if other == name => {
@@ -201,13 +213,13 @@ impl World {
         sight.found.iter().filter_map(seen_from_here).collect()
     }
 
-    /// None with a task that has gone since.
+    /// None with a task that has gone since, or is merged: then it is the base's.
     fn conflict(&self, project: &ProjectId, with: &With, collision: &Collision) -> Option<Conflict> {
         let files = collision.files.iter().map(|file| Bytes::from(file.as_path())).collect();
         match with {
             With::Base(base) => Some(Conflict { with: base.clone(), task: None, files }),
             With::Workspace(other) => {
-                let (id, _) = self.named(project, other)?;
+                let (id, _) = self.named(project, other).filter(|(id, _)| !self.is_merged(project, *id))?;
                 Some(Conflict { with: other.to_string(), task: Some(id), files })
             }
         }

@@ -19,6 +19,7 @@ use super::World;
 use super::effects::in_background;
 use super::setups::RemovalWish;
 use super::tasks::store_failure;
+use super::turns::keep_brought_back;
 use crate::discarded::{self, Entry, Settled};
 use crate::happening::{Answer, Happening};
 use crate::removal::{Bin, Removal, Step};
@@ -388,7 +389,8 @@ impl World {
         };
         let (id, slug) = (key.task.0, task.name.slug.as_str().to_owned());
         let workspace = self.workspace_of(key).ok();
-        Some(Candidate { id, slug, status: status_word(self, key), stays, base, workspace })
+        let merged_into = self.workspaces.get(key).merged_into;
+        Some(Candidate { id, slug, status: status_word(self, key), stays, base, merged_into, workspace })
     }
 }
 
@@ -404,6 +406,8 @@ struct Candidate {
     /// Why it stays, if that is known without a look at its files.
     stays: Option<String>,
     base: Option<String>,
+    /// If it was us who merged it.
+    merged_into: Option<String>,
     workspace: Option<(Project, WorkspaceName)>,
 }
 
@@ -416,6 +420,10 @@ impl Candidate {
             (None, Some((project, name))) => self.judge(project, name),
         };
         SpentTask { id: self.id, slug: self.slug, goes, reason }
+    }
+
+    fn merged(&self) -> String {
+        self.merged_into.as_ref().map_or_else(|| "merged".to_owned(), |into| format!("merged into {into}"))
     }
 
     fn judge(&self, project: &Project, name: &WorkspaceName) -> (bool, String) {
@@ -435,7 +443,7 @@ impl Candidate {
         let base = self.base.as_deref().unwrap_or("its base");
         match (state.presence, state.uncommitted.as_slice(), state.unmerged_commits) {
             (Presence::NotOurs, ..) => (false, format!("{} is not its workspace", state.path.display())),
-            (_, [], 0) if self.status == TaskStatus::Merged => (true, format!("merged into {base}")),
+            (_, [], 0) if self.status == TaskStatus::Merged => (true, self.merged()),
             (_, [], 0) => (true, format!("{word}, and all of its work is in {base}")),
             (_, [], 1) => (false, format!("1 commit is not in {base}")),
             (_, [], commits) => (false, format!("{commits} commits are not in {base}")),
@@ -473,6 +481,9 @@ impl Return {
                 let restored = in_background(move || {
                     let _alone = lock.lock().unwrap_or_else(PoisonError::into_inner);
                     let back = agency_workspace::restore(&project, &trashed);
+                    if back.is_ok() {
+                        keep_brought_back(&project, &trashed.workspace);
+                    }
                     back.map(|workspace| workspace.warnings).map_err(|err| discarded::operation_failure(&err))
                 });
                 Happening::FilesRestored { key, shown, answer, restored: restored.await }

@@ -16,9 +16,10 @@ use crate::discarded::{id_of, operation_failure, time};
 use crate::happening::{Answer, Happening};
 
 const TURN: &str = "turn";
-/// What was found when turns were taken back, and no turn had ended with it.
+/// Of files with which no turn had ended: so were kept what earlier versions took back.
 const UNFINISHED: &str = "unfinished";
 const BACK_TO: &str = "back to ";
+const BROUGHT_BACK: &str = "brought back";
 
 impl World {
     pub(super) fn turn_ended(&mut self, key: &TaskKey) {
@@ -146,13 +147,12 @@ fn listed(project: &Project, name: &WorkspaceName) -> Result<Turns, Failure> {
 /// Blocking. The turn after which the files are now as they were, and where those that were there are kept.
 fn back(project: &Project, name: &WorkspaceName, turn: Option<u64>) -> Result<(u64, String), Failure> {
     let failed = |err: agency_workspace::OperationError| operation_failure(&err);
-    // What no turn has ended with is taken back first, and has a number to come back by.
-    agency_workspace::snapshot_if_changed(project, name, UNFINISHED).map_err(failed)?;
     let snapshots = agency_workspace::snapshots(project, name).map_err(failed)?;
     let target = wanted(&snapshots, turn)?;
     let kept = agency_workspace::restore_snapshot(project, name, target).map_err(failed)?;
     let label = format!("{BACK_TO}{}", stands_for(target));
-    agency_workspace::snapshot_if_changed(project, name, &label).map_err(failed)?;
+    // Also if the files were so by chance: from here on this turn is the last one.
+    agency_workspace::snapshot(project, name, &label).map_err(failed)?;
     Ok((stands_for(target), id_of(&kept)))
 }
 
@@ -162,15 +162,36 @@ fn wanted(snapshots: &[Snapshot], turn: Option<u64>) -> Result<&Snapshot, Failur
             .because("its driver tells of no turns, or none has changed anything yet")
             .hint("`agency turns TASK` lists them; terminals have none")
     };
-    let newest = snapshots.last().ok_or_else(none)?;
     match turn {
         Some(number) => snapshots.iter().find(|snapshot| snapshot.number == number).ok_or_else(|| {
             Failure::new(format!("there is no turn {number}")).hint("`agency turns TASK` lists them")
         }),
         None => {
-            let now = stands_for(newest);
-            snapshots.iter().rfind(|snapshot| snapshot.number < now).ok_or_else(none)
+            let last = last_turn(snapshots).ok_or_else(none)?;
+            let before = |snapshot: &&Snapshot| snapshot.number < last && snapshot.label != UNFINISHED;
+            snapshots.iter().rfind(before).ok_or_else(none)
         }
+    }
+}
+
+/// The last turn that has ended and was not taken back. What changed since its end does not count.
+fn last_turn(snapshots: &[Snapshot]) -> Option<u64> {
+    let at = snapshots.iter().rposition(|snapshot| snapshot.label != UNFINISHED)?;
+    let (newest, earlier) = (&snapshots[at], &snapshots[..at]);
+    match stands_for(newest) {
+        number if number == newest.number => Some(number),
+        number => last_turn(&earlier[..earlier.partition_point(|snapshot| snapshot.number <= number)]),
+    }
+}
+
+/// Blocking. After files came back from the trash: to take the last turn back is to leave them again.
+pub(super) fn keep_brought_back(project: &Project, name: &WorkspaceName) {
+    let kept = agency_workspace::snapshots(project, name).and_then(|snapshots| match snapshots.is_empty() {
+        true => Ok(None),
+        false => agency_workspace::snapshot_if_changed(project, name, BROUGHT_BACK),
+    });
+    if let Err(cause) = kept {
+        tracing::warn!(workspace = %name, %cause, "files came back, and are not kept as a turn");
     }
 }
 

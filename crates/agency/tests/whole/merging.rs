@@ -80,6 +80,9 @@ fn merges_by_every_way() {
     // All of it has arrived, so nothing is lost with the workspace, and nothing more is to be done.
     assert!(stage.refused(&["merge", "plain"]).contains("it is merged already"));
     assert!(stage.refused(&["start", "plain"]).contains("merged"));
+    assert!(stage.refused(&["sync", "plain"]).contains("it is merged, and that is final"));
+    let plan = stage.run(["gc", "--dry-run"]).ok();
+    assert!(plan.contains("merged into main") && plan.contains("merged into develop"), "{plan}");
     for slug in ["plain", "squash", "rebase", "ff", "into"] {
         stage.run(["rm", slug]).ok();
     }
@@ -109,12 +112,12 @@ fn what_is_not_ready_is_refused_with_the_way_out() {
     let before = repository(&stage);
     let refusal = stage.refused(&["merge", "one", "--commit", "--into", "nowhere"]);
     assert!(refusal.contains("there is no local branch `nowhere`"), "{refusal}");
-    let refusal = stage.refused(&["merge", "one"]);
+    let refusal = stage.refused(&["merge", "one", "--commit"]);
     assert!(refusal.contains("with changes of its own: README.md"), "{refusal}");
-    assert_eq!(repository(&stage)[1..], before[1..]);
+    assert_eq!(repository(&stage), before, "not even committed");
     assert_eq!(stage.status("one"), "completed");
     stage.git(&stage.repo(), &["checkout", "-q", "README.md"]);
-    stage.run(["merge", "one"]).ok();
+    stage.run(["merge", "one", "--commit"]).ok();
     assert_eq!(log(&stage, "main").len(), 3);
 }
 
@@ -138,6 +141,10 @@ fn a_conflict_is_named_and_nothing_is_half_merged() {
     assert_eq!(repository(&stage), before);
     assert_eq!(stage.git(&stage.worktree("1-one"), &["status", "--porcelain"]), "");
     assert_eq!(stage.status("one"), "completed");
+    put(&stage.worktree("1-one").join("more"), "x\n");
+    let refusal = stage.refused(&["merge", "one", "--commit"]);
+    assert!(refusal.contains("only the commit was made; `agency sync 1-one`"), "{refusal}");
+    assert!(!refusal.contains("nothing was changed"), "{refusal}");
     assert!(stage.run(["start", "one"]).ok().contains("running"), "there is more to do");
 }
 

@@ -81,11 +81,13 @@ fn each_turn_is_kept_and_can_be_taken_back() {
     stage.kill_daemon();
     stage.run(["undo", &id]).ok();
     assert_eq!(files(&stage), pairs(&[("a", "1\n2\n3\n"), ("b", "b\n")]));
-    assert!(stage.run(["turns", "fix"]).ok().contains("back to 1"));
+    let list = stage.run(["turns", "fix"]).ok();
+    assert!(list.contains("back to 1") && list.contains("brought back"), "{list}");
+    assert!(stage.run(["undo", "--turn", "fix"]).ok().starts_with("1 fix is as it was after turn 1\n"));
 }
 
 #[test]
-fn what_a_turn_left_half_done_is_taken_back_first() {
+fn what_changed_since_the_last_turn_goes_with_it_and_is_in_the_trash() {
     let stage = Stage::new();
     talk(&stage, "fix", "go", "prompt; say On it.; end");
     wait_why(&stage, "fix", "finished");
@@ -93,11 +95,15 @@ fn what_a_turn_left_half_done_is_taken_back_first() {
     fs::write(worktree.join("a"), "1\n").expect("room");
     turn(&stage, "one", 1);
     stage.run(["stop", "fix"]).ok();
-    fs::write(worktree.join("a"), "half").expect("room");
-    assert!(stage.run(["undo", "--turn", "fix"]).ok().starts_with("1 fix is as it was after turn 1\n"));
-    assert_eq!(files(&stage), pairs(&[("a", "1\n")]));
-    stage.run(["undo", "--turn", "fix", "2"]).ok();
-    assert_eq!(files(&stage), pairs(&[("a", "half")]));
+    fs::write(worktree.join("a"), "by hand").expect("room");
+    assert!(stage.refused(&["undo", "--turn", "fix", "7"]).contains("there is no turn 7"));
+    assert_eq!(turns(&stage).len(), 1, "a refusal leaves nothing behind");
+    let said = stage.run(["undo", "--turn", "fix"]).ok();
+    assert!(said.starts_with("1 fix is as it was before its first turn\n"), "{said}");
+    assert_eq!(files(&stage), pairs(&[]));
+    let id = said.trim_end().rsplit(' ').next().expect("an id").to_owned();
+    stage.run(["undo", &id]).ok();
+    assert_eq!(files(&stage), pairs(&[("a", "by hand")]));
 }
 
 #[test]
@@ -110,4 +116,5 @@ fn an_agent_that_works_keeps_its_files() {
     stage.play("term", "say here; ask ready?");
     stage.run(["stop", "term"]).ok();
     assert!(stage.refused(&["undo", "--turn", "term"]).contains("there is no turn"));
+    assert_eq!(stage.run(["turns", "term", "--json"]).json()["turns"], serde_json::json!([]));
 }

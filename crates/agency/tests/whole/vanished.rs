@@ -31,6 +31,9 @@ fn an_agent_whose_directory_is_deleted_is_stopped_and_the_next_start_makes_it_ag
     stage.eventually("people are told", SOON, || {
         fs::read_to_string(&log).ok().filter(|told| told.contains("its workspace is gone"))
     });
+    let committed = stage.run(["diff", "one"]);
+    assert!(committed.stderr.contains("the workspace of 1-one is gone"), "{committed}");
+    assert!(committed.ok().contains("+++ b/work"));
     let started = stage.run(["start", "one"]);
     assert!(started.stderr.contains("was gone and is made anew from its branch"), "{started}");
     assert!(started.ok().contains("1 one running"));
@@ -45,6 +48,8 @@ fn one_that_is_moved_away_is_gone_too_and_a_conversation_is_not_restarted() {
     wait_why(&stage, "fix", "finished");
     fs::rename(stage.worktree("1-fix"), stage.home().join("elsewhere")).expect("one file system");
     is_stopped(&stage, "fix");
+    let refusal = stage.refused(&["diff", "fix"]);
+    assert!(refusal.contains("1-fix is gone") && refusal.contains("agency start 1"), "{refusal}");
     stage.eventually("nothing of it lives", SOON, || stage.keepers().is_empty().then_some(()));
 }
 
