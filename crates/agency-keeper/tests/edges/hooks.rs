@@ -67,9 +67,9 @@ fn hooks_are_journaled_in_order_when_they_return_though_no_daemon_lives() {
 }
 
 #[test]
-fn a_hook_with_a_megabyte_beside_what_counts_is_a_note_like_any_other() {
+fn a_hook_with_more_beside_it_than_a_pipe_holds_is_a_note_like_any_other() {
     let run = Run::of(&["cat"]);
-    let body = "x".repeat(1 << 20);
+    let body = "x".repeat(256 << 10);
     let input = format!(r#"{{"tool_response":"{body}","hook_event_name":"PostToolUse"}}"#);
     told(hook(Some(&run.path("k"))), input.as_bytes());
     assert_eq!(hook_notes(&run.journal()), [event("PostToolUse")]);
