@@ -3,7 +3,7 @@
 //! The checkout's own index is only read, and `HEAD` and branches are not touched.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,10 +26,10 @@ impl Scratch {
     pub(crate) fn beside(git: Git, git_dir: &Path) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("agency-").tempdir_in(git_dir)?;
         let index = dir.path().join("index");
-        match fs::copy(git_dir.join("index"), &index) {
+        match copy_with_time(&git_dir.join("index"), &index) {
             // A worktree that git was killed in while making it has none yet.
             Err(err) if err.kind() == io::ErrorKind::NotFound => {}
-            copied => drop(copied?),
+            copied => copied?,
         }
         Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), _dir: dir })
     }
@@ -120,6 +120,15 @@ impl Scratch {
         }
         self.git.change(&["read-tree", "-m", "-u", now, wanted]).map(drop)
     }
+}
+
+/// Git takes a file for unchanged by its size and the second it was written in, unless the index is no younger.
+/// A copy that looks younger than it is hides what was written in the second of the last `git add`.
+fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
+    let (mut from, mut to) = (File::open(from)?, File::create(to)?);
+    let written = from.metadata()?.modified()?;
+    io::copy(&mut from, &mut to)?;
+    to.set_modified(written)
 }
 
 /// Files at places where `wanted` has one and `now` has none: untracked ones, and ignored ones, which git would

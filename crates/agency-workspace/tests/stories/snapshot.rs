@@ -1,7 +1,8 @@
 //! Snapshots: what one turn did, and taking it back.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use agency_workspace::{
     Project, create, diff_between, restore, restore_snapshot, snapshot, snapshot_before, snapshot_if_changed,
@@ -41,6 +42,27 @@ impl Scene {
         let text = fs::read_to_string(self.path.join("readme")).unwrap_or_default();
         (files, text, self.ground.git(&self.path, &["status", "--porcelain", "--branch"]))
     }
+}
+
+#[test]
+fn what_was_written_in_the_second_of_the_last_commit_is_kept() {
+    let scene = scene();
+    let (file, then) =
+        (scene.path.join("readme"), SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000));
+    let put = |text: &str| {
+        write(&file, text);
+        File::options().write(true).open(&file).unwrap().set_modified(then).unwrap();
+    };
+    // The time of a change cannot be set; without this the story would have to happen within one second.
+    scene.ground.git(&scene.path, &["config", "core.trustctime", "false"]);
+    put("one");
+    scene.ground.git(&scene.path, &["commit", "--quiet", "--all", "--message", "one"]);
+    let index = scene.root.join(".git/worktrees/1-fix/index");
+    File::options().write(true).open(index).unwrap().set_modified(then).unwrap();
+    put("two");
+    let taken = scene.take("turn 1");
+    let kept = scene.ground.git(&scene.path, &["show", &format!("{}:readme", taken.reference)]);
+    assert_eq!(kept, "two");
 }
 
 #[test]
