@@ -76,7 +76,7 @@ impl<'a> Aside<'a> {
         with_files: bool,
     ) -> Result<Option<Self>, OperationCause> {
         let record = records(repository)?.into_iter().find(|record| record.path == path);
-        let (Some(record), Some(worktree)) = (record, Worktree::open(repository, path)?) else {
+        let (Some(record), Some(worktree)) = (record, Worktree::open(repository, path)) else {
             return Ok(None);
         };
         let git = QUIETLY.into_iter().fold(worktree.git(repository), Git::with_config);

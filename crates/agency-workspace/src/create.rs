@@ -339,7 +339,7 @@ pub(crate) fn add_worktree(
 /// Git takes its own record away again if it cannot check everything out.
 fn is_whole(repository: &Repository, name: &WorkspaceName, path: &Path) -> Result<bool, ToolError> {
     let recorded = record_of(repository, name)?.is_some_and(|record| !record.is_half_made());
-    Ok(recorded && Worktree::open(repository, path)?.is_some())
+    Ok(recorded && Worktree::open(repository, path).is_some())
 }
 
 /// Takes away what a failed `git worktree add` left: there was neither record nor content before.

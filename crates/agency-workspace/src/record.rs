@@ -11,7 +11,7 @@ use tracing::debug;
 
 use crate::git::Git;
 use crate::name::WorkspaceName;
-use crate::repository::{Repository, resolved};
+use crate::repository::Repository;
 use crate::tool::ToolError;
 
 /// Git locks a record with this reason while it fills the directory. If it stays, git was killed.
@@ -122,6 +122,15 @@ fn parse(porcelain: &[u8]) -> Vec<Record> {
     records
 }
 
+/// The place that a file of git's names, relative to where the file is.
+fn pointed_to(file: &Path, before: &str) -> Option<PathBuf> {
+    let is_file = file.symlink_metadata().is_ok_and(|meta| meta.is_file());
+    let said = fs::read(file).ok().filter(|_| is_file)?;
+    let place = said.strip_prefix(before.as_bytes())?;
+    let place = place.strip_suffix(b"\n").unwrap_or(place);
+    file.parent()?.join(OsStr::from_bytes(place)).canonicalize().ok()
+}
+
 /// A worktree of this repository whose directory is there and points back to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Worktree {
@@ -130,21 +139,14 @@ pub(crate) struct Worktree {
 }
 
 impl Worktree {
-    /// None if the directory is not a worktree of this repository, whatever else it is.
-    pub(crate) fn open(repository: &Repository, path: &Path) -> Result<Option<Self>, ToolError> {
+    /// None if the directory is not a worktree of this repository, whatever else it is. Follows the links as git
+    /// does, without calling it: whoever looks at a workspace begins here.
+    pub(crate) fn open(repository: &Repository, path: &Path) -> Option<Self> {
         // Without this file git would climb up and take the main checkout for the workspace.
-        if !path.join(".git").symlink_metadata().is_ok_and(|meta| meta.is_file()) {
-            return Ok(None);
-        }
-        let git = Git::discovering(repository.environment(), path);
-        let (common_dir, git_dir) =
-            match (resolved(&git, path, "--git-common-dir"), resolved(&git, path, "--git-dir")) {
-                (Ok(common_dir), Ok(git_dir)) => (common_dir, git_dir),
-                (Err(ToolError::Failed { .. }), _) => return Ok(None),
-                (Err(err), _) | (_, Err(err)) => return Err(err),
-            };
+        let git_dir = pointed_to(&path.join(".git"), "gitdir: ")?;
+        let common_dir = pointed_to(&git_dir.join("commondir"), "")?;
         let is_linked = common_dir == repository.common_dir() && git_dir != common_dir;
-        Ok(is_linked.then(|| Self { path: path.to_owned(), git_dir }))
+        (is_linked && git_dir.join("HEAD").exists()).then(|| Self { path: path.to_owned(), git_dir })
     }
 
     /// Git in this worktree and in no other.

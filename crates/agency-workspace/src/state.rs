@@ -150,7 +150,7 @@ impl Found {
         let path = repository.workspace_path(name);
         let record = record_of(repository, name)?;
         let worktree = match &record {
-            Some(_) => Worktree::open(repository, &path)?,
+            Some(_) => Worktree::open(repository, &path),
             None => None,
         };
         let place = Place::of(&path);
