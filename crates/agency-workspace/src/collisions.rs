@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tracing::debug;
 
+use crate::glance::Glance;
 use crate::jj;
 use crate::kept::{commit_tree, tree_of};
 use crate::name::WorkspaceName;
@@ -58,6 +58,12 @@ impl CollisionsError {
     }
 }
 
+/// A workspace, the name of its base, and a commit of all that is in it.
+type Work<'a> = (&'a WorkspaceName, Option<&'a str>, String);
+
+/// The commit of each base that there is.
+type Tips<'a> = HashMap<Option<&'a str>, Option<String>>;
+
 /// What was found out so far, for one project.
 #[derive(Debug, Default)]
 pub struct Radar {
@@ -75,15 +81,31 @@ impl Radar {
         workspaces: &[(WorkspaceName, Option<String>)],
     ) -> Result<Vec<Collision>, CollisionsError> {
         let Some(repository) = project.store() else { return Ok(Vec::new()) };
-        let mut work: Vec<(&WorkspaceName, Option<&str>, String)> = Vec::new();
+        let work = self.work_in(project, repository, workspaces);
+        let found = self.compare(project, repository, &work).or_else(|err| {
+            // No branch leads to what was remembered, so git may have deleted it since.
+            debug!(%err, "the workspaces are compared as if for the first time");
+            *self = Self { merges: self.merges, ..Self::default() };
+            let work = self.work_in(project, repository, workspaces);
+            self.compare(project, repository, &work)
+        });
+        found.map_err(|source| CollisionsError { root: project.root().to_owned(), source })
+    }
+
+    fn work_in<'a>(
+        &mut self,
+        project: &Project,
+        repository: &Repository,
+        workspaces: &'a [(WorkspaceName, Option<String>)],
+    ) -> Vec<Work<'a>> {
+        let mut work = Vec::new();
         for (name, base) in workspaces {
             match self.commit_of(project, repository, name) {
                 Ok(commit) => work.push((name, base.as_deref(), commit)),
                 Err(err) => debug!(%name, %err, "a workspace is not compared with the others"),
             }
         }
-        let found = self.compare(project, repository, &work);
-        found.map_err(|source| CollisionsError { root: project.root().to_owned(), source })
+        work
     }
 
     /// How many merges were tried so far: what a look has cost.
@@ -98,24 +120,22 @@ impl Radar {
         repository: &Repository,
         name: &WorkspaceName,
     ) -> Result<String, OperationError> {
-        let fingerprint = fingerprint(project, name)?;
+        let failed = |cause: OperationCause| Operation::Compare.failed(name)(cause);
+        let glance = glance(project, name).map_err(|err| failed(err.into()))?;
+        let fingerprint = match &glance {
+            Some(glance) => Fingerprint(glance.hash()),
+            None => fingerprint(project, name)?,
+        };
         if let Some((known, commit)) = self.seen.get(name)
             && *known == fingerprint
         {
             return Ok(commit.clone());
         }
-        let made = || {
-            let contents = project.contents(name)?;
-            let head = contents.head.as_deref();
-            if let Some(head) = head.filter(|_| contents.warnings.is_empty())
-                && tree_of(repository, head)? == contents.tree
-            {
-                return Ok(head.to_owned());
-            }
-            let parents: Vec<&str> = head.into_iter().collect();
-            Ok(commit_tree(repository, &contents.tree, &parents, "agency: work in progress")?)
+        let commit = match glance {
+            Some(glance) => glance.commit(repository),
+            None => commit_of_contents(project, repository, name),
         };
-        let commit = made().map_err(Operation::Compare.failed(name))?;
+        let commit = commit.map_err(failed)?;
         self.seen.insert(name.clone(), (fingerprint, commit.clone()));
         Ok(commit)
     }
@@ -124,12 +144,13 @@ impl Radar {
         &mut self,
         project: &Project,
         repository: &Repository,
-        work: &[(&WorkspaceName, Option<&str>, String)],
+        work: &[Work],
     ) -> Result<Vec<Collision>, ToolError> {
         let before = std::mem::take(&mut self.tried);
+        let tips = tips_of(project, work)?;
         let mut found = Vec::new();
         for (at, (name, base, commit)) in work.iter().enumerate() {
-            if let Some(tip) = project.tips(*base)?.first() {
+            if let Some(Some(tip)) = tips.get(base) {
                 let with = With::Base(base.unwrap_or("HEAD").to_owned());
                 let files = self.conflicts(repository, &before, tip, commit)?;
                 found.push(Collision { workspace: (*name).clone(), with, files });
@@ -175,22 +196,47 @@ pub fn fingerprint(project: &Project, name: &WorkspaceName) -> Result<Fingerprin
 }
 
 fn worktree_fingerprint(repository: &Repository, name: &WorkspaceName) -> Result<Fingerprint, ToolError> {
-    let found = Found::look(repository, name)?;
-    let path = repository.workspace_path(name);
-    let mut hasher = DefaultHasher::new();
-    found.head().hash(&mut hasher);
-    for file in found.uncommitted(repository)? {
-        stamp(&path.join(&file)).hash(&mut hasher);
-        file.hash(&mut hasher);
+    if let Some(glance) = Glance::at(repository, name)? {
+        return Ok(Fingerprint(glance.hash()));
     }
+    let mut hasher = DefaultHasher::new();
+    Found::look(repository, name)?.head().hash(&mut hasher);
     Ok(Fingerprint(hasher.finish()))
 }
 
-type Stamp = (u64, i64, i64, i64, i64, u32);
+/// None where there is no git worktree to look at.
+fn glance(project: &Project, name: &WorkspaceName) -> Result<Option<Glance>, ToolError> {
+    match &project.kind {
+        Kind::Git(repository) => Glance::at(repository, name),
+        Kind::Jj(_) | Kind::Plain(_) => Ok(None),
+    }
+}
 
-fn stamp(path: &Path) -> Option<Stamp> {
-    let meta = path.symlink_metadata().ok()?;
-    Some((meta.size(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec(), meta.mode()))
+fn commit_of_contents(
+    project: &Project,
+    repository: &Repository,
+    name: &WorkspaceName,
+) -> Result<String, OperationCause> {
+    let contents = project.contents(name)?;
+    let head = contents.head.as_deref();
+    if let Some(head) = head.filter(|_| contents.warnings.is_empty())
+        && tree_of(repository, head)? == contents.tree
+    {
+        return Ok(head.to_owned());
+    }
+    let parents: Vec<&str> = head.into_iter().collect();
+    Ok(commit_tree(repository, &contents.tree, &parents, "agency: work in progress")?)
+}
+
+/// Many have the same base, which is looked up once.
+fn tips_of<'a>(project: &Project, work: &[Work<'a>]) -> Result<Tips<'a>, ToolError> {
+    let mut tips = Tips::new();
+    for (_, base, _) in work {
+        if !tips.contains_key(base) {
+            tips.insert(*base, project.tips(*base)?.into_iter().next());
+        }
+    }
+    Ok(tips)
 }
 
 /// Files that git cannot merge by itself.

@@ -19,6 +19,7 @@ mod diff;
 mod environment;
 mod exclude;
 mod git;
+mod glance;
 mod include;
 mod jj;
 mod kept;

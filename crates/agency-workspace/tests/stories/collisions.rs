@@ -15,7 +15,10 @@ struct Scene {
 }
 
 fn scene(names: &[&str]) -> Scene {
-    let ground = Ground::new();
+    scene_on(Ground::new(), names)
+}
+
+fn scene_on(ground: Ground, names: &[&str]) -> Scene {
     let root = ground.repository("root");
     ground.commit(&root, "shared", "1\n2\n3\n");
     let project = ground.open(&root);
@@ -80,6 +83,37 @@ fn nothing_is_merged_when_nothing_changed_and_one_change_costs_only_its_own_merg
     write(&scene.path("2-b").join("2-b"), "y");
     scene.seen();
     assert_eq!(scene.radar.merges(), first + 1 + 3);
+}
+
+#[test]
+fn a_look_at_what_did_not_change_calls_git_once_for_each_workspace() {
+    let calls = tempfile::NamedTempFile::new().unwrap();
+    let ground = Ground::new();
+    let config = ground.path().join("gitconfig");
+    write(&config, &format!("[trace2]\n\tnormalTarget = {}\n", calls.path().display()));
+    let mut scene = scene_on(ground.with("GIT_CONFIG_GLOBAL", config), &["1-a", "2-b", "3-c", "4-d"]);
+    write(&scene.path("1-a").join("new"), "x");
+    scene.ground.commit(&scene.path("2-b"), "shared", "two\n");
+    scene.seen();
+    calls.as_file().set_len(0).unwrap();
+    scene.seen();
+    let said = std::fs::read_to_string(calls.path()).unwrap();
+    let called = |command: &str| {
+        let is_call = |line: &&str| line.contains(" start ") && line.contains(command);
+        said.lines().filter(is_call).count()
+    };
+    // Where the base is takes three, however many have it.
+    assert_eq!((called(" status "), called("")), (4, 7), "{said}");
+}
+
+#[test]
+fn what_git_has_deleted_since_is_found_out_again() {
+    let mut scene = scene(&["1-a", "2-b"]);
+    write(&scene.path("1-a").join("shared"), "one\n");
+    assert_eq!(scene.seen(), [""; 0]);
+    scene.ground.git(&scene.root, &["prune", "--expire=now"]);
+    write(&scene.path("2-b").join("shared"), "two\n");
+    assert_eq!(scene.seen(), ["1-a × 2-b: shared"]);
 }
 
 #[test]

@@ -1,0 +1,115 @@
+//! What one `git status` tells of a worktree: the commit it stands on, and which files are not committed.
+//!
+//! Not what is in them, unless a commit of it is asked for.
+
+use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::kept::commit_tree;
+use crate::name::WorkspaceName;
+use crate::operation::OperationCause;
+use crate::record::Worktree;
+use crate::repository::Repository;
+use crate::scratch::Scratch;
+use crate::tool::ToolError;
+
+/// The commit and the files in one answer, so that no commit can come between the two. How far a server's branch
+/// is ahead would take time, and nobody asks.
+const STATUS: [&str; 8] = [
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "--no-ahead-behind",
+    "-z",
+    "--no-renames",
+    "--untracked-files=all",
+    "--ignore-submodules=none",
+];
+
+#[derive(Debug)]
+pub(crate) struct Glance {
+    worktree: Worktree,
+    /// None before the first commit.
+    head: Option<String>,
+    uncommitted: Vec<PathBuf>,
+}
+
+impl Glance {
+    /// None if the directory is not there, or is somebody else's.
+    pub(crate) fn at(repository: &Repository, name: &WorkspaceName) -> Result<Option<Self>, ToolError> {
+        let Some(worktree) = Worktree::open(repository, &repository.workspace_path(name)) else {
+            return Ok(None);
+        };
+        let (head, uncommitted) = parse(&worktree.git(repository).read(&STATUS)?);
+        Ok(Some(Self { worktree, head, uncommitted }))
+    }
+
+    /// Equal for the same commit and the same times of the files that are not committed.
+    pub(crate) fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.head.hash(&mut hasher);
+        for file in &self.uncommitted {
+            stamp(&self.worktree.path.join(file)).hash(&mut hasher);
+            file.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// A commit of all the work, on nobody's branch; where all is committed, that one.
+    pub(crate) fn commit(&self, repository: &Repository) -> Result<String, OperationCause> {
+        if let Some(head) = self.head.as_ref().filter(|_| self.uncommitted.is_empty()) {
+            return Ok(head.clone());
+        }
+        let Worktree { git_dir, .. } = &self.worktree;
+        let unwritable = |source| OperationCause::Write { path: git_dir.clone(), source };
+        let scratch = Scratch::beside(self.worktree.git(repository), git_dir).map_err(unwritable)?;
+        scratch.add_what_can_be_read()?;
+        let parents: Vec<&str> = self.head.as_deref().into_iter().collect();
+        Ok(commit_tree(repository, &scratch.tree()?, &parents, "agency: work in progress")?)
+    }
+}
+
+fn parse(status: &[u8]) -> (Option<String>, Vec<PathBuf>) {
+    let entries = || status.split(|byte| *byte == 0);
+    let head = entries().find_map(|entry| entry.strip_prefix(b"# branch.oid "));
+    let head = head.filter(|head| *head != b"(initial)");
+    let files = entries().filter_map(path_of).map(|path| Path::new(OsStr::from_bytes(path)).to_owned());
+    (head.map(|head| String::from_utf8_lossy(head).into_owned()), files.collect())
+}
+
+/// The last field of an entry; those before it are as many as its first letter says.
+fn path_of(entry: &[u8]) -> Option<&[u8]> {
+    let before = match entry.first()? {
+        b'1' => 8,
+        b'u' => 10,
+        b'?' => 1,
+        _ => return None,
+    };
+    entry.splitn(before + 1, |byte| *byte == b' ').nth(before)
+}
+
+type Stamp = (u64, i64, i64, i64, i64, u32);
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let meta = path.symlink_metadata().ok()?;
+    Some((meta.size(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec(), meta.mode()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_of_git_is_understood() {
+        let said = b"# branch.oid 12ab\0# branch.head main\0\
+            1 .M N... 100644 100644 100644 12ab 12ab a b\0\
+            u UU N... 100644 100644 100644 100644 1 2 3 both\0? new file\0! ignored\0";
+        let (head, files) = parse(said);
+        assert_eq!(head.as_deref(), Some("12ab"));
+        assert_eq!(files, ["a b", "both", "new file"].map(PathBuf::from));
+        assert_eq!(parse(b"# branch.oid (initial)\0"), (None, Vec::new()));
+    }
+}
