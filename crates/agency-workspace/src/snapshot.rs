@@ -4,7 +4,7 @@
 
 use crate::diff::{Diff, changed};
 use crate::jj::{self, Jujutsu};
-use crate::kept::{Kept, described, tree_of};
+use crate::kept::{Contents, Kept, described, tree_of};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
@@ -27,7 +27,8 @@ pub struct Snapshot {
 
 /// Keeps the files of the workspace as they are now.
 pub fn snapshot(project: &Project, name: &WorkspaceName, label: &str) -> Result<Snapshot, OperationError> {
-    take(project, name, label).map_err(Operation::Snapshot.failed(name))
+    let taken = Taking::look(project, name).and_then(|taking| taking.keep(project, name, label));
+    taken.map_err(Operation::Snapshot.failed(name))
 }
 
 /// All snapshots of a workspace, the oldest first.
@@ -78,23 +79,42 @@ pub fn restore_snapshot(
     put_back(project, name, snapshot).map_err(Operation::Restore.failed(name))
 }
 
-fn take(project: &Project, name: &WorkspaceName, label: &str) -> Result<Snapshot, OperationCause> {
-    let repository = project.versions()?;
-    let (contents, kept) = match &project.kind {
-        Kind::Git(repository) => {
-            let ready = Ready::look(repository, name)?;
-            (project.contents(name)?, described(name, &ready.found))
-        }
-        Kind::Jj(repository) => {
-            Jujutsu::look(repository, name)?.ready(repository, name)?;
-            jj::contents(repository, name)?
-        }
-        Kind::Plain(_) => (project.contents(name)?, Kept::default()),
-    };
-    let kept = Kept { label: Some(label.to_owned()), ..kept };
-    let commit = contents.keep(repository, &format!("agency: workspace {name}, {label}"), kept)?;
-    let (number, reference) = give_number(repository, name, &commit)?;
-    Ok(Snapshot { number, label: label.to_owned(), reference, warnings: contents.warnings, commit })
+/// What is in a workspace, read once, and what there is to say of it.
+pub(crate) struct Taking {
+    pub(crate) contents: Contents,
+    kept: Kept,
+}
+
+impl Taking {
+    pub(crate) fn look(project: &Project, name: &WorkspaceName) -> Result<Self, OperationCause> {
+        let (contents, kept) = match &project.kind {
+            Kind::Git(repository) => {
+                let Ready { found, worktree } = Ready::look(repository, name)?;
+                let contents = Contents::readable_of(repository, &worktree, found.head())?;
+                (contents, described(name, &found))
+            }
+            Kind::Jj(repository) => {
+                Jujutsu::look(repository, name)?.ready(repository, name)?;
+                jj::contents(repository, name)?
+            }
+            Kind::Plain(_) => return Err(OperationCause::Plain { path: project.root().to_owned() }),
+        };
+        Ok(Self { contents, kept })
+    }
+
+    pub(crate) fn keep(
+        self,
+        project: &Project,
+        name: &WorkspaceName,
+        label: &str,
+    ) -> Result<Snapshot, OperationCause> {
+        let repository = project.versions()?;
+        let Self { contents, kept } = self;
+        let kept = Kept { label: Some(label.to_owned()), ..kept };
+        let commit = contents.keep(repository, &format!("agency: workspace {name}, {label}"), kept)?;
+        let (number, reference) = give_number(repository, name, &commit)?;
+        Ok(Snapshot { number, label: label.to_owned(), reference, warnings: contents.warnings, commit })
+    }
 }
 
 fn give_number(

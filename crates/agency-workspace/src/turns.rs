@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::kept::{Kept, tree_of};
+use crate::kept::{Contents, Kept, tree_of};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::Project;
-use crate::snapshot::{Snapshot, snapshot, snapshots};
+use crate::snapshot::{Snapshot, Taking, snapshot, snapshots};
 
 /// Keeps the workspace as it is before its first turn, under the number 0, unless there are snapshots of it.
 pub fn snapshot_before(project: &Project, name: &WorkspaceName, label: &str) -> Result<(), OperationError> {
@@ -34,18 +34,19 @@ pub fn snapshot_if_changed(
     name: &WorkspaceName,
     label: &str,
 ) -> Result<Option<Snapshot>, OperationError> {
-    if let Some(last) = snapshots(project, name)?.last() {
-        let is_same = is_same(project, name, last);
-        if is_same.map_err(Operation::Snapshot.failed(name))? {
-            return Ok(None);
+    let last = snapshots(project, name)?.pop();
+    let take = || {
+        let taking = Taking::look(project, name)?;
+        match &last {
+            Some(last) if is_same(project, &taking.contents, last)? => Ok(None),
+            _ => taking.keep(project, name, label).map(Some),
         }
-    }
-    snapshot(project, name, label).map(Some)
+    };
+    take().map_err(Operation::Snapshot.failed(name))
 }
 
-fn is_same(project: &Project, name: &WorkspaceName, last: &Snapshot) -> Result<bool, OperationCause> {
+fn is_same(project: &Project, contents: &Contents, last: &Snapshot) -> Result<bool, OperationCause> {
     let repository = project.versions()?;
-    let contents = project.contents(name)?;
     if contents.tree != tree_of(repository, &last.commit)? {
         return Ok(false);
     }
