@@ -7,9 +7,14 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// What may stay of the caller's `GIT_*`: where git and its configuration are. Everything else
-/// (GIT_DIR, GIT_INDEX_FILE, GIT_CONFIG_COUNT…) would point our calls at another repository or index.
-const KEPT: [&str; 7] = [
+/// What may stay of the caller's `GIT_*`: where git and its configuration are, and who they are. Everything else
+/// (GIT_DIR, GIT_INDEX_FILE, GIT_CONFIG_COUNT…) would point our calls at another repository or index, and a date
+/// would be that of every commit from then on.
+const KEPT: [&str; 11] = [
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_NAME",
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_NOSYSTEM",
     "GIT_CONFIG_SYSTEM",
@@ -113,6 +118,12 @@ mod tests {
         let given =
             [("GIT_DIR", "/x"), ("GIT_INDEX_FILE", "/y"), ("GIT_CONFIG_GLOBAL", "/z"), ("PATH", "/bin")];
         assert_eq!(seen(&given), ["GIT_CONFIG_GLOBAL=/z", "PATH=/bin", "LC_MESSAGES=C"]);
+    }
+
+    #[test]
+    fn who_commits_stays_and_when_does_not() {
+        let given = [("GIT_AUTHOR_NAME", "Ada"), ("GIT_COMMITTER_EMAIL", "a@b"), ("GIT_AUTHOR_DATE", "@0")];
+        assert_eq!(seen(&given), ["GIT_AUTHOR_NAME=Ada", "GIT_COMMITTER_EMAIL=a@b", "LC_MESSAGES=C"]);
     }
 
     #[test]
