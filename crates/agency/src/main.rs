@@ -12,6 +12,7 @@ mod command;
 mod complete;
 mod context;
 mod desk;
+mod editor;
 mod family;
 mod line;
 mod mcp;

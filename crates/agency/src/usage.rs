@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use agency_api::Failure;
-use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{ArgAction, CommandFactory};
 
 use crate::cli::Cli;
 use crate::output;
@@ -33,7 +33,8 @@ pub(crate) fn report(error: &Error, words: impl IntoIterator<Item = OsString>) -
 }
 
 fn failure(error: &Error, words: impl IntoIterator<Item = OsString>) -> Failure {
-    let said = Said { error, command: command_of(words) };
+    let (command, takes_words) = command_of(words);
+    let said = Said { error, command, takes_words };
     match error.kind() {
         ErrorKind::InvalidSubcommand => said.unknown_command(),
         ErrorKind::UnknownArgument => said.unknown_argument(),
@@ -54,6 +55,8 @@ struct Said<'a> {
     error: &'a Error,
     /// As typed: `agency daemon stop`.
     command: String,
+    /// As many as somebody likes.
+    takes_words: bool,
 }
 
 impl Said<'_> {
@@ -74,6 +77,10 @@ impl Said<'_> {
         let failure = Failure::new(format!("`{}` {what} `{word}`", self.command));
         match self.nearest(ContextKind::SuggestedArg) {
             Some(near) => failure.hint(format!("did you mean {near}? {}", self.help())),
+            None if word.starts_with('-') && self.takes_words => failure.hint(format!(
+                "words that begin with a dash come after `--`: {} … -- … {word}",
+                self.command
+            )),
             None if word.starts_with('-') => failure.hint(self.help()),
             None => failure.hint(format!("{}; a text with spaces is one word in quotes", self.help())),
         }
@@ -144,15 +151,18 @@ impl Said<'_> {
     }
 }
 
-/// The command that these words begin with, as far as there is one.
-fn command_of(words: impl IntoIterator<Item = OsString>) -> String {
+/// The command that these words begin with, as far as there is one, and whether it takes any number of words.
+fn command_of(words: impl IntoIterator<Item = OsString>) -> (String, bool) {
     let (mut name, mut command) = ("agency".to_owned(), Cli::command());
     for word in words.into_iter().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-")) {
         let Some(below) = command.find_subcommand(&word).cloned() else { break };
         name = format!("{name} {}", below.get_name());
         command = below;
     }
-    name
+    let takes_words = command
+        .get_positionals()
+        .any(|arg| !arg.is_last_set() && matches!(arg.get_action(), ArgAction::Append));
+    (name, takes_words)
 }
 
 #[cfg(test)]
@@ -208,6 +218,10 @@ mod tests {
         check(
             "agency new x -m",
             "Error: `agency new`: --message <TEXT> needs a value\nHint: `agency new --help` has examples",
+        );
+        check(
+            "agency config set workspace.opener sh -c x",
+            "Error: `agency config set` takes no option `-c`\nHint: words that begin with a dash come after `--`: agency config set … -- … -c",
         );
         check("agency logs", "Error: `agency logs` needs <TASK>\nHint: `agency logs --help` has examples");
     }

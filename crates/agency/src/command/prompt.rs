@@ -2,7 +2,6 @@
 //!
 //! Invariant: a text that was written for us is not lost. Until the task exists it is in a file.
 
-use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -15,8 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::send::read_stdin;
 use crate::cli::New;
-use crate::output;
 use crate::stop::with_hint;
+use crate::{editor, output};
 
 /// Whoever has more to say should say it in a file of the repository.
 const LONGEST_TEXT: u64 = 16 << 20;
@@ -135,9 +134,8 @@ async fn edited(drafts: &Path, slug: &str) -> Result<(Vec<u8>, Source), Failure>
 }
 
 pub(super) async fn edit(file: &Path) -> Result<(), Failure> {
-    let editor = editor();
-    let mut words = editor.split_whitespace();
-    let program = words.next().unwrap_or("vi");
+    let words = editor::words()?;
+    let (program, words) = words.split_first().ok_or_else(|| Failure::new("there is no editor"))?;
     let failed = |cause: String| {
         Failure::new("the editor failed, so nothing was made")
             .because(format!("{program}: {cause}"))
@@ -151,15 +149,6 @@ pub(super) async fn edit(file: &Path) -> Result<(), Failure> {
         Ok(status) => Err(failed(status.to_string())),
         Err(err) => Err(failed(err.to_string())),
     }
-}
-
-pub(super) fn editor() -> String {
-    let set = |name| std::env::var_os(name).map(OsString::into_string).and_then(Result::ok);
-    ["VISUAL", "EDITOR"]
-        .into_iter()
-        .filter_map(set)
-        .find(|value| !value.trim().is_empty())
-        .unwrap_or("vi".to_owned())
 }
 
 fn without_header(written: &[u8]) -> Vec<u8> {

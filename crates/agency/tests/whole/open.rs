@@ -39,3 +39,21 @@ fn open_is_the_users_editor_in_the_workspace() {
         "{refusal}"
     );
 }
+
+#[test]
+fn an_editor_is_read_as_a_shell_reads_it_and_none_is_none() {
+    let stage = Stage::new();
+    stage.play("one", "ask ready?");
+    let opened = |editor: &str| {
+        let mut opening = stage.agency(["open", "one"]);
+        opening.env_remove("VISUAL").env("EDITOR", editor);
+        Ran::of(opening, b"")
+    };
+    let worktree = stage.worktree("1-one").display().to_string();
+    assert_eq!(opened("printf '%s|' \"a b\"").ok(), format!("a b|{worktree}|"));
+    let refusal = refused(opened("code \"a"));
+    assert!(refusal.contains("$EDITOR cannot be read: code \"a"), "{refusal}");
+    // The usual one would wait for keys that nobody types.
+    let refusal = refused(opened(""));
+    assert!(refusal.contains("there is no editor") && refusal.contains("workspace.opener"), "{refusal}");
+}

@@ -1,0 +1,51 @@
+//! The user's editor, as their environment names it.
+
+use std::ffi::OsString;
+
+use agency_api::Failure;
+
+/// Where nobody has said otherwise.
+const USUAL: &str = "vi";
+
+/// A variable that names an editor, and its value.
+type Set = (&'static str, String);
+
+/// The program and its arguments. A variable that is empty says nothing.
+pub(crate) fn words() -> Result<Vec<String>, Failure> {
+    match set() {
+        Some((name, value)) => split(name, &value),
+        None => Ok(vec![USUAL.to_owned()]),
+    }
+}
+
+pub(crate) fn is_set() -> bool {
+    set().is_some()
+}
+
+fn set() -> Option<Set> {
+    let value = |name| std::env::var_os(name).map(OsString::into_string).and_then(Result::ok);
+    let set = ["VISUAL", "EDITOR"].into_iter().filter_map(|name| value(name).map(|value| (name, value)));
+    set.into_iter().find(|(_, value)| !value.trim().is_empty())
+}
+
+/// As a shell does, so that a path with spaces can be quoted.
+fn split(name: &str, value: &str) -> Result<Vec<String>, Failure> {
+    shlex::split(value).filter(|words| !words.is_empty()).ok_or_else(|| {
+        Failure::new(format!("${name} cannot be read: {value}"))
+            .because("a quote in it has no end, or there is no program in it")
+            .hint(format!("write it as in a shell: {name}='code --wait'"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_as_in_a_shell() {
+        assert_eq!(split("EDITOR", "code --wait \"a b\"").unwrap(), ["code", "--wait", "a b"]);
+        assert_eq!(split("EDITOR", "'/opt/my editor/ed' -x").unwrap(), ["/opt/my editor/ed", "-x"]);
+        let refusal = split("VISUAL", "code \"a").unwrap_err().to_string();
+        assert!(refusal.contains("$VISUAL cannot be read: code \"a"), "{refusal}");
+    }
+}
