@@ -10,7 +10,7 @@ use agency_api::{Bytes, Failure, view};
 use agency_core::agent::Driver;
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskKey};
-use agency_core::slug::Slug;
+use agency_core::slug::{Slug, TaskName};
 use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Origin, StartPlan, Workspace as Standing};
 use agency_core::task_file::{Fields, TaskFile};
 use agency_workspace::Project;
@@ -197,6 +197,7 @@ impl World {
         let command = params.command.as_ref().map(|words| texts(words)).transpose()?;
         let name = self.store.next_name(&id, slug);
         notes.extend(new.warning.clone());
+        notes.extend(self.namesake(&id, &name));
         if !params.draft {
             self.has_room()?;
             let root = self.store.project(&id).map(|known| known.root().to_path_buf()).unwrap_or_default();
@@ -228,6 +229,14 @@ impl World {
         }));
         self.touch_index(&key);
         Ok((key, notes))
+    }
+
+    /// A name that says nothing any more from now on.
+    fn namesake(&self, project: &ProjectId, name: &TaskName) -> Option<String> {
+        let tasks = self.store.project(project)?.tasks.values();
+        let other = tasks.map(|task| &task.name).find(|other| other.slug == name.slug)?;
+        let slug = name.slug.as_str();
+        Some(format!("task {} is called {slug} too: name this one {} or {name}", other.id, name.id))
     }
 
     fn start(&mut self, task: TaskCall, caller: Caller, wish: Wish, answer: Answer, restart: bool) {

@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
-use agency_api::method::{TaskReview, TaskSend, TaskSendParams};
+use agency_api::method::{TaskGet, TaskReview, TaskSend, TaskSendParams};
+use agency_api::view::TaskStatus;
 use agency_api::{Bytes, Failure, work};
 
 use super::{diff, prompt, send};
@@ -52,7 +53,15 @@ async fn walk(context: &Context, task: &str, diff: &work::Diff) -> Done {
 }
 
 async fn accept(context: &Context, task: &str) -> Done {
-    let reviewed = context.daemon().await?.call(TaskReview, context.task(task)?).await?;
+    let mut daemon = context.daemon().await?;
+    let now = daemon.call(TaskGet, context.task(task)?).await?;
+    let reviewed = match now.status {
+        TaskStatus::Reviewed => {
+            output::note("it was accepted already");
+            now
+        }
+        _ => daemon.call(TaskReview, context.task(task)?).await?,
+    };
     output::line(&output::task_line(&reviewed))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -67,7 +76,7 @@ async fn send_back(context: &Context, task: &str, remarks: &[Remark]) -> Result<
     let receipt = daemon.call(TaskSend, params).await?;
     let why = receipt.why.map(|why| format!(" ({why})")).unwrap_or_default();
     output::note(&format!("{} sent to the agent as one message{why}", count(remarks.len(), "remark")));
-    let now = daemon.call(agency_api::method::TaskGet, context.task(task)?).await?;
+    let now = daemon.call(TaskGet, context.task(task)?).await?;
     if now.run.is_none() {
         output::note(&format!("its agent is not there: `agency start {task}` brings it back to them"));
     }

@@ -181,3 +181,20 @@ fn eight_at_once_are_eight_tasks() {
     assert_eq!(ids, [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(stage.keepers().len(), 8);
 }
+
+#[test]
+fn a_name_that_is_used_already_is_told_and_asks_which_is_meant() {
+    let stage = Stage::new();
+    let args = ["new", "one", "--draft", "-m", "x"];
+    assert!(!stage.run(args).stderr.contains("too"));
+    let again = stage.run(args);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "2 one draft\n"), "{again}");
+    assert!(again.stderr.contains("task 1 is called one too: name this one 2 or 2-one"), "{again}");
+    for command in
+        [&["path", "one"][..], &["diff", "one"], &["merge", "one"], &["rm", "one"], &["open", "one"]]
+    {
+        let refusal = stage.refused(command);
+        assert!(refusal.contains("`one` could be 1-one or 2-one"), "{refusal}");
+    }
+    stage.run(["rm", "2-one"]).ok();
+}
