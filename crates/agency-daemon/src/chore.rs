@@ -32,6 +32,9 @@ const TOLD_EVERY: Duration = Duration::from_millis(100);
 const LONGEST_LOG: u64 = 32 << 20;
 const LONGEST_PIECE: usize = 32 << 10;
 
+/// Too much at once for whoever watches.
+const LEFT_OUT: &str = "[… lines are left out here: `agency logs TASK --setup` has them …]\n";
+
 /// What a failure shows of the output.
 const LAST_LINES: usize = 10;
 
@@ -69,6 +72,8 @@ pub struct Trouble {
 pub struct Log {
     file: Option<File>,
     written: u64,
+    /// All that is kept of it is written, and that there was more.
+    is_full: bool,
     last: VecDeque<String>,
     /// The line that has no end yet.
     open: Vec<u8>,
@@ -89,6 +94,7 @@ impl Log {
         let log = Log {
             file: file.ok(),
             written: 0,
+            is_full: false,
             last: VecDeque::new(),
             open: Vec::new(),
             untold: String::new(),
@@ -115,16 +121,29 @@ impl Log {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        let Some(file) = &mut self.file else { return };
-        let room = LONGEST_LOG.saturating_sub(self.written);
-        self.written += bytes.len() as u64;
-        let outcome = match bytes.len() as u64 <= room {
-            true => file.write_all(bytes),
-            false => file.write_all(b"\n[the rest is not kept: it is too long]\n"),
-        };
-        if outcome.is_err() || self.written > LONGEST_LOG {
-            self.file = None;
+        if self.is_full {
+            return;
         }
+        let room = LONGEST_LOG.saturating_sub(self.written);
+        let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        self.written += fits as u64;
+        self.put(&bytes[..fits]);
+        if fits < bytes.len() {
+            self.is_full = true;
+            let most = LONGEST_LOG >> 20;
+            self.put(format!("\n[cut off here: no more than {most} MiB are kept]\n").as_bytes());
+        }
+    }
+
+    /// Whatever was said before: how it ended is always worth a line.
+    fn conclude(&mut self, line: &str) {
+        self.put(format!("[{line}]\n").as_bytes());
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        let Some(Err(cause)) = self.file.as_mut().map(|file| file.write_all(bytes)) else { return };
+        tracing::warn!(%cause, "the log of a setup cannot be written any more");
+        self.file = None;
     }
 
     /// Progress bars overwrite their line; how it looks in the end is what counts.
@@ -135,9 +154,13 @@ impl Log {
             self.last.pop_front();
         }
         self.last.push_back(line.to_owned());
-        if self.untold.len() < LONGEST_PIECE {
-            self.untold.push_str(line);
-            self.untold.push('\n');
+        match self.untold.len() {
+            len if len < LONGEST_PIECE => {
+                self.untold.push_str(line);
+                self.untold.push('\n');
+            }
+            _ if self.untold.ends_with(LEFT_OUT) => {}
+            _ => self.untold.push_str(LEFT_OUT),
         }
     }
 
@@ -161,6 +184,20 @@ impl Log {
     }
 }
 
+/// Of a chore whose daemon was killed: half a log must not look like a whole one.
+pub fn end_cut_off_log(path: &Path) {
+    let written = OpenOptions::new()
+        .append(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(b"\n[cut off here: the daemon ended before it]\n"));
+    match written {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(log = %path.display(), %cause, "the log of a setup cannot be written");
+        }
+        _ => {}
+    }
+}
+
 type Shared = Arc<Mutex<Option<Log>>>;
 
 /// Runs it to its end, or until `stop` says so. When it returns an error, no process of it is left.
@@ -176,7 +213,7 @@ pub async fn run(chore: &Chore, log: Log, mut stop: watch::Receiver<bool>) -> Re
         if let Err((why, stopped)) = outcome {
             let last_lines = log.last_lines();
             // Whoever waits is told by the failure itself.
-            log.write(format!("[{why}]\n").as_bytes());
+            log.conclude(&why);
             return Err((Trouble { why, last_lines, stopped }, log));
         }
     }
@@ -357,6 +394,27 @@ mod tests {
         assert!(log.contains("\none\ntwo\na\rb\n$ sh -c 'pwd >> out; printf end'\nend"), "{log}");
         assert!(told.contains("one\ntwo\nb\n"), "{told}");
         assert!(dir.path().join("out").exists());
+    }
+
+    #[test]
+    fn a_log_that_grows_too_long_says_where_it_was_cut_off_and_how_it_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let (mut log, _told) = Log::open(&path, true);
+        log.written = LONGEST_LOG - 5;
+        log.take(b"123456789\nmore\n");
+        log.conclude("it failed");
+        end_cut_off_log(&path);
+        let expected = "12345\n[cut off here: no more than 32 MiB are kept]\n[it failed]\n\n[cut off here: the daemon ended before it]\n";
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+    }
+
+    #[test]
+    fn too_much_at_once_is_not_told_silently() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut log, _told) = Log::open(&dir.path().join("log"), true);
+        log.take("0123456789\n".repeat(LONGEST_PIECE / 5).as_bytes());
+        assert!(log.untold.ends_with(LEFT_OUT) && log.untold.matches(LEFT_OUT).count() == 1);
     }
 
     #[tokio::test]

@@ -26,6 +26,7 @@ use super::{Pending, World, end_tree};
 use crate::chore::{self, Chore, Log, Trouble};
 use crate::environment::{self, Environment};
 use crate::happening::{Answer, Happening, Reporter, SetupTrouble};
+use crate::ports;
 use crate::run_meta;
 use crate::settings::Settings;
 use crate::streams::Promised;
@@ -115,7 +116,7 @@ impl World {
     /// Before the workspace is made: what it will need is known, whoever comes after us.
     pub(super) fn expect_workspace(&mut self, key: &TaskKey) {
         match self.give_ports(key) {
-            Ok(Some(_)) => {}
+            Ok(Some(given)) => self.note_busy_ports(key, &given),
             Ok(None) => self.note_missing_ports(key),
             Err(cause) => tracing::warn!(task = %key, %cause, "a workspace has no ports"),
         }
@@ -148,6 +149,17 @@ impl World {
         let config = self.settings_of_setup(key)?.config.workspace;
         let given = self.workspaces.ports(key, config.port_base, config.ports);
         given.map_err(|err| Failure::new("cannot write down a workspace's ports").caused_by(&err))
+    }
+
+    /// They stay its own, since much may know them by now; but somebody should look.
+    fn note_busy_ports(&mut self, key: &TaskKey, given: &Ports) {
+        let row = (0..given.count).map(|nth| given.first.saturating_add(nth));
+        let busy: Vec<String> =
+            row.filter(|port| !ports::is_free(*port)).map(|port| port.to_string()).collect();
+        if !busy.is_empty() {
+            let words = format!("in use by another program, though given to task {}", key.task);
+            self.note(key, vec![format!("port {} {words}: `ss -ltnp` shows whose it is", busy.join(", "))]);
+        }
     }
 
     fn note_missing_ports(&mut self, key: &TaskKey) {
@@ -454,6 +466,10 @@ impl World {
                     tracing::warn!(task = %key, ended, "a setup was left running, and has been ended")
                 }
                 Err(cause) => tracing::error!(task = %key, %cause, "a setup may be left running"),
+            }
+            let record = self.workspaces.get(&key);
+            if record.setup == Mark::Pending && !record.merging {
+                chore::end_cut_off_log(&self.workspaces.directory(&key).setup_log());
             }
             self.rests(&key);
         }

@@ -68,4 +68,11 @@ fn a_port_that_somebody_uses_is_given_to_nobody() {
     let made = stage.run(["new", "three", "--no-attach", "--", "fake-agent", "-c", "ask q"]);
     assert!(made.stderr.contains("there are no 10 free ports from 65535 on"), "{made}");
     assert_eq!(made.stdout, "3 three running\n");
+
+    let given = u16::try_from(given.unwrap_or_default()).expect("a port");
+    stage.run(["stop", "one"]).ok();
+    let _other = TcpListener::bind((Ipv4Addr::LOCALHOST, given)).expect("it was free");
+    let again = stage.run(["start", "one"]);
+    assert!(again.stderr.contains(&format!("port {given} in use by another program")), "{again}");
+    assert_eq!(stage.task("one")["port"], given, "it stays");
 }

@@ -204,6 +204,8 @@ fn a_daemon_that_is_killed_during_setup_leaves_nothing_running_twice() {
         assert!(!shell.is_alive());
     });
     assert!(!worktree.join("done").exists());
+    let log = stage.run(["logs", "one", "--setup"]).ok();
+    assert!(log.ends_with("[cut off here: the daemon ended before it]\n"), "{log}");
     fs::write(stage.repo().join("go"), "").expect("room");
     assert_eq!(stage.run(["start", "one"]).ok(), "1 one running\n");
     assert_eq!(fs::read_to_string(worktree.join("done")).expect("it is done"), "done\n");
