@@ -36,6 +36,9 @@ pub struct Diff {
     /// As `git apply` takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Bytes>,
+    /// What git is configured to show it with, `pager.diff` or `core.pager`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pager: Option<String>,
     /// What could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

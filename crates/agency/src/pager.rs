@@ -11,9 +11,9 @@ use crate::stop::{Stop, failed};
 const USUAL: &str = "less";
 const USUAL_OPTIONS: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
 
-/// Through the pager on a terminal, straight on elsewhere.
-pub(crate) fn show(text: &[u8]) -> Result<(), Stop> {
-    match pager().filter(|_| io::stdout().is_terminal() && !text.is_empty()) {
+/// Through the pager on a terminal, straight on elsewhere. `of_git` is what git is configured to use there.
+pub(crate) fn show(text: &[u8], of_git: Option<&str>) -> Result<(), Stop> {
+    match pager(of_git).filter(|_| io::stdout().is_terminal() && !text.is_empty()) {
         Some(pager) => page(&pager, text),
         None => print(text),
     }
@@ -27,13 +27,14 @@ pub(crate) fn print(text: &[u8]) -> Result<(), Stop> {
 }
 
 /// None for a user who wants none.
-fn pager() -> Option<String> {
-    let set = ["GIT_PAGER", "PAGER"].into_iter().find_map(|name| std::env::var(name).ok());
-    chosen(set)
+fn pager(of_git: Option<&str>) -> Option<String> {
+    let set = |name| std::env::var(name).ok();
+    chosen([set("GIT_PAGER"), of_git.map(str::to_owned), set("PAGER")])
 }
 
-fn chosen(set: Option<String>) -> Option<String> {
-    let pager = set.unwrap_or_else(|| USUAL.to_owned());
+/// The first that is set, in git's own order.
+fn chosen(set: [Option<String>; 3]) -> Option<String> {
+    let pager = set.into_iter().flatten().next().unwrap_or_else(|| USUAL.to_owned());
     let pager = pager.trim();
     (!pager.is_empty() && pager != "cat").then(|| pager.to_owned())
 }
@@ -62,9 +63,12 @@ mod tests {
 
     #[test]
     fn the_users_pager_counts_and_none_is_none() {
-        assert_eq!(chosen(None).as_deref(), Some("less"));
-        assert_eq!(chosen(Some(" delta --dark ".into())).as_deref(), Some("delta --dark"));
-        assert_eq!(chosen(Some("cat".into())), None);
-        assert_eq!(chosen(Some(String::new())), None);
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(chosen([None, None, None]).as_deref(), Some("less"));
+        assert_eq!(chosen([None, None, some(" delta --dark ")]).as_deref(), Some("delta --dark"));
+        assert_eq!(chosen([None, some("delta"), some("more")]).as_deref(), Some("delta"));
+        assert_eq!(chosen([some("most"), some("delta"), None]).as_deref(), Some("most"));
+        assert_eq!(chosen([None, some("cat"), some("less")]), None);
+        assert_eq!(chosen([some(""), None, some("less")]), None);
     }
 }

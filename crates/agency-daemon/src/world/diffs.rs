@@ -55,6 +55,7 @@ impl Question {
             None => self.of_what_is_there()?,
         };
         let patch = if self.stat { None } else { Some(self.patch(&diff)?) };
+        let pager = patch.as_ref().and_then(|_| agency_workspace::pager(&self.project));
         Ok(work::Diff {
             task: self.id,
             slug: self.slug,
@@ -66,6 +67,7 @@ impl Question {
             to: diff.to,
             files: diff.files.into_iter().map(file).collect(),
             patch: patch.map(agency_api::Bytes),
+            pager,
             warnings: diff.warnings,
         })
     }

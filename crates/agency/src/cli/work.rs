@@ -8,8 +8,8 @@ use super::TaskName;
 #[command(after_help = "\
 Against the place where the task's branch left its base, with all that is not
 committed and files that git does not know yet; ignored files are left out. On a
-terminal it is shown in $GIT_PAGER, $PAGER or less; elsewhere it is a patch that
-`git apply` takes.
+terminal it is shown in $GIT_PAGER, git's core.pager, $PAGER or less; elsewhere it
+is a patch that `git apply` takes.
 
 Examples:
   agency diff fix-login

@@ -46,7 +46,10 @@ pub(super) fn show(diff: &work::Diff) -> Result<(), crate::stop::Stop> {
         output::note(&nothing(diff));
     }
     match io::stdout().is_terminal() {
-        true => pager::show(coloured(&String::from_utf8_lossy(patch), Paint::for_stdout()).as_bytes()),
+        true => {
+            let text = coloured(&String::from_utf8_lossy(patch), Paint::for_stdout());
+            pager::show(text.as_bytes(), diff.pager.as_deref())
+        }
         false => pager::print(patch),
     }
 }

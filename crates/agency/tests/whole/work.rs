@@ -96,3 +96,24 @@ fn diff_on_a_terminal_is_coloured_and_paged() {
     terminal.wait_for("^[[32m+hello \\u{1b}[2J^[[0m");
     assert_eq!(terminal.wait_exit().code(), Some(0), "{terminal}");
 }
+
+#[test]
+fn gits_own_pager_comes_before_the_usual_one() {
+    let stage = stage();
+    stage.play("one", "ask ready?");
+    put(&stage.worktree("1-one").join("new.txt"), "hello\n");
+    let shown_by = |variables: &[(&str, &str)]| {
+        let mut showing = stage.agency(["diff", "one"]);
+        showing.env_remove("GIT_PAGER").envs(variables.iter().copied());
+        let mut terminal = agency_testkit::Pty::spawn(showing, 80, 24);
+        terminal.wait_for("shown by ");
+        assert_eq!(terminal.wait_exit().code(), Some(0), "{terminal}");
+        terminal.to_string()
+    };
+    let of_pager = ("PAGER", "echo shown by PAGER; cat >/dev/null");
+    assert!(shown_by(&[of_pager]).contains("by PAGER"));
+    stage.git(&stage.repo(), &["config", "core.pager", "echo shown by core.pager; cat >/dev/null"]);
+    assert!(shown_by(&[of_pager]).contains("by core.pager"));
+    let of_git = ("GIT_PAGER", "echo shown by GIT_PAGER; cat >/dev/null");
+    assert!(shown_by(&[of_pager, of_git]).contains("by GIT_PAGER"));
+}
