@@ -4,6 +4,7 @@
 //! nor changes it; asked in a workspace, it takes that one's files in first, as every jj command does.
 
 mod combine;
+mod own;
 mod repository;
 mod workspace;
 
@@ -14,7 +15,8 @@ use std::process::{Command, Output, Stdio};
 use crate::environment::Environment;
 use crate::tool::{ToolError, not_started, succeeded};
 
-pub(crate) use combine::{commit_all, merge, sync};
+pub(crate) use combine::{commit_all, may_merge, merge, sync};
+pub use own::Unfinished;
 pub(crate) use repository::JjRepository;
 pub(crate) use workspace::{
     Jujutsu, check, contents, create, fingerprint, is_there, over, presence, reattach, remove, restore,

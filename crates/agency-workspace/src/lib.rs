@@ -57,6 +57,7 @@ pub use diff::{Diff, FileDiff, FileStatus, diff, patch};
 pub use environment::Environment;
 pub use exclude::{ExcludeError, exclude};
 pub use include::{INCLUDE_FILE, includes_files};
+pub use jj::Unfinished;
 pub use merge::{How, MergeRequest, Merged, may_merge_into, merge};
 pub use merging::{Outcome, Recovered, is_merged, recover};
 pub use name::{NameError, WorkspaceName};

@@ -79,8 +79,7 @@ pub fn may_merge_into(
         Kind::Git(repository) => {
             Target::find(repository, into).and_then(|target| target.refuse_dirty(repository))
         }
-        // Its own merge looks.
-        Kind::Jj(_) => Ok(()),
+        Kind::Jj(repository) => jj::may_merge(repository, name, request),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     };
     looked.map_err(Operation::Merge.failed(name))

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::create::CreateCause;
+use crate::jj::Unfinished;
 use crate::name::WorkspaceName;
 use crate::remove::RemoveCause;
 use crate::state::Presence;
@@ -53,6 +54,13 @@ pub enum OperationCause {
     Conflicts { with: String, files: Vec<PathBuf> },
     #[error("{0}")]
     HasWork(Work),
+    #[error("{target} would also get {}", listed(commits))]
+    Unfinished {
+        target: String,
+        commits: Vec<Unfinished>,
+        /// Whether a rebase would do without them.
+        leaves_out: bool,
+    },
     #[error("{}", in_the_way(files))]
     InTheWay { files: Vec<PathBuf> },
     #[error("{branch} is checked out in {} with changes of its own: {}", path.display(), shown(files))]
@@ -114,6 +122,12 @@ impl OperationCause {
             OperationCause::Conflicts { with, .. } => Some(format!(
                 "nothing was changed; merge {with} by hand in the workspace, or tell the agent to"
             )),
+            OperationCause::Unfinished { commits, leaves_out, .. } => {
+                let ways: Vec<String> = commits.iter().map(Unfinished::way_out).collect();
+                let without = format!(", or `agency merge {workspace} --rebase` leaves it out");
+                let without = if *leaves_out { &without } else { "" };
+                Some(format!("nothing was changed; {}{without}", ways.join(", ")))
+            }
             OperationCause::HasWork(_) => Some("commit them in the workspace first".into()),
             OperationCause::InTheWay { .. } => Some("commit them, or move them away".into()),
             OperationCause::TargetDirty { path, .. } => {
@@ -181,6 +195,11 @@ fn conflict(with: &str, files: &[PathBuf]) -> String {
         [file] => format!("{} conflicts with {with}", file.display()),
         files => format!("{} files conflict with {with}: {}", files.len(), shown(files)),
     }
+}
+
+fn listed(commits: &[Unfinished]) -> String {
+    let named: Vec<String> = commits.iter().map(Unfinished::to_string).collect();
+    named.join("; and ")
 }
 
 fn in_the_way(files: &[PathBuf]) -> String {

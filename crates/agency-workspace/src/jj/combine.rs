@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use crate::aside::Alone;
 use crate::jj::Jj;
+use crate::jj::own::Own;
 use crate::jj::repository::{JjRepository, Revision, quoted, revisions};
 use crate::jj::workspace::{Jujutsu, keep, parents_of};
 use crate::kept::{Ignored, tree_of};
@@ -89,21 +90,31 @@ impl Unseen {
 
 /// The commits to merge: the working copy if it is described, or what it stands on.
 fn finished(repository: &JjRepository, name: &WorkspaceName) -> Result<Vec<String>, OperationCause> {
-    let found = Jujutsu::take_in(repository, name)?;
-    let Some(target) = &found.target else {
-        return Err(found
-            .ready(repository, name)
-            .err()
-            .unwrap_or(OperationCause::TargetMissing { branch: name.branch() }));
-    };
-    if target.is_blank() {
-        return Ok(parents_of(repository, &target.id)?);
-    }
-    if !target.is_described {
+    let target = standing(repository, name)?;
+    if !target.is_described && !target.is_empty {
         let files = crate::jj::state(repository, name, None)?.uncommitted.len();
         if let Some(work) = Work::of(name, files.max(1), 0, String::new()) {
             return Err(OperationCause::HasWork(work));
         }
+    }
+    tips_of(repository, &target)
+}
+
+/// The working-copy commit of a workspace, whose directory may be gone.
+fn standing(repository: &JjRepository, name: &WorkspaceName) -> Result<Revision, OperationCause> {
+    let found = Jujutsu::take_in(repository, name)?;
+    match &found.target {
+        Some(target) => Ok(target.clone()),
+        None => Err(found
+            .ready(repository, name)
+            .err()
+            .unwrap_or(OperationCause::TargetMissing { branch: name.branch() })),
+    }
+}
+
+fn tips_of(repository: &JjRepository, target: &Revision) -> Result<Vec<String>, OperationCause> {
+    if target.is_blank() {
+        return Ok(parents_of(repository, &target.id)?);
     }
     Ok(vec![target.id.clone()])
 }
@@ -115,21 +126,7 @@ pub(crate) fn merge(
 ) -> Result<Merged, OperationCause> {
     let _alone = Alone::with(repository.store())?;
     let tips = finished(repository, name)?;
-    let (into, before) = target(repository, request.into.as_deref())?;
-    let new = format!("({}) ~ ::{before} {NOT_BLANK}", ancestors(&tips));
-    if repository.revisions(&new)?.is_empty() {
-        return Err(OperationCause::NothingNew { target: into });
-    }
-    let mut unseen = Unseen::after_last(repository)?;
-    let after = combined(&mut unseen, name, (&into, &before), &tips, &new, request)?;
-    let files = unseen.conflicts(&format!("{before}..{after}"))?;
-    let is_new_commit = matches!(request.how, How::Squash | How::Rebase);
-    if is_new_commit && tree_of(repository.store(), &after)? == tree_of(repository.store(), &before)? {
-        return Err(OperationCause::NothingNew { target: into });
-    }
-    if !files.is_empty() {
-        return Err(OperationCause::Conflicts { with: into, files });
-    }
+    let Attempt { mut unseen, into, before, after } = attempt(repository, name, &tips, request, None)?;
     unseen.run(&["bookmark", "set", "-r", &after, &into])?;
     if let [tip] = &tips[..] {
         unseen.run(&["bookmark", "set", "--allow-backwards", "-r", tip, &name.branch()])?;
@@ -142,6 +139,54 @@ pub(crate) fn merge(
         repository.store().git().change(&["update-ref", &mark_of(name), tip])?;
     }
     Ok(Merged { into, before, after, checkout: None })
+}
+
+/// Whether [`merge`] would refuse once all the work is committed. Nothing of the attempt gets into the log.
+pub(crate) fn may_merge(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    request: &MergeRequest,
+) -> Result<(), OperationCause> {
+    let _alone = Alone::with(repository.store())?;
+    let target = standing(repository, name)?;
+    let tips = tips_of(repository, &target)?;
+    attempt(repository, name, &tips, request, Some(&target.id)).map(drop)
+}
+
+/// A merge that nobody sees yet.
+struct Attempt {
+    unseen: Unseen,
+    into: String,
+    before: String,
+    after: String,
+}
+
+/// `described` is a commit that will have a description by the time of the merge.
+fn attempt(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    tips: &[String],
+    request: &MergeRequest,
+    described: Option<&str>,
+) -> Result<Attempt, OperationCause> {
+    let (into, before) = target(repository, request.into.as_deref())?;
+    let all = format!("({}) ~ ::{before} {NOT_BLANK}", ancestors(tips));
+    if repository.revisions(&all)?.is_empty() {
+        return Err(OperationCause::NothingNew { target: into });
+    }
+    let own = Own::find(repository, name, &all, described)?;
+    own.refuse_unfinished(repository, request.how, &into)?;
+    let mut unseen = Unseen::after_last(repository)?;
+    let after = combined(&mut unseen, name, (&into, &before), tips, &own.commits, request)?;
+    let files = unseen.conflicts(&format!("{before}..{after}"))?;
+    let is_new_commit = matches!(request.how, How::Squash | How::Rebase);
+    if is_new_commit && tree_of(repository.store(), &after)? == tree_of(repository.store(), &before)? {
+        return Err(OperationCause::NothingNew { target: into });
+    }
+    if !files.is_empty() {
+        return Err(OperationCause::Conflicts { with: into, files });
+    }
+    Ok(Attempt { unseen, into, before, after })
 }
 
 /// The bookmark that is merged into, and its commit.
@@ -167,7 +212,7 @@ fn combined(
     name: &WorkspaceName,
     (into, before): (&str, &str),
     tips: &[String],
-    new: &str,
+    own: &str,
     request: &MergeRequest,
 ) -> Result<String, OperationCause> {
     let default = format!("Merge {} into {into}", name.branch());
@@ -184,7 +229,7 @@ fn combined(
             unseen.run(&["abandon", &merged])?;
             Ok(made.unwrap_or(squashed))
         }
-        How::Rebase => Ok(unseen.make(&["duplicate", "--onto", before, new])?),
+        How::Rebase => Ok(unseen.make(&["duplicate", "--onto", before, own])?),
         How::FastForward => fast_forward(unseen, into, before, tips),
     }
 }

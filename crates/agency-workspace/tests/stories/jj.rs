@@ -8,7 +8,7 @@ use std::process::Command;
 
 use agency_workspace::{
     Environment, How, MergeRequest, Presence, Project, Removal, SyncHow, Vcs, check, commit_all, create,
-    diff, exclude, merge, remove, restore, state, sync, trash,
+    diff, exclude, may_merge_into, merge, remove, restore, state, sync, trash,
 };
 
 use crate::ground::{Ground, name, told, write};
@@ -82,6 +82,105 @@ fn a_workspace_stands_on_what_the_user_has_in_front_of_them_or_below_it_while_th
     assert_eq!(on.base.unwrap().commit, scene.jj(&["log", "--no-graph", "-r", "@", "-T", "commit_id"]));
     let state = state(&scene.project, &name("2-on"), Some("main")).unwrap();
     assert_eq!((state.uncommitted.len(), state.unmerged_commits), (0, 0));
+}
+
+/// A task that stands on what the user is writing.
+fn on_the_users_change(scene: &Scene) -> PathBuf {
+    write(&scene.root.join("mine"), "in progress\n");
+    let path = create(&scene.project, &name("1-fix"), None).unwrap().path;
+    write(&path.join("own"), "1\n");
+    path
+}
+
+/// All that a merge could change.
+fn all_of_it(scene: &Scene) -> String {
+    let all = scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "commit_id ++ bookmarks ++ '\\n'"]);
+    format!("{all}\n{}", scene.own_change())
+}
+
+#[test]
+fn the_users_own_change_is_not_merged_with_a_task_that_stands_on_it() {
+    let scene = scene();
+    on_the_users_change(&scene);
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    let before = all_of_it(&scene);
+    for how in [How::Merge, How::Squash, How::FastForward] {
+        let err = merge(&scene.project, &name("1-fix"), &into_main(how)).unwrap_err();
+        let said = told(&err, err.hint());
+        assert!(said.contains("main would also get") && said.contains("your own working copy @"), "{said}");
+        assert!(said.contains("`jj commit`") && said.contains("agency merge 1-fix --rebase"), "{said}");
+        assert_eq!(all_of_it(&scene), before, "{how:?}");
+    }
+    let own = scene.own_change();
+    merge(&scene.project, &name("1-fix"), &into_main(How::Rebase)).unwrap();
+    assert_eq!(scene.own_change(), own);
+    assert_eq!(scene.jj(&["file", "list", "-r", "main"]), "own\nreadme");
+    assert_eq!(state(&scene.project, &name("1-fix"), Some("main")).unwrap().unmerged_commits, 0);
+}
+
+#[test]
+fn what_the_user_has_finished_below_a_task_is_merged_with_it() {
+    let scene = scene();
+    on_the_users_change(&scene);
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    scene.jj(&["commit", "-m", "mine is done"]);
+    let own = scene.own_change();
+    merge(&scene.project, &name("1-fix"), &into_main(How::Merge)).unwrap();
+    assert_eq!(scene.own_change(), own);
+    assert_eq!(scene.jj(&["file", "list", "-r", "main"]), "mine\nown\nreadme");
+}
+
+#[test]
+fn commits_without_a_description_are_named_and_a_squash_takes_them() {
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    scene.ground.jj(&path, &["new"]);
+    write(&path.join("more"), "2\n");
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    let err = merge(&scene.project, &name("1-fix"), &into_main(How::Merge)).unwrap_err();
+    let said = told(&err, err.hint());
+    assert!(said.contains("which has no description") && said.contains("`jj describe -r "), "{said}");
+    merge(&scene.project, &name("1-fix"), &into_main(How::Squash)).unwrap();
+    assert_eq!(scene.jj(&["file", "list", "-r", "main"]), "more\nown\nreadme");
+}
+
+#[test]
+fn a_user_who_looks_at_the_work_from_above_is_not_in_the_way() {
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    scene.jj(&["new", "agency/1-fix"]);
+    write(&scene.root.join("tried"), "out\n");
+    let own = scene.own_change();
+    merge(&scene.project, &name("1-fix"), &into_main(How::Rebase)).unwrap();
+    assert_eq!(scene.own_change(), own);
+    assert_eq!(scene.jj(&["file", "list", "-r", "main"]), "own\nreadme");
+}
+
+#[test]
+fn what_would_be_refused_is_known_before_anything_is_committed() {
+    let scene = scene();
+    let path = on_the_users_change(&scene);
+    state(&scene.project, &name("1-fix"), None).unwrap();
+    let before = all_of_it(&scene);
+    let err = may_merge_into(&scene.project, &name("1-fix"), &into_main(How::Merge)).unwrap_err();
+    assert!(told(&err, err.hint()).contains("your own working copy @"));
+    let elsewhere = MergeRequest { into: Some("nowhere".into()), ..into_main(How::Rebase) };
+    let err = may_merge_into(&scene.project, &name("1-fix"), &elsewhere).unwrap_err();
+    assert!(told(&err, err.hint()).contains("`nowhere`"));
+    may_merge_into(&scene.project, &name("1-fix"), &into_main(How::Rebase)).unwrap();
+    assert_eq!(all_of_it(&scene), before);
+    write(&path.join("readme"), "theirs\n");
+    let theirs = scene.ground.path().join("theirs");
+    scene.jj(&["workspace", "add", "-r", "main", theirs.to_str().unwrap()]);
+    scene.ground.jj_commit(&theirs, "readme", "ours\n");
+    state(&scene.project, &name("1-fix"), None).unwrap();
+    let before = all_of_it(&scene);
+    let err = may_merge_into(&scene.project, &name("1-fix"), &into_main(How::Rebase)).unwrap_err();
+    assert!(told(&err, err.hint()).contains("readme conflicts with main"));
+    assert_eq!(all_of_it(&scene), before);
 }
 
 #[test]
