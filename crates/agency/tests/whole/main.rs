@@ -48,6 +48,7 @@ mod stage;
 mod status;
 mod switching;
 mod talk;
+mod together;
 mod told;
 mod trust;
 mod turns;
