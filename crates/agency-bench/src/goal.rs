@@ -50,7 +50,7 @@ impl Verdict {
 const DETACHED: &str = "detached, wall";
 const DRAWN: &str = "until the screen is drawn";
 
-pub static GOALS: [Goal; 14] = [
+pub static GOALS: [Goal; 15] = [
     ratio(
         "detached `cat`, wall, of a bare PTY reader",
         ("cat", DETACHED, AGENCY),
@@ -91,6 +91,13 @@ pub static GOALS: [Goal; 14] = [
         "a new task in 50 000 files, of `git worktree add`",
         ("worktree", worktree::STARTED, AGENCY),
         ("worktree", worktree::ALONE, AGENCY),
+        Bound::AtMost(1.3),
+        1.1,
+    ),
+    ratio(
+        "20 tasks at once in 50 000 files, of 20 × `git worktree add`",
+        ("worktree", worktree::STARTED_AT_ONCE, AGENCY),
+        ("worktree", worktree::ALONE_AT_ONCE, AGENCY),
         Bound::AtMost(1.3),
         1.1,
     ),

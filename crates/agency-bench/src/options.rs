@@ -100,6 +100,8 @@ pub struct Sizes {
     /// In a big one.
     pub many_files: usize,
     pub big_starts: usize,
+    /// Started there by as many callers.
+    pub at_once: usize,
     pub agents: usize,
     /// How often they are listed.
     pub lists: usize,
@@ -130,6 +132,7 @@ impl Sizes {
             starts: if quick { 2 } else { 10 },
             many_files: if quick { 200 } else { 50_000 },
             big_starts: if quick { 1 } else { 5 },
+            at_once: if quick { 2 } else { 20 },
             agents: if quick { 4 } else { 200 },
             lists: if quick { 3 } else { 50 },
             entries: if quick { 200 } else { 2_000 },

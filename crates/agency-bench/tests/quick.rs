@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Figures that Agency must have, whatever is installed beside it.
-const OF_AGENCY: [(&str, &str); 16] = [
+const OF_AGENCY: [(&str, &str); 18] = [
     ("cat", "detached, wall"),
     ("cat", "detached, CPU"),
     ("cat", "attached, wall"),
@@ -15,6 +15,8 @@ const OF_AGENCY: [(&str, &str); 16] = [
     ("floods", "4 at once, wall"),
     ("floods", "p99 of echo beside an endless flood"),
     ("start", "until the first output, beyond git"),
+    ("worktree", "20 tasks at once"),
+    ("worktree", "`agency conflicts`, one changed"),
     ("memory", "PSS at 2"),
     ("memory", "idle CPU at 2"),
     ("memory", "PSS of 10 000 lines"),

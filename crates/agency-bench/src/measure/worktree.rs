@@ -1,4 +1,10 @@
-//! A task in a big repository: what Agency takes until the agent runs, beside git's own worktree.
+//! Tasks in a big repository: what Agency takes until the agent runs, beside git's own worktrees, one at a time and
+//! many at once; and what the look for collisions between them takes.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use agency_testkit::Ran;
 
 use super::{Measure, start};
 use crate::figure::{Sample, Unit, quantile};
@@ -8,10 +14,12 @@ use crate::stage::Stage;
 
 pub const ALONE: &str = "`git worktree add` alone";
 pub const STARTED: &str = "until the first output";
+pub const ALONE_AT_ONCE: &str = "20 × `git worktree add` at once";
+pub const STARTED_AT_ONCE: &str = "20 tasks at once";
 
 pub const MEASURE: Measure = Measure {
     name: "worktree",
-    title: "A new task in a repository of 50 000 files",
+    title: "New tasks in a repository of 50 000 files",
     applies: |peer| peer.name == AGENCY,
     is_once: true,
     run,
@@ -27,5 +35,48 @@ fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
         starts.push(start::start(&stage, &format!("start{number}")).as_secs_f64());
     }
     let median = |name: &str, times: &[f64]| Sample::new(name, Unit::Seconds, quantile(times, 0.5));
-    vec![median(STARTED, &starts), median(ALONE, &gits)]
+    let alone = at_once(&stage, sizes.at_once, |number| {
+        start::git(&stage, sizes.big_starts + number);
+    });
+    let body = "exec cat >/dev/null\n";
+    let started = at_once(&stage, sizes.at_once, |number| stage.start(&format!("together{number}"), body));
+    let mut samples = vec![
+        median(STARTED, &starts),
+        median(ALONE, &gits),
+        Sample::seconds(STARTED_AT_ONCE, started),
+        Sample::seconds(ALONE_AT_ONCE, alone),
+    ];
+    samples.extend(looks(&stage));
+    samples
+}
+
+/// Until the last of them is done. What was written before is on the disk then, so that nobody pays for another.
+fn at_once(stage: &Stage, many: usize, work: impl Fn(usize) + Sync) -> Duration {
+    Ran::of(stage.sealed.command("sync"), b"").ok();
+    let (work, began) = (&work, Instant::now());
+    std::thread::scope(|scope| {
+        for number in 0..many {
+            scope.spawn(move || work(number));
+        }
+    });
+    began.elapsed()
+}
+
+/// The second look finds nothing changed, the third one workspace.
+fn looks(stage: &Stage) -> Vec<Sample> {
+    let look = || {
+        let began = Instant::now();
+        stage.sealed.run(["conflicts"]).ok();
+        began.elapsed()
+    };
+    look();
+    let unchanged = look();
+    let worktrees = fs::read_dir(stage.sealed.repo().join(".agency/worktrees")).expect("a directory");
+    let one = worktrees.flatten().next().expect("a worktree").path();
+    fs::write(one.join("part0/file0.rs"), "// changed\n").expect("room for a file");
+    let changed = look();
+    vec![
+        Sample::seconds("`agency conflicts`, nothing changed", unchanged),
+        Sample::seconds("`agency conflicts`, one changed", changed),
+    ]
 }
