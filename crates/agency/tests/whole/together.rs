@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use crate::work::{commit, put, stage};
 
 const AGENTS: usize = 8;
-const COMMITS: usize = 6;
+const COMMITS: usize = 4;
 const FILES: usize = 200;
 
 /// Each has lines of its own in the file that all of them change; so far apart, git can merge them.
@@ -87,6 +87,7 @@ fn works(stage: &Stage, number: usize) {
     let [number, line, commits] = [number, line_of(number), COMMITS].map(|argument| argument.to_string());
     let agent = ["--", "sh", "-c", SCRIPT, "sh", &number, &line, &commits];
     stage.run([&["new", &slug, "--no-attach"], &agent[..]].concat()).ok();
+    stage.run(["wait", &slug, "--until", "exited"]).ok();
     let task = stage.wait_task(&slug, "is done", |task| task["run"].is_null());
     assert_eq!(task["last_exit"], "0", "{}", stage.logs(&slug));
     stage.run(["complete", &slug]).ok();
