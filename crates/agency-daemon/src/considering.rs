@@ -23,6 +23,11 @@ impl Considering {
         new
     }
 
+    /// Those that people have yet to answer; they go on to be theirs meanwhile.
+    pub fn left_among(&self, talk: &Conversation) -> Vec<Approval> {
+        talk.open_approvals().filter(|open| self.is_for_people(&open.id)).cloned().collect()
+    }
+
     pub fn leave_to_people(&mut self, id: &str) {
         self.known.insert(id.to_owned(), true);
     }

@@ -295,6 +295,7 @@ impl PipedTask {
             RunCommand::Approvals { answer } => tell(answer, self.approvals()),
             RunCommand::Answer(answering) => self.answer(answering).await?,
             RunCommand::Ruled { id, ruling } => self.ruled(id, ruling).await?,
+            RunCommand::Reconsider => self.reconsider().await,
             RunCommand::Decisions { answer } => tell(answer, talk::decisions(&self.fold)),
             RunCommand::Interrupt { answer } => self.interrupt(answer),
             RunCommand::Tune(tuning) => self.tune(tuning),
@@ -428,6 +429,15 @@ impl PipedTask {
         }
     }
 
+    /// The rules have changed: what waits for people is put before them again.
+    async fn reconsider(&mut self) {
+        for approval in self.considering.left_among(self.fold.run.conversation()) {
+            if !self.answering.contains_key(&approval.id) {
+                self.news.tell(RunNews::Asked(Box::new(approval))).await;
+            }
+        }
+    }
+
     async fn ruled(&mut self, id: String, ruling: Option<Ruling>) -> io::Result<()> {
         let Some(Ruling { allow, by, why }) = ruling else {
             self.considering.leave_to_people(&id);
@@ -450,12 +460,12 @@ impl PipedTask {
         let run = &self.fold.run;
         let first = || run.open().into_iter().find(|id| !self.answering.contains_key(*id)).map(str::to_owned);
         let Some(id) = id.or_else(first) else {
-            let last = run.conversation().entries().iter().rev().find_map(approval_of);
             let failure = Failure::new("nothing waits for an answer");
-            return Err(match last {
-                Some(last) => failure.because(self.was_first(last)),
-                None => failure,
-            });
+            // Only what is still on its way: an old decision explains nothing.
+            let on_its_way = run.conversation().open_approvals().next();
+            return Err(on_its_way
+                .into_iter()
+                .fold(failure, |failure, open| failure.because(self.was_first(open))));
         };
         if let Some(by) = self.answering.get(&id) {
             return Err(Failure::new(format!("{by} was first")).because("their answer is on its way"));

@@ -87,6 +87,8 @@ pub enum RunCommand {
     },
     /// The rules about screens may have changed.
     HeedRules,
+    /// The user's rules about approvals have changed.
+    Reconsider,
     /// Who says what of its state.
     Witnesses {
         answer: oneshot::Sender<(Standing, Vec<Witness>, Vec<String>)>,
@@ -567,6 +569,7 @@ impl RunTask {
             | RunCommand::Answer(_)
             | RunCommand::Ruled { .. }
             | RunCommand::Decisions { .. }
+            | RunCommand::Reconsider
             | RunCommand::Tune(_)
             | RunCommand::Interrupt { .. } => {}
             RunCommand::Screen { answer } => tell(answer, self.screen_dump()),

@@ -53,6 +53,21 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// Also when a file there is written anew.
+    pub fn add_written(&self, directory: &Path) {
+        let Some(kernel) = &self.kernel else { return };
+        let wanted = WatchFlags::CLOSE_WRITE
+            | WatchFlags::MOVED_TO
+            | WatchFlags::DELETE
+            | WatchFlags::MASK_ADD
+            | WatchFlags::ONLYDIR;
+        if let Err(cause) = inotify::add_watch(kernel.get_ref(), directory, wanted) {
+            tracing::warn!(%cause, directory = %directory.display(), "new rules are heeded at the next call");
+        }
+    }
+}
+
 async fn hear(kernel: Arc<AsyncFd<OwnedFd>>, reporter: Reporter) {
     loop {
         match kernel.readable().await {

@@ -37,8 +37,9 @@ use agency_api::config::Overrides;
 use agency_api::keeper::Ended;
 use agency_api::paths::StateDir;
 use agency_api::{Bytes, Failure, view};
+use agency_core::approval::NamedRule;
 use agency_core::evidence::{Change, Rules, Standing};
-use agency_core::ids::{RunId, TaskKey, Ticket};
+use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
 use agency_core::task_file::Field;
 use agency_workspace::Workspace;
@@ -136,6 +137,8 @@ pub struct World {
     index: Index,
     /// The rules about screens that every run knows of.
     rules: Arc<Rules>,
+    /// The rules about approvals that each project's agents were last judged by.
+    rules_asked: HashMap<ProjectId, Vec<NamedRule>>,
     born: Duration,
     /// The agents of tasks have ended; connections are still ending.
     quitting: bool,
@@ -248,7 +251,10 @@ impl World {
 
     fn happened(&mut self, happening: Happening) {
         match happening {
-            Happening::Called { call, answer } => self.called(call, answer),
+            Happening::Called { call, answer } => {
+                self.called(call, answer);
+                self.heed_approve_rules();
+            }
             Happening::WorkspaceMade { key, epoch, made } => self.on_workspace_made(key, epoch, made),
             Happening::WorkspaceUndone { key, epoch } => {
                 self.expect_no_workspace(&key);
@@ -283,7 +289,10 @@ impl World {
             }
             Happening::TurnKept { key, kept } => self.on_turn_kept(&key, kept),
             Happening::TurnTakenBack { key, answer, back } => self.on_turn_taken_back(&key, answer, back),
-            Happening::DirectoriesChanged => self.look_for_vanished(),
+            Happening::DirectoriesChanged => {
+                self.look_for_vanished();
+                self.heed_approve_rules();
+            }
             Happening::OrphanFollowed { run, intent, answer, followed } => {
                 self.on_orphan_followed(run, intent, answer, followed);
             }

@@ -4,7 +4,7 @@ use agency_api::chat::{DecidedApproval, Decisions};
 use agency_api::{Failure, view};
 use agency_core::approval::{Asker, Ruling, ruling};
 use agency_core::conversation::Approval;
-use agency_core::ids::{RunId, TaskKey};
+use agency_core::ids::{ProjectId, RunId, TaskKey};
 use tokio::sync::mpsc;
 
 use super::World;
@@ -14,6 +14,7 @@ use crate::happening::{Answer, TaskCall};
 use crate::rpc;
 use crate::run::RunCommand;
 use crate::run_meta::RunMeta;
+use crate::settings;
 use crate::talk::{self, Decided, PastTalk};
 
 /// Where the decisions of a task are.
@@ -26,7 +27,8 @@ struct Source {
 
 impl World {
     /// The rules in force now decide, or nobody but a person does.
-    pub(super) fn put_before_rules(&self, key: &TaskKey, run: &RunId, approval: &Approval) {
+    pub(super) fn put_before_rules(&mut self, key: &TaskKey, run: &RunId, approval: &Approval) {
+        self.watch_rules(key);
         let Some(live) = self.runs.get(run) else { return };
         let ruling = self.ruling(key, &live.meta.agent, approval).unwrap_or_else(|failure| {
             tracing::warn!(task = %key, %run, %failure, "no rule can be asked");
@@ -36,6 +38,36 @@ impl World {
             tracing::info!(task = %key, %run, allow, by, "a rule decides");
         }
         live.handle.command(RunCommand::Ruled { id: approval.id.clone(), ruling });
+    }
+
+    /// What waits for people is put before rules that have changed.
+    pub(super) fn heed_approve_rules(&mut self) {
+        let rules = |project: &ProjectId| Some(self.settings(Some(project)).ok()?.config.approve);
+        let asked = self.rules_asked.iter().filter_map(|(project, before)| {
+            let now = rules(project).filter(|now| now != before)?;
+            Some((project.clone(), now))
+        });
+        for (project, now) in asked.collect::<Vec<_>>() {
+            for live in self.runs.values().filter(|live| live.key.project == project) {
+                live.handle.command(RunCommand::Reconsider);
+            }
+            self.rules_asked.insert(project, now);
+        }
+    }
+
+    /// From here on a change of the rules is seen.
+    fn watch_rules(&mut self, key: &TaskKey) {
+        if let Ok(settings) = self.settings(Some(&key.project)) {
+            // Not in the place of older ones: what was judged by those has yet to be put before these.
+            self.rules_asked.entry(key.project.clone()).or_insert(settings.config.approve);
+        }
+        let user = agency_api::paths::global_config();
+        let project = self.store.project(&key.project).map(|known| settings::project_path(known.root()));
+        for directory in [user, project].iter().flatten().filter_map(|file| file.parent()) {
+            if directory.is_dir() {
+                self.watch.add_written(directory);
+            }
+        }
     }
 
     fn ruling(&self, key: &TaskKey, agent: &str, approval: &Approval) -> Result<Option<Ruling>, Failure> {

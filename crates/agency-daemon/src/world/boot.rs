@@ -95,6 +95,7 @@ impl World {
             elsewhere: HashMap::new(),
             notices: super::notices::Notices::default(),
             lookers: HashMap::new(),
+            rules_asked: HashMap::new(),
             pending: HashMap::new(),
             next_ticket: 0,
             last_event,

@@ -88,6 +88,27 @@ fn rules_decide_in_their_order_and_people_get_the_rest() {
 
 #[test]
 fn a_repository_allows_itself_nothing() {
+#[test]
+fn a_new_rule_also_decides_what_waits_already() {
+    let stage = Stage::new();
+    talk(&stage, "late", "go", "prompt; tool Bash make; tool Bash ls; say Made.; end");
+    assert_eq!(wait_asked(&stage, "late")["title"], "Bash: make");
+    stage.configure("[[approve]]\ntool = \"Bash\"\nmatch = \"make*\"\ndecision = \"allow\"\n");
+    // Nobody calls the daemon meanwhile.
+    stage.eventually("the rule decides", SOON, || {
+        let events = events(&stage);
+        let decided = of_kind(&events, "Approval").into_iter().find(|data| data["decision"] == "allowed")?;
+        decided["by"].as_str().is_some_and(|by| by.starts_with("rule 1 of ")).then_some(())
+    });
+    stage.eventually("the next one waits", SOON, || {
+        (wait_asked(&stage, "late")["title"] == "Bash: ls").then_some(())
+    });
+    stage.run(["approve", "late"]).ok();
+    wait_said(&stage, "late", "Made.");
+    let by = log(&stage, "late")[0]["outcome"]["by"].clone();
+    assert!(by.as_str().is_some_and(|by| by.starts_with("rule 1 of ")), "{by}");
+}
+
     let stage = Stage::new();
     let path = stage.repo().join(".agency/config.toml");
     fs::create_dir_all(path.parent().expect("a directory")).expect("room");
@@ -97,9 +118,11 @@ fn a_repository_allows_itself_nothing() {
     let told = stage.run(["trust"]).stdout;
     assert!(told.contains("approve[1] = { tool = \"*\", decision = \"allow\" }"), "{told}");
     stage.run(["trust", "--yes"]).ok();
-    stage.run(["approve", "mine"]).ok();
     let read = wait_said(&stage, "mine", "── turn ended");
-    assert!(read.contains(&format!("? Bash: two: allowed by rule 1 of {}", path.display())), "{read}");
+    for asked in ["one", "two"] {
+        let line = format!("? Bash: {asked}: allowed by rule 1 of {}", path.display());
+        assert!(read.contains(&line), "{line:?} in {read}");
+    }
     fs::write(&path, "[[approve]]\ntool = \"**\"\ndecision = \"allow\"\n").expect("room");
     talk(&stage, "again", "go", "prompt; tool Bash three; end");
     assert_eq!(wait_asked(&stage, "again")["title"], "Bash: three", "another content is another matter");
