@@ -145,6 +145,9 @@ pub struct Outcome {
     pub message: Option<String>,
     /// Who decided, as they named themselves.
     pub by: Option<String>,
+    /// What a question was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -162,7 +165,7 @@ pub struct Usage {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub cached_tokens: u64,
-    /// Of the whole session so far, in US dollars.
+    /// Of the whole conversation so far, in US dollars.
     pub cost_usd: Option<f64>,
 }
 

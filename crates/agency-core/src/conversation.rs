@@ -114,7 +114,7 @@ pub enum ChoiceKind {
     RejectAlways,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     pub allowed: bool,
     /// Withdrawn by the agent: nobody decided.
@@ -123,6 +123,9 @@ pub struct Outcome {
     /// Who decided, as far as they said.
     #[serde(default)]
     pub by: Option<String>,
+    /// What a question was answered.
+    #[serde(default)]
+    pub answer: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -140,7 +143,7 @@ pub struct Usage {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub cached_tokens: u64,
-    /// Of the whole process so far, in US dollars.
+    /// Of the whole conversation so far, in US dollars.
     pub cost_usd: Option<f64>,
 }
 

@@ -197,6 +197,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
         epoch: prepared.epoch,
         keeper_binary: prepared.keeper_binary,
         rule_book: Arc::new(RuleBook::open(agency_api::paths::rules())),
+        program: std::env::current_exe().ok(),
         open_files: prepared.open_files,
         streams: streams.clone(),
         events: events.clone(),

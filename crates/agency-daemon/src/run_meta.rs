@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use agency_api::paths::{RunDir, StateDir};
 use agency_core::ids::RunId;
-use agency_driver::acp::AcpTerms;
+use agency_driver::acp::{AcpTerms, McpServer};
 use agency_driver::talk::TalkTerms;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,9 @@ pub struct AcpMeta {
     #[serde(default)]
     pub must_resume: bool,
     pub mode: Option<String>,
+    /// What its agent may use.
+    #[serde(default)]
+    pub servers: Vec<McpServer>,
 }
 
 impl RunMeta {
@@ -67,6 +70,7 @@ impl RunMeta {
                 must_resume: acp.must_resume,
                 mode: acp.mode.clone(),
                 model: None,
+                servers: acp.servers.clone(),
             }),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agency_api::{Failure, chat};
 use agency_core::agent_state::Timing;
-use agency_core::conversation::{Approval, Entry, Item};
+use agency_core::conversation::{Approval, Entry, Item, Outcome};
 use agency_core::exit::RunExit;
 use agency_driver::acp::ConnectionNote;
 use agency_driver::talk::{TalkEvent, TalkRun, TalkTerms};
@@ -338,8 +338,8 @@ pub fn announced(event: &TalkEvent, session_id: Option<&str>) -> Option<(&'stati
         TalkEvent::ApprovalGone { id } => ("Approval", json!({ "id": id, "decision": "withdrawn" })),
         TalkEvent::Decided { id, outcome } => {
             let decision = if outcome.allowed { "allowed" } else { "denied" };
-            let (by, why) = (&outcome.by, &outcome.message);
-            ("Approval", json!({ "id": id, "decision": decision, "by": by, "why": why }))
+            let Outcome { by, message: why, answer, .. } = outcome;
+            ("Approval", json!({ "id": id, "decision": decision, "by": by, "why": why, "answer": answer }))
         }
         TalkEvent::TurnEnd(end) => {
             let mut data = serde_json::to_value(end).unwrap_or_default();

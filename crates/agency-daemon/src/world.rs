@@ -73,6 +73,8 @@ pub struct Ground {
     pub state: StateDir,
     pub epoch: u64,
     pub keeper_binary: PathBuf,
+    /// Agency itself, where it was when the daemon began.
+    pub program: Option<PathBuf>,
     pub rule_book: Arc<RuleBook>,
     /// The user's own limit of open files, before the daemon raised it.
     pub open_files: Option<(u64, u64)>,

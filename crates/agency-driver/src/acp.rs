@@ -15,4 +15,4 @@ mod telling;
 mod tools;
 
 pub use peer::Peer;
-pub use session::{AcpRun, AcpTerms, ConnectionNote};
+pub use session::{AcpRun, AcpTerms, ConnectionNote, McpServer};

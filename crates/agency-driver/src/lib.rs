@@ -4,6 +4,7 @@
 
 pub mod acp;
 mod lines;
+mod meter;
 pub mod stream_json;
 pub mod talk;
 pub mod terminal;

@@ -18,10 +18,11 @@ use agency_core::conversation::{
 use agency_core::evidence::{Activity, Change, Detector, Mark, Why};
 use agency_core::exit::ExitCode;
 use agency_core::plain::one_line;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::lines::{Line, Lines};
-use crate::talk::{Setting, TalkEvent, Talked};
+use crate::meter::Meter;
+use crate::talk::{Setting, TalkEvent, Talked, answer_of};
 use dials::{Dials, Settled};
 
 pub struct StreamRun {
@@ -54,6 +55,7 @@ pub struct StreamRun {
     /// The message whose parts are arriving.
     message: String,
     usage: Usage,
+    meter: Meter,
     next_request: u64,
     dials: Dials,
 }
@@ -90,6 +92,7 @@ impl StreamRun {
             ended_badly: None,
             message: String::new(),
             usage: Usage::default(),
+            meter: Meter::default(),
             next_request: 1,
             dials: Dials::default(),
         };
@@ -102,11 +105,14 @@ impl StreamRun {
     pub(crate) fn going_on(talked: Talked, timing: Timing, now: Duration) -> StreamRun {
         let mut run = StreamRun::began(timing, now);
         (run.talk, run.usage, run.session_id) = (talked.talk, talked.usage, talked.session_id);
+        run.meter = Meter::after(run.usage.cost_usd);
+        run.dials = Dials::again(talked.chosen);
         run
     }
 
     pub(crate) fn talked(self) -> Talked {
-        Talked { talk: self.talk, usage: self.usage, session_id: self.session_id }
+        let Self { talk, usage, session_id, dials, .. } = self;
+        Talked { talk, usage, session_id, chosen: dials.chosen() }
     }
 
     /// What the wall's clock is ahead of the one that events are told by.
@@ -221,6 +227,10 @@ impl StreamRun {
         }
     }
 
+    pub(crate) fn on_last_word(&mut self, item: Item, at: Duration) {
+        self.talk.add(item, at);
+    }
+
     pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<TalkEvent> {
         let mut events = Vec::new();
         if let Some(line) = self.out.rest() {
@@ -267,34 +277,36 @@ impl StreamRun {
         match message["type"].as_str() {
             Some("assistant") => self.assistant(message, at, events),
             Some("user") => self.results(message, at, events),
-            Some("stream_event") => self.partial(&message["event"], at),
+            Some("stream_event") => self.partial(message, at, events),
             Some("control_request") => self.asked(message, at, events),
-            Some("control_cancel_request") => {
-                if let Some(id) = text(&message["request_id"]) {
-                    self.open.retain(|asked| asked.id != id);
-                    self.owed.retain(|owed| *owed != id);
-                    self.close(&id, withdrawn());
-                    events.push(TalkEvent::ApprovalGone { id });
-                }
-            }
-            Some("control_response") => self.settled(&message["response"], at, events),
+            Some("control_cancel_request") => self.taken_back(message, at, events),
+            Some("control_response") => self.settled(message, at, events),
             Some("result") => self.result(message, at, events),
             Some("error") => {
-                let message = text(&message["message"]).or(text(&message["error"]["message"]));
-                self.failed(
-                    &message.unwrap_or_else(|| "the agent reports an error".into()),
-                    None,
-                    at,
-                    events,
-                );
+                let words = text(&message["message"]).or(text(&message["error"]["message"]));
+                let raw = words.is_none().then(|| cut(&message.to_string()));
+                self.failed(words.as_deref().unwrap_or("the agent reports an error"), raw, at, events);
             }
             Some("system") => self.system(message, at, events),
-            other => {
-                let kind = other.unwrap_or("a message without a type").to_owned();
-                self.talk.add(Item::Notice { text: format!("{kind}: {}", cut(&message.to_string())) }, at);
-                events.push(TalkEvent::Other { kind });
-            }
+            other => self.unknown(other.unwrap_or("a message without a type"), message, at, events),
         }
+    }
+
+    /// What nobody here knows, or what is not as it should be, is shown as it came.
+    fn unknown(&mut self, kind: &str, what: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+        let kind = one_line(kind, 60);
+        self.talk.add(Item::Notice { text: format!("{kind}: {}", cut(&what.to_string())) }, at);
+        events.push(TalkEvent::Other { kind });
+    }
+
+    fn taken_back(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+        let Some(id) = text(&message["request_id"]) else {
+            return self.unknown("control_cancel_request", message, at, events);
+        };
+        self.open.retain(|asked| asked.id != id);
+        self.owed.retain(|owed| *owed != id);
+        self.close(&id, withdrawn());
+        events.push(TalkEvent::ApprovalGone { id });
     }
 
     fn system(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
@@ -318,12 +330,17 @@ impl StreamRun {
             Some("permission_denied") => {
                 self.talk.add(Item::Notice { text: format!("denied: {}", cut(&message.to_string())) }, at);
             }
-            other => events.push(TalkEvent::Other { kind: format!("system {}", other.unwrap_or_default()) }),
+            Some(other) => events.push(TalkEvent::Other { kind: format!("system {other}") }),
+            None => self.unknown("system", message, at, events),
         }
     }
 
     /// The answer to a request of ours.
-    fn settled(&mut self, response: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn settled(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+        let response = &message["response"];
+        if !response["request_id"].is_string() {
+            return self.unknown("control_response", message, at, events);
+        }
         let Some(Settled { request, outcome, notice }) = self.dials.on_answer(response) else { return };
         self.notice(notice, at);
         events.push(TalkEvent::Settled { request, outcome });
@@ -336,7 +353,8 @@ impl StreamRun {
     }
 
     /// Parts of a message that is still being written.
-    fn partial(&mut self, event: &Value, at: Duration) {
+    fn partial(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+        let event = &message["event"];
         match event["type"].as_str() {
             Some("message_start") => self.message = text(&event["message"]["id"]).unwrap_or_default(),
             Some("content_block_delta") => {
@@ -346,29 +364,36 @@ impl StreamRun {
                     self.talk.upsert(&key, at, || Item::Assistant { text: String::new() }, grow(more));
                 } else if let Some(more) = delta["thinking"].as_str() {
                     self.talk.upsert(&key, at, || Item::Thinking { text: String::new() }, grow(more));
+                } else if !delta["type"].is_string() || is_text(delta) {
+                    self.unknown("stream_event", message, at, events);
                 }
             }
-            _ => {}
+            // The beginnings and ends of parts say nothing that the parts do not.
+            Some(_) => {}
+            None => self.unknown("stream_event", message, at, events),
         }
     }
 
     fn assistant(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
         let id = text(&message["message"]["id"]).unwrap_or_default();
-        let Some(blocks) = message["message"]["content"].as_array() else { return };
+        let Some(blocks) = blocks(&message["message"]["content"]) else {
+            return self.unknown("assistant", message, at, events);
+        };
         for block in blocks {
-            match block["type"].as_str() {
-                Some("text") => {
-                    let said = text(&block["text"]).unwrap_or_default();
+            let word = |name: &str| text(&block[name]);
+            match (block["type"].as_str(), word("text"), word("thinking")) {
+                (Some("text"), Some(said), _) => {
                     self.whole(&id, Item::Assistant { text: said.clone() }, at);
                     events.push(TalkEvent::Output { text: said });
                 }
-                Some("thinking") => {
-                    let thought = text(&block["thinking"]).unwrap_or_default();
+                (Some("thinking"), _, Some(thought)) => {
                     self.whole(&id, Item::Thinking { text: thought.clone() }, at);
                     events.push(TalkEvent::Thinking { text: thought });
                 }
-                Some("tool_use") => self.tool_use(block, at, events),
-                _ => {}
+                (Some("tool_use"), ..) => self.tool_use(&block, at, events),
+                // Nobody but the model can read it.
+                (Some("redacted_thinking"), ..) => {}
+                (other, ..) => self.unknown(other.unwrap_or("assistant"), &block, at, events),
             }
         }
     }
@@ -392,7 +417,9 @@ impl StreamRun {
     }
 
     fn tool_use(&mut self, block: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
-        let (Some(id), Some(name)) = (text(&block["id"]), text(&block["name"])) else { return };
+        let (Some(id), Some(name)) = (text(&block["id"]), text(&block["name"])) else {
+            return self.unknown("tool_use", block, at, events);
+        };
         let input = block["input"].clone();
         let call = ToolCall {
             id: id.clone(),
@@ -409,21 +436,22 @@ impl StreamRun {
 
     /// What the user's side of the conversation got back from tools.
     fn results(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
-        let Some(blocks) = message["message"]["content"].as_array() else { return };
+        let Some(blocks) = blocks(&message["message"]["content"]) else {
+            return self.unknown("user", message, at, events);
+        };
         for block in blocks {
-            match block["type"].as_str() {
-                Some("tool_result") => self.tool_result(block, events),
-                Some("text") => {
-                    let text = text(&block["text"]).unwrap_or_default();
-                    self.talk.add(Item::Notice { text }, at);
-                }
-                _ => {}
+            match (block["type"].as_str(), text(&block["text"])) {
+                (Some("tool_result"), _) => self.tool_result(&block, at, events),
+                (Some("text"), Some(text)) => self.talk.add(Item::Notice { text }, at),
+                (other, _) => self.unknown(other.unwrap_or("user"), &block, at, events),
             }
         }
     }
 
-    fn tool_result(&mut self, block: &Value, events: &mut Vec<TalkEvent>) {
-        let Some(id) = text(&block["tool_use_id"]) else { return };
+    fn tool_result(&mut self, block: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+        let Some(id) = text(&block["tool_use_id"]) else {
+            return self.unknown("tool_result", block, at, events);
+        };
         let output = content(&block["content"]);
         let success = !block["is_error"].as_bool().unwrap_or(false);
         let name = match self.talk.get(&tool_key(&id)) {
@@ -437,14 +465,16 @@ impl StreamRun {
     }
 
     fn asked(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
-        let (Some(id), request) = (text(&message["request_id"]), &message["request"]) else { return };
+        let (Some(id), request) = (text(&message["request_id"]), &message["request"]) else {
+            return self.unknown("control_request", message, at, events);
+        };
         if request["subtype"].as_str() != Some("can_use_tool") {
             let kind = format!("request {}", request["subtype"].as_str().unwrap_or("without a kind"));
             // It may wait for ever: better that it hears no.
             self.owed.push(id);
-            return events.push(TalkEvent::Other { kind });
+            return self.unknown(&kind, request, at, events);
         }
-        let tool = text(&request["tool_name"]).unwrap_or_default();
+        let tool = text(&request["tool_name"]).unwrap_or_else(|| "a tool without a name".to_owned());
         let input = request["input"].clone();
         let title = title(&tool, &input);
         let asked = Asked {
@@ -475,23 +505,30 @@ impl StreamRun {
         let failed = !was_interrupted
             && (message["is_error"].as_bool().unwrap_or(false)
                 || message["subtype"].as_str().is_some_and(|subtype| subtype.starts_with("error")));
+        if let Some(total) = message["total_cost_usd"].as_f64() {
+            self.meter.told(total);
+        }
         let usage = &message["usage"];
         let count = |name: &str| usage[name].as_u64().unwrap_or(0);
         let turn = Usage {
             input_tokens: count("input_tokens") + count("cache_creation_input_tokens"),
             output_tokens: count("output_tokens"),
             cached_tokens: count("cache_read_input_tokens"),
-            cost_usd: message["total_cost_usd"].as_f64(),
+            cost_usd: self.meter.total(),
         };
         self.usage.input_tokens += turn.input_tokens;
         self.usage.output_tokens += turn.output_tokens;
         self.usage.cached_tokens += turn.cached_tokens;
-        self.usage.cost_usd = turn.cost_usd.or(self.usage.cost_usd);
+        self.usage.cost_usd = turn.cost_usd;
         let end = TurnEnd { text: text(&message["result"]), reason, failed, usage: turn };
         let words = end.text.as_ref().or(end.reason.as_ref()).map(|words| cut(words));
         self.ended_badly = failed.then(|| words.unwrap_or_default());
         self.talk.settle(RETRY);
         self.begun = true;
+        if ["subtype", "result"].iter().any(|name| !message[*name].is_null() && !message[*name].is_string()) {
+            // The turn is over all the same, or nobody could go on.
+            self.unknown("result", message, at, events);
+        }
         if failed && !self.is_in_session && message["num_turns"].as_u64() == Some(0) {
             (self.lost_session, self.session_id) = (true, None);
             let text = "the agent does not have this session any more: the next start begins a new one";
@@ -531,6 +568,7 @@ impl StreamRun {
                     cancelled: false,
                     message: text(&answer["message"]).or(why.flatten()),
                     by,
+                    answer: answer_of(&answer["updatedInput"]["answers"]),
                 };
                 self.open.retain(|asked| asked.id != id);
                 self.close(&id, outcome.clone());
@@ -622,6 +660,20 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
+/// The parts of a message; a text alone is one of them.
+fn blocks(content: &Value) -> Option<Vec<Value>> {
+    match content {
+        Value::String(text) => Some(vec![json!({ "type": "text", "text": text })]),
+        Value::Array(blocks) => Some(blocks.clone()),
+        _ => None,
+    }
+}
+
+/// It says that it is text, so it should have some.
+fn is_text(delta: &Value) -> bool {
+    matches!(delta["type"].as_str(), Some("text_delta" | "thinking_delta"))
+}
+
 fn grow(more: &str) -> impl FnOnce(&mut Item) -> bool + '_ {
     move |item| match item {
         Item::Assistant { text } | Item::Thinking { text } => {
@@ -648,7 +700,7 @@ fn ended(item: &mut Item, status: ToolStatus, output: Option<String>) -> bool {
 
 /// Nobody decided.
 fn withdrawn() -> Outcome {
-    Outcome { allowed: false, cancelled: true, message: None, by: None }
+    Outcome { allowed: false, cancelled: true, ..Outcome::default() }
 }
 
 /// The text of a content, which is a string or blocks.

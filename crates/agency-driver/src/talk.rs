@@ -7,6 +7,7 @@ use agency_core::agent_state::{AgentState, Timing};
 use agency_core::conversation::{Conversation, Item, Outcome, TurnEnd, Usage};
 use agency_core::evidence::{Change, Detector};
 use agency_core::exit::ExitCode;
+use agency_core::plain::one_line;
 use serde_json::Value;
 
 use crate::acp::{AcpRun, AcpTerms, ConnectionNote};
@@ -107,6 +108,27 @@ pub enum NotYet {
     Refused { why: String },
 }
 
+/// What a question was answered, in a line: the answer alone, or each after its question.
+pub(crate) fn answer_of(answers: &Value) -> Option<String> {
+    let shown = |said: &Value| match said {
+        Value::String(text) => text.clone(),
+        Value::Array(several) => {
+            let texts = several.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned));
+            texts.collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    };
+    let answers = answers.as_object().filter(|answers| !answers.is_empty())?;
+    let line = match answers.values().next().filter(|_| answers.len() == 1) {
+        Some(only) => shown(only),
+        None => {
+            let each = answers.iter().map(|(asked, said)| format!("{asked}: {}", shown(said)));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    };
+    Some(one_line(&line, 300))
+}
+
 /// What stands between two runs of one conversation.
 pub const SEPARATOR: &str = "─── Session restarted ───";
 
@@ -168,6 +190,8 @@ pub(crate) struct Talked {
     pub(crate) talk: Conversation,
     pub(crate) usage: Usage,
     pub(crate) session_id: Option<String>,
+    /// What somebody set it to while it lived, as far as it agreed.
+    pub(crate) chosen: BTreeMap<Setting, String>,
 }
 
 #[allow(clippy::large_enum_variant, reason = "there is one for each run, and it is not moved about")]
@@ -202,7 +226,15 @@ impl TalkRun {
         now: Duration,
         wall_offset: Duration,
     ) -> TalkRun {
+        let is_alike = matches!(
+            (&self, &terms),
+            (TalkRun::Stream(_), TalkTerms::Stream) | (TalkRun::Acp(_), TalkTerms::Acp(_))
+        );
         let mut talked = either!(self, run => run.talked());
+        if !is_alike {
+            // Each driver has names of its own for modes and models.
+            talked.chosen.clear();
+        }
         talked.talk.set_wall_offset(wall_offset);
         if !talked.talk.entries().is_empty() {
             talked.talk.add(Item::Notice { text: SEPARATOR.to_owned() }, now);
@@ -312,6 +344,14 @@ impl TalkRun {
 
     pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<TalkEvent> {
         either!(self, run => run.on_exit(code, at))
+    }
+
+    /// What became of it when it was over.
+    pub fn on_last_word(&mut self, item: Item, at: Duration) {
+        match self {
+            TalkRun::Stream(run) => run.on_last_word(item, at),
+            TalkRun::Acp(run) => run.on_last_word(item, at),
+        }
     }
 
     /// What the agent can be set to, as far as it tells.

@@ -21,8 +21,7 @@ fn terms() -> AcpTerms {
         cwd: "/w".into(),
         mode: Some("ask".into()),
         model: Some("m".into()),
-        session_id: None,
-        must_resume: false,
+        ..AcpTerms::default()
     }
 }
 

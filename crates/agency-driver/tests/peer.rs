@@ -211,6 +211,10 @@ fn a_bad_line_is_told_of_and_nothing_else_happens() {
     let routed = story.peer.on_output(b"oops\n{\"id\":[]}\n\n", NOW);
     let problems: Vec<_> = routed.iter().map(|routed| routed.problem.is_some()).collect();
     assert_eq!(problems, [true, true]);
+    assert_eq!(Story::with(&["a", "b"]).says(&json!("oops")), [run("a"), run("b")], "it may be anybody's");
+    let lost = json!({ "method": "session/update", "params": { "update": 5 } });
+    assert_eq!(Story::with(&["a", "b"]).says(&lost), [run("a"), run("b")]);
+    assert_eq!(Story::greeted().says(&lost), [To::Connection]);
     assert_eq!(story.says(&update("s-a")), [run("a")]);
     let two = [line(&update("s-a")), line(&update("s-a"))].concat();
     let routed: Vec<Vec<u8>> =

@@ -145,12 +145,14 @@ pub(crate) fn verdict(approval: &Approval) -> String {
     let Some(outcome) = &approval.outcome else { return "waits for your answer".to_owned() };
     let word = match (outcome.cancelled, outcome.allowed) {
         (true, _) => return "withdrawn".to_owned(),
+        (false, true) if outcome.answer.is_some() => "answered",
         (false, true) => "allowed",
         (false, false) => "denied",
     };
     let by = outcome.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let why = outcome.message.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-    format!("{word}{by}{why}")
+    let answer = outcome.answer.as_ref().map(|answer| format!(": {answer}")).unwrap_or_default();
+    format!("{word}{by}{why}{answer}")
 }
 
 /// One question, and what the agent would take for an answer.

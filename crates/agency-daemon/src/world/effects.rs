@@ -147,6 +147,7 @@ impl World {
                 session_id: file.fields().session_id.clone(),
                 must_resume: before.is_some_and(|meta| meta.acp.is_none()),
                 mode: plan.agent.mode.clone(),
+                servers: self.mcp_server(key, &run, project.root()).into_iter().collect(),
             }),
             started_at: clock::timestamp(),
             order: before.map_or(1, |meta| meta.order + 1),

@@ -1,13 +1,18 @@
 //! What an agent may do to other tasks: the limits of `[mcp]`, held here and not by who asks.
 
+use std::path::Path;
+
 use agency_api::Failure;
 use agency_api::mcp::{PermitParams, Terms};
 use agency_api::method::TaskNewParams;
 use agency_core::config::{Mcp, TOOLS};
 use agency_core::ids::{ProjectId, RunId, TaskKey};
+use agency_core::tokens;
+use agency_driver::acp::McpServer;
 use agency_workspace::Project;
 
 use super::{Pending, World};
+use crate::environment;
 use crate::happening::TaskCall;
 
 /// Files can be edited by hand into a circle.
@@ -63,6 +68,24 @@ impl World {
         if let Some(environment) = held.filter(|environment| !environment.is_empty()) {
             params.caller.env = environment.clone();
         }
+    }
+
+    /// Agency's own server for a session on a process that others share: the agent's environment cannot say whose it
+    /// is. None where the user allows agents nothing.
+    pub(super) fn mcp_server(&self, key: &TaskKey, run: &RunId, root: &Path) -> Option<McpServer> {
+        self.mcp_settings(&key.project).ok().filter(|mcp| !mcp.allow.is_empty())?;
+        let (program, socket) = (self.ground.program.as_ref()?, self.ground.state.daemon_socket());
+        let env = [
+            (environment::RUN_ID, run.0.clone()),
+            (environment::SOCKET, socket.to_str()?.to_owned()),
+            (tokens::PROJECT_ROOT, root.to_str()?.to_owned()),
+        ];
+        Some(McpServer {
+            name: "agency".to_owned(),
+            command: program.to_str()?.to_owned(),
+            args: vec!["mcp".to_owned()],
+            env: env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        })
     }
 
     fn mcp_settings(&self, project: &ProjectId) -> Result<Mcp, Failure> {

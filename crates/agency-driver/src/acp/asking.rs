@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::form::Form;
 use super::tools::{kind_word, shown};
-use crate::talk::{AnswerError, Verdict};
+use crate::talk::{AnswerError, Verdict, answer_of};
 
 /// A request of the agent that nobody has answered.
 #[derive(Clone, Debug)]
@@ -43,7 +43,9 @@ impl Asked {
             fields.name.clone().or_else(|| fields.kind.map(|kind| kind_word(kind).to_owned()))
         });
         let title = fields.and_then(|fields| fields.title.clone());
-        let mut input = fields.and_then(|fields| fields.raw_input.clone()).unwrap_or_else(|| json!({}));
+        // Of a call that cannot be read people see what came.
+        let raw = || if call.is_none() { params["toolCall"].clone() } else { json!({}) };
+        let mut input = fields.and_then(|fields| fields.raw_input.clone()).unwrap_or_else(raw);
         let diff = fields.and_then(|fields| fields.content.as_deref()).map(|content| shown(content).0);
         if let (Some(diff), Some(input)) = (diff.filter(|diff| !diff.is_empty()), input.as_object_mut()) {
             input.entry("diff").or_insert(Value::String(diff));
@@ -130,10 +132,11 @@ impl Asked {
 
     /// What a result that was written means. Nobody said it if the turn was cancelled.
     pub(super) fn outcome(&self, result: Option<&Value>) -> Outcome {
-        let said = |allowed, cancelled| Outcome { allowed, cancelled, message: None, by: None };
+        let said = |allowed, cancelled| Outcome { allowed, cancelled, ..Outcome::default() };
         let Some(result) = result else { return said(false, false) };
         if let Some(action) = result["action"].as_str() {
-            return said(action == "accept", action == "cancel");
+            let answer = answer_of(&result["content"]);
+            return Outcome { answer, ..said(action == "accept", action == "cancel") };
         }
         let option = &result["outcome"]["optionId"];
         let chosen = self.choices.iter().find(|choice| option.as_str() == Some(&choice.id));

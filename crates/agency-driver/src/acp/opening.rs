@@ -4,6 +4,8 @@ use agent_client_protocol_schema::v1::{AuthMethod, InitializeResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::session::McpServer;
+
 /// What the agent said when it was greeted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
@@ -77,14 +79,22 @@ impl Way {
         }
     }
 
-    pub(super) fn params(&self, cwd: &str) -> Value {
+    pub(super) fn params(&self, cwd: &str, servers: &[McpServer]) -> Value {
+        let servers: Vec<Value> = servers.iter().map(server).collect();
         match self {
-            Way::New => json!({ "cwd": cwd, "mcpServers": [] }),
+            Way::New => json!({ "cwd": cwd, "mcpServers": servers }),
             Way::Resume(session) | Way::Load(session) => {
-                json!({ "sessionId": session, "cwd": cwd, "mcpServers": [] })
+                json!({ "sessionId": session, "cwd": cwd, "mcpServers": servers })
             }
         }
     }
+}
+
+/// As the protocol has one that is spoken to over its standard input and output.
+fn server(server: &McpServer) -> Value {
+    let variable = |(name, value): (&String, &String)| json!({ "name": name, "value": value });
+    let env: Vec<Value> = server.env.iter().map(variable).collect();
+    json!({ "name": server.name, "command": server.command, "args": server.args, "env": env })
 }
 
 /// How far a session has come.

@@ -33,7 +33,8 @@ pub struct Routed {
     pub to: To,
     /// With its end of line.
     pub line: Vec<u8>,
-    /// What is wrong with it. A bad line is told of, and nothing else happens.
+    /// What is wrong with it. A bad line is told of, to all who have a session if to anybody, and nothing else
+    /// happens.
     pub problem: Option<String>,
 }
 
@@ -140,7 +141,7 @@ impl Peer {
         for line in self.out.feed(bytes) {
             match line {
                 Line::Whole(line) => self.heard(line, &mut routed),
-                Line::TooLong(line) => routed.push(bad(line, "the line has no end".to_owned())),
+                Line::TooLong(line) => routed.extend(self.bad(line, "the line has no end")),
             }
         }
         routed
@@ -168,11 +169,15 @@ impl Peer {
     fn heard(&mut self, line: Vec<u8>, routed: &mut Vec<Routed>) {
         let messages = match rpc::read(&line) {
             Ok(messages) => messages,
-            Err(cause) => return routed.push(bad(line, cause)),
+            Err(cause) => return routed.extend(self.bad(line, &cause)),
         };
         // A line with several messages is for each of those whom one of them is for.
         let mut done: Vec<To> = Vec::new();
         for message in messages {
+            if names_no_session(&message) {
+                routed.extend(self.bad(line.clone(), "it names no session"));
+                continue;
+            }
             let Some((to, problem)) = self.route(message, &line) else { continue };
             if !done.contains(&to) {
                 routed.push(Routed { to: to.clone(), line: ended(line.clone()), problem });
@@ -180,6 +185,19 @@ impl Peer {
             }
             self.release(routed);
         }
+    }
+
+    /// Nobody knows whose it is: everybody who has a session here sees it.
+    fn bad(&self, line: Vec<u8>, problem: &str) -> Vec<Routed> {
+        let mut runs: Vec<To> = self.sessions.values().map(|run| To::Run(run.clone())).collect();
+        runs.sort();
+        runs.dedup();
+        if runs.is_empty() {
+            runs.push(To::Connection);
+        }
+        let line = ended(line);
+        let routed = |to| Routed { to, line: line.clone(), problem: Some(problem.to_owned()) };
+        runs.into_iter().map(routed).collect()
     }
 
     /// Nothing for a line that has to wait until its session has a name.
@@ -399,8 +417,9 @@ fn owed_key(id: &Value) -> String {
     format!("reply {}", rpc::key(id))
 }
 
-fn bad(line: Vec<u8>, problem: String) -> Routed {
-    Routed { to: To::Connection, line: ended(line), problem: Some(problem) }
+fn names_no_session(message: &Message) -> bool {
+    matches!(message, Message::Notification { method, params }
+        if method == "session/update" && !params["sessionId"].is_string())
 }
 
 fn ended(mut line: Vec<u8>) -> Vec<u8> {

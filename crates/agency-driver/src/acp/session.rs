@@ -27,7 +27,8 @@ use super::rpc;
 use super::settings::{Setting, Settings};
 use super::telling::Telling;
 use crate::lines::{Line, Lines};
-use crate::talk::{Offers, TalkEvent, Talked};
+use crate::meter::Meter;
+use crate::talk::{self, Offers, TalkEvent, Talked};
 
 /// What must be known to begin a session, or to go on with one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,17 @@ pub struct AcpTerms {
     /// What the user wants it to be set to.
     pub mode: Option<String>,
     pub model: Option<String>,
+    /// What the agent may use in this session.
+    pub servers: Vec<McpServer>,
+}
+
+/// A program that the agent starts for a session, and speaks MCP with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpServer {
+    pub name: String,
+    pub command: String,
+    pub args: Vec<String>,
+    pub env: BTreeMap<String, String>,
 }
 
 /// A note in a session's journal: the connection that it lives on came, or went.
@@ -51,6 +63,12 @@ pub enum ConnectionNote {
     /// The next line is the agent's answer to `initialize`.
     Connected,
     Lost {
+        #[serde(default)]
+        cause: Option<String>,
+    },
+    /// Nobody brings it back by itself.
+    GivenUp {
+        message: String,
         #[serde(default)]
         cause: Option<String>,
     },
@@ -93,6 +111,9 @@ pub struct AcpRun {
     /// What a turn that failed said last.
     ended_badly: Option<String>,
     usage: Usage,
+    meter: Meter,
+    /// What somebody set it to while it lived, as far as it agreed.
+    chosen: BTreeMap<talk::Setting, String>,
     next_request: u64,
     /// How many times a session was asked for.
     openings: u64,
@@ -127,8 +148,8 @@ enum Replay {
 
 impl AcpRun {
     pub fn began(timing: Timing, now: Duration, terms: AcpTerms) -> AcpRun {
-        let talked = Talked { talk: Conversation::default(), usage: Usage::default(), session_id: None };
-        AcpRun::going_on(talked, timing, now, terms)
+        let (talk, usage, chosen) = (Conversation::default(), Usage::default(), BTreeMap::new());
+        AcpRun::going_on(Talked { talk, usage, session_id: None, chosen }, timing, now, terms)
     }
 
     /// A run that goes on with a conversation.
@@ -158,6 +179,8 @@ impl AcpRun {
             begun: false,
             ended_badly: None,
             usage: talked.usage,
+            meter: Meter::after(talked.usage.cost_usd),
+            chosen: talked.chosen,
             next_request: 1,
             openings: 0,
             last_words: None,
@@ -167,7 +190,8 @@ impl AcpRun {
     }
 
     pub(crate) fn talked(self) -> Talked {
-        Talked { talk: self.telling.talk, usage: self.usage, session_id: self.session_id }
+        let Self { telling, usage, session_id, chosen, .. } = self;
+        Talked { talk: telling.talk, usage, session_id, chosen }
     }
 
     /// What the wall's clock is ahead of the one that events are told by.
@@ -307,6 +331,10 @@ impl AcpRun {
                 self.stage = Stage::Greeting;
             }
             ConnectionNote::Lost { cause } => self.disconnected(cause.clone(), at, &mut events),
+            ConnectionNote::GivenUp { message, cause } => {
+                self.disconnected(cause.clone(), at, &mut events);
+                self.telling.failed(message, cause.clone(), at, &mut events);
+            }
         }
         self.judge(at);
         events
@@ -317,6 +345,10 @@ impl AcpRun {
         if self.open.iter().any(|asked| asked.id == id) {
             self.deciders.insert(id.to_owned(), (by.to_owned(), why.map(str::to_owned)));
         }
+    }
+
+    pub(crate) fn on_last_word(&mut self, item: Item, at: Duration) {
+        self.telling.talk.add(item, at);
     }
 
     pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<TalkEvent> {
@@ -417,7 +449,7 @@ fn approval_key(id: &str) -> String {
 
 /// Nobody decided.
 fn withdrawn() -> Outcome {
-    Outcome { allowed: false, cancelled: true, message: None, by: None }
+    Outcome { allowed: false, cancelled: true, ..Outcome::default() }
 }
 
 /// The text of a prompt that was written.

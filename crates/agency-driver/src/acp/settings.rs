@@ -6,12 +6,21 @@ use agent_client_protocol_schema::v1::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::talk::{Offer, Offers};
+use crate::talk::{self, Offer, Offers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Setting {
     Mode,
     Model,
+}
+
+impl From<Setting> for talk::Setting {
+    fn from(setting: Setting) -> talk::Setting {
+        match setting {
+            Setting::Mode => talk::Setting::Mode,
+            Setting::Model => talk::Setting::Model,
+        }
+    }
 }
 
 impl Setting {

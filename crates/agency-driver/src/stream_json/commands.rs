@@ -41,14 +41,18 @@ impl StreamRun {
         Ok(line(&json!({ "type": "control_response", "response": response })))
     }
 
-    /// The answers to requests that nobody here understands, by their ids.
+    /// The answers to requests that nobody here understands, and what it is to be set to again; by their ids.
     pub fn owed(&self) -> Vec<(String, Vec<u8>)> {
         let refusal = |id: &String| {
             let error = "this request is not known here";
             let response = json!({ "subtype": "error", "request_id": id, "error": error });
             (id.clone(), line(&json!({ "type": "control_response", "response": response })))
         };
-        self.owed.iter().map(refusal).collect()
+        let again = |(id, request): (String, Value)| {
+            let message = json!({ "type": "control_request", "request_id": id, "request": request });
+            (id, line(&message))
+        };
+        self.dials.owed().map(again).chain(self.owed.iter().map(refusal)).collect()
     }
 
     pub fn interrupt(&mut self) -> Vec<u8> {

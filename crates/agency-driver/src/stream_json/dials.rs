@@ -11,6 +11,10 @@ pub(super) struct Dials {
     /// Requests of ours that are not answered yet.
     sent: BTreeMap<String, Sent>,
     current: BTreeMap<Setting, String>,
+    /// What somebody chose while it lived.
+    chosen: BTreeMap<Setting, String>,
+    /// What was chosen in the run before, and this one has not been told.
+    owed: Vec<Setting>,
     /// Once it has told.
     models: Option<Vec<Offer>>,
 }
@@ -35,6 +39,24 @@ pub(super) struct Settled {
 const MODES: [&str; 4] = ["default", "acceptEdits", "plan", "bypassPermissions"];
 
 impl Dials {
+    /// What was chosen before is to be chosen again.
+    pub(super) fn again(chosen: BTreeMap<Setting, String>) -> Dials {
+        Dials { owed: chosen.keys().copied().collect(), chosen, ..Dials::default() }
+    }
+
+    pub(super) fn chosen(self) -> BTreeMap<Setting, String> {
+        self.chosen
+    }
+
+    /// Requests that choose again, by their ids.
+    pub(super) fn owed(&self) -> impl Iterator<Item = (String, Value)> {
+        let request = |setting: &Setting| {
+            let wanted = self.chosen.get(setting)?;
+            Some((again_id(*setting), Dials::request(*setting, wanted)))
+        };
+        self.owed.iter().filter_map(request)
+    }
+
     pub(super) fn request(setting: Setting, wanted: &str) -> Value {
         match setting {
             Setting::Mode => json!({ "subtype": "set_permission_mode", "mode": wanted }),
@@ -65,6 +87,7 @@ impl Dials {
             Some("initialize") => Sent::Initialize,
             _ => return,
         };
+        self.owed.retain(|setting| again_id(*setting) != id);
         self.sent.insert(id.to_owned(), sent);
     }
 
@@ -74,7 +97,8 @@ impl Dials {
         let sent = self.sent.remove(&request)?;
         if response["subtype"].as_str() == Some("error") {
             let why = response["error"].as_str().unwrap_or("it does not say why").to_owned();
-            return Some(Settled { request, outcome: Err(why), notice: None });
+            let notice = self.not_again(&request, &sent, &why);
+            return Some(Settled { request, outcome: Err(why), notice });
         }
         let notice = match sent {
             Sent::Set(setting, wanted) => {
@@ -82,7 +106,9 @@ impl Dials {
                 let told = response["response"][setting.word()].as_str().unwrap_or(&wanted).to_owned();
                 let was_known = self.current.contains_key(&setting);
                 let first = (!was_known).then(|| format!("{}: {told}", setting.word()));
-                self.on_told(setting, Some(&told)).or(first)
+                let notice = self.on_told(setting, Some(&told)).or(first);
+                self.chosen.insert(setting, wanted);
+                notice
             }
             Sent::Initialize => {
                 self.models = Some(models(&response["response"]["models"]));
@@ -96,9 +122,35 @@ impl Dials {
     /// What it says of itself; a notice if that is news.
     pub(super) fn on_told(&mut self, setting: Setting, told: Option<&str>) -> Option<String> {
         let told = told.filter(|told| !told.is_empty())?;
+        self.follow(setting, told);
         let before = self.current.insert(setting, told.to_owned());
         before.filter(|before| before != told).map(|_| format!("{}: {told}", setting.word()))
     }
+}
+
+impl Dials {
+    /// What was chosen before is not to be had any more; nobody waits for the answer.
+    fn not_again(&mut self, request: &str, sent: &Sent, why: &str) -> Option<String> {
+        let Sent::Set(setting, wanted) = sent else { return None };
+        if request != again_id(*setting) {
+            return None;
+        }
+        self.chosen.remove(setting);
+        Some(format!("the agent does not take the {} {wanted} again: {why}", setting.word()))
+    }
+
+    /// An agent that leaves a mode by itself, such as one for planning, is not put back into it.
+    fn follow(&mut self, setting: Setting, told: &str) {
+        let is_set = |sent: &Sent| matches!(sent, Sent::Set(of, _) if *of == setting);
+        let is_waiting = self.owed.contains(&setting) || self.sent.values().any(is_set);
+        if setting == Setting::Mode && !is_waiting && self.chosen.contains_key(&setting) {
+            self.chosen.insert(setting, told.to_owned());
+        }
+    }
+}
+
+fn again_id(setting: Setting) -> String {
+    format!("agency-again-{}", setting.word())
 }
 
 fn models(list: &Value) -> Vec<Offer> {

@@ -195,6 +195,7 @@ fn who_decided_is_kept_with_the_decision() {
         cancelled: false,
         message: Some("not now".into()),
         by: Some("somebody".into()),
+        answer: None,
     };
     assert_eq!(events, [TalkEvent::Decided { id: "r1".into(), outcome }]);
 }
@@ -261,4 +262,98 @@ fn what_it_is_set_to_is_told_by_it_and_a_refusal_is_heard() {
     assert_eq!(run.on_output(&refusal, Duration::ZERO), [TalkEvent::Settled { request: id, outcome }]);
     assert_eq!(run.on_output(&refusal, Duration::ZERO), [], "it is answered once");
     assert_eq!(run.offers(Setting::Mode).current, None);
+}
+
+#[test]
+fn a_message_of_a_known_type_that_cannot_be_read_is_shown_as_it_came() {
+    let tool = json!([{ "type": "tool_use", "id": 5 }]);
+    for message in [
+        json!({ "type": "assistant", "message": 5 }),
+        json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": 5 }] } }),
+        json!({ "type": "assistant", "message": { "content": [{ "type": "hologram" }] } }),
+        json!({ "type": "assistant", "message": { "content": tool } }),
+        json!({ "type": "user", "message": { "content": [{ "type": "tool_result" }] } }),
+        json!({ "type": "user", "message": null }),
+        json!({ "type": "stream_event", "event": [] }),
+        json!({ "type": "stream_event", "event": { "type": "content_block_delta", "delta": 5 } }),
+        json!({ "type": "control_request", "request": { "subtype": "can_use_tool" } }),
+        json!({ "type": "control_request", "request_id": "1", "request": { "subtype": "dance" } }),
+        json!({ "type": "control_cancel_request" }),
+        json!({ "type": "control_response", "response": "yes" }),
+        json!({ "type": "system", "subtype": 5 }),
+        json!({ "type": "result", "subtype": 5 }),
+    ] {
+        let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+        let events = run.on_output(&line(&message), Duration::ZERO);
+        let is_kept = |entry: &agency_core::conversation::Entry| matches!(&entry.item, Item::Notice { .. });
+        assert!(run.conversation().entries().iter().any(is_kept), "{message}");
+        assert!(events.iter().any(|event| matches!(event, TalkEvent::Other { .. })), "{message}");
+    }
+}
+
+#[test]
+fn the_cost_of_a_conversation_never_goes_down() {
+    let (run, ..) = play("claude-stream-json");
+    let before = run.usage().cost_usd.expect("it tells");
+    let mut next = StreamRun::going_on(run.talked(), Timing::default(), Duration::ZERO);
+    let result = |cost: f64| line(&json!({ "type": "result", "subtype": "success", "total_cost_usd": cost }));
+    for (told, expected) in [(before / 4.0, before * 1.25), (before / 2.0, before * 1.5)] {
+        next.on_output(&result(told), Duration::ZERO);
+        let total = next.usage().cost_usd.expect("it tells");
+        assert!((total - expected).abs() < 1e-9, "{total} and not {expected}");
+    }
+    let (talked, going_on) = (next.talked(), before * 2.0);
+    let mut third = StreamRun::going_on(talked, Timing::default(), Duration::ZERO);
+    third.on_output(&result(going_on), Duration::ZERO);
+    assert_eq!(third.usage().cost_usd, Some(going_on), "one that remembers counts on");
+}
+
+#[test]
+fn what_a_question_was_answered_is_kept() {
+    let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
+    let questions = json!([{ "question": "Which colour?" }, { "question": "How many?" }]);
+    for (id, answers, expected) in [
+        ("r1", vec![("Which colour?", "Blue")], "Blue"),
+        ("r2", vec![("Which colour?", "Blue"), ("How many?", "two")], "How many?: two; Which colour?: Blue"),
+    ] {
+        let request = json!({ "subtype": "can_use_tool", "tool_name": "AskUserQuestion",
+            "input": { "questions": questions } });
+        let asked = json!({ "type": "control_request", "request_id": id, "request": request });
+        run.on_output(&line(&asked), Duration::ZERO);
+        let answers = answers.into_iter().map(|(asked, said)| (asked.to_owned(), said.to_owned())).collect();
+        let answer = run.answer(id, &Verdict::Answer { answers }).expect("it is open");
+        let events = run.on_input(&answer, Duration::ZERO);
+        let [TalkEvent::Decided { outcome, .. }] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(outcome.answer.as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn what_was_chosen_is_chosen_again_unless_the_agent_left_it_or_refuses() {
+    let (run, ..) = play("claude-stream-json");
+    let current = run.offers(Setting::Mode).current.expect("it tells");
+    let mut next = StreamRun::going_on(run.talked(), Timing::default(), Duration::ZERO);
+    let owed = next.owed();
+    let mode = format!("\"mode\":\"{current}\"");
+    assert!(owed.iter().any(|(_, line)| String::from_utf8_lossy(line).contains(&mode)), "{owed:?}");
+    for (_, line) in owed {
+        next.on_input(&line, Duration::ZERO);
+    }
+    assert_eq!(next.owed(), [], "asked once");
+    let told = |mode: &str| line(&json!({ "type": "system", "subtype": "status", "permissionMode": mode }));
+    next.on_output(&told("default"), Duration::ZERO);
+    for (id, subtype) in [("agency-again-mode", "success"), ("agency-again-model", "error")] {
+        let response = json!({ "subtype": subtype, "request_id": id, "error": "no such model" });
+        next.on_output(&line(&json!({ "type": "control_response", "response": response })), Duration::ZERO);
+    }
+    let talked = next.talked();
+    assert_eq!(talked.chosen, [(Setting::Mode, current)].into(), "what it said before it was asked is old");
+    let mut third = StreamRun::going_on(talked, Timing::default(), Duration::ZERO);
+    for (_, line) in third.owed() {
+        third.on_input(&line, Duration::ZERO);
+    }
+    let response = json!({ "subtype": "success", "request_id": "agency-again-mode", "response": {} });
+    third.on_output(&line(&json!({ "type": "control_response", "response": response })), Duration::ZERO);
+    third.on_output(&told("plan"), Duration::ZERO);
+    assert_eq!(third.talked().chosen, [(Setting::Mode, "plan".to_owned())].into());
 }

@@ -72,9 +72,11 @@ fn rules_decide_in_their_order_and_people_get_the_rest() {
     assert_eq!(who[..3], [rule(3), rule(1), rule(4)], "{decisions:#?}");
     assert!(who[3..].iter().all(|by| by.starts_with("cli (pid ")) && who.len() == 6, "{who:?}");
     assert_eq!(decisions[5]["outcome"]["message"], "no pipes");
+    assert_eq!(decisions[3]["outcome"]["answer"], "Blue", "{decisions:#?}");
     assert!(decisions.iter().all(|decided| decided["agent"] == "fake" && decided["slug"] == "ruled"));
     let shown = stage.run(["approvals", "--log"]).ok();
     assert!(shown.contains("1-ruled") && shown.contains("denied by rule 1 of"), "{shown}");
+    assert!(chat(&stage, "ruled").contains("? Which?: answered by cli (pid "), "{shown}");
 
     let events = events(&stage);
     let told = of_kind(&events, "Approval").into_iter().find(|data| data["decision"] == "denied");
@@ -86,8 +88,6 @@ fn rules_decide_in_their_order_and_people_get_the_rest() {
     assert_eq!(waits, 2, "where a rule answered nobody was waited for");
 }
 
-#[test]
-fn a_repository_allows_itself_nothing() {
 #[test]
 fn a_new_rule_also_decides_what_waits_already() {
     let stage = Stage::new();
@@ -109,6 +109,8 @@ fn a_new_rule_also_decides_what_waits_already() {
     assert!(by.as_str().is_some_and(|by| by.starts_with("rule 1 of ")), "{by}");
 }
 
+#[test]
+fn a_repository_allows_itself_nothing() {
     let stage = Stage::new();
     let path = stage.repo().join(".agency/config.toml");
     fs::create_dir_all(path.parent().expect("a directory")).expect("room");

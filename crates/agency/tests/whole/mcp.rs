@@ -273,6 +273,27 @@ fn a_terminal_is_read_and_an_approval_is_answered_where_that_is_allowed() {
 }
 
 #[test]
+fn an_agent_that_shares_its_process_is_given_the_tools_of_its_own_task() {
+    let acp = "[agents.fake]\nacp = [\"fake-agent\", \"--acp\", \"\"]\n";
+    let stage = Stage::with_config(&format!("{AGENTS}\n{acp}"));
+    let begin = |slug: &str, message: &str| {
+        stage.run(["new", slug, "--no-attach", "--driver", "acp", "-m", message]).ok();
+    };
+    begin("other", "!say I am another.; end");
+    begin("boss", &format!("!mcp start_task {}; end", start("peel", "helper")));
+    wait_why(&stage, "boss", "finished");
+    wait_said(&stage, "peel", "I will peel it.");
+    assert_eq!(stage.task("peel")["parent"], 2);
+    stage.run(["restart", "boss"]).ok();
+    stage.run(["send", "boss", "--queue", "!mcp list_tasks {}; end"]).ok();
+    wait_said(&stage, "boss", "\"is_you\": true");
+
+    stage.configure(&format!("{AGENTS}\n{acp}\n[mcp]\nallow = []\n"));
+    begin("alone", "!mcp list_tasks {}; end");
+    wait_said(&stage, "alone", "there is no server that answers");
+}
+
+#[test]
 fn the_tools_outlive_the_daemon() {
     let stage = Stage::with_config(AGENTS);
     let mut client = boss(&stage);

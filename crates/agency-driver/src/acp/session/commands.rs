@@ -41,7 +41,8 @@ impl AcpRun {
         let mut owed = self.replies.clone();
         if let Stage::Opening { way, id, is_sent: false } = &self.stage {
             let cwd = self.terms.cwd.to_string_lossy();
-            owed.push((id.clone(), rpc::request(id, way.method(), &way.params(&cwd))));
+            let params = way.params(&cwd, &self.terms.servers);
+            owed.push((id.clone(), rpc::request(id, way.method(), &params)));
         }
         owed.extend(self.wanted.iter().cloned());
         owed

@@ -14,17 +14,19 @@ use super::super::rpc::{self, Message, Refusal};
 use super::super::settings::Setting;
 use super::super::telling::Voice;
 use super::{AcpRun, Replay, Sent, Turn, approval_key, prompt_text, withdrawn};
-use crate::talk::TalkEvent;
+use crate::talk::{self, TalkEvent};
 
 impl AcpRun {
     /// The agent says.
     pub(super) fn heard(&mut self, message: Message, at: Duration, events: &mut Vec<TalkEvent>) {
         match message {
             Message::Notification { method, params } => match method.as_str() {
-                "session/update" => self.update(&params["update"], at, events),
+                "session/update" if params["sessionId"].is_string() => {
+                    self.update(&params["update"], at, events);
+                }
                 "$/cancel_request" => self.taken_back(&params["requestId"], events),
                 "elicitation/complete" => {}
-                other => self.telling.tell(TalkEvent::Other { kind: one_line(other, 60) }, events),
+                other => self.telling.unknown(other, &params, at, events),
             },
             Message::Request { id, method, params } => match method.as_str() {
                 "session/request_permission" => {
@@ -38,8 +40,7 @@ impl AcpRun {
                 other => {
                     let words = format!("{} is not known here", one_line(other, 60));
                     self.reply(&id, rpc::refusal(&id, rpc::UNKNOWN_METHOD, &words));
-                    self.telling
-                        .tell(TalkEvent::Other { kind: format!("request {}", one_line(other, 60)) }, events);
+                    self.telling.unknown(&format!("request {other}"), &params, at, events);
                 }
             },
             Message::Answer { id, answer } => self.answered(&id, answer, at, events),
@@ -207,6 +208,9 @@ impl AcpRun {
             (Some(Sent::Set(setting, value)), Ok(result)) => {
                 self.settings.is_set(setting, &value);
                 self.settings.read(&result);
+                if is_numbered(id) {
+                    self.chosen.insert(setting.into(), value.clone());
+                }
                 if self.stage == Stage::Ready {
                     let text = format!("{}: {value}", setting.word());
                     self.telling.talk.add(Item::Notice { text }, at);
@@ -251,7 +255,8 @@ impl AcpRun {
     /// The session cannot be had. Whoever came for that one gets no other, and it stays theirs to come back to.
     fn begin_anew(&mut self, why: &str, at: Duration, events: &mut Vec<TalkEvent>) {
         if self.terms.must_resume && self.target == self.terms.session_id {
-            return self.no_session(format!("it cannot go on with this one: {why}"), at, events);
+            let way_out = "agency restart --fresh begins a new one, --driver goes back to the one before";
+            return self.no_session(format!("it cannot go on with this one: {why}; {way_out}"), at, events);
         }
         self.forgotten(why, at, events);
         self.open_by(Way::New);
@@ -284,9 +289,8 @@ impl AcpRun {
     /// What the user asked for is set before anything is done, or the agent would do it in its own way.
     fn set_up(&mut self, at: Duration, events: &mut Vec<TalkEvent>) {
         self.stage = Stage::Settling;
-        let wishes = [(Setting::Mode, self.terms.mode.clone()), (Setting::Model, self.terms.model.clone())];
-        for (setting, wanted) in wishes {
-            let Some(wanted) = wanted else { continue };
+        for setting in [Setting::Mode, Setting::Model] {
+            let Some(wanted) = self.wish(setting) else { continue };
             if self.settings.offers(setting).current.as_ref() == Some(&wanted) {
                 continue;
             }
@@ -300,6 +304,15 @@ impl AcpRun {
             }
         }
         self.settle(None);
+    }
+
+    /// What was chosen last, or what the user always wants.
+    fn wish(&self, setting: Setting) -> Option<String> {
+        let usual = match setting {
+            Setting::Mode => &self.terms.mode,
+            Setting::Model => &self.terms.model,
+        };
+        self.chosen.get(&setting.into()).or(usual.as_ref()).cloned()
     }
 
     /// A session whose mode is not the one that was asked for gets no message: it might do what nobody allowed.
@@ -362,7 +375,7 @@ impl AcpRun {
     fn logging_in(&mut self, events: &mut Vec<TalkEvent>) {
         let Some(at) = self.open.iter().position(|asked| asked.rpc.is_none()) else { return };
         let asked = self.open.remove(at);
-        let outcome = Outcome { allowed: true, cancelled: false, message: None, by: None };
+        let outcome = Outcome { allowed: true, ..Outcome::default() };
         self.decided(&asked.id, outcome, events);
     }
 
@@ -421,15 +434,16 @@ impl AcpRun {
     }
 
     fn update(&mut self, update: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
-        let Ok(known) = SessionUpdate::deserialize(update) else {
-            if self.replay != Some(Replay::Swallowed) {
-                let kind = update["sessionUpdate"].as_str().unwrap_or("an update without a kind");
-                self.telling.unknown(kind, update, at, events);
-            }
+        let is_swallowed = self.replay == Some(Replay::Swallowed);
+        let known = SessionUpdate::deserialize(update).ok();
+        if known.as_ref().is_some_and(|known| self.is_about_now(known, at)) || is_swallowed {
             return;
-        };
-        if !self.is_about_now(&known, at) && self.replay != Some(Replay::Swallowed) {
-            self.told(known, at, events);
+        }
+        let is_whole = known.as_ref().is_some_and(|known| is_whole(update, known));
+        let is_told = known.is_some_and(|known| self.told(known, at, events));
+        if !is_whole || !is_told {
+            let kind = update["sessionUpdate"].as_str().unwrap_or("an update without a kind");
+            self.telling.unknown(kind, update, at, events);
         }
     }
 
@@ -438,8 +452,10 @@ impl AcpRun {
         match update {
             SessionUpdate::UsageUpdate(usage) => {
                 let cost = usage.cost.as_ref().filter(|cost| cost.currency.eq_ignore_ascii_case("USD"));
-                let amount = cost.map(|cost| cost.amount).filter(|amount| amount.is_finite());
-                self.usage.cost_usd = amount.or(self.usage.cost_usd);
+                if let Some(cost) = cost {
+                    self.meter.told(cost.amount);
+                }
+                self.usage.cost_usd = self.meter.total();
             }
             SessionUpdate::CurrentModeUpdate(mode) => {
                 let before = self.modes().current;
@@ -459,12 +475,19 @@ impl AcpRun {
 
     fn say_mode(&mut self, before: Option<String>, at: Duration) {
         let now = self.modes().current;
+        if let (Some(mode), Some(chosen)) = (&now, self.chosen.get_mut(&talk::Setting::Mode))
+            && self.stage == Stage::Ready
+        {
+            // One that leaves a mode by itself is not put back into it.
+            chosen.clone_from(mode);
+        }
         if let Some(mode) = now.filter(|now| before.is_some_and(|before| before != *now)) {
             self.telling.notice(format!("mode: {}", one_line(&mode, 60)), at);
         }
     }
 
-    fn told(&mut self, update: SessionUpdate, at: Duration, events: &mut Vec<TalkEvent>) {
+    /// `false` for what there is no place for in a conversation.
+    fn told(&mut self, update: SessionUpdate, at: Duration, events: &mut Vec<TalkEvent>) -> bool {
         match update {
             SessionUpdate::UserMessageChunk(chunk) => {
                 let echoed = super::super::telling::block(&chunk.content);
@@ -483,9 +506,36 @@ impl AcpRun {
             }
             SessionUpdate::Notice(notice) => self.telling.agents_notice(&notice, at, events),
             SessionUpdate::CompactionUpdate(update) => self.telling.compaction(&update, at),
-            _ => self.telling.tell(TalkEvent::Other { kind: "session/update".to_owned() }, events),
+            _ => return false,
         }
+        true
     }
+}
+
+/// The official types leave out what they cannot read of a list; here nothing is to be lost.
+fn is_whole(update: &Value, known: &SessionUpdate) -> bool {
+    const LISTS: [&str; 3] = ["content", "entries", "locations"];
+    const WORDS: [&str; 3] = ["title", "status", "kind"];
+    if !matches!(
+        known,
+        SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_) | SessionUpdate::Plan(_)
+    ) {
+        return true;
+    }
+    let kept = serde_json::to_value(known).unwrap_or_default();
+    let is_kept = |name: &&str| match (&update[*name], &kept[*name]) {
+        (Value::Null, _) => true,
+        (Value::Array(all), Value::Array(kept)) => all.len() == kept.len(),
+        (Value::Array(all), _) => all.is_empty(),
+        _ => false,
+    };
+    let is_word = |name: &&str| update[*name].is_null() || update[*name].is_string();
+    LISTS.iter().all(is_kept) && WORDS.iter().all(is_word)
+}
+
+/// Asked for by somebody; what belongs to the opening of a session has names.
+fn is_numbered(id: &Value) -> bool {
+    id.as_str().and_then(|id| id.rsplit_once(':')).is_some_and(|(_, what)| what.parse::<u64>().is_ok())
 }
 
 fn settled(id: &Value, outcome: Result<(), String>) -> TalkEvent {

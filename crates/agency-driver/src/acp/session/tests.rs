@@ -7,7 +7,7 @@ use agency_core::conversation::{Item, ToolStatus};
 use agency_core::exit::ExitCode;
 use serde_json::{Value, json};
 
-use super::{AcpRun, AcpTerms, ConnectionNote};
+use super::{AcpRun, AcpTerms, ConnectionNote, McpServer};
 use crate::talk::{AnswerError, NotYet, TalkEvent, TalkRun, TalkTerms, Verdict};
 
 const NOW: Duration = Duration::ZERO;
@@ -628,4 +628,99 @@ fn the_official_types_understand_what_is_written() {
     is::<official::ResumeSessionRequest>(&resume[0]);
     story.refuses(&resume[0], -1, "no");
     is::<official::LoadSessionRequest>(&story.pay()[0]);
+}
+
+#[test]
+fn an_update_of_a_known_kind_that_cannot_be_read_is_shown_as_it_came() {
+    for update in [
+        json!({ "sessionUpdate": "agent_message_chunk", "content": 5 }),
+        json!({ "sessionUpdate": "agent_message_chunk" }),
+        json!({ "sessionUpdate": "tool_call", "title": "Look" }),
+        json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "Look", "content": "here" }),
+        json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "content": [{ "type": 5 }] }),
+        json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": 5 }),
+        json!({ "sessionUpdate": "plan", "entries": 5 }),
+        json!({ "sessionUpdate": "plan", "entries": [{ "content": 5 }] }),
+        json!(5),
+    ] {
+        let mut story = Story::opened(terms());
+        story.updates(&update);
+        let is_kept = |item: &Item| matches!(item, Item::Notice { .. });
+        assert!(story.items().iter().any(is_kept), "{update} {:?}", story.items());
+    }
+    let mut story = Story::opened(terms());
+    story.says(&json!({ "method": "session/update", "params": "lost" }));
+    story.says(&json!({ "method": "_dance", "params": { "sessionId": "s1" } }));
+    story.says(&json!({ "id": 1, "method": "_sing", "params": { "sessionId": "s1" } }));
+    assert_eq!(story.items().len(), 3, "{:?}", story.items());
+}
+
+#[test]
+fn a_call_that_can_be_read_is_shown_once() {
+    let mut story = Story::opened(terms());
+    let content = json!([{ "type": "content", "content": { "type": "text", "text": "done" } }]);
+    story
+        .updates(&json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "Look", "kind": "dance",
+        "status": "pending", "content": [], "locations": [{ "path": "/w/a" }] }));
+    story.updates(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed",
+        "title": null, "content": content }));
+    assert_eq!(story.items().len(), 1, "{:?}", story.items());
+}
+
+#[test]
+fn a_cost_that_begins_again_with_another_process_is_added() {
+    let mut story = Story::opened(terms());
+    let costs = |amount: f64| {
+        json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2,
+            "cost": { "amount": amount, "currency": "USD" } })
+    };
+    story.updates(&costs(2.0));
+    story.updates(&costs(0.5));
+    assert_eq!(story.run.usage().cost_usd, Some(2.5));
+}
+
+#[test]
+fn a_session_is_opened_with_the_servers_that_it_is_given() {
+    let env = [("AGENCY_RUN_ID".to_owned(), "r1".to_owned())].into();
+    let server = McpServer { name: "agency".into(), command: "/a".into(), args: vec!["mcp".into()], env };
+    let expected = json!([{ "name": "agency", "command": "/a", "args": ["mcp"],
+        "env": [{ "name": "AGENCY_RUN_ID", "value": "r1" }] }]);
+    for session_id in [None, Some("s1".to_owned())] {
+        let terms = AcpTerms { servers: vec![server.clone()], session_id, ..terms() };
+        let mut story = Story::begun(terms).connected(&json!({ "loadSession": true }));
+        let asked = story.pay();
+        assert_eq!(asked[0]["params"]["mcpServers"], expected, "{asked:?}");
+        let official =
+            serde_json::from_value::<Vec<agent_client_protocol_schema::v1::McpServer>>(expected.clone());
+        assert!(official.is_ok(), "{official:?}");
+    }
+}
+
+#[test]
+fn what_was_chosen_is_chosen_again_in_the_next_session_and_in_the_next_run() {
+    let modes = json!({ "modes": { "currentModeId": "ask", "availableModes": [
+        { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Auto" }, { "id": "plan", "name": "Plan" }] } });
+    let terms = AcpTerms { session_id: Some("s1".into()), ..terms() };
+    let mut story = Story::begun(terms.clone()).connected(&json!({ "loadSession": true }));
+    let asked = story.pay();
+    story.answers(&asked[0], &modes);
+    let line = story.run.set_mode("auto").expect("it is offered");
+    let asked = story.writes(&line);
+    story.answers(&asked, &json!({}));
+
+    story.note(ConnectionNote::Lost { cause: None });
+    let mut story = story.connected(&json!({ "loadSession": true }));
+    let asked = story.pay();
+    story.answers(&asked[0], &modes);
+    let asked = story.pay();
+    assert_eq!(asked[0]["params"]["modeId"], "auto", "{asked:?}");
+    story.answers(&asked[0], &json!({}));
+    story.updates(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": "plan" }));
+
+    let run = TalkRun::Acp(story.run).continued(TalkTerms::Acp(terms), Timing::default(), NOW, NOW);
+    let TalkRun::Acp(run) = run else { panic!("another driver") };
+    let mut story = Story { run, events: Vec::new() }.connected(&json!({ "loadSession": true }));
+    let asked = story.pay();
+    story.answers(&asked[0], &modes);
+    assert_eq!(story.pay()[0]["params"]["modeId"], "plan", "as the agent left it");
 }

@@ -9,6 +9,7 @@
 //! is greeted · `--die-once PATH CODE`: only if PATH is not there, and makes it · `--early`: tells of a session before
 //! it names it · `--mark PATH`: appends its pid to a file · `--linger`: outlives the end of its input.
 
+mod mcp;
 mod session;
 mod shelf;
 
@@ -153,7 +154,7 @@ impl Agent {
                 &json!({ "sessionUpdate": "available_commands_update", "availableCommands": [] }),
             );
         }
-        agent.open(agent, &session, cwd);
+        agent.open(agent, &session, params);
         let mut result = agent.settings();
         result["sessionId"] = json!(session);
         answer(id, &result);
@@ -172,12 +173,12 @@ impl Agent {
         for (kind, text) in said.iter().filter(|_| again) {
             update(session, &chunk(kind, text));
         }
-        agent.open(agent, session, params["cwd"].as_str().unwrap_or_default());
+        agent.open(agent, session, params);
         answer(id, &agent.settings());
     }
 
-    fn open(&self, agent: &Arc<Agent>, session: &str, cwd: &str) {
-        let sender = Session::begin(agent.clone(), session, cwd, &self.script);
+    fn open(&self, agent: &Arc<Agent>, session: &str, params: &Value) {
+        let sender = Session::begin(agent.clone(), session, params, &self.script);
         held(&self.sessions).insert(session.to_owned(), sender);
     }
 

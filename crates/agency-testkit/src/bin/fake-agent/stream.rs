@@ -28,6 +28,7 @@ pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
         next: 1,
         waiting: VecDeque::new(),
         is_in_turn: false,
+        mode: "default".to_owned(),
         message: String::new(),
         answered: Vec::new(),
     };
@@ -49,6 +50,7 @@ struct Agent {
     next: u64,
     waiting: VecDeque<String>,
     is_in_turn: bool,
+    mode: String,
     message: String,
     /// Requests of ours that were answered.
     answered: Vec<Value>,
@@ -134,7 +136,7 @@ impl Agent {
                     }
                 }
                 Some("control_request") => {
-                    let response = told(&message["request_id"], &message["request"]);
+                    let response = self.told(&message["request_id"], &message["request"]);
                     self.emit(json!({ "type": "control_response", "response": response }));
                     if message["request"]["subtype"] == "interrupt" {
                         return Came::Interrupt;
@@ -152,6 +154,25 @@ impl Agent {
                 _ => {}
             }
         }
+    }
+
+    /// The answer to a request: a model or a mode with `no-` in its name is not there.
+    fn told(&mut self, id: &Value, request: &Value) -> Value {
+        let wanted = request["model"].as_str().or(request["mode"].as_str()).unwrap_or_default();
+        if wanted.contains("no-") {
+            return json!({ "subtype": "error", "request_id": id, "error": format!("unknown: {wanted}") });
+        }
+        let model = |id: &str, name: &str| json!({ "value": id, "displayName": name });
+        let models = [model("small", "Small"), model("large", "Large")];
+        let response = match request["subtype"].as_str() {
+            Some("initialize") => json!({ "models": models, "current_permission_mode": self.mode }),
+            Some("set_permission_mode") => {
+                self.mode = wanted.to_owned();
+                json!({ "mode": wanted })
+            }
+            _ => json!({}),
+        };
+        json!({ "subtype": "success", "request_id": id, "response": response })
     }
 
     /// In parts, then whole.
@@ -264,22 +285,6 @@ impl Agent {
         message["session_id"] = json!(self.session);
         print(&message.to_string());
     }
-}
-
-/// The answer to a request: a model or a mode with `no-` in its name is not there.
-fn told(id: &Value, request: &Value) -> Value {
-    let wanted = request["model"].as_str().or(request["mode"].as_str()).unwrap_or_default();
-    if wanted.contains("no-") {
-        return json!({ "subtype": "error", "request_id": id, "error": format!("unknown: {wanted}") });
-    }
-    let models =
-        json!([{ "value": "small", "displayName": "Small" }, { "value": "large", "displayName": "Large" }]);
-    let response = match request["subtype"].as_str() {
-        Some("initialize") => json!({ "models": models, "current_permission_mode": "default" }),
-        Some("set_permission_mode") => json!({ "mode": wanted }),
-        _ => json!({}),
-    };
-    json!({ "subtype": "success", "request_id": id, "response": response })
 }
 
 fn print(line: &str) {

@@ -4,7 +4,7 @@
 //! does it if it may · `edit FILE OLD|NEW`: the same with a change of a file · `ask QUESTION|A|B`: a question · `plan A|B|C`: the first step is
 //! done · `usage COST` · `mode`: says its mode · `cwd` · `env NAME` · `wait`: works until it is cancelled · `end` · `fail TEXT`: the turn
 //! fails · `stop REASON`: it ends for that reason · `line TEXT`: prints it as it is · `update KIND`: tells something unheard of ·
-//! `request METHOD`: asks for something unheard of · `big BYTES`: a tool's result of that size · `many N`: N messages ·
+//! `mcp TOOL JSON`: calls a tool of the MCP server that it was given, says the answer · `request METHOD`: asks for something unheard of · `big BYTES`: a tool's result of that size · `many N`: N messages ·
 //! `await PATH`: until somebody has opened and closed the named pipe there · `crash-once PATH CODE` · `crash CODE` · `exit CODE`.
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::{Value, json};
 
-use super::{Agent, answer, chunk, print, refuse, update};
+use super::{Agent, answer, chunk, mcp, print, refuse, update};
 use crate::crash::{crash, crash_once};
 use crate::script::Ending;
 
@@ -35,6 +35,8 @@ pub(super) struct Session {
     agent: Arc<Agent>,
     name: String,
     cwd: String,
+    /// The MCP servers that it was given.
+    servers: Value,
     mode: String,
     inbox: Receiver<Came>,
     outbox: Sender<Came>,
@@ -49,12 +51,13 @@ pub(super) struct Session {
 struct Cancelled;
 
 impl Session {
-    pub(super) fn begin(agent: Arc<Agent>, name: &str, cwd: &str, script: &str) -> Sender<Came> {
+    pub(super) fn begin(agent: Arc<Agent>, name: &str, params: &Value, script: &str) -> Sender<Came> {
         let (outbox, inbox) = channel();
         let session = Session {
             agent,
             name: name.to_owned(),
-            cwd: cwd.to_owned(),
+            cwd: params["cwd"].as_str().unwrap_or_default().to_owned(),
+            servers: params["mcpServers"].clone(),
             mode: "ask".to_owned(),
             inbox,
             outbox: outbox.clone(),
@@ -123,6 +126,11 @@ impl Session {
             }
             "mode" => self.say(&format!("mode: {}", self.mode.clone())),
             "cwd" => self.say(&format!("cwd: {}", self.cwd.clone())),
+            "mcp" => {
+                let (tool, arguments) = rest.split_once(' ').unwrap_or((rest, "{}"));
+                let told = mcp::call(&self.servers, tool, arguments);
+                self.say(&told);
+            }
             "env" => self.say(&std::env::var(rest).unwrap_or_else(|_| "unset".into())),
             "wait" => return self.until_cancelled(),
             "end" => self.end("end_turn"),
