@@ -394,6 +394,9 @@ pub struct Queued {
     pub time: String,
     /// It may have been typed already: neither it nor those behind it are sent until it is dropped.
     pub uncertain: bool,
+    /// No agent runs that could take it: it waits for a start.
+    #[serde(default)]
+    pub stranded: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

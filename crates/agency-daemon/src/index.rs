@@ -22,6 +22,7 @@ use agency_core::ids::{RunId, TaskKey};
 use agency_core::task_file::TaskFile;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
+use crate::last_words;
 use crate::piped::Reading;
 use crate::read_small::{Links, read_small};
 use crate::run::RunCommand;
@@ -361,7 +362,12 @@ fn put_talk(shelf: &mut Shelf, listed: &Listed, news: Option<&News>) -> Result<(
         (Talk::Live { .. }, Some(news)) if news.chat.entries.is_empty() && !news.is_whole => Ok(()),
         (Talk::Live { .. }, Some(news)) => shelf.put_talk(key, &passages(&news.chat), news.is_whole, ""),
         (Talk::Past { runs, journals }, _) => {
-            let stamp = runs.iter().map(|run| run.0.as_str()).collect::<Vec<_>>().join(" ");
+            let runs = runs.iter().map(|run| run.0.as_str()).collect::<Vec<_>>().join(" ");
+            // How a run ended may be said after it was read.
+            let stamp = match last_words::bytes(&journals.last.journal) {
+                0 => runs,
+                bytes => format!("{runs} {bytes}"),
+            };
             if shelf.stamps(key).talk == stamp {
                 return Ok(());
             }

@@ -22,6 +22,7 @@ mod hooks;
 mod index;
 mod json_lines;
 mod keeper_copy;
+mod last_words;
 mod launch;
 mod limits;
 mod link;
@@ -196,8 +197,8 @@ async fn serve(state: &StateDir, prepared: Prepared) {
         state: state.clone(),
         epoch: prepared.epoch,
         keeper_binary: prepared.keeper_binary,
-        rule_book: Arc::new(RuleBook::open(agency_api::paths::rules())),
         program: std::env::current_exe().ok(),
+        rule_book: Arc::new(RuleBook::open(agency_api::paths::rules())),
         open_files: prepared.open_files,
         streams: streams.clone(),
         events: events.clone(),

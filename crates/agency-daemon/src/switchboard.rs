@@ -37,8 +37,8 @@ use crate::rule_book::RuleBook;
 use crate::run::sleep_until;
 use crate::{atomic, fold, limits, plan, run_meta};
 
-pub use seat::Progress;
 use seat::{FromSeat, Host, Seat, SeatLine, ToSeat};
+pub use seat::{GivenUp, Progress};
 
 /// What the machine of a connection that is taken up again counts its process as.
 const FIRST_ATTEMPT: u64 = 1;
@@ -93,8 +93,10 @@ pub enum BoardCommand {
         was_here: bool,
         answer: oneshot::Sender<Result<UnixStream, Failure>>,
     },
-    /// There will be no process any more: those who sit here are over.
-    Dismiss,
+    /// There will be no process any more: those who sit here are over, and are told why.
+    Dismiss {
+        why: Option<GivenUp>,
+    },
     /// The sessions that the agent knows.
     Sessions {
         answer: oneshot::Sender<Result<Value, Failure>>,
@@ -111,6 +113,8 @@ pub enum WireNews {
     },
     Greeted {
         name: Option<String>,
+        /// It can go on with a session of another process.
+        resumes: bool,
     },
     HandshakeFailed {
         cause: String,
@@ -169,6 +173,8 @@ pub struct Adopted {
     pub is_greeted: bool,
     /// What the agent calls itself.
     pub version: Option<String>,
+    /// Whether it can go on with a session of another process, once it has said so.
+    pub resumes: Option<bool>,
     pub sessions: usize,
 }
 
@@ -247,9 +253,10 @@ impl Switchboard {
         let is_greeted = line.is_some_and(|line| line.is_greeted);
         let greeted = line.and_then(|line| line.peer.greeted()?.ok());
         let version = greeted.and_then(|greeted| called(&greeted.can));
+        let resumes = greeted.map(|greeted| greeted.can.resume || greeted.can.load);
         let sessions = board.seats.len();
         tokio::spawn(board.live(inbox));
-        Ok(Adopted { commands, spec, is_greeted, version, sessions })
+        Ok(Adopted { commands, spec, is_greeted, version, resumes, sessions })
     }
 
     async fn resume(&mut self, dir: RunDir, sittings: Vec<Sitting>) -> io::Result<()> {
@@ -333,11 +340,7 @@ impl Switchboard {
                 crate::run::tell(answer, seated);
                 self.news(0, WireNews::Seats(self.seats.len())).await;
             }
-            BoardCommand::Dismiss => {
-                for run in self.seats.keys().cloned().collect::<Vec<_>>() {
-                    self.tell(&run, ToSeat::Over).await;
-                }
-            }
+            BoardCommand::Dismiss { why } => self.tell_all(|| ToSeat::Over { why: why.clone() }).await,
             BoardCommand::Sessions { answer } => self.ask_sessions(answer),
         }
     }
@@ -603,14 +606,14 @@ impl Switchboard {
         line.is_met = line.peer.greeted().is_some();
         match line.peer.greeted() {
             Some(Ok(greeted)) => {
-                let name = called(&greeted.can);
+                let (name, resumes) = (called(&greeted.can), greeted.can.resume || greeted.can.load);
                 line.is_greeted = true;
                 for run in self.seats.keys() {
                     if let Some(connected) = line.connected() {
                         self.tell(run, connected).await;
                     }
                 }
-                self.news(line.attempt, WireNews::Greeted { name }).await;
+                self.news(line.attempt, WireNews::Greeted { name, resumes }).await;
             }
             Some(Err(cause)) => {
                 let cause = cause.to_owned();

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fold::{run_exit, unseal};
+use crate::last_words;
 
 /// The tag of notes that say who answers a request: JSON of a [`Decision`].
 pub const DECISION: &str = "decision";
@@ -128,6 +129,10 @@ impl TalkFold {
             if record.seq >= told_from {
                 told.extend(happened);
             }
+        }
+        for word in last_words::read(&source.journal) {
+            let at = word.at().saturating_sub(self.wall_offset);
+            self.run.on_last_word(word.item, at);
         }
         Ok(told)
     }

@@ -137,10 +137,10 @@ pub struct World {
     event_log: EventLog,
     queue: PromptQueue,
     index: Index,
-    /// The rules about screens that every run knows of.
-    rules: Arc<Rules>,
     /// The rules about approvals that each project's agents were last judged by.
     rules_asked: HashMap<ProjectId, Vec<NamedRule>>,
+    /// The rules about screens that every run knows of.
+    rules: Arc<Rules>,
     born: Duration,
     /// The agents of tasks have ended; connections are still ending.
     quitting: bool,
@@ -362,6 +362,9 @@ impl World {
                 tracing::info!(task = %key, %run, code = %exit.code, "run over");
                 self.ended.insert(key.clone(), ended);
                 self.decide(Event::RunExited { key: key.clone(), run, exit });
+                if !exit.asked && exit.code.is_success() {
+                    self.tell_unsent(&key);
+                }
                 self.notices.notifier.over(&key);
                 self.touch_index(&key);
                 self.look_at(&key.project);

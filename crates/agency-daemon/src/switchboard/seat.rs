@@ -33,6 +33,7 @@ const LINES_WAITING: usize = 4096;
 enum WireNote {
     Connected { connection: String },
     Lost { cause: String },
+    GivenUp { message: String, cause: Option<String> },
 }
 
 #[derive(Debug)]
@@ -54,8 +55,17 @@ pub enum ToSeat {
         id: u64,
         reason: String,
     },
-    /// There will be no process any more.
-    Over,
+    /// There will be no process any more; why, where nobody asked for it.
+    Over {
+        why: Option<GivenUp>,
+    },
+}
+
+/// Why a connection is not made again.
+#[derive(Debug, Clone)]
+pub struct GivenUp {
+    pub message: String,
+    pub cause: Option<String>,
 }
 
 #[derive(Debug)]
@@ -115,7 +125,7 @@ impl Progress {
                 Ok(WireNote::Connected { connection }) => {
                     *self = Progress { connection: Some(connection), ..Progress::default() };
                 }
-                Ok(WireNote::Lost { .. }) => self.is_lost = true,
+                Ok(WireNote::Lost { .. } | WireNote::GivenUp { .. }) => self.is_lost = true,
                 Err(_) => {}
             },
             _ => {}
@@ -284,7 +294,12 @@ impl SeatTask {
             }
             ToSeat::Taken { id } => self.say(&FromKeeper::InputTaken { id }).await,
             ToSeat::Refused { id, reason } => self.say(&FromKeeper::InputRefused { id, reason }).await,
-            ToSeat::Over => self.end(ExitStatus::Unknown, None).await,
+            ToSeat::Over { why } => {
+                if let Some(GivenUp { message, cause }) = why.filter(|_| !self.over) {
+                    self.note(&WireNote::GivenUp { message, cause }).await?;
+                }
+                self.end(ExitStatus::Unknown, None).await
+            }
         }
     }
 

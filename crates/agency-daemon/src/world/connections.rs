@@ -21,7 +21,8 @@ use crate::happening::Answer;
 use crate::plan::Wish;
 use crate::run_meta::{self, RunMeta};
 use crate::switchboard::{
-    self, BoardCommand, Progress, Sitting, Switchboard, Switchroom, WireMeta, WireNews, WirePlan, WireSpec,
+    self, BoardCommand, GivenUp, Progress, Sitting, Switchboard, Switchroom, WireMeta, WireNews, WirePlan,
+    WireSpec,
 };
 
 pub type Board = mpsc::Sender<BoardCommand>;
@@ -34,7 +35,11 @@ pub(super) struct Wire {
     waiting: HashMap<Ticket, Waiting>,
     sessions: usize,
     version: Option<String>,
+    /// Whether its agent can go on with a session of another process, once it has said so.
+    resumes: Option<bool>,
     error: Option<String>,
+    /// What it failed with last.
+    failure: Option<ConnectError>,
     /// Tasks that were over because it was, to be started again with it.
     left_behind: Vec<TaskKey>,
 }
@@ -102,6 +107,7 @@ impl World {
             Effect::Tell { status } => self.wire_changed(name, status),
             Effect::Fail(error) => {
                 let agent = wire.plan.agent.clone();
+                wire.failure = Some(error.clone());
                 let ConnectError { message, cause } = error;
                 tracing::error!(connection = name, %message, cause, "a connection failed");
                 self.announce_wire(
@@ -147,9 +153,9 @@ impl World {
         };
         if matches!(status, Status::Disconnected | Status::Idle) && wire.machine.retry().is_none() {
             // Nobody will bring it back by itself.
-            wire.command(BoardCommand::Dismiss);
+            wire.command(BoardCommand::Dismiss { why: wire.given_up(name, status) });
             let lost: Vec<TaskKey> = self.seated_at(name).collect();
-            if let Some(wire) = self.wires.get_mut(name) {
+            if let Some(wire) = self.wires.get_mut(name).filter(|_| !lost.is_empty()) {
                 wire.left_behind = lost;
             }
         }
@@ -158,6 +164,37 @@ impl World {
         for key in left_behind {
             self.start_again(key);
         }
+        self.forget_ended(name);
+    }
+
+    /// The connection of one task alone is gone with it, unless the task was over because of it.
+    fn forget_ended(&mut self, name: &str) {
+        let is_ended = |wire: &Wire| {
+            wire.plan.is_own
+                && wire.machine.status() == Status::Idle
+                && wire.machine.epoch().is_none()
+                && wire.waiting.values().all(|waiting| matches!(waiting, Waiting::Shutdown))
+                && wire.left_behind.is_empty()
+        };
+        if self.wires.get(name).is_some_and(is_ended) {
+            self.wires.remove(name);
+        }
+    }
+
+    /// Nobody else's connection is called that: tasks of other projects may have the same name.
+    pub(super) fn own_wire_name(&self, key: &TaskKey, agent: &str, task: &str) -> String {
+        let short = format!("{agent}@{task}");
+        let others = self.history.iter().filter(|(other, _)| *other != key);
+        match others.flat_map(|(_, runs)| runs).any(|meta| meta.wire_name() == Some(&short)) {
+            true => format!("{short}@{}", key.project),
+            false => short,
+        }
+    }
+
+    /// Known before anything is stopped: the agent said when it was greeted that it takes up no session.
+    pub(super) fn takes_up_no_session(&self, agent: &str) -> bool {
+        let of_agent = self.wires.values().filter(|wire| wire.plan.agent == agent);
+        of_agent.filter_map(|wire| wire.resumes).next_back() == Some(false)
     }
 
     fn seated_at(&self, name: &str) -> impl Iterator<Item = TaskKey> {
@@ -196,8 +233,8 @@ impl World {
                 wire.error = Some(cause.clone());
                 self.wire_event(name, Event::SpawnFailed { epoch, not_found, cause });
             }
-            WireNews::Greeted { name: version } => {
-                wire.version = version;
+            WireNews::Greeted { name: version, resumes } => {
+                (wire.version, wire.resumes) = (version, Some(resumes));
                 self.wire_event(name, Event::Initialized { epoch });
             }
             WireNews::HandshakeFailed { cause } => {
@@ -323,6 +360,7 @@ impl World {
                     spec,
                     sessions,
                     version: adopted.version,
+                    resumes: adopted.resumes,
                     ..Wire::new(plan, adopted.commands, machine)
                 };
                 self.wires.insert(name.clone(), wire);
@@ -408,9 +446,19 @@ impl Wire {
             waiting: HashMap::new(),
             sessions: 0,
             version: None,
+            resumes: None,
             error: None,
+            failure: None,
             left_behind: Vec::new(),
         }
+    }
+
+    /// What those who sit there are told when it stays down.
+    fn given_up(&self, name: &str, status: Status) -> Option<GivenUp> {
+        let message =
+            format!("the connection to {} is given up: agency reconnect {name}", self.plan.display_name);
+        let cause = self.failure.clone().map(|failure| failure.cause.unwrap_or(failure.message));
+        (status == Status::Disconnected).then_some(GivenUp { message, cause })
     }
 
     /// In order; a switchboard is never far behind.

@@ -192,7 +192,7 @@ impl World {
             .and_then(|settings| settings.config.agents.find(&agent.name).cloned().ok());
         let is_usual = usual.is_some_and(|usual| (&usual.acp, &usual.env) == (&agent.acp, &agent.env));
         let wire = match (plan.has_own_wire(), is_usual) {
-            (true, _) => format!("{}/{name}@{}", agent.name, key.project),
+            (true, _) => self.own_wire_name(key, &agent.name, &name.to_string()),
             (false, true) => agent.name.clone(),
             (false, false) => format!("{}@{}", agent.name, key.project),
         };
@@ -287,11 +287,14 @@ impl World {
                     "Error",
                     error_data("not restarted any more", &why.to_string()),
                 );
+                self.last_error(&key, "the agent is not restarted any more", &why.to_string());
+                self.tell_unsent(&key);
                 self.ended_unasked(&key, None, format!("not restarted any more: {why}"));
             }
             Notice::RestartFailed { key, error } => {
                 tracing::error!(task = %key, cause = %error, "the restart failed");
                 self.announce(Some(&key), None, "Error", error_data("the restart failed", &error));
+                self.last_error(&key, "the restart failed", &error);
                 self.ended_unasked(&key, None, format!("the restart failed: {error}"));
             }
             Notice::WontDie { key, run } => {

@@ -6,6 +6,7 @@ use agency_api::method::{Queue, Queued, Receipt, ReceiptKind, TaskSendParams};
 use agency_api::{Bytes, Failure};
 use agency_core::evidence::Why;
 use agency_core::ids::TaskKey;
+use agency_core::plain::one_line;
 use agency_terminal::keys::Keystroke;
 use tokio::sync::{mpsc, oneshot};
 
@@ -61,6 +62,9 @@ impl World {
         self.announce(Some(key), None, "Queued", serde_json::json!({ "id": id, "bytes": bytes }));
         self.deliver_next(key);
         let why = match before {
+            _ if self.live_run(key).is_err() => {
+                format!("number {id}; its agent does not run: agency start {}", key.task)
+            }
             0 => format!("number {id}, next at its prompt"),
             1 => format!("number {id}, behind another"),
             many => format!("number {id}, behind {many} others"),
@@ -117,9 +121,30 @@ impl World {
             tracing::warn!(task = %key, %cause, "the queue of texts cannot be written");
         }
         self.announce(Some(key), None, "Sent", data);
-        if stays.is_none() {
-            self.deliver_next(key);
+        match stays {
+            None => self.deliver_next(key),
+            Some(_) if self.live_run(key).is_err() => self.tell_unsent(key),
+            Some(_) => {}
         }
+    }
+
+    /// The agent is over, and texts for it are not sent: somebody should know.
+    pub(super) fn tell_unsent(&mut self, key: &TaskKey) {
+        let is_there = |waiting: &&Waiting| waiting.step != Step::Leaving;
+        let Some(first) = self.queue.of(key).find(is_there) else { return };
+        let text = one_line(&String::from_utf8_lossy(&first.text.0), 60);
+        let (message, cause) = match first.step {
+            Step::Uncertain => (
+                format!("the agent ended, and nobody knows whether it took `{text}`"),
+                format!("it is kept: agency queue {}", key.task),
+            ),
+            Step::Held | Step::Leaving => (
+                format!("the agent ended before it took `{text}`"),
+                format!("it is kept, and sent when the agent is started: agency start {}", key.task),
+            ),
+        };
+        self.last_error(key, &message, &cause);
+        self.announce(Some(key), None, "Error", super::error_data(&message, &cause));
     }
 
     pub(super) fn queue_list(&mut self, task: Option<TaskCall>) -> Result<Queue, Failure> {
@@ -159,6 +184,7 @@ impl World {
             text: waiting.text.clone(),
             time: waiting.time.clone(),
             uncertain: waiting.step == Step::Uncertain,
+            stranded: self.live_run(&waiting.key()).is_err(),
         })
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use agency_api::chat::{AnswerParams, Approvals, OpenApproval};
 use agency_api::method::Nothing;
 use agency_api::{Failure, chat, view};
+use agency_core::conversation::Item;
 use agency_core::ids::TaskKey;
 use agency_driver::talk::{Setting, Verdict};
 use tokio::sync::{mpsc, oneshot};
@@ -12,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::boot::is_talk;
 use super::{LiveRun, World};
 use crate::happening::{Answer, Happening, Reporter, TaskCall};
+use crate::last_words;
 use crate::piped::{Answering, Reading, Tuning};
 use crate::rpc;
 use crate::run::RunCommand;
@@ -97,6 +99,21 @@ impl World {
         let mut before: Vec<_> = talks.map(|meta| self.talk_source(meta)).collect();
         let last = before.pop()?;
         Some(PastTalk { before, last })
+    }
+
+    /// Said at the end of a conversation whose run is over.
+    pub(super) fn last_word(&self, key: &TaskKey, item: Item) {
+        let last = self.history.get(key).and_then(|runs| runs.last()).filter(|meta| is_talk(meta));
+        let Some(journal) = last.map(|meta| self.ground.state.run(&meta.run.0).journal()) else { return };
+        if let Err(cause) = last_words::add(&journal, item) {
+            tracing::warn!(task = %key, %cause, "the conversation does not say how it ended");
+        }
+        self.touch_index(key);
+    }
+
+    pub(super) fn last_error(&self, key: &TaskKey, message: &str, cause: &str) {
+        let (message, cause) = (message.to_owned(), Some(cause.to_owned()));
+        self.last_word(key, Item::Error { message, cause });
     }
 
     pub(super) fn approvals(&mut self, task: Option<TaskCall>, answer: Answer) {

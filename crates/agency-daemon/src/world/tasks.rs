@@ -109,6 +109,11 @@ impl World {
             return Ok(());
         }
         agent.resumes(driver).map_err(|err| refused().because(err.to_string()).hint(err.hint()))?;
+        if driver == Driver::Acp && self.takes_up_no_session(&agent.name) {
+            return Err(refused()
+                .because(format!("{} takes up no session over ACP, it says", agent.display_name))
+                .hint("pass --fresh to begin a new session"));
+        }
         if file.fields().session_id.is_none() {
             return Err(refused()
                 .because(format!("{} has not said yet which session it is in", agent.display_name))

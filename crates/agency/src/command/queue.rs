@@ -36,7 +36,11 @@ async fn take_back(context: &Context, args: QueueDrop) -> Done {
 fn table(queued: &[Queued]) -> String {
     let columns = [column("NUMBER"), flexible("TASK", 8), column("SINCE"), flexible("TEXT", 20)];
     let row = |queued: &Queued| {
-        let mark = if queued.uncertain { "(uncertain) " } else { "" };
+        let mark = match (queued.uncertain, queued.stranded) {
+            (true, _) => "(uncertain) ",
+            (false, true) => "(its agent does not run) ",
+            (false, false) => "",
+        };
         let text = String::from_utf8_lossy(&queued.text.0).split_whitespace().collect::<Vec<_>>().join(" ");
         vec![
             cell(queued.id.to_string()),

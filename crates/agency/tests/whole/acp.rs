@@ -125,6 +125,47 @@ fn answers_denials_questions_and_interrupts_reach_the_session_they_are_for() {
         ])
         .ok();
     stage.eventually("it says so", SOON, || (times_said(&stage, "one", "Fine.") == 1).then_some(()));
+    let read = chat(&stage, "one");
+    for line in ["Error: not a message: this is no message", "unheard_of: {", "request odd/thing: {"] {
+        assert!(read.contains(line), "{line:?} in {read}");
+    }
+    let log = stage.run(["approvals", "--log", "one", "--json"]).json();
+    assert_eq!(log["decisions"][1]["outcome"]["answer"], "Blue", "{log}");
+}
+
+#[test]
+fn a_connection_that_is_given_up_is_spoken_of_in_the_conversation() {
+    let stage = Stage::new();
+    let works = stage.home().join("works");
+    std::fs::write(&works, "").expect("room");
+    configure(&stage, &["--die-once", &works.display().to_string(), "3"], "");
+    begin(&stage, "one", "!say Hello.; end");
+    wait_why(&stage, "one", "finished");
+    std::fs::remove_file(&works).expect("it is ours");
+    let told = stage.refused(&["reconnect", "fake"]);
+    assert!(told.contains("Could not connect to Shell"), "{told}");
+    let read = wait_said(&stage, "one", "Error: the connection to Shell is given up: agency reconnect fake");
+    // Which of its ends is seen first is chance.
+    let causes = ["Caused by: its process ended with code 3", "Caused by: it closed its output"];
+    assert!(causes.iter().any(|cause| read.contains(cause)), "{read}");
+    stage.run(["reconnect", "fake"]).ok();
+    stage.wait_status("one", "running");
+}
+
+#[test]
+fn a_mode_that_was_chosen_is_chosen_again_after_a_restart_and_a_reconnect() {
+    let stage = stage(&[]);
+    begin(&stage, "one", "!say Hello.; end");
+    wait_why(&stage, "one", "finished");
+    stage.run(["mode", "one", "auto"]).ok();
+    let runs_unasked = || {
+        stage.run(["send", "one", "--queue", "!mode; end"]).ok();
+        wait_said(&stage, "one", "mode: auto\n── turn ended");
+    };
+    stage.run(["restart", "one"]).ok();
+    runs_unasked();
+    stage.run(["reconnect", "fake"]).ok();
+    runs_unasked();
 }
 
 #[test]
@@ -225,6 +266,15 @@ fn a_workspace_may_have_a_process_of_its_own_which_ends_with_its_task() {
     stage.eventually("its process is gone", SOON, || (!process.is_alive()).then_some(()));
     stage.run(["send", "two", "there?"]).ok();
     wait_said(&stage, "two", "echo: there?");
+    stage.eventually("only the other's is listed", SOON, || {
+        let listed = stage.run(["connections", "--json"]).json();
+        let listed = listed["connections"].as_array().expect("connections").clone();
+        (listed.len() == 1 && listed[0]["name"] == "fake@2-two").then_some(())
+    });
+    stage.run(["reconnect", "fake@2-two"]).ok();
+    stage.run(["start", "one"]).ok();
+    stage.run(["send", "one", "--queue", "again"]).ok();
+    wait_said(&stage, "one", "echo: again");
 }
 
 #[test]

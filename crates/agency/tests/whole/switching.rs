@@ -14,6 +14,16 @@ stream = ["fake-agent", "--stream-json", "prompt; args; end", "--resume", "$AGEN
 start = ["fake-agent", "-c", "say begun; ask more?"]
 stream = ["fake-agent", "--stream-json", "prompt; args; end"]
 
+[agents.amnesic]
+display_name = "Amnesic"
+stream = ["fake-agent", "--stream-json", "prompt; args; end", "--resume", "$AGENCY_SESSION_ID"]
+acp = ["fake-agent", "--acp", "", "--forget"]
+
+[agents.newborn]
+display_name = "Newborn"
+stream = ["fake-agent", "--stream-json", "prompt; args; end", "--resume", "$AGENCY_SESSION_ID"]
+acp = ["fake-agent", "--acp", "", "--no-load", "--no-resume"]
+
 [agents.plain]
 start = ["fake-agent", "-c", "say begun; ask more?"]
 resume = ["fake-agent", "-c", "say resumed $AGENCY_SESSION_ID; ask more?"]
@@ -91,6 +101,28 @@ fn a_session_that_cannot_go_on_is_refused_with_the_reason_and_nothing_is_stopped
     let told = stage.refused(&["restart", "own", "--driver", "terminal", "--fresh"]);
     assert!(told.contains("it runs a command of its own"), "{told}");
     assert!(stage.refused(&["restart", "own", "--driver", "tty"]).contains("tty"));
+}
+
+#[test]
+fn an_agent_that_has_no_such_session_is_left_alone_where_that_is_known_and_else_the_way_out_is_said() {
+    let stage = Stage::with_config(AGENTS);
+    begin(&stage, "first", "newborn", "acp");
+    wait_said(&stage, "first", "echo: go");
+    begin(&stage, "known", "newborn", "stream-json");
+    wait_why(&stage, "known", "finished");
+    let before = session_id(&stage, "2-known");
+    let told = stage.refused(&["restart", "known", "--driver", "acp"]);
+    assert!(told.contains("Newborn takes up no session over ACP") && told.contains("--fresh"), "{told}");
+    assert_eq!((stage.status("known"), session_id(&stage, "2-known")), ("running".to_owned(), before));
+
+    begin(&stage, "unknown", "amnesic", "stream-json");
+    wait_why(&stage, "unknown", "finished");
+    let before = session_id(&stage, "3-unknown");
+    stage.run(["restart", "unknown", "--driver", "acp"]).ok();
+    let read = wait_said(&stage, "unknown", "it cannot go on with this one");
+    assert!(read.contains("agency restart --fresh") && read.contains("--driver goes back"), "{read}");
+    stage.run(["restart", "unknown", "--driver", "stream-json"]).ok();
+    assert_eq!(session_id(&stage, "3-unknown"), before);
 }
 
 #[test]

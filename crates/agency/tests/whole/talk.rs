@@ -172,6 +172,52 @@ fn a_crash_goes_on_with_the_same_session_and_three_are_enough() {
         "one and three more: {events:#?}"
     );
     assert!(stage.worktree("2-always").is_dir());
+    let read = wait_said(&stage, "always", "Error: the agent is not restarted any more");
+    stage.kill_daemon();
+    assert_eq!(chat(&stage, "always"), read, "and it stays there to read");
+}
+
+#[test]
+fn a_message_that_an_agent_did_not_live_to_take_is_spoken_of() {
+    let stage = Stage::new();
+    talk(&stage, "gone", "take this", "exit 0");
+    stage.wait_status("gone", "stopped");
+    let said = [
+        "the agent ended before it took `take this`",
+        "nobody knows whether it took `take this`",
+        "the agent ended in the middle of its turn",
+    ];
+    stage.eventually("somebody says so", SOON, || {
+        let read = chat(&stage, "gone");
+        said.iter().any(|said| read.contains(said)).then_some(())
+    });
+    let receipt = stage.run(["send", "gone", "--queue", "and this"]).ok();
+    assert!(receipt.contains("its agent does not run: agency start 1"), "{receipt}");
+    let held = stage.run(["queue", "gone"]).ok();
+    assert!(held.contains("(its agent does not run) and this"), "{held}");
+}
+
+#[test]
+fn what_was_chosen_is_chosen_again_after_a_restart() {
+    let stage = Stage::new();
+    talk(&stage, "keep", "go", "prompt; say Hm.; end");
+    wait_why(&stage, "keep", "finished");
+    stage.run(["model", "keep", "large"]).ok();
+    stage.run(["mode", "keep", "plan"]).ok();
+    let is_kept = |word: &str, wanted: &str| {
+        stage.eventually(&format!("the {word} is {wanted}"), SOON, || {
+            (stage.run([word, "keep", "--json"]).json()["current"] == wanted).then_some(())
+        });
+    };
+    for _ in 0..2 {
+        stage.run(["restart", "keep"]).ok();
+        is_kept("model", "large");
+        is_kept("mode", "plan");
+    }
+    stage.run(["mode", "keep", "acceptEdits"]).ok();
+    stage.kill_daemon();
+    stage.run(["restart", "keep"]).ok();
+    is_kept("mode", "acceptEdits");
 }
 
 #[test]
@@ -276,11 +322,12 @@ fn of_two_who_answer_at_once_one_wins_and_the_other_is_told() {
 #[test]
 fn long_lines_garbage_and_unheard_of_requests_hurt_nobody() {
     let stage = Stage::new();
-    let script = "prompt; line not json at all; line {\"type\":\"dance\"}; big 10000000; request hop; say Still here.; end";
+    let script = "prompt; line not json at all; line {\"type\":\"dance\"}; line {\"type\":\"assistant\",\"message\":5}; big 10000000; request hop; say Still here.; end";
     talk(&stage, "odd", "go", script);
     let read = wait_said(&stage, "odd", "Still here.");
     assert!(read.contains("Error: not a message: not json at all"), "{read}");
     assert!(read.contains("dance"), "{read}");
+    assert!(read.contains("assistant: {\"type\":\"assistant\",\"message\":5}"), "{read}");
     assert!(read.contains("told: error"), "{read}");
     let entries = stage.run(["chat", "odd", "--json"]).ok();
     assert!(entries.lines().all(|line| line.len() < 200_000), "long texts are cut");
