@@ -2,12 +2,17 @@
 //!
 //! With their hooks, identity and signing; on the workspace's own branch only.
 
+use std::path::PathBuf;
+use std::{fs, io};
+
 use crate::jj;
 use crate::merge::refuse_unfinished;
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
+use crate::record::Worktree;
 use crate::repository::{Repository, text};
+use crate::tool::ToolError;
 use crate::versions::Ready;
 
 /// The new commit; None if there was nothing to commit.
@@ -35,7 +40,39 @@ fn commit_worktree(
         return Ok(None);
     }
     let git = ready.worktree.git(repository).with_variable("GIT_EDITOR", "true");
-    git.change(&["add", "--all", "--", ":/"])?;
-    git.change_with_hooks(&["commit", "--quiet", "--message", message])?;
+    let index = Index::of(&ready.worktree)?;
+    let commit = || -> Result<(), ToolError> {
+        git.change(&["add", "--all", "--", ":/"])?;
+        git.change_with_hooks(&["commit", "--quiet", "--message", message])
+    };
+    if let Err(err) = commit() {
+        index.put_back()?;
+        return Err(err.into());
+    }
     Ok(Some(git.line(&["rev-parse", "--verify", "HEAD"]).map(text)?))
+}
+
+/// What was staged before us. A hook or a signature that refuses the commit leaves it as it was.
+struct Index {
+    path: PathBuf,
+    before: Option<Vec<u8>>,
+}
+
+impl Index {
+    fn of(worktree: &Worktree) -> Result<Self, OperationCause> {
+        let path = worktree.git_dir.join("index");
+        match fs::read(&path) {
+            Ok(before) => Ok(Self { path, before: Some(before) }),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Self { path, before: None }),
+            Err(source) => Err(OperationCause::Write { path, source }),
+        }
+    }
+
+    fn put_back(self) -> Result<(), OperationCause> {
+        let Some(before) = self.before else { return Ok(()) };
+        // In one step: whoever reads it sees the one or the other.
+        let aside = self.path.with_extension("agency");
+        let put = fs::write(&aside, before).and_then(|()| fs::rename(&aside, &self.path));
+        put.map_err(|source| OperationCause::Write { path: self.path, source })
+    }
 }
