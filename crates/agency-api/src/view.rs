@@ -60,6 +60,9 @@ pub struct Task {
     /// When its workspace's directory was found gone under its agent, until it is made again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<String>,
+    /// When a merge of its work was found to be cut off and taken back, until it is merged or started again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_cut_off: Option<String>,
     /// Why the task file cannot be used, if it cannot.
     pub broken: Option<String>,
 }

@@ -75,7 +75,7 @@ pub struct MergeParams {
     pub task: TaskRef,
     #[serde(default)]
     pub how: MergeHow,
-    /// A local branch; the current one of the main checkout when absent.
+    /// A local branch; when absent the task's base, or the current branch of the main checkout if that is none.
     #[serde(default)]
     pub into: Option<String>,
     /// Of the new commit, if one is made.
@@ -116,6 +116,9 @@ pub struct Merged {
     /// The commit of what was not committed.
     #[serde(default)]
     pub committed: Option<String>,
+    /// What else is worth knowing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -30,6 +30,9 @@ pub struct WorkspaceRecord {
     /// A merge of its work was begun, and nobody has written down its end.
     #[serde(default)]
     pub merging: bool,
+    /// When a merge of its work was found to be cut off, and was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_cut_off: Option<String>,
     /// The branch that its work was merged into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_into: Option<String>,

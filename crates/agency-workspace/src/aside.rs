@@ -98,7 +98,7 @@ impl<'a> Aside<'a> {
         let Err(err) = self.git.change_with_hooks(args) else { return Ok(()) };
         let files = self.unmerged()?;
         if files.is_empty() {
-            return Err(err.into());
+            return Err(without_false_hope(err).into());
         }
         Err(OperationCause::Conflicts { with: with.to_owned(), files })
     }
@@ -109,6 +109,14 @@ impl<'a> Aside<'a> {
         files.dedup();
         Ok(files)
     }
+}
+
+/// What git advises to do in a worktree that is gone when anybody reads it.
+fn without_false_hope(err: ToolError) -> ToolError {
+    let ToolError::Failed { command, stderr } = err else { return err };
+    let is_kept = |line: &&str| !line.starts_with("Not committing merge;");
+    let kept: Vec<&str> = stderr.lines().filter(is_kept).collect();
+    ToolError::Failed { command, stderr: kept.join("\n").trim_end().to_owned() }
 }
 
 impl Drop for Aside<'_> {

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::aside::{Alone, Aside};
-use crate::base::current_branch;
+use crate::base::{commit_of, current_branch};
 use crate::git::Git;
 use crate::jj;
 use crate::landing::{Landing, mark_of};
@@ -37,10 +37,15 @@ pub enum How {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MergeRequest {
     pub how: How,
-    /// A local branch; the current one of the main checkout unless given.
+    /// A local branch. Unless given, it is that of `base`, or where there is no base that could be merged into
+    /// (a tag, a commit), the current one of the main checkout.
     pub into: Option<String>,
+    /// What the workspace was made from.
+    pub base: Option<String>,
     /// Of the new commit, if one is made.
     pub message: Option<String>,
+    /// The first line of a squashed commit for which there is no message.
+    pub title: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,10 +79,9 @@ pub fn may_merge_into(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<(), OperationError> {
-    let into = request.into.as_deref();
     let looked = match &project.kind {
         Kind::Git(repository) => {
-            Target::find(repository, into).and_then(|target| target.refuse_dirty(repository))
+            Target::find(repository, request).and_then(|target| target.refuse_dirty(repository))
         }
         Kind::Jj(repository) => jj::may_merge(repository, name, request),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
@@ -93,7 +97,7 @@ fn merge_branch(
     let alone = Alone::with(repository)?;
     merging::recover_all(repository, &alone)?;
     let tip = finished_tip(repository, name)?;
-    let target = Target::find(repository, request.into.as_deref())?;
+    let target = Target::find(repository, request)?;
     if Landing::at(&target.tip, "").missing_from(repository, &[&tip])? == 0 {
         return Err(OperationCause::NothingNew { target: target.branch });
     }
@@ -173,10 +177,10 @@ pub(crate) struct TargetCheckout {
 }
 
 impl Target {
-    pub(crate) fn find(repository: &Repository, into: Option<&str>) -> Result<Self, OperationCause> {
-        let branch = match into {
+    pub(crate) fn find(repository: &Repository, request: &MergeRequest) -> Result<Self, OperationCause> {
+        let branch = match &request.into {
             Some(branch) => branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned(),
-            None => current_branch(repository)?.unwrap_or_else(|| "HEAD".into()),
+            None => target_branch(repository, request.base.as_deref())?,
         };
         let Some(tip) = repository.branch_tip(&branch)? else {
             return Err(OperationCause::TargetMissing { branch });
@@ -197,6 +201,39 @@ impl Target {
         }
         Err(OperationCause::TargetDirty { branch: self.branch.clone(), path, files })
     }
+}
+
+/// Never a branch that only happens to be checked out, if the work began on another one.
+fn target_branch(repository: &Repository, base: Option<&str>) -> Result<String, OperationCause> {
+    let base = base.filter(|base| *base != "HEAD");
+    if let Some(base) = base {
+        if repository.branch_tip(base)?.is_some() {
+            return Ok(base.to_owned());
+        }
+        let remote = format!("refs/remotes/{base}");
+        if repository.commit(&remote)?.is_some() {
+            let missing = OperationCause::ServersBase { base: base.to_owned() };
+            return follower_of(repository, &remote)?.ok_or(missing);
+        }
+        if commit_of(repository, base)?.is_none() {
+            return Err(OperationCause::TargetMissing { branch: base.to_owned() });
+        }
+    }
+    current_branch(repository)?.ok_or(OperationCause::NoCurrentBranch)
+}
+
+/// The local branch that follows one of a server.
+fn follower_of(repository: &Repository, remote: &str) -> Result<Option<String>, ToolError> {
+    let args = ["for-each-ref", "--format=%(upstream)%00%(refname)", "refs/heads"];
+    let listed = String::from_utf8_lossy(&repository.git().read(&args)?).into_owned();
+    let follows = |line: &str| {
+        line.split_once('\0')
+            .filter(|(upstream, _)| *upstream == remote)?
+            .1
+            .strip_prefix("refs/heads/")
+            .map(str::to_owned)
+    };
+    Ok(listed.lines().find_map(follows))
 }
 
 impl TargetCheckout {
@@ -247,7 +284,11 @@ fn merged_commit(
     request: &MergeRequest,
     alone: &Alone,
 ) -> Result<String, OperationCause> {
-    let message = request.message.clone().unwrap_or_else(|| default_message(name, target));
+    let message = match (&request.message, request.how) {
+        (Some(message), _) => message.clone(),
+        (None, How::Squash) => squash_message(repository, name, target, tip, request.title.as_deref())?,
+        (None, _) => default_message(name, target),
+    };
     match request.how {
         How::FastForward => fast_forward(repository, target, tip),
         How::Merge => {
@@ -279,6 +320,29 @@ fn merged_commit(
 
 fn default_message(name: &WorkspaceName, target: &Target) -> String {
     format!("Merge {} into {}", name.branch(), target.branch)
+}
+
+/// A title, and below it what the commits were called that go into it.
+fn squash_message(
+    repository: &Repository,
+    name: &WorkspaceName,
+    target: &Target,
+    tip: &str,
+    title: Option<&str>,
+) -> Result<String, ToolError> {
+    let range = format!("{}..{tip}", target.tip);
+    let listed = repository.git().read(&["log", "--reverse", "--no-merges", "--format=%s", &range])?;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    let subjects: Vec<&str> = listed.lines().filter(|line| !line.trim().is_empty()).collect();
+    let title = title.map_or_else(|| default_message(name, target), str::to_owned);
+    Ok(match subjects.as_slice() {
+        [] => title,
+        [only] if *only == title => title,
+        subjects => {
+            let lines: Vec<String> = subjects.iter().map(|subject| format!("* {subject}")).collect();
+            format!("{title}\n\nSquashed from {}:\n\n{}\n", name.branch(), lines.join("\n"))
+        }
+    })
 }
 
 fn fast_forward(repository: &Repository, target: &Target, tip: &str) -> Result<String, OperationCause> {

@@ -162,13 +162,21 @@ impl Merging {
         scratch.git().change(&["read-tree", &self.old])?;
         scratch.add_paths(&written)?;
         let now = scratch.tree()?;
-        let contents = Contents { tree: now.clone(), head: Some(self.old.clone()), ..Contents::default() };
-        let kept = trash::keep_contents(repository, &self.name, &contents, Kept::default(), Why::Loose)?;
+        let kept = self.keep(repository, &now)?;
         scratch.put(&now, &self.old)?;
         // Not `git reset`, which would touch the branch that a hook of the user may just have protected.
         git.change(&["read-tree", &self.old])?;
         git.change(&["update-index", "-q", "--refresh"])?;
-        Ok(Some(kept))
+        Ok(kept)
+    }
+
+    /// Not what the merge alone has made: the commit of it can be made again.
+    fn keep(&self, repository: &Repository, now: &str) -> Result<Option<String>, ToolError> {
+        if now == tree_of(repository, &self.new)? {
+            return Ok(None);
+        }
+        let contents = Contents { tree: now.to_owned(), head: Some(self.old.clone()), ..Contents::default() };
+        trash::keep_contents(repository, &self.name, &contents, Kept::default(), Why::Loose).map(Some)
     }
 
     /// Files that the merge wrote, as far as it came.

@@ -46,6 +46,10 @@ pub enum OperationCause {
     BaseMissing { base: String },
     #[error("there is no local branch `{branch}` to merge into")]
     TargetMissing { branch: String },
+    #[error("its base {base} is a branch of a server, and no local branch follows it")]
+    ServersBase { base: String },
+    #[error("the main checkout is on no branch that could be merged into")]
+    NoCurrentBranch,
     #[error("there is no snapshot {number} of it")]
     SnapshotMissing { number: u64 },
     #[error("the trash has no `{reference}`")]
@@ -97,12 +101,12 @@ pub enum OperationCause {
 
 impl OperationError {
     pub fn hint(&self) -> Option<String> {
-        self.cause.hint(self.operation, &self.workspace)
+        self.cause.hint(&self.workspace)
     }
 }
 
 impl OperationCause {
-    pub(crate) fn hint(&self, operation: Operation, workspace: &WorkspaceName) -> Option<String> {
+    pub(crate) fn hint(&self, workspace: &WorkspaceName) -> Option<String> {
         match self {
             OperationCause::Plain { .. } => {
                 Some("tasks in a git or jj repository have workspaces of their own".into())
@@ -114,11 +118,10 @@ impl OperationCause {
             OperationCause::BaseMissing { .. } => {
                 Some("set the task's base_branch to one that exists".into())
             }
-            OperationCause::TargetMissing { .. } => Some("name one with --into".into()),
+            OperationCause::TargetMissing { .. }
+            | OperationCause::ServersBase { .. }
+            | OperationCause::NoCurrentBranch => Some("name a local branch with --into".into()),
             OperationCause::SnapshotMissing { .. } | OperationCause::TrashMissing { .. } => None,
-            OperationCause::Conflicts { .. } if operation == Operation::Merge => Some(format!(
-                "nothing was changed; `agency sync {workspace}`, resolve there, then merge again"
-            )),
             OperationCause::Conflicts { with, .. } => Some(format!(
                 "nothing was changed; merge {with} by hand in the workspace, or tell the agent to"
             )),

@@ -9,7 +9,7 @@ use crate::checkout::uncommitted;
 use crate::jj;
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause};
+use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
 use crate::record::{Record, Worktree, record_of};
 use crate::repository::Repository;
@@ -51,7 +51,7 @@ pub struct StateError {
 
 impl StateError {
     pub fn hint(&self) -> Option<String> {
-        self.cause.hint(Operation::Compare, &self.workspace)
+        self.cause.hint(&self.workspace)
     }
 }
 

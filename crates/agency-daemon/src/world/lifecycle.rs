@@ -27,6 +27,7 @@ impl World {
         match made {
             Ok(workspace) => {
                 self.is_back(&key);
+                self.mark_cut_off(&key, None);
                 if let Some(workspace) = workspace {
                     self.note(&key, workspace.warnings.clone());
                     self.made.insert(key.clone(), workspace);

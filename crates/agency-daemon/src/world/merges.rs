@@ -15,16 +15,17 @@ use agency_core::ids::TaskKey;
 use agency_core::supervisor::{Event, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{
-    Environment, How, MergeRequest, OperationCause, OperationError, Project, WorkspaceName,
+    Environment, How, MergeRequest, OperationCause, OperationError, Outcome as Ended, Project, Vcs,
+    WorkspaceName,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::diffs::failed;
 use super::effects::refused;
-use super::{Pending, World};
+use super::{Pending, World, error_data};
 use crate::happening::{Answer, Happening, Landed, TaskCall};
-use crate::{environment, rpc};
+use crate::{chore, clock, environment, rpc};
 
 /// A hook of the user's may take longer; the next daemon sees to that.
 const ENDED_WITHIN: Duration = Duration::from_secs(10);
@@ -47,11 +48,11 @@ impl World {
             Ok(prepared) => prepared,
             Err(failure) => return answer.give(Err(failure)),
         };
-        let subject = self.subject(&key);
+        let (subject, base) = (self.subject(&key), self.base_of(&key));
         let reporter = self.ground.reporter.clone();
         let of = key.clone();
         let task = tokio::spawn(async move {
-            let outcome = rpc::blocking(move || place.merge(&params, &subject)).await;
+            let outcome = rpc::blocking(move || place.merge(&params, base, &subject)).await;
             reporter.report(Happening::Landed { key: of, answer, outcome }).await;
         });
         self.landings.insert(key, task);
@@ -155,7 +156,8 @@ impl World {
         written.map_err(|err| {
             Failure::new("what is done with a workspace cannot be written down").caused_by(&err)
         })?;
-        Ok(Place { project, name, environment: environment_with(caller, &run) })
+        let has_agent = self.supervisor.live_run(key).is_some();
+        Ok(Place { project, name, environment: environment_with(caller, &run), has_agent })
     }
 
     /// What a commit of a task's work is called when nobody says: its text's first line.
@@ -164,10 +166,7 @@ impl World {
         let first = body.unwrap_or_default();
         let first =
             first.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
-        match first {
-            Some(line) => line.chars().take(LONGEST_SUBJECT).collect(),
-            None => self.name_of(key),
-        }
+        first.map_or_else(|| self.name_of(key), shortened)
     }
 
     pub(super) fn on_landed(&mut self, key: TaskKey, answer: Answer, outcome: Result<Landed, Failure>) {
@@ -214,8 +213,10 @@ impl World {
     ) {
         let unwritten = self.failures.remove(key).map_or(Ok(()), Err);
         let said = outcome.map_err(refused).and(unwritten);
+        let notes = self.earlier_cut_off(key);
         if said.is_ok() {
             self.strike_merging(key);
+            self.mark_cut_off(key, None);
             self.look_at(&key.project);
         }
         let agency_workspace::Merged { into, before, after, checkout } = merged;
@@ -228,8 +229,15 @@ impl World {
                 after,
                 checkout: checkout.map(Bytes::from),
                 committed,
+                notes,
             })
         }));
+    }
+
+    fn earlier_cut_off(&self, key: &TaskKey) -> Vec<String> {
+        let since = self.workspaces.get(key).merge_cut_off;
+        let told = |since| format!("a merge before this one was cut off, and taken back: {since}");
+        since.map(told).into_iter().collect()
     }
 
     fn write_target(&mut self, key: &TaskKey, into: &str) {
@@ -251,24 +259,39 @@ impl World {
         for key in cut {
             let Ok((project, name)) = self.workspace_of(&key) else { continue };
             match rpc::blocking(move || settled(&project, &name)).await {
-                Ok(is_merged) => self.settle(key, is_merged),
+                Ok(settled) => self.settle(key, settled),
                 // Left for the next try, by a merge or by a daemon.
                 Err(failure) => {
-                    tracing::error!(task = %key, cause = %failure, "a merge that was cut off cannot be settled")
+                    tracing::error!(task = %key, cause = %failure, "a merge that was cut off cannot be settled");
+                    let data = error_data("a merge that was cut off cannot be settled", &failure.to_string());
+                    self.announce(Some(&key), None, "Error", data);
                 }
             }
         }
     }
 
-    fn settle(&mut self, key: TaskKey, is_merged: bool) {
-        tracing::warn!(task = %key, is_merged, "a merge was cut off");
-        if is_merged {
-            self.announce(Some(&key), None, "Merged", json!({ "cut_off": true }));
-            let (answer, _) = tokio::sync::oneshot::channel();
-            let ticket = self.ticket(Pending::Mark { key: key.clone(), answer: Answer(answer) });
-            self.decide(Event::Mark { key: key.clone(), ticket, verdict: Verdict::Merged });
+    fn settle(&mut self, key: TaskKey, settled: Settled) {
+        tracing::warn!(task = %key, ?settled, "a merge was cut off");
+        match settled {
+            Settled::Merged => {
+                self.announce(Some(&key), None, "Merged", json!({ "cut_off": true }));
+                let (answer, _) = tokio::sync::oneshot::channel();
+                let ticket = self.ticket(Pending::Mark { key: key.clone(), answer: Answer(answer) });
+                self.decide(Event::Mark { key: key.clone(), ticket, verdict: Verdict::Merged });
+            }
+            Settled::TakenBack { kept } => {
+                self.announce(Some(&key), None, "MergeTakenBack", json!({ "kept": kept }));
+                self.mark_cut_off(&key, Some(clock::timestamp()));
+            }
         }
         self.strike_merging(&key);
+    }
+
+    /// Whoever asked for that merge was never answered: until the next one the task tells it.
+    pub(super) fn mark_cut_off(&mut self, key: &TaskKey, since: Option<String>) {
+        if let Err(cause) = self.workspaces.change(key, |record| record.merge_cut_off = since) {
+            tracing::warn!(task = %key, %cause, "that a merge was cut off is not kept");
+        }
     }
 
     /// The daemon leaves: what is on its way may arrive.
@@ -282,30 +305,43 @@ impl World {
     }
 }
 
+/// At the end of a word, if it must be.
+fn shortened(line: &str) -> String {
+    if line.chars().count() <= LONGEST_SUBJECT {
+        return line.to_owned();
+    }
+    let cut: String = line.chars().take(LONGEST_SUBJECT - 1).collect();
+    let whole = cut.rfind(char::is_whitespace).map_or(cut.as_str(), |at| &cut[..at]);
+    format!("{}…", whole.trim_end())
+}
+
 /// Where work is taken from, with the environment of whoever asked.
 struct Place {
     project: Project,
     name: WorkspaceName,
     environment: Environment,
+    has_agent: bool,
 }
 
 impl Place {
     /// Blocking.
-    fn merge(self, params: &MergeParams, subject: &str) -> Result<Landed, Failure> {
+    fn merge(self, params: &MergeParams, base: Option<String>, subject: &str) -> Result<Landed, Failure> {
         let project = self.open()?;
         let message = params.message.as_deref();
         let request = MergeRequest {
             how: how(params.how),
             into: params.into.clone(),
+            base,
             message: message.map(str::to_owned),
+            title: Some(subject.to_owned()),
         };
         let committed = match params.commit {
-            true => self.commit(&project, &request, message.unwrap_or(subject))?,
+            true => self.commit(&project, &request, params.how, message.unwrap_or(subject))?,
             false => None,
         };
         let merged = agency_workspace::merge(&project, &self.name, &request);
         let merged =
-            merged.map_err(|err| but_committed(merge_failed(&self.name, &err), committed.as_deref()))?;
+            merged.map_err(|err| but_committed(self.merge_failed(&err, params.how), committed.as_deref()))?;
         Ok(Landed::Merged { merged, committed })
     }
 
@@ -314,21 +350,65 @@ impl Place {
         &self,
         project: &Project,
         request: &MergeRequest,
+        how: MergeHow,
         message: &str,
     ) -> Result<Option<String>, Failure> {
         agency_workspace::may_merge_into(project, &self.name, request)
-            .map_err(|err| merge_failed(&self.name, &err))?;
-        agency_workspace::commit_all(project, &self.name, message).map_err(|err| failed(&err))
+            .map_err(|err| self.merge_failed(&err, how))?;
+        agency_workspace::commit_all(project, &self.name, message).map_err(|err| self.merge_failed(&err, how))
     }
 
     /// Blocking.
     fn sync(self, base: Option<&str>, how: SyncHow) -> Result<Landed, Failure> {
-        let how = match how {
-            SyncHow::Rebase => agency_workspace::SyncHow::Rebase,
-            SyncHow::Merge => agency_workspace::SyncHow::Merge,
+        let (way, by) = match how {
+            SyncHow::Rebase => (agency_workspace::SyncHow::Rebase, MergeHow::Rebase),
+            SyncHow::Merge => (agency_workspace::SyncHow::Merge, MergeHow::Merge),
         };
-        let synced = agency_workspace::sync(&self.open()?, &self.name, base, how);
-        synced.map(Landed::Synced).map_err(|err| failed(&err))
+        let synced = agency_workspace::sync(&self.open()?, &self.name, base, way);
+        synced.map(Landed::Synced).map_err(|err| match &err.cause {
+            OperationCause::Conflicts { with, .. } => failed(&err).hint(self.resolve_by_hand(with, by)),
+            _ => failed(&err),
+        })
+    }
+
+    fn merge_failed(&self, error: &OperationError, how: MergeHow) -> Failure {
+        let (failure, name) = (failed(error), &self.name);
+        match &error.cause {
+            OperationCause::HasWork(_) => failure.hint(format!(
+                "`agency merge {name} --commit` commits them first; `agency diff {name}` shows them"
+            )),
+            OperationCause::NothingNew { .. } => {
+                failure.hint(format!("if you merged it yourself: `agency rm {name}` loses nothing"))
+            }
+            OperationCause::Conflicts { with, .. } => {
+                let (way, option) = (self.resolve_by_hand(with, how), option(how));
+                failure.hint(format!("{way}; then `agency merge {name}{option}` again"))
+            }
+            OperationCause::Git(_) if failure.hint.is_none() => {
+                failure.hint(format!("{UNCHANGED}git or a hook of yours refused it, for the reason above"))
+            }
+            _ => failure,
+        }
+    }
+
+    /// What really ends a conflict: the same in the workspace, where somebody can look at it.
+    fn resolve_by_hand(&self, with: &str, how: MergeHow) -> String {
+        let path = agency_workspace::workspace_path(&self.project, &self.name);
+        let path = chore::shown(&[path.into_os_string()]);
+        let command = match (self.project.vcs(), how) {
+            (Vcs::Jj, MergeHow::Rebase) => format!("jj rebase -b @ -d {with}"),
+            (Vcs::Jj, _) => format!("jj new @ {with}"),
+            (Vcs::Git | Vcs::Plain, MergeHow::Rebase) => format!("git rebase {with}"),
+            (Vcs::Git | Vcs::Plain, _) => format!("git merge {with}"),
+        };
+        let (name, words) = (&self.name, format!("'{command}, resolve the conflicts and commit'"));
+        let told = match self.has_agent {
+            true => format!("agency send {name} {words}"),
+            false => format!("agency send --queue {name} {words} && agency start {name}"),
+        };
+        format!(
+            "{UNCHANGED}resolve it in the workspace and commit: cd {path} && {command}; or let the agent: {told}"
+        )
     }
 
     /// The same project, with another environment.
@@ -341,19 +421,6 @@ impl Place {
     }
 }
 
-fn merge_failed(name: &WorkspaceName, error: &OperationError) -> Failure {
-    let failure = failed(error);
-    match &error.cause {
-        OperationCause::HasWork(_) => failure.hint(format!(
-            "`agency merge {name} --commit` commits them first; `agency diff {name}` shows them"
-        )),
-        OperationCause::NothingNew { .. } => {
-            failure.hint(format!("if you merged it yourself: `agency rm {name}` loses nothing"))
-        }
-        _ => failure,
-    }
-}
-
 /// What did happen, if the merge did not.
 fn but_committed(failure: Failure, commit: Option<&str>) -> Failure {
     let Some(commit) = commit else { return failure };
@@ -363,6 +430,15 @@ fn but_committed(failure: Failure, commit: Option<&str>) -> Failure {
         None => hint.to_owned(),
     });
     Failure { hint, ..failure }.because(format!("its files are committed in the workspace: {short}"))
+}
+
+fn option(how: MergeHow) -> &'static str {
+    match how {
+        MergeHow::Merge => "",
+        MergeHow::Squash => " --squash",
+        MergeHow::Rebase => " --rebase",
+        MergeHow::FastForward => " --ff",
+    }
 }
 
 fn how(how: MergeHow) -> How {
@@ -388,8 +464,25 @@ fn environment_with(caller: &Caller, run: &str) -> Environment {
     Environment::of(variables)
 }
 
-/// Blocking. Whether the work has arrived.
-fn settled(project: &Project, name: &WorkspaceName) -> Result<bool, Failure> {
-    agency_workspace::recover(project).map_err(|err| failed(&err))?;
-    agency_workspace::is_merged(project, name).map_err(|err| failed(&err))
+/// What became of a merge that was cut off.
+#[derive(Debug)]
+enum Settled {
+    Merged,
+    /// Nothing has changed, or nothing any more; what was in the checkout is kept there.
+    TakenBack {
+        kept: Option<String>,
+    },
+}
+
+/// Blocking.
+fn settled(project: &Project, name: &WorkspaceName) -> Result<Settled, Failure> {
+    let recovered = agency_workspace::recover(project).map_err(|err| failed(&err))?;
+    if agency_workspace::is_merged(project, name).map_err(|err| failed(&err))? {
+        return Ok(Settled::Merged);
+    }
+    let kept = recovered.into_iter().find(|one| one.workspace == *name).and_then(|one| match one.outcome {
+        Ended::TakenBack { kept } => kept,
+        Ended::Merged => None,
+    });
+    Ok(Settled::TakenBack { kept })
 }

@@ -189,6 +189,7 @@ impl World {
             viewers: live.map_or(0, |live| live.viewers as u64),
             elsewhere: self.elsewhere.get(key).cloned(),
             vanished: self.workspaces.get(key).vanished,
+            merge_cut_off: self.workspaces.get(key).merge_cut_off,
             broken: task.content.as_ref().err().cloned(),
         })
     }

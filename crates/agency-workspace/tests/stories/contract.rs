@@ -456,7 +456,12 @@ fn every_way_to_merge_brings_the_work_to_the_target_and_the_workspace_can_go() {
             if how != How::FastForward {
                 scene.commit("theirs", "3");
             }
-            let request = MergeRequest { how, into: Some("main".into()), message: Some("the fix".into()) };
+            let request = MergeRequest {
+                how,
+                into: Some("main".into()),
+                message: Some("the fix".into()),
+                ..MergeRequest::default()
+            };
             let merged = merge(&scene.project, &name("1-fix"), &request).unwrap();
             assert_ne!(merged.before, merged.after);
             assert_eq!([scene.on_main("own"), scene.on_main("more")], ["1", "2"]);
@@ -478,7 +483,7 @@ fn a_merge_that_conflicts_or_is_not_finished_changes_nothing() {
         let path = scene.make("1-fix");
         let refused = |how| {
             let before = scene.history();
-            let request = MergeRequest { how, into: Some("main".into()), message: None };
+            let request = MergeRequest { how, into: Some("main".into()), ..MergeRequest::default() };
             let err = merge(&scene.project, &name("1-fix"), &request).unwrap_err();
             assert_eq!(scene.history(), before);
             told(&err, None)

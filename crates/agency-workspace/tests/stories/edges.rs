@@ -27,7 +27,7 @@ fn whole_life(ground: &Ground, project: &Project, base: &str, into: &str) -> Pat
     remove(project, &name("1-life"), Some(base), Removal::discarding()).unwrap();
     restore(project, &trash(project).unwrap()[0]).unwrap();
     sync(project, &name("1-life"), Some(base), SyncHow::Rebase).unwrap();
-    let request = MergeRequest { how: How::Merge, into: Some(into.into()), message: None };
+    let request = MergeRequest { how: How::Merge, into: Some(into.into()), ..MergeRequest::default() };
     let merged = merge(project, &name("1-life"), &request).unwrap();
     assert_eq!(ground.git(project.root(), &["show", &format!("{}:größe neu/life", merged.after)]), "1");
     remove(project, &name("1-life"), Some(into), Removal::default()).unwrap();
@@ -87,7 +87,9 @@ fn a_head_that_is_on_no_branch() {
     assert_eq!(seen.files.len(), 1);
     commit_all(&project, &name("2-detached"), "work").unwrap();
     let err = merge(&project, &name("2-detached"), &MergeRequest::default()).unwrap_err();
-    assert!(told(&err, err.hint()).ends_with("Hint: name one with --into"), "{}", told(&err, err.hint()));
+    let refusal = told(&err, err.hint());
+    assert!(refusal.contains("the main checkout is on no branch"), "{refusal}");
+    assert!(refusal.ends_with("Hint: name a local branch with --into"), "{refusal}");
     whole_life(&ground, &project, &commit, "main");
 }
 

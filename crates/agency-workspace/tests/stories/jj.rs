@@ -47,7 +47,12 @@ impl Scene {
 }
 
 fn into_main(how: How) -> MergeRequest {
-    MergeRequest { how, into: Some("main".into()), message: Some("the fix".into()) }
+    MergeRequest {
+        how,
+        into: Some("main".into()),
+        message: Some("the fix".into()),
+        ..MergeRequest::default()
+    }
 }
 
 #[test]

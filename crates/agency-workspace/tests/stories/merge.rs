@@ -31,7 +31,12 @@ fn scene() -> Scene {
 }
 
 fn request(how: How) -> MergeRequest {
-    MergeRequest { how, into: Some("main".into()), message: Some("the fix".into()) }
+    MergeRequest {
+        how,
+        into: Some("main".into()),
+        message: Some("the fix".into()),
+        ..MergeRequest::default()
+    }
 }
 
 impl Scene {
@@ -144,7 +149,7 @@ fn conflicts_are_listed_and_nothing_is_half_merged() {
     for how in [How::Merge, How::Squash, How::Rebase] {
         let expected = "Error: cannot merge workspace 1-fix\n\
                         Caused by: shared conflicts with main\n\
-                        Hint: nothing was changed; `agency sync 1-fix`, resolve there, then merge again";
+                        Hint: nothing was changed; merge main by hand in the workspace, or tell the agent to";
         assert_eq!(scene.refused(how), expected);
     }
 }
@@ -174,6 +179,20 @@ fn uncommitted_work_refuses_until_it_is_committed() {
     assert_eq!(commit_all(&scene.project, &name("1-fix"), "again").unwrap(), None);
     assert_eq!(scene.merge(How::FastForward).after, commit);
     assert!(scene.refused(How::Merge).contains("main has all of it already"));
+}
+
+#[test]
+fn a_commit_that_a_hook_refuses_leaves_the_index_as_it_was() {
+    let scene = scene();
+    for file in ["staged", "untracked"] {
+        write(&scene.path.join(file), "1");
+    }
+    scene.ground.git(&scene.path, &["add", "staged"]);
+    scene.ground.hook(&scene.root, "pre-commit", "echo not today >&2; exit 1");
+    let before = scene.ground.git(&scene.path, &["status", "--porcelain"]);
+    let err = commit_all(&scene.project, &name("1-fix"), "work").unwrap_err();
+    assert!(told(&err, err.hint()).contains("not today"));
+    assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), before);
 }
 
 #[test]
@@ -222,7 +241,7 @@ fn a_target_that_a_hook_protects_does_not_move() {
     merge(&scene.project, &name("1-fix"), &request(How::Merge)).unwrap_err();
     assert_eq!(scene.git(&["rev-parse", "main"]), tip);
     assert_eq!(scene.git(&["status", "--porcelain"]), "");
-    assert_eq!(scene.git(&["for-each-ref", "refs/agency/merging", "refs/agency/merged"]), "");
+    assert_eq!(scene.git(&["for-each-ref", "refs/agency"]), "", "nothing was anybody's but the merge's own");
 }
 
 #[test]
@@ -239,6 +258,80 @@ fn signing_is_asked_of_the_users_own_program() {
     scene.git(&["config", "gpg.program", signer.to_str().unwrap()]);
     let merged = scene.merge(How::Merge);
     assert!(scene.git(&["cat-file", "-p", &merged.after]).contains("BEGIN PGP SIGNATURE"));
+}
+
+#[test]
+fn a_signature_that_cannot_be_made_leaves_all_as_it_was() {
+    let scene = scene();
+    scene.diverge();
+    scene.git(&["config", "commit.gpgSign", "true"]);
+    scene.git(&["config", "gpg.program", "false"]);
+    for how in [How::Merge, How::Squash, How::Rebase] {
+        let refusal = scene.refused(how);
+        assert!(refusal.contains("sign"), "{how:?}: {refusal}");
+    }
+    assert_eq!(scene.git(&["for-each-ref", "refs/agency"]), "");
+}
+
+#[test]
+fn who_commits_may_be_told_by_the_environment_alone() {
+    let mut ground = Ground::new();
+    for (name, value) in [("AUTHOR_NAME", "Grace"), ("AUTHOR_EMAIL", "g@example.org")] {
+        ground = ground.with(&format!("GIT_{name}"), value);
+    }
+    for (name, value) in [("COMMITTER_NAME", "Hopper"), ("COMMITTER_EMAIL", "h@example.org")] {
+        ground = ground.with(&format!("GIT_{name}"), value);
+    }
+    let root = ground.repository("root");
+    write(&root.join(".git/info/exclude"), ".agency\n");
+    ground.git(&root, &["config", "user.useConfigOnly", "true"]);
+    let project = ground.open(&root);
+    let path = create(&project, &name("1-fix"), None).unwrap().path;
+    write(&path.join("own"), "1");
+    commit_all(&project, &name("1-fix"), "work").unwrap();
+    merge(&project, &name("1-fix"), &request(How::Merge)).unwrap();
+    for commit in ["main", "main^2"] {
+        let who = ground.git(&root, &["log", "-1", "--format=%an %ae, %cn %ce", commit]);
+        assert_eq!(who, "Grace g@example.org, Hopper h@example.org", "{commit}");
+    }
+}
+
+#[test]
+fn a_squashed_commit_says_what_went_into_it() {
+    let scene = scene();
+    scene.diverge();
+    let title = Some("Make the login work".to_owned());
+    let into_main = MergeRequest { how: How::Squash, into: Some("main".into()), ..MergeRequest::default() };
+    merge(&scene.project, &name("1-fix"), &MergeRequest { title, ..into_main }).unwrap();
+    let expected = "Make the login work\n\nSquashed from agency/1-fix:\n\n* own\n* shared";
+    assert_eq!(scene.git(&["log", "-1", "--format=%B", "main"]).trim_end(), expected);
+}
+
+#[test]
+fn work_goes_to_its_base_whatever_is_checked_out() {
+    let scene = scene();
+    scene.diverge();
+    scene.git(&["switch", "--quiet", "--create", "elsewhere"]);
+    let of = |base: &str| MergeRequest { base: Some(base.into()), ..MergeRequest::default() };
+    let merged = merge(&scene.project, &name("1-fix"), &of("main")).unwrap();
+    assert_eq!((merged.into.as_str(), merged.checkout), ("main", None));
+    // A tag or a commit is no place to merge into.
+    scene.git(&["tag", "v1"]);
+    assert_eq!(merge(&scene.project, &name("1-fix"), &of("v1")).unwrap().into, "elsewhere");
+    let gone = merge(&scene.project, &name("1-fix"), &of("gone")).unwrap_err().cause.to_string();
+    assert_eq!(gone, "there is no local branch `gone` to merge into");
+    scene.git(&["update-ref", "refs/remotes/origin/theirs", "main~1"]);
+    let err = merge(&scene.project, &name("1-fix"), &of("origin/theirs")).unwrap_err();
+    assert_eq!(
+        told(&err, err.hint()),
+        "Error: cannot merge workspace 1-fix\n\
+         Caused by: its base origin/theirs is a branch of a server, and no local branch follows it\n\
+         Hint: name a local branch with --into"
+    );
+    scene.git(&["config", "remote.origin.url", "nowhere"]);
+    scene.git(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"]);
+    scene.git(&["branch", "--quiet", "--track", "ours", "origin/theirs"]);
+    assert_eq!(merge(&scene.project, &name("1-fix"), &of("origin/theirs")).unwrap().into, "ours");
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub(crate) struct Merge {
     /// Its commits as they are; refused if the target has others
     #[arg(long)]
     pub(crate) ff: bool,
-    /// A local branch; the default is the current one of the main checkout
+    /// A local branch; the default is the task's base, or the current branch if that is none
     #[arg(long, value_name = "BRANCH")]
     pub(crate) into: Option<String>,
     /// The message of the new commit

@@ -139,6 +139,7 @@ fn state(task: &Task) -> String {
             format!("{}{seen}{queued}", output::state_text(state, detail))
         }
         (None, None, None) if task.vanished.is_some() => "workspace gone".to_owned(),
+        (None, None, None) if task.merge_cut_off.is_some() => "merge cut off, taken back".to_owned(),
         (None, None, None) => match (task.setup, &task.last_exit) {
             (Some(SetupState::Running), _) => "setting up".to_owned(),
             (Some(SetupState::Failed), _) => "setup failed".to_owned(),
@@ -225,6 +226,7 @@ mod tests {
             viewers: 0,
             elsewhere: None,
             vanished: None,
+            merge_cut_off: None,
             broken: None,
         }
     }

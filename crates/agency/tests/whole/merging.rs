@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use agency_testkit::Ran;
+
 use crate::json::Schema;
 use crate::stage::{SOON, Stage};
 use crate::told::NO_SILENCE;
@@ -128,24 +130,108 @@ fn a_conflict_is_named_and_nothing_is_half_merged() {
     put(&stage.repo().join("README.md"), "# the base\n");
     commit(&stage, &stage.repo(), "base");
     let before = repository(&stage);
-    for way in ["--squash", "--rebase"] {
+    let worktree = stage.worktree("1-one");
+    for (way, command) in [("--squash", "git merge main"), ("--rebase", "git rebase main")] {
         let refusal = stage.refused(&["merge", "one", way]);
         assert!(refusal.contains("README.md conflicts with main"), "{refusal}");
-        assert!(
-            refusal.contains("nothing was changed") && refusal.contains("agency sync 1-one"),
-            "{refusal}"
-        );
+        let ways =
+            [format!("cd {} && {command}", worktree.display()), format!("`agency merge 1-one {way}` again")];
+        for words in ["nothing was changed", "agency send --queue 1-one", &ways[0], &ways[1]] {
+            assert!(refusal.contains(words), "{words:?} is not in {refusal}");
+        }
     }
     let refusal = stage.refused(&["sync", "one"]);
     assert!(refusal.contains("README.md conflicts with main"), "{refusal}");
+    assert!(refusal.contains("git rebase main") && !refusal.contains("agency merge"), "{refusal}");
     assert_eq!(repository(&stage), before);
     assert_eq!(stage.git(&stage.worktree("1-one"), &["status", "--porcelain"]), "");
     assert_eq!(stage.status("one"), "completed");
     put(&stage.worktree("1-one").join("more"), "x\n");
     let refusal = stage.refused(&["merge", "one", "--commit"]);
-    assert!(refusal.contains("only the commit was made; `agency sync 1-one`"), "{refusal}");
+    assert!(refusal.contains("only the commit was made; resolve it in the workspace"), "{refusal}");
     assert!(!refusal.contains("nothing was changed"), "{refusal}");
     assert!(stage.run(["start", "one"]).ok().contains("running"), "there is more to do");
+}
+
+#[test]
+fn a_conflict_is_resolved_as_the_hint_says() {
+    let stage = stage();
+    finished(&stage, "one", "README.md");
+    put(&stage.repo().join("README.md"), "# the base\n");
+    commit(&stage, &stage.repo(), "base");
+    let refusal = stage.refused(&["merge", "one"]);
+    let way = refusal.split("commit: ").nth(1).and_then(|rest| rest.split("; or ").next()).expect("a way");
+    let mut shell = stage.command("sh");
+    let resolved = "echo both > README.md && git commit -qam resolved";
+    shell.args(["-c", &format!("{way} >/dev/null; {resolved}")]).current_dir(stage.repo());
+    assert!(shell.status().expect("a shell").success(), "{way}");
+    stage.run(["merge", "one"]).ok();
+    assert_eq!(fs::read_to_string(stage.repo().join("README.md")).expect("a file"), "both\n");
+}
+
+#[test]
+fn the_one_who_merges_is_the_one_who_typed_it() {
+    let stage = Stage::new();
+    finished(&stage, "one", "a");
+    put(&stage.worktree("1-one").join("b"), "b\n");
+    let mut merging = stage.agency(["merge", "one", "--commit"]);
+    for (name, value) in [("AUTHOR_NAME", "Ada"), ("AUTHOR_EMAIL", "ada@example.org")] {
+        merging.env(format!("GIT_{name}"), value);
+    }
+    Ran::of(merging, b"").ok();
+    let who = stage.git(&stage.repo(), &["log", "--topo-order", "--format=%an, %cn", "-2", "main"]);
+    assert_eq!(who, "Ada, Tester\nAda, Tester\n");
+}
+
+#[test]
+fn a_protected_branch_and_a_missing_key_leave_all_as_it_was() {
+    let stage = stage();
+    finished(&stage, "one", "a");
+    let before = repository(&stage);
+    let protect = "test \"$1\" = prepared || exit 0\n\
+                   grep -q ' refs/heads/main$' && { echo main is protected >&2; exit 1; }\nexit 0";
+    install_hook(&stage, "reference-transaction", protect);
+    for way in [&["merge", "one"][..], &["merge", "one", "--squash"], &["merge", "one", "--ff"]] {
+        let refusal = stage.refused(way);
+        assert!(
+            refusal.contains("main is protected") && refusal.contains("nothing was changed"),
+            "{refusal}"
+        );
+        assert_eq!((repository(&stage), stage.status("one")), (before.clone(), "completed".to_owned()));
+    }
+    fs::remove_file(stage.repo().join(".git/hooks/reference-transaction")).expect("it is there");
+    // As git calls `ssh-keygen -Y sign`.
+    let signer = stage.home().join("signer");
+    let sign = "#!/bin/sh\nfor file; do :; done\ntest -e \"$KEY\" || { echo no key >&2; exit 1; }\n\
+                printf -- '-----BEGIN SSH SIGNATURE-----\\nx\\n-----END SSH SIGNATURE-----\\n' > \"$file.sig\"\n";
+    let key = stage.home().join("key");
+    stage.write_program(&signer, sign.replace("$KEY", &key.display().to_string()).as_bytes());
+    let settings = [
+        ("gpg.format", "ssh".to_owned()),
+        ("gpg.ssh.program", signer.display().to_string()),
+        ("user.signingKey", key.display().to_string()),
+        ("commit.gpgSign", "true".to_owned()),
+    ];
+    for (name, value) in settings {
+        stage.git(&stage.repo(), &["config", name, &value]);
+    }
+    let refusal = stage.refused(&["merge", "one"]);
+    assert!(refusal.contains("no key") && refusal.contains("nothing was changed"), "{refusal}");
+    assert_eq!((repository(&stage), stage.status("one")), (before, "completed".to_owned()));
+    fs::write(&key, "").expect("room");
+    stage.run(["merge", "one"]).ok();
+    let commit = stage.git(&stage.repo(), &["cat-file", "-p", "main"]);
+    assert!(commit.contains("BEGIN SSH SIGNATURE"), "{commit}");
+}
+
+#[test]
+fn accepting_twice_is_no_error() {
+    let stage = stage();
+    finished(&stage, "one", "a");
+    assert_eq!(stage.run(["review", "one", "--accept"]).ok(), "1 one reviewed\n");
+    let again = stage.run(["review", "one", "--accept"]);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "1 one reviewed\n"), "{again}");
+    assert!(again.stderr.contains("it was accepted already"), "{again}");
 }
 
 #[test]
@@ -192,8 +278,13 @@ fn is_as_before_and_can_be_merged(hook: &str, condition: &str) {
     cut_off(&stage, hook, condition);
     assert_eq!(repository(&stage), before);
     assert_eq!(stage.status("one"), "completed");
-    stage.run(["merge", "one"]).ok();
+    assert!(stage.run(["ls"]).ok().contains("merge cut off, taken back"));
+    let events = fs::read_to_string(stage.state().join("events.jsonl")).expect("events are kept");
+    assert_eq!(events.lines().filter(|line| line.contains("\"MergeTakenBack\"")).count(), 1);
+    let merged = stage.run(["merge", "one"]);
+    assert!(merged.code == 0 && merged.stderr.contains("a merge before this one was cut off"), "{merged}");
     assert_eq!(stage.status("one"), "merged");
+    assert!(!stage.run(["ls"]).ok().contains("merge cut off"));
     assert!(stage.repo().join("a").exists());
 }
 
@@ -345,8 +436,8 @@ fn remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
     terminal.wait_for("1 one reviewed");
     assert_eq!(terminal.wait_exit().code(), Some(0), "{terminal}");
     assert!(stage.run(["review", "one"]).ok().contains("+one\n"), "without a terminal it is shown");
-    assert!(stage.refused(&["review", "one", "--accept"]).contains("cannot go from reviewed to reviewed"));
     stage.run(["merge", "one"]).ok();
+    assert!(stage.refused(&["review", "one", "--accept"]).contains("cannot go from merged to reviewed"));
 
     stage.run(["new", "idea", "--draft", "-m", "x"]).ok();
     assert!(stage.refused(&["review", "idea", "--accept"]).contains("cannot go from draft to reviewed"));
