@@ -48,6 +48,7 @@ mod seal;
 mod sending;
 mod server;
 mod settings;
+mod sighting;
 mod state_log;
 mod store;
 mod streams;

@@ -356,6 +356,7 @@ impl World {
             Some(project) => vec![self.open_project(project)?],
             None => self.store.projects().map(|(id, _)| id.clone()).collect(),
         };
+        self.look_for_whoever_asks(&projects);
         let (mut tasks, mut warnings) = (Vec::new(), Vec::new());
         for id in &projects {
             match self.store.refresh(id).map_err(store_failure) {

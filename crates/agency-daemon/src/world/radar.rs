@@ -14,8 +14,8 @@ use agency_core::task_status::TaskStatus;
 use agency_workspace::{Collision, Project, Radar, With, WorkspaceName};
 
 use super::World;
-use crate::clock;
 use crate::happening::{Answer, Happening};
+use crate::{clock, sighting};
 
 /// Changes come in bursts, and a second later is soon enough.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -58,13 +58,23 @@ impl World {
         sight.due = Some(sight.due.map_or(due, |known| known.min(due)));
     }
 
-    /// After the boot, when those who wait for us have been served.
+    /// Files also change while no agent does anything: whoever asks for the tasks has them looked at.
+    pub(super) fn look_for_whoever_asks(&mut self, projects: &[ProjectId]) {
+        for id in projects {
+            if !self.live_workspaces(id).is_empty() {
+                self.look_at(id);
+            }
+        }
+    }
+
+    /// After the boot, when those who wait for us have been served. Until then, what was seen last is shown.
     pub(super) fn look_around(&mut self) {
         let projects = self.store.projects().map(|(id, _)| id.clone());
         let busy: Vec<ProjectId> = projects.filter(|id| !self.live_workspaces(id).is_empty()).collect();
         let later = clock::now() + LOOK_EVERY;
         for id in busy {
-            self.radars.sights.entry(id).or_default().due = Some(later);
+            let found = sighting::read(&self.ground.state, &id.0);
+            self.radars.sights.insert(id, Sight { found, due: Some(later), ..Sight::default() });
         }
     }
 
@@ -137,7 +147,10 @@ impl World {
             is_new
         });
         match &outcome {
-            Ok(true) => self.announce_conflicts(project),
+            Ok(true) => {
+                self.keep_sighting(project);
+                self.announce_conflicts(project);
+            }
             Ok(false) => {}
             Err(failure) => {
                 tracing::warn!(%project, cause = %failure, "nobody knows which workspaces collide")
@@ -148,6 +161,13 @@ impl World {
             answer.give_as(known);
         }
         self.look_when_due();
+    }
+
+    fn keep_sighting(&self, project: &ProjectId) {
+        let Some(sight) = self.radars.sights.get(project) else { return };
+        if let Err(cause) = sighting::write(&self.ground.state, &project.0, &sight.found) {
+            tracing::warn!(%project, %cause, "which workspaces collide is not kept");
+        }
     }
 
     fn announce_conflicts(&mut self, project: &ProjectId) {

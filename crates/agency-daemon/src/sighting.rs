@@ -1,0 +1,84 @@
+//! `collisions.json` of a project: what the radar saw last, for the daemon that comes after us.
+//!
+//! Not the truth: that daemon looks again, and until then shows what was so.
+
+use std::io;
+use std::path::PathBuf;
+
+use agency_api::Bytes;
+use agency_api::paths::{StateDir, create_private};
+use agency_workspace::{Collision, With};
+use serde::{Deserialize, Serialize};
+
+use crate::atomic;
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    workspace: String,
+    with: Other,
+    files: Vec<Bytes>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Other {
+    Base(String),
+    Workspace(String),
+}
+
+/// Nothing where nothing can be read: it is found out again.
+pub fn read(state: &StateDir, project: &str) -> Vec<Collision> {
+    let text = std::fs::read(path(state, project)).unwrap_or_default();
+    let lines: Vec<Line> = serde_json::from_slice(&text).unwrap_or_default();
+    lines.into_iter().filter_map(collision).collect()
+}
+
+pub fn write(state: &StateDir, project: &str, found: &[Collision]) -> io::Result<()> {
+    create_private(&state.project(project))?;
+    let lines: Vec<Line> = found.iter().map(line).collect();
+    atomic::write(&path(state, project), &serde_json::to_vec(&lines)?)
+}
+
+fn path(state: &StateDir, project: &str) -> PathBuf {
+    state.project(project).join("collisions.json")
+}
+
+fn line(collision: &Collision) -> Line {
+    let with = match &collision.with {
+        With::Base(base) => Other::Base(base.clone()),
+        With::Workspace(name) => Other::Workspace(name.to_string()),
+    };
+    let files = collision.files.iter().map(|file| Bytes::from(file.as_path())).collect();
+    Line { workspace: collision.workspace.to_string(), with, files }
+}
+
+fn collision(line: Line) -> Option<Collision> {
+    let with = match line.with {
+        Other::Base(base) => With::Base(base),
+        Other::Workspace(name) => With::Workspace(name.parse().ok()?),
+    };
+    let files = line.files.into_iter().map(|file| PathBuf::from(file.into_os_string())).collect();
+    Some(Collision { workspace: line.workspace.parse().ok()?, with, files })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_is_read_again_and_what_is_broken_is_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::at(dir.path().to_owned());
+        assert_eq!(read(&state, "p"), []);
+        let (one, two) = ("1-one".parse().unwrap(), "2-two".parse().unwrap());
+        let files = vec![PathBuf::from("a b"), PathBuf::from("ü")];
+        let found = [
+            Collision { workspace: one, with: With::Base("main".into()), files: files.clone() },
+            Collision { workspace: two, with: With::Workspace("1-one".parse().unwrap()), files },
+        ];
+        write(&state, "p", &found).unwrap();
+        assert_eq!(read(&state, "p"), found);
+        std::fs::write(path(&state, "p"), "[{").unwrap();
+        assert_eq!(read(&state, "p"), []);
+    }
+}
