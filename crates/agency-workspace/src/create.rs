@@ -68,6 +68,12 @@ pub enum CreateCause {
     NoCommit,
     #[error("there is no branch, tag or commit `{base}`")]
     BaseMissing { base: String, near: Vec<String> },
+    #[error("there is no bookmark, tag or commit `{base}`")]
+    RevisionMissing { base: String, near: Vec<String> },
+    #[error("the bookmark {bookmark} exists already")]
+    BookmarkExists { bookmark: String },
+    #[error("the bookmark {bookmark} does not exist")]
+    BookmarkMissing { bookmark: String },
     #[error("the branch {branch} exists already")]
     BranchExists { branch: String },
     #[error("the branch {branch} does not exist")]
@@ -103,10 +109,18 @@ impl CreateCause {
             CreateCause::BaseMissing { near, .. } if near.is_empty() => {
                 Some("pass an existing branch with --base-branch".into())
             }
-            CreateCause::BaseMissing { near, .. } => Some(format!("did you mean {}?", near.join(" or "))),
+            CreateCause::RevisionMissing { near, .. } if near.is_empty() => {
+                Some("pass an existing bookmark or revision with --base-branch".into())
+            }
+            CreateCause::BaseMissing { near, .. } | CreateCause::RevisionMissing { near, .. } => {
+                Some(format!("did you mean {}?", near.join(" or ")))
+            }
             CreateCause::BranchExists { branch } => {
                 Some(format!("look at it with `git log {branch}`, then rename or delete it"))
             }
+            CreateCause::BookmarkExists { bookmark } => Some(format!(
+                "look at it with `jj log -r {bookmark}`, then: jj bookmark rename {bookmark} another-name"
+            )),
             CreateCause::BranchInUse { .. } => Some("switch to another branch there".into()),
             CreateCause::BranchBlocked { blocking, .. } => {
                 Some(format!("rename it: git branch -m {blocking} another-name"))
@@ -118,7 +132,9 @@ impl CreateCause {
             CreateCause::Locked { path, .. } => {
                 Some(format!("bring the directory back, or run: git worktree unlock '{}'", path.display()))
             }
-            CreateCause::BranchMissing { .. } | CreateCause::DirectoryGone { .. } => None,
+            CreateCause::BranchMissing { .. }
+            | CreateCause::BookmarkMissing { .. }
+            | CreateCause::DirectoryGone { .. } => None,
             CreateCause::Git(err) => err.hint(),
         }
     }

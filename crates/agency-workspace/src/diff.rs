@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::kept::Contents;
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
-use crate::project::Project;
+use crate::project::{Project, Vcs};
 use crate::repository::{Repository, text};
 use crate::tool::ToolError;
 
@@ -98,7 +98,11 @@ fn left_from(
 ) -> Result<String, OperationCause> {
     let tips = project.tips(base)?;
     let Some(first) = tips.first() else {
-        return Err(OperationCause::BaseMissing { base: base.unwrap_or("HEAD").to_owned() });
+        let base = base.unwrap_or("HEAD").to_owned();
+        return Err(match project.vcs() {
+            Vcs::Jj => OperationCause::RevisionMissing { base },
+            Vcs::Git | Vcs::Plain => OperationCause::BaseMissing { base },
+        });
     };
     let Some(head) = &contents.head else { return Ok(first.clone()) };
     // Of several, git takes the place nearest to any of them.

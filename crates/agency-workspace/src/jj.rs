@@ -15,7 +15,7 @@ use std::process::{Command, Output, Stdio};
 use crate::environment::Environment;
 use crate::tool::{ToolError, not_started, succeeded};
 
-pub(crate) use combine::{commit_all, may_merge, merge, sync};
+pub(crate) use combine::{commit_all, may_merge, merge, recover, sync};
 pub use own::Unfinished;
 pub(crate) use repository::JjRepository;
 pub(crate) use workspace::{

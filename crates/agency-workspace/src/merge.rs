@@ -56,6 +56,8 @@ pub struct Merged {
     pub after: String,
     /// The checkout of the target, whose files were brought up to date.
     pub checkout: Option<PathBuf>,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
 }
 
 /// Merges all that is committed in the workspace. Uncommitted files refuse, and so does a target that is checked
@@ -115,7 +117,7 @@ fn merge_branch(
         Some(checkout) => move_checkout(repository, &merging, checkout)?,
     }
     let checkout = target.checkout.map(|checkout| checkout.path);
-    Ok(Merged { into: merging.target, before: merging.old, after: merging.new, checkout })
+    Ok(Merged { into: merging.target, before: merging.old, after: merging.new, checkout, notes: Vec::new() })
 }
 
 /// The commit of the workspace's branch, if nothing but it is to be merged.

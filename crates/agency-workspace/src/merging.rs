@@ -10,6 +10,7 @@ use tracing::warn;
 
 use crate::aside::{self, Alone};
 use crate::diff::changed;
+use crate::jj;
 use crate::kept::{Contents, Kept, commit_tree, tree_of};
 use crate::landing::{Landing, mark_of};
 use crate::merge::TargetCheckout;
@@ -54,8 +55,11 @@ pub enum Outcome {
 /// Settles merges that were cut off: by a crash, a kill or a power cut. To be called when nothing of this project
 /// is under way; [`crate::merge()`] does it by itself.
 pub fn recover(project: &Project) -> Result<Vec<Recovered>, OperationError> {
-    // With jj a merge is one operation, which is in the log or not.
-    let Kind::Git(repository) = &project.kind else { return Ok(Vec::new()) };
+    let repository = match &project.kind {
+        Kind::Git(repository) => repository,
+        Kind::Jj(repository) => return jj::recover(repository),
+        Kind::Plain(_) => return Ok(Vec::new()),
+    };
     let Some(first) = notes(repository).unwrap_or_default().into_iter().next() else {
         // Cut off while it was tried aside.
         let swept = Alone::with(repository).and_then(|_alone| Ok(aside::sweep(repository)?));
@@ -85,7 +89,7 @@ pub(crate) fn recover_all(repository: &Repository, _: &Alone) -> Result<Vec<Reco
     notes(repository)?.iter().map(recover).collect()
 }
 
-fn notes(repository: &Repository) -> Result<Vec<Merging>, ToolError> {
+pub(crate) fn notes(repository: &Repository) -> Result<Vec<Merging>, ToolError> {
     let listed =
         repository.git().read(&["for-each-ref", "--format=%(refname)%00%(contents)%00%01", FOLDER])?;
     let listed = String::from_utf8_lossy(&listed).into_owned();
@@ -141,8 +145,13 @@ impl Merging {
             Some(checkout) => self.take_back(repository, &checkout)?,
             None => None,
         };
-        repository.git().change(&["update-ref", "-d", &self.reference()])?;
+        self.strike(repository)?;
         Ok(Outcome::TakenBack { kept })
+    }
+
+    /// The target does not have it.
+    pub(crate) fn strike(&self, repository: &Repository) -> Result<(), ToolError> {
+        repository.git().change(&["update-ref", "-d", &self.reference()]).map(drop)
     }
 
     /// Before the merge the checkout was clean, so what differs now was written by the merge, or by somebody

@@ -50,6 +50,14 @@ pub enum OperationCause {
     ServersBase { base: String },
     #[error("the main checkout is on no branch that could be merged into")]
     NoCurrentBranch,
+    #[error("there is no bookmark, tag or commit `{base}`")]
+    RevisionMissing { base: String },
+    #[error("there is no bookmark `{bookmark}` to merge into")]
+    BookmarkMissing { bookmark: String },
+    #[error("no bookmark is below your @, so there is none to merge into")]
+    NoBookmark,
+    #[error("the bookmark {bookmark} stands on several commits at once")]
+    BookmarkConflicted { bookmark: String },
     #[error("there is no snapshot {number} of it")]
     SnapshotMissing { number: u64 },
     #[error("the trash has no `{reference}`")]
@@ -115,12 +123,21 @@ impl OperationCause {
                 Some("starting the task makes the directory again from its branch".into())
             }
             OperationCause::NotReady { .. } => None,
-            OperationCause::BaseMissing { .. } => {
+            OperationCause::BaseMissing { .. } | OperationCause::RevisionMissing { .. } => {
                 Some("set the task's base_branch to one that exists".into())
             }
             OperationCause::TargetMissing { .. }
             | OperationCause::ServersBase { .. }
             | OperationCause::NoCurrentBranch => Some("name a local branch with --into".into()),
+            OperationCause::BookmarkMissing { bookmark } => {
+                Some(format!("name another with --into, or make it: jj bookmark create {bookmark} -r COMMIT"))
+            }
+            OperationCause::NoBookmark => {
+                Some("make one (`jj bookmark create main -r COMMIT`), or name one with --into".into())
+            }
+            OperationCause::BookmarkConflicted { bookmark } => Some(format!(
+                "`jj bookmark list {bookmark}` shows them; choose: jj bookmark set {bookmark} -r COMMIT"
+            )),
             OperationCause::SnapshotMissing { .. } | OperationCause::TrashMissing { .. } => None,
             OperationCause::Conflicts { with, .. } => Some(format!(
                 "nothing was changed; merge {with} by hand in the workspace, or tell the agent to"

@@ -213,13 +213,14 @@ impl World {
     ) {
         let unwritten = self.failures.remove(key).map_or(Ok(()), Err);
         let said = outcome.map_err(refused).and(unwritten);
-        let notes = self.earlier_cut_off(key);
+        let mut notes = self.earlier_cut_off(key);
         if said.is_ok() {
             self.strike_merging(key);
             self.mark_cut_off(key, None);
             self.look_at(&key.project);
         }
-        let agency_workspace::Merged { into, before, after, checkout } = merged;
+        let agency_workspace::Merged { into, before, after, checkout, notes: said_besides } = merged;
+        notes.extend(said_besides);
         let words = format!("{into} has the work of task {}, but the task does not say so", key.task);
         answer.give_as(said.map_err(|cause| Failure::new(words).because(cause.message)).and_then(|()| {
             Ok(Merged {

@@ -12,10 +12,10 @@ use crate::jj::own::Own;
 use crate::jj::repository::{JjRepository, Revision, quoted, revisions};
 use crate::jj::workspace::{Jujutsu, keep, parents_of};
 use crate::kept::{Ignored, tree_of};
-use crate::landing::mark_of;
 use crate::merge::{How, MergeRequest, Merged};
+use crate::merging::{self, Merging, Outcome, Recovered};
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
+use crate::operation::{Operation, OperationCause, OperationError};
 use crate::sync::{SyncHow, Synced};
 use crate::tool::ToolError;
 use crate::trash::Why;
@@ -108,7 +108,7 @@ fn standing(repository: &JjRepository, name: &WorkspaceName) -> Result<Revision,
         None => Err(found
             .ready(repository, name)
             .err()
-            .unwrap_or(OperationCause::TargetMissing { branch: name.branch() })),
+            .unwrap_or(OperationCause::BookmarkMissing { bookmark: name.branch() })),
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn merge(
 ) -> Result<Merged, OperationCause> {
     let _alone = Alone::with(repository.store())?;
     let tips = finished(repository, name)?;
-    let Attempt { mut unseen, into, before, after } = attempt(repository, name, &tips, request, None)?;
+    let Attempt { mut unseen, into, before, after, notes } = attempt(repository, name, &tips, request, None)?;
     unseen.run(&["bookmark", "set", "-r", &after, &into])?;
     if let [tip] = &tips[..] {
         unseen.run(&["bookmark", "set", "--allow-backwards", "-r", tip, &name.branch()])?;
@@ -134,11 +134,37 @@ pub(crate) fn merge(
     if target(repository, Some(&into))?.1 != before {
         return Err(OperationCause::TargetMoved { branch: into });
     }
+    let tip = tips.last().cloned().unwrap_or_default();
+    let merging =
+        Merging { name: name.clone(), target: into.clone(), old: before.clone(), new: after.clone(), tip };
+    merging.note(repository.store())?;
     unseen.integrate(repository)?;
-    for tip in &tips {
-        repository.store().git().change(&["update-ref", &mark_of(name), tip])?;
+    merging.finish(repository.store())?;
+    Ok(Merged { into, before, after, checkout: None, notes })
+}
+
+/// Settles merges that were cut off: the operation is in the log, or it is not.
+pub(crate) fn recover(repository: &JjRepository) -> Result<Vec<Recovered>, OperationError> {
+    let notes = merging::notes(repository.store()).unwrap_or_default();
+    let settle = |merging: Merging| {
+        let Merging { name, target, .. } = merging.clone();
+        let outcome = settled(repository, &merging);
+        let outcome = outcome.map_err(|err| Operation::Merge.failed(&name)(err.into()))?;
+        Ok(Recovered { workspace: name, into: target, outcome })
+    };
+    notes.into_iter().map(settle).collect()
+}
+
+fn settled(repository: &JjRepository, merging: &Merging) -> Result<Outcome, ToolError> {
+    let (store, bookmark) = (repository.store(), quoted(&merging.target));
+    let arrived = format!("present({}) & ::bookmarks(exact:{bookmark})", merging.new);
+    if repository.revisions(&arrived)?.is_empty() {
+        merging.strike(store)?;
+        return Ok(Outcome::TakenBack { kept: None });
     }
-    Ok(Merged { into, before, after, checkout: None })
+    repository.export()?;
+    merging.finish(store)?;
+    Ok(Outcome::Merged)
 }
 
 /// Whether [`merge`] would refuse once all the work is committed. Nothing of the attempt gets into the log.
@@ -159,6 +185,7 @@ struct Attempt {
     into: String,
     before: String,
     after: String,
+    notes: Vec<String>,
 }
 
 /// `described` is a commit that will have a description by the time of the merge.
@@ -186,20 +213,25 @@ fn attempt(
     if !files.is_empty() {
         return Err(OperationCause::Conflicts { with: into, files });
     }
-    Ok(Attempt { unseen, into, before, after })
+    let notes = own.notes(repository, request.how, &into)?;
+    Ok(Attempt { unseen, into, before, after, notes })
 }
 
 /// The bookmark that is merged into, and its commit.
 fn target(repository: &JjRepository, into: Option<&str>) -> Result<(String, String), OperationCause> {
     let branch = match into {
         Some(into) => into.to_owned(),
-        None => repository.nearest_bookmark("@")?.unwrap_or_else(|| "main".into()),
+        None => match repository.nearest_bookmark("@")? {
+            Some(nearest) => nearest,
+            None if repository.bookmarks()?.iter().any(|known| known == "main") => "main".into(),
+            None => return Err(OperationCause::NoBookmark),
+        },
     };
     let found = repository.revisions(&format!("bookmarks(exact:{})", quoted(&branch)))?;
     match &found[..] {
         [revision] => Ok((branch, revision.id.clone())),
-        // None, or one that jj says is in conflict with itself.
-        _ => Err(OperationCause::TargetMissing { branch }),
+        [] => Err(OperationCause::BookmarkMissing { bookmark: branch }),
+        _ => Err(OperationCause::BookmarkConflicted { bookmark: branch }),
     }
 }
 
@@ -260,7 +292,9 @@ pub(crate) fn sync(
         Some("HEAD") | None => repository.nearest_bookmark("@")?.unwrap_or_else(|| "main".into()),
         Some(base) => base.to_owned(),
     };
-    let Some(commit) = repository.commit_of(&base)? else { return Err(OperationCause::BaseMissing { base }) };
+    let Some(commit) = repository.tips(Some(&base))?.into_iter().next() else {
+        return Err(OperationCause::RevisionMissing { base });
+    };
     let commits = repository.revisions(&format!("::{commit} ~ ::{before}"))?.len() as u64;
     if commits == 0 {
         return Ok(Synced { base, commits, after: before.clone(), before, kept: None });

@@ -51,6 +51,27 @@ impl Own {
         Ok(Self { all: all.to_owned(), standing, bare, commits })
     }
 
+    /// What the user should know once it is merged.
+    pub(super) fn notes(
+        &self,
+        repository: &JjRepository,
+        how: How,
+        into: &str,
+    ) -> Result<Vec<String>, ToolError> {
+        let along = match how {
+            How::Merge | How::Squash | How::FastForward => {
+                shown(repository, &format!("({}) & ::@", self.all))?
+            }
+            How::Rebase => Vec::new(),
+        };
+        let named: Vec<String> =
+            along.iter().map(|one| format!("{} ({})", one.change, one.subject)).collect();
+        let along = (!named.is_empty())
+            .then(|| format!("{into} also has what your @ stands on now: {}", named.join(", ")));
+        let stays = format!("your @ stays where it was; to go on from {into}: jj new {into}");
+        Ok(along.into_iter().chain([stays]).collect())
+    }
+
     /// What somebody still works on would change under the target; what has no description nobody could push.
     pub(super) fn refuse_unfinished(
         &self,

@@ -15,6 +15,9 @@ use crate::tool::ToolError;
 /// `12ab ed-`: the id, and whether it is empty, described, in conflict.
 const COMMIT: &str = r#"commit_id ++ " " ++ if(empty, "e", "-") ++ if(description, "d", "-") ++ if(conflict, "c", "-") ++ "\n""#;
 
+/// So many letters of a change are enough for every repository there is.
+const CHANGE: usize = 16;
+
 #[derive(Debug, Clone)]
 pub(crate) struct JjRepository {
     /// Where the commits are: git's objects and refs.
@@ -114,6 +117,22 @@ impl JjRepository {
         self.jj().lines(&["bookmark", "list", "-T", r#"name ++ "\n""#])
     }
 
+    /// Whether it is one, of ours or of a server; for none at all, that which the user works on top of.
+    pub(crate) fn has_bookmark(&self, name: Option<&str>) -> Result<bool, ToolError> {
+        let Some(name) = name.filter(|name| *name != "HEAD") else { return Ok(true) };
+        let known = self.bookmarks()?;
+        Ok(known.iter().any(|known| known == name) || name.contains('/'))
+    }
+
+    /// What leads to a commit also when it is rewritten: its bookmark, or its change.
+    pub(crate) fn name_of(&self, commit: &str) -> Result<String, ToolError> {
+        let bookmarks = r#"local_bookmarks.map(|b| b.name() ++ "\n").join("")"#;
+        let template = format!(r#"{bookmarks} ++ change_id.short({CHANGE}) ++ "\n""#);
+        let names = self.jj().lines(&["log", "--no-graph", "-r", commit, "-T", &template])?;
+        let name = names.into_iter().find(|name| !name.is_empty() && !name.starts_with("agency/"));
+        Ok(name.unwrap_or_else(|| commit.to_owned()))
+    }
+
     /// The bookmark that the user works on top of, if there is one.
     pub(crate) fn nearest_bookmark(&self, revset: &str) -> Result<Option<String>, ToolError> {
         let nearest = format!("latest(heads(::({revset}) & bookmarks(~glob:\"agency/*\")))");
@@ -122,14 +141,22 @@ impl JjRepository {
         Ok(names.into_iter().find(|name| !name.is_empty() && !name.starts_with("agency/")))
     }
 
-    /// The commits a base stands for; without one, that of the user's bookmark.
+    /// The commits a base stands for; without one, that of the user's bookmark. A change that went into another
+    /// one leaves what the user has in front of them now.
     pub(crate) fn tips(&self, base: Option<&str>) -> Result<Vec<String>, ToolError> {
         let base = match base {
             Some("HEAD") | None => self.nearest_bookmark("@")?,
             Some(base) => Some(base.to_owned()),
         };
-        let commit = base.map(|base| self.commit_of(&base)).transpose()?.flatten();
-        Ok(commit.into_iter().collect())
+        let Some(base) = base else { return Ok(Vec::new()) };
+        match self.commit_of(&base)? {
+            None if is_change(&base) => Ok(self.commit_of_user()?.into_iter().collect()),
+            commit => Ok(commit.into_iter().collect()),
+        }
+    }
+
+    fn commit_of_user(&self) -> Result<Option<String>, ToolError> {
+        Ok(self.revisions("@")?.into_iter().next().map(|revision| revision.id))
     }
 
     /// The last operation: what `jj op restore` goes back to.
@@ -153,6 +180,11 @@ fn parse(line: &str) -> Option<Revision> {
     let (id, flags) = line.split_once(' ')?;
     let has = |flag: char| flags.contains(flag);
     Some(Revision { id: id.to_owned(), is_empty: has('e'), is_described: has('d'), has_conflict: has('c') })
+}
+
+/// Whether jj could have named a change so: [`JjRepository::name_of`] does.
+fn is_change(name: &str) -> bool {
+    name.len() == CHANGE && name.bytes().all(|letter| (b'k'..=b'z').contains(&letter))
 }
 
 /// A name as revsets take it, whatever is in it.

@@ -126,7 +126,7 @@ impl Jujutsu {
         let tips = repository.tips(base)?;
         let mut landed: Vec<String> =
             tips.iter().chain(&self.others).map(|id| format!("present({id})")).collect();
-        if tips.is_empty() {
+        if tips.is_empty() || !repository.has_bookmark(base)? {
             landed.push(other_bookmarks(name));
         }
         if let Some(mark) = repository.store().commit(&mark_of(name))? {
@@ -190,9 +190,15 @@ pub(crate) fn state(
 }
 
 pub(crate) fn fingerprint(repository: &JjRepository, name: &WorkspaceName) -> Result<Fingerprint, ToolError> {
-    let found = Jujutsu::take_in(repository, name)?;
     let mut hasher = DefaultHasher::new();
-    found.target.map(|target| target.id).hash(&mut hasher);
+    if is_there(repository, name) {
+        // One command: it takes the files in and makes an operation only if they have changed.
+        let inside = repository.jj_inside(&repository.workspace_path(name));
+        let at = inside.lines(&["log", "--no-graph", "-r", "@", "-T", r#"commit_id ++ "\n""#])?;
+        at.first().hash(&mut hasher);
+    } else {
+        Jujutsu::look(repository, name)?.target.map(|target| target.id).as_ref().hash(&mut hasher);
+    }
     Ok(Fingerprint::of(hasher.finish()))
 }
 
@@ -218,7 +224,7 @@ fn find_base(repository: &JjRepository, wanted: Option<&str>) -> Result<(Base, V
         Some(commit) => Ok((Base { name: name.to_owned(), commit: commit.clone() }, vec![commit])),
         None => {
             let near = nearest(name, repository.bookmarks()?);
-            Err(CreateCause::BaseMissing { base: name.to_owned(), near })
+            Err(CreateCause::RevisionMissing { base: name.to_owned(), near })
         }
     }
 }
@@ -232,7 +238,7 @@ fn current_base(repository: &JjRepository) -> Result<(Base, Vec<String>), Create
     let Some(first) = on.iter().find(|revision| !is_root(revision)) else {
         return Err(CreateCause::NoCommit);
     };
-    let name = repository.nearest_bookmark(&first.id)?.unwrap_or_else(|| first.id.clone());
+    let name = repository.name_of(&first.id)?;
     let parents = on.iter().map(|revision| revision.id.clone()).collect();
     Ok((Base { name, commit: first.id.clone() }, parents))
 }
@@ -244,14 +250,20 @@ pub(crate) fn check(
 ) -> Result<Base, CreateCause> {
     let found = Jujutsu::look(repository, name)?;
     refuse_taken(repository, name, &found)?;
+    take_in_of_user(repository)?;
     Ok(find_base(repository, base)?.0)
+}
+
+/// What the user typed last belongs to what they have in front of them.
+fn take_in_of_user(repository: &JjRepository) -> Result<(), ToolError> {
+    repository.jj_of_user().run(&["util", "snapshot"]).map(drop)
 }
 
 fn refuse_taken(repository: &JjRepository, name: &WorkspaceName, found: &Jujutsu) -> Result<(), CreateCause> {
     match (found.place, found.presence()) {
         (Place::Occupied, _) => Err(CreateCause::PathTaken { path: repository.workspace_path(name) }),
         (_, Presence::DirectoryGone) if found.bookmark.is_some() => {
-            Err(CreateCause::BranchExists { branch: name.branch() })
+            Err(CreateCause::BookmarkExists { bookmark: name.branch() })
         }
         (_, Presence::DirectoryGone) => Err(CreateCause::WorkspaceKnown { name: name.clone() }),
         _ => Ok(()),
@@ -265,16 +277,18 @@ pub(crate) fn create(
 ) -> Result<Workspace, CreateCause> {
     let found = Jujutsu::look(repository, name)?;
     refuse_taken(repository, name, &found)?;
-    // What the user typed last belongs to what they have in front of them.
-    repository.jj_of_user().run(&["util", "snapshot"])?;
+    take_in_of_user(repository)?;
     let (base, parents) = find_base(repository, base)?;
     if found.target.is_some() {
         forget(repository, name)?;
     }
+    let is_first = !has_others(repository, name);
     add(repository, name, found.place, &parents)?;
     let commit = Jujutsu::look(repository, name)?.target.map(|target| target.id).unwrap_or_default();
     let workspace = made(repository, name, Made::Jj { commit });
-    Ok(Workspace { base: Some(base), ..workspace })
+    // Said once: it is so with all of them.
+    let warnings = without_git(repository, name).filter(|_| is_first).into_iter().collect();
+    Ok(Workspace { base: Some(base), warnings, ..workspace })
 }
 
 /// Brings back the directory of a workspace that jj knows, or whose bookmark is there.
@@ -291,23 +305,33 @@ pub(crate) fn reattach(repository: &JjRepository, name: &WorkspaceName) -> Resul
             edit(repository, name, target)?;
         }
         (None, Some(tip)) => add(repository, name, found.place, std::slice::from_ref(tip))?,
-        (None, None) => return Err(CreateCause::BranchMissing { branch: name.branch() }),
+        (None, None) => return Err(CreateCause::BookmarkMissing { bookmark: name.branch() }),
     }
     Ok(made(repository, name, Made::Nothing))
 }
 
 fn made(repository: &JjRepository, name: &WorkspaceName, made: Made) -> Workspace {
     let path = repository.workspace_path(name);
-    let warnings = without_git(repository, name, &path).into_iter().collect();
-    Workspace { name: name.clone(), path, branch: None, base: None, warnings, made }
+    Workspace { name: name.clone(), path, branch: None, base: None, warnings: Vec::new(), made }
+}
+
+/// Whether there are workspaces of ours besides.
+fn has_others(repository: &JjRepository, name: &WorkspaceName) -> bool {
+    let entries = fs::read_dir(repository.root().join(WORKTREES)).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name() != name.as_str()).any(|entry| entry.path().join(".jj").exists())
 }
 
 /// Whether there is a `.git` is asked of the directory: it depends on the version of jj.
-fn without_git(repository: &JjRepository, name: &WorkspaceName, path: &Path) -> Option<String> {
-    let way_out =
-        if repository.is_colocated() { "; with --vcs git the agent gets a git worktree" } else { "" };
-    let missing = !path.join(".git").exists();
-    missing.then(|| format!("{name} is a jj workspace without `.git`: jj works in it, git does not{way_out}"))
+fn without_git(repository: &JjRepository, name: &WorkspaceName) -> Option<String> {
+    if repository.workspace_path(name).join(".git").exists() {
+        return None;
+    }
+    // All tasks of a project are of one kind.
+    let way_out = match repository.is_colocated() {
+        true => format!("; to have git worktrees: agency rm {name}, then agency new with --vcs git"),
+        false => String::new(),
+    };
+    Some(format!("a jj workspace without `.git`: jj works in it, git does not{way_out}"))
 }
 
 /// Makes the workspace on top of these commits, or nothing.
@@ -461,7 +485,10 @@ pub(crate) fn work_at_risk(
     let found = Jujutsu::take_in(repository, name)?;
     let files = found.uncommitted(repository, name)?.len();
     let commits = found.unmerged(repository, name, base)?;
-    let words = base.map_or("in no other bookmark".to_owned(), |base| format!("not in {base}"));
+    let words = match base {
+        Some(bookmark) if repository.has_bookmark(base)? => format!("not in {bookmark}"),
+        _ => "in no other bookmark".to_owned(),
+    };
     Ok(Work::of(name, files, commits, words))
 }
 

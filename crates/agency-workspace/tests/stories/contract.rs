@@ -265,9 +265,12 @@ fn a_base_that_is_not_there_is_named_with_those_like_it() {
     every_versioned_kind(|scene| {
         let before = files_under(&scene.root);
         let err = create(&scene.project, &name("1-fix"), Some("mian")).unwrap_err();
-        let expected = "Error: cannot make workspace 1-fix\n\
-                        Caused by: there is no branch, tag or commit `mian`\n\
-                        Hint: did you mean main?";
+        let named = if scene.project.vcs() == Vcs::Jj { "bookmark" } else { "branch" };
+        let expected = format!(
+            "Error: cannot make workspace 1-fix\n\
+             Caused by: there is no {named}, tag or commit `mian`\n\
+             Hint: did you mean main?"
+        );
         assert_eq!(told(&err, err.hint()), expected);
         assert_eq!(files_under(&scene.root), before);
     });
@@ -499,7 +502,8 @@ fn a_merge_that_conflicts_or_is_not_finished_changes_nothing() {
         assert!(refused(How::FastForward).ends_with("main has 1 commits that the workspace does not have"));
         let nowhere = MergeRequest { into: Some("nowhere".into()), ..MergeRequest::default() };
         let err = merge(&scene.project, &name("1-fix"), &nowhere).unwrap_err();
-        assert!(told(&err, None).contains("there is no local branch `nowhere`"));
+        let named = if scene.project.vcs() == Vcs::Jj { "bookmark" } else { "local branch" };
+        assert!(told(&err, None).contains(&format!("there is no {named} `nowhere`")));
     });
 }
 

@@ -84,9 +84,43 @@ fn a_workspace_stands_on_what_the_user_has_in_front_of_them_or_below_it_while_th
     write(&scene.root.join("mine"), "in progress\n");
     let on = create(&scene.project, &name("2-on"), None).unwrap();
     assert_eq!(fs::read_to_string(on.path.join("mine")).unwrap(), "in progress\n");
-    assert_eq!(on.base.unwrap().commit, scene.jj(&["log", "--no-graph", "-r", "@", "-T", "commit_id"]));
-    let state = state(&scene.project, &name("2-on"), Some("main")).unwrap();
-    assert_eq!((state.uncommitted.len(), state.unmerged_commits), (0, 0));
+    assert_eq!(
+        on.base.as_ref().unwrap().commit,
+        scene.jj(&["log", "--no-graph", "-r", "@", "-T", "commit_id"])
+    );
+    // Whoever finds the base first and makes the workspace by its name gets the same.
+    let base = check(&scene.project, &name("3-found"), None).unwrap().unwrap().name;
+    assert_eq!(on.base.unwrap().name, base);
+    let found = create(&scene.project, &name("3-found"), Some(&base)).unwrap();
+    assert_eq!(fs::read_to_string(found.path.join("mine")).unwrap(), "in progress\n");
+    for base in ["main", &base] {
+        let state = state(&scene.project, &name("2-on"), Some(base)).unwrap();
+        assert_eq!((state.uncommitted.len(), state.unmerged_commits), (0, 0));
+    }
+}
+
+#[test]
+fn what_the_user_goes_on_with_is_not_the_work_of_the_task_on_it() {
+    let scene = scene();
+    let path = on_the_users_change(&scene);
+    let base = check(&scene.project, &name("2-next"), None).unwrap().unwrap().name;
+    let seen = || {
+        let seen = diff(&scene.project, &name("1-fix"), Some(&base)).unwrap();
+        seen.files.into_iter().map(|file| file.path).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(), [PathBuf::from("own")]);
+    write(&scene.root.join("mine"), "further\n");
+    scene.jj(&["describe", "-m", "mine"]);
+    assert_eq!(seen(), [PathBuf::from("own")]);
+    // The change goes into the one below it, and is gone.
+    scene.jj(&["squash", "-m", "first, and mine"]);
+    assert_eq!(seen(), [PathBuf::from("own")]);
+    assert_eq!(fs::read_to_string(path.join("mine")).unwrap(), "further\n");
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    let err = remove(&scene.project, &name("1-fix"), Some(&base), Removal::default()).unwrap_err();
+    assert!(told(&err, None).contains("1 commit on agency/1-fix is in no other bookmark"));
+    merge(&scene.project, &name("1-fix"), &into_main(How::Merge)).unwrap();
+    remove(&scene.project, &name("1-fix"), Some(&base), Removal::default()).unwrap();
 }
 
 /// A task that stands on what the user is writing.
@@ -219,6 +253,8 @@ fn a_workspace_without_git_is_told_and_a_git_worktree_can_be_had() {
     let made = create(&scene.project, &name("1-fix"), None).unwrap();
     let told = made.warnings.join("\n");
     assert_eq!(made.path.join(".git").exists(), !told.contains("without `.git`"), "{told}");
+    // Once is enough.
+    assert_eq!(create(&scene.project, &name("3-next"), None).unwrap().warnings, [""; 0]);
     let environment = scene.ground.environment();
     let project = Project::open_with(&scene.root, Some(Vcs::Git), environment.clone()).unwrap();
     let made = create(&project, &name("2-git"), Some("main")).unwrap();

@@ -46,7 +46,7 @@ fn notes(merged: &Merged) -> Vec<String> {
     let moved = format!("{}: {} → {}", merged.into, short(&merged.before), short(&merged.after));
     let checkout =
         merged.checkout.as_ref().map(|path| format!("brought up to date: {}", path.as_path().display()));
-    merged.notes.iter().cloned().chain(committed).chain([moved]).chain(checkout).collect()
+    committed.into_iter().chain([moved]).chain(checkout).chain(merged.notes.iter().cloned()).collect()
 }
 
 pub(super) async fn sync(context: &Context, args: Sync) -> Done {

@@ -17,6 +17,7 @@ mod environment;
 mod files;
 mod fold;
 mod inside;
+mod jj;
 mod journal;
 mod json;
 mod limits;

@@ -56,10 +56,10 @@ fn git_finding(git: Asked) -> Finding {
 
 fn jj_finding(jj: Asked) -> Finding {
     match jj {
-        Asked::Version(version) => {
-            About::Programs.fine(format!("jj {version} (workspaces use git all the same)"))
+        Asked::Version(version) => About::Programs.fine(format!("jj {version}")),
+        Asked::Missing | Asked::Silent => {
+            About::Programs.note("jj is not installed; only jj repositories need it")
         }
-        Asked::Missing | Asked::Silent => About::Programs.note("jj is not installed; nothing needs it"),
     }
 }
 
