@@ -6,10 +6,12 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
+use crate::git::Git;
 use crate::glance::Glance;
 use crate::jj;
 use crate::kept::{commit_tree, tree_of};
@@ -239,6 +241,18 @@ fn tips_of<'a>(project: &Project, work: &[Work<'a>]) -> Result<Tips<'a>, ToolErr
     Ok(tips)
 }
 
+/// Git on this repository that leaves no object in it. Only names of files are asked for, and what many merges
+/// leave would make git collect garbage again and again.
+fn writing_to(repository: &Repository, dir: &Path) -> Git {
+    let objects = repository.common_dir().join("objects");
+    // A colon would be taken for the end of the path.
+    if objects.as_os_str().as_bytes().iter().any(|byte| b":\"".contains(byte)) {
+        return repository.git();
+    }
+    let git = repository.git().with_variable("GIT_OBJECT_DIRECTORY", dir);
+    git.with_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects)
+}
+
 /// Files that git cannot merge by itself.
 pub(crate) fn conflicting_files(
     repository: &Repository,
@@ -247,7 +261,10 @@ pub(crate) fn conflicting_files(
 ) -> Result<Vec<PathBuf>, ToolError> {
     let options = ["--write-tree", "--name-only", "--no-messages", "--allow-unrelated-histories", "-z"];
     let args = [&["merge-tree"], &options[..], &[one, other]].concat();
-    let (is_clean, said) = repository.git().answer(&args)?;
+    let thrown_away = tempfile::Builder::new().prefix("agency-radar-").tempdir();
+    let thrown_away =
+        thrown_away.map_err(|source| ToolError::Start { command: "git merge-tree".into(), source })?;
+    let (is_clean, said) = writing_to(repository, thrown_away.path()).answer(&args)?;
     if is_clean {
         return Ok(Vec::new());
     }

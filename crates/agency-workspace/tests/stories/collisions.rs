@@ -107,6 +107,17 @@ fn a_look_at_what_did_not_change_calls_git_once_for_each_workspace() {
 }
 
 #[test]
+fn merges_that_are_only_tried_leave_no_objects_behind() {
+    let mut scene = scene(&["1-a", "2-b"]);
+    scene.ground.commit(&scene.path("1-a"), "shared", "one\n");
+    scene.ground.commit(&scene.path("2-b"), "shared", "two\n");
+    let objects = |scene: &Scene| scene.ground.git(&scene.root, &["count-objects"]);
+    let before = objects(&scene);
+    assert_eq!(scene.seen(), ["1-a × 2-b: shared"]);
+    assert_eq!(objects(&scene), before);
+}
+
+#[test]
 fn what_git_has_deleted_since_is_found_out_again() {
     let mut scene = scene(&["1-a", "2-b"]);
     write(&scene.path("1-a").join("shared"), "one\n");
