@@ -114,7 +114,7 @@ impl<'a> Aside<'a> {
 /// What git advises to do in a worktree that is gone when anybody reads it.
 fn without_false_hope(err: ToolError) -> ToolError {
     let ToolError::Failed { command, stderr } = err else { return err };
-    let is_kept = |line: &&str| !line.starts_with("Not committing merge;");
+    let is_kept = |line: &&str| !line.starts_with("Not committing merge;") && !line.starts_with("hint:");
     let kept: Vec<&str> = stderr.lines().filter(is_kept).collect();
     ToolError::Failed { command, stderr: kept.join("\n").trim_end().to_owned() }
 }

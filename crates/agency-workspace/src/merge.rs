@@ -390,9 +390,17 @@ fn move_checkout(
     match git.change_with_hooks(&args) {
         Ok(()) => Ok(merging.finish(repository)?),
         Err(err) => {
-            merging.recover(repository)?;
+            merging.recover(repository).map_err(|left| unsettled(checkout, left))?;
             Err(refused_by_git(repository, merging, err)?)
         }
+    }
+}
+
+fn unsettled(checkout: &TargetCheckout, left: OperationCause) -> OperationCause {
+    match left {
+        // Says it all by itself.
+        left @ OperationCause::CutOff { .. } => left,
+        left => OperationCause::Unsettled { path: checkout.path.clone(), left: Box::new(left) },
     }
 }
 

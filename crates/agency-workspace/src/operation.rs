@@ -95,6 +95,12 @@ pub enum OperationCause {
     BranchExists { branch: String },
     #[error("an earlier merge into {branch} was cut off, and {} was changed since: {}", path.display(), shown(files))]
     CutOff { branch: String, path: PathBuf, files: Vec<PathBuf> },
+    #[error("files of the merge may be left in {}, which could not be put back", path.display())]
+    Unsettled {
+        path: PathBuf,
+        #[source]
+        left: Box<OperationCause>,
+    },
     #[error("it is kept by {kept}, and this project is used with {used}")]
     OtherKind { kept: &'static str, used: &'static str },
     #[error("cannot write in {}", path.display())]
@@ -170,6 +176,9 @@ impl OperationCause {
             OperationCause::CutOff { path, .. } => {
                 Some(format!("commit or stash what is yours there: git -C '{}' status", path.display()))
             }
+            OperationCause::Unsettled { path, left } => left.hint(workspace).or_else(|| {
+                Some(format!("the next merge tries again; git -C '{}' status shows them", path.display()))
+            }),
             OperationCause::OtherKind { .. } | OperationCause::Write { .. } => None,
             OperationCause::Keep(cause) => cause.hint(),
             OperationCause::Make(cause) => cause.hint(),

@@ -15,8 +15,8 @@ use agency_core::ids::TaskKey;
 use agency_core::supervisor::{Event, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{
-    Environment, How, MergeRequest, OperationCause, OperationError, Outcome as Ended, Project, Vcs,
-    WorkspaceName,
+    Environment, How, MergeRequest, OperationCause, OperationError, Outcome as Ended, Project, ToolError,
+    Vcs, WorkspaceName,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -385,7 +385,7 @@ impl Place {
                 let (way, option) = (self.resolve_by_hand(with, how), option(how));
                 failure.hint(format!("{way}; then `agency merge {name}{option}` again"))
             }
-            OperationCause::Git(_) if failure.hint.is_none() => {
+            OperationCause::Git(ToolError::Failed { .. }) if failure.hint.is_none() => {
                 failure.hint(format!("{UNCHANGED}git or a hook of yours refused it, for the reason above"))
             }
             _ => failure,
