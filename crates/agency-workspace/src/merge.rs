@@ -286,11 +286,7 @@ fn merged_commit(
     request: &MergeRequest,
     alone: &Alone,
 ) -> Result<String, OperationCause> {
-    let message = match (&request.message, request.how) {
-        (Some(message), _) => message.clone(),
-        (None, How::Squash) => squash_message(repository, name, target, tip, request.title.as_deref())?,
-        (None, _) => default_message(name, target),
-    };
+    let message = message(repository, name, (&target.branch, &target.tip), &[tip], request)?;
     match request.how {
         How::FastForward => fast_forward(repository, target, tip),
         How::Merge => {
@@ -320,23 +316,37 @@ fn merged_commit(
     }
 }
 
-fn default_message(name: &WorkspaceName, target: &Target) -> String {
-    format!("Merge {} into {}", name.branch(), target.branch)
+/// What the commit says that a merge or a squash makes.
+pub(crate) fn message(
+    repository: &Repository,
+    name: &WorkspaceName,
+    (into, before): (&str, &str),
+    tips: &[&str],
+    request: &MergeRequest,
+) -> Result<String, ToolError> {
+    let default = || format!("Merge {} into {into}", name.branch());
+    match (&request.message, request.how) {
+        (Some(message), _) => Ok(message.clone()),
+        (None, How::Squash) => {
+            let title = request.title.clone().unwrap_or_else(default);
+            squash_message(repository, name, before, tips, title)
+        }
+        (None, _) => Ok(default()),
+    }
 }
 
 /// A title, and below it what the commits were called that go into it.
 fn squash_message(
     repository: &Repository,
     name: &WorkspaceName,
-    target: &Target,
-    tip: &str,
-    title: Option<&str>,
+    before: &str,
+    tips: &[&str],
+    title: String,
 ) -> Result<String, ToolError> {
-    let range = format!("{}..{tip}", target.tip);
-    let listed = repository.git().read(&["log", "--reverse", "--no-merges", "--format=%s", &range])?;
-    let listed = String::from_utf8_lossy(&listed).into_owned();
+    let without = format!("^{before}");
+    let args = [&["log", "--reverse", "--no-merges", "--format=%s", &without], tips].concat();
+    let listed = String::from_utf8_lossy(&repository.git().read(&args)?).into_owned();
     let subjects: Vec<&str> = listed.lines().filter(|line| !line.trim().is_empty()).collect();
-    let title = title.map_or_else(|| default_message(name, target), str::to_owned);
     Ok(match subjects.as_slice() {
         [] => title,
         [only] if *only == title => title,

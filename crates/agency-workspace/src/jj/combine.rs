@@ -12,7 +12,7 @@ use crate::jj::own::Own;
 use crate::jj::repository::{JjRepository, Revision, quoted, revisions};
 use crate::jj::workspace::{Jujutsu, keep, parents_of};
 use crate::kept::{Ignored, tree_of};
-use crate::merge::{How, MergeRequest, Merged};
+use crate::merge::{How, MergeRequest, Merged, message};
 use crate::merging::{self, Merging, Outcome, Recovered};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
@@ -131,7 +131,7 @@ pub(crate) fn merge(
     if let [tip] = &tips[..] {
         unseen.run(&["bookmark", "set", "--allow-backwards", "-r", tip, &name.branch()])?;
     }
-    if target(repository, Some(&into))?.1 != before {
+    if bookmarked(repository, &into)? != before {
         return Err(OperationCause::TargetMoved { branch: into });
     }
     let tip = tips.last().cloned().unwrap_or_default();
@@ -196,7 +196,8 @@ fn attempt(
     request: &MergeRequest,
     described: Option<&str>,
 ) -> Result<Attempt, OperationCause> {
-    let (into, before) = target(repository, request.into.as_deref())?;
+    let into = target(repository, request)?;
+    let before = bookmarked(repository, &into)?;
     let all = format!("({}) ~ ::{before} {NOT_BLANK}", ancestors(tips));
     if repository.revisions(&all)?.is_empty() {
         return Err(OperationCause::NothingNew { target: into });
@@ -204,7 +205,9 @@ fn attempt(
     let own = Own::find(repository, name, &all, described)?;
     own.refuse_unfinished(repository, request.how, &into)?;
     let mut unseen = Unseen::after_last(repository)?;
-    let after = combined(&mut unseen, name, (&into, &before), tips, &own.commits, request)?;
+    let at: Vec<&str> = tips.iter().map(String::as_str).collect();
+    let message = message(repository.store(), name, (&into, &before), &at, request)?;
+    let after = combined(&mut unseen, (&into, &before), tips, &own.commits, (request.how, &message))?;
     let files = unseen.conflicts(&format!("{before}..{after}"))?;
     let is_new_commit = matches!(request.how, How::Squash | How::Rebase);
     if is_new_commit && tree_of(repository.store(), &after)? == tree_of(repository.store(), &before)? {
@@ -217,21 +220,27 @@ fn attempt(
     Ok(Attempt { unseen, into, before, after, notes })
 }
 
-/// The bookmark that is merged into, and its commit.
-fn target(repository: &JjRepository, into: Option<&str>) -> Result<(String, String), OperationCause> {
-    let branch = match into {
-        Some(into) => into.to_owned(),
-        None => match repository.nearest_bookmark("@")? {
-            Some(nearest) => nearest,
-            None if repository.bookmarks()?.iter().any(|known| known == "main") => "main".into(),
-            None => return Err(OperationCause::NoBookmark),
-        },
-    };
-    let found = repository.revisions(&format!("bookmarks(exact:{})", quoted(&branch)))?;
+/// The bookmark that is merged into: the one named, the base, or what the user works on top of.
+fn target(repository: &JjRepository, request: &MergeRequest) -> Result<String, OperationCause> {
+    let known = repository.bookmarks()?;
+    let base = request.base.as_ref().filter(|base| known.contains(base));
+    if let Some(named) = request.into.as_ref().or(base) {
+        return Ok(named.clone());
+    }
+    match repository.nearest_bookmark("@")? {
+        Some(nearest) => Ok(nearest),
+        None if known.iter().any(|known| known == "main") => Ok("main".into()),
+        None => Err(OperationCause::NoBookmark),
+    }
+}
+
+/// The commit that it stands on.
+fn bookmarked(repository: &JjRepository, bookmark: &str) -> Result<String, OperationCause> {
+    let found = repository.revisions(&format!("bookmarks(exact:{})", quoted(bookmark)))?;
     match &found[..] {
-        [revision] => Ok((branch, revision.id.clone())),
-        [] => Err(OperationCause::BookmarkMissing { bookmark: branch }),
-        _ => Err(OperationCause::BookmarkConflicted { bookmark: branch }),
+        [revision] => Ok(revision.id.clone()),
+        [] => Err(OperationCause::BookmarkMissing { bookmark: bookmark.to_owned() }),
+        _ => Err(OperationCause::BookmarkConflicted { bookmark: bookmark.to_owned() }),
     }
 }
 
@@ -241,16 +250,13 @@ fn ancestors(tips: &[String]) -> String {
 
 fn combined(
     unseen: &mut Unseen,
-    name: &WorkspaceName,
     (into, before): (&str, &str),
     tips: &[String],
     own: &str,
-    request: &MergeRequest,
+    (how, message): (How, &str),
 ) -> Result<String, OperationCause> {
-    let default = format!("Merge {} into {into}", name.branch());
-    let message = request.message.as_deref().unwrap_or(&default);
     let all: Vec<&str> = [before].into_iter().chain(tips.iter().map(String::as_str)).collect();
-    match request.how {
+    match how {
         How::Merge => Ok(unseen.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?),
         How::Squash => {
             let merged = unseen.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?;

@@ -356,8 +356,13 @@ fn a_squash_leaves_no_other_commit_behind() {
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
-    merge(&scene.project, &name("1-fix"), &into_main(How::Squash)).unwrap();
+    let base = Some("main".into());
+    let title = Some("fix the login".into());
+    let request = MergeRequest { how: How::Squash, base, title, ..MergeRequest::default() };
+    assert_eq!(merge(&scene.project, &name("1-fix"), &request).unwrap().into, "main");
     assert_eq!(scene.jj(&["log", "--no-graph", "-r", "merges()", "-T", "commit_id"]), "");
+    let said = scene.jj(&["log", "--no-graph", "-r", "main", "-T", "description"]);
+    assert_eq!(said, "fix the login\n\nSquashed from agency/1-fix:\n\n* the work");
     assert_eq!(scene.jj(&["file", "show", "-r", "main", "own"]), "1");
 }
 
