@@ -110,6 +110,8 @@ pub(crate) fn without_newline(mut out: Vec<u8>) -> OsString {
 fn is_lock_held(stderr: &str) -> bool {
     stderr.contains("could not lock config file")
         || (stderr.contains(".lock'") && stderr.contains("File exists"))
+        // In the words of jj, of which two commands at once write git's refs.
+        || stderr.contains("packed-ref transaction")
 }
 
 /// Git reads the records of all worktrees, and stumbles over one that just comes or goes.

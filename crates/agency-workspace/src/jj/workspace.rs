@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
+use crate::aside::Alone;
 use crate::base::{Base, nearest};
 use crate::collisions::Fingerprint;
 use crate::create::{CreateCause, Made, Workspace};
@@ -22,7 +23,7 @@ use crate::remove::{Removal, RemoveCause, Removed};
 use crate::repository::WORKTREES;
 use crate::scratch::{Scratch, paths};
 use crate::state::{Place, Presence, WorkspaceState};
-use crate::tool::ToolError;
+use crate::tool::{ToolError, patiently};
 use crate::trash::{self, Trashed, Why};
 use crate::undo::UndoCause;
 use crate::work::Work;
@@ -256,7 +257,7 @@ pub(crate) fn check(
 
 /// What the user typed last belongs to what they have in front of them.
 fn take_in_of_user(repository: &JjRepository) -> Result<(), ToolError> {
-    repository.jj_of_user().run(&["util", "snapshot"]).map(drop)
+    patiently(|| repository.jj_of_user().run(&["util", "snapshot"]).map(drop))
 }
 
 fn refuse_taken(repository: &JjRepository, name: &WorkspaceName, found: &Jujutsu) -> Result<(), CreateCause> {
@@ -348,10 +349,17 @@ fn add(
     let on = if parents.is_empty() { "root()".to_owned() } else { parents.join("|") };
     let args = ["workspace", "add", "--name", name.as_str(), "-r", &on].map(AsRef::as_ref);
     let args = [&args[..], &["--".as_ref(), path.as_os_str()]].concat();
-    repository.jj_of_user().run(&args).map(drop).map_err(|err| {
-        sweep(repository, name, before);
-        err.into()
-    })
+    // Where jj makes a git worktree too, two of its commands at once stumble over git's refs.
+    let _alone = Alone::with(repository.store()).map_err(unwritable)?;
+    let added = patiently(|| {
+        repository.jj_of_user().run(&args).map(drop).inspect_err(|_| sweep(repository, name, before))
+    });
+    Ok(added?)
+}
+
+fn unwritable(cause: OperationCause) -> ToolError {
+    let source = std::io::Error::other(cause);
+    ToolError::Start { command: "jj workspace add".into(), source }
 }
 
 /// Takes away what a failed `jj workspace add` left: there was nothing before.
