@@ -4,8 +4,12 @@
 //! nor changes it; asked in a workspace, it takes that one's files in first, as every jj command does.
 
 mod combine;
+mod creation;
+mod files;
 mod own;
+mod removal;
 mod repository;
+mod restoration;
 mod workspace;
 
 use std::ffi::OsStr;
@@ -16,12 +20,12 @@ use crate::environment::Environment;
 use crate::tool::{ToolError, not_started, succeeded};
 
 pub(crate) use combine::{commit_all, may_merge, merge, recover, sync};
+pub(crate) use creation::{check, create, reattach};
 pub use own::Unfinished;
+pub(crate) use removal::{remove, undo, work_at_risk};
 pub(crate) use repository::JjRepository;
-pub(crate) use workspace::{
-    Jujutsu, check, contents, create, fingerprint, is_there, over, presence, reattach, remove, restore,
-    state, undo, work_at_risk,
-};
+pub(crate) use restoration::{over, restore};
+pub(crate) use workspace::{Jujutsu, contents, fingerprint, is_there, presence, state};
 
 /// Where jj runs, and how.
 #[derive(Debug, Clone)]

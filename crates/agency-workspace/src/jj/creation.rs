@@ -1,0 +1,207 @@
+//! Makes a jj workspace on top of a base, or nothing.
+//!
+//! Never moves what the user has in front of them.
+
+use std::fs;
+use std::path::Path;
+
+use tracing::warn;
+
+use crate::aside::Alone;
+use crate::base::{Base, nearest};
+use crate::create::{CreateCause, Made, Workspace};
+use crate::jj::repository::{JjRepository, Revision};
+use crate::jj::workspace::{Jujutsu, parents_of};
+use crate::name::WorkspaceName;
+use crate::operation::OperationCause;
+use crate::record::{Force, record_of};
+use crate::repository::WORKTREES;
+use crate::state::{Place, Presence};
+use crate::tool::{ToolError, patiently};
+
+/// The base of a workspace, and the commits it is to stand on.
+fn find_base(repository: &JjRepository, wanted: Option<&str>) -> Result<(Base, Vec<String>), CreateCause> {
+    let Some(name) = wanted.filter(|name| *name != "HEAD") else { return current_base(repository) };
+    match repository.commit_of(name)? {
+        Some(commit) => Ok((Base { name: name.to_owned(), commit: commit.clone() }, vec![commit])),
+        None => {
+            let near = nearest(name, repository.bookmarks()?);
+            Err(CreateCause::RevisionMissing { base: name.to_owned(), near })
+        }
+    }
+}
+
+/// What the user has in front of them; or below it, while there is nothing in it.
+fn current_base(repository: &JjRepository) -> Result<(Base, Vec<String>), CreateCause> {
+    let at = repository.revisions("@")?;
+    let is_blank = at.iter().all(Revision::is_blank);
+    let on = if is_blank { repository.revisions("@-")? } else { at };
+    let is_root = |revision: &Revision| revision.id.bytes().all(|byte| byte == b'0');
+    let Some(first) = on.iter().find(|revision| !is_root(revision)) else {
+        return Err(CreateCause::NoCommit);
+    };
+    let name = repository.name_of(&first.id)?;
+    let parents = on.iter().map(|revision| revision.id.clone()).collect();
+    Ok((Base { name, commit: first.id.clone() }, parents))
+}
+
+pub(crate) fn check(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+) -> Result<Base, CreateCause> {
+    let found = Jujutsu::look(repository, name)?;
+    refuse_taken(repository, name, &found)?;
+    take_in_of_user(repository)?;
+    Ok(find_base(repository, base)?.0)
+}
+
+/// What the user typed last belongs to what they have in front of them.
+fn take_in_of_user(repository: &JjRepository) -> Result<(), ToolError> {
+    patiently(|| repository.jj_of_user().run(&["util", "snapshot"]).map(drop))
+}
+
+fn refuse_taken(repository: &JjRepository, name: &WorkspaceName, found: &Jujutsu) -> Result<(), CreateCause> {
+    match (found.place, found.presence()) {
+        (Place::Occupied, _) => Err(CreateCause::PathTaken { path: repository.workspace_path(name) }),
+        (_, Presence::DirectoryGone) if found.bookmark.is_some() => {
+            Err(CreateCause::BookmarkExists { bookmark: name.branch() })
+        }
+        (_, Presence::DirectoryGone) => Err(CreateCause::WorkspaceKnown { name: name.clone() }),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn create(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+) -> Result<Workspace, CreateCause> {
+    let found = Jujutsu::look(repository, name)?;
+    refuse_taken(repository, name, &found)?;
+    take_in_of_user(repository)?;
+    let (base, parents) = find_base(repository, base)?;
+    if found.target.is_some() {
+        forget(repository, name)?;
+    }
+    let is_first = !has_others(repository, name);
+    add(repository, name, found.place, &parents)?;
+    let commit = Jujutsu::look(repository, name)?.target.map(|target| target.id).unwrap_or_default();
+    let workspace = made(repository, name, Made::Jj { commit });
+    // Said once: it is so with all of them.
+    let warnings = without_git(repository, name).filter(|_| is_first).into_iter().collect();
+    Ok(Workspace { base: Some(base), warnings, ..workspace })
+}
+
+/// Brings back the directory of a workspace that jj knows, or whose bookmark is there.
+pub(crate) fn reattach(repository: &JjRepository, name: &WorkspaceName) -> Result<Workspace, CreateCause> {
+    let found = Jujutsu::look(repository, name)?;
+    if found.place == Place::Occupied {
+        return Err(CreateCause::PathTaken { path: repository.workspace_path(name) });
+    }
+    match (&found.target, &found.bookmark) {
+        (Some(target), _) => {
+            let parents = parents_of(repository, &target.id)?;
+            forget(repository, name)?;
+            add(repository, name, found.place, &parents)?;
+            edit(repository, name, target)?;
+        }
+        (None, Some(tip)) => add(repository, name, found.place, std::slice::from_ref(tip))?,
+        (None, None) => return Err(CreateCause::BookmarkMissing { bookmark: name.branch() }),
+    }
+    Ok(made(repository, name, Made::Nothing))
+}
+
+pub(super) fn made(repository: &JjRepository, name: &WorkspaceName, made: Made) -> Workspace {
+    let path = repository.workspace_path(name);
+    Workspace { name: name.clone(), path, branch: None, base: None, warnings: Vec::new(), made }
+}
+
+/// Whether there are workspaces of ours besides.
+fn has_others(repository: &JjRepository, name: &WorkspaceName) -> bool {
+    let entries = fs::read_dir(repository.root().join(WORKTREES)).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name() != name.as_str()).any(|entry| entry.path().join(".jj").exists())
+}
+
+/// Whether there is a `.git` is asked of the directory: it depends on the version of jj.
+fn without_git(repository: &JjRepository, name: &WorkspaceName) -> Option<String> {
+    if repository.workspace_path(name).join(".git").exists() {
+        return None;
+    }
+    // All tasks of a project are of one kind.
+    let way_out = match repository.is_colocated() {
+        true => format!("; to have git worktrees: agency rm {name}, then agency new with --vcs git"),
+        false => String::new(),
+    };
+    Some(format!("a jj workspace without `.git`: jj works in it, git does not{way_out}"))
+}
+
+/// Makes the workspace on top of these commits, or nothing.
+pub(super) fn add(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    before: Place,
+    parents: &[String],
+) -> Result<(), CreateCause> {
+    let path = repository.workspace_path(name);
+    let folder = repository.root().join(WORKTREES);
+    fs::create_dir_all(&folder)
+        .map_err(|source| ToolError::Start { command: "jj workspace add".into(), source })?;
+    let on = if parents.is_empty() { "root()".to_owned() } else { parents.join("|") };
+    let args = ["workspace", "add", "--name", name.as_str(), "-r", &on].map(AsRef::as_ref);
+    let args = [&args[..], &["--".as_ref(), path.as_os_str()]].concat();
+    // Where jj makes a git worktree too, two of its commands at once stumble over git's refs.
+    let _alone = Alone::with(repository.store()).map_err(unwritable)?;
+    let added = patiently(|| {
+        repository.jj_of_user().run(&args).map(drop).inspect_err(|_| sweep(repository, name, before))
+    });
+    Ok(added?)
+}
+
+fn unwritable(cause: OperationCause) -> ToolError {
+    let source = std::io::Error::other(cause);
+    ToolError::Start { command: "jj workspace add".into(), source }
+}
+
+/// Takes away what a failed `jj workspace add` left: there was nothing before.
+pub(super) fn sweep(repository: &JjRepository, name: &WorkspaceName, before: Place) {
+    forget(repository, name)
+        .unwrap_or_else(|left| warn!(%name, %left, "a workspace that failed stays behind"));
+    let path = repository.workspace_path(name);
+    if repository.is_workspace(&path) || before == Place::Missing {
+        delete(&path).unwrap_or_else(|left| warn!(%name, %left, "a directory that failed stays behind"));
+    }
+}
+
+pub(super) fn delete(path: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        deleted => deleted,
+    }
+}
+
+/// Stands the workspace on a commit itself, also one that was abandoned.
+pub(super) fn edit(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    commit: &Revision,
+) -> Result<(), ToolError> {
+    if commit.is_blank() {
+        return Ok(());
+    }
+    let inside = repository.jj_inside(&repository.workspace_path(name));
+    inside.run(&["edit", &commit.id]).map(drop)
+}
+
+/// For an unknown name jj only warns. Newer ones give a workspace a git worktree, and leave git's record of one
+/// whose directory is gone.
+pub(super) fn forget(repository: &JjRepository, name: &WorkspaceName) -> Result<(), ToolError> {
+    repository.jj().run(&["workspace", "forget", name.as_str()])?;
+    if repository.workspace_path(name).exists() {
+        return Ok(());
+    }
+    match record_of(repository.store(), name)? {
+        Some(record) => record.forget(repository.store(), Force::Yes),
+        None => Ok(()),
+    }
+}

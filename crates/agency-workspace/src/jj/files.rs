@@ -1,0 +1,76 @@
+//! The files of a jj workspace, also those that jj did not take in, as trees of git.
+//!
+//! Changes nothing but the object store.
+
+use std::path::{Path, PathBuf};
+
+use crate::jj::repository::{JjRepository, Revision};
+use crate::kept::{Contents, Ignored, commit_tree};
+use crate::name::WorkspaceName;
+use crate::operation::OperationCause;
+use crate::remove::RemoveCause;
+use crate::scratch::{Scratch, paths};
+
+/// An index of our own over the directory, as its working-copy commit has it.
+pub(super) fn scratch(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    target: &Revision,
+) -> Result<Scratch, OperationCause> {
+    let path = repository.workspace_path(name);
+    let git_dir = repository.store().common_dir();
+    let git = crate::git::Git::on(repository.store().environment(), git_dir, &path).with_work_tree(&path);
+    let unwritable = |source| OperationCause::Write { path: git_dir.to_owned(), source };
+    let scratch = Scratch::fresh(git, git_dir).map_err(unwritable)?;
+    scratch.git().change(&["read-tree", &target.id])?;
+    Ok(scratch)
+}
+
+/// Files that jj would not take in: too big, or by the user's configuration.
+pub(super) fn untracked(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    target: &Revision,
+) -> Result<Vec<PathBuf>, OperationCause> {
+    others(&scratch(repository, name, target)?, &["--exclude-standard"])
+}
+
+fn others(scratch: &Scratch, options: &[&str]) -> Result<Vec<PathBuf>, OperationCause> {
+    let args = [&["ls-files", "--others", "-z", "--exclude=/.jj/"], options].concat();
+    let mut files = paths(&scratch.git().read(&args)?);
+    files.retain(|file| !file.starts_with(".jj"));
+    Ok(files)
+}
+
+/// All there is in the directory, whether jj took it in or not.
+pub(super) fn all_of(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    target: &Revision,
+    ignored: Ignored,
+) -> Result<Contents, OperationCause> {
+    let scratch = scratch(repository, name, target)?;
+    let files = others(&scratch, &["--exclude-standard"])?;
+    // A repository inside is listed as a directory.
+    let (nested, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| is_directory(file));
+    if !nested.is_empty() {
+        return Err(RemoveCause::NestedRepositories { paths: nested }.into());
+    }
+    scratch.add_paths(&files)?;
+    let tree = scratch.tree()?;
+    let ignored = match ignored {
+        Ignored::Left => None,
+        Ignored::Kept => {
+            let files = others(&scratch, &[])?;
+            scratch.add_paths(&files.into_iter().filter(|file| !is_directory(file)).collect::<Vec<_>>())?;
+            Some(scratch.tree()?).filter(|with| *with != tree)
+        }
+    };
+    let store = repository.store();
+    let ignored = ignored.map(|with| commit_tree(store, &with, &[&target.id], "agency: with ignored files"));
+    Ok(Contents { tree, head: Some(target.id.clone()), ignored: ignored.transpose()?, ..Contents::default() })
+}
+
+fn is_directory(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}

@@ -1,0 +1,161 @@
+//! Takes a jj workspace away: all there is of it is kept first.
+//!
+//! Only commits that nobody else leads to go with it.
+
+use crate::jj::creation::{delete, forget};
+use crate::jj::files::all_of;
+use crate::jj::repository::{JjRepository, quoted};
+use crate::jj::workspace::{Jujutsu, parents_of};
+use crate::kept::{Contents, Ignored};
+use crate::name::WorkspaceName;
+use crate::operation::OperationCause;
+use crate::remove::{Removal, RemoveCause, Removed};
+use crate::state::{Place, Presence};
+use crate::tool::ToolError;
+use crate::trash::{self, Why};
+use crate::undo::UndoCause;
+use crate::work::Work;
+
+pub(crate) fn work_at_risk(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+) -> Result<Option<Work>, OperationCause> {
+    let found = Jujutsu::take_in(repository, name)?;
+    let files = found.uncommitted(repository, name)?.len();
+    let commits = found.unmerged(repository, name, base)?;
+    let words = match base {
+        Some(bookmark) if repository.has_bookmark(base)? => format!("not in {bookmark}"),
+        _ => "in no other bookmark".to_owned(),
+    };
+    Ok(Work::of(name, files, commits, words))
+}
+
+pub(crate) fn undo(repository: &JjRepository, name: &WorkspaceName, commit: &str) -> Result<(), UndoCause> {
+    let found = Jujutsu::take_in(repository, name).map_err(UndoCause::Git)?;
+    if found.presence() == Presence::NotOurs {
+        return Err(UndoCause::NotOurs { path: repository.workspace_path(name) });
+    }
+    let unreadable = |cause: OperationCause| UndoCause::Unreadable(Box::new(cause));
+    let files = found.uncommitted(repository, name).map_err(unreadable)?.len();
+    let commits = match &found.target {
+        Some(target) => new_commits(repository, &target.id, commit)?,
+        None => 0,
+    };
+    if let Some(work) = Work::of(name, files, commits, "new".into()) {
+        return Err(UndoCause::HasWork(work));
+    }
+    if found.target.is_some() {
+        take_away(repository, name, &found)?;
+    }
+    Ok(())
+}
+
+/// Described ones that came since the workspace stood on `first`.
+fn new_commits(repository: &JjRepository, target: &str, first: &str) -> Result<u64, ToolError> {
+    let parents = parents_of(repository, first)?;
+    let below = if parents.is_empty() { "root()".to_owned() } else { parents.join("|") };
+    let new = repository.revisions(&format!("::{target} ~ ::({below})"))?;
+    Ok(new.iter().filter(|revision| revision.is_described).count() as u64)
+}
+
+pub(crate) fn remove(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    removal: Removal,
+) -> Result<Removed, RemoveCause> {
+    let found = Jujutsu::take_in(repository, name)?;
+    let path = repository.workspace_path(name);
+    if found.presence() == Presence::NotOurs {
+        return Err(RemoveCause::NotOurs { path });
+    }
+    if !removal.discard
+        && let Some(work) = work_at_risk(repository, name, base).map_err(RemoveCause::from)?
+    {
+        return Err(RemoveCause::HasWork(work));
+    }
+    let ignored = if removal.keep_ignored { Ignored::Kept } else { Ignored::Left };
+    let trash = keep(repository, name, &found, Why::Removed, ignored).map_err(RemoveCause::from)?;
+    let unfinished = |source| RemoveCause::Unfinished { kept: trash.clone(), source };
+    let directory = (found.place != Place::Missing).then_some(path);
+    take_away(repository, name, &found).map_err(unfinished)?;
+    Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash })
+}
+
+/// Keeps all there is of it. None if there is nothing.
+pub(crate) fn keep(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    found: &Jujutsu,
+    why: Why,
+    ignored: Ignored,
+) -> Result<Option<String>, OperationCause> {
+    let store = repository.store();
+    let contents = match (&found.target, &found.bookmark) {
+        (Some(target), _) if found.presence() == Presence::Ready => {
+            all_of(repository, name, target, ignored)?
+        }
+        (Some(target), _) => Contents::of_commit(store, &target.id)?,
+        (None, Some(tip)) => Contents::of_commit(store, tip)?,
+        (None, None) => return Ok(None),
+    };
+    let kept = found.described(repository, name)?;
+    Ok(Some(trash::keep_contents(store, name, &contents, kept, why)?))
+}
+
+/// Forgets the workspace, abandons what only it leads to, deletes its bookmark and its directory.
+fn take_away(repository: &JjRepository, name: &WorkspaceName, found: &Jujutsu) -> Result<(), ToolError> {
+    let jj = repository.jj();
+    if let Some(target) = &found.target {
+        let own = own_commits(repository, name, found, &target.id)?;
+        forget(repository, name)?;
+        abandon(repository, name, &own)?;
+    }
+    if found.bookmark.is_some() {
+        // Not `delete`, which would go on to the server with the next push.
+        jj.run(&["bookmark", "forget", &format!("exact:{}", name.branch())])?;
+        repository.export()?;
+    }
+    delete(&repository.workspace_path(name))
+        .map_err(|source| ToolError::Start { command: "rm".into(), source })
+}
+
+/// Commits that nothing but this workspace leads to.
+pub(super) fn own_commits(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    found: &Jujutsu,
+    from: &str,
+) -> Result<Vec<String>, ToolError> {
+    let others = found.others.iter().map(|id| format!("present({id})"));
+    let landed: Vec<String> = others.chain([elsewhere(name)]).collect();
+    let own = repository.revisions(&format!("(::{from} ~ ::({})) & mutable()", landed.join("|")))?;
+    Ok(own.into_iter().map(|revision| revision.id).collect())
+}
+
+/// Not `bookmarks() ~ …`, which is about commits: one that has ours and another's bookmark is another's too.
+pub(super) fn other_bookmarks(name: &WorkspaceName) -> String {
+    format!("bookmarks(~exact:{})", quoted(&name.branch()))
+}
+
+/// What others gave a name to.
+fn elsewhere(name: &WorkspaceName) -> String {
+    format!("{}|remote_bookmarks()|tags()", other_bookmarks(name))
+}
+
+/// Only what still is nobody else's when it happens: jj would delete their bookmarks and move their commits.
+pub(super) fn abandon(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    commits: &[String],
+) -> Result<(), ToolError> {
+    if commits.is_empty() {
+        return Ok(());
+    }
+    // Those that went with the workspace are hidden already.
+    let visible: Vec<String> = commits.iter().map(|id| format!("present({id})")).collect();
+    let visible = format!("({}) & ::visible_heads()", visible.join("|"));
+    let others = format!("working_copies()|{}|(visible_heads() ~ ({visible}))", elsewhere(name));
+    repository.jj().run(&["abandon", "-r", &format!("({visible}) ~ ::({others})")]).map(drop)
+}
