@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use agency_api::Failure;
 use agency_api::trash::{Discarded, DiscardedKind, Expired, Trash};
+use agency_core::ids::{ProjectId, TaskKey};
 use agency_workspace::{OperationError, Presence, Project, RemoveCause, Trashed, Why, WorkspaceName};
 
 use crate::removal::{Bin, Removal, Step};
@@ -175,6 +176,21 @@ pub fn bring_workspace_back(
     agency_workspace::restore(project, &trashed)
         .map(|workspace| workspace.warnings)
         .map_err(|err| operation_failure(&err))
+}
+
+/// What became of something that a daemon did not live to end.
+#[derive(Debug)]
+pub enum CutOff {
+    Removal {
+        key: TaskKey,
+        settled: Result<Settled, Failure>,
+    },
+    /// The workspace is back, or it is not.
+    Return {
+        project: ProjectId,
+        removal: Removal,
+        back: Result<Vec<String>, Failure>,
+    },
 }
 
 /// What became of a removal that a daemon did not live to end.

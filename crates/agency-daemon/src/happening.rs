@@ -17,7 +17,7 @@ use agency_workspace::{Collision, Merged, Project, Radar, Removed, Snapshot, Syn
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::discarded::Entry;
+use crate::discarded::{CutOff, Entry};
 use crate::plan::Wish;
 use crate::removal::Removal;
 use crate::run::{RunHandle, RunNews};
@@ -111,6 +111,8 @@ pub enum Happening {
         took: Duration,
         found: Result<Vec<Collision>, Failure>,
     },
+    /// What a daemon before us had begun is over, after we began to answer.
+    RemovalSettled(CutOff),
     /// What is to be brought back.
     UndoChosen {
         project: ProjectId,

@@ -280,6 +280,7 @@ impl World {
             Happening::CollisionsFound { project, radar, took, found } => {
                 self.on_collisions_found(&project, *radar, took, found)
             }
+            Happening::RemovalSettled(settled) => self.on_removal_settled(settled),
             Happening::UndoChosen { project, answer, chosen } => {
                 self.on_undo_chosen(project, answer, chosen);
             }

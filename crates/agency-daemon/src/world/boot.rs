@@ -194,6 +194,7 @@ impl World {
             .flat_map(|(id, known)| {
                 known.tasks.keys().map(|task| TaskKey { project: id.clone(), task: *task })
             })
+            .filter(|key| !self.removing.contains_key(key))
             .collect();
         let mut tasks = Vec::new();
         for key in keys {

@@ -198,19 +198,7 @@ impl World {
             Ok(Removed { id: key.task.0, slug, kept_as, trash, notes })
         });
         match &gone {
-            Ok(_) => {
-                self.history.remove(key);
-                self.index.forget(key);
-                self.notices.notifier.forget(key);
-                if let Err(cause) = self.queue.take(|waiting| waiting.key() == *key) {
-                    tracing::warn!(task = %key, %cause, "texts for a task that is gone stay behind");
-                }
-                self.environments.remove(key);
-                self.wishes.remove(key);
-                self.turn_locks.remove(key);
-                self.announce(Some(key), None, "TaskRemoved", serde_json::Value::Null);
-                self.look_at(&key.project);
-            }
+            Ok(_) => self.forget_removed(key),
             // The supervisor has let go of it; the file brings it back.
             Err(_) => {
                 self.give_removal_up(key);
@@ -218,6 +206,20 @@ impl World {
             }
         }
         answer.give_as(gone);
+    }
+
+    pub(super) fn forget_removed(&mut self, key: &TaskKey) {
+        self.history.remove(key);
+        self.index.forget(key);
+        self.notices.notifier.forget(key);
+        if let Err(cause) = self.queue.take(|waiting| waiting.key() == *key) {
+            tracing::warn!(task = %key, %cause, "texts for a task that is gone stay behind");
+        }
+        self.environments.remove(key);
+        self.wishes.remove(key);
+        self.turn_locks.remove(key);
+        self.announce(Some(key), None, "TaskRemoved", serde_json::Value::Null);
+        self.look_at(&key.project);
     }
 
     /// The daemon leaves: viewers are told, keepers and agents stay.

@@ -477,8 +477,10 @@ impl World {
 
     /// Ports of tasks that are gone are given back.
     pub(super) fn forget_lost_workspaces(&mut self) {
-        let is_lost =
-            |key: &TaskKey| self.store.project(&key.project).is_some() && self.store.task(key).is_none();
+        let is_lost = |key: &TaskKey| {
+            let has_project = self.store.project(&key.project).is_some();
+            has_project && self.store.task(key).is_none() && !self.removing.contains_key(key)
+        };
         let lost: Vec<TaskKey> = self.workspaces.all().map(|(key, _)| key.clone()).filter(is_lost).collect();
         lost.iter().for_each(|key| self.workspaces.forget(key));
     }

@@ -1,7 +1,7 @@
 //! Removing tasks so that they can be had back, and bringing them back.
 //!
 //! A removal is written down before anything goes (`removal.rs`), and its record ends with it. What a daemon did not
-//! live to end is settled by the next one before it answers anybody.
+//! live to end is settled by the next one, and until then nobody gets at it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,13 +14,14 @@ use agency_core::task_file::Field;
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{Presence, Project, Trashed, Vcs, WorkspaceName};
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use super::World;
 use super::effects::in_background;
 use super::setups::RemovalWish;
 use super::tasks::store_failure;
 use super::turns::keep_brought_back;
-use crate::discarded::{self, Entry, Settled};
+use crate::discarded::{self, CutOff, Entry, Settled};
 use crate::happening::{Answer, Happening};
 use crate::removal::{Bin, Removal, Step};
 use crate::run_meta;
@@ -28,6 +29,9 @@ use crate::workspace_record::Mark;
 
 /// Work that may be lost is named, up to so many files.
 const NAMED_FILES: usize = 3;
+
+/// How long a start waits for what was cut off before it answers.
+const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 
 impl World {
     fn bin(&self, project: &ProjectId) -> Bin {
@@ -94,54 +98,114 @@ impl World {
         }
     }
 
-    /// What the daemon before us did not live to end.
+    /// What the daemon before us did not live to end. What takes long is seen to while we answer already.
     pub(super) async fn settle_removals(&mut self) {
-        let projects: Vec<(ProjectId, Project)> =
-            self.store.projects().map(|(id, known)| (id.clone(), known.project.clone())).collect();
-        for (id, project) in projects {
-            let bin = self.bin(&id);
-            for removal in bin.all() {
-                match removal.step {
-                    Step::Done => {}
-                    Step::Begun => self.settle_removal(&id, &project, &bin, removal).await,
-                    Step::Restoring => self.settle_return(&id, &project, removal).await,
+        let deadline = tokio::time::Instant::now() + SETTLED_WITHIN;
+        for mut settling in self.cut_off() {
+            match tokio::time::timeout_at(deadline, &mut settling).await {
+                Ok(Ok(settled)) => self.settle_removal(settled),
+                Ok(Err(cause)) => tracing::error!(%cause, "what was cut off stays unfinished"),
+                Err(_) => {
+                    let reporter = self.ground.reporter.clone();
+                    tokio::spawn(async move {
+                        if let Ok(settled) = settling.await {
+                            reporter.report(Happening::RemovalSettled(settled)).await;
+                        }
+                    });
                 }
             }
         }
     }
 
-    async fn settle_removal(&mut self, id: &ProjectId, project: &Project, bin: &Bin, removal: Removal) {
+    fn cut_off(&mut self) -> Vec<JoinHandle<CutOff>> {
+        let projects: Vec<(ProjectId, Project)> =
+            self.store.projects().map(|(id, known)| (id.clone(), known.project.clone())).collect();
+        let mut settling = Vec::new();
+        for (id, project) in projects {
+            let bin = self.bin(&id);
+            for removal in bin.all() {
+                match removal.step {
+                    Step::Done => {}
+                    Step::Begun => settling.push(self.go_on_removing(&id, project.clone(), &bin, removal)),
+                    Step::Restoring => settling.push(self.go_on_returning(&id, project.clone(), removal)),
+                }
+            }
+        }
+        settling
+    }
+
+    fn go_on_removing(
+        &mut self,
+        id: &ProjectId,
+        project: Project,
+        bin: &Bin,
+        removal: Removal,
+    ) -> JoinHandle<CutOff> {
         let key = TaskKey { project: id.clone(), task: TaskId(removal.task) };
         let has_task = self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == removal.slug);
-        let (looked, project, place) = (removal.clone(), project.clone(), bin.clone());
-        let settled = in_background(move || discarded::settle(&project, &place, &looked, has_task)).await;
-        self.removing.insert(key.clone(), removal);
-        let outcome = match settled {
-            Ok(Settled::TakenBack) => {
-                self.give_removal_up(&key);
-                tracing::warn!(task = %key, "a removal that was cut off is taken back: nothing had gone");
-                return;
+        self.removing.insert(key.clone(), removal.clone());
+        let bin = bin.clone();
+        tokio::spawn(async move {
+            let settled = in_background(move || discarded::settle(&project, &bin, &removal, has_task)).await;
+            CutOff::Removal { key, settled }
+        })
+    }
+
+    fn go_on_returning(&mut self, id: &ProjectId, project: Project, removal: Removal) -> JoinHandle<CutOff> {
+        self.restoring.insert(removal.id.clone());
+        let (id, looked) = (id.clone(), removal.clone());
+        tokio::spawn(async move {
+            let back = in_background(move || discarded::bring_workspace_back(&project, &looked, true)).await;
+            CutOff::Return { project: id, removal, back }
+        })
+    }
+
+    /// Before anybody is told of any task.
+    fn settle_removal(&mut self, settled: CutOff) {
+        match settled {
+            CutOff::Removal { key, settled } => {
+                self.end_cut_off_removal(&key, settled);
             }
-            Ok(Settled::Gone { reference, bytes }) => self.end_removal(&key, reference, bytes),
-            Err(failure) => Err(failure),
-        };
-        self.removing.remove(&key);
-        match outcome {
-            Ok(_) => tracing::warn!(task = %key, "a removal that was cut off is finished"),
-            Err(cause) => tracing::error!(task = %key, %cause, "a removal that was cut off stays unfinished"),
+            CutOff::Return { project, removal, back } => {
+                self.restoring.remove(&removal.id);
+                if let Err(cause) = back.and_then(|_| self.bring_task_back(&project, &removal)) {
+                    tracing::error!(entry = removal.id, %cause, "what was on its way back stays in the trash");
+                    self.mark_removal(&project, &removal, Step::Done);
+                }
+            }
         }
     }
 
-    async fn settle_return(&mut self, id: &ProjectId, project: &Project, removal: Removal) {
-        let (project, looked) = (project.clone(), removal.clone());
-        let back = in_background(move || discarded::bring_workspace_back(&project, &looked, true)).await;
-        match back.and_then(|_| self.bring_task_back(id, &removal)) {
-            Ok((key, _)) => tracing::warn!(task = %key, "a task that was on its way back is here"),
-            Err(cause) => {
-                tracing::error!(entry = removal.id, %cause, "what was on its way back stays in the trash");
-                self.mark_removal(id, &removal, Step::Done);
+    pub(super) fn on_removal_settled(&mut self, settled: CutOff) {
+        match settled {
+            CutOff::Removal { key, settled } => match self.end_cut_off_removal(&key, settled) {
+                true => self.forget_removed(&key),
+                false => self.see_again(&key),
+            },
+            CutOff::Return { project, removal, back } => {
+                let (answer, _) = tokio::sync::oneshot::channel();
+                self.on_task_restored(project, removal, Answer(answer), back);
             }
         }
+    }
+
+    /// Whether the task is gone.
+    fn end_cut_off_removal(&mut self, key: &TaskKey, settled: Result<Settled, Failure>) -> bool {
+        let outcome = match settled {
+            Ok(Settled::TakenBack) => {
+                self.give_removal_up(key);
+                tracing::warn!(task = %key, "a removal that was cut off is taken back: nothing had gone");
+                return false;
+            }
+            Ok(Settled::Gone { reference, bytes }) => self.end_removal(key, reference, bytes),
+            Err(failure) => Err(failure),
+        };
+        self.removing.remove(key);
+        match &outcome {
+            Ok(_) => tracing::warn!(task = %key, "a removal that was cut off is finished"),
+            Err(cause) => tracing::error!(task = %key, %cause, "a removal that was cut off stays unfinished"),
+        }
+        outcome.is_ok()
     }
 
     fn mark_removal(&self, project: &ProjectId, removal: &Removal, step: Step) {
