@@ -181,6 +181,7 @@ fn apply_to_mcp(mcp: &mut Mcp, name: &str, value: Value) {
         ("allow", Value::Words(words)) => mcp.allow = words,
         ("depth", Value::Count(count)) => mcp.depth = count,
         ("max_tasks", Value::Count(count)) => mcp.max_tasks = count,
+        ("offer", Value::Truth(offer)) => mcp.offer = offer,
         (name, value) => unreachable!("the schema has no mcp.{name} = {value:?}"),
     }
 }

@@ -58,6 +58,7 @@ impl Config {
             "allow" => Value::Words(self.mcp.allow.clone()),
             "depth" => Value::Count(self.mcp.depth),
             "max_tasks" => Value::Count(self.mcp.max_tasks),
+            "offer" => Value::Truth(self.mcp.offer),
             other => unreachable!("the schema has no mcp.{other}"),
         }
     }

@@ -10,6 +10,8 @@ pub struct Mcp {
     pub depth: u32,
     /// Live tasks that one agent has started.
     pub max_tasks: u32,
+    /// Sessions over ACP are given the server without being asked for.
+    pub offer: bool,
 }
 
 /// Every tool there is. The last one speaks in your name, so it has to be allowed.
@@ -30,7 +32,7 @@ pub const TOOLS: [&str; 11] = [
 impl Default for Mcp {
     fn default() -> Mcp {
         let allow = TOOLS.into_iter().filter(|tool| *tool != "answer_approval");
-        Mcp { allow: allow.map(str::to_owned).collect(), depth: 1, max_tasks: 5 }
+        Mcp { allow: allow.map(str::to_owned).collect(), depth: 1, max_tasks: 5, offer: false }
     }
 }
 

@@ -337,13 +337,15 @@ const WORKSPACE_KEYS: [KeyInfo; 8] = [
 
 /// Keys of `[mcp]`. What an agent may do is not for a repository to say.
 #[rustfmt::skip]
-const MCP_KEYS: [KeyInfo; 3] = [
+const MCP_KEYS: [KeyInfo; 4] = [
     key("allow", Kind::Tools, "[\"list_tasks\", \"task_state\", \"read_task\", \"search\", \"wait_for_task\", \"list_approvals\", \"start_task\", \"send_message\", \"interrupt_task\", \"stop_task\"]", AtOnce, Consent,
         "the tools that agents have; `answer_approval` is the one that is not there by itself"),
     key("depth", Kind::Count, "1", AtOnce, Consent,
         "how deep agents may start agents: with 1 those that you started may, and theirs may not; 0 is none"),
     key("max_tasks", Kind::Count, "5", AtOnce, Consent,
         "live tasks that one agent may have started; 0 is no limit"),
+    key("offer", Kind::Truth, "false", NextStart, Consent,
+        "give the tools to every ACP session; agents driven otherwise have them if you add the server to them"),
 ];
 
 /// Keys of `[agents.NAME]`.

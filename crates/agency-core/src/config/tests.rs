@@ -50,6 +50,7 @@ keep_ignored  = true
 allow     = ["list_tasks", "start_task"]
 depth     = 2
 max_tasks = 3
+offer = true
 
 [agents.mine]
 display_name = "My Agent"
@@ -114,8 +115,12 @@ fn every_key_is_read() {
         keep_ignored: true,
     };
     assert_eq!(config.workspace, expected);
-    let expected =
-        Mcp { allow: vec!["list_tasks".to_owned(), "start_task".to_owned()], depth: 2, max_tasks: 3 };
+    let expected = Mcp {
+        allow: vec!["list_tasks".to_owned(), "start_task".to_owned()],
+        depth: 2,
+        max_tasks: 3,
+        offer: true,
+    };
     assert_eq!(config.mcp, expected);
     assert!(config.mcp.allows("start_task") && !config.mcp.allows("stop_task"));
     let mine = config.agents.find("mine").expect("configured");

@@ -71,9 +71,9 @@ impl World {
     }
 
     /// Agency's own server for a session on a process that others share: the agent's environment cannot say whose it
-    /// is. None where the user allows agents nothing.
+    /// is. None unless the user wants that.
     pub(super) fn mcp_server(&self, key: &TaskKey, run: &RunId, root: &Path) -> Option<McpServer> {
-        self.mcp_settings(&key.project).ok().filter(|mcp| !mcp.allow.is_empty())?;
+        self.mcp_settings(&key.project).ok().filter(|mcp| mcp.offer && !mcp.allow.is_empty())?;
         let (program, socket) = (self.ground.program.as_ref()?, self.ground.state.daemon_socket());
         let env = [
             (environment::RUN_ID, run.0.clone()),

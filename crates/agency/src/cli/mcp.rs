@@ -25,8 +25,8 @@ passes on only the variables that it is told to, in ~/.codex/config.toml:
   args     = [\"mcp\"]
   env_vars = [\"AGENCY_SOCKET\", \"AGENCY_RUN_ID\", \"AGENCY_PROJECT_ROOT\"]
 
-Over ACP (`--driver acp`) nothing needs to be added: every session is given this
-server, with the variables of its own task, unless `allow` is empty.
+Over ACP (`--driver acp`), where tasks share a process, `offer = true` in [mcp]
+gives each session this server with the variables of its own task.
 
 Examples:
   claude mcp add --scope user agency -- agency mcp     # Claude Code has the tools from now on

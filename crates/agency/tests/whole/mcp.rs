@@ -275,7 +275,7 @@ fn a_terminal_is_read_and_an_approval_is_answered_where_that_is_allowed() {
 #[test]
 fn an_agent_that_shares_its_process_is_given_the_tools_of_its_own_task() {
     let acp = "[agents.fake]\nacp = [\"fake-agent\", \"--acp\", \"\"]\n";
-    let stage = Stage::with_config(&format!("{AGENTS}\n{acp}"));
+    let stage = Stage::with_config(&format!("{AGENTS}\n{acp}\n[mcp]\noffer = true\n"));
     let begin = |slug: &str, message: &str| {
         stage.run(["new", slug, "--no-attach", "--driver", "acp", "-m", message]).ok();
     };
@@ -288,7 +288,7 @@ fn an_agent_that_shares_its_process_is_given_the_tools_of_its_own_task() {
     stage.run(["send", "boss", "--queue", "!mcp list_tasks {}; end"]).ok();
     wait_said(&stage, "boss", "\"is_you\": true");
 
-    stage.configure(&format!("{AGENTS}\n{acp}\n[mcp]\nallow = []\n"));
+    stage.configure(&format!("{AGENTS}\n{acp}"));
     begin("alone", "!mcp list_tasks {}; end");
     wait_said(&stage, "alone", "there is no server that answers");
 }
