@@ -30,7 +30,7 @@ mod vanished;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agency_api::config::Overrides;
@@ -120,7 +120,7 @@ pub struct World {
     /// Snapshots under way, and whether another turn has ended meanwhile.
     snapshotting: HashMap<TaskKey, bool>,
     /// Held while the snapshots of a workspace are added to or put back.
-    turn_locks: HashMap<TaskKey, Arc<Mutex<()>>>,
+    turn_locks: HashMap<TaskKey, turns::TurnLock>,
     /// Hears of workspaces that disappear.
     watch: Watch,
     /// What the last end of a run took along.

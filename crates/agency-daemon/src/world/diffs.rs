@@ -14,9 +14,13 @@ const LONGEST_PATCH: usize = 64 << 20;
 
 impl World {
     pub(super) fn diff(&mut self, task: TaskCall, turn: Option<u64>, stat: bool, answer: Answer) {
-        match self.find(task).and_then(|key| self.question(&key, turn, stat)) {
-            Ok(question) => {
-                tokio::spawn(async move { answer.give_as(rpc::blocking(move || question.answered()).await) });
+        match self.find(task).and_then(|key| Ok((self.question(&key, turn, stat)?, self.turn_lock(&key)))) {
+            Ok((question, lock)) => {
+                tokio::spawn(async move {
+                    // A turn that has just ended is one already.
+                    let _alone = if turn.is_some() { Some(lock.lock().await) } else { None };
+                    answer.give_as(rpc::blocking(move || question.answered()).await);
+                });
             }
             Err(failure) => answer.give(Err(failure)),
         }

@@ -3,7 +3,6 @@
 //! A removal is written down before anything goes (`removal.rs`), and its record ends with it. What a daemon did not
 //! live to end is settled by the next one, and until then nobody gets at it.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agency_api::Failure;
@@ -20,7 +19,7 @@ use super::World;
 use super::effects::in_background;
 use super::setups::RemovalWish;
 use super::tasks::store_failure;
-use super::turns::keep_brought_back;
+use super::turns::{TurnLock, keep_brought_back};
 use crate::discarded::{self, CutOff, Entry, Settled};
 use crate::happening::{Answer, Happening};
 use crate::removal::{Bin, Removal, Step};
@@ -529,7 +528,7 @@ fn named(files: &[std::path::PathBuf]) -> String {
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to a thread")]
 enum Return {
     Task { removal: Removal, project: Project, was_cut_off: bool },
-    Files { key: TaskKey, project: Project, trashed: Trashed, shown: Discarded, lock: Arc<Mutex<()>> },
+    Files { key: TaskKey, project: Project, trashed: Trashed, shown: Discarded, lock: TurnLock },
 }
 
 impl Return {
@@ -542,8 +541,8 @@ impl Return {
                 Happening::TaskRestored { project: id, removal, answer, restored: restored.await }
             }
             Return::Files { key, project, trashed, shown, lock } => {
+                let _alone = lock.lock().await;
                 let restored = in_background(move || {
-                    let _alone = lock.lock().unwrap_or_else(PoisonError::into_inner);
                     let back = agency_workspace::restore(&project, &trashed);
                     if back.is_ok() {
                         keep_brought_back(&project, &trashed.workspace);

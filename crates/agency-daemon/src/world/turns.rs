@@ -2,13 +2,14 @@
 //!
 //! One snapshot at a time for each task, beside the loop. Terminals have no turns that anybody knows of.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use agency_api::Failure;
 use agency_api::trash::{Turn, TurnRestored, Turns};
 use agency_core::ids::TaskKey;
 use agency_workspace::{Project, Snapshot, Vcs, WorkspaceName};
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use super::World;
 use super::effects::in_background;
@@ -20,6 +21,9 @@ const TURN: &str = "turn";
 const UNFINISHED: &str = "unfinished";
 const BACK_TO: &str = "back to ";
 const BROUGHT_BACK: &str = "brought back";
+
+/// Whoever reads or writes the snapshots of a task holds it.
+pub(super) type TurnLock = Arc<Mutex<()>>;
 
 impl World {
     pub(super) fn turn_ended(&mut self, key: &TaskKey) {
@@ -33,15 +37,21 @@ impl World {
         }
         self.snapshotting.insert(key.clone(), false);
         let lock = self.turn_lock(key);
+        // At once where it is free: who asks for the turns from now on is told of this one too.
+        let alone = lock.clone().try_lock_owned().ok();
         let (key, reporter) = (key.clone(), self.ground.reporter.clone());
         tokio::spawn(async move {
+            let alone = match alone {
+                Some(alone) => alone,
+                None => lock.lock_owned().await,
+            };
             let kept = in_background(move || {
-                let _alone = lock.lock().unwrap_or_else(PoisonError::into_inner);
                 agency_workspace::snapshot_if_changed(&project, &name, TURN)
                     .map_err(|err| operation_failure(&err))
             });
             let kept = kept.await;
             reporter.report(Happening::TurnKept { key, kept }).await;
+            drop(alone);
         });
     }
 
@@ -64,13 +74,14 @@ impl World {
         }
     }
 
-    pub(super) fn turn_lock(&mut self, key: &TaskKey) -> Arc<Mutex<()>> {
+    pub(super) fn turn_lock(&mut self, key: &TaskKey) -> TurnLock {
         self.turn_locks.entry(key.clone()).or_default().clone()
     }
 
     pub(super) fn turns(&mut self, key: &TaskKey, answer: Answer) {
-        let workspace = self.workspace_of(key);
+        let (workspace, lock) = (self.workspace_of(key), self.turn_lock(key));
         tokio::spawn(async move {
+            let _alone = lock.lock().await;
             let listed = in_background(move || {
                 let (project, name) = workspace?;
                 listed(&project, &name)
@@ -96,11 +107,9 @@ impl World {
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
             let (project, name) = workspace;
-            let back = in_background(move || {
-                let _alone = lock.lock().unwrap_or_else(PoisonError::into_inner);
-                back(&project, &name, turn)
-            });
-            let back = back.await;
+            let alone = lock.lock().await;
+            let back = in_background(move || back(&project, &name, turn)).await;
+            drop(alone);
             reporter.report(Happening::TurnTakenBack { key, answer, back }).await;
         });
     }

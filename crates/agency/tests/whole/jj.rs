@@ -183,12 +183,13 @@ fn each_turn_is_kept_shown_and_taken_back() {
     talk(&stage, "fix", "go", "prompt; say On it.; end");
     wait_why(&stage, "fix", "finished");
     let path = stage.worktree("1-fix");
+    let kept = || stage.run(["turns", "fix", "--json"]).json()["turns"].as_array().map_or(0, Vec::len);
+    assert_eq!(kept(), 0);
     let turn = |text: &str, number: usize| {
         stage.run(["send", "fix", text]).ok();
         wait_said(&stage, "fix", &format!("echo: {text}"));
-        let kept = || stage.run(["turns", "fix", "--json"]).json()["turns"].as_array().map(Vec::len);
-        stage.eventually("the turn is kept", SOON, || kept().filter(|kept| *kept >= number));
         wait_why(&stage, "fix", "finished");
+        assert_eq!(kept(), number, "{text}");
     };
     put(&path.join("a"), "1\n");
     turn("one", 1);
