@@ -15,12 +15,10 @@ use talk::Act;
 fuzz_target!(|story: (bool, bool, Vec<Act<'_>>)| {
     let (knows_session, is_open, acts) = story;
     let terms = AcpTerms {
-        must_resume: false,
         run: "r1".to_owned(),
         cwd: "/w".into(),
         session_id: knows_session.then(|| "s1".to_owned()),
-        mode: None,
-        model: None,
+        ..AcpTerms::default()
     };
     let mut run = TalkRun::began(TalkTerms::Acp(terms), Timing::default(), Duration::ZERO);
     if is_open {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agency_core::exit::ExitCode;
 use agency_driver::acp::ConnectionNote;
-use agency_driver::talk::{TalkRun, Verdict};
+use agency_driver::talk::{Setting, TalkRun, Verdict};
 use arbitrary::Arbitrary;
 
 use crate::message::Message;
@@ -52,7 +52,9 @@ fn step(run: &mut TalkRun, act: &Act<'_>) {
         Act::Pay => run.owed().into_iter().for_each(|(_, line)| written(run, &line)),
         Act::Prompt(text) => run.prompt(text).into_iter().for_each(|line| written(run, &line)),
         Act::Interrupt => run.interrupt().into_iter().for_each(|line| written(run, &line)),
-        Act::SetMode(mode) => run.set_mode(mode).into_iter().for_each(|line| written(run, &line)),
+        Act::SetMode(mode) => {
+            run.set(Setting::Mode, mode).into_iter().for_each(|request| written(run, &request.line));
+        }
         Act::Stop => run.stop().into_iter().for_each(|line| written(run, &line)),
         Act::Answer(kind, text) => {
             let open: Vec<String> = run.open().into_iter().map(str::to_owned).collect();

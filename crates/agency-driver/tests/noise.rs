@@ -1,6 +1,8 @@
 //! No message of an agent is worth a panic: bytes at random, recordings with damage, messages with everything in the
 //! wrong place, lines without measure.
 
+mod vocabulary;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ use agency_driver::stream_json::StreamRun;
 use agency_driver::talk::{TalkRun, TalkTerms, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use crate::vocabulary::{KINDS, METHODS, TYPES, WORDS};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -115,135 +119,11 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 fn word() -> impl Strategy<Value = String> {
-    const WORDS: &[&str] = &[
-        "id",
-        "method",
-        "params",
-        "result",
-        "error",
-        "sessionId",
-        "update",
-        "sessionUpdate",
-        "content",
-        "text",
-        "type",
-        "toolCallId",
-        "title",
-        "status",
-        "rawInput",
-        "rawOutput",
-        "entries",
-        "options",
-        "optionId",
-        "kind",
-        "name",
-        "toolCall",
-        "message",
-        "requestedSchema",
-        "properties",
-        "oneOf",
-        "const",
-        "enum",
-        "items",
-        "code",
-        "modes",
-        "currentModeId",
-        "availableModes",
-        "configOptions",
-        "models",
-        "availableModels",
-        "modelId",
-        "value",
-        "stopReason",
-        "usage",
-        "inputTokens",
-        "cost",
-        "amount",
-        "currency",
-        "protocolVersion",
-        "agentCapabilities",
-        "outcome",
-        "selected",
-        "action",
-        "requestId",
-        "diff",
-        "path",
-        "oldText",
-        "newText",
-        "_meta",
-        "s1",
-        "0",
-        "type",
-        "subtype",
-        "request_id",
-        "request",
-        "response",
-        "tool_name",
-        "input",
-        "questions",
-        "can_use_tool",
-        "delta",
-        "index",
-        "event",
-        "session_id",
-        "permission_suggestions",
-        "tool_use",
-        "tool_result",
-        "is_error",
-    ];
     prop::sample::select(WORDS).prop_map(str::to_owned)
 }
 
 /// A message whose envelope is right and whose contents are anything.
 fn message() -> impl Strategy<Value = Value> {
-    const METHODS: &[&str] = &[
-        "session/update",
-        "session/request_permission",
-        "elicitation/create",
-        "elicitation/complete",
-        "dance",
-        "$/cancel_request",
-        "session/new",
-        "session/load",
-        "session/resume",
-        "session/prompt",
-        "session/cancel",
-        "session/close",
-        "session/set_mode",
-        "session/set_config_option",
-        "session/set_model",
-        "authenticate",
-        "initialize",
-        "session/list",
-    ];
-    const KINDS: &[&str] = &[
-        "user_message_chunk",
-        "agent_message_chunk",
-        "agent_thought_chunk",
-        "tool_call",
-        "tool_call_update",
-        "plan",
-        "available_commands_update",
-        "current_mode_update",
-        "config_option_update",
-        "session_info_update",
-        "usage_update",
-        "notice",
-        "compaction_update",
-        "compaction_summary_chunk",
-        "plan_update",
-        "dance",
-    ];
-    const TYPES: &[&str] = &[
-        "assistant",
-        "user",
-        "stream_event",
-        "control_request",
-        "control_response",
-        "result",
-        "error",
-        "system",
-    ];
     let id = prop_oneof![
         (0..4_u64).prop_map(Value::from),
         Just(json!("r1:1")),
