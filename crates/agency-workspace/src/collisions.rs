@@ -150,16 +150,22 @@ impl Radar {
     ) -> Result<Vec<Collision>, ToolError> {
         let before = std::mem::take(&mut self.tried);
         let tips = tips_of(project, work)?;
+        let mut with_base = Vec::new();
+        for (_, base, commit) in work {
+            with_base.push(match tips.get(base) {
+                Some(Some(tip)) => self.conflicts(repository, &before, tip, commit)?,
+                _ => Vec::new(),
+            });
+        }
         let mut found = Vec::new();
         for (at, (name, base, commit)) in work.iter().enumerate() {
-            if let Some(Some(tip)) = tips.get(base) {
-                let with = With::Base(base.unwrap_or("HEAD").to_owned());
-                let files = self.conflicts(repository, &before, tip, commit)?;
-                found.push(Collision { workspace: (*name).clone(), with, files });
-            }
-            for (other, _, other_commit) in &work[at + 1..] {
+            let with = With::Base(base.unwrap_or("HEAD").to_owned());
+            found.push(Collision { workspace: (*name).clone(), with, files: with_base[at].clone() });
+            for (after, (other, _, other_commit)) in work.iter().enumerate().skip(at + 1) {
                 let with = With::Workspace((*other).clone());
-                let files = self.conflicts(repository, &before, commit, other_commit)?;
+                let mut files = self.conflicts(repository, &before, commit, other_commit)?;
+                // What only one of them has against the base is not the other's doing.
+                files.retain(|file| with_base[at].contains(file) == with_base[after].contains(file));
                 found.push(Collision { workspace: (*name).clone(), with, files });
             }
         }

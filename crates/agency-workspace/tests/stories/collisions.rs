@@ -70,6 +70,17 @@ fn work_that_is_not_committed_collides_with_others_and_with_the_base() {
 }
 
 #[test]
+fn what_an_older_workspace_has_against_the_base_is_not_blamed_on_those_that_follow_it() {
+    let mut scene = scene(&["1-a"]);
+    std::fs::remove_file(scene.path("1-a").join("shared")).unwrap();
+    scene.ground.commit(&scene.root, "shared", "one\n2\n3\n");
+    create(&scene.project, &name("2-b"), None).unwrap();
+    scene.workspaces.push((name("2-b"), Some("main".to_owned())));
+    write(&scene.path("2-b").join("own"), "1\n");
+    assert_eq!(scene.seen(), ["1-a × main: shared"]);
+}
+
+#[test]
 fn nothing_is_merged_when_nothing_changed_and_one_change_costs_only_its_own_merges() {
     let mut scene = scene(&["1-a", "2-b", "3-c", "4-d"]);
     for workspace in ["1-a", "2-b", "3-c", "4-d"] {
