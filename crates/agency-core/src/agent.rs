@@ -123,6 +123,14 @@ impl Agent {
         Driver::ALL.into_iter().filter(|driver| self.command(*driver).is_some()).collect()
     }
 
+    /// The driver of a task that names none: what is configured, or the only one that there is a command for.
+    pub fn usual_driver(&self) -> Driver {
+        match self.drivers()[..] {
+            [only] if self.driver == Driver::default() => only,
+            _ => self.driver,
+        }
+    }
+
     /// Whether a run with this driver can go on with a session that another one left. ACP has it in the protocol.
     pub fn resumes(&self, driver: Driver) -> Result<(), AgentError> {
         let can = match driver {
@@ -133,10 +141,10 @@ impl Agent {
         can.then_some(()).ok_or_else(|| AgentError::CannotResume { agent: self.name.clone(), driver })
     }
 
-    /// The program that its default driver starts, or another one if that has none.
+    /// The program that its usual driver starts, or another one if that has none.
     pub fn program(&self) -> Option<&str> {
         let any = || Driver::ALL.into_iter().find_map(|driver| self.command(driver));
-        self.command(self.driver).or_else(any)?.first().map(String::as_str)
+        self.command(self.usual_driver()).or_else(any)?.first().map(String::as_str)
     }
 
     /// How a run gets the task's text.

@@ -95,6 +95,11 @@ pub fn choose_agent<'a>(
     Ok((agent, note))
 }
 
+/// A command of the user's own is a terminal program, whatever the agent is in whose place it stands.
+pub fn driver_for(agent: &Agent, has_command: bool) -> Driver {
+    if has_command { Driver::Terminal } else { agent.usual_driver() }
+}
+
 pub fn plan(
     config: &Config,
     agent: &Agent,
@@ -102,7 +107,7 @@ pub fn plan(
     caller: &Caller,
 ) -> Result<LaunchPlan, Failure> {
     let env = environment::from_caller(&caller.env);
-    let driver = file.driver.unwrap_or(agent.driver);
+    let driver = file.driver.unwrap_or_else(|| driver_for(agent, file.command.is_some()));
     let program = match file.command {
         Some(command) => command.first().cloned().unwrap_or_default(),
         None => action(agent, driver, file.session_known, &env)?[0].clone(),

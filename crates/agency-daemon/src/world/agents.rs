@@ -47,12 +47,13 @@ impl Look<'_> {
     fn view(&self, agent: &Agent, default: bool) -> view::Agent {
         let commands: Vec<AgentCommand> =
             agent.drivers().into_iter().filter_map(|driver| self.command(agent, driver)).collect();
-        let own = commands.iter().find(|command| command.driver == agent.driver.as_str());
+        let driver = agent.usual_driver();
+        let own = commands.iter().find(|command| command.driver == driver.as_str());
         view::Agent {
             name: agent.name.clone(),
             display_name: agent.display_name.clone(),
             default,
-            driver: agent.driver.to_string(),
+            driver: driver.to_string(),
             installed: own.is_some_and(|command| command.program.is_some()),
             origin: self.origin(agent),
             well_known: is_well_known(agent),

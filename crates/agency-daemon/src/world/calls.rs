@@ -195,6 +195,7 @@ impl World {
         let driver =
             driver.map_err(|err| Failure::new(err.to_string()).hint("terminal, stream-json or acp"))?;
         let command = params.command.as_ref().map(|words| texts(words)).transpose()?;
+        let driver = driver.or_else(|| Some(plan::driver_for(agent, command.is_some())));
         let name = self.store.next_name(&id, slug);
         notes.extend(new.warning.clone());
         notes.extend(self.namesake(&id, &name));
@@ -210,7 +211,7 @@ impl World {
             labels: params.labels.clone(),
             created_at: Some(clock::timestamp()),
             agent: Some(agent.name.clone()),
-            driver: Some(driver.unwrap_or(agent.driver)),
+            driver,
             command: command.clone(),
             parent: asker.map(|asker| asker.task),
             ..Fields::default()
