@@ -14,7 +14,7 @@ is a patch that `git apply` takes.
 Examples:
   agency diff fix-login
   agency diff fix-login --stat
-  agency diff fix-login --turn 3        # what the agent's third turn did
+  agency diff fix-login --turn 3        # what turn 3 did: `agency turns fix-login` lists them
   agency diff fix-login | git apply     # take it over without its commits")]
 pub(crate) struct Diff {
     #[command(flatten)]
@@ -22,8 +22,8 @@ pub(crate) struct Diff {
     /// Files and counts alone
     #[arg(long)]
     pub(crate) stat: bool,
-    /// What one turn of the agent's did, counted from 1
-    #[arg(long, value_name = "N")]
+    /// What one turn of the agent's did, as `agency turns` counts those that changed something
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) turn: Option<u64>,
     /// Print JSON
     #[arg(long)]

@@ -55,9 +55,11 @@ pub(super) fn show(diff: &work::Diff) -> Result<(), crate::stop::Stop> {
 }
 
 fn nothing(diff: &work::Diff) -> String {
-    match diff.turn {
-        Some(turn) => format!("turn {turn} of {}-{} changed no file", diff.task, diff.slug),
-        None => format!("{}-{} has changed no file", diff.task, diff.slug),
+    let name = format!("{}-{}", diff.task, diff.slug);
+    match (diff.turn, diff.base.as_deref()) {
+        (Some(turn), _) => format!("turn {turn} of {name} changed no file"),
+        (None, Some(base)) => format!("{name} has nothing that {base} has not"),
+        (None, None) => format!("{name} has changed no file"),
     }
 }
 
