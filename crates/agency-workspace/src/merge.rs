@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::aside::{Alone, Aside};
 use crate::base::{commit_of, current_branch};
+use crate::collisions::conflicting_files;
 use crate::git::Git;
+use crate::glance::Glance;
 use crate::jj;
 use crate::landing::{Landing, mark_of};
 use crate::merging::{self, Merging};
@@ -67,28 +69,50 @@ pub fn merge(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<Merged, OperationError> {
-    let merged = match &project.kind {
+    let merged = refuse_itself(name, request).and_then(|()| match &project.kind {
         Kind::Git(repository) => merge_branch(repository, name, request),
         Kind::Jj(repository) => jj::merge(repository, name, request),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
-    };
+    });
     merged.map_err(Operation::Merge.failed(name))
 }
 
-/// Whether [`merge`] would refuse the target, whatever is to be merged.
+/// Whether [`merge`] would refuse once all the work is committed.
 pub fn may_merge_into(
     project: &Project,
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<(), OperationError> {
-    let looked = match &project.kind {
-        Kind::Git(repository) => {
-            Target::find(repository, request).and_then(|target| target.refuse_dirty(repository))
-        }
+    let looked = refuse_itself(name, request).and_then(|()| match &project.kind {
+        Kind::Git(repository) => may_merge_branch(repository, name, request),
         Kind::Jj(repository) => jj::may_merge(repository, name, request),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
-    };
+    });
     looked.map_err(Operation::Merge.failed(name))
+}
+
+/// There all of the work is, and nobody has it.
+fn refuse_itself(name: &WorkspaceName, request: &MergeRequest) -> Result<(), OperationCause> {
+    let own = name.branch();
+    match request.into.as_deref().map(|into| into.strip_prefix("refs/heads/").unwrap_or(into)) {
+        Some(into) if into == own => Err(OperationCause::OwnBranch { branch: own }),
+        _ => Ok(()),
+    }
+}
+
+fn may_merge_branch(
+    repository: &Repository,
+    name: &WorkspaceName,
+    request: &MergeRequest,
+) -> Result<(), OperationCause> {
+    let target = Target::find(repository, request)?;
+    target.refuse_dirty(repository)?;
+    let Some(glance) = Glance::at(repository, name)? else { return Ok(()) };
+    let files = conflicting_files(repository, &target.tip, &glance.commit(repository)?)?;
+    if files.is_empty() {
+        return Ok(());
+    }
+    Err(OperationCause::Conflicts { with: target.branch, files })
 }
 
 fn merge_branch(

@@ -46,6 +46,8 @@ pub enum OperationCause {
     BaseMissing { base: String },
     #[error("there is no local branch `{branch}` to merge into")]
     TargetMissing { branch: String },
+    #[error("`{branch}` is its own branch")]
+    OwnBranch { branch: String },
     #[error("its base {base} is a branch of a server, and no local branch follows it")]
     ServersBase { base: String },
     #[error("the main checkout is on no branch that could be merged into")]
@@ -133,6 +135,7 @@ impl OperationCause {
                 Some("set the task's base_branch to one that exists".into())
             }
             OperationCause::TargetMissing { .. }
+            | OperationCause::OwnBranch { .. }
             | OperationCause::ServersBase { .. }
             | OperationCause::NoCurrentBranch => Some("name a local branch with --into".into()),
             OperationCause::BookmarkMissing { bookmark } => {

@@ -97,6 +97,11 @@ impl World {
         if self.supervisor.live_run(key).is_some() {
             return Err(refuse("its agent is still there".to_owned()).hint(format!("agency stop {id}")));
         }
+        if self.queue.of(key).next().is_some() {
+            let way =
+                format!("`agency start {id}` brings it back to them, `agency queue drop {id}` drops them");
+            return Err(refuse("remarks or texts are held that its agent has not seen".to_owned()).hint(way));
+        }
         self.nothing_left_of(key)?;
         self.may_land(key)
     }
@@ -279,6 +284,7 @@ impl World {
                 let (answer, _) = tokio::sync::oneshot::channel();
                 let ticket = self.ticket(Pending::Mark { key: key.clone(), answer: Answer(answer) });
                 self.decide(Event::Mark { key: key.clone(), ticket, verdict: Verdict::Merged });
+                self.mark_cut_off(&key, None);
             }
             Settled::TakenBack { kept } => {
                 self.announce(Some(&key), None, "MergeTakenBack", json!({ "kept": kept }));
@@ -337,12 +343,12 @@ impl Place {
             title: Some(subject.to_owned()),
         };
         let committed = match params.commit {
-            true => self.commit(&project, &request, params.how, message.unwrap_or(subject))?,
+            true => self.commit(&project, &request, params, message.unwrap_or(subject))?,
             false => None,
         };
         let merged = agency_workspace::merge(&project, &self.name, &request);
         let merged =
-            merged.map_err(|err| but_committed(self.merge_failed(&err, params.how), committed.as_deref()))?;
+            merged.map_err(|err| but_committed(self.merge_failed(&err, params), committed.as_deref()))?;
         Ok(Landed::Merged { merged, committed })
     }
 
@@ -351,12 +357,12 @@ impl Place {
         &self,
         project: &Project,
         request: &MergeRequest,
-        how: MergeHow,
+        params: &MergeParams,
         message: &str,
     ) -> Result<Option<String>, Failure> {
-        agency_workspace::may_merge_into(project, &self.name, request)
-            .map_err(|err| self.merge_failed(&err, how))?;
-        agency_workspace::commit_all(project, &self.name, message).map_err(|err| self.merge_failed(&err, how))
+        let failed = |err: OperationError| self.merge_failed(&err, params);
+        agency_workspace::may_merge_into(project, &self.name, request).map_err(failed)?;
+        agency_workspace::commit_all(project, &self.name, message).map_err(failed)
     }
 
     /// Blocking.
@@ -372,7 +378,7 @@ impl Place {
         })
     }
 
-    fn merge_failed(&self, error: &OperationError, how: MergeHow) -> Failure {
+    fn merge_failed(&self, error: &OperationError, params: &MergeParams) -> Failure {
         let (failure, name) = (failed(error), &self.name);
         match &error.cause {
             OperationCause::HasWork(_) => failure.hint(format!(
@@ -382,8 +388,9 @@ impl Place {
                 failure.hint(format!("if you merged it yourself: `agency rm {name}` loses nothing"))
             }
             OperationCause::Conflicts { with, .. } => {
-                let (way, option) = (self.resolve_by_hand(with, how), option(how));
-                failure.hint(format!("{way}; then `agency merge {name}{option}` again"))
+                let (way, option) = (self.resolve_by_hand(with, params.how), option(params.how));
+                let into = params.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
+                failure.hint(format!("{way}; then `agency merge {name}{option}{into}` again"))
             }
             OperationCause::Git(ToolError::Failed { .. }) if failure.hint.is_none() => {
                 failure.hint(format!("{UNCHANGED}git or a hook of yours refused it, for the reason above"))

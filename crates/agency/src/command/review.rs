@@ -74,12 +74,14 @@ async fn send_back(context: &Context, task: &str, remarks: &[Remark]) -> Result<
     let params = TaskSendParams { task: context.task(task)?, text, enter, anyway, queue, keys };
     let mut daemon = context.daemon().await?;
     let receipt = daemon.call(TaskSend, params).await?;
-    let why = receipt.why.map(|why| format!(" ({why})")).unwrap_or_default();
-    output::note(&format!("{} sent to the agent as one message{why}", count(remarks.len(), "remark")));
-    let now = daemon.call(TaskGet, context.task(task)?).await?;
-    if now.run.is_none() {
-        output::note(&format!("its agent is not there: `agency start {task}` brings it back to them"));
-    }
+    let (remarks, now) = (count(remarks.len(), "remark"), daemon.call(TaskGet, context.task(task)?).await?);
+    output::note(&match (now.run, receipt.why) {
+        (None, _) => format!(
+            "{remarks} held for the agent as one message: `agency start {task}` brings it back to them"
+        ),
+        (Some(_), Some(why)) => format!("{remarks} sent to the agent as one message ({why})"),
+        (Some(_), None) => format!("{remarks} sent to the agent as one message"),
+    });
     Ok(())
 }
 

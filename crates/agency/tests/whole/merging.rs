@@ -148,8 +148,10 @@ fn a_conflict_is_named_and_nothing_is_half_merged() {
     assert_eq!(stage.status("one"), "completed");
     put(&stage.worktree("1-one").join("more"), "x\n");
     let refusal = stage.refused(&["merge", "one", "--commit"]);
-    assert!(refusal.contains("only the commit was made; resolve it in the workspace"), "{refusal}");
-    assert!(!refusal.contains("nothing was changed"), "{refusal}");
+    assert!(refusal.contains("nothing was changed; resolve it in the workspace"), "{refusal}");
+    assert_eq!(stage.git(&worktree, &["status", "--porcelain"]), "?? more\n", "not even committed");
+    let refusal = stage.refused(&["merge", "one", "--into", "agency/1-one"]);
+    assert!(refusal.contains("`agency/1-one` is its own branch"), "{refusal}");
     assert!(stage.run(["start", "one"]).ok().contains("running"), "there is more to do");
 }
 
@@ -415,8 +417,7 @@ fn remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
     finished(&stage, "one", "README.md");
     let editing = editor(&stage, "remarks", "/^+one$/a please explain\\nin a sentence");
     let mut terminal = reviewing(&stage, &editing);
-    terminal.wait_for("1 remark sent to the agent as one message");
-    terminal.wait_for("agency start one");
+    terminal.wait_for("1 remark held for the agent as one message: `agency start one`");
     assert_eq!(terminal.wait_exit().code(), Some(0), "{terminal}");
     let queue = stage.run(["queue", "one", "--json"]).json();
     let texts: Vec<&str> = queue["queued"]
@@ -436,6 +437,9 @@ fn remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
     terminal.wait_for("1 one reviewed");
     assert_eq!(terminal.wait_exit().code(), Some(0), "{terminal}");
     assert!(stage.run(["review", "one"]).ok().contains("+one\n"), "without a terminal it is shown");
+    let refusal = stage.refused(&["merge", "one"]);
+    assert!(refusal.contains("held that its agent has not seen"), "{refusal}");
+    stage.run(["queue", "drop", "one"]).ok();
     stage.run(["merge", "one"]).ok();
     assert!(stage.refused(&["review", "one", "--accept"]).contains("cannot go from merged to reviewed"));
 
