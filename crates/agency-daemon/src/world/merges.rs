@@ -178,6 +178,7 @@ impl World {
         self.landings.remove(&key);
         self.rests(&key);
         self.look_at(&key.project);
+        self.deliver_next(&key);
         match outcome {
             Ok(Landed::Merged { merged, committed }) => {
                 self.announce_merged(&key, &merged);

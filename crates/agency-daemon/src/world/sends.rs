@@ -37,11 +37,15 @@ impl World {
         }
         let live = self.live_run(key)?;
         let commands = live.handle.commands.clone();
+        let (is_message, is_at_prompt) = (params.keys.is_empty() && params.enter, is_at_prompt(live));
         // It takes one message at a time: the next one waits where it cannot get lost.
-        let is_busy = live.meta.acp.is_some() && !is_at_prompt(live);
-        if is_busy && params.keys.is_empty() && params.enter {
+        let is_busy = live.meta.acp.is_some() && !is_at_prompt;
+        let will_be_sent = is_at_prompt && self.are_files_changing(key);
+        if is_message && (is_busy || will_be_sent) {
             return Ok(Ordered::Held(self.hold_back(key, params.text)?));
         }
+        self.not_being_removed(key)?;
+        self.not_landing(key)?;
         let what = match params.keys.as_slice() {
             [] => What::Text { text: params.text.0, enter: params.enter, anyway: params.anyway },
             keys => {
@@ -65,6 +69,9 @@ impl World {
             _ if self.live_run(key).is_err() => {
                 format!("number {id}; its agent does not run: agency start {}", key.task)
             }
+            _ if self.are_files_changing(key) => {
+                format!("number {id}; its files are being changed, and it is sent after that")
+            }
             0 => format!("number {id}, next at its prompt"),
             1 => format!("number {id}, behind another"),
             many => format!("number {id}, behind {many} others"),
@@ -79,8 +86,16 @@ impl World {
         keys.iter().for_each(|key| self.deliver_next(key));
     }
 
+    /// By a sync or an undo: an agent that rests must not be set to work meanwhile.
+    fn are_files_changing(&self, key: &TaskKey) -> bool {
+        self.landings.contains_key(key) || self.rewinding.contains(key)
+    }
+
     /// Sends the next text that is held for an agent that is at its prompt.
     pub(super) fn deliver_next(&mut self, key: &TaskKey) {
+        if self.are_files_changing(key) {
+            return;
+        }
         let Ok(live) = self.live_run(key) else { return };
         // Not while nobody knows for what it waits: an editor would take the text for its own.
         let Some(waiting) = self.queue.next(key).filter(|_| is_at_prompt(live)).cloned() else { return };

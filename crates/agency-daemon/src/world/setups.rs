@@ -279,7 +279,8 @@ impl World {
                 Err(Failure::new(format!("task {} is being removed", key.task)))
             }
             _ if self.rewinding.contains(key) => {
-                Err(Failure::new(format!("the files of task {} are being taken back", key.task)))
+                Err(Failure::new(format!("the files of task {} are being taken back", key.task))
+                    .hint("try again in a moment"))
             }
             _ => Ok(()),
         }

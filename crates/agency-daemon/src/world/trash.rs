@@ -275,9 +275,10 @@ impl World {
         Ok((key, known.project.clone()))
     }
 
-    /// Files must not change under an agent that works with them.
+    /// Files must not change under an agent that works with them, nor under a merge or sync.
     pub(super) fn must_rest(&self, key: &TaskKey) -> Result<(), Failure> {
         self.not_being_removed(key)?;
+        self.not_landing(key)?;
         if let Some(host) = self.elsewhere.get(key) {
             return Err(Failure::new(format!("task {} runs on {host}", key.task)));
         }
@@ -378,6 +379,7 @@ impl World {
         restored: Result<Vec<String>, Failure>,
     ) {
         self.rewinding.remove(key);
+        self.deliver_next(key);
         answer.give_as(restored.map(|mut notes| {
             let task = self.view(key).ok();
             if task.is_none() {

@@ -121,6 +121,7 @@ impl World {
         back: Result<(u64, String), Failure>,
     ) {
         self.rewinding.remove(key);
+        self.deliver_next(key);
         answer.give_as(back.and_then(|(turn, kept_as)| {
             self.announce(Some(key), None, "TurnTakenBack", json!({ "turn": turn, "kept_as": kept_as }));
             let lives = self.live_run(key).is_ok();

@@ -1,6 +1,7 @@
 //! Turns: what was there at the end of each is kept, listed, and had back.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
@@ -119,4 +120,42 @@ fn an_agent_that_works_keeps_its_files() {
     stage.run(["stop", "term"]).ok();
     assert!(stage.refused(&["undo", "--turn", "term"]).contains("there is no turn"));
     assert_eq!(stage.run(["turns", "term", "--json"]).json()["turns"], serde_json::json!([]));
+}
+
+/// Holds git whenever it is about to move the task's branch, until `go` is there; `held` says that it is.
+fn hold_branch(stage: &Stage) -> (PathBuf, PathBuf) {
+    let (held, go) = (stage.home().join("held"), stage.home().join("go"));
+    let hook = format!(
+        "#!/bin/sh\n[ \"$1\" = prepared ] || exit 0\ngrep -q refs/heads/agency/1-fix || exit 0\n\
+         touch '{held}'\nwhile ! [ -e '{go}' ]; do sleep 0.05; done\n",
+        go = go.display(),
+        held = held.display()
+    );
+    stage.write_program(&stage.repo().join(".git/hooks/reference-transaction"), hook.as_bytes());
+    (held, go)
+}
+
+#[test]
+fn while_a_sync_writes_files_no_turn_is_taken_back_and_texts_wait() {
+    let stage = crate::work::stage();
+    talk(&stage, "fix", "go", "prompt; say On it.; end");
+    wait_why(&stage, "fix", "finished");
+    fs::write(stage.worktree("1-fix").join("a"), "1\n").expect("room");
+    turn(&stage, "one", 1);
+    fs::write(stage.repo().join("base"), "x\n").expect("room");
+    crate::work::commit(&stage, &stage.repo(), "base");
+    let (held, go) = hold_branch(&stage);
+    std::thread::scope(|scope| {
+        let syncing = scope.spawn(|| stage.run(["sync", "fix"]));
+        stage.eventually("a hook holds the sync", SOON, || held.exists().then_some(()));
+        let refusal = stage.refused(&["undo", "--turn", "fix"]);
+        assert!(refusal.contains("is being merged or synced"), "{refusal}");
+        let receipt = stage.run(["send", "fix", "more"]);
+        assert!(format!("{receipt}").contains("its files are being changed"), "{receipt}");
+        assert_eq!(stage.task("fix")["queued"], 1);
+        fs::write(&go, "").expect("room");
+        syncing.join().expect("no panic").ok();
+    });
+    wait_said(&stage, "fix", "echo: more");
+    assert!(stage.worktree("1-fix").join("base").exists());
 }
