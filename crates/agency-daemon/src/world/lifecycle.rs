@@ -155,6 +155,9 @@ impl World {
     }
 
     pub(super) fn on_removal_checked(&mut self, key: TaskKey, ticket: Ticket, verdict: Result<(), Failure>) {
+        // Something may have begun there while it was looked at.
+        let verdict =
+            verdict.and_then(|()| self.not_being_removed(&key)).and_then(|()| self.not_landing(&key));
         match verdict {
             Ok(()) => self.decide(Event::Remove { key, ticket }),
             Err(failure) => {

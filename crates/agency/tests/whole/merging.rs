@@ -314,6 +314,43 @@ fn killed_after_the_branch_has_moved_the_task_is_merged() {
 }
 
 #[test]
+fn a_sync_that_begins_while_a_removal_looks_at_the_work_keeps_its_workspace() {
+    let stage = stage();
+    put(&stage.repo().join(".gitattributes"), "slow filter=slow\n");
+    put(&stage.repo().join("slow"), "slow\n");
+    commit(&stage, &stage.repo(), "slow");
+    stage.play("one", "ask ready?");
+    stage.run(["stop", "one"]).ok();
+    put(&stage.repo().join("base"), "base\n");
+    commit(&stage, &stage.repo(), "base");
+    let file = |name: &str| stage.home().join(name);
+    let hold = |at: &str| {
+        let (held, go) = (file(&format!("{at}-held")), file(&format!("{at}-go")));
+        format!("touch '{}'; while ! test -e '{}'; do sleep 0.05; done", held.display(), go.display())
+    };
+    stage.git(&stage.repo(), &["config", "filter.slow.clean", &format!("{}; cat", hold("look"))]);
+    let moves = "test \"$1\" = prepared && grep -q refs/heads/agency/1-one || exit 0";
+    install_hook(&stage, "reference-transaction", &format!("{moves}\n{}", hold("sync")));
+    // Written anew, so git has to look into it.
+    put(&stage.worktree("1-one").join("slow"), "slow\n");
+    std::thread::scope(|scope| {
+        let removing = scope.spawn(|| stage.run(["rm", "one"]));
+        stage.eventually("the removal looks", SOON, || file("look-held").exists().then_some(()));
+        // Once one of them is refused, the other one is under way.
+        let syncs = [(); 2].map(|()| scope.spawn(|| stage.run(["sync", "one"])));
+        let is_begun = || syncs.iter().any(|sync| sync.is_finished()).then_some(());
+        stage.eventually("a sync has begun", SOON, is_begun);
+        put(&file("look-go"), "");
+        let refusal = crate::stage::refused(removing.join().expect("no panic"));
+        assert!(refusal.contains("is being merged or synced"), "{refusal}");
+        put(&file("sync-go"), "");
+        let codes = syncs.map(|sync| sync.join().expect("no panic").code);
+        assert_eq!(codes.iter().sum::<i32>(), 1, "{codes:?}");
+    });
+    assert!(stage.worktree("1-one").join("base").exists());
+}
+
+#[test]
 fn sync_brings_the_bases_commits_in() {
     let stage = stage();
     stage.configure(NO_SILENCE);
