@@ -111,8 +111,11 @@ pub enum Happening {
         took: Duration,
         found: Result<Vec<Collision>, Failure>,
     },
-    /// What a daemon before us had begun is over, after we began to answer.
-    RemovalSettled(CutOff),
+    /// What a daemon before us had begun is over, after we began to answer. With whoever asked for another try.
+    RemovalSettled {
+        settled: CutOff,
+        answer: Option<Answer>,
+    },
     /// What is to be brought back.
     UndoChosen {
         project: ProjectId,

@@ -113,6 +113,8 @@ pub struct World {
     radars: radar::Radars,
     /// Removals under way.
     removing: HashMap<TaskKey, Removal>,
+    /// Why those that an earlier daemon had begun cannot be finished.
+    unsettled: HashMap<TaskKey, Failure>,
     /// Entries of the trash that are on their way back.
     restoring: HashSet<String>,
     /// Tasks whose files are being taken back.
@@ -280,7 +282,7 @@ impl World {
             Happening::CollisionsFound { project, radar, took, found } => {
                 self.on_collisions_found(&project, *radar, took, found)
             }
-            Happening::RemovalSettled(settled) => self.on_removal_settled(settled),
+            Happening::RemovalSettled { settled, answer } => self.on_removal_settled(settled, answer),
             Happening::UndoChosen { project, answer, chosen } => {
                 self.on_undo_chosen(project, answer, chosen);
             }

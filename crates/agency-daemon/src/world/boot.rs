@@ -85,6 +85,7 @@ impl World {
             landings: HashMap::new(),
             radars: super::radar::Radars::default(),
             removing: HashMap::new(),
+            unsettled: HashMap::new(),
             restoring: HashSet::new(),
             rewinding: HashSet::new(),
             snapshotting: HashMap::new(),
@@ -322,6 +323,9 @@ impl World {
 
     /// A task whose removal failed is still there.
     pub(super) fn see_again(&mut self, key: &TaskKey) {
+        if self.removing.contains_key(key) {
+            return;
+        }
         if let Ok(file) = self.store.file(key) {
             let status = file.fields().status;
             self.decide(Event::TaskSeen(FoundTask { key: key.clone(), status, run: self.found_run(key) }));

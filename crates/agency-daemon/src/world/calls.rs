@@ -526,6 +526,9 @@ impl World {
 
     fn remove_task(&mut self, key: TaskKey, wish: RemovalWish, answer: Answer) {
         let discard = wish.discard;
+        if self.is_unsettled(&key).is_some() {
+            return self.remove_again(&key, answer);
+        }
         if let Err(failure) = self.not_being_removed(&key).and_then(|()| self.not_landing(&key)) {
             return answer.give(Err(failure));
         }

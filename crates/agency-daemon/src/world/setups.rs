@@ -271,6 +271,7 @@ impl World {
 
     /// A teardown takes its time, and the supervisor has let go of the task by then.
     pub(super) fn not_being_removed(&self, key: &TaskKey) -> Result<(), Failure> {
+        self.is_unsettled(key).map_or(Ok(()), Err)?;
         match self.chores.get(key) {
             Some(AtWork { phase: Phase::Teardown, .. }) => {
                 Err(Failure::new(format!("task {} is being removed", key.task)))

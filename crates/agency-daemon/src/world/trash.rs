@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use agency_api::Failure;
+use agency_api::method::Removed;
 use agency_api::trash::{Discarded, Restored, Spent, SpentTask, TrashExpireParams};
 use agency_core::agent_state::AgentState;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
@@ -75,7 +76,7 @@ impl World {
         key: &TaskKey,
         reference: Option<String>,
         bytes: u64,
-    ) -> Result<String, Failure> {
+    ) -> Result<Removal, Failure> {
         let unknown = || Failure::new(format!("the removal of task {} was not begun", key.task));
         let removal = self.removing.get(key).cloned().ok_or_else(unknown)?;
         let bin = self.bin(&key.project);
@@ -87,7 +88,7 @@ impl World {
             // Its files say the same to the next daemon.
             tracing::warn!(task = %key, %cause, "that a removal is over is not kept");
         }
-        Ok(removal.id)
+        Ok(removal)
     }
 
     pub(super) fn give_removal_up(&mut self, key: &TaskKey) {
@@ -108,7 +109,7 @@ impl World {
                     let reporter = self.ground.reporter.clone();
                     tokio::spawn(async move {
                         if let Ok(settled) = settling.await {
-                            reporter.report(Happening::RemovalSettled(settled)).await;
+                            reporter.report(Happening::RemovalSettled { settled, answer: None }).await;
                         }
                     });
                 }
@@ -163,7 +164,8 @@ impl World {
     fn settle_removal(&mut self, settled: CutOff) {
         match settled {
             CutOff::Removal { key, settled } => {
-                self.end_cut_off_removal(&key, settled);
+                // What went wrong is kept for whoever asks.
+                self.end_cut_off_removal(&key, settled).unwrap_or_default();
             }
             CutOff::Return { project, removal, back } => {
                 self.restoring.remove(&removal.id);
@@ -175,12 +177,31 @@ impl World {
         }
     }
 
-    pub(super) fn on_removal_settled(&mut self, settled: CutOff) {
+    /// `agency rm` of a task whose removal was cut off and could not be finished.
+    pub(super) fn remove_again(&mut self, key: &TaskKey, answer: Answer) {
+        let known = self.store.project(&key.project).map(|known| known.project.clone());
+        let Some((project, removal)) = known.zip(self.removing.get(key).cloned()) else {
+            return answer.give(Err(Failure::new(format!("there is no task {}", key.task))));
+        };
+        self.unsettled.remove(key);
+        let bin = self.bin(&key.project);
+        let settling = self.go_on_removing(&key.project, project, &bin, removal);
+        let reporter = self.ground.reporter.clone();
+        tokio::spawn(async move {
+            if let Ok(settled) = settling.await {
+                reporter.report(Happening::RemovalSettled { settled, answer: Some(answer) }).await;
+            }
+        });
+    }
+
+    pub(super) fn on_removal_settled(&mut self, settled: CutOff, answer: Option<Answer>) {
         match settled {
-            CutOff::Removal { key, settled } => match self.end_cut_off_removal(&key, settled) {
-                true => self.forget_removed(&key),
-                false => self.see_again(&key),
-            },
+            CutOff::Removal { key, settled } => {
+                let removed = self.on_cut_off_removal(&key, settled);
+                if let Some(answer) = answer {
+                    answer.give_as(removed);
+                }
+            }
             CutOff::Return { project, removal, back } => {
                 let (answer, _) = tokio::sync::oneshot::channel();
                 self.on_task_restored(project, removal, Answer(answer), back);
@@ -188,23 +209,58 @@ impl World {
         }
     }
 
-    /// Whether the task is gone.
-    fn end_cut_off_removal(&mut self, key: &TaskKey, settled: Result<Settled, Failure>) -> bool {
-        let outcome = match settled {
+    fn on_cut_off_removal(
+        &mut self,
+        key: &TaskKey,
+        settled: Result<Settled, Failure>,
+    ) -> Result<Removed, Failure> {
+        let slug = self.removing.get(key).map(|removal| removal.slug.clone()).unwrap_or_default();
+        match self.end_cut_off_removal(key, settled)? {
+            Some(Removal { id: trash, reference: kept_as, .. }) => {
+                self.forget_removed(key);
+                Ok(Removed { id: key.task.0, slug, kept_as, trash: Some(trash), notes: Vec::new() })
+            }
+            None => {
+                self.see_again(key);
+                Err(Failure::new(format!("the removal of task {} is taken back", key.task))
+                    .because("it was cut off before anything had gone")
+                    .hint(format!("agency rm {}", key.task)))
+            }
+        }
+    }
+
+    /// What is in the trash now, if the task is gone. One that cannot be finished stays where it is: in a workspace
+    /// of which a part may have gone, nothing begins.
+    fn end_cut_off_removal(
+        &mut self,
+        key: &TaskKey,
+        settled: Result<Settled, Failure>,
+    ) -> Result<Option<Removal>, Failure> {
+        let ended = match settled {
             Ok(Settled::TakenBack) => {
                 self.give_removal_up(key);
                 tracing::warn!(task = %key, "a removal that was cut off is taken back: nothing had gone");
-                return false;
+                return Ok(None);
             }
             Ok(Settled::Gone { reference, bytes }) => self.end_removal(key, reference, bytes),
             Err(failure) => Err(failure),
         };
-        self.removing.remove(key);
-        match &outcome {
+        match &ended {
             Ok(_) => tracing::warn!(task = %key, "a removal that was cut off is finished"),
-            Err(cause) => tracing::error!(task = %key, %cause, "a removal that was cut off stays unfinished"),
+            Err(cause) => {
+                tracing::error!(task = %key, %cause, "a removal that was cut off stays unfinished");
+                self.unsettled.insert(key.clone(), cause.clone());
+            }
         }
-        outcome.is_ok()
+        ended.map(Some)
+    }
+
+    /// Why nothing begins there, if the removal does not go on either.
+    pub(super) fn is_unsettled(&self, key: &TaskKey) -> Option<Failure> {
+        let why = self.unsettled.get(key)?.clone();
+        let told = Failure::new(format!("the removal of task {} was cut off, and is not finished", key.task));
+        let told = std::iter::once(why.message).chain(why.causes).fold(told, Failure::because);
+        Some(told.hint(format!("agency rm {} tries again", key.task)))
     }
 
     fn mark_removal(&self, project: &ProjectId, removal: &Removal, step: Step) {

@@ -146,11 +146,10 @@ fn a_removal_that_is_killed_during_its_teardown_is_taken_back() {
     assert!(stage.daemon_log().contains("a removal that was cut off is taken back"));
 }
 
-/// Killed while a hook of the user's holds git up at one of the steps; the next daemon ends what was begun.
+/// Kills the daemon while a hook of the user's holds git up at one of the steps of a removal; `between` is before
+/// the next daemon.
 #[track_caller]
-fn killed_at(step: &str, reference: &str) {
-    let stage = Stage::with_config("[workspace]\nkeep_ignored = true\n");
-    let before = with_work(&stage);
+fn removed_halfway(stage: &Stage, step: &str, reference: &str, between: impl FnOnce()) {
     let (held, go) = (stage.repo().join("held"), stage.repo().join("go"));
     let hook = format!(
         "#!/bin/sh\n[ \"$1\" = {step} ] || exit 0\ngrep -q {reference} || exit 0\n\
@@ -161,15 +160,44 @@ fn killed_at(step: &str, reference: &str) {
     stage.write_program(&stage.repo().join(".git/hooks/reference-transaction"), hook.as_bytes());
     std::thread::scope(|scope| {
         let removing = scope.spawn(|| stage.run(["rm", "one", "--discard"]));
-        wait_file(&stage, &held);
+        wait_file(stage, &held);
         stage.kill_daemon();
+        between();
         fs::write(&go, "").expect("room");
         assert_eq!(removing.join().expect("no panic").code, 1);
     });
+}
+
+/// The next daemon ends what was begun.
+#[track_caller]
+fn killed_at(step: &str, reference: &str) {
+    let stage = Stage::with_config("[workspace]\nkeep_ignored = true\n");
+    let before = with_work(&stage);
+    removed_halfway(&stage, step, reference, || {});
     assert_eq!(stage.listing()["tasks"], serde_json::json!([]), "{}", stage.daemon_log());
     assert!(stage.daemon_log().contains("a removal that was cut off is finished"));
     assert!(!stage.worktree("1-one").exists());
     assert_eq!(stage.git(&stage.repo(), &["branch", "--list", "agency/*"]), "");
+    stage.run(["undo", "one"]).ok();
+    assert_eq!(seen(&stage), before);
+}
+
+#[test]
+fn a_removal_that_cannot_be_finished_keeps_its_workspace_closed_until_it_can() {
+    let stage = Stage::with_config("[workspace]\nkeep_ignored = true\n");
+    let before = with_work(&stage);
+    let broken = stage.repo().join(".git/refs/agency/trash/1-one-1");
+    removed_halfway(&stage, "prepared", "refs/heads/agency/1-one", || {
+        fs::write(&broken, "1234567890123456789012345678901234567890\n").expect("room");
+    });
+    for command in [&["start", "one"][..], &["rm", "one"]] {
+        let refusal = stage.refused(command);
+        assert!(refusal.contains("missing object"), "{refusal}");
+    }
+    let refusal = stage.refused(&["start", "one"]);
+    assert!(refusal.contains("was cut off") && refusal.contains("agency rm 1 tries again"), "{refusal}");
+    fs::remove_file(&broken).expect("there");
+    assert!(stage.run(["rm", "one"]).ok().contains("1 one removed"));
     stage.run(["undo", "one"]).ok();
     assert_eq!(seen(&stage), before);
 }
