@@ -41,29 +41,23 @@ impl Watch {
 
     /// Adding one again changes nothing.
     pub fn add(&self, directory: &Path) {
-        let Some(kernel) = &self.kernel else { return };
-        let wanted = WatchFlags::DELETE
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::MOVE_SELF
-            | WatchFlags::ONLYDIR;
-        if let Err(cause) = inotify::add_watch(kernel.get_ref(), directory, wanted) {
-            tracing::warn!(%cause, directory = %directory.display(), "workspaces that disappear are noticed late");
-        }
+        let wanted =
+            WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        self.watch(directory, wanted, "workspaces that disappear are noticed late");
     }
-}
 
-impl Watch {
     /// Also when a file there is written anew.
     pub fn add_written(&self, directory: &Path) {
+        let wanted = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::DELETE;
+        self.watch(directory, wanted, "new rules are heeded at the next call");
+    }
+
+    /// A directory may be watched for both reasons: one does not end the other.
+    fn watch(&self, directory: &Path, wanted: WatchFlags, otherwise: &str) {
         let Some(kernel) = &self.kernel else { return };
-        let wanted = WatchFlags::CLOSE_WRITE
-            | WatchFlags::MOVED_TO
-            | WatchFlags::DELETE
-            | WatchFlags::MASK_ADD
-            | WatchFlags::ONLYDIR;
+        let wanted = wanted | WatchFlags::MASK_ADD | WatchFlags::ONLYDIR;
         if let Err(cause) = inotify::add_watch(kernel.get_ref(), directory, wanted) {
-            tracing::warn!(%cause, directory = %directory.display(), "new rules are heeded at the next call");
+            tracing::warn!(%cause, directory = %directory.display(), "{otherwise}");
         }
     }
 }
