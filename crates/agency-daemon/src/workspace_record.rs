@@ -132,13 +132,13 @@ impl WorkspaceRecords {
     /// The task is removed: its ports may be given to another, and the rest is kept as `aside`.
     pub fn put_aside(&mut self, key: &TaskKey, aside: &Path) {
         let directory = self.directory(key);
-        match std::fs::rename(directory.path(), aside) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(task = %key, %cause, "what was kept of a workspace is not kept with its task");
-            }
-            _ => {}
+        self.known.remove(key);
+        if !directory.path().exists() {
+            return;
         }
-        self.forget(key);
+        if let Err(cause) = std::fs::rename(directory.path(), aside) {
+            tracing::warn!(task = %key, %cause, "what was kept of a workspace is not kept with its task");
+        }
     }
 
     /// The task is back. Ports that others were given meanwhile are theirs.
@@ -236,6 +236,17 @@ mod tests {
         records.bring_back(&key(1), &aside).unwrap();
         assert_eq!((records.get(&key(1)).ports(), records.get(&key(1)).setup), (None, Mark::Done));
         records.bring_back(&key(3), &aside).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_put_aside_stays_and_its_ports_are_free() {
+        let home = tempfile::tempdir().unwrap();
+        let state = StateDir::at(home.path().to_path_buf());
+        let mut records = WorkspaceRecords::load(&state);
+        let ports = records.ports(&key(1), 20_000, 4).unwrap();
+        records.put_aside(&key(1), &home.path().join("nowhere").join("aside"));
+        assert!(records.directory(&key(1)).record().exists());
+        assert_eq!(records.ports(&key(2), 20_000, 4).unwrap(), ports);
     }
 
     #[test]
