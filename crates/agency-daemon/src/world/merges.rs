@@ -4,6 +4,7 @@
 //! That a merge is under way is written down first, so a daemon that is killed leaves it to the next one to find
 //! out what became of it.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -11,12 +12,12 @@ use agency_api::method::Caller;
 use agency_api::work::{MergeHow, MergeParams, Merged, SyncHow, SyncParams, Synced};
 use agency_api::{Bytes, Failure};
 use agency_core::evidence::Why;
-use agency_core::ids::TaskKey;
+use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::supervisor::{Event, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{
-    Environment, How, MergeRequest, OperationCause, OperationError, Outcome as Ended, Project, ToolError,
-    Vcs, WorkspaceName,
+    Environment, How, MergeRequest, OperationCause, OperationError, Outcome as Ended, Project, Recovered,
+    ToolError, Vcs, WorkspaceName,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -263,10 +264,20 @@ impl World {
     pub(super) async fn settle_merges(&mut self) {
         let cut: Vec<TaskKey> =
             self.workspaces.all().filter(|(_, record)| record.merging).map(|(key, _)| key.clone()).collect();
+        let mut recovered: HashMap<ProjectId, Vec<Recovered>> = HashMap::new();
         for key in cut {
             let Ok((project, name)) = self.workspace_of(&key) else { continue };
-            match rpc::blocking(move || settled(&project, &name)).await {
-                Ok(settled) => self.settle(key, settled),
+            // One look settles all merges of a project.
+            let mut known = recovered.remove(&key.project).unwrap_or_default();
+            let settled = rpc::blocking(move || {
+                known.extend(agency_workspace::recover(&project).map_err(|err| failed(&err))?);
+                Ok((settled(&project, &name, &known)?, known))
+            });
+            match settled.await {
+                Ok((settled, known)) => {
+                    recovered.insert(key.project.clone(), known);
+                    self.settle(key, settled);
+                }
                 // Left for the next try, by a merge or by a daemon.
                 Err(failure) => {
                     tracing::error!(task = %key, cause = %failure, "a merge that was cut off cannot be settled");
@@ -280,8 +291,11 @@ impl World {
     fn settle(&mut self, key: TaskKey, settled: Settled) {
         tracing::warn!(task = %key, ?settled, "a merge was cut off");
         match settled {
-            Settled::Merged => {
-                self.announce(Some(&key), None, "Merged", json!({ "cut_off": true }));
+            Settled::Merged { into } => {
+                self.announce(Some(&key), None, "Merged", json!({ "cut_off": true, "into": into }));
+                if let Some(into) = into {
+                    self.write_target(&key, &into);
+                }
                 let (answer, _) = tokio::sync::oneshot::channel();
                 let ticket = self.ticket(Pending::Mark { key: key.clone(), answer: Answer(answer) });
                 self.decide(Event::Mark { key: key.clone(), ticket, verdict: Verdict::Merged });
@@ -474,24 +488,46 @@ fn environment_with(caller: &Caller, run: &str) -> Environment {
 }
 
 /// What became of a merge that was cut off.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 enum Settled {
-    Merged,
+    Merged {
+        into: Option<String>,
+    },
     /// Nothing has changed, or nothing any more; what was in the checkout is kept there.
     TakenBack {
         kept: Option<String>,
     },
 }
 
-/// Blocking.
-fn settled(project: &Project, name: &WorkspaceName) -> Result<Settled, Failure> {
-    let recovered = agency_workspace::recover(project).map_err(|err| failed(&err))?;
-    if agency_workspace::is_merged(project, name).map_err(|err| failed(&err))? {
-        return Ok(Settled::Merged);
+/// Blocking. Where nothing was left to recover, the branch says it.
+fn settled(project: &Project, name: &WorkspaceName, recovered: &[Recovered]) -> Result<Settled, Failure> {
+    if let Some(settled) = told(name, recovered) {
+        return Ok(settled);
     }
-    let kept = recovered.into_iter().find(|one| one.workspace == *name).and_then(|one| match one.outcome {
-        Ended::TakenBack { kept } => kept,
-        Ended::Merged => None,
-    });
-    Ok(Settled::TakenBack { kept })
+    let is_merged = agency_workspace::is_merged(project, name).map_err(|err| failed(&err))?;
+    Ok(if is_merged { Settled::Merged { into: None } } else { Settled::TakenBack { kept: None } })
+}
+
+fn told(name: &WorkspaceName, recovered: &[Recovered]) -> Option<Settled> {
+    let own = recovered.iter().find(|one| one.workspace == *name)?;
+    Some(match &own.outcome {
+        Ended::Merged => Settled::Merged { into: Some(own.into.clone()) },
+        Ended::TakenBack { kept } => Settled::TakenBack { kept: kept.clone() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_recovered_decides_and_not_the_branch() {
+        let name = |id| WorkspaceName::new(id, "fix").unwrap();
+        let one = |id, outcome| Recovered { workspace: name(id), into: "main".to_owned(), outcome };
+        let kept = Some("refs/agency/trash/2-fix-1".to_owned());
+        let recovered = [one(1, Ended::Merged), one(2, Ended::TakenBack { kept: kept.clone() })];
+        assert_eq!(told(&name(1), &recovered), Some(Settled::Merged { into: Some("main".to_owned()) }));
+        assert_eq!(told(&name(2), &recovered), Some(Settled::TakenBack { kept }));
+        assert_eq!(told(&name(3), &recovered), None);
+    }
 }

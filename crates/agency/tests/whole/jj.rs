@@ -260,3 +260,18 @@ fn killed_after_the_operation_counts_the_task_is_merged() {
     assert_eq!(own_change(&stage), own);
     stage.run(["rm", "one"]).ok();
 }
+
+#[test]
+fn killed_after_a_merge_of_two_tips_counts_the_task_is_merged() {
+    let stage = stage();
+    let path = finished(&stage, "one", "own");
+    jj(&stage, &path, &["commit", "-m", "one"]);
+    jj(&stage, &path, &["new", "@--", "-m", "other"]);
+    put(&path.join("other"), "other\n");
+    jj(&stage, &path, &["new", "description(exact:\"one\\n\")", "description(exact:\"other\\n\")"]);
+    cut_off(&stage, "after");
+    assert_eq!(
+        (stage.status("one").as_str(), on_main(&stage).as_str()),
+        ("merged", "README.md\nother\nown\n")
+    );
+}

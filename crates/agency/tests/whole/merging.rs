@@ -311,6 +311,10 @@ fn killed_after_the_branch_has_moved_the_task_is_merged() {
     assert_eq!(log(&stage, "main")[0], "Merge agency/1-one into main");
     assert_eq!(stage.git(&stage.repo(), &["status", "--porcelain"]), "");
     assert!(stage.task_file("1-one").contains("status: merged"));
+    let spent = stage.run(["gc", "--dry-run", "--json"]).json();
+    assert_eq!(spent["tasks"][0]["reason"], "merged into main");
+    let events = fs::read_to_string(stage.state().join("events.jsonl")).expect("events are kept");
+    assert!(events.contains("\"Merged\"") && !events.contains("MergeTakenBack"), "{events}");
 }
 
 #[test]
