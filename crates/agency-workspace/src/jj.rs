@@ -19,7 +19,7 @@ use std::process::{Command, Output, Stdio};
 use crate::environment::Environment;
 use crate::tool::{ToolError, not_started, succeeded};
 
-pub(crate) use combine::{commit_all, may_merge, merge, recover, sync};
+pub(crate) use combine::{commit_all, may_merge, merge, recover_all, sync};
 pub(crate) use creation::{check, create, reattach};
 pub use own::Unfinished;
 pub(crate) use removal::{remove, undo, work_at_risk};

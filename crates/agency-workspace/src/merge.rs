@@ -12,7 +12,7 @@ use crate::git::Git;
 use crate::glance::Glance;
 use crate::jj;
 use crate::landing::{Landing, mark_of};
-use crate::merging::{self, Merging};
+use crate::merging::{self, Merging, Outcome};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
@@ -421,11 +421,21 @@ fn move_checkout(
     merging.note(repository)?;
     let git = git.with_variable("GIT_REFLOG_ACTION", format!("agency merge {}", merging.name));
     let args = ["merge", "--ff-only", "--no-overwrite-ignore", "--quiet", "--no-progress", &merging.new];
-    match git.change_with_hooks(&args) {
-        Ok(()) => Ok(merging.finish(repository)?),
-        Err(err) => {
-            merging.recover(repository).map_err(|left| unsettled(checkout, left))?;
-            Err(refused_by_git(repository, merging, err)?)
+    let Err(err) = git.change_with_hooks(&args) else {
+        let unsure = |source| OperationCause::Unsure { branch: merging.target.clone(), source };
+        return merging.finish(repository).map_err(unsure);
+    };
+    match merging.recover(repository).map_err(|left| unsettled(checkout, left))? {
+        // It moved the branch and failed afterwards.
+        Outcome::Merged => Ok(()),
+        Outcome::TakenBack { kept } => {
+            let refused = refused_by_git(repository, merging, err)?;
+            Err(match kept {
+                Some(kept) => {
+                    OperationCause::PutBack { path: checkout.path.clone(), kept, source: Box::new(refused) }
+                }
+                None => refused,
+            })
         }
     }
 }

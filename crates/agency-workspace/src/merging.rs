@@ -55,19 +55,27 @@ pub enum Outcome {
 /// Settles merges that were cut off: by a crash, a kill or a power cut. To be called when nothing of this project
 /// is under way; [`crate::merge()`] does it by itself.
 pub fn recover(project: &Project) -> Result<Vec<Recovered>, OperationError> {
-    let repository = match &project.kind {
-        Kind::Git(repository) => repository,
-        Kind::Jj(repository) => return jj::recover(repository),
-        Kind::Plain(_) => return Ok(Vec::new()),
-    };
-    let Some(first) = notes(repository).unwrap_or_default().into_iter().next() else {
-        // Cut off while it was tried aside.
-        let swept = Alone::with(repository).and_then(|_alone| Ok(aside::sweep(repository)?));
-        swept.unwrap_or_else(|left| warn!(%left, "a worktree of ours stays behind"));
+    let Some(repository) = project.store() else { return Ok(Vec::new()) };
+    let notes = notes(repository).inspect_err(|err| warn!(%err, "notes of merges cannot be read"));
+    let Some(first) = notes.unwrap_or_default().into_iter().next() else {
+        sweep_asides(&project.kind);
         return Ok(Vec::new());
     };
-    let recovered = || recover_all(repository, &Alone::with(repository)?);
+    let recovered = || {
+        let alone = Alone::with(repository)?;
+        match &project.kind {
+            Kind::Jj(repository) => jj::recover_all(repository, &alone),
+            Kind::Git(_) | Kind::Plain(_) => recover_all(repository, &alone),
+        }
+    };
     recovered().map_err(Operation::Merge.failed(&first.name))
+}
+
+/// What was cut off while it was tried aside.
+fn sweep_asides(kind: &Kind) {
+    let Kind::Git(repository) = kind else { return };
+    let swept = Alone::with(repository).and_then(|_alone| Ok(aside::sweep(repository)?));
+    swept.unwrap_or_else(|left| warn!(%left, "a worktree of ours stays behind"));
 }
 
 /// Whether all that is committed in the workspace was merged, here and by us.

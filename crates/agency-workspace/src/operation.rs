@@ -103,6 +103,10 @@ pub enum OperationCause {
         #[source]
         left: Box<OperationCause>,
     },
+    #[error("{} is as before; what was there when the merge failed is kept as {kept}", path.display())]
+    PutBack { path: PathBuf, kept: String, source: Box<OperationCause> },
+    #[error("{branch} may have the merge already: that could not be settled")]
+    Unsure { branch: String, source: ToolError },
     #[error("it is kept by {kept}, and this project is used with {used}")]
     OtherKind { kept: &'static str, used: &'static str },
     #[error("cannot write in {}", path.display())]
@@ -182,6 +186,12 @@ impl OperationCause {
             OperationCause::Unsettled { path, left } => left.hint(workspace).or_else(|| {
                 Some(format!("the next merge tries again; git -C '{}' status shows them", path.display()))
             }),
+            OperationCause::PutBack { kept, source, .. } => {
+                source.hint(workspace).or_else(|| Some(format!("look at it with: git show {kept}")))
+            }
+            OperationCause::Unsure { branch, .. } => {
+                Some(format!("look at {branch}; the next merge, or a restart of the daemon, settles it"))
+            }
             OperationCause::OtherKind { .. } | OperationCause::Write { .. } => None,
             OperationCause::Keep(cause) => cause.hint(),
             OperationCause::Make(cause) => cause.hint(),

@@ -16,7 +16,7 @@ use crate::kept::{Ignored, tree_of};
 use crate::merge::{How, MergeRequest, Merged, message};
 use crate::merging::{self, Merging, Outcome, Recovered};
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause, OperationError};
+use crate::operation::OperationCause;
 use crate::sync::{SyncHow, Synced};
 use crate::tool::ToolError;
 use crate::trash::Why;
@@ -125,7 +125,8 @@ pub(crate) fn merge(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<Merged, OperationCause> {
-    let _alone = Alone::with(repository.store())?;
+    let alone = Alone::with(repository.store())?;
+    recover_all(repository, &alone)?;
     let tips = finished(repository, name)?;
     let Attempt { mut unseen, into, before, after, notes } = attempt(repository, name, &tips, request, None)?;
     unseen.run(&["bookmark", "set", "-r", &after, &into])?;
@@ -139,21 +140,28 @@ pub(crate) fn merge(
     let merging =
         Merging { name: name.clone(), target: into.clone(), old: before.clone(), new: after.clone(), tip };
     merging.note(repository.store())?;
-    unseen.integrate(repository)?;
-    merging.finish(repository.store())?;
+    land(repository, unseen, &merging)?;
     Ok(Merged { into, before, after, checkout: None, notes })
 }
 
+/// Whether it failed is asked of jj's log: the steps after that can be made up for.
+fn land(repository: &JjRepository, unseen: Unseen, merging: &Merging) -> Result<(), OperationCause> {
+    let landed = unseen.integrate(repository).and_then(|()| merging.finish(repository.store()));
+    let Err(err) = landed else { return Ok(()) };
+    match settled(repository, merging) {
+        Ok(Outcome::Merged) => Ok(()),
+        Ok(Outcome::TakenBack { .. }) => Err(err.into()),
+        Err(source) => Err(OperationCause::Unsure { branch: merging.target.clone(), source }),
+    }
+}
+
 /// Settles merges that were cut off: the operation is in the log, or it is not.
-pub(crate) fn recover(repository: &JjRepository) -> Result<Vec<Recovered>, OperationError> {
-    let notes = merging::notes(repository.store()).unwrap_or_default();
-    let settle = |merging: Merging| {
-        let Merging { name, target, .. } = merging.clone();
-        let outcome = settled(repository, &merging);
-        let outcome = outcome.map_err(|err| Operation::Merge.failed(&name)(err.into()))?;
-        Ok(Recovered { workspace: name, into: target, outcome })
+pub(crate) fn recover_all(repository: &JjRepository, _: &Alone) -> Result<Vec<Recovered>, OperationCause> {
+    let settle = |merging: &Merging| {
+        let outcome = settled(repository, merging)?;
+        Ok(Recovered { workspace: merging.name.clone(), into: merging.target.clone(), outcome })
     };
-    notes.into_iter().map(settle).collect()
+    merging::notes(repository.store())?.iter().map(settle).collect()
 }
 
 fn settled(repository: &JjRepository, merging: &Merging) -> Result<Outcome, ToolError> {

@@ -4,11 +4,15 @@ use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use agency_workspace::{Environment, OpenError, Project, Vcs, WorkspaceName};
 use tempfile::TempDir;
+
+/// Where a process is to do what it is killed in: set for those that [`Ground::elsewhere`] starts.
+const CUT: &str = "AGENCY_TEST_CUT_IN";
 
 pub(crate) struct Ground {
     dir: TempDir,
@@ -118,6 +122,56 @@ impl Ground {
         self.jj(dir, &["bookmark", "set", "main", "-r", "@-"]);
     }
 
+    /// Puts a script before a program, for those who look into `bin` first: `$real` is the program itself.
+    pub(crate) fn instead_of(&self, program: &str, script: &str) -> PathBuf {
+        let path = self.environment.iter().find(|(name, _)| name == "PATH").unwrap().1.clone();
+        let bin = self.path().join("bin");
+        let mut there = std::env::split_paths(&path).filter(|dir| *dir != bin).map(|dir| dir.join(program));
+        let real = there.find(|found| found.exists()).unwrap();
+        write(&bin.join(program), &format!("#!/bin/sh\nreal='{}'\n{script}\n", real.display()));
+        fs::set_permissions(bin.join(program), fs::Permissions::from_mode(0o755)).unwrap();
+        bin
+    }
+
+    /// Lets a program kill who called it, once the given call is done.
+    pub(crate) fn deadly(&self, program: &str, call: u32) {
+        let count = self.path().join("count");
+        write(&count, "0");
+        let script = format!(
+            "count=$(($(cat '{0}') + 1))\necho $count >'{0}'\n\
+             [ $count = {call} ] || exec \"$real\" \"$@\"\n\"$real\" \"$@\"\nkill -9 $PPID",
+            count.display()
+        );
+        self.instead_of(program, &script);
+    }
+
+    /// Runs a story in a process of its own, with the programs of `bin`: it finds the project by
+    /// [`cut_in`]. False if it was killed.
+    pub(crate) fn elsewhere(&self, story: &str, root: &Path) -> bool {
+        let path = self.path_with_bin();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", story]);
+        command.env_clear().envs(self.variables()).env("PATH", path).env(CUT, root);
+        let output = command.output().unwrap();
+        let was_killed = output.status.signal() == Some(9);
+        assert!(was_killed || output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        !was_killed
+    }
+
+    pub(crate) fn path_with_bin(&self) -> OsString {
+        let path = self.environment.iter().find(|(name, _)| name == "PATH").unwrap().1.clone();
+        std::env::join_paths([self.path().join("bin")].into_iter().chain(std::env::split_paths(&path)))
+            .unwrap()
+    }
+
+    /// The same project, for which the programs of `bin` come first.
+    pub(crate) fn open_with_bin(&self, root: &Path) -> Project {
+        let mut variables = self.environment.clone();
+        variables.retain(|(name, _)| name != "PATH");
+        variables.push(("PATH".into(), self.path_with_bin()));
+        Project::open_with(root, None, Environment::of(variables)).unwrap()
+    }
+
     /// A repository with one commit on `main`, which holds `readme`.
     pub(crate) fn repository(&self, name: &str) -> PathBuf {
         let root = self.path().join(name);
@@ -179,6 +233,12 @@ pub(crate) fn files_under(root: &Path) -> Vec<String> {
     }
     found.sort();
     found
+}
+
+/// The project in which this process is to be killed, if that is what it was started for.
+pub(crate) fn cut_in() -> Option<Project> {
+    let root = std::env::var_os(CUT)?;
+    Some(Project::open_with(Path::new(&root), None, Environment::inherited()).unwrap())
 }
 
 pub(crate) fn name(name: &str) -> WorkspaceName {

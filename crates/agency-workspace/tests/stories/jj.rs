@@ -1,17 +1,16 @@
 //! What is special about jj: the user's own change, stale workspaces, operations, and machines without jj.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::Command;
 
 use agency_workspace::{
-    Environment, How, MergeRequest, Presence, Project, Removal, SyncHow, Vcs, check, commit_all, create,
-    diff, exclude, may_merge_into, merge, remove, restore, state, sync, trash,
+    How, MergeRequest, Outcome, Presence, Project, Removal, SyncHow, Vcs, check, commit_all, create, diff,
+    exclude, is_merged, may_merge_into, merge, recover, remove, restore, state, sync, trash,
 };
 
-use crate::ground::{Ground, name, told, write};
+use crate::ground::{Ground, cut_in, name, told, write};
 
 struct Scene {
     ground: Ground,
@@ -398,62 +397,87 @@ fn many_workspaces_are_made_at_once() {
     }
 }
 
-/// What a process does that is to be killed: set by the test that starts it.
-const CUT: &str = "AGENCY_TEST_JJ_MERGE_IN";
-
-/// A `jj` that kills who called it, once the given call is done.
-fn deadly_jj(scene: &Scene, dir: &Path, call: u32) {
-    let path =
-        scene.ground.variables().find(|(name, _)| *name == "PATH").map(|(_, path)| path.clone()).unwrap();
-    let real = std::env::split_paths(&path).map(|dir| dir.join("jj")).find(|jj| jj.exists()).unwrap();
-    let (real, dir_shown) = (real.display(), dir.display());
-    let script = format!(
-        "#!/bin/sh\ncount=$(($(cat '{dir_shown}/count') + 1))\necho $count >'{dir_shown}/count'\n\
-         [ $count = {call} ] || exec {real} \"$@\"\n{real} \"$@\"\nkill -9 $PPID\n"
-    );
-    write(&dir.join("count"), "0");
-    write(&dir.join("jj"), &script);
-    fs::set_permissions(dir.join("jj"), fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-/// Merges in a process of its own. False if it was killed.
-fn merge_elsewhere(scene: &Scene, bin: &Path) -> bool {
-    let path =
-        scene.ground.variables().find(|(name, _)| *name == "PATH").map(|(_, path)| path.clone()).unwrap();
-    let path =
-        std::env::join_paths([bin.to_owned()].into_iter().chain(std::env::split_paths(&path))).unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "jj::a_merge_that_is_killed_anywhere_leaves_the_bookmark_as_before_or_merged"]);
-    command.env_clear().envs(scene.ground.variables()).env("PATH", path).env(CUT, &scene.root);
-    let output = command.output().unwrap();
-    let was_killed = output.status.signal() == Some(9);
-    assert!(was_killed || output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    !was_killed
-}
-
 #[test]
 fn a_merge_that_is_killed_anywhere_leaves_the_bookmark_as_before_or_merged() {
-    if let Some(root) = std::env::var_os(CUT) {
-        let project = Project::open_with(Path::new(&root), None, Environment::inherited()).unwrap();
+    if let Some(project) = cut_in() {
         merge(&project, &name("1-fix"), &into_main(How::Squash)).unwrap();
         return;
     }
+    let (mut scene, mut outcomes) = (diverged(), Vec::new());
+    for call in 1.. {
+        let (is_through, is_merged) = killed_after(&scene, call);
+        outcomes.push(is_merged);
+        if is_through {
+            break;
+        }
+        if is_merged {
+            scene = diverged();
+        }
+    }
+    assert!(outcomes.iter().filter(|is_merged| !**is_merged).count() > 8, "{outcomes:?}");
+    // After the operation is in the log, after git has it, and not at all.
+    assert!(outcomes.iter().filter(|is_merged| **is_merged).count() > 2, "{outcomes:?}");
+}
+
+/// With work to merge, and a base that went on.
+fn diverged() -> Scene {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
     scene.ground.jj_commit(&scene.root, "theirs", "2\n");
+    scene
+}
+
+/// Whether the merge was through before that call of jj, and whether the bookmark has it.
+fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
     let log = || scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "commit_id ++ bookmarks ++ '\\n'"]);
-    let (before, bin) = (log(), scene.ground.path().join("bin"));
-    for call in 1.. {
-        deadly_jj(&scene, &bin, call);
-        let is_through = merge_elsewhere(&scene, &bin);
-        let is_merged = scene.jj(&["log", "--no-graph", "-r", "main", "-T", "description"]) == "the fix";
-        if is_merged {
-            assert_eq!(scene.jj(&["file", "show", "-r", "main", "own", "theirs"]), "1\n2");
-            assert!(call > 8, "a merge has more steps than {call}");
-            break;
-        }
+    let before = log();
+    scene.ground.deadly("jj", call);
+    let story = "jj::a_merge_that_is_killed_anywhere_leaves_the_bookmark_as_before_or_merged";
+    let is_through = scene.ground.elsewhere(story, &scene.root);
+    let recovered = recover(&scene.project).unwrap();
+    let has_it = scene.jj(&["log", "--no-graph", "-r", "main", "-T", "description"]) == "the fix";
+    assert_eq!(is_merged(&scene.project, &name("1-fix")).unwrap(), has_it, "killed after call {call}");
+    assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency/merging"]), "");
+    if has_it {
+        assert_eq!(scene.jj(&["file", "show", "-r", "main", "own", "theirs"]), "1\n2");
+        assert_eq!(scene.ground.git(&scene.root, &["show", "main:own"]), "1", "killed after call {call}");
+        assert!(is_through || recovered[0].outcome == Outcome::Merged, "killed after call {call}");
+    } else {
         assert!(!is_through && log() == before, "killed after call {call}: {}", log());
     }
+    (is_through, has_it)
+}
+
+#[test]
+fn a_merge_whose_last_step_fails_is_merged() {
+    let scene = diverged();
+    let once = scene.ground.path().join("once");
+    let fails_once = format!(
+        r#"case " $* " in *" git export "*) [ -e '{0}' ] || {{ touch '{0}'; echo no >&2; exit 1; }}; esac
+exec "$real" "$@""#,
+        once.display()
+    );
+    scene.ground.instead_of("jj", &fails_once);
+    let project = scene.ground.open_with_bin(&scene.root);
+    assert_eq!(merge(&project, &name("1-fix"), &into_main(How::Merge)).unwrap().into, "main");
+    assert!(once.exists() && is_merged(&project, &name("1-fix")).unwrap());
+    assert_eq!(scene.ground.git(&scene.root, &["show", "main:own"]), "1");
+}
+
+#[test]
+fn a_merge_settles_an_earlier_one_that_was_cut_off() {
+    let scene = diverged();
+    let second = create(&scene.project, &name("2-next"), Some("main")).unwrap().path;
+    let fails = r#"case " $* " in *" git export "*) echo no >&2; exit 1; esac; exec "$real" "$@""#;
+    scene.ground.instead_of("jj", fails);
+    let project = scene.ground.open_with_bin(&scene.root);
+    let err = merge(&project, &name("1-fix"), &into_main(How::Merge)).unwrap_err();
+    assert!(told(&err, err.hint()).contains("main may have the merge already"));
+    write(&second.join("more"), "2\n");
+    commit_all(&scene.project, &name("2-next"), "more").unwrap().unwrap();
+    merge(&scene.project, &name("2-next"), &into_main(How::Merge)).unwrap();
+    assert!(is_merged(&scene.project, &name("1-fix")).unwrap());
+    assert_eq!(recover(&scene.project).unwrap(), Vec::new());
 }

@@ -2,16 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use agency_workspace::{
-    Environment, How, MergeRequest, Merged, Outcome, Project, Removal, commit_all, create, merge, recover,
+    How, MergeRequest, Merged, Outcome, Project, Removal, commit_all, create, is_merged, merge, recover,
     remove, state, trash,
 };
 
-use crate::ground::{Ground, name, told, write};
+use crate::ground::{Ground, cut_in, name, told, write};
 
 struct Scene {
     ground: Ground,
@@ -353,41 +351,9 @@ fn many_workspaces_are_merged_at_once_and_none_is_lost() {
     assert_eq!(scene.git(&["status", "--porcelain"]), "");
 }
 
-/// What a process does that is to be killed: set by the test that starts it.
-const CUT: &str = "AGENCY_TEST_MERGE_IN";
-
-/// A `git` that kills who called it, once the given call is done.
-fn deadly_git(dir: &Path, call: u32) {
-    let found = Command::new("sh").args(["-c", "command -v git"]).output().unwrap();
-    let git = String::from_utf8(found.stdout).unwrap();
-    let (git, dir_shown) = (git.trim(), dir.display());
-    let script = format!(
-        "#!/bin/sh\ncount=$(($(cat '{dir_shown}/count') + 1))\necho $count >'{dir_shown}/count'\n\
-         [ $count = {call} ] || exec {git} \"$@\"\n{git} \"$@\"\nkill -9 $PPID\n"
-    );
-    write(&dir.join("count"), "0");
-    write(&dir.join("git"), &script);
-    fs::set_permissions(dir.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-/// Merges in a process of its own. False if it was killed.
-fn merge_elsewhere(scene: &Scene, bin: &Path) -> bool {
-    let path = std::env::var_os("PATH").unwrap();
-    let path =
-        std::env::join_paths([bin.to_owned()].into_iter().chain(std::env::split_paths(&path))).unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "merge::a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged"]);
-    command.env_clear().envs(scene.ground.variables()).env("PATH", path).env(CUT, &scene.root);
-    let output = command.output().unwrap();
-    let was_killed = output.status.signal() == Some(9);
-    assert!(was_killed || output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    !was_killed
-}
-
 #[test]
 fn a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged() {
-    if let Some(root) = std::env::var_os(CUT) {
-        let project = Project::open_with(Path::new(&root), None, Environment::inherited()).unwrap();
+    if let Some(project) = cut_in() {
         merge(&project, &name("1-fix"), &request(How::Merge)).unwrap();
         return;
     }
@@ -417,9 +383,9 @@ fn a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged() {
 /// Whether the merge was through before that call of git, and whether the target has it.
 fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
     let old = scene.git(&["rev-parse", "main"]);
-    let bin = scene.ground.path().join("bin");
-    deadly_git(&bin, call);
-    let is_through = merge_elsewhere(scene, &bin);
+    scene.ground.deadly("git", call);
+    let story = "merge::a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged";
+    let is_through = scene.ground.elsewhere(story, &scene.root);
     recover(&scene.project).unwrap();
     assert_eq!(scene.git(&["status", "--porcelain"]), "", "killed after call {call}");
     assert_eq!(scene.git(&["for-each-ref", "refs/agency/merging"]), "", "killed after call {call}");
@@ -458,4 +424,50 @@ fn a_checkout_that_git_was_killed_in_is_put_back_and_what_was_in_it_is_kept() {
     assert_eq!(scene.git(&["show", &format!("{kept}:file1")]), "new");
     scene.merge(How::FastForward);
     assert_eq!(fs::read_to_string(scene.root.join("file3")).unwrap(), "new\n");
+}
+
+#[test]
+fn a_merge_that_fails_after_the_branch_has_moved_is_merged() {
+    let scene = scene();
+    scene.diverge();
+    scene.ground.instead_of("git", r#""$real" "$@" || exit; case " $* " in *" --ff-only "*) exit 1; esac"#);
+    let project = scene.ground.open_with_bin(&scene.root);
+    assert_eq!(merge(&project, &name("1-fix"), &request(How::Merge)).unwrap().into, "main");
+    scene.has_all();
+    assert!(is_merged(&project, &name("1-fix")).unwrap());
+    assert_eq!(scene.git(&["for-each-ref", "refs/agency/merging"]), "");
+}
+
+#[test]
+fn what_a_failed_merge_left_in_the_checkout_is_kept_and_told() {
+    let scene = scene();
+    for n in 1..=5 {
+        scene.ground.commit(&scene.path, &format!("file{n}"), "new\n");
+    }
+    write(&scene.root.join(".git/info/attributes"), "file3 filter=failing\n");
+    scene.git(&["config", "filter.failing.smudge", "false"]);
+    scene.git(&["config", "filter.failing.clean", "cat"]);
+    scene.git(&["config", "filter.failing.required", "true"]);
+    let err = merge(&scene.project, &name("1-fix"), &request(How::FastForward)).unwrap_err();
+    let told = told(&err, err.hint());
+    let kept = trash(&scene.project).unwrap().pop().expect(&told).reference;
+    assert!(told.contains(&format!("is as before; what was there when the merge failed is kept as {kept}")));
+    assert!(told.contains("smudge filter failing failed"), "{told}");
+    assert_eq!(scene.git(&["show", &format!("{kept}:file1")]), "new");
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_merge_that_cannot_be_written_down_is_not_told_as_if_nothing_had_changed() {
+    let scene = scene();
+    scene.diverge();
+    let fails = r#"case " $* " in *" --stdin "*) echo no >&2; exit 1; esac; exec "$real" "$@""#;
+    scene.ground.instead_of("git", fails);
+    let project = scene.ground.open_with_bin(&scene.root);
+    let err = merge(&project, &name("1-fix"), &request(How::Merge)).unwrap_err();
+    let told = told(&err, err.hint());
+    assert!(told.contains("main may have the merge already"), "{told}");
+    scene.has_all();
+    assert!(matches!(&recover(&scene.project).unwrap()[..], [one] if one.outcome == Outcome::Merged));
+    assert!(is_merged(&scene.project, &name("1-fix")).unwrap());
 }
