@@ -10,6 +10,7 @@ use tracing::warn;
 use crate::aside::Alone;
 use crate::base::{Base, nearest};
 use crate::create::{CreateCause, Made, Workspace};
+use crate::jj::removal::keep_loose;
 use crate::jj::repository::{JjRepository, Revision};
 use crate::jj::workspace::{Jujutsu, parents_of};
 use crate::name::WorkspaceName;
@@ -82,6 +83,7 @@ pub(crate) fn create(
     take_in_of_user(repository)?;
     let (base, parents) = find_base(repository, base)?;
     if found.target.is_some() {
+        keep_loose(repository, name, &found)?;
         forget(repository, name)?;
     }
     let is_first = !has_others(repository, name);
@@ -102,9 +104,14 @@ pub(crate) fn reattach(repository: &JjRepository, name: &WorkspaceName) -> Resul
     match (&found.target, &found.bookmark) {
         (Some(target), _) => {
             let parents = parents_of(repository, &target.id)?;
+            // Until the workspace leads to it again, nothing else might.
+            let kept = keep_loose(repository, name, &found)?;
             forget(repository, name)?;
             add(repository, name, found.place, &parents)?;
             edit(repository, name, target)?;
+            if let Some(kept) = kept {
+                repository.store().git().change(&["update-ref", "-d", &kept])?;
+            }
         }
         (None, Some(tip)) => add(repository, name, found.place, std::slice::from_ref(tip))?,
         (None, None) => return Err(CreateCause::BookmarkMissing { bookmark: name.branch() }),
@@ -168,13 +175,21 @@ pub(super) fn sweep(repository: &JjRepository, name: &WorkspaceName, before: Pla
     forget(repository, name)
         .unwrap_or_else(|left| warn!(%name, %left, "a workspace that failed stays behind"));
     let path = repository.workspace_path(name);
-    if repository.is_workspace(&path) || before == Place::Missing {
-        delete(&path).unwrap_or_else(|left| warn!(%name, %left, "a directory that failed stays behind"));
-    }
+    let deleted = match before {
+        _ if repository.is_workspace(&path) => delete(&path),
+        // With files in it, somebody else made it meanwhile.
+        Place::Missing => gone(fs::remove_dir(&path)),
+        Place::EmptyDirectory | Place::Occupied => Ok(()),
+    };
+    deleted.unwrap_or_else(|left| warn!(%name, %left, "a directory that failed stays behind"));
 }
 
 pub(super) fn delete(path: &Path) -> std::io::Result<()> {
-    match fs::remove_dir_all(path) {
+    gone(fs::remove_dir_all(path))
+}
+
+fn gone(deleted: std::io::Result<()>) -> std::io::Result<()> {
+    match deleted {
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(()),
         deleted => deleted,
     }

@@ -104,6 +104,21 @@ pub(crate) fn keep(
     Ok(Some(trash::keep_contents(store, name, &contents, kept, why)?))
 }
 
+/// Keeps what jj would not lead to any more if it forgot a workspace whose directory is gone.
+pub(super) fn keep_loose(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    found: &Jujutsu,
+) -> Result<Option<String>, ToolError> {
+    let Some(target) = &found.target else { return Ok(None) };
+    if target.is_blank() && found.unmerged(repository, name, None)? == 0 {
+        return Ok(None);
+    }
+    let contents = Contents::of_commit(repository.store(), &target.id)?;
+    let kept = found.described(repository, name)?;
+    trash::keep_contents(repository.store(), name, &contents, kept, Why::Loose).map(Some)
+}
+
 /// Forgets the workspace, abandons what only it leads to, deletes its bookmark and its directory.
 fn take_away(repository: &JjRepository, name: &WorkspaceName, found: &Jujutsu) -> Result<(), ToolError> {
     let jj = repository.jj();

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use crate::create::{Made, Workspace};
 use crate::jj::creation::{add, edit, forget, made, sweep};
 use crate::jj::files::scratch;
-use crate::jj::removal::{abandon, keep, own_commits};
+use crate::jj::removal::{abandon, keep, keep_loose, own_commits};
 use crate::jj::repository::{JjRepository, Revision};
 use crate::jj::workspace::{Jujutsu, changed_in, parents_of};
 use crate::kept::{Ignored, Kept, tree_of};
@@ -62,6 +62,15 @@ pub(crate) fn restore(repository: &JjRepository, trashed: &Trashed) -> Result<Wo
     if found.place == Place::Occupied {
         return Err(OperationCause::PathTaken { path: repository.workspace_path(name) });
     }
+    let bookmark = trashed.kept.branch.as_ref();
+    if let Some((branch, _)) = bookmark.filter(|(_, tip)| found.bookmark.as_ref().is_some_and(|at| at != tip))
+    {
+        return Err(OperationCause::BranchExists { branch: branch.clone() });
+    }
+    if found.target.is_some() {
+        keep_loose(repository, name, &found)?;
+        forget(repository, name)?;
+    }
     anew(repository, name, &found, trashed).inspect_err(|_| sweep(repository, name, found.place))?;
     Ok(made(repository, name, Made::Nothing))
 }
@@ -74,17 +83,15 @@ fn anew(
 ) -> Result<(), OperationCause> {
     let (kept, then) = Kept::read(repository.store(), &trashed.commit)?;
     let then = then.unwrap_or_else(|| trashed.commit.clone());
-    if found.target.is_some() {
-        forget(repository, name)?;
-    }
     let parents = parents_of(repository, &then)?;
     add(repository, name, found.place, &parents).map_err(|cause| OperationCause::Make(Box::new(cause)))?;
     let blank = repository.store().git().read(&["log", "-1", "--format=%B", &then])?.trim_ascii().is_empty()
         && changed_in(repository, &then)?.is_empty();
     let commit = Revision { id: then.clone(), is_empty: blank, is_described: !blank, has_conflict: false };
     edit(repository, name, &commit)?;
-    if let Some((branch, tip)) = &kept.branch {
-        repository.jj().run(&["bookmark", "set", "--allow-backwards", "-r", tip, branch])?;
+    if let Some((branch, tip)) = kept.branch.as_ref().filter(|_| found.bookmark.is_none()) {
+        // Not `set`, which would move one that somebody made meanwhile.
+        repository.jj().run(&["bookmark", "create", "-r", tip, branch])?;
         repository.export()?;
     }
     let files = tree_of(repository.store(), kept.ignored.as_deref().unwrap_or(&trashed.commit))?;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use agency_workspace::{
-    How, MergeRequest, Outcome, Presence, Project, Removal, SyncHow, Vcs, check, commit_all, create, diff,
-    exclude, is_merged, may_merge_into, merge, recover, remove, restore, state, sync, trash,
+    How, MergeRequest, Outcome, Presence, Project, Removal, SyncHow, Vcs, Why, check, commit_all, create,
+    diff, exclude, is_merged, may_merge_into, merge, reattach, recover, remove, restore, state, sync, trash,
 };
 
 use crate::ground::{Ground, cut_in, name, told, write};
@@ -480,4 +480,63 @@ fn a_merge_settles_an_earlier_one_that_was_cut_off() {
     merge(&scene.project, &name("2-next"), &into_main(How::Merge)).unwrap();
     assert!(is_merged(&scene.project, &name("1-fix")).unwrap());
     assert_eq!(recover(&scene.project).unwrap(), Vec::new());
+}
+
+/// Lets jj make no workspace from now on, after `first` was done with the path of it in `$path`.
+fn without_workspaces(scene: &Scene, first: &str) -> Project {
+    let script = format!(
+        r#"case " $* " in *" workspace add "*) for path in "$@"; do :; done; {first}; echo no >&2; exit 1; esac
+exec "$real" "$@""#
+    );
+    scene.ground.instead_of("jj", &script);
+    scene.ground.open_with_bin(&scene.root)
+}
+
+#[test]
+fn work_whose_directory_is_gone_is_kept_until_it_is_back() {
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("own"), "1\n");
+    scene.ground.jj(&path, &["describe", "-m", "half of it"]);
+    fs::remove_dir_all(&path).unwrap();
+    reattach(&without_workspaces(&scene, "true"), &name("1-fix")).unwrap_err();
+    let entry = trash(&scene.project).unwrap().remove(0);
+    assert_eq!(entry.why, Why::Loose);
+    restore(&scene.project, &entry).unwrap();
+    assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n");
+
+    fs::remove_dir_all(&path).unwrap();
+    reattach(&scene.project, &name("1-fix")).unwrap();
+    assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n");
+    assert_eq!(trash(&scene.project).unwrap(), Vec::new());
+}
+
+#[test]
+fn what_somebody_puts_where_a_workspace_is_being_made_stays() {
+    let scene = scene();
+    let project = without_workspaces(&scene, r#"mkdir "$path"; echo mine >"$path/file""#);
+    create(&project, &name("1-fix"), Some("main")).unwrap_err();
+    let file = scene.root.join(".agency/worktrees/1-fix/file");
+    assert_eq!(fs::read_to_string(file).unwrap(), "mine\n");
+    let project = without_workspaces(&scene, r#"mkdir "$path""#);
+    create(&project, &name("2-next"), Some("main")).unwrap_err();
+    assert!(!scene.root.join(".agency/worktrees/2-next").exists());
+}
+
+#[test]
+fn a_bookmark_that_somebody_made_meanwhile_is_not_moved_by_a_restore() {
+    let scene = diverged();
+    remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
+    scene.jj(&["bookmark", "create", "agency/1-fix", "-r", "main"]);
+    let entry = trash(&scene.project).unwrap().remove(0);
+    let seen = || scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "commit_id ++ bookmarks ++ '\\n'"]);
+    let before = seen();
+    let err = restore(&scene.project, &entry).unwrap_err();
+    let told = told(&err, err.hint());
+    assert!(told.contains("the branch agency/1-fix exists already, with other commits"), "{told}");
+    assert_eq!(seen(), before);
+    assert!(!scene.root.join(".agency/worktrees/1-fix").exists());
+    scene.jj(&["bookmark", "delete", "agency/1-fix"]);
+    let path = restore(&scene.project, &entry).unwrap().path;
+    assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n");
 }
