@@ -98,7 +98,7 @@ fn of_workspace(project: &Project, name: &WorkspaceName, known: &KnownProject) -
     let base = known.tasks.iter().find(|task| task.name == name.as_str()).and_then(|task| task.base.clone());
     let path = agency_workspace::workspace_path(project, name);
     let branch = agency_workspace::state(project, name, base.as_deref()).ok().and_then(|state| state.branch);
-    let at_risk = agency_workspace::removable(project, name, base.as_deref()).err();
+    let at_risk = agency_workspace::removable(project, name, base.as_deref(), Default::default()).err();
     WorkspaceTraces {
         name: name.to_string(),
         directory: path.exists().then(|| path.into()),

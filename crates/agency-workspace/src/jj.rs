@@ -22,7 +22,7 @@ use crate::tool::{ToolError, not_started, succeeded};
 pub(crate) use combine::{commit_all, may_merge, merge, recover_all, sync};
 pub(crate) use creation::{check, create, reattach};
 pub use own::Unfinished;
-pub(crate) use removal::{remove, undo, work_at_risk};
+pub(crate) use removal::{removable, remove, undo};
 pub(crate) use repository::JjRepository;
 pub(crate) use restoration::{over, restore};
 pub(crate) use workspace::{Jujutsu, contents, fingerprint, is_there, presence, state};

@@ -5,8 +5,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::create::delete_untouched_branch;
 use crate::jj;
-use crate::kept::{self, Ignored};
+use crate::kept::{self, Contents, Ignored};
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
@@ -127,18 +128,19 @@ pub fn remove(
     }
 }
 
-/// Whether [`remove`] would refuse without `discard`, found out without touching anything.
-pub fn removable(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<(), RemoveError> {
+/// Whether [`remove`] would refuse, found out without touching anything but the object store.
+pub fn removable(
+    project: &Project,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    removal: Removal,
+) -> Result<(), RemoveError> {
     let checked = match &project.kind {
-        Kind::Git(repository) => Found::look(repository, name).map_err(RemoveCause::from).and_then(|found| {
-            refuse_foreign(repository, name, &found)?;
-            refuse_work(repository, name, &found, base)
+        Kind::Git(repository) => refuse(repository, name, base, removal).and_then(|found| {
+            let Some(worktree) = &found.worktree else { return Ok(()) };
+            Contents::all_of(repository, worktree, found.head(), Ignored::Left).map(drop)
         }),
-        Kind::Jj(repository) => match jj::work_at_risk(repository, name, base) {
-            Ok(Some(work)) => Err(RemoveCause::HasWork(work)),
-            Ok(None) => Ok(()),
-            Err(cause) => Err(cause.into()),
-        },
+        Kind::Jj(repository) => jj::removable(repository, name, base, removal),
         Kind::Plain(_) => Ok(()),
     };
     checked.map_err(|cause| RemoveError { workspace: name.clone(), cause })
@@ -160,11 +162,7 @@ fn remove_worktree(
     base: Option<&str>,
     removal: Removal,
 ) -> Result<Removed, RemoveCause> {
-    let found = Found::look(repository, name)?;
-    refuse_foreign(repository, name, &found)?;
-    if !removal.discard {
-        refuse_work(repository, name, &found, base)?;
-    }
+    let found = refuse(repository, name, base, removal)?;
     let force = force_for(repository, &found, removal.discard)?;
     let ignored = if removal.keep_ignored { Ignored::Kept } else { Ignored::Left };
     let trash = trash::keep(repository, name, &found, Why::Removed, ignored)?;
@@ -172,6 +170,21 @@ fn remove_worktree(
     let directory = delete_worktree(repository, &found, force).map_err(unfinished)?;
     let branch = delete_branch(repository, name, &found).map_err(unfinished)?;
     Ok(Removed { trash, branch, directory })
+}
+
+/// All that there is, if it may go.
+fn refuse(
+    repository: &Repository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    removal: Removal,
+) -> Result<Found, RemoveCause> {
+    let found = Found::look(repository, name)?;
+    refuse_foreign(repository, name, &found)?;
+    if !removal.discard {
+        refuse_work(repository, name, &found, base)?;
+    }
+    Ok(found)
 }
 
 fn refuse_foreign(repository: &Repository, name: &WorkspaceName, found: &Found) -> Result<(), RemoveCause> {
@@ -221,18 +234,20 @@ fn force_for(repository: &Repository, found: &Found, discard: bool) -> Result<Fo
     Ok(if discard || !links.is_empty() { Force::Yes } else { Force::No })
 }
 
-/// By `git branch`, which also cleans up what is configured for it.
+/// Only as it was kept: not by `git branch`, which would also delete a commit that was made since. With what is
+/// configured for it.
 fn delete_branch(
     repository: &Repository,
     name: &WorkspaceName,
     found: &Found,
 ) -> Result<Option<String>, ToolError> {
-    if found.tip.is_none() {
-        return Ok(None);
-    }
+    let Some(tip) = &found.tip else { return Ok(None) };
+    delete_untouched_branch(repository, name, tip)?;
     let branch = name.branch();
-    repository.git().change(&["branch", "--quiet", "-D", "--", &branch])?;
-    Ok(Some(branch))
+    match repository.git().change(&["config", "--remove-section", &format!("branch.{branch}")]) {
+        Err(err) if !err.says("no such section") => Err(err),
+        _ => Ok(Some(branch)),
+    }
 }
 
 fn shown(paths: &[PathBuf]) -> String {

@@ -543,9 +543,9 @@ impl World {
         let ticket = self.ticket(Pending::Remove { key: key.clone(), wish: Box::new(wish), answer });
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
-            let verdict = in_background(move || match checked? {
-                _ if discard => Ok(()),
-                (project, name) => may_remove(&project, &name, base.as_deref()),
+            let verdict = in_background(move || {
+                let (project, name) = checked?;
+                may_remove(&project, &name, base.as_deref(), discard)
             })
             .await;
             reporter.report(Happening::RemovalChecked { key, ticket, verdict }).await;

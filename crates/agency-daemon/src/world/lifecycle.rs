@@ -289,7 +289,14 @@ pub(super) fn removal_failure(error: &agency_workspace::RemoveError) -> Failure 
     error.hint().into_iter().fold(failure, Failure::hint)
 }
 
-/// Blocking. Refuses while there is work in the workspace that would be lost.
-pub(super) fn may_remove(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<(), Failure> {
-    agency_workspace::removable(project, name, base).map_err(|err| removal_failure(&err))
+/// Blocking. Refuses what could not be removed, and while there is work in the workspace unless that is to be
+/// discarded.
+pub(super) fn may_remove(
+    project: &Project,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    discard: bool,
+) -> Result<(), Failure> {
+    let removal = agency_workspace::Removal { discard, ..Default::default() };
+    agency_workspace::removable(project, name, base, removal).map_err(|err| removal_failure(&err))
 }

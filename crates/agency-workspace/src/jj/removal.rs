@@ -16,12 +16,12 @@ use crate::trash::{self, Why};
 use crate::undo::UndoCause;
 use crate::work::Work;
 
-pub(crate) fn work_at_risk(
+fn work_at_risk(
     repository: &JjRepository,
     name: &WorkspaceName,
+    found: &Jujutsu,
     base: Option<&str>,
 ) -> Result<Option<Work>, OperationCause> {
-    let found = Jujutsu::take_in(repository, name)?;
     let files = found.uncommitted(repository, name)?.len();
     let commits = found.unmerged(repository, name, base)?;
     let words = match base {
@@ -59,22 +59,43 @@ fn new_commits(repository: &JjRepository, target: &str, first: &str) -> Result<u
     Ok(new.iter().filter(|revision| revision.is_described).count() as u64)
 }
 
+/// All that there is, if it may go.
+fn refuse(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    removal: Removal,
+) -> Result<Jujutsu, RemoveCause> {
+    let found = Jujutsu::take_in(repository, name)?;
+    if found.presence() == Presence::NotOurs {
+        return Err(RemoveCause::NotOurs { path: repository.workspace_path(name) });
+    }
+    if !removal.discard
+        && let Some(work) = work_at_risk(repository, name, &found, base)?
+    {
+        return Err(RemoveCause::HasWork(work));
+    }
+    Ok(found)
+}
+
+pub(crate) fn removable(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    base: Option<&str>,
+    removal: Removal,
+) -> Result<(), RemoveCause> {
+    let found = refuse(repository, name, base, removal)?;
+    Ok(contents(repository, name, &found, Ignored::Left).map(drop)?)
+}
+
 pub(crate) fn remove(
     repository: &JjRepository,
     name: &WorkspaceName,
     base: Option<&str>,
     removal: Removal,
 ) -> Result<Removed, RemoveCause> {
-    let found = Jujutsu::take_in(repository, name)?;
+    let found = refuse(repository, name, base, removal)?;
     let path = repository.workspace_path(name);
-    if found.presence() == Presence::NotOurs {
-        return Err(RemoveCause::NotOurs { path });
-    }
-    if !removal.discard
-        && let Some(work) = work_at_risk(repository, name, base).map_err(RemoveCause::from)?
-    {
-        return Err(RemoveCause::HasWork(work));
-    }
     let ignored = if removal.keep_ignored { Ignored::Kept } else { Ignored::Left };
     let trash = keep(repository, name, &found, Why::Removed, ignored).map_err(RemoveCause::from)?;
     let unfinished = |source| RemoveCause::Unfinished { kept: trash.clone(), source };
@@ -91,17 +112,27 @@ pub(crate) fn keep(
     why: Why,
     ignored: Ignored,
 ) -> Result<Option<String>, OperationCause> {
-    let store = repository.store();
+    let Some(contents) = contents(repository, name, found, ignored)? else { return Ok(None) };
+    let kept = found.described(repository, name)?;
+    Ok(Some(trash::keep_contents(repository.store(), name, &contents, kept, why)?))
+}
+
+/// Refuses if anything cannot be kept.
+fn contents(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    found: &Jujutsu,
+    ignored: Ignored,
+) -> Result<Option<Contents>, OperationCause> {
     let contents = match (&found.target, &found.bookmark) {
         (Some(target), _) if found.presence() == Presence::Ready => {
             all_of(repository, name, target, ignored)?
         }
-        (Some(target), _) => Contents::of_commit(store, &target.id)?,
-        (None, Some(tip)) => Contents::of_commit(store, tip)?,
+        (Some(target), _) => Contents::of_commit(repository.store(), &target.id)?,
+        (None, Some(tip)) => Contents::of_commit(repository.store(), tip)?,
         (None, None) => return Ok(None),
     };
-    let kept = found.described(repository, name)?;
-    Ok(Some(trash::keep_contents(store, name, &contents, kept, why)?))
+    Ok(Some(contents))
 }
 
 /// Keeps what jj would not lead to any more if it forgot a workspace whose directory is gone.

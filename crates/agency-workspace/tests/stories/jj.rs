@@ -7,7 +7,8 @@ use std::process::Command;
 
 use agency_workspace::{
     How, MergeRequest, Outcome, Presence, Project, Removal, SyncHow, Vcs, Why, check, commit_all, create,
-    diff, exclude, is_merged, may_merge_into, merge, reattach, recover, remove, restore, state, sync, trash,
+    diff, exclude, is_merged, may_merge_into, merge, reattach, recover, removable, remove, restore, state,
+    sync, trash,
 };
 
 use crate::ground::{Ground, cut_in, name, told, write};
@@ -539,4 +540,24 @@ fn a_bookmark_that_somebody_made_meanwhile_is_not_moved_by_a_restore() {
     scene.jj(&["bookmark", "delete", "agency/1-fix"]);
     let path = restore(&scene.project, &entry).unwrap().path;
     assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n");
+}
+
+#[test]
+fn what_cannot_be_removed_is_known_beforehand() {
+    let scene = scene();
+    let refused = |task: &str| {
+        let removal = Removal::discarding();
+        let err = removable(&scene.project, &name(task), Some("main"), removal).unwrap_err();
+        let removed = remove(&scene.project, &name(task), Some("main"), removal).unwrap_err();
+        assert_eq!(told(&err, err.hint()), told(&removed, removed.hint()));
+        told(&err, err.hint())
+    };
+    write(&scene.root.join(".agency/worktrees/1-fix/file"), "mine\n");
+    assert!(refused("1-fix").contains("is not a worktree that git knows"));
+    let path = create(&scene.project, &name("2-next"), Some("main")).unwrap().path;
+    let inner = path.join("inner");
+    fs::create_dir(&inner).unwrap();
+    scene.ground.git(&inner, &["init", "--quiet"]);
+    scene.ground.commit(&inner, "work", "1");
+    assert!(refused("2-next").contains("git cannot keep the repositories inside it: inner"));
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use agency_workspace::{Presence, Project, Removal, Removed, create, remove, state};
+use agency_workspace::{Presence, Project, Removal, Removed, create, removable, remove, state};
 
 use crate::ground::{Ground, name, told, write};
 
@@ -35,11 +35,13 @@ impl Scene {
 
     fn refused(&self, discard: bool) -> String {
         let before = self.ground.everything(&self.root);
-        let err =
-            remove(&self.project, &name("1-fix"), Some("main"), Removal { discard, ..Removal::default() })
-                .unwrap_err();
+        let removal = Removal { discard, ..Removal::default() };
+        let err = remove(&self.project, &name("1-fix"), Some("main"), removal).unwrap_err();
+        let told = told(&err, err.hint());
+        let err = removable(&self.project, &name("1-fix"), Some("main"), removal).unwrap_err();
+        assert_eq!(crate::ground::told(&err, err.hint()), told);
         assert_eq!(self.ground.everything(&self.root), before);
-        told(&err, err.hint())
+        told
     }
 
     fn removed(&self, discard: bool) -> Removed {
@@ -270,6 +272,26 @@ fn a_workspace_that_git_was_killed_in_while_making_it_can_be_discarded() {
 }
 
 #[test]
+fn a_commit_that_is_made_while_the_workspace_goes_stays_on_its_branch() {
+    let scene = scene();
+    let late = scene.git(&["commit-tree", "-m", "late", "-p", "main", "main^{tree}"]);
+    scene.ground.instead_of(
+        "git",
+        &format!(
+            r#""$real" "$@" || exit; case " $* " in *" worktree remove "*) "$real" -C '{}' update-ref refs/heads/agency/1-fix {late}; esac"#,
+            scene.root.display()
+        ),
+    );
+    let project = scene.ground.open_with_bin(&scene.root);
+    let err = remove(&project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap_err();
+    let told = told(&err, err.hint());
+    assert!(told.contains("it could not be removed completely") && told.contains("but expected"), "{told}");
+    assert_eq!(scene.git(&["rev-parse", "agency/1-fix"]), late);
+    assert!(scene.refused(false).contains("1 commit"));
+    scene.removed(true);
+}
+
+#[test]
 fn a_repository_inside_the_workspace_is_not_thrown_away() {
     let scene = scene();
     let nested = scene.path.join("vendor/clone");
@@ -346,7 +368,7 @@ fn a_removal_that_stops_half_way_says_where_everything_is() {
     let kept = scene.git(&["for-each-ref", "--format=%(refname)", "refs/agency/trash"]);
     let told = told(&err, err.hint());
     assert!(
-        told.contains("Caused by: it could not be removed completely\nCaused by: `git branch` failed: "),
+        told.contains("Caused by: it could not be removed completely\nCaused by: `git update-ref` failed: "),
         "{told}"
     );
     assert!(told.ends_with(&format!("Hint: everything in it is kept as {kept}")), "{told}");
