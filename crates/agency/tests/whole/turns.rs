@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::{SOON, Stage};
 use crate::talk::{events, of_kind, talk, wait_said, wait_why};
 
 fn turns(stage: &Stage) -> Vec<Value> {
