@@ -30,6 +30,9 @@ pub struct WorkspaceRecord {
     /// A merge of its work was begun, and nobody has written down its end.
     #[serde(default)]
     pub merging: bool,
+    /// A sync of it was begun, and nobody has written down its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub syncing: bool,
     /// When a merge of its work was found to be cut off, and was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_cut_off: Option<String>,

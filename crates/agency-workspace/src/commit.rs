@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::{fs, io};
 
+use crate::aside::Alone;
 use crate::jj;
 use crate::merge::refuse_unfinished;
 use crate::name::WorkspaceName;
@@ -12,6 +13,7 @@ use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::record::Worktree;
 use crate::repository::{Repository, text};
+use crate::syncing;
 use crate::tool::ToolError;
 use crate::versions::Ready;
 
@@ -34,6 +36,8 @@ fn commit_worktree(
     name: &WorkspaceName,
     message: &str,
 ) -> Result<Option<String>, OperationCause> {
+    // Files of a base that came half-way are not the work of anybody here.
+    syncing::settle(repository, name, &Alone::with(repository)?)?;
     let ready = Ready::look(repository, name)?;
     refuse_unfinished(repository, name, &ready.found, &ready.worktree)?;
     if ready.found.uncommitted(repository)?.is_empty() {

@@ -20,6 +20,7 @@ use crate::record::{Worktree, users_of_branch};
 use crate::repository::{Repository, resolved};
 use crate::scratch::{in_the_way, paths};
 use crate::state::Found;
+use crate::syncing;
 use crate::tool::ToolError;
 use crate::work::Work;
 
@@ -122,6 +123,7 @@ fn merge_branch(
 ) -> Result<Merged, OperationCause> {
     let alone = Alone::with(repository)?;
     merging::recover_all(repository, &alone)?;
+    syncing::settle(repository, name, &alone)?;
     let tip = finished_tip(repository, name)?;
     let target = Target::find(repository, request)?;
     if Landing::at(&target.tip, "").missing_from(repository, &[&tip])? == 0 {

@@ -19,6 +19,7 @@ use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::scratch::{Scratch, paths};
+use crate::syncing::settle_syncs;
 use crate::tool::ToolError;
 use crate::trash::{self, Why};
 
@@ -52,10 +53,11 @@ pub enum Outcome {
     },
 }
 
-/// Settles merges that were cut off: by a crash, a kill or a power cut. To be called when nothing of this project
+/// Settles merges and syncs that were cut off: by a crash, a kill or a power cut. Only merges are told. To be called when nothing of this project
 /// is under way; [`crate::merge()`] does it by itself.
 pub fn recover(project: &Project) -> Result<Vec<Recovered>, OperationError> {
     let Some(repository) = project.store() else { return Ok(Vec::new()) };
+    settle_syncs(project)?;
     let notes = notes(repository).inspect_err(|err| warn!(%err, "notes of merges cannot be read"));
     let Some(first) = notes.unwrap_or_default().into_iter().next() else {
         sweep_asides(&project.kind);

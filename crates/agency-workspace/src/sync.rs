@@ -18,7 +18,7 @@ use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::scratch::in_the_way;
-use crate::tool::ToolError;
+use crate::syncing::{self, Syncing};
 use crate::trash::{self, Why};
 use crate::versions::Ready;
 
@@ -65,6 +65,7 @@ fn sync_worktree(
     how: SyncHow,
 ) -> Result<Synced, OperationCause> {
     let alone = Alone::with(repository)?;
+    syncing::settle(repository, name, &alone)?;
     let ready = Ready::look(repository, name)?;
     refuse_unfinished(repository, name, &ready.found, &ready.worktree)?;
     let (base, commit) = base_commit(repository, base)?;
@@ -79,7 +80,9 @@ fn sync_worktree(
         SyncHow::Rebase => trash::keep(repository, name, &ready.found, Why::Rebased, Ignored::Left)?,
         SyncHow::Merge => None,
     };
-    advance(repository, &ready, &before, &after, &base)?;
+    let syncing = Syncing { name: name.clone(), base, before, after };
+    advance(repository, &ready, &syncing, &alone)?;
+    let Syncing { base, before, after, .. } = syncing;
     Ok(Synced { base, commits, before, after, kept })
 }
 
@@ -130,19 +133,29 @@ fn refuse_in_the_way(
     if files.is_empty() { Ok(()) } else { Err(OperationCause::InTheWay { files }) }
 }
 
-/// Files and index first, then the branch, if it is still where it was; otherwise the files go back.
+/// Files and index first, then the branch, if it is still where it was; otherwise the files go back. A note is
+/// left meanwhile, so that the next one can settle it if it is cut off.
 fn advance(
     repository: &Repository,
     ready: &Ready,
-    before: &str,
-    after: &str,
-    base: &str,
-) -> Result<(), ToolError> {
+    syncing: &Syncing,
+    alone: &Alone,
+) -> Result<(), OperationCause> {
     let git = ready.worktree.git(repository);
+    let (before, after) = (&syncing.before, &syncing.after);
+    let path = || ready.worktree.path.clone();
+    let unsettled = |left: OperationCause| OperationCause::Unsettled { path: path(), left: Box::new(left) };
     git.change(&["update-index", "-q", "--refresh"])?;
-    git.change(&["read-tree", "-m", "-u", before, after])?;
-    let why = format!("agency: sync with {base}");
-    let Err(err) = git.change(&["update-ref", "-m", &why, "HEAD", after, before]) else { return Ok(()) };
-    git.change(&["read-tree", "-m", "-u", after, before])?;
-    Err(err)
+    syncing.note(repository)?;
+    if let Err(err) = git.change(&["read-tree", "-m", "-u", before, after]) {
+        let is_synced = syncing.settle(repository, alone).map_err(unsettled)?;
+        return if is_synced { Ok(()) } else { Err(err.into()) };
+    }
+    let Err(err) = syncing.finish(repository) else { return Ok(()) };
+    let back = git.change(&["read-tree", "-m", "-u", after, before]);
+    back.and_then(|_| syncing.strike(repository)).map_err(|left| unsettled(left.into()))?;
+    match err {
+        err if err.says("but expected") => Err(OperationCause::TargetMoved { branch: syncing.name.branch() }),
+        err => Err(err.into()),
+    }
 }

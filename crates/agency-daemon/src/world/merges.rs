@@ -158,6 +158,7 @@ impl World {
             record.run = Some(run.clone());
             record.at_work = true;
             record.merging = merging;
+            record.syncing = !merging;
         });
         written.map_err(|err| {
             Failure::new("what is done with a workspace cannot be written down").caused_by(&err)
@@ -187,7 +188,10 @@ impl World {
                 let ticket = self.ticket(Pending::Merge { key: key.clone(), merged, committed, answer });
                 self.decide(Event::Mark { key, ticket, verdict: Verdict::Merged });
             }
-            Ok(Landed::Synced(synced)) => answer.give_as(self.synced(&key, synced)),
+            Ok(Landed::Synced(synced)) => {
+                self.strike_merging(&key);
+                answer.give_as(self.synced(&key, synced));
+            }
             Err(failure) => {
                 self.strike_merging(&key);
                 answer.give(Err(failure));
@@ -255,13 +259,18 @@ impl World {
     }
 
     fn strike_merging(&mut self, key: &TaskKey) {
-        if let Err(cause) = self.workspaces.change(key, |record| record.merging = false) {
-            tracing::warn!(task = %key, %cause, "that a merge is over is not kept");
+        let struck = self.workspaces.change(key, |record| {
+            record.merging = false;
+            record.syncing = false;
+        });
+        if let Err(cause) = struck {
+            tracing::warn!(task = %key, %cause, "that a merge or a sync is over is not kept");
         }
     }
 
     /// Merges that a daemon before us did not live to see the end of: made whole or taken back, and the tasks follow.
     pub(super) async fn settle_merges(&mut self) {
+        self.settle_syncs().await;
         let cut: Vec<TaskKey> =
             self.workspaces.all().filter(|(_, record)| record.merging).map(|(key, _)| key.clone()).collect();
         let mut recovered: HashMap<ProjectId, Vec<Recovered>> = HashMap::new();
@@ -282,6 +291,26 @@ impl World {
                 Err(failure) => {
                     tracing::error!(task = %key, cause = %failure, "a merge that was cut off cannot be settled");
                     let data = error_data("a merge that was cut off cannot be settled", &failure.to_string());
+                    self.announce(Some(&key), None, "Error", data);
+                }
+            }
+        }
+    }
+
+    /// Nobody waits for what became of it: the workspace is as before, or synced.
+    async fn settle_syncs(&mut self) {
+        let cut: Vec<TaskKey> =
+            self.workspaces.all().filter(|(_, record)| record.syncing).map(|(key, _)| key.clone()).collect();
+        for key in cut {
+            let Ok((project, _)) = self.workspace_of(&key) else { continue };
+            let settled =
+                rpc::blocking(move || agency_workspace::settle_syncs(&project).map_err(|err| failed(&err)));
+            match settled.await {
+                Ok(()) => self.strike_merging(&key),
+                // Left for the next try, by a sync, a merge or a daemon.
+                Err(failure) => {
+                    tracing::error!(task = %key, cause = %failure, "a sync that was cut off cannot be settled");
+                    let data = error_data("a sync that was cut off cannot be settled", &failure.to_string());
                     self.announce(Some(&key), None, "Error", data);
                 }
             }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use agency_workspace::{Project, SyncHow, Why, create, restore, sync, trash};
+use agency_workspace::{Project, SyncHow, Why, create, recover, restore, sync, trash};
 
-use crate::ground::{Ground, name, told, write};
+use crate::ground::{Ground, cut_in, name, told, write};
 
 struct Scene {
     ground: Ground,
@@ -119,4 +119,93 @@ fn in_the_middle_of_something_or_on_another_branch_nothing_is_synced() {
     scene.ground.git(&scene.path, &["checkout", "--quiet", "agency/1-fix"]);
     scene.ground.git(&scene.path, &["merge", "--quiet", "--no-commit", "--no-ff", "main"]);
     assert!(scene.refused(SyncHow::Rebase).contains("a merge is under way in"));
+}
+
+/// Work on both sides, files that no commit holds, and something staged.
+fn busy() -> Scene {
+    let scene = scene();
+    write(&scene.root.join(".git/info/exclude"), ".agency\n");
+    scene.ground.commit(&scene.path, "own", "1");
+    write(&scene.path.join("untracked"), "x");
+    write(&scene.path.join("readme"), "staged\n");
+    scene.ground.git(&scene.path, &["add", "readme"]);
+    scene.ground.commit(&scene.root, "shared", "new\n2\n3\n");
+    scene.ground.commit(&scene.root, "theirs", "1");
+    scene
+}
+
+#[test]
+fn a_sync_that_is_killed_anywhere_leaves_all_as_before_or_synced() {
+    if let Some(project) = cut_in() {
+        sync(&project, &name("1-fix"), Some("main"), SyncHow::Rebase).unwrap();
+        return;
+    }
+    let (mut scene, mut outcomes) = (busy(), Vec::new());
+    for call in 1.. {
+        let (is_through, is_synced) = killed_after(&scene, call);
+        outcomes.push(is_synced);
+        if is_through {
+            break;
+        }
+        if is_synced {
+            scene = busy();
+        }
+    }
+    assert!(outcomes.iter().filter(|is_synced| !**is_synced).count() > 10, "{outcomes:?}");
+    // After the files, after the branch, and not at all.
+    assert!(outcomes.iter().filter(|is_synced| **is_synced).count() > 2, "{outcomes:?}");
+}
+
+/// Whether the sync was through before that call of git, and whether the workspace has the base.
+fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
+    let status = || scene.ground.git(&scene.path, &["status", "--porcelain"]);
+    let (before, log) = (status(), scene.log());
+    scene.ground.deadly("git", call);
+    let story = "sync::a_sync_that_is_killed_anywhere_leaves_all_as_before_or_synced";
+    let is_through = scene.ground.elsewhere(story, &scene.root);
+    recover(&scene.project).unwrap();
+    assert_eq!(status(), before, "killed after call {call}");
+    assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency/syncing"]), "");
+    let is_synced = scene.log() == "own\ntheirs\nshared\nshared\nreadme";
+    let content = if is_synced { "new\n2\n3\n" } else { "1\n2\n3\n" };
+    assert!(is_synced || scene.log() == log, "killed after call {call}");
+    assert_eq!(fs::read_to_string(scene.path.join("shared")).unwrap(), content);
+    assert_eq!(scene.path.join("theirs").exists(), is_synced);
+    (is_through, is_synced)
+}
+
+#[test]
+fn a_workspace_that_git_fails_in_half_way_is_put_back() {
+    let scene = busy();
+    write(&scene.root.join(".git/info/attributes"), "theirs filter=failing\n");
+    for (key, value) in [("smudge", "false"), ("clean", "cat"), ("required", "true")] {
+        scene.ground.git(&scene.root, &["config", &format!("filter.failing.{key}"), value]);
+    }
+    let status = || scene.ground.git(&scene.path, &["status", "--porcelain"]);
+    let (before, log) = (status(), scene.log());
+    sync(&scene.project, &name("1-fix"), Some("main"), SyncHow::Merge).unwrap_err();
+    assert_eq!((status(), scene.log()), (before, log));
+    assert_eq!(fs::read_to_string(scene.path.join("shared")).unwrap(), "1\n2\n3\n");
+    assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency/syncing"]), "");
+}
+
+#[test]
+fn a_commit_that_is_made_during_a_sync_is_not_lost() {
+    let scene = busy();
+    let script = format!(
+        r#""$real" "$@" || exit
+case " $* " in *" read-tree -m -u "*) [ -e '{0}/once' ] || {{ touch '{0}/once'
+"$real" -C '{1}' -c user.name=A -c user.email=a commit --quiet --message late --only own; }}; esac"#,
+        scene.ground.path().display(),
+        scene.path.display()
+    );
+    scene.ground.instead_of("git", &script);
+    write(&scene.path.join("own"), "2");
+    let project = scene.ground.open_with_bin(&scene.root);
+    let err = sync(&project, &name("1-fix"), Some("main"), SyncHow::Rebase).unwrap_err();
+    assert_eq!(scene.log(), "late\nown\nshared\nreadme", "{}", told(&err, err.hint()));
+    let told = told(&err, err.hint());
+    assert!(told.contains("agency/1-fix was moved by somebody else meanwhile"), "{told}");
+    assert_eq!(fs::read_to_string(scene.path.join("shared")).unwrap(), "1\n2\n3\n");
+    assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), "M  readme\n?? untracked");
 }

@@ -1,0 +1,177 @@
+//! The note that a workspace is being synced, and what to do when it is found.
+//!
+//! A commit under `refs/agency/syncing/` whose message says what was to happen. Git writes the files first, then
+//! the index, and the branch moves last; whoever is cut off between them leaves files of the base that look like
+//! the task's own work.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use tracing::warn;
+
+use crate::aside::Alone;
+use crate::diff::changed;
+use crate::kept::{Contents, Kept, commit_tree, tree_of};
+use crate::merge::{TargetCheckout, refuse_unfinished};
+use crate::name::WorkspaceName;
+use crate::operation::{Operation, OperationCause, OperationError};
+use crate::project::{Kind, Project};
+use crate::record::Worktree;
+use crate::repository::Repository;
+use crate::scratch::{Scratch, paths};
+use crate::tool::ToolError;
+use crate::trash::{self, Why};
+use crate::versions::Ready;
+
+const FOLDER: &str = "refs/agency/syncing/";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Syncing {
+    pub(crate) name: WorkspaceName,
+    pub(crate) base: String,
+    /// The workspace's branch before and after.
+    pub(crate) before: String,
+    pub(crate) after: String,
+}
+
+/// Settles syncs that were cut off: each is finished, or taken back. [`crate::recover()`] does it too.
+pub fn settle_syncs(project: &Project) -> Result<(), OperationError> {
+    // Of jj a sync is one operation.
+    let Kind::Git(repository) = &project.kind else { return Ok(()) };
+    let notes = notes(repository, FOLDER).inspect_err(|err| warn!(%err, "notes of syncs cannot be read"));
+    for syncing in notes.unwrap_or_default() {
+        let settle = || syncing.settle(repository, &Alone::with(repository)?);
+        settle().map_err(Operation::Sync.failed(&syncing.name))?;
+    }
+    Ok(())
+}
+
+/// Settles the sync of one workspace, if it was cut off.
+pub(crate) fn settle(
+    repository: &Repository,
+    name: &WorkspaceName,
+    alone: &Alone,
+) -> Result<(), OperationCause> {
+    let notes = notes(repository, &format!("{FOLDER}{name}"))?;
+    notes.iter().try_for_each(|syncing| syncing.settle(repository, alone).map(drop))
+}
+
+fn notes(repository: &Repository, under: &str) -> Result<Vec<Syncing>, ToolError> {
+    let listed =
+        repository.git().read(&["for-each-ref", "--format=%(refname)%00%(contents)%00%01", under])?;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    Ok(listed.split("\0\u{1}\n").filter_map(Syncing::parse).collect())
+}
+
+impl Syncing {
+    fn reference(&self) -> String {
+        format!("{FOLDER}{}", self.name)
+    }
+
+    pub(crate) fn note(&self, repository: &Repository) -> Result<(), ToolError> {
+        let Self { name, base, before, after } = self;
+        let message = format!(
+            "agency: syncing workspace {name}\n\nAgency-Sync: {before} {after}\nAgency-Base: {base}\n"
+        );
+        let commit = commit_tree(repository, &tree_of(repository, after)?, &[before, after], &message)?;
+        repository.git().change(&["update-ref", &self.reference(), &commit]).map(drop)
+    }
+
+    fn parse(entry: &str) -> Option<Self> {
+        let (reference, message) = entry.split_once('\0')?;
+        let said = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
+        let (before, after) = said("Agency-Sync: ")?.split_once(' ')?;
+        Some(Self {
+            name: reference.strip_prefix(FOLDER)?.parse().ok()?,
+            base: said("Agency-Base: ")?.to_owned(),
+            before: before.to_owned(),
+            after: after.to_owned(),
+        })
+    }
+
+    /// The branch moves, if it still is where it was, and the note goes, both at once.
+    pub(crate) fn finish(&self, repository: &Repository) -> Result<(), ToolError> {
+        let Self { name, base, before, after } = self;
+        let steps =
+            format!("update refs/heads/{} {after} {before}\ndelete {}\n", name.branch(), self.reference());
+        let why = format!("agency: sync with {base}");
+        repository.git().change_by(&["update-ref", "-m", &why, "--stdin"], steps.as_bytes())
+    }
+
+    /// Nothing is left to be settled.
+    pub(crate) fn strike(&self, repository: &Repository) -> Result<(), ToolError> {
+        repository.git().change(&["update-ref", "-d", &self.reference()]).map(drop)
+    }
+
+    /// With all files there the sync is finished; otherwise those that came are taken back. Whether it is finished.
+    pub(crate) fn settle(&self, repository: &Repository, _: &Alone) -> Result<bool, OperationCause> {
+        let tip = repository.branch_tip(&self.name.branch())?;
+        let ready = match Ready::look(repository, &self.name) {
+            // Without files, or on commits that somebody made since, there is nothing to go on with.
+            Ok(ready) if tip.as_ref() == Some(&self.before) => ready,
+            Ok(_) | Err(OperationCause::NotReady { .. }) => {
+                return Ok(self.strike(repository).map(|()| false)?);
+            }
+            Err(cause) => return Err(cause),
+        };
+        refuse_unfinished(repository, &self.name, &ready.found, &ready.worktree)?;
+        if self.is_staged(repository, &ready.worktree)? {
+            return Ok(self.finish(repository).map(|()| true)?);
+        }
+        self.take_back(repository, &ready.worktree)?;
+        Ok(self.strike(repository).map(|()| false)?)
+    }
+
+    fn coming(&self, repository: &Repository) -> Result<HashSet<PathBuf>, ToolError> {
+        let files = changed(repository, &self.before, &self.after)?;
+        Ok(files.into_iter().flat_map(|file| file.old_path.into_iter().chain([file.path])).collect())
+    }
+
+    /// Git writes the index when all files are there.
+    fn is_staged(&self, repository: &Repository, worktree: &Worktree) -> Result<bool, ToolError> {
+        let args = ["diff-index", "--cached", "--name-only", "--no-renames", "-z", &self.after];
+        let others = paths(&worktree.git(repository).read(&args)?);
+        let coming = self.coming(repository)?;
+        Ok(!others.iter().any(|file| coming.contains(file)))
+    }
+
+    /// What was to come met no file that was not committed. So what is at those places now came with the sync, or
+    /// somebody wrote it since: it is kept.
+    fn take_back(&self, repository: &Repository, worktree: &Worktree) -> Result<(), OperationCause> {
+        let unwritable = |source| OperationCause::Write { path: worktree.git_dir.clone(), source };
+        let git = worktree.git(repository);
+        let scratch = Scratch::beside(git.clone(), &worktree.git_dir).map_err(unwritable)?;
+        let written = self.written(repository, worktree)?;
+        let Some(then) = scratch.staged_tree()?.filter(|_| !written.is_empty()) else { return Ok(()) };
+        scratch.add_paths(&written)?;
+        let tree = scratch.tree()?;
+        let head = Some(self.before.clone());
+        let contents = Contents { tree: tree.clone(), head, ..Contents::default() };
+        trash::keep_contents(repository, &self.name, &contents, Kept::default(), Why::Loose)?;
+        scratch.put(&tree, &then)?;
+        git.change(&["update-index", "-q", "--refresh"])?;
+        Ok(())
+    }
+
+    fn written(&self, repository: &Repository, worktree: &Worktree) -> Result<Vec<PathBuf>, ToolError> {
+        let checkout = TargetCheckout { path: worktree.path.clone(), git_dir: worktree.git_dir.clone() };
+        let untracked = paths(&worktree.git(repository).read(&["ls-files", "--others", "-z"])?);
+        let coming = self.coming(repository)?;
+        let now = checkout.changed_files(repository)?.into_iter().chain(untracked);
+        Ok(now.filter(|file| coming.contains(file)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        let entry = "refs/agency/syncing/1-fix\0agency: syncing workspace 1-fix\n\nAgency-Sync: 1a 2b\nAgency-Base: main\n";
+        let syncing = Syncing::parse(entry).unwrap();
+        assert_eq!((syncing.name.as_str(), syncing.base.as_str()), ("1-fix", "main"));
+        assert_eq!([syncing.before, syncing.after], ["1a", "2b"]);
+        assert_eq!(Syncing::parse("refs/agency/syncing/1-fix\0words"), None);
+    }
+}
