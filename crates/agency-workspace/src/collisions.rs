@@ -197,7 +197,7 @@ impl Radar {
 pub fn fingerprint(project: &Project, name: &WorkspaceName) -> Result<Fingerprint, OperationError> {
     let looked = match &project.kind {
         Kind::Git(repository) => worktree_fingerprint(repository, name).map_err(OperationCause::from),
-        Kind::Jj(repository) => jj::fingerprint(repository, name).map_err(OperationCause::from),
+        Kind::Jj(repository) => jj::fingerprint(repository, name),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     };
     looked.map_err(Operation::Compare.failed(name))
@@ -225,6 +225,9 @@ fn commit_of_contents(
     repository: &Repository,
     name: &WorkspaceName,
 ) -> Result<String, OperationCause> {
+    if let Kind::Jj(repository) = &project.kind {
+        return jj::work_commit(repository, name);
+    }
     let contents = project.contents(name)?;
     let head = contents.head.as_deref();
     if let Some(head) = head.filter(|_| contents.warnings.is_empty())

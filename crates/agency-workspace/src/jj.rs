@@ -10,6 +10,7 @@ mod own;
 mod removal;
 mod repository;
 mod restoration;
+mod staleness;
 mod workspace;
 
 use std::ffi::OsStr;
@@ -25,7 +26,7 @@ pub use own::Unfinished;
 pub(crate) use removal::{removable, remove, undo};
 pub(crate) use repository::JjRepository;
 pub(crate) use restoration::{over, restore};
-pub(crate) use workspace::{Jujutsu, contents, fingerprint, is_there, presence, state};
+pub(crate) use workspace::{Jujutsu, contents, fingerprint, is_there, presence, state, work_commit};
 
 /// Where jj runs, and how.
 #[derive(Debug, Clone)]
@@ -60,6 +61,11 @@ impl Jj {
         Self { updates_stale: true, ..Self::inside(environment, dir) }
     }
 
+    /// Without a look at the files.
+    fn resting(&self) -> Self {
+        Self { options: vec!["--ignore-working-copy".into()], updates_stale: false, ..self.clone() }
+    }
+
     /// At an operation that need not be the last, without making the result part of the log.
     pub(crate) fn aside(&self, operation: &str) -> Self {
         let options = ["--no-integrate-operation".into(), format!("--at-operation={operation}")];
@@ -75,7 +81,7 @@ impl Jj {
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Told, ToolError> {
         match self.once(args) {
             Err(err) if self.updates_stale && is_stale(&err) => {
-                self.once(&["workspace", "update-stale"])?;
+                staleness::catch_up(self, &self.dir)?;
                 self.once(args)
             }
             done => done,

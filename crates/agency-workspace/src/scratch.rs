@@ -17,7 +17,7 @@ use crate::tool::ToolError;
 pub(crate) struct Scratch {
     git: Git,
     /// Deleted with the value.
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Scratch {
@@ -31,14 +31,30 @@ impl Scratch {
             Err(err) if err.kind() == io::ErrorKind::NotFound => {}
             copied => copied?,
         }
-        Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), _dir: dir })
+        Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), dir })
     }
 
     /// Starts empty, for a directory that has no index.
     pub(crate) fn fresh(git: Git, git_dir: &Path) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("agency-").tempdir_in(git_dir)?;
         let index = dir.path().join("index");
-        Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), _dir: dir })
+        Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), dir })
+    }
+
+    /// Starts as it was when it was last remembered there; false if it never was.
+    pub(crate) fn remembering(git: Git, git_dir: &Path, memory: &Path) -> io::Result<(Self, bool)> {
+        let scratch = Self::fresh(git, git_dir)?;
+        match copy_with_time(memory, &scratch.dir.path().join("index")) {
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok((scratch, false)),
+            copied => copied.map(|()| (scratch, true)),
+        }
+    }
+
+    /// In one step, so that who reads it at the same time finds it whole.
+    pub(crate) fn remember(&self, memory: &Path) -> io::Result<()> {
+        let beside = tempfile::NamedTempFile::new_in(memory.parent().unwrap_or(memory))?;
+        copy_with_time(&self.dir.path().join("index"), beside.path())?;
+        beside.persist(memory).map(drop).map_err(|err| err.error)
     }
 
     /// Git with this index.
@@ -66,9 +82,18 @@ impl Scratch {
     /// As much as can be read. Returns what git said of the rest: files without permission, or
     /// repositories inside that have no commit yet.
     pub(crate) fn add_what_can_be_read(&self) -> Result<Vec<String>, ToolError> {
-        match self.add_everything() {
+        self.add_readable(&[":/"])
+    }
+
+    /// As [`Self::add_what_can_be_read`], without this directory.
+    pub(crate) fn add_readable_besides(&self, directory: &str) -> Result<Vec<String>, ToolError> {
+        self.add_readable(&[":/", &format!(":(top,exclude){directory}")])
+    }
+
+    fn add_readable(&self, paths: &[&str]) -> Result<Vec<String>, ToolError> {
+        match self.add(&[&["--"], paths].concat()) {
             Err(ToolError::Failed { stderr, .. }) => {
-                match self.add(&["--ignore-errors", "--", ":/"]) {
+                match self.add(&[&["--ignore-errors", "--"], paths].concat()) {
                     Ok(()) | Err(ToolError::Failed { .. }) => {}
                     Err(err) => return Err(err),
                 }

@@ -11,6 +11,9 @@ use crate::operation::OperationCause;
 use crate::remove::RemoveCause;
 use crate::scratch::{Scratch, paths};
 
+/// Which files need not be read again, in jj's directory of a workspace.
+const MEMORY: &str = "agency-index";
+
 /// An index of our own over the directory, as its working-copy commit has it.
 pub(super) fn scratch(
     repository: &JjRepository,
@@ -24,6 +27,27 @@ pub(super) fn scratch(
     let scratch = Scratch::fresh(git, git_dir).map_err(unwritable)?;
     scratch.git().change(&["read-tree", &target.id])?;
     Ok(scratch)
+}
+
+/// The files as they are now. jj is not asked, so nothing gets into its log and nothing is brought up to date.
+pub(super) fn tree_now(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    target: &Revision,
+) -> Result<String, OperationCause> {
+    let path = repository.workspace_path(name);
+    let memory = path.join(".jj").join(MEMORY);
+    let git_dir = repository.store().common_dir();
+    let git = crate::git::Git::on(repository.store().environment(), git_dir, &path).with_work_tree(&path);
+    let unwritable = |source| OperationCause::Write { path: memory.clone(), source };
+    let (scratch, is_known) = Scratch::remembering(git, git_dir, &memory).map_err(unwritable)?;
+    if !is_known {
+        scratch.git().change(&["read-tree", &target.id])?;
+    }
+    scratch.add_readable_besides(".jj")?;
+    let tree = scratch.tree()?;
+    scratch.remember(&memory).map_err(unwritable)?;
+    Ok(tree)
 }
 
 /// Files that jj would not take in: too big, or by the user's configuration.

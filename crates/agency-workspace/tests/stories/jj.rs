@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use agency_workspace::{
-    How, MergeRequest, Outcome, Presence, Project, Removal, SyncHow, Vcs, Why, check, commit_all, create,
-    diff, exclude, is_merged, may_merge_into, merge, reattach, recover, removable, remove, restore, state,
-    sync, trash,
+    How, MergeRequest, Outcome, Presence, Project, Radar, Removal, SyncHow, Vcs, Why, check, commit_all,
+    create, diff, exclude, is_merged, may_merge_into, merge, reattach, recover, removable, remove, restore,
+    state, sync, trash,
 };
 
 use crate::ground::{Ground, cut_in, name, told, write};
@@ -129,6 +129,42 @@ fn on_the_users_change(scene: &Scene) -> PathBuf {
     let path = create(&scene.project, &name("1-fix"), None).unwrap().path;
     write(&path.join("own"), "1\n");
     path
+}
+
+#[test]
+fn files_that_jj_has_not_seen_stay_when_their_base_is_rewritten() {
+    let scene = scene();
+    let path = on_the_users_change(&scene);
+    let files =
+        || fs::read_to_string(path.join("own")).unwrap() + &fs::read_to_string(path.join("mine")).unwrap();
+    for further in ["further\n", "and further\n"] {
+        write(&path.join("own"), further);
+        write(&scene.root.join("mine"), further);
+        scene.jj(&["status"]);
+        let log = scene.jj(&["op", "log", "--no-graph", "--ignore-working-copy", "-T", "id"]);
+        let workspaces = [(name("1-fix"), Some("main".to_owned()))];
+        Radar::default().look(&scene.project, &workspaces).unwrap();
+        assert_eq!(fs::read_to_string(path.join("own")).unwrap(), further, "a look changes no file");
+        assert_eq!(scene.jj(&["op", "log", "--no-graph", "--ignore-working-copy", "-T", "id"]), log);
+        diff(&scene.project, &name("1-fix"), None).unwrap();
+        assert_eq!(files(), further.repeat(2), "up to date, with all that was there");
+        assert_eq!(scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "if(divergent, 'x')"]), "");
+    }
+    assert!(remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).is_err());
+}
+
+#[test]
+fn files_stay_when_an_operation_that_took_them_in_is_taken_back() {
+    let scene = scene();
+    let path = on_the_users_change(&scene);
+    diff(&scene.project, &name("1-fix"), None).unwrap();
+    let before = scene.jj(&["op", "log", "--no-graph", "-n1", "-T", "id"]);
+    write(&path.join("own"), "1\n2\n");
+    diff(&scene.project, &name("1-fix"), None).unwrap();
+    scene.jj(&["op", "restore", &before]);
+    let seen = diff(&scene.project, &name("1-fix"), None).unwrap();
+    assert!(seen.files.iter().any(|file| file.path == PathBuf::from("own")), "{seen:?}");
+    assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n2\n");
 }
 
 /// All that a merge could change.
