@@ -5,6 +5,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// What the names of all our branches begin with.
+pub(crate) const BRANCHES: &str = "agency/";
+
 /// A file name may have 255 bytes, and git adds `.lock` to the ref of the same name.
 const LONGEST: usize = 200;
 
@@ -31,7 +34,7 @@ impl WorkspaceName {
 
     /// `agency/{id}-{slug}`
     pub fn branch(&self) -> String {
-        format!("agency/{}", self.0)
+        format!("{BRANCHES}{}", self.0)
     }
 }
 

@@ -56,6 +56,8 @@ pub enum OperationCause {
     RevisionMissing { base: String },
     #[error("there is no bookmark `{bookmark}` to merge into")]
     BookmarkMissing { bookmark: String },
+    #[error("its own commits have conflicts that nobody has resolved: {}", shown(files))]
+    Unresolved { files: Vec<PathBuf> },
     #[error("no bookmark is below your @, so there is none to merge into")]
     NoBookmark,
     #[error("the bookmark {bookmark} stands on several commits at once")]
@@ -144,6 +146,9 @@ impl OperationCause {
             | OperationCause::NoCurrentBranch => Some("name a local branch with --into".into()),
             OperationCause::BookmarkMissing { bookmark } => {
                 Some(format!("name another with --into, or make it: jj bookmark create {bookmark} -r COMMIT"))
+            }
+            OperationCause::Unresolved { .. } => {
+                Some("nothing was changed; `jj resolve` in the workspace, or edit the files there".into())
             }
             OperationCause::NoBookmark => {
                 Some("make one (`jj bookmark create main -r COMMIT`), or name one with --into".into())

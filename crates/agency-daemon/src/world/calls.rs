@@ -182,6 +182,10 @@ impl World {
         if params.vcs.is_some() {
             self.store.choose_vcs(&id, new.project.clone()).map_err(store_failure)?;
         }
+        // What was found out of another kind of repository than the project's tasks have says nothing of theirs.
+        let vcs = self.store.project(&id).map(|known| known.project.vcs());
+        let base = if vcs == Some(new.project.vcs()) { &new.base } else { &params.base_branch };
+        let base = base.clone();
         let mut settings = self.settings_with(Some(&id), &params.caller.overrides)?;
         let mut notes = std::mem::take(&mut settings.warnings);
         if params.agent.is_none() && params.command.is_none() {
@@ -207,7 +211,7 @@ impl World {
             plan::plan(&settings.config, agent, task, &params.caller)?;
         }
         let fields = Fields {
-            base_branch: new.base.clone(),
+            base_branch: base,
             labels: params.labels.clone(),
             created_at: Some(clock::timestamp()),
             agent: Some(agent.name.clone()),

@@ -448,7 +448,7 @@ impl Place {
         let path = agency_workspace::workspace_path(&self.project, &self.name);
         let path = chore::shown(&[path.into_os_string()]);
         let command = match (self.project.vcs(), how) {
-            (Vcs::Jj, MergeHow::Rebase) => format!("jj rebase -b @ -d {with}"),
+            (Vcs::Jj, MergeHow::Rebase) => format!("jj rebase -s 'roots({with}..@ ~ ::default@)' -d {with}"),
             (Vcs::Jj, _) => format!("jj new @ {with}"),
             (Vcs::Git | Vcs::Plain, MergeHow::Rebase) => format!("git rebase {with}"),
             (Vcs::Git | Vcs::Plain, _) => format!("git merge {with}"),

@@ -15,7 +15,7 @@ use crate::jj::workspace::{Jujutsu, parents_of};
 use crate::kept::{Ignored, tree_of};
 use crate::merge::{How, MergeRequest, Merged, message};
 use crate::merging::{self, Merging, Outcome, Recovered};
-use crate::name::WorkspaceName;
+use crate::name::{BRANCHES, WorkspaceName};
 use crate::operation::OperationCause;
 use crate::sync::{SyncHow, Synced};
 use crate::tool::ToolError;
@@ -128,7 +128,9 @@ pub(crate) fn merge(
     let alone = Alone::with(repository.store())?;
     recover_all(repository, &alone)?;
     let tips = finished(repository, name)?;
-    let Attempt { mut unseen, into, before, after, notes } = attempt(repository, name, &tips, request, None)?;
+    let Attempt { mut unseen, into, before, after, mut notes } =
+        attempt(repository, name, &tips, request, None)?;
+    notes.push(format!("to take it back: jj op restore {:.12}", unseen.first));
     unseen.run(&["bookmark", "set", "-r", &after, &into])?;
     if let [tip] = &tips[..] {
         unseen.run(&["bookmark", "set", "--allow-backwards", "-r", tip, &name.branch()])?;
@@ -214,6 +216,10 @@ fn attempt(
     let own = Own::find(repository, name, &all, described)?;
     own.refuse_unfinished(repository, request.how, &into)?;
     let mut unseen = Unseen::after_last(repository)?;
+    let files = unseen.conflicts(&own.commits)?;
+    if !files.is_empty() {
+        return Err(OperationCause::Unresolved { files });
+    }
     let at: Vec<&str> = tips.iter().map(String::as_str).collect();
     let message = message(repository.store(), name, (&into, &before), &at, request)?;
     let after = combined(&mut unseen, (&into, &before), tips, &own.commits, (request.how, &message))?;
@@ -236,10 +242,13 @@ fn target(repository: &JjRepository, request: &MergeRequest) -> Result<String, O
     if let Some(named) = request.into.as_ref().or(base) {
         return Ok(named.clone());
     }
-    match repository.nearest_bookmark("@")? {
-        Some(nearest) => Ok(nearest),
-        None if known.iter().any(|known| known == "main") => Ok("main".into()),
-        None => Err(OperationCause::NoBookmark),
+    if let Some(nearest) = repository.nearest_bookmark("@")? {
+        return Ok(nearest);
+    }
+    let mut users = known.iter().filter(|known| !known.starts_with(BRANCHES));
+    match (users.clone().find(|known| *known == "main"), users.next(), users.next()) {
+        (Some(chosen), ..) | (None, Some(chosen), None) => Ok(chosen.clone()),
+        _ => Err(OperationCause::NoBookmark),
     }
 }
 

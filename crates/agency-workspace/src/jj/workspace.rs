@@ -228,7 +228,15 @@ pub(crate) fn contents(
         (Some(target), Presence::Ready | Presence::DirectoryGone) => target,
         _ => found.ready(repository, name)?,
     };
-    let contents = Contents::of_commit(repository.store(), &target.id)?;
+    let contents = match target.has_conflict && found.presence() == Presence::Ready {
+        // Its tree is jj's own way of keeping them; the files have them marked.
+        true => Contents {
+            tree: tree_now(repository, name, target)?,
+            head: Some(target.id.clone()),
+            ..Contents::default()
+        },
+        false => Contents::of_commit(repository.store(), &target.id)?,
+    };
     let kept = found.described(repository, name)?;
     Ok((Contents { warnings: found.warnings, ..contents }, kept))
 }

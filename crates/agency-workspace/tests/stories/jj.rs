@@ -167,6 +167,42 @@ fn files_stay_when_an_operation_that_took_them_in_is_taken_back() {
     assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n2\n");
 }
 
+#[test]
+fn conflicts_of_the_work_itself_are_shown_as_they_are_and_not_merged() {
+    let scene = scene();
+    let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
+    write(&path.join("readme"), "mine\n");
+    commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
+    write(&scene.root.join("readme"), "theirs\n");
+    scene.jj(&["commit", "-m", "theirs"]);
+    scene.jj(&["bookmark", "set", "main", "-r", "@-"]);
+    scene.ground.jj(&path, &["rebase", "-s", "roots(main..@ ~ ::default@)", "-d", "main"]);
+    let own = scene.own_change();
+    let seen = diff(&scene.project, &name("1-fix"), Some("main")).unwrap();
+    assert_eq!(seen.files.iter().map(|file| &file.path).collect::<Vec<_>>(), [&PathBuf::from("readme")]);
+    let err = merge(&scene.project, &name("1-fix"), &into_main(How::Merge)).unwrap_err();
+    let said = told(&err, err.hint());
+    assert!(said.contains("nobody has resolved: readme") && said.contains("`jj resolve`"), "{said}");
+    assert_eq!(scene.own_change(), own);
+}
+
+#[test]
+fn the_only_bookmark_is_merged_into_though_it_is_not_below_the_user_any_more() {
+    let scene = scene();
+    scene.jj(&["bookmark", "rename", "main", "trunk"]);
+    for (task, file) in [("1-fix", "one"), ("2-next", "two")] {
+        let path = create(&scene.project, &name(task), None).unwrap().path;
+        write(&path.join(file), "1\n");
+        commit_all(&scene.project, &name(task), "the work").unwrap().unwrap();
+    }
+    for task in ["1-fix", "2-next"] {
+        let merged = merge(&scene.project, &name(task), &MergeRequest::default()).unwrap();
+        assert_eq!(merged.into, "trunk");
+        assert!(merged.notes.iter().any(|note| note.contains("jj op restore")), "{:?}", merged.notes);
+    }
+    assert_eq!(scene.jj(&["file", "list", "-r", "trunk"]), "one\nreadme\ntwo");
+}
+
 /// All that a merge could change.
 fn all_of_it(scene: &Scene) -> String {
     let all = scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "commit_id ++ bookmarks ++ '\\n'"]);
