@@ -233,13 +233,18 @@ fn finish(project: &Project, name: &WorkspaceName, keep_ignored: bool, aside: &P
             }
             Err(err) if matches!(err.cause, RemoveCause::NotOurs { .. }) && !aside.exists() => {
                 let path = agency_workspace::workspace_path(project, name);
-                std::fs::rename(&path, aside).map_err(|cause| {
-                    Failure::new(format!("cannot move {} away", path.display())).caused_by(&cause)
-                })?;
+                std::fs::rename(&path, aside).map_err(|cause| in_the_way(&path, &cause))?;
             }
             Err(err) => return Err(Failure::new(err.to_string()).caused_by_source(&err)),
         }
     }
+}
+
+/// As between two file systems: where it may go is not ours to choose then.
+fn in_the_way(path: &Path, cause: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot move away what is left of {}", path.display()))
+        .caused_by(cause)
+        .hint("move it elsewhere by hand, or delete it: what was removed is in the trash")
 }
 
 fn is_being_deleted(cause: &RemoveCause) -> bool {
@@ -252,7 +257,8 @@ fn is_being_deleted(cause: &RemoveCause) -> bool {
     )
 }
 
-/// What is older than `age` goes for good, unless it is only to be told. With the removals whose files are gone now.
+/// What is older than `age` goes for good, unless it is only to be told, and unless it belongs to a removal that is
+/// not over. With the removals whose files are gone now.
 pub fn expire(
     project: &Project,
     bin: &Bin,
@@ -260,6 +266,7 @@ pub fn expire(
     dry_run: bool,
 ) -> Result<(Expired, Vec<Removal>), Failure> {
     let before = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+    let before = spared(before, &bin.all());
     let (old, young): (Vec<Entry>, Vec<Entry>) =
         entries(project, bin)?.into_iter().partition(|entry| entry.kept_at() < before);
     let expired = Expired {
@@ -276,6 +283,12 @@ pub fn expire(
         Entry::Kept(..) => None,
     });
     Ok((expired, removals.collect()))
+}
+
+/// What removals that are only begun have kept is younger than they are.
+fn spared(before: SystemTime, removals: &[Removal]) -> SystemTime {
+    let begun = removals.iter().filter(|removal| removal.step == Step::Begun).map(Removal::at);
+    begun.fold(before, SystemTime::min)
 }
 
 fn workspace_name(removal: &Removal) -> Result<WorkspaceName, Failure> {
@@ -314,6 +327,27 @@ mod tests {
             bytes: 0,
             reference: None,
         }
+    }
+
+    #[test]
+    fn what_a_removal_that_is_not_over_has_kept_does_not_expire() {
+        let at = |ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms);
+        let removal = |at_ms, step| Removal {
+            id: format!("1-fix-{at_ms}"),
+            task: 1,
+            slug: "fix".to_owned(),
+            at_ms,
+            step,
+            why: String::new(),
+            keep_ignored: false,
+            reference: None,
+            bytes: 0,
+            queued: Vec::new(),
+        };
+        let removals = [removal(10, Step::Done), removal(20, Step::Begun), removal(30, Step::Begun)];
+        assert_eq!(spared(at(40), &removals), at(20));
+        assert_eq!(spared(at(15), &removals), at(15));
+        assert_eq!(spared(at(40), &removals[..1]), at(40));
     }
 
     #[test]

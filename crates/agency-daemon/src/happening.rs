@@ -116,6 +116,11 @@ pub enum Happening {
         settled: CutOff,
         answer: Option<Answer>,
     },
+    TrashExpired {
+        project: ProjectId,
+        answer: Answer,
+        expired: Result<agency_api::trash::Expired, Failure>,
+    },
     /// What is to be brought back.
     UndoChosen {
         project: ProjectId,

@@ -117,6 +117,8 @@ pub struct World {
     unsettled: HashMap<TaskKey, Failure>,
     /// Entries of the trash that are on their way back.
     restoring: HashSet<String>,
+    /// Projects whose trash is being emptied.
+    expiring: HashSet<ProjectId>,
     /// Tasks whose files are being taken back.
     rewinding: HashSet<TaskKey>,
     /// Snapshots under way, and whether another turn has ended meanwhile.
@@ -281,6 +283,9 @@ impl World {
             Happening::Landed { key, answer, outcome } => self.on_landed(key, answer, outcome),
             Happening::CollisionsFound { project, radar, took, found } => {
                 self.on_collisions_found(&project, *radar, took, found)
+            }
+            Happening::TrashExpired { project, answer, expired } => {
+                self.on_trash_expired(&project, answer, expired)
             }
             Happening::RemovalSettled { settled, answer } => self.on_removal_settled(settled, answer),
             Happening::UndoChosen { project, answer, chosen } => {

@@ -87,6 +87,7 @@ impl World {
             removing: HashMap::new(),
             unsettled: HashMap::new(),
             restoring: HashSet::new(),
+            expiring: HashSet::new(),
             rewinding: HashSet::new(),
             snapshotting: HashMap::new(),
             turn_locks: HashMap::new(),

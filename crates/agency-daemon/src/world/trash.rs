@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agency_api::Failure;
 use agency_api::method::Removed;
-use agency_api::trash::{Discarded, Restored, Spent, SpentTask, TrashExpireParams};
+use agency_api::trash::{Discarded, Expired, Restored, Spent, SpentTask, TrashExpireParams};
 use agency_core::agent_state::AgentState;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_file::Field;
@@ -29,6 +29,8 @@ use crate::workspace_record::Mark;
 
 /// Work that may be lost is named, up to so many files.
 const NAMED_FILES: usize = 3;
+
+const EXPIRING: &str = "the trash of this project is being emptied";
 
 /// How long a start waits for what was cut off before it answers.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);
@@ -260,7 +262,8 @@ impl World {
         let why = self.unsettled.get(key)?.clone();
         let told = Failure::new(format!("the removal of task {} was cut off, and is not finished", key.task));
         let told = std::iter::once(why.message).chain(why.causes).fold(told, Failure::because);
-        Some(told.hint(format!("agency rm {} tries again", key.task)))
+        let way = why.hint.map(|hint| format!("{hint}; then: ")).unwrap_or_default();
+        Some(told.hint(format!("{way}agency rm {} tries again", key.task)))
     }
 
     fn mark_removal(&self, project: &ProjectId, removal: &Removal, step: Step) {
@@ -285,6 +288,9 @@ impl World {
 
     pub(super) fn on_undo_chosen(&mut self, id: ProjectId, answer: Answer, chosen: Result<Entry, Failure>) {
         let begun = match chosen {
+            Ok(_) if self.expiring.contains(&id) => {
+                Err(Failure::new(EXPIRING).hint("`agency undo --list` shows in a moment what is left"))
+            }
             Ok(Entry::Task(removal)) => self.may_come_back(&id, &removal).map(|project| {
                 self.restoring.insert(removal.id.clone());
                 self.mark_removal(&id, &removal, Step::Restoring);
@@ -453,12 +459,15 @@ impl World {
             Ok(found) => found,
             Err(failure) => return answer.give(Err(failure)),
         };
-        if !self.restoring.is_empty() {
-            return answer.give(Err(Failure::new("something is on its way back").hint("try again")));
+        let is_returning = !self.restoring.is_empty() || self.rewinding.iter().any(|key| key.project == id);
+        if is_returning || !self.expiring.insert(id.clone()) {
+            let why = if is_returning { "something is on its way back" } else { EXPIRING };
+            return answer.give(Err(Failure::new(why).hint("try again in a moment")));
         }
         let tasks: Vec<TaskId> =
             self.store.project(&id).into_iter().flat_map(|known| known.tasks.keys().copied()).collect();
-        let state = self.ground.state.clone();
+        let (state, reporter) = (self.ground.state.clone(), self.ground.reporter.clone());
+        let project_id = id.clone();
         tokio::spawn(async move {
             let expired = in_background(move || {
                 let age = Duration::from_secs(params.older_than_seconds);
@@ -469,8 +478,19 @@ impl World {
                 }
                 Ok(expired)
             });
-            answer.give_as(expired.await);
+            let expired = expired.await;
+            reporter.report(Happening::TrashExpired { project: project_id, answer, expired }).await;
         });
+    }
+
+    pub(super) fn on_trash_expired(
+        &mut self,
+        id: &ProjectId,
+        answer: Answer,
+        expired: Result<Expired, Failure>,
+    ) {
+        self.expiring.remove(id);
+        answer.give_as(expired);
     }
 
     /// Which tasks are finished, found out beside the loop.

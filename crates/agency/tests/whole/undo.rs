@@ -1,7 +1,7 @@
 //! Nothing is lost: what was removed comes back whole, also when the daemon died on the way.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agency_testkit::Process;
 use serde_json::Value;
@@ -146,10 +146,8 @@ fn a_removal_that_is_killed_during_its_teardown_is_taken_back() {
     assert!(stage.daemon_log().contains("a removal that was cut off is taken back"));
 }
 
-/// Kills the daemon while a hook of the user's holds git up at one of the steps of a removal; `between` is before
-/// the next daemon.
-#[track_caller]
-fn removed_halfway(stage: &Stage, step: &str, reference: &str, between: impl FnOnce()) {
+/// Holds git up at a step of whatever it does with a ref, until `go` is there; `held` says that it is.
+fn hold(stage: &Stage, step: &str, reference: &str) -> (PathBuf, PathBuf) {
     let (held, go) = (stage.repo().join("held"), stage.repo().join("go"));
     let hook = format!(
         "#!/bin/sh\n[ \"$1\" = {step} ] || exit 0\ngrep -q {reference} || exit 0\n\
@@ -158,6 +156,13 @@ fn removed_halfway(stage: &Stage, step: &str, reference: &str, between: impl FnO
         held = held.display()
     );
     stage.write_program(&stage.repo().join(".git/hooks/reference-transaction"), hook.as_bytes());
+    (held, go)
+}
+
+/// Kills the daemon at a step of a removal. `between` is before the next daemon.
+#[track_caller]
+fn removed_halfway(stage: &Stage, step: &str, reference: &str, between: impl FnOnce()) {
+    let (held, go) = hold(stage, step, reference);
     std::thread::scope(|scope| {
         let removing = scope.spawn(|| stage.run(["rm", "one", "--discard"]));
         wait_file(stage, &held);
@@ -297,4 +302,24 @@ fn gc_removes_what_is_finished_and_says_why_the_rest_stays() {
     assert_eq!((runs(), trash(&stage).len()), (before - 1, 0), "only the run of the one that expired");
     assert_eq!(stage.git(&stage.repo(), &["for-each-ref", "refs/agency/trash"]), "");
     assert!(stage.refused(&["undo", "merged"]).contains("the trash has nothing called"));
+}
+
+#[test]
+fn nothing_comes_back_from_a_trash_that_is_being_emptied() {
+    let stage = Stage::new();
+    with_work(&stage);
+    stage.run(["rm", "one", "--discard"]).ok();
+    let (held, go) = hold(&stage, "prepared", "refs/agency/trash/");
+    std::thread::scope(|scope| {
+        let expiring = scope.spawn(|| stage.run(["gc", "--trash", "--older-than", "0s"]));
+        wait_file(&stage, &held);
+        for command in [&["undo", "one"][..], &["gc", "--trash", "--older-than", "0s"]] {
+            let refusal = stage.refused(command);
+            assert!(refusal.contains("is being emptied"), "{refusal}");
+        }
+        fs::write(&go, "").expect("room");
+        let said = expiring.join().expect("no panic").ok();
+        assert!(said.ends_with("1 item deleted, 0 items left in the trash\n"), "{said}");
+    });
+    assert!(stage.refused(&["undo", "one"]).contains("the trash has nothing called `one`"));
 }
