@@ -348,8 +348,9 @@ impl World {
     /// The daemon leaves: what is on its way may arrive.
     pub(super) async fn await_landings(&mut self) {
         let landings: Vec<JoinHandle<()>> = self.landings.drain().map(|(_, task)| task).collect();
+        let deadline = tokio::time::Instant::now() + ENDED_WITHIN;
         for task in landings {
-            if tokio::time::timeout(ENDED_WITHIN, task).await.is_err() {
+            if tokio::time::timeout_at(deadline, task).await.is_err() {
                 tracing::warn!("a merge or sync does not end; the next daemon will see to it");
             }
         }

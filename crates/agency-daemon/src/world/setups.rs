@@ -493,8 +493,9 @@ impl World {
         for chore in &at_work {
             chore.stop.send_replace(true);
         }
+        let deadline = tokio::time::Instant::now() + ENDED_WITHIN;
         for chore in at_work {
-            if tokio::time::timeout(ENDED_WITHIN, chore.task).await.is_err() {
+            if tokio::time::timeout_at(deadline, chore.task).await.is_err() {
                 tracing::warn!("a setup does not end; the next daemon will see to it");
             }
         }
