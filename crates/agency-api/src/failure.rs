@@ -19,6 +19,18 @@ impl Failure {
         Failure { message: message.into(), causes: Vec::new(), hint: None }
     }
 
+    /// An error that speaks for itself, with its way out.
+    pub fn told(error: &(dyn Error + 'static), hint: Option<impl Into<String>>) -> Self {
+        let failure = Failure::new(error.to_string()).caused_by_source(error);
+        Failure { hint: hint.map(Into::into), ..failure }
+    }
+
+    /// What could not be done because of it.
+    pub fn within(self, message: impl Into<String>) -> Self {
+        let causes = std::iter::once(self.message).chain(self.causes).collect();
+        Failure { message: message.into(), causes, hint: self.hint }
+    }
+
     /// Keeps the whole chain of `error` as causes.
     pub fn caused_by(mut self, error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
@@ -68,7 +80,20 @@ impl Error for Failure {}
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+
+    #[test]
+    fn what_went_wrong_is_a_cause_of_what_could_not_be_done() {
+        let error = io::Error::other("the disk is full");
+        let failure =
+            Failure::told(&error, Some("delete something")).because("really").within("cannot start");
+        let expected =
+            "Error: cannot start\nCaused by: the disk is full\nCaused by: really\nHint: delete something";
+        assert_eq!(failure.to_string(), expected);
+        assert_eq!(Failure::told(&error, None::<String>), Failure::new("the disk is full"));
+    }
 
     #[test]
     fn a_failure_reads_as_error_cause_and_hint() {

@@ -159,7 +159,7 @@ pub fn bring_workspace_back(
     let Some(reference) = &removal.reference else { return Ok(Vec::new()) };
     let name = workspace_name(removal)?;
     let looked = agency_workspace::presence(project, &name);
-    let presence = looked.map_err(|err| Failure::new(err.to_string()).caused_by_source(&err))?;
+    let presence = looked.map_err(|err| Failure::told(&err, err.hint()))?;
     let trash = agency_workspace::trash(project).map_err(trash_failure)?;
     let Some(trashed) = trash.into_iter().find(|trashed| trashed.reference == *reference) else {
         return match presence {
@@ -171,7 +171,7 @@ pub fn bring_workspace_back(
     if was_cut_off && presence != Presence::Absent {
         let removal = agency_workspace::Removal::discarding();
         agency_workspace::remove(project, &name, None, removal)
-            .map_err(|err| Failure::new(err.to_string()).caused_by_source(&err))?;
+            .map_err(|err| Failure::told(&err, err.hint()))?;
     }
     agency_workspace::restore(project, &trashed)
         .map(|workspace| workspace.warnings)
@@ -235,7 +235,7 @@ fn finish(project: &Project, name: &WorkspaceName, keep_ignored: bool, aside: &P
                 let path = agency_workspace::workspace_path(project, name);
                 std::fs::rename(&path, aside).map_err(|cause| in_the_way(&path, &cause))?;
             }
-            Err(err) => return Err(Failure::new(err.to_string()).caused_by_source(&err)),
+            Err(err) => return Err(Failure::told(&err, err.hint())),
         }
     }
 }
@@ -296,13 +296,11 @@ fn workspace_name(removal: &Removal) -> Result<WorkspaceName, Failure> {
 }
 
 pub fn operation_failure(error: &OperationError) -> Failure {
-    let failure = Failure::new(error.to_string()).caused_by_source(error);
-    error.hint().into_iter().fold(failure, Failure::hint)
+    Failure::told(error, error.hint())
 }
 
 fn trash_failure(error: agency_workspace::TrashError) -> Failure {
-    let failure = Failure::new(error.to_string()).caused_by_source(&error);
-    error.hint().into_iter().fold(failure, Failure::hint)
+    Failure::told(&error, error.hint())
 }
 
 pub fn time(at: SystemTime) -> String {

@@ -349,10 +349,7 @@ fn environment_of(caller: &Caller) -> Environment {
 async fn open(cwd: Bytes, vcs: Option<Vcs>, environment: Environment) -> Result<Project, Failure> {
     blocking(move || {
         let path: &Path = cwd.as_path();
-        Project::open_with(path, vcs, environment).map_err(|err| {
-            let failure = Failure::new(err.to_string()).caused_by_source(&err);
-            err.hint().into_iter().fold(failure, Failure::hint)
-        })
+        Project::open_with(path, vcs, environment).map_err(|err| Failure::told(&err, err.hint()))
     })
     .await
 }

@@ -134,10 +134,8 @@ fn erase_project(known: &KnownProject, params: &ProjectEraseParams) -> Result<Er
     let mut erased = Erased { removed: Vec::new(), left: Vec::new() };
     for name in &before.workspaces {
         let removal = Removal { discard: params.discard, ..Removal::default() };
-        let removed = agency_workspace::remove(&project, name, None, removal).map_err(|err| {
-            let failure = Failure::new(err.to_string()).caused_by_source(&err);
-            err.hint().into_iter().fold(failure, Failure::hint)
-        })?;
+        let removed = agency_workspace::remove(&project, name, None, removal)
+            .map_err(|err| Failure::told(&err, err.hint()))?;
         erased.removed.extend(removed.directory.map(|dir| dir.display().to_string()));
         erased.removed.extend(removed.branch.map(|branch| format!("branch {branch}")));
     }

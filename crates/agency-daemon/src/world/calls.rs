@@ -17,7 +17,6 @@ use agency_workspace::Project;
 
 use super::boot::is_talk;
 use super::consent::cannot_remember;
-use super::effects::in_background;
 use super::lifecycle::may_remove;
 use super::setups::{RemovalWish, SetupMode};
 use super::talks::no_terminal;
@@ -29,6 +28,7 @@ use crate::hold::screen_size;
 use crate::logs::LogRequest;
 use crate::plan::{self, PlannedTask, Wish};
 use crate::room::{self, Room};
+use crate::rpc;
 use crate::run::RunCommand;
 use crate::settings::SettingsFiles;
 use crate::streams::Promised;
@@ -547,7 +547,7 @@ impl World {
         let ticket = self.ticket(Pending::Remove { key: key.clone(), wish: Box::new(wish), answer });
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
-            let verdict = in_background(move || {
+            let verdict = rpc::blocking(move || {
                 let (project, name) = checked?;
                 may_remove(&project, &name, base.as_deref(), discard)
             })

@@ -3,9 +3,10 @@
 use agency_api::{Failure, work};
 use agency_core::ids::TaskKey;
 use agency_core::task_status::TaskStatus;
-use agency_workspace::{Diff, FileDiff, FileStatus, OperationError, Project, Snapshot, WorkspaceName};
+use agency_workspace::{Diff, FileDiff, FileStatus, Project, Snapshot, WorkspaceName};
 
 use super::World;
+use crate::discarded::operation_failure;
 use crate::happening::{Answer, TaskCall};
 use crate::rpc;
 
@@ -93,13 +94,14 @@ impl Question {
     }
 
     fn of_all(&self) -> Result<Diff, Failure> {
-        agency_workspace::diff(&self.project, &self.name, self.base.as_deref()).map_err(|err| failed(&err))
+        agency_workspace::diff(&self.project, &self.name, self.base.as_deref())
+            .map_err(|err| operation_failure(&err))
     }
 
     /// From the end of the turn before, or from the base, to the end of this one.
     fn of_turn(&self, turn: u64) -> Result<Diff, Failure> {
         let (project, name) = (&self.project, &self.name);
-        let taken = agency_workspace::snapshots(project, name).map_err(|err| failed(&err))?;
+        let taken = agency_workspace::snapshots(project, name).map_err(|err| operation_failure(&err))?;
         let at = taken.iter().position(|snapshot| snapshot.number == turn);
         let at = at.ok_or_else(|| no_turn(name, turn, &taken))?;
         let before = at.checked_sub(1).and_then(|before| taken.get(before));
@@ -107,12 +109,12 @@ impl Question {
             Some(before) => agency_workspace::diff_between(project, name, before, &taken[at]),
             None => agency_workspace::diff_since(project, name, &self.of_all()?.from, &taken[at]),
         };
-        diff.map_err(|err| failed(&err))
+        diff.map_err(|err| operation_failure(&err))
     }
 
     fn patch(&self, diff: &Diff) -> Result<Vec<u8>, Failure> {
         let patch = agency_workspace::patch(&self.project, &self.name, diff, &[]);
-        let patch = patch.map_err(|err| failed(&err))?;
+        let patch = patch.map_err(|err| operation_failure(&err))?;
         if patch.len() <= LONGEST_PATCH {
             return Ok(patch);
         }
@@ -140,11 +142,6 @@ fn no_turn(name: &WorkspaceName, turn: u64, taken: &[Snapshot]) -> Failure {
             .because("no turn of it has been kept yet")
             .hint("the end of a turn is known of agents with a conversation; `agency diff` shows all of it"),
     }
-}
-
-pub(super) fn failed(error: &OperationError) -> Failure {
-    let failure = Failure::new(error.to_string()).caused_by_source(error);
-    error.hint().into_iter().fold(failure, Failure::hint)
 }
 
 fn file(file: FileDiff) -> work::FileDiff {

@@ -28,6 +28,7 @@ use crate::hold::{RunContext, screen_size};
 use crate::launch::{LaunchError, start_keeper};
 use crate::plan::{LaunchPlan, Place, Wish};
 use crate::room;
+use crate::rpc;
 use crate::run::{self, NewsDesk, RunCommand};
 use crate::run_meta::{self, AcpMeta, RunMeta};
 use crate::switchboard::{WirePlan, WireSpec};
@@ -62,7 +63,7 @@ impl World {
         tokio::spawn(async move {
             let made = match planned {
                 Ok((project, name, base)) => {
-                    in_background(move || make(&project, &name, base.as_deref())).await
+                    rpc::blocking(move || make(&project, &name, base.as_deref())).await
                 }
                 Err(failure) => Err(failure),
             };
@@ -76,9 +77,9 @@ impl World {
         let project = self.workspace_of(&key).map(|(project, _)| project);
         tokio::spawn(async move {
             if let (Ok(project), Some(workspace)) = (project, made) {
-                let undone = in_background(move || {
+                let undone = rpc::blocking(move || {
                     agency_workspace::undo(&project, &workspace)
-                        .map_err(|err| Failure::new(err.to_string()).caused_by(&err))
+                        .map_err(|err| Failure::told(&err, err.hint()))
                 });
                 if let Err(left) = undone.await {
                     tracing::warn!(task = %key, %left, "a workspace stays behind");
@@ -360,19 +361,15 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
 }
 
 fn launch_failure(error: &LaunchError) -> Failure {
-    let failure = Failure::new(error.to_string()).caused_by_source(error);
-    room::hint(error).into_iter().fold(failure, Failure::hint)
+    Failure::told(error, room::hint(error))
 }
 
 /// The workspace of a task: made anew, or its directory brought back to a branch that is still there.
 fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Option<Workspace>, Failure> {
     let failed = |err: agency_workspace::CreateError| workspace_failure(&err);
-    agency_workspace::exclude(project).map_err(|err| {
-        let failure = Failure::new(err.to_string()).caused_by_source(&err);
-        err.hint().into_iter().fold(failure, Failure::hint)
-    })?;
-    let presence = agency_workspace::presence(project, name)
-        .map_err(|err| Failure::new(err.to_string()).caused_by_source(&err))?;
+    agency_workspace::exclude(project).map_err(|err| Failure::told(&err, err.hint()))?;
+    let presence =
+        agency_workspace::presence(project, name).map_err(|err| Failure::told(&err, err.hint()))?;
     match presence {
         Presence::Ready => Ok(None),
         Presence::DirectoryGone => {
@@ -391,17 +388,7 @@ fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<O
 }
 
 pub fn workspace_failure(error: &agency_workspace::CreateError) -> Failure {
-    let failure = Failure::new(error.to_string()).caused_by_source(error);
-    error.hint().into_iter().fold(failure, Failure::hint)
-}
-
-pub(super) async fn in_background<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(outcome) => outcome,
-        Err(cause) => Err(Failure::new("a step of the start failed badly").caused_by(&cause)),
-    }
+    Failure::told(error, error.hint())
 }
 
 /// Blocking. Ends a keeper that nobody can talk to, and its agent with it: a start that failed leaves no process.
@@ -428,7 +415,7 @@ fn remove_run_dir(dir: &RunDir) {
 
 /// What there was before the first turn. An agent is not kept from its work for that.
 async fn keep_beginning(project: Project, name: WorkspaceName) {
-    let kept = in_background(move || {
+    let kept = rpc::blocking(move || {
         agency_workspace::snapshot_before(&project, &name, "before the first turn")
             .map_err(|err| crate::discarded::operation_failure(&err))
     });
@@ -470,7 +457,7 @@ impl Launch {
         let (context, meta) = (self.context.clone(), self.meta.clone());
         let (run, dir) = (context.id.clone(), context.dir.clone());
         let seated = async {
-            let (spec, notes) = in_background(move || self.wire_spec()).await?;
+            let (spec, notes) = rpc::blocking(move || self.wire_spec()).await?;
             let (answer, told) = tokio::sync::oneshot::channel();
             reporter.report(Happening::EnsureWire { plan: wire, spec: Box::new(spec), answer }).await;
             let board = told.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))?;
@@ -504,7 +491,7 @@ impl Launch {
     async fn hold(self, reporter: Reporter) -> Result<StartedRun, Failure> {
         let (context, meta) = (self.context.clone(), self.meta.clone());
         let dir = context.dir.clone();
-        let notes = in_background(move || {
+        let notes = rpc::blocking(move || {
             self.start().inspect_err(|_| {
                 remove_run_dir(&dir);
             })
@@ -515,7 +502,7 @@ impl Launch {
         match run::follow(context, NewsDesk { reporter, run }).await {
             Ok(handle) => Ok(StartedRun { meta, handle, notes }),
             Err(cause) => {
-                in_background(move || end_keeper(&dir)).await?;
+                rpc::blocking(move || end_keeper(&dir)).await?;
                 Err(Failure::new("the keeper started, but cannot be reached").caused_by(&cause))
             }
         }

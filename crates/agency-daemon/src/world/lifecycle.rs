@@ -272,10 +272,9 @@ impl Pending {
 }
 
 fn started_badly(key: &TaskKey, failure: Failure) -> Failure {
-    let mut causes = vec![failure.message];
-    causes.extend(failure.causes);
-    let hint = failure.hint.or_else(|| without_proc(Path::new("/proc")));
-    Failure { message: format!("cannot start task {}", key.task), causes, hint }
+    let told = failure.within(format!("cannot start task {}", key.task));
+    let hint = told.hint.or_else(|| without_proc(Path::new("/proc")));
+    Failure { hint, ..told }
 }
 
 /// Linux says there who a process is, and no process is kept that could be mistaken for another.
@@ -285,8 +284,7 @@ fn without_proc(proc: &Path) -> Option<String> {
 }
 
 pub(super) fn removal_failure(error: &agency_workspace::RemoveError) -> Failure {
-    let failure = Failure::new(error.to_string()).caused_by_source(error);
-    error.hint().into_iter().fold(failure, Failure::hint)
+    Failure::told(error, error.hint())
 }
 
 /// Blocking. Refuses what could not be removed, and while there is work in the workspace unless that is to be

@@ -22,9 +22,9 @@ use agency_workspace::{
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::diffs::failed;
 use super::effects::refused;
 use super::{Pending, World, error_data};
+use crate::discarded::operation_failure;
 use crate::happening::{Answer, Happening, Landed, TaskCall};
 use crate::{chore, clock, environment, rpc};
 
@@ -233,7 +233,7 @@ impl World {
         let agency_workspace::Merged { into, before, after, checkout, notes: said_besides } = merged;
         notes.extend(said_besides);
         let words = format!("{into} has the work of task {}, but the task does not say so", key.task);
-        answer.give_as(said.map_err(|cause| Failure::new(words).because(cause.message)).and_then(|()| {
+        answer.give_as(said.map_err(|cause| cause.within(words)).and_then(|()| {
             Ok(Merged {
                 task: self.view(key)?,
                 into,
@@ -279,7 +279,7 @@ impl World {
             // One look settles all merges of a project.
             let mut known = recovered.remove(&key.project).unwrap_or_default();
             let settled = rpc::blocking(move || {
-                known.extend(agency_workspace::recover(&project).map_err(|err| failed(&err))?);
+                known.extend(agency_workspace::recover(&project).map_err(|err| operation_failure(&err))?);
                 Ok((settled(&project, &name, &known)?, known))
             });
             match settled.await {
@@ -303,8 +303,9 @@ impl World {
             self.workspaces.all().filter(|(_, record)| record.syncing).map(|(key, _)| key.clone()).collect();
         for key in cut {
             let Ok((project, _)) = self.workspace_of(&key) else { continue };
-            let settled =
-                rpc::blocking(move || agency_workspace::settle_syncs(&project).map_err(|err| failed(&err)));
+            let settled = rpc::blocking(move || {
+                agency_workspace::settle_syncs(&project).map_err(|err| operation_failure(&err))
+            });
             match settled.await {
                 Ok(()) => self.strike_merging(&key),
                 // Left for the next try, by a sync, a merge or a daemon.
@@ -418,13 +419,15 @@ impl Place {
         };
         let synced = agency_workspace::sync(&self.open()?, &self.name, base, way);
         synced.map(Landed::Synced).map_err(|err| match &err.cause {
-            OperationCause::Conflicts { with, .. } => failed(&err).hint(self.resolve_by_hand(with, by)),
-            _ => failed(&err),
+            OperationCause::Conflicts { with, .. } => {
+                operation_failure(&err).hint(self.resolve_by_hand(with, by))
+            }
+            _ => operation_failure(&err),
         })
     }
 
     fn merge_failed(&self, error: &OperationError, params: &MergeParams) -> Failure {
-        let (failure, name) = (failed(error), &self.name);
+        let (failure, name) = (operation_failure(error), &self.name);
         match &error.cause {
             OperationCause::HasWork(_) => failure.hint(format!(
                 "`agency merge {name} --commit` commits them first; `agency diff {name}` shows them"
@@ -467,10 +470,8 @@ impl Place {
     /// The same project, with another environment.
     fn open(&self) -> Result<Project, Failure> {
         let (root, vcs) = (self.project.root(), self.project.vcs());
-        Project::open_with(root, Some(vcs), self.environment.clone()).map_err(|err| {
-            let failure = Failure::new(err.to_string()).caused_by_source(&err);
-            err.hint().into_iter().fold(failure, Failure::hint)
-        })
+        Project::open_with(root, Some(vcs), self.environment.clone())
+            .map_err(|err| Failure::told(&err, err.hint()))
     }
 }
 
@@ -534,7 +535,7 @@ fn settled(project: &Project, name: &WorkspaceName, recovered: &[Recovered]) -> 
     if let Some(settled) = told(name, recovered) {
         return Ok(settled);
     }
-    let is_merged = agency_workspace::is_merged(project, name).map_err(|err| failed(&err))?;
+    let is_merged = agency_workspace::is_merged(project, name).map_err(|err| operation_failure(&err))?;
     Ok(if is_merged { Settled::Merged { into: None } } else { Settled::TakenBack { kept: None } })
 }
 

@@ -112,10 +112,7 @@ impl World {
         tokio::spawn(async move {
             let begun = Instant::now();
             let looked = tokio::task::spawn_blocking(move || {
-                let found = radar.look(&project, &workspaces).map_err(|err| {
-                    let failure = Failure::new(err.to_string()).caused_by_source(&err);
-                    err.hint().into_iter().fold(failure, Failure::hint)
-                });
+                let found = radar.look(&project, &workspaces).map_err(|err| Failure::told(&err, err.hint()));
                 (radar, found)
             });
             let (radar, found) = looked.await.unwrap_or_else(|cause| {

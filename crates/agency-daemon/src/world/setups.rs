@@ -20,13 +20,13 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::effects::in_background;
 use super::tasks::store_failure;
 use super::{Pending, World, end_tree};
 use crate::chore::{self, Chore, Log, Trouble};
 use crate::environment::{self, Environment};
 use crate::happening::{Answer, Happening, Reporter, SetupTrouble};
 use crate::ports;
+use crate::rpc;
 use crate::run_meta;
 use crate::settings::Settings;
 use crate::streams::Promised;
@@ -521,7 +521,7 @@ impl World {
             };
             let removed = match refusal {
                 Some(failure) => Err(failure),
-                None => in_background(move || remove(run, workspace?, base, removal)).await,
+                None => rpc::blocking(move || remove(run, workspace?, base, removal)).await,
             };
             let Desk { key, reporter } = desk;
             reporter.report(Happening::WorkspaceRemoved { key, answer, removed, notes }).await;
@@ -631,12 +631,9 @@ async fn furnish(
     stopped: watch::Receiver<bool>,
 ) -> Result<Vec<String>, SetupTrouble> {
     let Setup { project, name, patterns, chore, hint } = setup;
-    let told = |err: CopyError| {
-        let failure = Failure::new(err.to_string()).caused_by_source(&err);
-        SetupTrouble {
-            stopped: matches!(err, CopyError::Stopped),
-            failure: err.hint().into_iter().fold(failure, Failure::hint),
-        }
+    let told = |err: CopyError| SetupTrouble {
+        stopped: matches!(err, CopyError::Stopped),
+        failure: Failure::told(&err, err.hint()),
     };
     let stop = stopped.clone();
     let copying = tokio::task::spawn_blocking(move || {

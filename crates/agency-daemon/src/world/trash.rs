@@ -17,13 +17,13 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::World;
-use super::effects::in_background;
 use super::setups::RemovalWish;
 use super::tasks::store_failure;
 use super::turns::{TurnLock, keep_brought_back};
 use crate::discarded::{self, CutOff, Entry, Settled};
 use crate::happening::{Answer, Happening};
 use crate::removal::{Bin, Removal, Step};
+use crate::rpc;
 use crate::run_meta;
 use crate::workspace_record::Mark;
 
@@ -52,7 +52,7 @@ impl World {
             Err(failure) => answer.give(Err(failure)),
             Ok((_, project, bin)) => {
                 tokio::spawn(async move {
-                    answer.give_as(in_background(move || discarded::list(&project, &bin)).await);
+                    answer.give_as(rpc::blocking(move || discarded::list(&project, &bin)).await);
                 });
             }
         }
@@ -148,7 +148,7 @@ impl World {
         self.removing.insert(key.clone(), removal.clone());
         let bin = bin.clone();
         tokio::spawn(async move {
-            let settled = in_background(move || discarded::settle(&project, &bin, &removal, has_task)).await;
+            let settled = rpc::blocking(move || discarded::settle(&project, &bin, &removal, has_task)).await;
             CutOff::Removal { key, settled }
         })
     }
@@ -157,7 +157,7 @@ impl World {
         self.restoring.insert(removal.id.clone());
         let (id, looked) = (id.clone(), removal.clone());
         tokio::spawn(async move {
-            let back = in_background(move || discarded::bring_workspace_back(&project, &looked, true)).await;
+            let back = rpc::blocking(move || discarded::bring_workspace_back(&project, &looked, true)).await;
             CutOff::Return { project: id, removal, back }
         })
     }
@@ -260,9 +260,8 @@ impl World {
     /// Why nothing begins there, if the removal does not go on either.
     pub(super) fn is_unsettled(&self, key: &TaskKey) -> Option<Failure> {
         let why = self.unsettled.get(key)?.clone();
-        let told = Failure::new(format!("the removal of task {} was cut off, and is not finished", key.task));
-        let told = std::iter::once(why.message).chain(why.causes).fold(told, Failure::because);
-        let way = why.hint.map(|hint| format!("{hint}; then: ")).unwrap_or_default();
+        let way = why.hint.as_ref().map(|hint| format!("{hint}; then: ")).unwrap_or_default();
+        let told = why.within(format!("the removal of task {} was cut off, and is not finished", key.task));
         Some(told.hint(format!("{way}agency rm {} tries again", key.task)))
     }
 
@@ -281,7 +280,7 @@ impl World {
         };
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
-            let chosen = in_background(move || discarded::choose(&project, &bin, word.as_deref())).await;
+            let chosen = rpc::blocking(move || discarded::choose(&project, &bin, word.as_deref())).await;
             reporter.report(Happening::UndoChosen { project: id, answer, chosen }).await;
         });
     }
@@ -327,12 +326,7 @@ impl World {
 
     fn may_put_back(&self, id: &ProjectId, shown: &Discarded) -> Result<(TaskKey, Project), Failure> {
         let key = TaskKey { project: id.clone(), task: TaskId(shown.task) };
-        let refused = |failure: Failure| {
-            let mut told = Failure::new(format!("cannot bring {} back", shown.id)).because(failure.message);
-            told.causes.extend(failure.causes);
-            failure.hint.into_iter().fold(told, Failure::hint)
-        };
-        self.must_rest(&key).map_err(refused)?;
+        self.must_rest(&key).map_err(|failure| failure.within(format!("cannot bring {} back", shown.id)))?;
         let known = self.store.project(id).ok_or_else(|| Failure::new("the project is not known"))?;
         Ok((key, known.project.clone()))
     }
@@ -469,7 +463,7 @@ impl World {
         let (state, reporter) = (self.ground.state.clone(), self.ground.reporter.clone());
         let project_id = id.clone();
         tokio::spawn(async move {
-            let expired = in_background(move || {
+            let expired = rpc::blocking(move || {
                 let age = Duration::from_secs(params.older_than_seconds);
                 let (expired, removals) = discarded::expire(&project, &bin, age, params.dry_run)?;
                 for removal in &removals {
@@ -504,7 +498,7 @@ impl World {
         let candidates: Vec<Candidate> = keys.iter().filter_map(|key| self.candidate(key)).collect();
         tokio::spawn(async move {
             let judged = || Ok(Spent { tasks: candidates.into_iter().map(Candidate::judged).collect() });
-            answer.give_as(in_background(judged).await);
+            answer.give_as(rpc::blocking(judged).await);
         });
     }
 
@@ -615,12 +609,12 @@ impl Return {
             Return::Task { removal, project, was_cut_off } => {
                 let looked = removal.clone();
                 let restored =
-                    in_background(move || discarded::bring_workspace_back(&project, &looked, was_cut_off));
+                    rpc::blocking(move || discarded::bring_workspace_back(&project, &looked, was_cut_off));
                 Happening::TaskRestored { project: id, removal, answer, restored: restored.await }
             }
             Return::Files { key, project, trashed, shown, lock } => {
                 let _alone = lock.lock().await;
-                let restored = in_background(move || {
+                let restored = rpc::blocking(move || {
                     let back = agency_workspace::restore(&project, &trashed);
                     if back.is_ok() {
                         keep_brought_back(&project, &trashed.workspace);

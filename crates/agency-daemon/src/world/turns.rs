@@ -12,9 +12,9 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::World;
-use super::effects::in_background;
 use crate::discarded::{id_of, operation_failure, time};
 use crate::happening::{Answer, Happening};
+use crate::rpc;
 
 const TURN: &str = "turn";
 /// Of files with which no turn had ended: so were kept what earlier versions took back.
@@ -45,7 +45,7 @@ impl World {
                 Some(alone) => alone,
                 None => lock.lock_owned().await,
             };
-            let kept = in_background(move || {
+            let kept = rpc::blocking(move || {
                 agency_workspace::snapshot_if_changed(&project, &name, TURN)
                     .map_err(|err| operation_failure(&err))
             });
@@ -82,7 +82,7 @@ impl World {
         let (workspace, lock) = (self.workspace_of(key), self.turn_lock(key));
         tokio::spawn(async move {
             let _alone = lock.lock().await;
-            let listed = in_background(move || {
+            let listed = rpc::blocking(move || {
                 let (project, name) = workspace?;
                 listed(&project, &name)
             });
@@ -92,15 +92,13 @@ impl World {
 
     /// `agency undo --turn`.
     pub(super) fn take_turn_back(&mut self, key: TaskKey, turn: Option<u64>, answer: Answer) {
-        let refused = |failure: Failure| {
-            let told = Failure::new(format!("cannot take a turn of task {} back", key.task));
-            let told = std::iter::once(failure.message).chain(failure.causes).fold(told, Failure::because);
-            failure.hint.into_iter().fold(told, Failure::hint)
-        };
         let ready = self.must_rest(&key).and_then(|()| self.workspace_to_enter(&key));
         let workspace = match ready.and_then(|_| self.workspace_of(&key)) {
             Ok(workspace) => workspace,
-            Err(failure) => return answer.give(Err(refused(failure))),
+            Err(failure) => {
+                let words = format!("cannot take a turn of task {} back", key.task);
+                return answer.give(Err(failure.within(words)));
+            }
         };
         self.rewinding.insert(key.clone());
         let lock = self.turn_lock(&key);
@@ -108,7 +106,7 @@ impl World {
         tokio::spawn(async move {
             let (project, name) = workspace;
             let alone = lock.lock().await;
-            let back = in_background(move || back(&project, &name, turn)).await;
+            let back = rpc::blocking(move || back(&project, &name, turn)).await;
             drop(alone);
             reporter.report(Happening::TurnTakenBack { key, answer, back }).await;
         });

@@ -102,7 +102,8 @@ impl Sheet {
             let message = "the editor failed, so nothing was sent".to_owned();
             self.kept(Failure { message, hint: Some("set $VISUAL or $EDITOR".to_owned()), ..failure })
         })?;
-        let content = std::fs::read(&self.path).map_err(|err| failed("cannot read what was edited", &err))?;
+        let cannot = || format!("cannot read what was edited: {}", shown(&self.path));
+        let content = std::fs::read(&self.path).map_err(|err| failed(&cannot(), &err))?;
         Ok(String::from_utf8_lossy(&content).into_owned())
     }
 
