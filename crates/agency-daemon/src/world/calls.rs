@@ -543,7 +543,7 @@ impl World {
                 .hint(format!("agency stop {}, or pass --discard", key.task))));
         }
         let checked = self.workspace_of(&key);
-        let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
+        let base = self.base_of(&key);
         let ticket = self.ticket(Pending::Remove { key: key.clone(), wish: Box::new(wish), answer });
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {

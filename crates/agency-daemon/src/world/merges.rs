@@ -43,36 +43,34 @@ impl World {
     pub(super) fn merge(&mut self, task: TaskCall, params: MergeParams, answer: Answer) {
         let prepared = self.find(task).and_then(|key| {
             self.may_merge(&key)?;
-            self.land(&key, &params.caller, true).map(|place| (key, place))
+            let place = self.land(&key, &params.caller, true)?;
+            let (subject, base) = (self.subject(&key), self.base_of(&key));
+            Ok((key, move || place.merge(&params, base, &subject)))
         });
-        let (key, place) = match prepared {
-            Ok(prepared) => prepared,
-            Err(failure) => return answer.give(Err(failure)),
-        };
-        let (subject, base) = (self.subject(&key), self.base_of(&key));
-        let reporter = self.ground.reporter.clone();
-        let of = key.clone();
-        let task = tokio::spawn(async move {
-            let outcome = rpc::blocking(move || place.merge(&params, base, &subject)).await;
-            reporter.report(Happening::Landed { key: of, answer, outcome }).await;
-        });
-        self.landings.insert(key, task);
+        self.begin_landing(prepared, answer);
     }
 
     pub(super) fn sync(&mut self, task: TaskCall, params: SyncParams, answer: Answer) {
         let prepared = self.find(task).and_then(|key| {
             self.may_sync(&key)?;
-            self.land(&key, &params.caller, false).map(|place| (key, place))
+            let place = self.land(&key, &params.caller, false)?;
+            let base = self.base_of(&key);
+            Ok((key, move || place.sync(base.as_deref(), params.how)))
         });
-        let (key, place) = match prepared {
+        self.begin_landing(prepared, answer);
+    }
+
+    fn begin_landing<W>(&mut self, prepared: Result<(TaskKey, W), Failure>, answer: Answer)
+    where
+        W: FnOnce() -> Result<Landed, Failure> + Send + 'static,
+    {
+        let (key, work) = match prepared {
             Ok(prepared) => prepared,
             Err(failure) => return answer.give(Err(failure)),
         };
-        let base = self.base_of(&key);
-        let reporter = self.ground.reporter.clone();
-        let of = key.clone();
+        let (of, reporter) = (key.clone(), self.ground.reporter.clone());
         let task = tokio::spawn(async move {
-            let outcome = rpc::blocking(move || place.sync(base.as_deref(), params.how)).await;
+            let outcome = rpc::blocking(work).await;
             reporter.report(Happening::Landed { key: of, answer, outcome }).await;
         });
         self.landings.insert(key, task);

@@ -507,7 +507,7 @@ impl World {
         let keep_ignored = self.removing.get(&key).is_some_and(|removal| removal.keep_ignored);
         let removal = Removal { discard, keep_ignored };
         let workspace = self.workspace_of(&key);
-        let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
+        let base = self.base_of(&key);
         let teardown = self.prepare_teardown(&key, caller);
         let run = self.workspaces.get(&key).run;
         let (stop, stopped) = watch::channel(false);

@@ -29,7 +29,7 @@ impl World {
     fn known_task(&self, project: &ProjectId, task: TaskId) -> KnownTask {
         let key = TaskKey { project: project.clone(), task };
         let name = self.store.task(&key).map(|task| task.name.to_string()).unwrap_or_default();
-        let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
+        let base = self.base_of(&key);
         KnownTask { id: task.0, name, base }
     }
 
