@@ -17,8 +17,6 @@ use crate::happening::{Answer, Happening};
 use crate::rpc;
 
 const TURN: &str = "turn";
-/// Of files with which no turn had ended: so were kept what earlier versions took back.
-const UNFINISHED: &str = "unfinished";
 const BACK_TO: &str = "back to ";
 const BROUGHT_BACK: &str = "brought back";
 
@@ -176,16 +174,14 @@ fn wanted(snapshots: &[Snapshot], turn: Option<u64>) -> Result<&Snapshot, Failur
         }),
         None => {
             let last = last_turn(snapshots).ok_or_else(none)?;
-            let before = |snapshot: &&Snapshot| snapshot.number < last && snapshot.label != UNFINISHED;
-            snapshots.iter().rfind(before).ok_or_else(none)
+            snapshots.iter().rfind(|snapshot| snapshot.number < last).ok_or_else(none)
         }
     }
 }
 
 /// The last turn that has ended and was not taken back. What changed since its end does not count.
 fn last_turn(snapshots: &[Snapshot]) -> Option<u64> {
-    let at = snapshots.iter().rposition(|snapshot| snapshot.label != UNFINISHED)?;
-    let (newest, earlier) = (&snapshots[at], &snapshots[..at]);
+    let (newest, earlier) = snapshots.split_last()?;
     match stands_for(newest) {
         number if number == newest.number => Some(number),
         number => last_turn(&earlier[..earlier.partition_point(|snapshot| snapshot.number <= number)]),
