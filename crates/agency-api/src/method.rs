@@ -329,8 +329,7 @@ pub struct Removed {
     /// The hidden ref that keeps what was discarded.
     pub kept_as: Option<String>,
     /// What it is called in the trash.
-    #[serde(default)]
-    pub trash: Option<String>,
+    pub trash: String,
     /// What the user should know of it: a teardown that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -197,7 +197,7 @@ impl World {
         let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_string()).unwrap_or_default();
         let gone = removed.and_then(|(removed, bytes)| {
             let kept_as = removed.trash;
-            let trash = Some(self.end_removal(key, kept_as.clone(), bytes)?.id);
+            let trash = self.end_removal(key, kept_as.clone(), bytes)?.id;
             Ok(Removed { id: key.task.0, slug, kept_as, trash, notes })
         });
         match &gone {

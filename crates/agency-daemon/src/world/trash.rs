@@ -220,7 +220,7 @@ impl World {
         match self.end_cut_off_removal(key, settled)? {
             Some(Removal { id: trash, reference: kept_as, .. }) => {
                 self.forget_removed(key);
-                Ok(Removed { id: key.task.0, slug, kept_as, trash: Some(trash), notes: Vec::new() })
+                Ok(Removed { id: key.task.0, slug, kept_as, trash, notes: Vec::new() })
             }
             None => {
                 self.see_again(key);
@@ -505,8 +505,8 @@ impl World {
     fn candidate(&self, key: &TaskKey) -> Option<Candidate> {
         let task = self.store.task(key)?;
         let file = task.content.as_ref().map_err(|problem| format!("its file cannot be read: {problem}"));
-        let status = file.clone().map(|file| file.fields().status);
-        let base = file.ok().and_then(|file| file.fields().base_branch.clone());
+        let status = file.map(|file| file.fields().status);
+        let base = self.base_of(key);
         let is_orphaned = self.orphans.values().any(|orphan| super::boot::key_of(&orphan.meta) == *key);
         let stays = match status {
             Err(why) => Some(why),

@@ -70,7 +70,7 @@ async fn remove(context: &Context, task: SpentTask) -> Result<CollectedTask, cra
     };
     let (removed, _) = watch::call(context, "removing finished tasks", TaskRemove, params, watch).await;
     Ok(match removed {
-        Ok(removed) => CollectedTask { task, removed: true, trash: removed.trash, error: None },
+        Ok(removed) => CollectedTask { task, removed: true, trash: Some(removed.trash), error: None },
         Err(failure) => {
             let words: Vec<String> = std::iter::once(failure.message).chain(failure.causes).collect();
             CollectedTask { task, removed: false, trash: None, error: Some(words.join(": ")) }
@@ -95,8 +95,7 @@ fn print(collected: &Collected) -> Result<(), crate::stop::Stop> {
         vec![cell(one.task.id.to_string()), cell(&one.task.slug), cell(what), cell(why)]
     };
     output::line(&output::table(&columns, &collected.tasks.iter().map(row).collect::<Vec<_>>()))?;
-    if let Some(last) = collected.tasks.iter().rfind(|task| task.removed) {
-        let id = last.trash.as_deref().unwrap_or(&last.task.slug);
+    if let Some(id) = collected.tasks.iter().rev().find_map(|task| task.trash.as_ref()) {
         output::note(&format!("to have one back: agency undo {}", printable(id)));
     }
     Ok(())

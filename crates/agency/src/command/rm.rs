@@ -24,12 +24,6 @@ pub(super) async fn rm(context: &Context, args: Rm) -> Done {
     let removed = removed?;
     removed.notes.iter().for_each(|note| output::warning(note));
     output::line(&format!("{} {} removed", removed.id, removed.slug))?;
-    match (&removed.trash, &removed.kept_as) {
-        (Some(id), _) => output::note(&format!("to have it back: agency undo {}", output::printable(id))),
-        (None, Some(kept)) => {
-            output::line(&format!("what was in it is kept as {}", output::printable(kept)))?
-        }
-        (None, None) => {}
-    }
+    output::note(&format!("to have it back: agency undo {}", output::printable(&removed.trash)));
     Ok(ExitCode::SUCCESS)
 }
