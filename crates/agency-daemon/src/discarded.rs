@@ -11,6 +11,7 @@ use agency_core::ids::{ProjectId, TaskKey};
 use agency_workspace::{OperationError, Presence, Project, RemoveCause, Trashed, Why, WorkspaceName};
 
 use crate::removal::{Bin, Removal, Step};
+use crate::run_meta::RunMeta;
 
 /// Git may still be deleting files for a daemon that was killed.
 const DELETED_WITHIN: Duration = Duration::from_secs(10);
@@ -189,8 +190,17 @@ pub enum CutOff {
     Return {
         project: ProjectId,
         removal: Removal,
-        back: Result<Vec<String>, Failure>,
+        back: Result<Back, Failure>,
     },
+}
+
+/// A removed task whose workspace is where it was.
+#[derive(Debug)]
+pub struct Back {
+    /// What the user should know.
+    pub notes: Vec<String>,
+    /// All of its task, the oldest first.
+    pub runs: Vec<RunMeta>,
 }
 
 /// What became of a removal that a daemon did not live to end.

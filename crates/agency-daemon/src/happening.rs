@@ -17,7 +17,7 @@ use agency_workspace::{Collision, Merged, Project, Radar, Removed, Snapshot, Syn
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::discarded::{CutOff, Entry};
+use crate::discarded::{Back, CutOff, Entry};
 use crate::plan::Wish;
 use crate::removal::Removal;
 use crate::run::{RunHandle, RunNews};
@@ -127,12 +127,12 @@ pub enum Happening {
         answer: Answer,
         chosen: Result<Entry, Failure>,
     },
-    /// The workspace of a removed task is back, with what the user should know.
+    /// The workspace of a removed task is back.
     TaskRestored {
         project: ProjectId,
         removal: Removal,
         answer: Answer,
-        restored: Result<Vec<String>, Failure>,
+        restored: Result<Back, Failure>,
     },
     FilesRestored {
         key: TaskKey,

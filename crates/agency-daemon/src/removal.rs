@@ -112,6 +112,10 @@ impl Bin {
         removals
     }
 
+    pub fn holds(&self, id: &str) -> bool {
+        self.record(id).exists()
+    }
+
     /// The task's file as it was.
     pub fn task_file(&self, id: &str) -> PathBuf {
         self.entry(id).join("task.md")
@@ -177,6 +181,7 @@ mod tests {
         assert_eq!(second.kept_at(), second.at());
         assert_eq!(first.kept_at(), UNIX_EPOCH + Duration::from_millis(99_999_999_999_999));
         bin.delete(&second.id).unwrap();
+        assert!(bin.holds(&first.id) && !bin.holds(&second.id));
         assert_eq!(bin.all(), [first]);
     }
 }

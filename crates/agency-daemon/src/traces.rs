@@ -7,13 +7,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agency_api::method::{Erased, ProjectEraseParams, Traces};
+use agency_api::paths::{RunDir, StateDir, project_id};
 use agency_api::view::{ProjectTraces, RunElsewhere, WorkspaceTraces};
 use agency_api::{Bytes, Failure};
+use agency_core::ids::RunId;
 use agency_workspace::{Environment, Project, Removal, Vcs, WorkspaceName};
 use serde::{Deserialize, Serialize};
 
 use crate::happening::{Call, Reporter};
 use crate::rpc::blocking;
+use crate::run_meta::{self, RunMeta};
 
 /// The loop's word on what there is.
 #[derive(Debug, Serialize, Deserialize)]
@@ -21,8 +24,39 @@ pub struct Known {
     pub projects: Vec<KnownProject>,
     /// Roots of projects that could not be opened.
     pub unreachable: Vec<PathBuf>,
-    pub forgotten_runs: Vec<PathBuf>,
-    pub elsewhere: Vec<RunElsewhere>,
+    /// The directory of the state.
+    pub state: PathBuf,
+    /// Runs that live, whosever they are.
+    pub live: Vec<RunId>,
+}
+
+impl Known {
+    /// Whatever their projects and tasks are: their files are in the same state directory.
+    fn runs_elsewhere(state: &StateDir, runs: &[(RunDir, RunMeta)]) -> Vec<RunElsewhere> {
+        let elsewhere =
+            runs.iter().filter(|(dir, meta)| meta.host != state.host() && dir.pid_file().exists());
+        elsewhere
+            .map(|(dir, meta)| RunElsewhere { host: meta.host_name.clone(), pid_file: dir.pid_file().into() })
+            .collect()
+    }
+
+    /// Runs whose task is gone, of projects that could be looked at.
+    fn forgotten_runs(&self, state: &StateDir, runs: &[(RunDir, RunMeta)]) -> Vec<Bytes> {
+        let is_forgotten = |meta: &RunMeta| {
+            meta.host == state.host()
+                && !self.unreachable.contains(&meta.root)
+                && !self.live.contains(&meta.run)
+                && !self.has_task(meta)
+        };
+        let forgotten = runs.iter().filter(|(_, meta)| is_forgotten(meta));
+        forgotten.map(|(dir, _)| Bytes::from(dir.path())).collect()
+    }
+
+    fn has_task(&self, meta: &RunMeta) -> bool {
+        let project = project_id(&meta.root);
+        let mut of_project = self.projects.iter().filter(|known| project_id(&known.root) == project);
+        of_project.any(|known| known.tasks.iter().any(|task| task.id == meta.task))
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,8 +81,13 @@ pub async fn look(reporter: &Reporter) -> Result<Traces, Failure> {
         let mut projects: Vec<ProjectTraces> = known.projects.iter().map(of_project).collect();
         let gone = |root: &PathBuf| unreachable(root, "it is not there, or cannot be opened".to_owned());
         projects.extend(known.unreachable.iter().map(gone));
-        let forgotten_runs = known.forgotten_runs.into_iter().map(Bytes::from).collect();
-        Ok(Traces { projects, forgotten_runs, elsewhere: known.elsewhere })
+        let state = StateDir::at(known.state.clone());
+        let runs = run_meta::all(&state);
+        Ok(Traces {
+            projects,
+            forgotten_runs: known.forgotten_runs(&state, &runs),
+            elsewhere: Known::runs_elsewhere(&state, &runs),
+        })
     })
     .await
 }

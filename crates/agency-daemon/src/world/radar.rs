@@ -98,7 +98,7 @@ impl World {
         }
         let due = self.radars.sights.iter().filter(|(_, sight)| sight.due.is_some_and(|due| due <= now));
         let Some(id) = due.min_by_key(|(_, sight)| sight.due).map(|(id, _)| id.clone()) else { return };
-        let workspaces = self.live_workspaces(&id);
+        let mut workspaces = self.live_workspaces(&id);
         let Some(project) = self.store.project(&id).map(|known| known.project.clone()) else {
             self.radars.sights.remove(&id);
             return;
@@ -112,6 +112,7 @@ impl World {
         tokio::spawn(async move {
             let begun = Instant::now();
             let looked = tokio::task::spawn_blocking(move || {
+                workspaces.retain(|(name, _)| agency_workspace::workspace_path(&project, name).is_dir());
                 let found = radar.look(&project, &workspaces).map_err(|err| Failure::told(&err, err.hint()));
                 (radar, found)
             });
@@ -188,9 +189,8 @@ impl World {
         let keys = known.tasks.keys().map(|task| TaskKey { project: project.clone(), task: *task });
         let live = keys.filter(|key| self.supervisor.status(key).is_some_and(may_land_one_day));
         let named = live.filter_map(|key| {
-            let (project, name) = self.workspace_of(&key).ok()?;
-            let is_there = agency_workspace::workspace_path(&project, &name).is_dir();
-            is_there.then(|| (name, self.base_of(&key)))
+            let (_, name) = self.workspace_of(&key).ok()?;
+            Some((name, self.base_of(&key)))
         });
         named.collect()
     }

@@ -1,12 +1,8 @@
 //! What a look for traces on the disk needs to know: every project, its tasks, what lives there.
 
-use std::path::{Path, PathBuf};
-
-use agency_api::view::RunElsewhere;
-use agency_core::ids::{ProjectId, RunId, TaskId, TaskKey};
+use agency_core::ids::{ProjectId, TaskId, TaskKey};
 
 use super::World;
-use crate::run_meta;
 use crate::traces::{Known, KnownProject, KnownTask};
 
 impl World {
@@ -17,12 +13,11 @@ impl World {
             tasks: known.tasks.keys().map(|task| self.known_task(id, *task)).collect(),
             live_runs: self.supervisor.live_runs().filter(|(key, _)| key.project == *id).count() as u64,
         });
-        let unreachable = self.store.out_of_reach();
         Known {
             projects: projects.collect(),
-            forgotten_runs: self.forgotten_runs(&unreachable),
-            unreachable,
-            elsewhere: self.runs_elsewhere(),
+            unreachable: self.store.out_of_reach(),
+            state: self.ground.state.root().to_path_buf(),
+            live: self.runs.keys().chain(self.orphans.keys()).cloned().collect(),
         }
     }
 
@@ -31,26 +26,5 @@ impl World {
         let name = self.store.task(&key).map(|task| task.name.to_string()).unwrap_or_default();
         let base = self.base_of(&key);
         KnownTask { id: task.0, name, base }
-    }
-
-    /// Whatever their projects and tasks are: their files are in the same state directory.
-    fn runs_elsewhere(&self) -> Vec<RunElsewhere> {
-        run_meta::all(&self.ground.state)
-            .into_iter()
-            .filter(|(dir, meta)| meta.host != self.ground.state.host() && dir.pid_file().exists())
-            .map(|(dir, meta)| RunElsewhere { host: meta.host_name, pid_file: dir.pid_file().into() })
-            .collect()
-    }
-
-    /// Runs whose task is gone, of projects that could be looked at.
-    fn forgotten_runs(&self, unreachable: &[PathBuf]) -> Vec<PathBuf> {
-        let reachable = |root: &Path| !unreachable.iter().any(|known| known == root);
-        let lives = |run: &RunId| self.runs.contains_key(run) || self.orphans.contains_key(run);
-        run_meta::all(&self.ground.state)
-            .into_iter()
-            .filter(|(_, meta)| meta.host == self.ground.state.host() && reachable(&meta.root))
-            .filter(|(_, meta)| !lives(&meta.run) && self.store.task(&super::boot::key_of(meta)).is_none())
-            .map(|(dir, _)| dir.path().to_path_buf())
-            .collect()
     }
 }

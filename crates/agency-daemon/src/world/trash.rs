@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use agency_api::Failure;
 use agency_api::method::Removed;
+use agency_api::paths::{RunDir, StateDir};
 use agency_api::trash::{Discarded, Expired, Restored, Spent, SpentTask, TrashExpireParams};
 use agency_core::agent_state::AgentState;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
@@ -20,11 +21,11 @@ use super::World;
 use super::setups::RemovalWish;
 use super::tasks::store_failure;
 use super::turns::{TurnLock, keep_brought_back};
-use crate::discarded::{self, CutOff, Entry, Settled};
+use crate::discarded::{self, Back, CutOff, Entry, Settled};
 use crate::happening::{Answer, Happening};
 use crate::removal::{Bin, Removal, Step};
 use crate::rpc;
-use crate::run_meta;
+use crate::run_meta::{self, RunMeta};
 use crate::workspace_record::Mark;
 
 /// Work that may be lost is named, up to so many files.
@@ -155,9 +156,10 @@ impl World {
 
     fn go_on_returning(&mut self, id: &ProjectId, project: Project, removal: Removal) -> JoinHandle<CutOff> {
         self.restoring.insert(removal.id.clone());
-        let (id, looked) = (id.clone(), removal.clone());
+        let (state, looked) = (self.ground.state.clone(), removal.clone());
+        let (id, of) = (id.clone(), id.clone());
         tokio::spawn(async move {
-            let back = rpc::blocking(move || discarded::bring_workspace_back(&project, &looked, true)).await;
+            let back = rpc::blocking(move || brought_back(&state, &of, &project, &looked, true)).await;
             CutOff::Return { project: id, removal, back }
         })
     }
@@ -293,7 +295,8 @@ impl World {
             Ok(Entry::Task(removal)) => self.may_come_back(&id, &removal).map(|project| {
                 self.restoring.insert(removal.id.clone());
                 self.mark_removal(&id, &removal, Step::Restoring);
-                Return::Task { was_cut_off: removal.step == Step::Restoring, removal, project }
+                let (was_cut_off, state) = (removal.step == Step::Restoring, self.ground.state.clone());
+                Return::Task { was_cut_off, removal, project, state }
             }),
             Ok(Entry::Kept(trashed, shown)) => self.may_put_back(&id, &shown).map(|(key, project)| {
                 self.rewinding.insert(key.clone());
@@ -356,23 +359,20 @@ impl World {
         id: ProjectId,
         removal: Removal,
         answer: Answer,
-        restored: Result<Vec<String>, Failure>,
+        restored: Result<Back, Failure>,
     ) {
         self.restoring.remove(&removal.id);
-        let back = restored.and_then(|mut notes| {
+        let restored = restored.and_then(|Back { mut notes, runs }| {
             let (key, told) = self.bring_task_back(&id, &removal)?;
             notes.extend(told);
-            Ok((key, notes))
-        });
-        let restored = back.and_then(|(key, notes)| {
-            self.history_of(&key);
+            self.history.insert(key.clone(), runs);
             self.see_again(&key);
             self.touch_index(&key);
             self.announce(Some(&key), None, "TaskRestored", json!({ "entry": removal.id }));
             let task = self.view(&key)?;
             Ok(Restored { entry: Entry::Task(removal.clone()).shown(), task: Some(task), notes })
         });
-        if restored.is_err() && self.bin(&id).all().iter().any(|kept| kept.id == removal.id) {
+        if restored.is_err() && self.bin(&id).holds(&removal.id) {
             self.mark_removal(&id, &removal, Step::Done);
         }
         answer.give_as(restored);
@@ -417,14 +417,6 @@ impl World {
         }
         self.mark_setup(key, Mark::Pending);
         vec!["ignored files were not kept: the next start sets the workspace up again".to_owned()]
-    }
-
-    fn history_of(&mut self, key: &TaskKey) {
-        let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_owned()).unwrap_or_default();
-        let runs = run_meta::all(&self.ground.state).into_iter().map(|(_, meta)| meta);
-        let runs: Vec<_> =
-            runs.filter(|meta| super::boot::key_of(meta) == *key && meta.slug == slug).collect();
-        self.history.insert(key.clone(), runs);
     }
 
     pub(super) fn on_files_restored(
@@ -599,17 +591,17 @@ fn named(files: &[std::path::PathBuf]) -> String {
 /// Something on its way out of the trash.
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to a thread")]
 enum Return {
-    Task { removal: Removal, project: Project, was_cut_off: bool },
+    Task { removal: Removal, project: Project, was_cut_off: bool, state: StateDir },
     Files { key: TaskKey, project: Project, trashed: Trashed, shown: Discarded, lock: TurnLock },
 }
 
 impl Return {
     async fn go(self, id: ProjectId, answer: Answer) -> Happening {
         match self {
-            Return::Task { removal, project, was_cut_off } => {
-                let looked = removal.clone();
+            Return::Task { removal, project, was_cut_off, state } => {
+                let (looked, of) = (removal.clone(), id.clone());
                 let restored =
-                    rpc::blocking(move || discarded::bring_workspace_back(&project, &looked, was_cut_off));
+                    rpc::blocking(move || brought_back(&state, &of, &project, &looked, was_cut_off));
                 Happening::TaskRestored { project: id, removal, answer, restored: restored.await }
             }
             Return::Files { key, project, trashed, shown, lock } => {
@@ -628,19 +620,10 @@ impl Return {
 }
 
 /// Blocking. `is_wanted`: there is such a task again, and the runs are its own.
-fn delete_removal(
-    state: &agency_api::paths::StateDir,
-    project: &ProjectId,
-    bin: &Bin,
-    removal: &Removal,
-    is_wanted: bool,
-) {
+fn delete_removal(state: &StateDir, project: &ProjectId, bin: &Bin, removal: &Removal, is_wanted: bool) {
     let is_kept = bin.all().iter().any(|other| other.task == removal.task && other.id != removal.id);
-    let runs = run_meta::all(state).into_iter().filter(|(_, meta)| {
-        let key = super::boot::key_of(meta);
-        key.project == *project && key.task.0 == removal.task && meta.slug == removal.slug
-    });
-    for (dir, meta) in runs
+    for (dir, meta) in runs_of(state, project, removal)
+        .into_iter()
         .filter(|(dir, meta)| !is_wanted && !is_kept && meta.host == state.host() && !dir.pid_file().exists())
     {
         if let Err(cause) = std::fs::remove_dir_all(dir.path()) {
@@ -650,4 +633,25 @@ fn delete_removal(
     if let Err(cause) = bin.delete(&removal.id) {
         tracing::warn!(entry = removal.id, %cause, "an expired entry stays behind");
     }
+}
+
+/// Blocking. The workspace is where it was, and this is what its task has done.
+fn brought_back(
+    state: &StateDir,
+    id: &ProjectId,
+    project: &Project,
+    removal: &Removal,
+    was_cut_off: bool,
+) -> Result<Back, Failure> {
+    let notes = discarded::bring_workspace_back(project, removal, was_cut_off)?;
+    let runs = runs_of(state, id, removal).into_iter().map(|(_, meta)| meta).collect();
+    Ok(Back { notes, runs })
+}
+
+/// Blocking. The oldest first.
+fn runs_of(state: &StateDir, project: &ProjectId, removal: &Removal) -> Vec<(RunDir, RunMeta)> {
+    let key = TaskKey { project: project.clone(), task: TaskId(removal.task) };
+    let mut runs = run_meta::all(state);
+    runs.retain(|(_, meta)| super::boot::key_of(meta) == key && meta.slug == removal.slug);
+    runs
 }
