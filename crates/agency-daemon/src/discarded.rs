@@ -287,7 +287,9 @@ pub fn expire(
     if dry_run || old.is_empty() {
         return Ok((expired, Vec::new()));
     }
-    agency_workspace::expire(project, before).map_err(trash_failure)?;
+    let mut refs = agency_workspace::trash(project).map_err(trash_failure)?;
+    refs.retain(|kept| expired.expired.iter().any(|entry| entry.reference.as_ref() == Some(&kept.reference)));
+    agency_workspace::expire(project, &refs).map_err(trash_failure)?;
     let removals = old.into_iter().filter_map(|entry| match entry {
         Entry::Task(removal) => Some(removal),
         Entry::Kept(..) => None,

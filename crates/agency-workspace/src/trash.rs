@@ -85,18 +85,18 @@ pub fn trash(project: &Project) -> Result<Vec<Trashed>, TrashError> {
     list(repository).map_err(|source| TrashError { root: project.root().to_owned(), source })
 }
 
-/// Deletes for good what is older than `before`, and the snapshots and marks of workspaces of which nothing
+/// Deletes these for good, as far as they are there, and the snapshots and marks of workspaces of which nothing
 /// else is left. Returns the refs that are gone.
-pub fn expire(project: &Project, before: SystemTime) -> Result<Vec<String>, TrashError> {
+pub fn expire(project: &Project, entries: &[Trashed]) -> Result<Vec<String>, TrashError> {
     let Some(repository) = project.store() else { return Ok(Vec::new()) };
     let expired = || {
-        let entries = list(repository)?;
-        let (old, young): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.at < before);
+        let (old, stays): (Vec<_>, Vec<_>) =
+            list(repository)?.into_iter().partition(|entry| entries.contains(entry));
         let mut gone = Vec::new();
         for entry in old {
             repository.git().change(&["update-ref", "-d", &entry.reference, &entry.commit])?;
             gone.push(entry.reference);
-            let spoken_for = young.iter().any(|other| other.workspace == entry.workspace);
+            let spoken_for = stays.iter().any(|other| other.workspace == entry.workspace);
             if !spoken_for && !project.has_any_of(&entry.workspace)? {
                 gone.extend(delete_leftovers(repository, &entry.workspace)?);
             }
@@ -106,7 +106,11 @@ pub fn expire(project: &Project, before: SystemTime) -> Result<Vec<String>, Tras
     expired().map_err(|source| TrashError { root: project.root().to_owned(), source })
 }
 
-fn delete_leftovers(repository: &Repository, name: &WorkspaceName) -> Result<Vec<String>, ToolError> {
+/// Snapshots and marks.
+pub(crate) fn delete_leftovers(
+    repository: &Repository,
+    name: &WorkspaceName,
+) -> Result<Vec<String>, ToolError> {
     let patterns = [format!("refs/agency/turns/{}/", name.task_id()), format!("refs/agency/merged/{name}")];
     let listed =
         repository.git().read(&["for-each-ref", "--format=%(refname)", &patterns[0], &patterns[1]])?;

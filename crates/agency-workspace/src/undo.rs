@@ -14,6 +14,7 @@ use crate::record::Force;
 use crate::repository::Repository;
 use crate::state::{Found, Presence};
 use crate::tool::ToolError;
+use crate::trash::delete_leftovers;
 use crate::work::Work;
 
 #[derive(Debug, thiserror::Error)]
@@ -54,12 +55,21 @@ pub fn undo(project: &Project, workspace: &Workspace) -> Result<(), UndoError> {
             let landing = Landing::at(&format!("refs/heads/{}", name.branch()), "not on its branch");
             undo_worktree(repository, name, &landing).map(drop)
         }
-        (Kind::Git(repository), Made::WorktreeAndBranch { tip }) => undo_all(repository, name, tip),
-        (Kind::Jj(repository), Made::Jj { commit }) => jj::undo(repository, name, commit),
+        (Kind::Git(repository), Made::WorktreeAndBranch { tip }) => {
+            undo_all(repository, name, tip).and_then(|()| forget_turns(repository, name))
+        }
+        (Kind::Jj(repository), Made::Jj { commit }) => {
+            jj::undo(repository, name, commit).and_then(|()| forget_turns(repository.store(), name))
+        }
         // Not made by this project as it is opened now.
         (Kind::Jj(_), _) | (Kind::Git(_), Made::Jj { .. }) => Ok(()),
     };
     undone.map_err(|cause| UndoError { workspace: name.clone(), cause })
+}
+
+/// The next task may get the same number, and its turns are its own.
+fn forget_turns(repository: &Repository, name: &WorkspaceName) -> Result<(), UndoCause> {
+    Ok(delete_leftovers(repository, name).map(drop)?)
 }
 
 fn undo_all(repository: &Repository, name: &WorkspaceName, tip: &str) -> Result<(), UndoCause> {

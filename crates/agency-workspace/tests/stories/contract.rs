@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use agency_workspace::{
     How, MergeRequest, OperationError, Presence, Project, Radar, Removal, SyncHow, Vcs, With, check,
     commit_all, create, diff, diff_between, dirty_checkout, exclude, expire, fingerprint, gone, merge, patch,
-    reattach, recover, remove, restore, restore_snapshot, snapshot, snapshots, state, sync, trash, undo,
-    workspace_path,
+    reattach, recover, remove, restore, restore_snapshot, snapshot, snapshot_before, snapshots, state, sync,
+    trash, undo, workspace_path,
 };
 
 use crate::ground::{Ground, files_under, name, told, write};
@@ -393,10 +392,10 @@ fn the_trash_is_emptied_only_when_asked() {
         write(&path.join("work"), "1");
         snapshot(&scene.project, &name("1-fix"), "turn 1").unwrap();
         remove(&scene.project, &name("1-fix"), None, Removal::discarding()).unwrap();
-        assert!(expire(&scene.project, SystemTime::now() - Duration::from_secs(60)).unwrap().is_empty());
-        assert_eq!(trash(&scene.project).unwrap().len(), 1);
-        let later = SystemTime::now() + Duration::from_secs(60);
-        assert_eq!(expire(&scene.project, later).unwrap().len(), 2);
+        assert!(expire(&scene.project, &[]).unwrap().is_empty());
+        let kept = trash(&scene.project).unwrap();
+        assert_eq!(kept.len(), 1);
+        assert_eq!(expire(&scene.project, &kept).unwrap().len(), 2);
         assert!(trash(&scene.project).unwrap().is_empty());
     });
 }
@@ -545,6 +544,16 @@ fn a_plain_directory_says_why_it_has_no_versions() {
         assert!(said.contains("is a plain directory: it has no versions"), "{said}");
     }
     assert!(trash(project).unwrap().is_empty() && snapshots(project, &fix).unwrap().is_empty());
-    assert!(expire(project, SystemTime::now()).unwrap().is_empty() && recover(project).unwrap().is_empty());
+    assert!(expire(project, &[]).unwrap().is_empty() && recover(project).unwrap().is_empty());
     assert!(Radar::default().look(project, &[(fix, None)]).unwrap().is_empty());
+}
+
+#[test]
+fn a_start_that_is_taken_back_leaves_no_turn_to_the_next_task_of_its_number() {
+    every_versioned_kind(|scene| {
+        let made = create(&scene.project, &name("1-fix"), None).unwrap();
+        snapshot_before(&scene.project, &name("1-fix"), "before the first turn").unwrap();
+        undo(&scene.project, &made).unwrap();
+        assert_eq!(snapshots(&scene.project, &name("1-other")).unwrap(), Vec::new());
+    });
 }
