@@ -75,6 +75,6 @@ pub use syncing::settle_syncs;
 pub use tool::ToolError;
 pub use traces::{Traces, TracesError, erase, traces};
 pub use trash::{TrashError, Trashed, Why, expire, trash};
-pub use turns::{snapshot_before, snapshot_if_changed, snapshot_times};
+pub use turns::{snapshot_before, snapshot_if_changed};
 pub use undo::{UndoCause, UndoError, undo};
 pub use work::Work;

@@ -100,10 +100,8 @@ pub(crate) fn recover_all(repository: &Repository, _: &Alone) -> Result<Vec<Reco
 }
 
 pub(crate) fn notes(repository: &Repository) -> Result<Vec<Merging>, ToolError> {
-    let listed =
-        repository.git().read(&["for-each-ref", "--format=%(refname)%00%(contents)%00%01", FOLDER])?;
-    let listed = String::from_utf8_lossy(&listed).into_owned();
-    Ok(listed.split("\0\u{1}\n").filter_map(Merging::parse).collect())
+    let notes = repository.kept_refs(FOLDER)?;
+    Ok(notes.iter().filter_map(|note| Merging::parse(&note.reference, &note.message)).collect())
 }
 
 impl Merging {
@@ -120,8 +118,7 @@ impl Merging {
         repository.git().change(&["update-ref", &self.reference(), &commit]).map(drop)
     }
 
-    fn parse(entry: &str) -> Option<Self> {
-        let (reference, message) = entry.split_once('\0')?;
+    fn parse(reference: &str, message: &str) -> Option<Self> {
         let said = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
         let mut commits = said("Agency-Merge: ")?.split(' ').map(str::to_owned);
         Some(Self {
@@ -226,10 +223,13 @@ mod tests {
 
     #[test]
     fn a_note_is_read_as_it_was_written() {
-        let entry = "refs/agency/merging/1-fix\0agency: merging workspace 1-fix\n\nAgency-Merge: 1a 2b 3c\nAgency-Target: main\n";
-        let merging = Merging::parse(entry).unwrap();
+        let (note, said) = (
+            "refs/agency/merging/1-fix",
+            "agency: merging workspace 1-fix\n\nAgency-Merge: 1a 2b 3c\nAgency-Target: main\n",
+        );
+        let merging = Merging::parse(note, said).unwrap();
         assert_eq!((merging.name.as_str(), merging.target.as_str()), ("1-fix", "main"));
         assert_eq!([merging.old, merging.new, merging.tip], ["1a", "2b", "3c"]);
-        assert_eq!(Merging::parse("refs/agency/merging/1-fix\0words"), None);
+        assert_eq!(Merging::parse(note, "words"), None);
     }
 }

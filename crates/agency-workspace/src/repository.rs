@@ -5,6 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::environment::Environment;
 use crate::git::Git;
@@ -21,6 +22,26 @@ pub(crate) struct Repository {
     common_dir: PathBuf,
     bare: bool,
     environment: Environment,
+}
+
+/// A commit that one of our refs keeps.
+#[derive(Debug)]
+pub(crate) struct KeptRef {
+    pub(crate) reference: String,
+    pub(crate) commit: String,
+    pub(crate) tree: String,
+    pub(crate) at: SystemTime,
+    pub(crate) message: String,
+}
+
+impl KeptRef {
+    fn parse(entry: &str) -> Option<Self> {
+        let mut fields = entry.split('\0');
+        let mut next = || fields.next().map(str::to_owned);
+        let (reference, commit, tree) = (next()?, next()?, next()?);
+        let at = UNIX_EPOCH + Duration::from_secs(next()?.parse().ok()?);
+        Some(Self { reference, commit, tree, at, message: next()? })
+    }
 }
 
 impl Repository {
@@ -84,6 +105,33 @@ impl Repository {
             // Git has many ways to say no: silence, `ambiguous`, `not a commit`.
             Err(ToolError::Failed { .. }) => Ok(None),
             found => found.map(|commit| Some(text(commit))),
+        }
+    }
+
+    /// The refs of ours in a folder, or the one of that name.
+    pub(crate) fn kept_refs(&self, under: &str) -> Result<Vec<KeptRef>, ToolError> {
+        let format =
+            "--format=%(refname)%00%(objectname)%00%(tree)%00%(creatordate:unix)%00%(contents)%00%01";
+        let listed = self.git().read(&["for-each-ref", format, under])?;
+        let listed = String::from_utf8_lossy(&listed).into_owned();
+        Ok(listed.split("\0\u{1}\n").filter_map(KeptRef::parse).collect())
+    }
+
+    /// Gives a commit the first name in a row that is free, and returns its number.
+    pub(crate) fn keep_ref(
+        &self,
+        commit: &str,
+        first: u64,
+        name: impl Fn(u64) -> String,
+    ) -> Result<(u64, String), ToolError> {
+        let mut number = first;
+        loop {
+            let reference = name(number);
+            // The empty old value: nothing that is already kept may be replaced.
+            match self.git().change(&["update-ref", &reference, commit, ""]) {
+                Err(err) if err.says("reference already exists") => number += 1,
+                named => return named.map(|_| (number, reference)),
+            }
         }
     }
 

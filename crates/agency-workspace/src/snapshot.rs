@@ -2,13 +2,15 @@
 //!
 //! Not the trash, although they are made alike: a snapshot is taken of what goes on.
 
+use std::time::SystemTime;
+
 use crate::diff::{Diff, changed};
 use crate::jj::{self, Jujutsu};
-use crate::kept::{Contents, Kept, described, tree_of};
+use crate::kept::{Contents, Kept, described};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
-use crate::repository::Repository;
+use crate::repository::{KeptRef, Repository};
 use crate::restore;
 use crate::tool::ToolError;
 use crate::versions::Ready;
@@ -20,14 +22,17 @@ pub struct Snapshot {
     pub label: String,
     /// `refs/agency/turns/{id}/{number}`
     pub reference: String,
+    /// When it was taken.
+    pub at: SystemTime,
     /// What could not be read when it was taken.
     pub warnings: Vec<String>,
     pub(crate) commit: String,
+    pub(crate) tree: String,
 }
 
 /// Keeps the files of the workspace as they are now.
 pub fn snapshot(project: &Project, name: &WorkspaceName, label: &str) -> Result<Snapshot, OperationError> {
-    let taken = Taking::look(project, name).and_then(|taking| taking.keep(project, name, label));
+    let taken = Taking::look(project, name).and_then(|taking| taking.keep(project, name, label, 1));
     taken.map_err(Operation::Snapshot.failed(name))
 }
 
@@ -44,13 +49,7 @@ pub fn diff_between(
     from: &Snapshot,
     to: &Snapshot,
 ) -> Result<Diff, OperationError> {
-    let compare = || {
-        let repository = project.versions()?;
-        let (from, to) = (tree_of(repository, &from.commit)?, tree_of(repository, &to.commit)?);
-        let files = changed(repository, &from, &to)?;
-        Ok(Diff { from, to, files, warnings: Vec::new() })
-    };
-    compare().map_err(Operation::Compare.failed(name))
+    diff_since(project, name, &from.tree, to)
 }
 
 /// What changed from a commit, as [`Diff::from`] names one, to a snapshot.
@@ -62,9 +61,8 @@ pub fn diff_since(
 ) -> Result<Diff, OperationError> {
     let compare = || {
         let repository = project.versions()?;
-        let (from, to) = (from.to_owned(), tree_of(repository, &to.commit)?);
-        let files = changed(repository, &from, &to)?;
-        Ok(Diff { from, to, files, warnings: Vec::new() })
+        let files = changed(repository, from, &to.tree)?;
+        Ok(Diff { from: from.to_owned(), to: to.tree.clone(), files, warnings: Vec::new() })
     };
     compare().map_err(Operation::Compare.failed(name))
 }
@@ -102,63 +100,44 @@ impl Taking {
         Ok(Self { contents, kept })
     }
 
+    /// `first` is its number, if there is none before it.
     pub(crate) fn keep(
         self,
         project: &Project,
         name: &WorkspaceName,
         label: &str,
+        first: u64,
     ) -> Result<Snapshot, OperationCause> {
         let repository = project.versions()?;
         let Self { contents, kept } = self;
         let kept = Kept { label: Some(label.to_owned()), ..kept };
         let commit = contents.keep(repository, &format!("agency: workspace {name}, {label}"), kept)?;
-        let (number, reference) = give_number(repository, name, &commit)?;
-        Ok(Snapshot { number, label: label.to_owned(), reference, warnings: contents.warnings, commit })
+        let next = list(repository, name)?.last().map_or(first, |last| last.number + 1);
+        let (number, reference) =
+            repository.keep_ref(&commit, next, |number| format!("{}{number}", turns_of(name)))?;
+        let (label, at) = (label.to_owned(), SystemTime::now());
+        let Contents { tree, warnings, .. } = contents;
+        Ok(Snapshot { number, label, reference, at, warnings, commit, tree })
     }
 }
 
-fn give_number(
-    repository: &Repository,
-    name: &WorkspaceName,
-    commit: &str,
-) -> Result<(u64, String), ToolError> {
-    let last = list(repository, name)?.last().map(|last| last.number);
-    let mut number = last.unwrap_or(0) + 1;
-    loop {
-        let reference = format!("{}{number}", folder(name));
-        // The empty old value: two that take one at once get a number each.
-        match repository.git().change(&["update-ref", &reference, commit, ""]) {
-            Err(err) if err.says("reference already exists") => number += 1,
-            named => return named.map(|_| (number, reference)),
-        }
-    }
-}
-
-fn folder(name: &WorkspaceName) -> String {
+/// Where its snapshots are.
+pub(crate) fn turns_of(name: &WorkspaceName) -> String {
     format!("refs/agency/turns/{}/", name.task_id())
 }
 
 fn list(repository: &Repository, name: &WorkspaceName) -> Result<Vec<Snapshot>, ToolError> {
-    let format = "--format=%(refname)%00%(objectname)%00%(contents)%00%01";
-    let listed = repository.git().read(&["for-each-ref", format, &folder(name)])?;
-    let listed = String::from_utf8_lossy(&listed).into_owned();
-    let mut found: Vec<Snapshot> = listed.split("\0\u{1}\n").filter_map(parse).collect();
+    let mut found: Vec<Snapshot> =
+        repository.kept_refs(&turns_of(name))?.into_iter().filter_map(parse).collect();
     found.sort_by_key(|snapshot| snapshot.number);
     Ok(found)
 }
 
-fn parse(entry: &str) -> Option<Snapshot> {
-    let mut fields = entry.split('\0');
-    let (reference, commit, message) = (fields.next()?, fields.next()?, fields.next()?);
+fn parse(kept: KeptRef) -> Option<Snapshot> {
+    let KeptRef { reference, commit, tree, at, message } = kept;
     let number = reference.rsplit('/').next()?.parse().ok()?;
-    let label = Kept::parse(message).label.unwrap_or_default();
-    Some(Snapshot {
-        number,
-        label,
-        reference: reference.to_owned(),
-        warnings: Vec::new(),
-        commit: commit.to_owned(),
-    })
+    let label = Kept::parse(&message).label.unwrap_or_default();
+    Some(Snapshot { number, label, reference, at, warnings: Vec::new(), commit, tree })
 }
 
 fn put_back(project: &Project, name: &WorkspaceName, snapshot: &Snapshot) -> Result<String, OperationCause> {

@@ -57,10 +57,8 @@ pub(crate) fn settle(
 }
 
 fn notes(repository: &Repository, under: &str) -> Result<Vec<Syncing>, ToolError> {
-    let listed =
-        repository.git().read(&["for-each-ref", "--format=%(refname)%00%(contents)%00%01", under])?;
-    let listed = String::from_utf8_lossy(&listed).into_owned();
-    Ok(listed.split("\0\u{1}\n").filter_map(Syncing::parse).collect())
+    let notes = repository.kept_refs(under)?;
+    Ok(notes.iter().filter_map(|note| Syncing::parse(&note.reference, &note.message)).collect())
 }
 
 impl Syncing {
@@ -77,8 +75,7 @@ impl Syncing {
         repository.git().change(&["update-ref", &self.reference(), &commit]).map(drop)
     }
 
-    fn parse(entry: &str) -> Option<Self> {
-        let (reference, message) = entry.split_once('\0')?;
+    fn parse(reference: &str, message: &str) -> Option<Self> {
         let said = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
         let (before, after) = said("Agency-Sync: ")?.split_once(' ')?;
         Some(Self {
@@ -168,10 +165,13 @@ mod tests {
 
     #[test]
     fn a_note_is_read_as_it_was_written() {
-        let entry = "refs/agency/syncing/1-fix\0agency: syncing workspace 1-fix\n\nAgency-Sync: 1a 2b\nAgency-Base: main\n";
-        let syncing = Syncing::parse(entry).unwrap();
+        let (note, said) = (
+            "refs/agency/syncing/1-fix",
+            "agency: syncing workspace 1-fix\n\nAgency-Sync: 1a 2b\nAgency-Base: main\n",
+        );
+        let syncing = Syncing::parse(note, said).unwrap();
         assert_eq!((syncing.name.as_str(), syncing.base.as_str()), ("1-fix", "main"));
         assert_eq!([syncing.before, syncing.after], ["1a", "2b"]);
-        assert_eq!(Syncing::parse("refs/agency/syncing/1-fix\0words"), None);
+        assert_eq!(Syncing::parse(note, "words"), None);
     }
 }

@@ -5,10 +5,12 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::kept::{Contents, Ignored, Kept, described};
+use crate::landing::mark_of;
 use crate::name::WorkspaceName;
 use crate::project::Project;
 use crate::remove::RemoveCause;
-use crate::repository::Repository;
+use crate::repository::{KeptRef, Repository};
+use crate::snapshot::turns_of;
 use crate::state::Found;
 use crate::tool::ToolError;
 
@@ -111,40 +113,28 @@ pub(crate) fn delete_leftovers(
     repository: &Repository,
     name: &WorkspaceName,
 ) -> Result<Vec<String>, ToolError> {
-    let patterns = [format!("refs/agency/turns/{}/", name.task_id()), format!("refs/agency/merged/{name}")];
-    let listed =
-        repository.git().read(&["for-each-ref", "--format=%(refname)", &patterns[0], &patterns[1]])?;
-    let refs: Vec<String> = String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect();
-    for name in &refs {
-        repository.git().change(&["update-ref", "-d", name])?;
+    let mut refs = repository.kept_refs(&turns_of(name))?;
+    refs.extend(repository.kept_refs(&mark_of(name))?);
+    for kept in &refs {
+        repository.git().change(&["update-ref", "-d", &kept.reference])?;
     }
-    Ok(refs)
+    Ok(refs.into_iter().map(|kept| kept.reference).collect())
 }
 
 pub(crate) fn list(repository: &Repository) -> Result<Vec<Trashed>, ToolError> {
-    let format = "--format=%(refname)%00%(objectname)%00%(contents)%00%01";
-    let listed = repository.git().read(&["for-each-ref", format, TRASH])?;
-    let listed = String::from_utf8_lossy(&listed).into_owned();
-    let mut entries: Vec<_> = listed.split("\0\u{1}\n").filter_map(parse).collect();
+    let mut entries: Vec<_> = repository.kept_refs(TRASH)?.into_iter().filter_map(parse).collect();
     entries.sort_by(|one, other| (other.at, &other.reference).cmp(&(one.at, &one.reference)));
     Ok(entries)
 }
 
-fn parse(entry: &str) -> Option<Trashed> {
-    let mut fields = entry.split('\0');
-    let (reference, commit, message) = (fields.next()?, fields.next()?, fields.next()?);
+fn parse(kept: KeptRef) -> Option<Trashed> {
+    let KeptRef { reference, commit, message, .. } = kept;
     let (name, at_ms) = reference.strip_prefix(TRASH)?.rsplit_once('-')?;
     let workspace: WorkspaceName = name.parse().ok()?;
-    let kept = Kept::parse(message);
+    let kept = Kept::parse(&message);
     let why = if kept.workspace.is_some() { Why::of(message.lines().next()?) } else { Why::Loose };
-    Some(Trashed {
-        reference: reference.to_owned(),
-        workspace,
-        at: UNIX_EPOCH + Duration::from_millis(at_ms.parse().ok()?),
-        why,
-        commit: commit.to_owned(),
-        kept,
-    })
+    let at = UNIX_EPOCH + Duration::from_millis(at_ms.parse().ok()?);
+    Some(Trashed { workspace, at, why, kept, reference, commit })
 }
 
 /// Keeps all there is of a workspace. None if there is nothing.
@@ -182,15 +172,8 @@ pub(crate) fn keep_commit(
     commit: &str,
 ) -> Result<String, ToolError> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut at_ms = since_1970.as_millis();
-    loop {
-        let reference = format!("{TRASH}{name}-{at_ms}");
-        // The empty old value: nothing that is already kept may be replaced.
-        match repository.git().change(&["update-ref", &reference, commit, ""]) {
-            Err(err) if err.says("reference already exists") => at_ms += 1,
-            kept => return kept.map(|_| reference),
-        }
-    }
+    let at_ms = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
+    repository.keep_ref(commit, at_ms, |at_ms| format!("{TRASH}{name}-{at_ms}")).map(|(_, kept)| kept)
 }
 
 #[cfg(test)]

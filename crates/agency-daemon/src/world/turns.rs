@@ -131,7 +131,6 @@ impl World {
 fn listed(project: &Project, name: &WorkspaceName) -> Result<Turns, Failure> {
     let failed = |err: agency_workspace::OperationError| operation_failure(&err);
     let snapshots = agency_workspace::snapshots(project, name).map_err(failed)?;
-    let times = agency_workspace::snapshot_times(project, name).map_err(failed)?;
     let mut turns = Vec::new();
     for (at, snapshot) in snapshots.iter().enumerate().filter(|(_, snapshot)| snapshot.number > 0) {
         let before = at.checked_sub(1).map(|at| &snapshots[at]);
@@ -139,7 +138,7 @@ fn listed(project: &Project, name: &WorkspaceName) -> Result<Turns, Failure> {
         let diff = diff.transpose().map_err(failed)?;
         turns.push(Turn {
             number: snapshot.number,
-            time: times.get(&snapshot.number).map(|at| time(*at)),
+            time: Some(time(snapshot.at)),
             label: snapshot.label.clone(),
             files: diff.as_ref().map_or(0, |diff| diff.files.len() as u64),
             additions: diff.as_ref().map_or(0, |diff| diff.additions()),
