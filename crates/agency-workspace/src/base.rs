@@ -18,8 +18,8 @@ pub struct Base {
 
 impl Base {
     pub(crate) fn find(repository: &Repository, wanted: Option<&str>) -> Result<Base, CreateCause> {
-        match wanted {
-            None | Some("HEAD") => Self::current(repository),
+        match named(wanted) {
+            None => Self::current(repository),
             Some(name) => Self::named(repository, name),
         }
     }
@@ -41,6 +41,22 @@ impl Base {
             None if all_names(repository)?.is_empty() => Err(CreateCause::NoCommit),
             None => Err(missing(repository, name)?),
         }
+    }
+}
+
+/// `HEAD` names nothing: it is what the user has in front of them.
+pub(crate) fn named(base: Option<&str>) -> Option<&str> {
+    base.filter(|base| *base != "HEAD")
+}
+
+/// The base by its name, or the current branch of the main checkout.
+pub(crate) fn named_or_current(
+    repository: &Repository,
+    base: Option<&str>,
+) -> Result<Option<String>, ToolError> {
+    match named(base) {
+        Some(base) => Ok(Some(base.to_owned())),
+        None => current_branch(repository),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Only counts; merging is not done here.
 
-use crate::base::{commit_of, current_branch};
+use crate::base::{commit_of, named_or_current};
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, text};
 use crate::tool::ToolError;
@@ -20,10 +20,7 @@ impl Landing {
         name: &WorkspaceName,
         base: Option<&str>,
     ) -> Result<Self, ToolError> {
-        let base = match base {
-            Some("HEAD") | None => current_branch(repository)?,
-            Some(base) => Some(base.to_owned()),
-        };
+        let base = named_or_current(repository, base)?;
         let moving = base.as_deref().map(|base| moving_ref(repository, base)).transpose()?.flatten();
         match (base, moving) {
             (Some(base), Some(moving)) => {
@@ -76,10 +73,7 @@ fn merged_mark(repository: &Repository, name: &WorkspaceName) -> Result<Option<S
 
 /// The commits a base stands for, its server's included; none if there is no such base.
 pub(crate) fn tips(repository: &Repository, base: Option<&str>) -> Result<Vec<String>, ToolError> {
-    let base = match base {
-        Some("HEAD") | None => current_branch(repository)?.unwrap_or_else(|| "HEAD".into()),
-        Some(base) => base.to_owned(),
-    };
+    let base = named_or_current(repository, base)?.unwrap_or_else(|| "HEAD".into());
     let Some(moving) = moving_ref(repository, &base)? else {
         return Ok(commit_of(repository, &base)?.into_iter().collect());
     };

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::aside::{Alone, Aside};
-use crate::base::{commit_of, current_branch};
+use crate::base::{commit_of, current_branch, named};
 use crate::collisions::conflicting_files;
 use crate::git::Git;
 use crate::glance::Glance;
@@ -233,8 +233,7 @@ impl Target {
 
 /// Never a branch that only happens to be checked out, if the work began on another one.
 fn target_branch(repository: &Repository, base: Option<&str>) -> Result<String, OperationCause> {
-    let base = base.filter(|base| *base != "HEAD");
-    if let Some(base) = base {
+    if let Some(base) = named(base) {
         if repository.branch_tip(base)?.is_some() {
             return Ok(base.to_owned());
         }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::aside::{Alone, Aside};
-use crate::base::{commit_of, current_branch};
+use crate::base::{commit_of, named_or_current};
 use crate::diff::changed;
 use crate::jj;
 use crate::kept::Ignored;
@@ -87,10 +87,7 @@ fn sync_worktree(
 }
 
 fn base_commit(repository: &Repository, base: Option<&str>) -> Result<(String, String), OperationCause> {
-    let base = match base {
-        Some("HEAD") | None => current_branch(repository)?.unwrap_or_else(|| "HEAD".into()),
-        Some(base) => base.to_owned(),
-    };
+    let base = named_or_current(repository, base)?.unwrap_or_else(|| "HEAD".into());
     match commit_of(repository, &base)? {
         Some(commit) => Ok((base, commit)),
         None => Err(OperationCause::BaseMissing { base }),

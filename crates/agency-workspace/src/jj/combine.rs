@@ -7,10 +7,11 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::aside::Alone;
+use crate::base::named;
 use crate::jj::Jj;
 use crate::jj::own::Own;
 use crate::jj::removal::keep;
-use crate::jj::repository::{JjRepository, Revision, quoted, revisions};
+use crate::jj::repository::{JjRepository, Revision, any_of, quoted, revisions};
 use crate::jj::workspace::{Jujutsu, parents_of};
 use crate::kept::{Ignored, tree_of};
 use crate::merge::{How, MergeRequest, Merged, message};
@@ -312,9 +313,9 @@ pub(crate) fn sync(
     let _alone = Alone::with(repository.store())?;
     let found = Jujutsu::take_in(repository, name)?;
     let before = found.ready(repository, name)?.id.clone();
-    let base = match base {
-        Some("HEAD") | None => repository.nearest_bookmark("@")?.unwrap_or_else(|| "main".into()),
+    let base = match named(base) {
         Some(base) => base.to_owned(),
+        None => repository.nearest_bookmark("@")?.unwrap_or_else(|| "main".into()),
     };
     let Some(commit) = repository.tips(Some(&base))?.into_iter().next() else {
         return Err(OperationCause::RevisionMissing { base });
@@ -339,9 +340,7 @@ fn rebase(
     before: &str,
     (base, commit): (&str, &str),
 ) -> Result<Option<String>, OperationCause> {
-    let others: Vec<String> = found.others.iter().map(|id| format!("present({id})")).collect();
-    let own =
-        format!("({commit}..{before}) ~ ::({}|none())", [others, vec!["none()".into()]].concat().join("|"));
+    let own = format!("({commit}..{before}) ~ ::({})", any_of(&found.others));
     let mut unseen = Unseen::after_last(repository)?;
     unseen.run(&["rebase", "-s", &format!("roots({own})"), "-d", commit])?;
     let files = unseen.conflicts(&format!("{commit}:: ~ ::{commit}"))?;

@@ -8,7 +8,7 @@ use std::path::Path;
 use tracing::warn;
 
 use crate::aside::Alone;
-use crate::base::{Base, nearest};
+use crate::base::{Base, named, nearest};
 use crate::create::{CreateCause, Made, Workspace};
 use crate::jj::removal::keep_loose;
 use crate::jj::repository::{JjRepository, Revision};
@@ -22,7 +22,7 @@ use crate::tool::{ToolError, patiently};
 
 /// The base of a workspace, and the commits it is to stand on.
 fn find_base(repository: &JjRepository, wanted: Option<&str>) -> Result<(Base, Vec<String>), CreateCause> {
-    let Some(name) = wanted.filter(|name| *name != "HEAD") else { return current_base(repository) };
+    let Some(name) = named(wanted) else { return current_base(repository) };
     match repository.commit_of(name)? {
         Some(commit) => Ok((Base { name: name.to_owned(), commit: commit.clone() }, vec![commit])),
         None => {

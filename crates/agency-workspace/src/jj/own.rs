@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::jj::repository::JjRepository;
+use crate::jj::repository::{JjRepository, any_of};
 use crate::merge::How;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
@@ -44,8 +44,7 @@ impl Own {
         described: Option<&str>,
     ) -> Result<Self, ToolError> {
         let others: Vec<String> = crate::jj::Jujutsu::look(repository, name)?.others;
-        let others: Vec<String> = others.iter().map(|id| format!("present({id})")).collect();
-        let standing = format!("({all}) & ({}|none())", [others, vec!["none()".into()]].concat().join("|"));
+        let standing = format!("({all}) & ({})", any_of(&others));
         let bare = format!("({all}) & description(exact:\"\") ~ {}", described.unwrap_or("none()"));
         let commits = format!("({all}) ~ ::({standing})");
         Ok(Self { all: all.to_owned(), standing, bare, commits })

@@ -4,7 +4,7 @@
 
 use crate::jj::creation::{delete, forget};
 use crate::jj::files::all_of;
-use crate::jj::repository::{JjRepository, quoted};
+use crate::jj::repository::{JjRepository, any_of, quoted};
 use crate::jj::workspace::{Jujutsu, parents_of};
 use crate::kept::{Contents, Ignored};
 use crate::name::WorkspaceName;
@@ -174,9 +174,8 @@ pub(super) fn own_commits(
     found: &Jujutsu,
     from: &str,
 ) -> Result<Vec<String>, ToolError> {
-    let others = found.others.iter().map(|id| format!("present({id})"));
-    let landed: Vec<String> = others.chain([elsewhere(name)]).collect();
-    let own = repository.revisions(&format!("(::{from} ~ ::({})) & mutable()", landed.join("|")))?;
+    let landed = format!("{}|{}", any_of(&found.others), elsewhere(name));
+    let own = repository.revisions(&format!("(::{from} ~ ::({landed})) & mutable()"))?;
     Ok(own.into_iter().map(|revision| revision.id).collect())
 }
 
@@ -200,8 +199,7 @@ pub(super) fn abandon(
         return Ok(());
     }
     // Those that went with the workspace are hidden already.
-    let visible: Vec<String> = commits.iter().map(|id| format!("present({id})")).collect();
-    let visible = format!("({}) & ::visible_heads()", visible.join("|"));
+    let visible = format!("({}) & ::visible_heads()", any_of(commits));
     let others = format!("working_copies()|{}|(visible_heads() ~ ({visible}))", elsewhere(name));
     repository.jj().run(&["abandon", "-r", &format!("({visible}) ~ ::({others})")]).map(drop)
 }

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::base::named;
 use crate::environment::Environment;
 use crate::jj::Jj;
 use crate::name::WorkspaceName;
@@ -12,8 +13,8 @@ use crate::project::OpenError;
 use crate::repository::Repository;
 use crate::tool::ToolError;
 
-/// `12ab ed-`: the id, and whether it is empty, described, in conflict.
-const COMMIT: &str = r#"commit_id ++ " " ++ if(empty, "e", "-") ++ if(description, "d", "-") ++ if(conflict, "c", "-") ++ "\n""#;
+/// `12ab ed`: the id, and whether it is empty, described.
+const COMMIT: &str = r#"commit_id ++ " " ++ if(empty, "e", "-") ++ if(description, "d", "-") ++ "\n""#;
 
 /// So many letters of a change are enough for every repository there is.
 const CHANGE: usize = 16;
@@ -31,10 +32,14 @@ pub(crate) struct Revision {
     pub(crate) id: String,
     pub(crate) is_empty: bool,
     pub(crate) is_described: bool,
-    pub(crate) has_conflict: bool,
 }
 
 impl Revision {
+    /// With flags as [`COMMIT`] has them.
+    pub(crate) fn of(id: &str, flags: &str) -> Self {
+        Self { id: id.to_owned(), is_empty: flags.contains('e'), is_described: flags.contains('d') }
+    }
+
     /// What jj itself throws away when nobody stands on it any more.
     pub(crate) fn is_blank(&self) -> bool {
         self.is_empty && !self.is_described
@@ -98,9 +103,7 @@ impl JjRepository {
     /// The one that a name stands for: a bookmark first, also one of a server in git's way of writing it.
     pub(crate) fn commit_of(&self, name: &str) -> Result<Option<String>, ToolError> {
         let quoted = quoted(name);
-        let remote = name.split_once('/').map(|(remote, branch)| {
-            format!("remote_bookmarks(exact:{}, exact:{})", self::quoted(branch), self::quoted(remote))
-        });
+        let remote = remote_bookmark(name);
         let tries = [Some(format!("bookmarks(exact:{quoted})")), remote, Some(format!("present({quoted})"))];
         for revset in tries.into_iter().flatten() {
             match self.revisions(&format!("latest({revset})")) {
@@ -119,9 +122,14 @@ impl JjRepository {
 
     /// Whether it is one, of ours or of a server; for none at all, that which the user works on top of.
     pub(crate) fn has_bookmark(&self, name: Option<&str>) -> Result<bool, ToolError> {
-        let Some(name) = name.filter(|name| *name != "HEAD") else { return Ok(true) };
-        let known = self.bookmarks()?;
-        Ok(known.iter().any(|known| known == name) || name.contains('/'))
+        let Some(name) = named(name) else { return Ok(true) };
+        if self.bookmarks()?.iter().any(|known| known == name) {
+            return Ok(true);
+        }
+        match remote_bookmark(name) {
+            Some(remote) => Ok(!self.revisions(&remote)?.is_empty()),
+            None => Ok(false),
+        }
     }
 
     /// What leads to a commit also when it is rewritten: its bookmark, or its change.
@@ -144,9 +152,9 @@ impl JjRepository {
     /// The commits a base stands for; without one, that of the user's bookmark. A change that went into another
     /// one leaves what the user has in front of them now.
     pub(crate) fn tips(&self, base: Option<&str>) -> Result<Vec<String>, ToolError> {
-        let base = match base {
-            Some("HEAD") | None => self.nearest_bookmark("@")?,
+        let base = match named(base) {
             Some(base) => Some(base.to_owned()),
+            None => self.nearest_bookmark("@")?,
         };
         let Some(base) = base else { return Ok(Vec::new()) };
         match self.commit_of(&base)? {
@@ -178,13 +186,24 @@ pub(crate) fn revisions(jj: &Jj, revset: &str) -> Result<Vec<Revision>, ToolErro
 
 fn parse(line: &str) -> Option<Revision> {
     let (id, flags) = line.split_once(' ')?;
-    let has = |flag: char| flags.contains(flag);
-    Some(Revision { id: id.to_owned(), is_empty: has('e'), is_described: has('d'), has_conflict: has('c') })
+    Some(Revision::of(id, flags))
+}
+
+/// One of a server, in git's way of writing it, as a revset.
+fn remote_bookmark(name: &str) -> Option<String> {
+    let (remote, branch) = name.split_once('/')?;
+    Some(format!("remote_bookmarks(exact:{}, exact:{})", quoted(branch), quoted(remote)))
 }
 
 /// Whether jj could have named a change so: [`JjRepository::name_of`] does.
 fn is_change(name: &str) -> bool {
     name.len() == CHANGE && name.bytes().all(|letter| (b'k'..=b'z').contains(&letter))
+}
+
+/// Those of the commits that are still there, as a revset.
+pub(crate) fn any_of<'a>(ids: impl IntoIterator<Item = &'a String>) -> String {
+    let present = ids.into_iter().map(|id| format!("present({id})"));
+    ["none()".to_owned()].into_iter().chain(present).collect::<Vec<_>>().join("|")
 }
 
 /// A name as revsets take it, whatever is in it.
@@ -209,10 +228,9 @@ mod tests {
 
     #[test]
     fn what_jj_prints_of_a_commit_is_understood() {
-        let blank = parse("12ab e--").unwrap();
-        assert!(blank.is_blank() && !blank.has_conflict);
-        let work = parse("12ab -dc").unwrap();
-        assert!(work.is_described && work.has_conflict && !work.is_blank());
+        assert!(parse("12ab e-").unwrap().is_blank());
+        let work = parse("12ab -d").unwrap();
+        assert!(work.is_described && !work.is_blank());
         assert_eq!(quoted(r#"a"b\c"#), r#""a\"b\\c""#);
     }
 }

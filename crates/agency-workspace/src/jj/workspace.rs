@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::collisions::Fingerprint;
 use crate::jj::files::{tree_now, untracked};
 use crate::jj::removal::other_bookmarks;
-use crate::jj::repository::{JjRepository, Revision};
+use crate::jj::repository::{JjRepository, Revision, any_of};
 use crate::jj::staleness::{lagging_behind, operation_of_files};
 use crate::kept::{Contents, Kept, commit_tree, tree_of};
 use crate::landing::mark_of;
@@ -19,7 +19,7 @@ use crate::state::{Place, Presence, WorkspaceState};
 use crate::tool::ToolError;
 
 /// `name`, a space, then a commit as in `repository`.
-const LIST: &str = r#"name ++ " " ++ target.commit_id() ++ " " ++ if(target.empty(), "e", "-") ++ if(target.description(), "d", "-") ++ if(target.conflict(), "c", "-") ++ "\n""#;
+const LIST: &str = r#"name ++ " " ++ target.commit_id() ++ " " ++ if(target.empty(), "e", "-") ++ if(target.description(), "d", "-") ++ "\n""#;
 
 /// All traces of one workspace.
 #[derive(Debug)]
@@ -115,8 +115,7 @@ impl Jujutsu {
     ) -> Result<u64, ToolError> {
         let Some(target) = &self.target else { return Ok(0) };
         let tips = repository.tips(base)?;
-        let mut landed: Vec<String> =
-            tips.iter().chain(&self.others).map(|id| format!("present({id})")).collect();
+        let mut landed = vec![any_of(tips.iter().chain(&self.others))];
         if tips.is_empty() || !repository.has_bookmark(base)? {
             landed.push(other_bookmarks(name));
         }
@@ -148,10 +147,7 @@ impl Jujutsu {
 fn parse(line: &str) -> Option<(String, Revision)> {
     let (rest, flags) = line.rsplit_once(' ')?;
     let (name, id) = rest.rsplit_once(' ')?;
-    let has = |flag: char| flags.contains(flag);
-    let revision =
-        Revision { id: id.to_owned(), is_empty: has('e'), is_described: has('d'), has_conflict: has('c') };
-    Some((name.to_owned(), revision))
+    Some((name.to_owned(), Revision::of(id, flags)))
 }
 
 /// Indented lines after a warning.
