@@ -16,7 +16,7 @@ use crate::glance::Glance;
 use crate::jj;
 use crate::kept::{commit_tree, tree_of};
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause, OperationError};
+use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::scratch::paths;
@@ -24,14 +24,10 @@ use crate::state::Found;
 use crate::tool::ToolError;
 
 /// Two that are equal stand for the same work, committed or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint(u64);
+type Fingerprint = u64;
 
-impl Fingerprint {
-    pub(crate) fn of(hash: u64) -> Self {
-        Self(hash)
-    }
-}
+/// Workspaces as they were seen, each with a commit of its work.
+type Seen = HashMap<WorkspaceName, (Fingerprint, String)>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collision {
@@ -69,7 +65,7 @@ type Tips<'a> = HashMap<Option<&'a str>, Option<String>>;
 /// What was found out so far, for one project.
 #[derive(Debug, Default)]
 pub struct Radar {
-    seen: HashMap<WorkspaceName, (Fingerprint, String)>,
+    seen: Seen,
     tried: HashMap<(String, String), Vec<PathBuf>>,
     merges: u64,
 }
@@ -100,10 +96,13 @@ impl Radar {
         repository: &Repository,
         workspaces: &'a [(WorkspaceName, Option<String>)],
     ) -> Vec<Work<'a>> {
-        let mut work = Vec::new();
+        let (before, mut work) = (std::mem::take(&mut self.seen), Vec::new());
         for (name, base) in workspaces {
-            match self.commit_of(project, repository, name) {
-                Ok(commit) => work.push((name, base.as_deref(), commit)),
+            match commit_of(project, repository, name, &before) {
+                Ok((fingerprint, commit)) => {
+                    self.seen.insert(name.clone(), (fingerprint, commit.clone()));
+                    work.push((name, base.as_deref(), commit));
+                }
                 Err(err) => debug!(%name, %err, "a workspace is not compared with the others"),
             }
         }
@@ -113,33 +112,6 @@ impl Radar {
     /// How many merges were tried so far: what a look has cost.
     pub fn merges(&self) -> u64 {
         self.merges
-    }
-
-    /// A commit of all the work in a workspace, on nobody's branch.
-    fn commit_of(
-        &mut self,
-        project: &Project,
-        repository: &Repository,
-        name: &WorkspaceName,
-    ) -> Result<String, OperationError> {
-        let failed = |cause: OperationCause| Operation::Compare.failed(name)(cause);
-        let glance = glance(project, name).map_err(|err| failed(err.into()))?;
-        let fingerprint = match &glance {
-            Some(glance) => Fingerprint(glance.hash()),
-            None => fingerprint(project, name)?,
-        };
-        if let Some((known, commit)) = self.seen.get(name)
-            && *known == fingerprint
-        {
-            return Ok(commit.clone());
-        }
-        let commit = match glance {
-            Some(glance) => glance.commit(repository),
-            None => commit_of_contents(project, repository, name),
-        };
-        let commit = commit.map_err(failed)?;
-        self.seen.insert(name.clone(), (fingerprint, commit.clone()));
-        Ok(commit)
     }
 
     fn compare(
@@ -193,23 +165,36 @@ impl Radar {
     }
 }
 
-/// Cheap: one `git status`, and the times of the files that it names.
-pub fn fingerprint(project: &Project, name: &WorkspaceName) -> Result<Fingerprint, OperationError> {
-    let looked = match &project.kind {
-        Kind::Git(repository) => worktree_fingerprint(repository, name).map_err(OperationCause::from),
-        Kind::Jj(repository) => jj::fingerprint(repository, name),
-        Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
+/// A commit of all the work in a workspace, on nobody's branch: that of before, if nothing has changed.
+fn commit_of(
+    project: &Project,
+    repository: &Repository,
+    name: &WorkspaceName,
+    before: &Seen,
+) -> Result<(Fingerprint, String), OperationCause> {
+    let glance = glance(project, name)?;
+    let fingerprint = match &glance {
+        Some(glance) => glance.hash(),
+        None => fingerprint(project, name)?,
     };
-    looked.map_err(Operation::Compare.failed(name))
+    match (before.get(name), glance) {
+        (Some((known, commit)), _) if *known == fingerprint => Ok((fingerprint, commit.clone())),
+        (_, Some(glance)) => Ok((fingerprint, glance.commit(repository)?)),
+        (_, None) => Ok((fingerprint, commit_of_contents(project, repository, name)?)),
+    }
 }
 
-fn worktree_fingerprint(repository: &Repository, name: &WorkspaceName) -> Result<Fingerprint, ToolError> {
-    if let Some(glance) = Glance::at(repository, name)? {
-        return Ok(Fingerprint(glance.hash()));
+/// Of what is no git worktree, or is none any more.
+fn fingerprint(project: &Project, name: &WorkspaceName) -> Result<Fingerprint, OperationCause> {
+    match &project.kind {
+        Kind::Git(repository) => {
+            let mut hasher = DefaultHasher::new();
+            Found::look(repository, name)?.head().hash(&mut hasher);
+            Ok(hasher.finish())
+        }
+        Kind::Jj(repository) => jj::fingerprint(repository, name),
+        Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }
-    let mut hasher = DefaultHasher::new();
-    Found::look(repository, name)?.head().hash(&mut hasher);
-    Ok(Fingerprint(hasher.finish()))
 }
 
 /// None where there is no git worktree to look at.

@@ -24,7 +24,6 @@ const STAGE: &str = ".agency/copying";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Copied {
     pub files: u64,
-    pub bytes: u64,
     /// Files that could not be copied, each with the reason.
     pub left_out: Vec<String>,
 }
@@ -49,13 +48,12 @@ impl CopyError {
     }
 }
 
-/// Copies what `.worktreeinclude` and `patterns` name and git ignores. `go_on` is asked before each file, with
-/// the number of those that are done.
+/// Copies what `.worktreeinclude` and `patterns` name and git ignores. `go_on` is asked before each file.
 pub fn copy_ignored(
     project: &Project,
     name: &WorkspaceName,
     patterns: &[String],
-    mut go_on: impl FnMut(u64) -> bool,
+    mut go_on: impl FnMut() -> bool,
 ) -> Result<Copied, CopyError> {
     let (from, to) = (project.root(), workspace_path(project, name));
     let files = included(project, patterns)?;
@@ -65,15 +63,11 @@ pub fn copy_ignored(
     }
     let mut ground = Ground::open(&to).map_err(|source| CopyError::File { path: to.join(STAGE), source })?;
     for file in files {
-        if !go_on(copied.files) {
+        if !go_on() {
             return Err(CopyError::Stopped);
         }
         match ground.copy(&from.join(&file), &file) {
-            Ok(Some(bytes)) => {
-                copied.files += 1;
-                copied.bytes += bytes;
-            }
-            Ok(None) => {}
+            Ok(is_new) => copied.files += u64::from(is_new),
             Err(source) if is_fatal(&source) => return Err(CopyError::File { path: file, source }),
             Err(cause) => copied.left_out.push(format!("{}: {cause}", file.display())),
         }
@@ -102,11 +96,11 @@ impl Ground {
         Ok(ground)
     }
 
-    /// The bytes of the file; `None` if one is there already.
-    fn copy(&mut self, from: &Path, to: &Path) -> io::Result<Option<u64>> {
+    /// False if one is there already.
+    fn copy(&mut self, from: &Path, to: &Path) -> io::Result<bool> {
         let target = self.root.join(to);
         if target.symlink_metadata().is_ok() {
-            return Ok(None);
+            return Ok(false);
         }
         let meta = from.symlink_metadata()?;
         self.enter(to.parent().unwrap_or(Path::new("")))?;
@@ -119,8 +113,7 @@ impl Ground {
         } else {
             return Err(io::Error::new(ErrorKind::InvalidInput, "it is neither a file nor a link"));
         }
-        let is_new = appear(&staged, &target)?;
-        Ok(is_new.then_some(meta.len()))
+        appear(&staged, &target)
     }
 
     /// Makes the directory. One that is a link could lead anywhere.

@@ -70,21 +70,12 @@ pub fn diff(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Resu
     compare().map_err(Operation::Compare.failed(name))
 }
 
-/// The text of a diff, as `git apply` takes it; of these files only, if any are given.
-pub fn patch(
-    project: &Project,
-    name: &WorkspaceName,
-    diff: &Diff,
-    files: &[FileDiff],
-) -> Result<Vec<u8>, OperationError> {
+/// The text of a diff, as `git apply` takes it.
+pub fn patch(project: &Project, name: &WorkspaceName, diff: &Diff) -> Result<Vec<u8>, OperationError> {
     let read = || {
-        let paths = files.iter().flat_map(|file| file.old_path.iter().chain([&file.path]));
         let args =
             ["diff-tree", "-r", "-p", "-M", "--binary", "--no-color", "--no-ext-diff", &diff.from, &diff.to];
-        let args =
-            args.iter().map(OsStr::new).chain(["--".as_ref()]).chain(paths.map(|path| path.as_os_str()));
-        let git = project.versions()?.git().with_variable("GIT_LITERAL_PATHSPECS", "1");
-        Ok(git.read(&args.collect::<Vec<_>>())?)
+        Ok(project.versions()?.git().read(&args)?)
     };
     read().map_err(Operation::Compare.failed(name))
 }

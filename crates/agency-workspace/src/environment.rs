@@ -66,12 +66,6 @@ impl fmt::Debug for Environment {
     }
 }
 
-impl Default for Environment {
-    fn default() -> Self {
-        Self::inherited()
-    }
-}
-
 fn finds(variables: &[(OsString, OsString)], program: &str) -> bool {
     let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
     let dirs = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();

@@ -13,7 +13,6 @@ use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::record::Worktree;
 use crate::repository::Repository;
-use crate::scratch::Scratch;
 use crate::tool::ToolError;
 
 /// The commit and the files in one answer, so that no commit can come between the two. How far a server's branch
@@ -63,9 +62,7 @@ impl Glance {
         if let Some(head) = self.head.as_ref().filter(|_| self.uncommitted.is_empty()) {
             return Ok(head.clone());
         }
-        let Worktree { git_dir, .. } = &self.worktree;
-        let unwritable = |source| OperationCause::Write { path: git_dir.clone(), source };
-        let scratch = Scratch::beside(self.worktree.git(repository), git_dir).map_err(unwritable)?;
+        let scratch = self.worktree.scratch(repository)?;
         scratch.add_what_can_be_read()?;
         let parents: Vec<&str> = self.head.as_deref().into_iter().collect();
         Ok(commit_tree(repository, &scratch.tree()?, &parents, "agency: work in progress")?)

@@ -139,8 +139,7 @@ impl Contents {
         worktree: &Worktree,
         head: Option<&str>,
     ) -> Result<Self, OperationCause> {
-        let unwritable = |source| OperationCause::Write { path: worktree.git_dir.clone(), source };
-        let scratch = Scratch::beside(worktree.git(repository), &worktree.git_dir).map_err(unwritable)?;
+        let scratch = worktree.scratch(repository)?;
         let staged = scratch.staged_tree()?;
         let warnings = scratch.add_what_can_be_read()?;
         let found = Self::found(repository, &scratch, head, staged, Ignored::Left)?;

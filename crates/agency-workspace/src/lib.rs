@@ -50,7 +50,7 @@ mod work;
 
 pub use base::Base;
 pub use checkout::{CheckoutError, dirty_checkout};
-pub use collisions::{Collision, CollisionsError, Fingerprint, Radar, With, fingerprint};
+pub use collisions::{Collision, CollisionsError, Radar, With};
 pub use commit::commit_all;
 pub use copy::{Copied, CopyError, copy_ignored};
 pub use create::{CreateCause, CreateError, Workspace, check, create, reattach};

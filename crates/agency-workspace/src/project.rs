@@ -77,11 +77,8 @@ impl OpenError {
 impl Project {
     /// The project that `path` is in: the nearest jj or git repository, or a plain directory around it
     /// that already has tasks. A repository of both is jj's where jj is installed.
-    pub fn open(path: &Path) -> Result<Project, OpenError> {
-        Self::open_with(path, None, Environment::inherited())
-    }
-
-    /// As [`Project::open`], of a given kind, and with the environment of whoever asks.
+    ///
+    /// Of a given kind, if there is one, and with the environment of whoever asks.
     ///
     /// A repository used with `--vcs none` looks like a git project to everyone who does not
     /// know, so keep [`Project::vcs`] next to the root and pass it here.

@@ -11,7 +11,9 @@ use tracing::debug;
 
 use crate::git::Git;
 use crate::name::WorkspaceName;
+use crate::operation::OperationCause;
 use crate::repository::Repository;
+use crate::scratch::Scratch;
 use crate::tool::ToolError;
 
 /// Git locks a record with this reason while it fills the directory. If it stays, git was killed.
@@ -147,6 +149,12 @@ impl Worktree {
         let common_dir = pointed_to(&git_dir.join("commondir"), "")?;
         let is_linked = common_dir == repository.common_dir() && git_dir != common_dir;
         (is_linked && git_dir.join("HEAD").exists()).then(|| Self { path: path.to_owned(), git_dir })
+    }
+
+    /// An index of our own, over its files.
+    pub(crate) fn scratch(&self, repository: &Repository) -> Result<Scratch, OperationCause> {
+        let unwritable = |source| OperationCause::Write { path: self.git_dir.clone(), source };
+        Scratch::beside(self.git(repository), &self.git_dir).map_err(unwritable)
     }
 
     /// Git in this worktree and in no other.

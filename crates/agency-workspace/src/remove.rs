@@ -10,7 +10,7 @@ use crate::jj;
 use crate::kept::{self, Contents, Ignored};
 use crate::landing::Landing;
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
+use crate::operation::{OperationCause, shown};
 use crate::project::{Kind, Project};
 use crate::record::{Force, Record, other_user_of_branch};
 use crate::repository::Repository;
@@ -248,8 +248,4 @@ fn delete_branch(
         Err(err) if !err.says("no such section") => Err(err),
         _ => Ok(Some(branch)),
     }
-}
-
-fn shown(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }

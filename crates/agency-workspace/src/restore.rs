@@ -15,7 +15,7 @@ use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::record::{Worktree, users_of_branch};
 use crate::repository::Repository;
-use crate::scratch::{Scratch, in_the_way};
+use crate::scratch::in_the_way;
 use crate::state::{Found, Place, Presence};
 use crate::tool::ToolError;
 use crate::trash::{self, Trashed, Why};
@@ -76,8 +76,7 @@ pub(crate) fn over(
 
 /// Makes the files of a worktree those of a tree.
 fn put_tree(repository: &Repository, worktree: &Worktree, wanted: &str) -> Result<(), OperationCause> {
-    let unwritable = |source| OperationCause::Write { path: worktree.git_dir.clone(), source };
-    let scratch = Scratch::beside(worktree.git(repository), &worktree.git_dir).map_err(unwritable)?;
+    let scratch = worktree.scratch(repository)?;
     scratch.add_everything()?;
     let now = scratch.tree()?;
     let files = in_the_way(scratch.git(), &worktree.path, &now, wanted)?;

@@ -18,7 +18,7 @@ use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::record::Worktree;
 use crate::repository::Repository;
-use crate::scratch::{Scratch, paths};
+use crate::scratch::paths;
 use crate::tool::ToolError;
 use crate::trash::{self, Why};
 use crate::versions::Ready;
@@ -135,9 +135,7 @@ impl Syncing {
     /// What was to come met no file that was not committed. So what is at those places now came with the sync, or
     /// somebody wrote it since: it is kept.
     fn take_back(&self, repository: &Repository, worktree: &Worktree) -> Result<(), OperationCause> {
-        let unwritable = |source| OperationCause::Write { path: worktree.git_dir.clone(), source };
-        let git = worktree.git(repository);
-        let scratch = Scratch::beside(git.clone(), &worktree.git_dir).map_err(unwritable)?;
+        let scratch = worktree.scratch(repository)?;
         let written = self.written(repository, worktree)?;
         let Some(then) = scratch.staged_tree()?.filter(|_| !written.is_empty()) else { return Ok(()) };
         scratch.add_paths(&written)?;
@@ -146,7 +144,7 @@ impl Syncing {
         let contents = Contents { tree: tree.clone(), head, ..Contents::default() };
         trash::keep_contents(repository, &self.name, &contents, Kept::default(), Why::Loose)?;
         scratch.put(&tree, &then)?;
-        git.change(&["update-index", "-q", "--refresh"])?;
+        worktree.git(repository).change(&["update-index", "-q", "--refresh"])?;
         Ok(())
     }
 

@@ -53,13 +53,6 @@ impl TrashError {
     }
 }
 
-impl Trashed {
-    /// Of a jj repository: the operation before, to which `jj op restore` goes back.
-    pub fn operation(&self) -> Option<&str> {
-        self.kept.operation.as_deref()
-    }
-}
-
 impl Why {
     const ALL: [Why; 4] = [Why::Removed, Why::PutBack, Why::Rebased, Why::Loose];
 

@@ -12,8 +12,8 @@ use crate::tool::ToolError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
-    pub uncommitted_files: usize,
-    pub unmerged_commits: u64,
+    uncommitted_files: usize,
+    unmerged_commits: u64,
     workspace: WorkspaceName,
     words: String,
 }

@@ -113,7 +113,7 @@ impl Question {
     }
 
     fn patch(&self, diff: &Diff) -> Result<Vec<u8>, Failure> {
-        let patch = agency_workspace::patch(&self.project, &self.name, diff, &[]);
+        let patch = agency_workspace::patch(&self.project, &self.name, diff);
         let patch = patch.map_err(|err| operation_failure(&err))?;
         if patch.len() <= LONGEST_PATCH {
             return Ok(patch);

@@ -637,7 +637,7 @@ async fn furnish(
     };
     let stop = stopped.clone();
     let copying = tokio::task::spawn_blocking(move || {
-        agency_workspace::copy_ignored(&project, &name, &patterns, |_| !*stop.borrow()).map_err(told)
+        agency_workspace::copy_ignored(&project, &name, &patterns, || !*stop.borrow()).map_err(told)
     });
     let copied = copying.await.unwrap_or_else(|cause| {
         let failure = Failure::new("the copying of ignored files failed badly").caused_by(&cause);

@@ -14,7 +14,7 @@ use crate::repository::Repository;
 use crate::tool::ToolError;
 
 /// `12ab ed`: the id, and whether it is empty, described.
-const COMMIT: &str = r#"commit_id ++ " " ++ if(empty, "e", "-") ++ if(description, "d", "-") ++ "\n""#;
+const COMMIT: &str = r#"commit_id ++ " " ++ if(empty, "e", "-") ++ if(description, "d", "-") ++ if(conflict, "c", "-") ++ "\n""#;
 
 /// So many letters of a change are enough for every repository there is.
 const CHANGE: usize = 16;
@@ -32,12 +32,14 @@ pub(crate) struct Revision {
     pub(crate) id: String,
     pub(crate) is_empty: bool,
     pub(crate) is_described: bool,
+    pub(crate) has_conflict: bool,
 }
 
 impl Revision {
     /// With flags as [`COMMIT`] has them.
     pub(crate) fn of(id: &str, flags: &str) -> Self {
-        Self { id: id.to_owned(), is_empty: flags.contains('e'), is_described: flags.contains('d') }
+        let has = |flag| flags.contains(flag);
+        Self { id: id.to_owned(), is_empty: has('e'), is_described: has('d'), has_conflict: has('c') }
     }
 
     /// What jj itself throws away when nobody stands on it any more.

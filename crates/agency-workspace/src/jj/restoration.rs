@@ -87,7 +87,7 @@ fn anew(
     add(repository, name, found.place, &parents).map_err(|cause| OperationCause::Make(Box::new(cause)))?;
     let blank = repository.store().git().read(&["log", "-1", "--format=%B", &then])?.trim_ascii().is_empty()
         && changed_in(repository, &then)?.is_empty();
-    let commit = Revision { id: then.clone(), is_empty: blank, is_described: !blank };
+    let commit = Revision { id: then.clone(), is_empty: blank, is_described: !blank, has_conflict: false };
     edit(repository, name, &commit)?;
     if let Some((branch, tip)) = kept.branch.as_ref().filter(|_| found.bookmark.is_none()) {
         // Not `set`, which would move one that somebody made meanwhile.

@@ -5,7 +5,6 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
-use crate::collisions::Fingerprint;
 use crate::jj::files::{tree_now, untracked};
 use crate::jj::removal::other_bookmarks;
 use crate::jj::repository::{JjRepository, Revision, any_of};
@@ -19,7 +18,7 @@ use crate::state::{Place, Presence, WorkspaceState};
 use crate::tool::ToolError;
 
 /// `name`, a space, then a commit as in `repository`.
-const LIST: &str = r#"name ++ " " ++ target.commit_id() ++ " " ++ if(target.empty(), "e", "-") ++ if(target.description(), "d", "-") ++ "\n""#;
+const LIST: &str = r#"name ++ " " ++ target.commit_id() ++ " " ++ if(target.empty(), "e", "-") ++ if(target.description(), "d", "-") ++ if(target.conflict(), "c", "-") ++ "\n""#;
 
 /// All traces of one workspace.
 #[derive(Debug)]
@@ -181,10 +180,7 @@ pub(crate) fn state(
 }
 
 /// Nothing gets into jj's log by it, and an agent's files stay as they are.
-pub(crate) fn fingerprint(
-    repository: &JjRepository,
-    name: &WorkspaceName,
-) -> Result<Fingerprint, OperationCause> {
+pub(crate) fn fingerprint(repository: &JjRepository, name: &WorkspaceName) -> Result<u64, OperationCause> {
     let mut hasher = DefaultHasher::new();
     let found = Jujutsu::look(repository, name)?;
     if let Some(target) = &found.target {
@@ -194,7 +190,7 @@ pub(crate) fn fingerprint(
             tree_now(repository, name, target)?.hash(&mut hasher);
         }
     }
-    Ok(Fingerprint::of(hasher.finish()))
+    Ok(hasher.finish())
 }
 
 /// A commit of all that is in it, on nobody's branch. What lags behind its commit is not looked at.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use agency_workspace::{
     How, MergeRequest, OperationError, Presence, Project, Radar, Removal, SyncHow, Vcs, With, check,
-    commit_all, create, diff, diff_between, dirty_checkout, exclude, expire, fingerprint, gone, merge, patch,
-    reattach, recover, remove, restore, restore_snapshot, snapshot, snapshot_before, snapshots, state, sync,
-    trash, undo, workspace_path,
+    commit_all, create, diff, diff_between, dirty_checkout, exclude, expire, gone, merge, patch, reattach,
+    recover, remove, restore, restore_snapshot, snapshot, snapshot_before, snapshots, state, sync, trash,
+    undo, workspace_path,
 };
 
 use crate::ground::{Ground, files_under, name, told, write};
@@ -286,7 +286,7 @@ fn work_is_seen_in_the_state_and_in_the_diff_before_and_after_it_is_committed() 
         assert_eq!(scene.unmerged("1-fix"), 0);
         let seen = diff(&scene.project, &name("1-fix"), Some("main")).unwrap();
         assert_eq!((seen.additions(), seen.deletions()), (2, 0));
-        let text = String::from_utf8(patch(&scene.project, &name("1-fix"), &seen, &[]).unwrap()).unwrap();
+        let text = String::from_utf8(patch(&scene.project, &name("1-fix"), &seen).unwrap()).unwrap();
         assert!(text.contains("+world"), "{text}");
         commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
         assert_eq!(commit_all(&scene.project, &name("1-fix"), "again").unwrap(), None);
@@ -295,23 +295,6 @@ fn work_is_seen_in_the_state_and_in_the_diff_before_and_after_it_is_committed() 
         assert_eq!(scene.changed("1-fix"), ["new dir/größe", "readme"]);
         let state = state(&scene.project, &name("1-fix"), Some("main")).unwrap();
         assert_eq!(state.branch.as_deref(), Some("agency/1-fix"));
-    });
-}
-
-#[test]
-fn a_fingerprint_changes_with_the_work_and_with_nothing_else() {
-    every_versioned_kind(|scene| {
-        let path = scene.make("1-fix");
-        let seen = || fingerprint(&scene.project, &name("1-fix")).unwrap();
-        let first = seen();
-        assert_eq!(seen(), first);
-        write(&path.join("new"), "x");
-        let second = seen();
-        assert_ne!(second, first);
-        scene.commit("elsewhere", "1");
-        assert_eq!(seen(), second);
-        write(&path.join("new"), "yy");
-        assert_ne!(seen(), second);
     });
 }
 
@@ -538,7 +521,6 @@ fn a_plain_directory_says_why_it_has_no_versions() {
         err(commit_all(project, &fix, "work").unwrap_err()),
         err(sync(project, &fix, None, SyncHow::Rebase).unwrap_err()),
         err(merge(project, &fix, &MergeRequest::default()).unwrap_err()),
-        err(fingerprint(project, &fix).unwrap_err()),
     ];
     for said in all {
         assert!(said.contains("is a plain directory: it has no versions"), "{said}");

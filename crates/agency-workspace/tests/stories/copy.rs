@@ -40,7 +40,7 @@ impl Scene {
     fn copied(&self, patterns: &[&str]) -> Vec<String> {
         let before = files_under(&self.workspace);
         let patterns: Vec<String> = patterns.iter().map(|pattern| pattern.to_string()).collect();
-        let copied = copy_ignored(&self.project, &name("1-fix"), &patterns, |_| true).unwrap();
+        let copied = copy_ignored(&self.project, &name("1-fix"), &patterns, || true).unwrap();
         let prefix = format!("{}/", self.workspace.display());
         let new = files_under(&self.workspace).into_iter().filter(|file| !before.contains(file));
         let new: Vec<String> = new.map(|file| file.strip_prefix(&prefix).unwrap().to_owned()).collect();
@@ -92,7 +92,7 @@ fn a_file_that_is_there_stays_as_it_is() {
     scene.write("sub/.env", "theirs");
     write(&scene.workspace.join(".env"), "mine");
     symlink("/nowhere", scene.workspace.join("sub")).unwrap();
-    let copied = copy_ignored(&scene.project, &name("1-fix"), &[], |_| true).unwrap();
+    let copied = copy_ignored(&scene.project, &name("1-fix"), &[], || true).unwrap();
     assert_eq!(copied.files, 0);
     assert_eq!(copied.left_out, ["sub/.env: sub is no directory in the workspace"]);
     assert_eq!(fs::read_to_string(scene.workspace.join(".env")).unwrap(), "mine");
@@ -105,7 +105,7 @@ fn a_link_of_the_workspace_leads_no_copy_out_of_it() {
     fs::create_dir(&outside).unwrap();
     scene.write("config/a.local", "x");
     symlink(&outside, scene.workspace.join("config")).unwrap();
-    copy_ignored(&scene.project, &name("1-fix"), &[], |_| true).unwrap();
+    copy_ignored(&scene.project, &name("1-fix"), &[], || true).unwrap();
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 
@@ -147,7 +147,11 @@ fn a_copy_that_was_stopped_is_done_to_its_end_the_next_time() {
     for number in 0..20 {
         scene.write(&format!("node_modules/{number}"), "x");
     }
-    let stopped = copy_ignored(&scene.project, &name("1-fix"), &[], |done| done < 7);
+    let mut asked = 0;
+    let stopped = copy_ignored(&scene.project, &name("1-fix"), &[], || {
+        asked += 1;
+        asked <= 7
+    });
     assert!(matches!(stopped, Err(CopyError::Stopped)), "{stopped:?}");
     // As a killed one leaves it.
     write(&scene.workspace.join(".agency/copying/file"), "half");
@@ -162,7 +166,7 @@ fn a_plain_directory_and_a_bare_repository_need_none() {
     write(&root.join(INCLUDE_FILE), ".env\n");
     let plain = ground.open_plain(&root);
     assert!(!includes_files(&plain, &[".env".to_owned()]));
-    assert_eq!(copy_ignored(&plain, &name("1-fix"), &[], |_| true).unwrap().files, 0);
+    assert_eq!(copy_ignored(&plain, &name("1-fix"), &[], || true).unwrap().files, 0);
     let repository = ground.repository("git");
     let bare = ground.path().join("bare.git");
     ground.git(&ground.path(), &["clone", "--quiet", "--bare", repository.to_str().unwrap(), "bare.git"]);

@@ -447,7 +447,9 @@ fn what_was_removed_is_also_an_operation_away() {
     remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
     assert!(!scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "description"]).contains("the work"));
     let entry = trash(&scene.project).unwrap().remove(0);
-    scene.jj(&["op", "restore", entry.operation().unwrap()]);
+    let said = scene.ground.git(&scene.root, &["log", "-1", "--format=%B", &entry.reference]);
+    let operation = said.lines().find_map(|line| line.strip_prefix("Agency-Operation: ")).unwrap();
+    scene.jj(&["op", "restore", operation]);
     assert!(scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "description"]).contains("the work"));
     // The name is known again to jj, and its directory is gone: the trash brings that back too.
     restore(&scene.project, &entry).unwrap();

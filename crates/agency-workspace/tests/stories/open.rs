@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use agency_workspace::{Project, Vcs, create, state, workspace_path};
+use agency_workspace::{Vcs, create, state, workspace_path};
 
 use crate::ground::{Ground, name, told, write};
 
@@ -166,11 +166,4 @@ fn the_kind_is_written_and_read_as_on_the_command_line() {
         assert_eq!((vcs.to_string().as_str(), word.parse()), (word, Ok(vcs)));
     }
     assert!("svn".parse::<Vcs>().is_err());
-}
-
-#[test]
-fn the_environment_of_this_process_is_the_default() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    assert_eq!(Project::open(&root).unwrap().root(), root);
 }
