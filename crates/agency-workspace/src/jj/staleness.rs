@@ -46,7 +46,7 @@ pub(super) fn catch_up(jj: &Jj, dir: &Path) -> Result<(), ToolError> {
     apart.retain(|version| !known.contains(version));
     let now = one(&resting, "@", "commit_id")?;
     let files = Files { jj, dir, now: &now };
-    let all = [&apart[..], of_files.as_slice(), &[now.clone()]].concat();
+    let all = [&apart[..], of_files.as_slice(), std::slice::from_ref(&now)].concat();
     if !commits(&resting, &format!("({}) & conflicts()", all.join("|")))?.is_empty() {
         // Only jj knows how to write them.
         return into_working_copy(jj, &apart);
