@@ -99,7 +99,7 @@ pub enum OperationCause {
     BranchExists { branch: String },
     #[error("an earlier merge into {branch} was cut off, and {} was changed since: {}", path.display(), shown(files))]
     CutOff { branch: String, path: PathBuf, files: Vec<PathBuf> },
-    #[error("files of the merge may be left in {}, which could not be put back", path.display())]
+    #[error("files that were just being written may be left in {}, and could not be put back", path.display())]
     Unsettled {
         path: PathBuf,
         #[source]
@@ -189,7 +189,10 @@ impl OperationCause {
                 Some(format!("commit or stash what is yours there: git -C '{}' status", path.display()))
             }
             OperationCause::Unsettled { path, left } => left.hint(workspace).or_else(|| {
-                Some(format!("the next merge tries again; git -C '{}' status shows them", path.display()))
+                Some(format!(
+                    "the next merge or sync tries again; git -C '{}' status shows them",
+                    path.display()
+                ))
             }),
             OperationCause::PutBack { kept, source, .. } => {
                 source.hint(workspace).or_else(|| Some(format!("look at it with: git show {kept}")))

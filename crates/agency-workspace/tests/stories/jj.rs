@@ -635,3 +635,11 @@ fn what_cannot_be_removed_is_known_beforehand() {
     scene.ground.commit(&inner, "work", "1");
     assert!(refused("2-next").contains("git cannot keep the repositories inside it: inner"));
 }
+
+#[test]
+fn a_base_that_only_looks_like_one_of_a_server_is_no_bookmark() {
+    let scene = diverged();
+    let removed = removable(&scene.project, &name("1-fix"), Some("feature/gone"), Removal::default());
+    let told = told(&removed.unwrap_err(), None);
+    assert!(told.contains("1 commit on agency/1-fix is in no other bookmark"), "{told}");
+}
