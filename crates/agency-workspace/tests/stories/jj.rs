@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use agency_workspace::{
@@ -163,7 +163,7 @@ fn files_stay_when_an_operation_that_took_them_in_is_taken_back() {
     diff(&scene.project, &name("1-fix"), None).unwrap();
     scene.jj(&["op", "restore", &before]);
     let seen = diff(&scene.project, &name("1-fix"), None).unwrap();
-    assert!(seen.files.iter().any(|file| file.path == "own"), "{seen:?}");
+    assert!(seen.files.iter().any(|file| file.path == Path::new("own")), "{seen:?}");
     assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n2\n");
 }
 
