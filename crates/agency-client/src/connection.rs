@@ -174,7 +174,9 @@ fn refused(method: &str, error: ErrorObject) -> Failure {
 }
 
 fn lost(method: &str, error: &tokio_tungstenite::tungstenite::Error) -> Failure {
-    Failure::new("the connection to the daemon broke").because(format!("{method}: {error}"))
+    Failure::new("the connection to the daemon broke").because(format!("{method}: {error}")).hint(
+        "what was begun is finished or taken back by the next daemon: `agency ls` starts it and shows which",
+    )
 }
 
 fn garbled(method: &str, error: &serde_json::Error) -> Failure {

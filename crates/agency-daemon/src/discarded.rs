@@ -125,8 +125,10 @@ fn position(shown: &[Discarded], word: Option<&str>) -> Result<usize, Failure> {
     let list = "agency undo --list";
     let Some(word) = word else {
         let newest = shown.iter().position(|entry| entry.what == DiscardedKind::Task);
-        return newest
-            .ok_or_else(|| Failure::new("no task was removed in this project").hint(format!("`{list}`")));
+        return newest.ok_or_else(|| {
+            let none = Failure::new("no task was removed in this project");
+            if shown.is_empty() { none } else { none.hint(format!("what else is kept: {list}")) }
+        });
     };
     if let Some(exact) = shown.iter().position(|entry| entry.id == word) {
         return Ok(exact);

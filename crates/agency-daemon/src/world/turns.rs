@@ -153,7 +153,7 @@ fn listed(project: &Project, name: &WorkspaceName) -> Result<Turns, Failure> {
 fn back(project: &Project, name: &WorkspaceName, turn: Option<u64>) -> Result<(u64, String), Failure> {
     let failed = |err: agency_workspace::OperationError| operation_failure(&err);
     let snapshots = agency_workspace::snapshots(project, name).map_err(failed)?;
-    let target = wanted(&snapshots, turn)?;
+    let target = wanted(name, &snapshots, turn)?;
     let kept = agency_workspace::restore_snapshot(project, name, target).map_err(failed)?;
     let label = format!("{BACK_TO}{}", stands_for(target));
     // Also if the files were so by chance: from here on this turn is the last one.
@@ -161,16 +161,22 @@ fn back(project: &Project, name: &WorkspaceName, turn: Option<u64>) -> Result<(u
     Ok((stands_for(target), id_of(&kept)))
 }
 
-fn wanted(snapshots: &[Snapshot], turn: Option<u64>) -> Result<&Snapshot, Failure> {
+fn wanted<'a>(
+    name: &WorkspaceName,
+    snapshots: &'a [Snapshot],
+    turn: Option<u64>,
+) -> Result<&'a Snapshot, Failure> {
+    let list = format!("`agency turns {name}` lists them");
     let none = || {
         Failure::new("there is no turn to take back")
             .because("its driver tells of no turns, or none has changed anything yet")
-            .hint("`agency turns TASK` lists them; terminals have none")
+            .hint(format!("{list}; terminals have none"))
     };
     match turn {
-        Some(number) => snapshots.iter().find(|snapshot| snapshot.number == number).ok_or_else(|| {
-            Failure::new(format!("there is no turn {number}")).hint("`agency turns TASK` lists them")
-        }),
+        Some(number) => snapshots
+            .iter()
+            .find(|snapshot| snapshot.number == number)
+            .ok_or_else(|| Failure::new(format!("there is no turn {number}")).hint(list)),
         None => {
             let last = last_turn(snapshots).ok_or_else(none)?;
             snapshots.iter().rfind(|snapshot| snapshot.number < last).ok_or_else(none)
