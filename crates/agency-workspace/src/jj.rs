@@ -16,6 +16,7 @@ mod workspace;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use crate::environment::Environment;
 use crate::tool::{ToolError, not_started, succeeded};
@@ -88,7 +89,19 @@ impl Jj {
         }
     }
 
+    /// Times of commits are whole seconds: made again in the same one, after it was taken back, a commit would be
+    /// one that is there already, and jj refuses.
     fn once<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Told, ToolError> {
+        match self.at_once(args) {
+            Err(err) if err.says("Newly-created commit") => {
+                std::thread::sleep(Duration::from_secs(1));
+                self.at_once(args)
+            }
+            done => done,
+        }
+    }
+
+    fn at_once<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Told, ToolError> {
         let Output { status, stdout, stderr } =
             self.command(args).output().map_err(|err| not_started("jj", shown(args), err))?;
         let said = String::from_utf8_lossy(&stderr).into_owned();
