@@ -266,6 +266,8 @@ fn killed_after_a_merge_of_two_tips_counts_the_task_is_merged() {
     let stage = stage();
     let path = finished(&stage, "one", "own");
     jj(&stage, &path, &["commit", "-m", "one"]);
+    // The branch has only one of them.
+    jj(&stage, &path, &["bookmark", "set", "agency/1-one", "-r", "@-"]);
     jj(&stage, &path, &["new", "@--", "-m", "other"]);
     put(&path.join("other"), "other\n");
     jj(&stage, &path, &["new", "description(exact:\"one\\n\")", "description(exact:\"other\\n\")"]);
