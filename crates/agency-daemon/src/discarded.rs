@@ -278,7 +278,6 @@ pub fn expire(
     dry_run: bool,
 ) -> Result<(Expired, Vec<Removal>), Failure> {
     let before = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
-    let before = spared(before, &bin.all());
     let (old, young): (Vec<Entry>, Vec<Entry>) =
         entries(project, bin)?.into_iter().partition(|entry| entry.kept_at() < before);
     let expired = Expired {
@@ -297,12 +296,6 @@ pub fn expire(
         Entry::Kept(..) => None,
     });
     Ok((expired, removals.collect()))
-}
-
-/// What removals that are only begun have kept is younger than they are.
-fn spared(before: SystemTime, removals: &[Removal]) -> SystemTime {
-    let begun = removals.iter().filter(|removal| removal.step == Step::Begun).map(Removal::at);
-    begun.fold(before, SystemTime::min)
 }
 
 fn workspace_name(removal: &Removal) -> Result<WorkspaceName, Failure> {
@@ -339,27 +332,6 @@ mod tests {
             bytes: 0,
             reference: None,
         }
-    }
-
-    #[test]
-    fn what_a_removal_that_is_not_over_has_kept_does_not_expire() {
-        let at = |ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms);
-        let removal = |at_ms, step| Removal {
-            id: format!("1-fix-{at_ms}"),
-            task: 1,
-            slug: "fix".to_owned(),
-            at_ms,
-            step,
-            why: String::new(),
-            keep_ignored: false,
-            reference: None,
-            bytes: 0,
-            queued: Vec::new(),
-        };
-        let removals = [removal(10, Step::Done), removal(20, Step::Begun), removal(30, Step::Begun)];
-        assert_eq!(spared(at(40), &removals), at(20));
-        assert_eq!(spared(at(15), &removals), at(15));
-        assert_eq!(spared(at(40), &removals[..1]), at(40));
     }
 
     #[test]
