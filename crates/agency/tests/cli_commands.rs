@@ -286,11 +286,11 @@ fn stop_names_what_it_ended_outside_the_group() {
 #[test]
 fn rm_says_where_the_work_is_kept() {
     let (home, daemon) = home_and_daemon();
-    daemon.answer("task.remove", json!({ "id": 1, "slug": "fix-login", "kept_as": "refs/agency/trash/1" }));
+    daemon.answer("task.remove", json!({ "id": 1, "slug": "fix-login", "trash": "1-fix-login-7" }));
     home.run(&["rm", "--discard", "fix"]).is(
         0,
-        "1 fix-login removed\nwhat was in it is kept as refs/agency/trash/1\n",
-        "",
+        "1 fix-login removed\n",
+        "to have it back: agency undo 1-fix-login-7\n",
     );
     assert_eq!(daemon.called("task.remove")["discard"], true);
 }

@@ -67,7 +67,7 @@ fn names_and_words_that_mean_nothing() {
             "Error: agent ghost is not installed: `no-such-program` was not found\nHint: install `no-such-program`, or choose another agent with --agent\n",
         ),
         (
-            &["new", "one", "-m", "x", "--agent", "half"],
+            &["new", "one", "-m", "x", "--agent", "half", "--driver", "terminal"],
             "Error: agent half has no command for the terminal driver\nHint: set `start` under [agents.half] in config.toml, or pass --driver acp\n",
         ),
         (

@@ -72,7 +72,7 @@ fn an_agent_without_a_command_for_its_driver_is_refused() {
     let stage = Stage::with_config("[agents.half]\nacp = [\"true\"]\n");
     check(
         &stage,
-        &["new", "one", "-m", "x", "--agent", "half"],
+        &["new", "one", "-m", "x", "--agent", "half", "--driver", "terminal"],
         &["Error: agent half has no command for the terminal driver", "Hint: "],
     );
     let said = stage.refused(&["new", "one", "-m", "x", "--driver", "telepathy"]);
