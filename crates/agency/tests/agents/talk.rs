@@ -1,5 +1,7 @@
 //! Claude Code without a terminal, over stream-json: asked, answered, denied, interrupted, killed.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::scene::{Agent, SOON, Scene};
@@ -29,6 +31,13 @@ fn wait_said(scene: &Scene, line: &str) -> String {
 fn session(scene: &Scene) -> Option<String> {
     let file = scene.task_file();
     file.lines().find(|line| line.starts_with("session_id:")).map(str::to_owned)
+}
+
+/// What is not there yet cannot be gone on with.
+fn is_written(scene: &Scene) -> bool {
+    let projects = fs::read_dir(scene.home().join(".claude/projects")).into_iter().flatten().flatten();
+    let files = projects.flat_map(|project| fs::read_dir(project.path())).flatten().flatten();
+    files.into_iter().any(|file| fs::read_to_string(file.path()).is_ok_and(|text| text.contains("Begun.")))
 }
 
 #[track_caller]
@@ -93,6 +102,7 @@ fn claude_over_a_pipe_that_is_killed_goes_on_with_its_session() {
     let scene = talk("<<say Begun.>> <<hold for ever>>");
     wait_said(&scene, "Begun.");
     let before = scene.eventually("a session is known", SOON, || session(&scene));
+    scene.eventually("claude has written down what it was told", SOON, || is_written(&scene).then_some(()));
     let keeper = scene.keepers().pop().expect("a keeper");
     keeper.child.expect("an agent").kill();
     wait_said(&scene, "─── Session restarted ───");
