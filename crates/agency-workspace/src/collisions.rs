@@ -5,7 +5,6 @@
 //! change costs one look at its files.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -14,13 +13,12 @@ use tracing::debug;
 use crate::git::Git;
 use crate::glance::Glance;
 use crate::jj;
-use crate::kept::{commit_tree, tree_of};
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::scratch::paths;
-use crate::state::Found;
+use crate::state::{Found, Presence};
 use crate::tool::ToolError;
 
 /// Two that are equal stand for the same work, committed or not.
@@ -79,12 +77,12 @@ impl Radar {
         workspaces: &[(WorkspaceName, Option<String>)],
     ) -> Result<Vec<Collision>, CollisionsError> {
         let Some(repository) = project.store() else { return Ok(Vec::new()) };
-        let work = self.work_in(project, repository, workspaces);
+        let work = self.work_in(project, workspaces);
         let found = self.compare(project, repository, &work).or_else(|err| {
             // No branch leads to what was remembered, so git may have deleted it since.
             debug!(%err, "the workspaces are compared as if for the first time");
             *self = Self { merges: self.merges, ..Self::default() };
-            let work = self.work_in(project, repository, workspaces);
+            let work = self.work_in(project, workspaces);
             self.compare(project, repository, &work)
         });
         found.map_err(|source| CollisionsError { root: project.root().to_owned(), source })
@@ -93,12 +91,11 @@ impl Radar {
     fn work_in<'a>(
         &mut self,
         project: &Project,
-        repository: &Repository,
         workspaces: &'a [(WorkspaceName, Option<String>)],
     ) -> Vec<Work<'a>> {
         let (before, mut work) = (std::mem::take(&mut self.seen), Vec::new());
         for (name, base) in workspaces {
-            match commit_of(project, repository, name, &before) {
+            match commit_of(project, name, &before) {
                 Ok((fingerprint, commit)) => {
                     self.seen.insert(name.clone(), (fingerprint, commit.clone()));
                     work.push((name, base.as_deref(), commit));
@@ -168,60 +165,38 @@ impl Radar {
 /// A commit of all the work in a workspace, on nobody's branch: that of before, if nothing has changed.
 fn commit_of(
     project: &Project,
-    repository: &Repository,
     name: &WorkspaceName,
     before: &Seen,
 ) -> Result<(Fingerprint, String), OperationCause> {
-    let glance = glance(project, name)?;
-    let fingerprint = match &glance {
-        Some(glance) => glance.hash(),
-        None => fingerprint(project, name)?,
-    };
-    match (before.get(name), glance) {
-        (Some((known, commit)), _) if *known == fingerprint => Ok((fingerprint, commit.clone())),
-        (_, Some(glance)) => Ok((fingerprint, glance.commit(repository)?)),
-        (_, None) => Ok((fingerprint, commit_of_contents(project, repository, name)?)),
-    }
-}
-
-/// Of what is no git worktree, or is none any more.
-fn fingerprint(project: &Project, name: &WorkspaceName) -> Result<Fingerprint, OperationCause> {
+    let known = |now: Fingerprint| before.get(name).filter(|(then, _)| *then == now).cloned();
     match &project.kind {
         Kind::Git(repository) => {
-            let mut hasher = DefaultHasher::new();
-            Found::look(repository, name)?.head().hash(&mut hasher);
-            Ok(hasher.finish())
+            let Some(glance) = Glance::at(repository, name)? else {
+                return commit_without_files(repository, name);
+            };
+            let now = glance.hash();
+            known(now).map_or_else(|| Ok((now, glance.commit(repository)?)), Ok)
         }
-        Kind::Jj(repository) => jj::fingerprint(repository, name),
+        Kind::Jj(repository) => {
+            let glance = jj::Glance::at(repository, name)?;
+            let now = glance.hash();
+            known(now).map_or_else(|| Ok((now, glance.commit(repository)?)), Ok)
+        }
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }
 }
 
-/// None where there is no git worktree to look at.
-fn glance(project: &Project, name: &WorkspaceName) -> Result<Option<Glance>, ToolError> {
-    match &project.kind {
-        Kind::Git(repository) => Glance::at(repository, name),
-        Kind::Jj(_) | Kind::Plain(_) => Ok(None),
-    }
-}
-
-fn commit_of_contents(
-    project: &Project,
+/// Of a directory that is gone the branch is left.
+fn commit_without_files(
     repository: &Repository,
     name: &WorkspaceName,
-) -> Result<String, OperationCause> {
-    if let Kind::Jj(repository) = &project.kind {
-        return jj::work_commit(repository, name);
+) -> Result<(Fingerprint, String), OperationCause> {
+    let found = Found::look(repository, name)?;
+    let (path, presence) = (repository.workspace_path(name), found.presence());
+    match found.head().filter(|_| presence == Presence::DirectoryGone) {
+        Some(head) => Ok((Fingerprint::default(), head.to_owned())),
+        None => Err(OperationCause::NotReady { path, presence }),
     }
-    let contents = project.contents(name)?;
-    let head = contents.head.as_deref();
-    if let Some(head) = head.filter(|_| contents.warnings.is_empty())
-        && tree_of(repository, head)? == contents.tree
-    {
-        return Ok(head.to_owned());
-    }
-    let parents: Vec<&str> = head.into_iter().collect();
-    Ok(commit_tree(repository, &contents.tree, &parents, "agency: work in progress")?)
 }
 
 /// Many have the same base, which is looked up once.

@@ -6,6 +6,7 @@
 mod combine;
 mod creation;
 mod files;
+mod glance;
 mod own;
 mod removal;
 mod repository;
@@ -23,11 +24,12 @@ use crate::tool::{ToolError, not_started, succeeded};
 
 pub(crate) use combine::{commit_all, may_merge, merge, recover_all, sync};
 pub(crate) use creation::{check, create, reattach};
+pub(crate) use glance::Glance;
 pub use own::Unfinished;
 pub(crate) use removal::{removable, remove, undo};
 pub(crate) use repository::JjRepository;
 pub(crate) use restoration::{over, restore};
-pub(crate) use workspace::{Jujutsu, contents, fingerprint, is_there, presence, state, work_commit};
+pub(crate) use workspace::{Jujutsu, contents, is_there, presence, state};
 
 /// Where jj runs, and how.
 #[derive(Debug, Clone)]

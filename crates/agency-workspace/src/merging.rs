@@ -53,8 +53,8 @@ pub enum Outcome {
     },
 }
 
-/// Settles merges and syncs that were cut off: by a crash, a kill or a power cut. Only merges are told. To be called when nothing of this project
-/// is under way; [`crate::merge()`] does it by itself.
+/// Settles merges and syncs that were cut off: by a crash, a kill or a power cut. Only merges are told. To be
+/// called when nothing of this project is under way; [`crate::merge()`] does it by itself.
 pub fn recover(project: &Project) -> Result<Vec<Recovered>, OperationError> {
     let Some(repository) = project.store() else { return Ok(Vec::new()) };
     settle_syncs(project)?;

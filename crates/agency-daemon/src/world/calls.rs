@@ -184,8 +184,7 @@ impl World {
         }
         // What was found out of another kind of repository than the project's tasks have says nothing of theirs.
         let vcs = self.store.project(&id).map(|known| known.project.vcs());
-        let base = if vcs == Some(new.project.vcs()) { &new.base } else { &params.base_branch };
-        let base = base.clone();
+        let base = if vcs == Some(new.project.vcs()) { &new.base } else { &params.base_branch }.clone();
         let mut settings = self.settings_with(Some(&id), &params.caller.overrides)?;
         let mut notes = std::mem::take(&mut settings.warnings);
         if params.agent.is_none() && params.command.is_none() {

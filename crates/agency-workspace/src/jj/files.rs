@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::git::Git;
 use crate::jj::repository::{JjRepository, Revision};
 use crate::kept::{Contents, Ignored, commit_tree};
 use crate::name::WorkspaceName;
@@ -20,13 +21,17 @@ pub(super) fn scratch(
     name: &WorkspaceName,
     target: &Revision,
 ) -> Result<Scratch, OperationCause> {
-    let path = repository.workspace_path(name);
     let git_dir = repository.store().common_dir();
-    let git = crate::git::Git::on(repository.store().environment(), git_dir, &path).with_work_tree(&path);
     let unwritable = |source| OperationCause::Write { path: git_dir.to_owned(), source };
-    let scratch = Scratch::fresh(git, git_dir).map_err(unwritable)?;
+    let scratch = Scratch::fresh(git_in(repository, name), git_dir).map_err(unwritable)?;
     scratch.git().change(&["read-tree", &target.id])?;
     Ok(scratch)
+}
+
+/// Git with the files of the workspace, which need not have a `.git`.
+fn git_in(repository: &JjRepository, name: &WorkspaceName) -> Git {
+    let (store, path) = (repository.store(), repository.workspace_path(name));
+    Git::on(store.environment(), store.common_dir(), &path).with_work_tree(&path)
 }
 
 /// The files as they are now. jj is not asked, so nothing gets into its log and nothing is brought up to date.
@@ -35,10 +40,8 @@ pub(super) fn tree_now(
     name: &WorkspaceName,
     target: &Revision,
 ) -> Result<String, OperationCause> {
-    let path = repository.workspace_path(name);
-    let memory = path.join(".jj").join(MEMORY);
-    let git_dir = repository.store().common_dir();
-    let git = crate::git::Git::on(repository.store().environment(), git_dir, &path).with_work_tree(&path);
+    let memory = repository.workspace_path(name).join(".jj").join(MEMORY);
+    let (git, git_dir) = (git_in(repository, name), repository.store().common_dir());
     let unwritable = |source| OperationCause::Write { path: memory.clone(), source };
     let (scratch, is_known) = Scratch::remembering(git, git_dir, &memory).map_err(unwritable)?;
     if !is_known {

@@ -2,14 +2,12 @@
 //!
 //! What is uncommitted in git is here the working-copy commit as long as nobody has described it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use crate::jj::files::{tree_now, untracked};
 use crate::jj::removal::other_bookmarks;
 use crate::jj::repository::{JjRepository, Revision, any_of};
-use crate::jj::staleness::{lagging_behind, operation_of_files};
-use crate::kept::{Contents, Kept, commit_tree, tree_of};
+use crate::kept::{Contents, Kept};
 use crate::landing::mark_of;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
@@ -177,37 +175,6 @@ pub(crate) fn state(
         uncommitted: found.uncommitted(repository, name)?,
         unmerged_commits: found.unmerged(repository, name, base)?,
     })
-}
-
-/// Nothing gets into jj's log by it, and an agent's files stay as they are.
-pub(crate) fn fingerprint(repository: &JjRepository, name: &WorkspaceName) -> Result<u64, OperationCause> {
-    let mut hasher = DefaultHasher::new();
-    let found = Jujutsu::look(repository, name)?;
-    if let Some(target) = &found.target {
-        target.id.hash(&mut hasher);
-        if found.presence() == Presence::Ready {
-            operation_of_files(&repository.workspace_path(name)).hash(&mut hasher);
-            tree_now(repository, name, target)?.hash(&mut hasher);
-        }
-    }
-    Ok(hasher.finish())
-}
-
-/// A commit of all that is in it, on nobody's branch. What lags behind its commit is not looked at.
-pub(crate) fn work_commit(repository: &JjRepository, name: &WorkspaceName) -> Result<String, OperationCause> {
-    let found = Jujutsu::look(repository, name)?;
-    let Some(target) = &found.target else {
-        return Ok(found.ready(repository, name)?.id.clone());
-    };
-    let path = repository.workspace_path(name);
-    if found.presence() != Presence::Ready || lagging_behind(&repository.jj_inside(&path), &path)?.is_some() {
-        return Ok(target.id.clone());
-    }
-    let (store, tree) = (repository.store(), tree_now(repository, name, target)?);
-    if tree == tree_of(store, &target.id)? {
-        return Ok(target.id.clone());
-    }
-    Ok(commit_tree(store, &tree, &[&target.id], "agency: work in progress")?)
 }
 
 /// What is in it now, and what there is to say of it.
