@@ -426,17 +426,16 @@ impl Place {
 
     fn merge_failed(&self, error: &OperationError, params: &MergeParams) -> Failure {
         let (failure, name) = (operation_failure(error), &self.name);
+        let into = params.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
+        let again = format!("agency merge {name}{}{into}", option(params.how));
         match &error.cause {
-            OperationCause::HasWork(_) => failure.hint(format!(
-                "`agency merge {name} --commit` commits them first; `agency diff {name}` shows them"
-            )),
+            OperationCause::HasWork(_) => failure
+                .hint(format!("`{again} --commit` commits them first; `agency diff {name}` shows them")),
             OperationCause::NothingNew { .. } => {
                 failure.hint(format!("if you merged it yourself: `agency rm {name}` loses nothing"))
             }
             OperationCause::Conflicts { with, .. } => {
-                let (way, option) = (self.resolve_by_hand(with, params.how), option(params.how));
-                let into = params.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
-                failure.hint(format!("{way}; then `agency merge {name}{option}{into}` again"))
+                failure.hint(format!("{}; then `{again}` again", self.resolve_by_hand(with, params.how)))
             }
             OperationCause::Git(ToolError::Failed { .. }) if failure.hint.is_none() => {
                 failure.hint(format!("{UNCHANGED}git or a hook of yours refused it, for the reason above"))
@@ -450,7 +449,9 @@ impl Place {
         let path = agency_workspace::workspace_path(&self.project, &self.name);
         let path = chore::shown(&[path.into_os_string()]);
         let command = match (self.project.vcs(), how) {
-            (Vcs::Jj, MergeHow::Rebase) => format!("jj rebase -s 'roots({with}..@ ~ ::default@)' -d {with}"),
+            (Vcs::Jj, MergeHow::Rebase) => {
+                format!("jj rebase -s \"roots({with}..@ ~ ::default@)\" -d {with}")
+            }
             (Vcs::Jj, _) => format!("jj new @ {with}"),
             (Vcs::Git | Vcs::Plain, MergeHow::Rebase) => format!("git rebase {with}"),
             (Vcs::Git | Vcs::Plain, _) => format!("git merge {with}"),

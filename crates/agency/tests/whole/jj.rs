@@ -106,6 +106,20 @@ fn a_refused_merge_leaves_the_work_as_it_was() {
         assert_eq!(all(&stage), before);
     }
     assert_eq!(stage.status("one"), "completed");
+
+    let refusal = stage.refused(&["merge", "one", "--rebase"]);
+    assert!(refusal.contains("`agency merge 1-one --rebase --commit` commits them first"), "{refusal}");
+    jj(&stage, &stage.worktree("1-one"), &["commit", "-m", "work of one"]);
+    let refusal = stage.refused(&["merge", "one", "--rebase"]);
+    let way = refusal.split("commit: ").nth(1).and_then(|rest| rest.split("; or let the agent: ").next());
+    let told = refusal.split("; or let the agent: ").nth(1).and_then(|rest| rest.split(" && ").next());
+    let own = own_change(&stage);
+    for words in [way, told] {
+        let mut shell = stage.command("sh");
+        shell.args(["-c", words.expect("a way")]).current_dir(stage.repo());
+        assert!(shell.output().expect("a shell").status.success(), "{refusal}");
+    }
+    assert_eq!(own_change(&stage), own, "only the task's own commits are rebased");
 }
 
 #[test]
