@@ -2,15 +2,15 @@
 #![no_main]
 
 mod message;
-mod talk;
+mod conversation;
 
 use std::time::Duration;
 
 use agency_core::agent_state::Timing;
 use agency_driver::acp::{AcpTerms, ConnectionNote};
-use agency_driver::talk::{TalkRun, TalkTerms};
+use agency_driver::conversation::{ConversationRun, ConversationTerms};
 use libfuzzer_sys::fuzz_target;
-use talk::Act;
+use conversation::Act;
 
 fuzz_target!(|story: (bool, bool, Vec<Act<'_>>)| {
     let (knows_session, is_open, acts) = story;
@@ -20,12 +20,12 @@ fuzz_target!(|story: (bool, bool, Vec<Act<'_>>)| {
         session_id: knows_session.then(|| "s1".to_owned()),
         ..AcpTerms::default()
     };
-    let mut run = TalkRun::began(TalkTerms::Acp(terms), Timing::default(), Duration::ZERO);
+    let mut run = ConversationRun::began(ConversationTerms::Acp(terms), Timing::default(), Duration::ZERO);
     if is_open {
         run.on_connection(&ConnectionNote::Connected, Duration::ZERO);
         run.on_output(b"{\"id\":\"agency:1\",\"result\":{\"protocolVersion\":1}}\n", Duration::ZERO);
         run.owed().into_iter().for_each(|(_, line)| drop(run.on_input(&line, Duration::ZERO)));
         run.on_output(b"{\"id\":\"r1:open1\",\"result\":{\"sessionId\":\"s1\"}}\n", Duration::ZERO);
     }
-    talk::play(run, &acts);
+    conversation::play(run, &acts);
 });

@@ -2,15 +2,15 @@
 #![no_main]
 
 mod message;
-mod talk;
+mod conversation;
 
 use std::time::Duration;
 
 use agency_core::agent_state::Timing;
-use agency_driver::talk::{TalkRun, TalkTerms};
+use agency_driver::conversation::{ConversationRun, ConversationTerms};
 use libfuzzer_sys::fuzz_target;
-use talk::Act;
+use conversation::Act;
 
 fuzz_target!(|acts: Vec<Act<'_>>| {
-    talk::play(TalkRun::began(TalkTerms::Stream, Timing::default(), Duration::ZERO), &acts);
+    conversation::play(ConversationRun::began(ConversationTerms::Stream, Timing::default(), Duration::ZERO), &acts);
 });

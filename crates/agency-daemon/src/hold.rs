@@ -14,7 +14,7 @@ use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
-use agency_driver::talk::TalkTerms;
+use agency_driver::conversation::ConversationTerms;
 use agency_driver::terminal::Settings;
 use agency_journal::{Decoded, Record};
 use agency_keeper::pidfile::PidFile;
@@ -45,7 +45,7 @@ pub struct RunContext {
     /// It has a place at a connection that others share, and no keeper of its own.
     pub is_seat: bool,
     /// What the driver of its conversation needs to know, where it holds one.
-    pub talk: TalkTerms,
+    pub talk: ConversationTerms,
     /// The runs whose conversation this one goes on with, oldest first.
     pub before: Vec<TalkSource>,
     pub dir: RunDir,

@@ -16,7 +16,7 @@ use agency_api::method::{Receipt, ReceiptKind};
 use agency_api::{Failure, chat};
 use agency_core::approval::Ruling;
 use agency_core::conversation::{Approval, Entry, Item};
-use agency_driver::talk::{AnswerError, Verdict};
+use agency_driver::conversation::{AnswerError, Verdict};
 use agency_journal::{Body, Record};
 use tokio::sync::{mpsc, oneshot};
 

@@ -14,7 +14,7 @@ use agency_api::{Bytes, Failure};
 use agency_core::agent::Driver;
 use agency_core::ids::RunId;
 use agency_core::supervisor::Verdict;
-use agency_driver::talk::Setting;
+use agency_driver::conversation::Setting;
 use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use serde_json::Value;
 

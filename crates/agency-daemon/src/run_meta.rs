@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use agency_api::paths::{RunDir, StateDir};
 use agency_core::ids::RunId;
 use agency_driver::acp::{AcpTerms, McpServer};
-use agency_driver::talk::TalkTerms;
+use agency_driver::conversation::ConversationTerms;
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
@@ -60,10 +60,10 @@ impl RunMeta {
     }
 
     /// What its conversation's driver needs to know.
-    pub fn talk_terms(&self) -> TalkTerms {
+    pub fn talk_terms(&self) -> ConversationTerms {
         match &self.acp {
-            None => TalkTerms::Stream,
-            Some(acp) => TalkTerms::Acp(AcpTerms {
+            None => ConversationTerms::Stream,
+            Some(acp) => ConversationTerms::Acp(AcpTerms {
                 run: self.run.0.clone(),
                 cwd: acp.cwd.clone(),
                 session_id: acp.session_id.clone(),

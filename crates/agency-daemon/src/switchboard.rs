@@ -19,7 +19,7 @@ use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
 use agency_core::ids::RunId;
 use agency_driver::acp::peer::{Abilities, Peer, Routed, To};
-use agency_driver::talk::TalkTerms;
+use agency_driver::conversation::ConversationTerms;
 use agency_journal::{Body, ExitStatus, Limits, Reader, Record, Stream, Writer};
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
@@ -362,7 +362,7 @@ impl Switchboard {
             name: self.room.plan.name.clone(),
             driver: Driver::Acp,
             is_seat: false,
-            talk: TalkTerms::Stream,
+            talk: ConversationTerms::Stream,
             before: Vec::new(),
             dir,
             epoch: self.room.epoch,

@@ -11,7 +11,7 @@ use agency_core::agent_state::Timing;
 use agency_core::conversation::{Approval, Entry, Item, Outcome};
 use agency_core::exit::RunExit;
 use agency_driver::acp::ConnectionNote;
-use agency_driver::talk::{TalkEvent, TalkRun, TalkTerms};
+use agency_driver::conversation::{ConversationEvent, ConversationRun, ConversationTerms};
 use agency_journal::{Body, Reader, Record, Stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub struct Decision {
 /// A run's part of a conversation.
 #[derive(Debug, Clone)]
 pub struct TalkSource {
-    pub terms: TalkTerms,
+    pub terms: ConversationTerms,
     pub journal: PathBuf,
 }
 
@@ -47,13 +47,13 @@ impl Decision {
 }
 
 pub struct TalkFold {
-    pub run: TalkRun,
+    pub run: ConversationRun,
     /// The first record that has not been folded.
     pub next_seq: u64,
     pub exit: Option<RunExit>,
     /// When the agent last said something.
     pub heard_at: Duration,
-    terms: TalkTerms,
+    terms: ConversationTerms,
     timing: Timing,
     began: bool,
     /// Entries of the conversation that were answered, and since 1970 when.
@@ -75,14 +75,14 @@ pub struct Decided {
 /// Something that happened in a conversation, and when.
 #[derive(Debug)]
 pub struct Told {
-    pub event: TalkEvent,
+    pub event: ConversationEvent,
     pub at: Duration,
 }
 
 impl TalkFold {
-    pub fn fresh(terms: TalkTerms, timing: Timing) -> TalkFold {
+    pub fn fresh(terms: ConversationTerms, timing: Timing) -> TalkFold {
         TalkFold {
-            run: TalkRun::began(terms.clone(), timing, Duration::ZERO),
+            run: ConversationRun::began(terms.clone(), timing, Duration::ZERO),
             next_seq: 0,
             exit: None,
             heard_at: Duration::ZERO,
@@ -140,7 +140,7 @@ impl TalkFold {
     pub fn record(&mut self, record: &Record) -> Vec<Told> {
         let at = Duration::from_nanos(record.at_ns);
         if !std::mem::replace(&mut self.began, true) {
-            let fresh = TalkRun::began(self.terms.clone(), self.timing, at);
+            let fresh = ConversationRun::began(self.terms.clone(), self.timing, at);
             let before = std::mem::replace(&mut self.run, fresh);
             self.wall_offset = wall_offset(record).unwrap_or_default();
             self.inherited = before.session_id().map(str::to_owned);
@@ -160,9 +160,9 @@ impl TalkFold {
         self.run.session_id().filter(|id| self.inherited.as_deref() != Some(*id))
     }
 
-    fn remember_decisions(&mut self, events: &[TalkEvent], at: Duration) {
+    fn remember_decisions(&mut self, events: &[ConversationEvent], at: Duration) {
         for event in events {
-            let TalkEvent::Decided { id: decided, .. } = event else { continue };
+            let ConversationEvent::Decided { id: decided, .. } = event else { continue };
             let entries = self.run.conversation().entries().iter().rev();
             let is_it = |entry: &&Entry| matches!(&entry.item, Item::Approval(known) if known.id == *decided);
             let number = entries.into_iter().find(is_it).map(|entry| entry.number);
@@ -170,7 +170,7 @@ impl TalkFold {
         }
     }
 
-    fn folded(&mut self, record: &Record, at: Duration) -> Vec<TalkEvent> {
+    fn folded(&mut self, record: &Record, at: Duration) -> Vec<ConversationEvent> {
         match &record.body {
             Body::Output { stream: Stream::Stderr, bytes } => self.run.on_errors(bytes, at),
             Body::Output { bytes, .. } => {
@@ -222,7 +222,7 @@ pub struct Wanted {
     pub limit: Option<u64>,
 }
 
-pub fn chat(run: &TalkRun, wanted: Wanted, live: bool) -> chat::Chat {
+pub fn chat(run: &ConversationRun, wanted: Wanted, live: bool) -> chat::Chat {
     let talk = run.conversation();
     let entries: Vec<&Entry> = match wanted.since {
         Some(since) => talk.since(since).collect(),
@@ -326,33 +326,35 @@ fn shorten(value: &mut Value, longest: usize) {
 pub const TURN_END: &str = "TurnEnd";
 
 /// An event as subscribers see it: its kind and its data. None for what only the conversation shows.
-pub fn announced(event: &TalkEvent, session_id: Option<&str>) -> Option<(&'static str, Value)> {
+pub fn announced(event: &ConversationEvent, session_id: Option<&str>) -> Option<(&'static str, Value)> {
     use serde_json::json;
     let (kind, mut data) = match event {
-        TalkEvent::Output { text } => ("Output", json!({ "text": text })),
-        TalkEvent::Thinking { text } => ("Thinking", json!({ "text": text })),
-        TalkEvent::ToolUse { id, name, input } => {
+        ConversationEvent::Output { text } => ("Output", json!({ "text": text })),
+        ConversationEvent::Thinking { text } => ("Thinking", json!({ "text": text })),
+        ConversationEvent::ToolUse { id, name, input } => {
             ("ToolUse", json!({ "id": id, "name": name, "input": input }))
         }
-        TalkEvent::ToolResult { id, name, output, success } => {
+        ConversationEvent::ToolResult { id, name, output, success } => {
             ("ToolResult", json!({ "id": id, "name": name, "output": output, "success": success }))
         }
-        TalkEvent::Approval { id, tool, title } => {
+        ConversationEvent::Approval { id, tool, title } => {
             ("Approval", json!({ "id": id, "tool": tool, "title": title, "decision": null }))
         }
-        TalkEvent::ApprovalGone { id } => ("Approval", json!({ "id": id, "decision": "withdrawn" })),
-        TalkEvent::Decided { id, outcome } => {
+        ConversationEvent::ApprovalGone { id } => ("Approval", json!({ "id": id, "decision": "withdrawn" })),
+        ConversationEvent::Decided { id, outcome } => {
             let decision = if outcome.allowed { "allowed" } else { "denied" };
             let Outcome { by, message: why, answer, .. } = outcome;
             ("Approval", json!({ "id": id, "decision": decision, "by": by, "why": why, "answer": answer }))
         }
-        TalkEvent::TurnEnd(end) => {
+        ConversationEvent::TurnEnd(end) => {
             let mut data = serde_json::to_value(end).unwrap_or_default();
             data["session_id"] = json!(session_id);
             (TURN_END, data)
         }
-        TalkEvent::Error { message, cause } => ("Error", json!({ "message": message, "cause": cause })),
-        TalkEvent::Settled { .. } | TalkEvent::Other { .. } => return None,
+        ConversationEvent::Error { message, cause } => {
+            ("Error", json!({ "message": message, "cause": cause }))
+        }
+        ConversationEvent::Settled { .. } | ConversationEvent::Other { .. } => return None,
     };
     shorten(&mut data, LONGEST_TOLD);
     Some((kind, data))

@@ -3,9 +3,9 @@
 //! Starts nothing and reads no clock, so that a recording is a test.
 
 pub mod acp;
+pub mod conversation;
 mod lines;
 mod meter;
 pub mod stream_json;
-pub mod talk;
 pub mod terminal;
 mod typed;

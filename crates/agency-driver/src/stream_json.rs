@@ -20,16 +20,16 @@ use agency_core::exit::ExitCode;
 use agency_core::plain::one_line;
 use serde_json::{Value, json};
 
+use crate::conversation::{ConversationEvent, Inherited, Setting, answer_of};
 use crate::lines::{Line, Lines};
 use crate::meter::Meter;
-use crate::talk::{Setting, TalkEvent, Talked, answer_of};
 use dials::{Dials, Settled};
 
 pub struct StreamRun {
     out: Lines,
     err: Lines,
     written: Lines,
-    talk: Conversation,
+    conversation: Conversation,
     detector: Detector,
     /// Bytes of output so far.
     offset: u64,
@@ -76,7 +76,7 @@ impl StreamRun {
             out: Lines::default(),
             err: Lines::default(),
             written: Lines::default(),
-            talk: Conversation::default(),
+            conversation: Conversation::default(),
             detector: Detector::new(timing, now),
             offset: 0,
             session_id: None,
@@ -102,26 +102,27 @@ impl StreamRun {
     }
 
     /// A run that goes on with a conversation.
-    pub(crate) fn going_on(talked: Talked, timing: Timing, now: Duration) -> StreamRun {
+    pub(crate) fn going_on(inherited: Inherited, timing: Timing, now: Duration) -> StreamRun {
         let mut run = StreamRun::began(timing, now);
-        (run.talk, run.usage, run.session_id) = (talked.talk, talked.usage, talked.session_id);
+        (run.conversation, run.usage, run.session_id) =
+            (inherited.conversation, inherited.usage, inherited.session_id);
         run.meter = Meter::after(run.usage.cost_usd);
-        run.dials = Dials::again(talked.chosen);
+        run.dials = Dials::again(inherited.chosen);
         run
     }
 
-    pub(crate) fn talked(self) -> Talked {
-        let Self { talk, usage, session_id, dials, .. } = self;
-        Talked { talk, usage, session_id, chosen: dials.chosen() }
+    pub(crate) fn inherited(self) -> Inherited {
+        let Self { conversation, usage, session_id, dials, .. } = self;
+        Inherited { conversation, usage, session_id, chosen: dials.chosen() }
     }
 
     /// What the wall's clock is ahead of the one that events are told by.
     pub fn set_wall_offset(&mut self, offset: Duration) {
-        self.talk.set_wall_offset(offset);
+        self.conversation.set_wall_offset(offset);
     }
 
     pub fn conversation(&self) -> &Conversation {
-        &self.talk
+        &self.conversation
     }
 
     pub fn session_id(&self) -> Option<&str> {
@@ -172,7 +173,7 @@ impl StreamRun {
         self.working
     }
 
-    pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
+    pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
         let mut events = Vec::new();
         self.offset += bytes.len() as u64;
         for line in self.out.feed(bytes) {
@@ -195,7 +196,7 @@ impl StreamRun {
             if let Line::Whole(line) = line {
                 let text = String::from_utf8_lossy(&line).trim().to_owned();
                 if !text.is_empty() {
-                    self.talk.add(Item::Notice { text }, at);
+                    self.conversation.add(Item::Notice { text }, at);
                 }
             }
         }
@@ -204,11 +205,12 @@ impl StreamRun {
     /// Something that it said is not in the journal.
     pub fn on_gap(&mut self, at: Duration) {
         self.out = Lines::default();
-        self.talk.add(Item::Notice { text: "some of what the agent said here is lost".to_owned() }, at);
+        self.conversation
+            .add(Item::Notice { text: "some of what the agent said here is lost".to_owned() }, at);
     }
 
     /// What we wrote to it, as the journal has it.
-    pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
+    pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
         let mut events = Vec::new();
         for line in self.written.feed(bytes) {
             let Line::Whole(line) = line else { continue };
@@ -228,24 +230,24 @@ impl StreamRun {
     }
 
     pub(crate) fn on_last_word(&mut self, item: Item, at: Duration) {
-        self.talk.add(item, at);
+        self.conversation.add(item, at);
     }
 
-    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<TalkEvent> {
+    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<ConversationEvent> {
         let mut events = Vec::new();
         if let Some(line) = self.out.rest() {
             self.line(&line, at, &mut events);
         }
         for asked in std::mem::take(&mut self.open) {
             self.close(&asked.id, withdrawn());
-            events.push(TalkEvent::ApprovalGone { id: asked.id });
+            events.push(ConversationEvent::ApprovalGone { id: asked.id });
         }
         for id in std::mem::take(&mut self.tools) {
-            self.talk.update(&tool_key(&id), |item| ended(item, ToolStatus::Failed, None));
+            self.conversation.update(&tool_key(&id), |item| ended(item, ToolStatus::Failed, None));
         }
         if self.working {
             let text = "the agent ended in the middle of its turn; what it was asked is not sent again";
-            self.talk.add(Item::Notice { text: text.to_owned() }, at);
+            self.conversation.add(Item::Notice { text: text.to_owned() }, at);
         }
         self.detector.on_exit(code, self.mark(at));
         events
@@ -255,7 +257,7 @@ impl StreamRun {
         Mark { at, offset: self.offset }
     }
 
-    fn line(&mut self, line: &[u8], at: Duration, events: &mut Vec<TalkEvent>) {
+    fn line(&mut self, line: &[u8], at: Duration, events: &mut Vec<ConversationEvent>) {
         // Several messages may stand in one line.
         let stream = serde_json::Deserializer::from_slice(line).into_iter::<Value>();
         for message in stream {
@@ -270,7 +272,7 @@ impl StreamRun {
         }
     }
 
-    fn message(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn message(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         if let Some(id) = text(&message["session_id"]).filter(|id| !id.is_empty()) {
             self.session_id = Some(id);
         }
@@ -293,23 +295,23 @@ impl StreamRun {
     }
 
     /// What nobody here knows, or what is not as it should be, is shown as it came.
-    fn unknown(&mut self, kind: &str, what: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn unknown(&mut self, kind: &str, what: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let kind = one_line(kind, 60);
-        self.talk.add(Item::Notice { text: format!("{kind}: {}", cut(&what.to_string())) }, at);
-        events.push(TalkEvent::Other { kind });
+        self.conversation.add(Item::Notice { text: format!("{kind}: {}", cut(&what.to_string())) }, at);
+        events.push(ConversationEvent::Other { kind });
     }
 
-    fn taken_back(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn taken_back(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let Some(id) = text(&message["request_id"]) else {
             return self.unknown("control_cancel_request", message, at, events);
         };
         self.open.retain(|asked| asked.id != id);
         self.owed.retain(|owed| *owed != id);
         self.close(&id, withdrawn());
-        events.push(TalkEvent::ApprovalGone { id });
+        events.push(ConversationEvent::ApprovalGone { id });
     }
 
-    fn system(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn system(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         match message["subtype"].as_str() {
             Some("session_state_changed") => {
                 (self.tells_state, self.is_in_session) = (true, true);
@@ -325,35 +327,36 @@ impl StreamRun {
             Some("api_retry") => {
                 let notice =
                     Item::Notice { text: format!("the model does not answer; try {}", message["attempt"]) };
-                self.talk.upsert(RETRY, at, || notice.clone(), |item| replaced(item, notice.clone()));
+                self.conversation.upsert(RETRY, at, || notice.clone(), |item| replaced(item, notice.clone()));
             }
             Some("permission_denied") => {
-                self.talk.add(Item::Notice { text: format!("denied: {}", cut(&message.to_string())) }, at);
+                self.conversation
+                    .add(Item::Notice { text: format!("denied: {}", cut(&message.to_string())) }, at);
             }
-            Some(other) => events.push(TalkEvent::Other { kind: format!("system {other}") }),
+            Some(other) => events.push(ConversationEvent::Other { kind: format!("system {other}") }),
             None => self.unknown("system", message, at, events),
         }
     }
 
     /// The answer to a request of ours.
-    fn settled(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn settled(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let response = &message["response"];
         if !response["request_id"].is_string() {
             return self.unknown("control_response", message, at, events);
         }
         let Some(Settled { request, outcome, notice }) = self.dials.on_answer(response) else { return };
         self.notice(notice, at);
-        events.push(TalkEvent::Settled { request, outcome });
+        events.push(ConversationEvent::Settled { request, outcome });
     }
 
     fn notice(&mut self, text: Option<String>, at: Duration) {
         if let Some(text) = text {
-            self.talk.add(Item::Notice { text }, at);
+            self.conversation.add(Item::Notice { text }, at);
         }
     }
 
     /// Parts of a message that is still being written.
-    fn partial(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn partial(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let event = &message["event"];
         match event["type"].as_str() {
             Some("message_start") => self.message = text(&event["message"]["id"]).unwrap_or_default(),
@@ -361,9 +364,14 @@ impl StreamRun {
                 let key = format!("{}/{}", self.message, event["index"]);
                 let delta = &event["delta"];
                 if let Some(more) = delta["text"].as_str() {
-                    self.talk.upsert(&key, at, || Item::Assistant { text: String::new() }, grow(more));
+                    self.conversation.upsert(
+                        &key,
+                        at,
+                        || Item::Assistant { text: String::new() },
+                        grow(more),
+                    );
                 } else if let Some(more) = delta["thinking"].as_str() {
-                    self.talk.upsert(&key, at, || Item::Thinking { text: String::new() }, grow(more));
+                    self.conversation.upsert(&key, at, || Item::Thinking { text: String::new() }, grow(more));
                 } else if !delta["type"].is_string() || is_text(delta) {
                     self.unknown("stream_event", message, at, events);
                 }
@@ -374,7 +382,7 @@ impl StreamRun {
         }
     }
 
-    fn assistant(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn assistant(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let id = text(&message["message"]["id"]).unwrap_or_default();
         let Some(blocks) = blocks(&message["message"]["content"]) else {
             return self.unknown("assistant", message, at, events);
@@ -384,11 +392,11 @@ impl StreamRun {
             match (block["type"].as_str(), word("text"), word("thinking")) {
                 (Some("text"), Some(said), _) => {
                     self.whole(&id, Item::Assistant { text: said.clone() }, at);
-                    events.push(TalkEvent::Output { text: said });
+                    events.push(ConversationEvent::Output { text: said });
                 }
                 (Some("thinking"), _, Some(thought)) => {
                     self.whole(&id, Item::Thinking { text: thought.clone() }, at);
-                    events.push(TalkEvent::Thinking { text: thought });
+                    events.push(ConversationEvent::Thinking { text: thought });
                 }
                 (Some("tool_use"), ..) => self.tool_use(&block, at, events),
                 // Nobody but the model can read it.
@@ -406,17 +414,17 @@ impl StreamRun {
             _ => false,
         };
         let keys = (0..MOST_BLOCKS).map(|index| format!("{message}/{index}"));
-        let begun = keys.into_iter().find(|key| self.talk.get(key).is_some_and(is_begun));
+        let begun = keys.into_iter().find(|key| self.conversation.get(key).is_some_and(is_begun));
         match begun.filter(|_| !message.is_empty()) {
             Some(key) => {
-                self.talk.update(&key, |known| replaced(known, item));
-                self.talk.settle(&key);
+                self.conversation.update(&key, |known| replaced(known, item));
+                self.conversation.settle(&key);
             }
-            None => self.talk.add(item, at),
+            None => self.conversation.add(item, at),
         }
     }
 
-    fn tool_use(&mut self, block: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn tool_use(&mut self, block: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let (Some(id), Some(name)) = (text(&block["id"]), text(&block["name"])) else {
             return self.unknown("tool_use", block, at, events);
         };
@@ -429,42 +437,42 @@ impl StreamRun {
             status: ToolStatus::Running,
             output: None,
         };
-        self.talk.upsert(&tool_key(&id), at, || Item::ToolCall(call), |_| false);
+        self.conversation.upsert(&tool_key(&id), at, || Item::ToolCall(call), |_| false);
         self.tools.push(id.clone());
-        events.push(TalkEvent::ToolUse { id, name, input });
+        events.push(ConversationEvent::ToolUse { id, name, input });
     }
 
     /// What the user's side of the conversation got back from tools.
-    fn results(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn results(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let Some(blocks) = blocks(&message["message"]["content"]) else {
             return self.unknown("user", message, at, events);
         };
         for block in blocks {
             match (block["type"].as_str(), text(&block["text"])) {
                 (Some("tool_result"), _) => self.tool_result(&block, at, events),
-                (Some("text"), Some(text)) => self.talk.add(Item::Notice { text }, at),
+                (Some("text"), Some(text)) => self.conversation.add(Item::Notice { text }, at),
                 (other, _) => self.unknown(other.unwrap_or("user"), &block, at, events),
             }
         }
     }
 
-    fn tool_result(&mut self, block: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn tool_result(&mut self, block: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let Some(id) = text(&block["tool_use_id"]) else {
             return self.unknown("tool_result", block, at, events);
         };
         let output = content(&block["content"]);
         let success = !block["is_error"].as_bool().unwrap_or(false);
-        let name = match self.talk.get(&tool_key(&id)) {
+        let name = match self.conversation.get(&tool_key(&id)) {
             Some(Item::ToolCall(call)) => call.name.clone(),
             _ => String::new(),
         };
         let status = if success { ToolStatus::Completed } else { ToolStatus::Failed };
-        self.talk.update(&tool_key(&id), |item| ended(item, status, Some(output.clone())));
+        self.conversation.update(&tool_key(&id), |item| ended(item, status, Some(output.clone())));
         self.tools.retain(|tool| *tool != id);
-        events.push(TalkEvent::ToolResult { id, name, output, success });
+        events.push(ConversationEvent::ToolResult { id, name, output, success });
     }
 
-    fn asked(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn asked(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let (Some(id), request) = (text(&message["request_id"]), &message["request"]) else {
             return self.unknown("control_request", message, at, events);
         };
@@ -494,11 +502,11 @@ impl StreamRun {
             choices: choices(request),
             outcome: None,
         };
-        self.talk.upsert(&approval_key(&id), at, || Item::Approval(approval), |_| false);
-        events.push(TalkEvent::Approval { id, tool, title });
+        self.conversation.upsert(&approval_key(&id), at, || Item::Approval(approval), |_| false);
+        events.push(ConversationEvent::Approval { id, tool, title });
     }
 
-    fn result(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn result(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let reason = text(&message["terminal_reason"]).or(text(&message["subtype"]));
         // A turn that somebody ended has not failed.
         let was_interrupted = reason.as_deref().is_some_and(|reason| reason.starts_with("aborted"));
@@ -523,7 +531,7 @@ impl StreamRun {
         let end = TurnEnd { text: text(&message["result"]), reason, failed, usage: turn };
         let words = end.text.as_ref().or(end.reason.as_ref()).map(|words| cut(words));
         self.ended_badly = failed.then(|| words.unwrap_or_default());
-        self.talk.settle(RETRY);
+        self.conversation.settle(RETRY);
         self.begun = true;
         if ["subtype", "result"].iter().any(|name| !message[*name].is_null() && !message[*name].is_string()) {
             // The turn is over all the same, or nobody could go on.
@@ -532,26 +540,32 @@ impl StreamRun {
         if failed && !self.is_in_session && message["num_turns"].as_u64() == Some(0) {
             (self.lost_session, self.session_id) = (true, None);
             let text = "the agent does not have this session any more: the next start begins a new one";
-            self.talk.add(Item::Notice { text: text.to_owned() }, at);
+            self.conversation.add(Item::Notice { text: text.to_owned() }, at);
         }
         if !self.tells_state {
             self.working = false;
         }
-        self.talk.add(Item::TurnEnd(end.clone()), at);
-        events.push(TalkEvent::TurnEnd(end));
+        self.conversation.add(Item::TurnEnd(end.clone()), at);
+        events.push(ConversationEvent::TurnEnd(end));
     }
 
-    fn failed(&mut self, message: &str, cause: Option<String>, at: Duration, events: &mut Vec<TalkEvent>) {
-        self.talk.add(Item::Error { message: message.to_owned(), cause: cause.clone() }, at);
-        events.push(TalkEvent::Error { message: message.to_owned(), cause });
+    fn failed(
+        &mut self,
+        message: &str,
+        cause: Option<String>,
+        at: Duration,
+        events: &mut Vec<ConversationEvent>,
+    ) {
+        self.conversation.add(Item::Error { message: message.to_owned(), cause: cause.clone() }, at);
+        events.push(ConversationEvent::Error { message: message.to_owned(), cause });
     }
 
     /// A line that we wrote.
-    fn sent(&mut self, message: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn sent(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         match message["type"].as_str() {
             Some("user") => {
                 self.begun = true;
-                self.talk.add(Item::User { text: content(&message["message"]["content"]) }, at);
+                self.conversation.add(Item::User { text: content(&message["message"]["content"]) }, at);
                 self.ended_badly = None;
                 self.working = true;
             }
@@ -572,7 +586,7 @@ impl StreamRun {
                 };
                 self.open.retain(|asked| asked.id != id);
                 self.close(&id, outcome.clone());
-                events.push(TalkEvent::Decided { id, outcome });
+                events.push(ConversationEvent::Decided { id, outcome });
             }
             Some("control_request") => {
                 let number =
@@ -588,7 +602,7 @@ impl StreamRun {
 
     fn close(&mut self, id: &str, outcome: Outcome) {
         let key = approval_key(id);
-        self.talk.update(&key, |item| match item {
+        self.conversation.update(&key, |item| match item {
             Item::Approval(approval) if approval.outcome.is_none() => {
                 approval.outcome = Some(outcome);
                 true
@@ -596,7 +610,7 @@ impl StreamRun {
             _ => false,
         });
         // Should the agent ask under the same id again, that is another request.
-        self.talk.settle(&key);
+        self.conversation.settle(&key);
     }
 
     fn judge(&mut self, at: Duration) {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use agency_core::agent_state::Timing;
 use agency_core::exit::ExitCode;
 use agency_driver::acp::{AcpRun, AcpTerms, ConnectionNote, Peer};
+use agency_driver::conversation::{ConversationRun, ConversationTerms, Verdict};
 use agency_driver::stream_json::StreamRun;
-use agency_driver::talk::{TalkRun, TalkTerms, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -29,9 +29,9 @@ fn terms() -> AcpTerms {
     }
 }
 
-fn drivers() -> [TalkRun; 2] {
-    let acp = TalkRun::began(TalkTerms::Acp(terms()), Timing::default(), NOW);
-    [TalkRun::Stream(StreamRun::began(Timing::default(), NOW)), acp]
+fn drivers() -> [ConversationRun; 2] {
+    let acp = ConversationRun::began(ConversationTerms::Acp(terms()), Timing::default(), NOW);
+    [ConversationRun::Stream(StreamRun::began(Timing::default(), NOW)), acp]
 }
 
 fn recording(name: &str) -> Vec<Value> {
@@ -56,7 +56,7 @@ enum Step {
     Gap,
 }
 
-fn happens(run: &mut TalkRun, step: &Step) {
+fn happens(run: &mut ConversationRun, step: &Step) {
     match step {
         Step::Out(bytes) => drop(run.on_output(bytes, NOW)),
         Step::In(bytes) => drop(run.on_input(bytes, NOW)),
@@ -95,7 +95,7 @@ fn happens(run: &mut TalkRun, step: &Step) {
     assert_eq!(open, shown, "what is open is what is shown as open");
 }
 
-fn ends(run: &mut TalkRun) {
+fn ends(run: &mut ConversationRun) {
     run.on_exit(ExitCode::Code(0), NOW);
     assert_eq!((run.conversation().open_approvals().count(), run.open().len()), (0, 0));
 }

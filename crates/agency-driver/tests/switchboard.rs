@@ -11,7 +11,7 @@ use agency_core::agent_state::{AgentState, Timing};
 use agency_core::conversation::Item;
 use agency_driver::acp::peer::To;
 use agency_driver::acp::{AcpRun, AcpTerms, ConnectionNote, Peer};
-use agency_driver::talk::{TalkEvent, Verdict};
+use agency_driver::conversation::{ConversationEvent, Verdict};
 use agency_testkit::Binaries;
 
 const NOW: Duration = Duration::ZERO;
@@ -23,7 +23,7 @@ struct Board {
     output: BufReader<ChildStdout>,
     peer: Peer,
     runs: BTreeMap<String, AcpRun>,
-    events: Vec<(String, TalkEvent)>,
+    events: Vec<(String, ConversationEvent)>,
 }
 
 impl Board {
@@ -115,7 +115,7 @@ impl Board {
     fn said(&self, name: &str) -> Vec<&str> {
         let said = self.events.iter().filter(|(of, _)| of == name);
         said.filter_map(|(_, event)| match event {
-            TalkEvent::Output { text } => Some(text.as_str()),
+            ConversationEvent::Output { text } => Some(text.as_str()),
             _ => None,
         })
         .collect()

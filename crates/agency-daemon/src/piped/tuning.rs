@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agency_api::{Failure, chat};
-use agency_driver::talk::{Setting, TalkEvent};
+use agency_driver::conversation::{ConversationEvent, Setting};
 use tokio::sync::oneshot;
 
 use super::PipedTask;
@@ -68,7 +68,7 @@ impl PipedTask {
     /// The agent's word on what was asked.
     pub(super) fn tuned(&mut self, told: &[Told]) {
         for told in told {
-            if let TalkEvent::Settled { request, outcome } = &told.event {
+            if let ConversationEvent::Settled { request, outcome } = &told.event {
                 self.settle_tuning(request, outcome.clone());
             }
         }

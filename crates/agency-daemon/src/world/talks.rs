@@ -7,7 +7,7 @@ use agency_api::method::Nothing;
 use agency_api::{Failure, chat, view};
 use agency_core::conversation::Item;
 use agency_core::ids::TaskKey;
-use agency_driver::talk::{Setting, Verdict};
+use agency_driver::conversation::{Setting, Verdict};
 use tokio::sync::{mpsc, oneshot};
 
 use super::boot::is_talk;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::form::Form;
 use super::tools::{kind_word, shown};
-use crate::talk::{AnswerError, Verdict, answer_of};
+use crate::conversation::{AnswerError, Verdict, answer_of};
 
 /// A request of the agent that nobody has answered.
 #[derive(Clone, Debug)]

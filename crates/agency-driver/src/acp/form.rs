@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use agency_core::plain::one_line;
 use serde_json::{Map, Value, json};
 
-use crate::talk::AnswerError;
+use crate::conversation::AnswerError;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Form {

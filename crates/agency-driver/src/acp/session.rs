@@ -26,9 +26,9 @@ use super::opening::{Abilities, Stage, Way};
 use super::rpc;
 use super::settings::{Setting, Settings};
 use super::telling::Telling;
+use crate::conversation::{self, ConversationEvent, Inherited, Offers};
 use crate::lines::{Line, Lines};
 use crate::meter::Meter;
-use crate::talk::{self, Offers, TalkEvent, Talked};
 
 /// What must be known to begin a session, or to go on with one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub struct AcpRun {
     usage: Usage,
     meter: Meter,
     /// What somebody set it to while it lived, as far as it agreed.
-    chosen: BTreeMap<talk::Setting, String>,
+    chosen: BTreeMap<conversation::Setting, String>,
     next_request: u64,
     /// How many times a session was asked for.
     openings: u64,
@@ -148,20 +148,20 @@ enum Replay {
 
 impl AcpRun {
     pub fn began(timing: Timing, now: Duration, terms: AcpTerms) -> AcpRun {
-        let (talk, usage, chosen) = (Conversation::default(), Usage::default(), BTreeMap::new());
-        AcpRun::going_on(Talked { talk, usage, session_id: None, chosen }, timing, now, terms)
+        let (conversation, usage, chosen) = (Conversation::default(), Usage::default(), BTreeMap::new());
+        AcpRun::going_on(Inherited { conversation, usage, session_id: None, chosen }, timing, now, terms)
     }
 
     /// A run that goes on with a conversation.
-    pub(crate) fn going_on(talked: Talked, timing: Timing, now: Duration, terms: AcpTerms) -> AcpRun {
+    pub(crate) fn going_on(inherited: Inherited, timing: Timing, now: Duration, terms: AcpTerms) -> AcpRun {
         let mut run = AcpRun {
             target: terms.session_id.clone(),
-            session_id: terms.session_id.clone().or(talked.session_id),
+            session_id: terms.session_id.clone().or(inherited.session_id),
             terms,
             out: Lines::default(),
             err: Lines::default(),
             written: Lines::default(),
-            telling: Telling::new(talked.talk),
+            telling: Telling::new(inherited.conversation),
             detector: Detector::new(timing, now),
             offset: 0,
             epoch: 0,
@@ -178,9 +178,9 @@ impl AcpRun {
             replay: None,
             begun: false,
             ended_badly: None,
-            usage: talked.usage,
-            meter: Meter::after(talked.usage.cost_usd),
-            chosen: talked.chosen,
+            usage: inherited.usage,
+            meter: Meter::after(inherited.usage.cost_usd),
+            chosen: inherited.chosen,
             next_request: 1,
             openings: 0,
             last_words: None,
@@ -189,18 +189,18 @@ impl AcpRun {
         run
     }
 
-    pub(crate) fn talked(self) -> Talked {
+    pub(crate) fn inherited(self) -> Inherited {
         let Self { telling, usage, session_id, chosen, .. } = self;
-        Talked { talk: telling.talk, usage, session_id, chosen }
+        Inherited { conversation: telling.conversation, usage, session_id, chosen }
     }
 
     /// What the wall's clock is ahead of the one that events are told by.
     pub fn set_wall_offset(&mut self, offset: Duration) {
-        self.telling.talk.set_wall_offset(offset);
+        self.telling.conversation.set_wall_offset(offset);
     }
 
     pub fn conversation(&self) -> &Conversation {
-        &self.telling.talk
+        &self.telling.conversation
     }
 
     pub fn session_id(&self) -> Option<&str> {
@@ -264,7 +264,7 @@ impl AcpRun {
         self.settings.offers(Setting::Model)
     }
 
-    pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
+    pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
         let mut events = Vec::new();
         self.offset += bytes.len() as u64;
         for line in self.out.feed(bytes) {
@@ -280,7 +280,7 @@ impl AcpRun {
         events
     }
 
-    fn line(&mut self, line: &[u8], at: Duration, events: &mut Vec<TalkEvent>) {
+    fn line(&mut self, line: &[u8], at: Duration, events: &mut Vec<ConversationEvent>) {
         match rpc::read(line) {
             Ok(messages) => messages.into_iter().for_each(|message| self.heard(message, at, events)),
             Err(cause) => {
@@ -307,7 +307,7 @@ impl AcpRun {
     }
 
     /// What we wrote to it, as the journal has it.
-    pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
+    pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
         let mut events = Vec::new();
         for line in self.written.feed(bytes) {
             let Line::Whole(line) = line else { continue };
@@ -319,7 +319,7 @@ impl AcpRun {
         events
     }
 
-    pub fn on_connection(&mut self, note: &ConnectionNote, at: Duration) -> Vec<TalkEvent> {
+    pub fn on_connection(&mut self, note: &ConnectionNote, at: Duration) -> Vec<ConversationEvent> {
         let mut events = Vec::new();
         match note {
             ConnectionNote::Connected => {
@@ -327,7 +327,7 @@ impl AcpRun {
                 self.disconnected(None, at, &mut events);
                 self.epoch += 1;
                 // Another process counts its calls anew.
-                self.telling.talk.settle_all();
+                self.telling.conversation.settle_all();
                 self.stage = Stage::Greeting;
             }
             ConnectionNote::Lost { cause } => self.disconnected(cause.clone(), at, &mut events),
@@ -348,10 +348,10 @@ impl AcpRun {
     }
 
     pub(crate) fn on_last_word(&mut self, item: Item, at: Duration) {
-        self.telling.talk.add(item, at);
+        self.telling.conversation.add(item, at);
     }
 
-    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<TalkEvent> {
+    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<ConversationEvent> {
         let mut events = Vec::new();
         if let Some(line) = self.out.rest() {
             self.line(&line, at, &mut events);
@@ -367,16 +367,16 @@ impl AcpRun {
     }
 
     /// All that lived on a connection is gone with it.
-    fn disconnected(&mut self, cause: Option<String>, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn disconnected(&mut self, cause: Option<String>, at: Duration, events: &mut Vec<ConversationEvent>) {
         self.telling.pause(events);
         if self.replay.take().is_some() {
             self.telling.history_ends();
         }
         for asked in std::mem::take(&mut self.open) {
             self.close(&asked.id, withdrawn());
-            events.push(TalkEvent::ApprovalGone { id: asked.id });
+            events.push(ConversationEvent::ApprovalGone { id: asked.id });
         }
-        self.telling.tools.fail(&mut self.telling.talk);
+        self.telling.tools.fail(&mut self.telling.conversation);
         if let Some(turn) = self.turn.take() {
             let shown = one_line(&turn.text, 80);
             let message = format!("`{shown}` was lost with the connection; it is not sent again");
@@ -392,14 +392,14 @@ impl AcpRun {
 
     fn close(&mut self, id: &str, outcome: Outcome) {
         let key = approval_key(id);
-        self.telling.talk.update(&key, |item| match item {
+        self.telling.conversation.update(&key, |item| match item {
             Item::Approval(approval) if approval.outcome.is_none() => {
                 approval.outcome = Some(outcome);
                 true
             }
             _ => false,
         });
-        self.telling.talk.settle(&key);
+        self.telling.conversation.settle(&key);
     }
 
     fn mark(&self, at: Duration) -> Mark {

@@ -6,7 +6,7 @@ use agent_client_protocol_schema::v1::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::talk::{self, Offer, Offers};
+use crate::conversation::{self, Offer, Offers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Setting {
@@ -14,11 +14,11 @@ pub(super) enum Setting {
     Model,
 }
 
-impl From<Setting> for talk::Setting {
-    fn from(setting: Setting) -> talk::Setting {
+impl From<Setting> for conversation::Setting {
+    fn from(setting: Setting) -> conversation::Setting {
         match setting {
-            Setting::Mode => talk::Setting::Mode,
-            Setting::Model => talk::Setting::Model,
+            Setting::Mode => conversation::Setting::Mode,
+            Setting::Model => conversation::Setting::Model,
         }
     }
 }

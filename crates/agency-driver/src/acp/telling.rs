@@ -12,7 +12,7 @@ use agent_client_protocol_schema::v1::{
 use serde_json::Value;
 
 use super::tools::{Told, Tools};
-use crate::talk::TalkEvent;
+use crate::conversation::ConversationEvent;
 
 /// The entry that still grows.
 const GROWING: &str = "growing";
@@ -20,7 +20,7 @@ const GROWING: &str = "growing";
 const PLAN: &str = "plan";
 
 pub(super) struct Telling {
-    pub(super) talk: Conversation,
+    pub(super) conversation: Conversation,
     pub(super) tools: Tools,
     growing: Option<Growing>,
     /// The last whole message of the agent in this turn.
@@ -44,15 +44,15 @@ struct Growing {
 }
 
 impl Telling {
-    pub(super) fn new(talk: Conversation) -> Telling {
-        Telling { talk, tools: Tools::default(), growing: None, said: None, is_history: false }
+    pub(super) fn new(conversation: Conversation) -> Telling {
+        Telling { conversation, tools: Tools::default(), growing: None, said: None, is_history: false }
     }
 
     /// Somebody has said something in this conversation.
     pub(super) fn has_words(&self) -> bool {
         let is_said =
             |item: &Item| matches!(item, Item::User { .. } | Item::Assistant { .. } | Item::ToolCall(_));
-        self.talk.entries().iter().any(|entry| is_said(&entry.item))
+        self.conversation.entries().iter().any(|entry| is_said(&entry.item))
     }
 
     pub(super) fn history_begins(&mut self) {
@@ -63,18 +63,18 @@ impl Telling {
         self.pause(&mut Vec::new());
         self.tools.forget();
         (self.is_history, self.said) = (false, None);
-        self.talk.settle(PLAN);
+        self.conversation.settle(PLAN);
     }
 
-    pub(super) fn prompted(&mut self, text: &str, at: Duration, events: &mut Vec<TalkEvent>) {
+    pub(super) fn prompted(&mut self, text: &str, at: Duration, events: &mut Vec<ConversationEvent>) {
         self.pause(events);
-        self.talk.settle(PLAN);
+        self.conversation.settle(PLAN);
         self.said = None;
-        self.talk.add(Item::User { text: text.to_owned() }, at);
+        self.conversation.add(Item::User { text: text.to_owned() }, at);
     }
 
     /// The end of a turn: what was said last.
-    pub(super) fn turn_ends(&mut self, events: &mut Vec<TalkEvent>) -> Option<String> {
+    pub(super) fn turn_ends(&mut self, events: &mut Vec<ConversationEvent>) -> Option<String> {
         self.pause(events);
         self.tools.turn_ends();
         self.said.take()
@@ -85,7 +85,7 @@ impl Telling {
         voice: Voice,
         chunk: &ContentChunk,
         at: Duration,
-        events: &mut Vec<TalkEvent>,
+        events: &mut Vec<ConversationEvent>,
     ) {
         let growing = Growing { voice, message: chunk.message_id.as_ref().map(ToString::to_string) };
         if self.growing.as_ref() != Some(&growing) {
@@ -100,33 +100,33 @@ impl Telling {
             Voice::Agent => Item::Assistant { text: String::new() },
             Voice::Thought => Item::Thinking { text: String::new() },
         };
-        self.talk.upsert(GROWING, at, empty, |item| grow(item, &more));
+        self.conversation.upsert(GROWING, at, empty, |item| grow(item, &more));
         self.growing = Some(growing);
     }
 
     /// What grew is whole now.
-    pub(super) fn pause(&mut self, events: &mut Vec<TalkEvent>) {
+    pub(super) fn pause(&mut self, events: &mut Vec<ConversationEvent>) {
         if self.growing.take().is_none() {
             return;
         }
-        let event = match self.talk.get(GROWING) {
+        let event = match self.conversation.get(GROWING) {
             Some(Item::Assistant { text }) => {
                 self.said = Some(text.clone());
-                Some(TalkEvent::Output { text: text.clone() })
+                Some(ConversationEvent::Output { text: text.clone() })
             }
-            Some(Item::Thinking { text }) => Some(TalkEvent::Thinking { text: text.clone() }),
+            Some(Item::Thinking { text }) => Some(ConversationEvent::Thinking { text: text.clone() }),
             _ => None,
         };
-        self.talk.settle(GROWING);
+        self.conversation.settle(GROWING);
         if !self.is_history {
             events.extend(event);
         }
     }
 
-    pub(super) fn tool(&mut self, told: Told, at: Duration, events: &mut Vec<TalkEvent>) {
+    pub(super) fn tool(&mut self, told: Told, at: Duration, events: &mut Vec<ConversationEvent>) {
         self.pause(events);
         let is_history = self.is_history;
-        self.tools.told(told, &mut self.talk, at, |event| {
+        self.tools.told(told, &mut self.conversation, at, |event| {
             if !is_history {
                 events.push(event);
             }
@@ -147,10 +147,15 @@ impl Telling {
     }
 
     pub(super) fn notice(&mut self, text: String, at: Duration) {
-        self.talk.add(Item::Notice { text }, at);
+        self.conversation.add(Item::Notice { text }, at);
     }
 
-    pub(super) fn agents_notice(&mut self, notice: &Notice, at: Duration, events: &mut Vec<TalkEvent>) {
+    pub(super) fn agents_notice(
+        &mut self,
+        notice: &Notice,
+        at: Duration,
+        events: &mut Vec<ConversationEvent>,
+    ) {
         self.pause(events);
         if notice.severity == NoticeSeverity::Error {
             return self.failed(&notice.title, notice.description.clone(), at, events);
@@ -177,10 +182,16 @@ impl Telling {
     }
 
     /// What nobody here knows is shown as it came.
-    pub(super) fn unknown(&mut self, kind: &str, what: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    pub(super) fn unknown(
+        &mut self,
+        kind: &str,
+        what: &Value,
+        at: Duration,
+        events: &mut Vec<ConversationEvent>,
+    ) {
         self.pause(events);
         self.notice(format!("{}: {}", one_line(kind, 60), one_line(&what.to_string(), 300)), at);
-        self.tell(TalkEvent::Other { kind: one_line(kind, 60) }, events);
+        self.tell(ConversationEvent::Other { kind: one_line(kind, 60) }, events);
     }
 
     pub(super) fn failed(
@@ -188,13 +199,13 @@ impl Telling {
         message: &str,
         cause: Option<String>,
         at: Duration,
-        events: &mut Vec<TalkEvent>,
+        events: &mut Vec<ConversationEvent>,
     ) {
-        self.talk.add(Item::Error { message: message.to_owned(), cause: cause.clone() }, at);
-        self.tell(TalkEvent::Error { message: message.to_owned(), cause }, events);
+        self.conversation.add(Item::Error { message: message.to_owned(), cause: cause.clone() }, at);
+        self.tell(ConversationEvent::Error { message: message.to_owned(), cause }, events);
     }
 
-    pub(super) fn tell(&self, event: TalkEvent, events: &mut Vec<TalkEvent>) {
+    pub(super) fn tell(&self, event: ConversationEvent, events: &mut Vec<ConversationEvent>) {
         if !self.is_history {
             events.push(event);
         }
@@ -202,7 +213,7 @@ impl Telling {
 
     fn upsert(&mut self, key: &str, item: Item, at: Duration) {
         let new = item.clone();
-        self.talk.upsert(
+        self.conversation.upsert(
             key,
             at,
             || new,

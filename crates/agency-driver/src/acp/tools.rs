@@ -12,7 +12,7 @@ use agent_client_protocol_schema::v1::{
 use serde_json::{Value, json};
 
 use super::telling::block;
-use crate::talk::TalkEvent;
+use crate::conversation::ConversationEvent;
 
 /// Lines around a change that show where it is.
 const AROUND: usize = 3;
@@ -62,9 +62,9 @@ impl Tools {
     pub(super) fn told(
         &mut self,
         told: Told,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         at: Duration,
-        mut tell: impl FnMut(TalkEvent),
+        mut tell: impl FnMut(ConversationEvent),
     ) {
         let tool = self.known.entry(told.id.clone()).or_default();
         let output = tool.output(&told);
@@ -80,17 +80,17 @@ impl Tools {
                 output: None,
             })
         };
-        talk.upsert(&key(&told.id), at, new, |item| apply(item, &told, output));
-        let Some(Item::ToolCall(call)) = talk.get(&key(&told.id)) else { return };
+        conversation.upsert(&key(&told.id), at, new, |item| apply(item, &told, output));
+        let Some(Item::ToolCall(call)) = conversation.get(&key(&told.id)) else { return };
         let is_known = call.input.as_object().is_none_or(|input| !input.is_empty());
         if !tool.is_told && (is_known || call.status != ToolStatus::Pending) {
             tool.is_told = true;
             let (id, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
-            tell(TalkEvent::ToolUse { id, name, input });
+            tell(ConversationEvent::ToolUse { id, name, input });
         }
         if !tool.is_over && matches!(call.status, ToolStatus::Completed | ToolStatus::Failed) {
             tool.is_over = true;
-            tell(TalkEvent::ToolResult {
+            tell(ConversationEvent::ToolResult {
                 id: call.id.clone(),
                 name: call.name.clone(),
                 output: call.output.clone().unwrap_or_default(),
@@ -100,9 +100,9 @@ impl Tools {
     }
 
     /// Nothing more comes of those that are not over.
-    pub(super) fn fail(&mut self, talk: &mut Conversation) {
+    pub(super) fn fail(&mut self, conversation: &mut Conversation) {
         for (id, _) in self.known.iter().filter(|(_, tool)| !tool.is_over) {
-            talk.update(&key(id), |item| match item {
+            conversation.update(&key(id), |item| match item {
                 Item::ToolCall(call) if matches!(call.status, ToolStatus::Pending | ToolStatus::Running) => {
                     call.status = ToolStatus::Failed;
                     true

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::dials::Dials;
 use super::{ALLOW, ALLOW_ALWAYS, DENY, StreamRun, line};
-use crate::talk::{AnswerError, Offers, Request, Setting, Verdict};
+use crate::conversation::{AnswerError, Offers, Request, Setting, Verdict};
 
 impl StreamRun {
     pub fn prompt(text: &str) -> Vec<u8> {

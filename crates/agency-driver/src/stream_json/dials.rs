@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::talk::{Offer, Offers, Setting};
+use crate::conversation::{Offer, Offers, Setting};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dials {

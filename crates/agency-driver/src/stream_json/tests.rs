@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::talk::{AnswerError, Request, Verdict};
+use crate::conversation::{AnswerError, Request, Verdict};
 
 /// Plays a recording; returns the run and every state it went through.
-fn play(name: &str) -> (StreamRun, Vec<String>, Vec<TalkEvent>) {
+fn play(name: &str) -> (StreamRun, Vec<String>, Vec<ConversationEvent>) {
     let path = format!("{}/../../tests/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let recording = std::fs::read_to_string(&path).expect(&path);
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
@@ -44,7 +44,8 @@ fn a_turn_with_permissions_is_followed_from_prompt_to_end() {
         run.conversation().entries().iter().any(|entry| entry.item == Item::Assistant { text: wanted.into() })
     };
     assert!(says("I will write a file.") && says("All finished."));
-    let denied = events.iter().any(|event| matches!(event, TalkEvent::ToolResult { success: false, .. }));
+    let denied =
+        events.iter().any(|event| matches!(event, ConversationEvent::ToolResult { success: false, .. }));
     assert!(denied);
     assert_eq!(run.conversation().open_approvals().count(), 0);
 }
@@ -72,11 +73,13 @@ fn a_question_an_error_and_an_interrupt_are_told_apart() {
     assert_eq!(states, ["running", "question", "running", "finished"]);
     let (_, states, events) = play("claude-stream-json-error400");
     assert_eq!(states.last().map(String::as_str), Some("error"));
-    let ends: Vec<_> =
-        events.iter().filter(|event| matches!(event, TalkEvent::TurnEnd(end) if end.failed)).collect();
+    let ends: Vec<_> = events
+        .iter()
+        .filter(|event| matches!(event, ConversationEvent::TurnEnd(end) if end.failed))
+        .collect();
     assert_eq!(ends.len(), 1, "an error that calls itself success");
     let (run, _, events) = play("claude-stream-json-interrupt-pending");
-    assert!(events.iter().any(|event| matches!(event, TalkEvent::ApprovalGone { .. })));
+    assert!(events.iter().any(|event| matches!(event, ConversationEvent::ApprovalGone { .. })));
     assert_eq!(run.conversation().open_approvals().count(), 0);
 }
 
@@ -84,7 +87,7 @@ fn a_question_an_error_and_an_interrupt_are_told_apart() {
 fn a_message_during_a_turn_is_a_turn_of_its_own_and_one_end() {
     let (_, states, events) = play("claude-stream-json-queue");
     assert_eq!(states, ["running", "finished"]);
-    assert_eq!(events.iter().filter(|event| matches!(event, TalkEvent::TurnEnd(_))).count(), 2);
+    assert_eq!(events.iter().filter(|event| matches!(event, ConversationEvent::TurnEnd(_))).count(), 2);
 }
 
 #[test]
@@ -93,10 +96,10 @@ fn what_makes_no_sense_is_an_error_and_what_is_unknown_is_kept() {
     let events = run.on_output(b"not json\n{\"type\":\"dance\",\"x\":1}\n{\"type\":\"system\",\"subtype\":\"new\"}{\"type\":\"result\"}\n\n", Duration::ZERO);
     assert!(
         matches!(&events[..], [
-        TalkEvent::Error { .. },
-        TalkEvent::Other { kind },
-        TalkEvent::Other { .. },
-        TalkEvent::TurnEnd(_)
+        ConversationEvent::Error { .. },
+        ConversationEvent::Other { kind },
+        ConversationEvent::Other { .. },
+        ConversationEvent::TurnEnd(_)
     ] if kind == "dance"),
         "{events:?}"
     );
@@ -197,7 +200,7 @@ fn who_decided_is_kept_with_the_decision() {
         by: Some("somebody".into()),
         answer: None,
     };
-    assert_eq!(events, [TalkEvent::Decided { id: "r1".into(), outcome }]);
+    assert_eq!(events, [ConversationEvent::Decided { id: "r1".into(), outcome }]);
 }
 
 #[test]
@@ -215,8 +218,8 @@ fn a_request_that_nobody_understands_is_refused_once() {
 fn a_run_that_goes_on_keeps_the_conversation_and_waits_for_the_next_message() {
     let (run, ..) = play("claude-stream-json");
     let (entries, revision) = (run.conversation().entries().len(), run.conversation().revision());
-    let before = crate::talk::TalkRun::Stream(run);
-    let terms = crate::talk::TalkTerms::Stream;
+    let before = crate::conversation::ConversationRun::Stream(run);
+    let terms = crate::conversation::ConversationTerms::Stream;
     let next = before.continued(terms, Timing::default(), Duration::from_secs(60), Duration::ZERO);
     assert_eq!(next.conversation().entries().len(), entries + 1);
     assert!(next.conversation().revision() > revision);
@@ -259,7 +262,10 @@ fn what_it_is_set_to_is_told_by_it_and_a_refusal_is_heard() {
     let response = json!({ "subtype": "error", "request_id": id, "error": "no such mode" });
     let refusal = line(&json!({ "type": "control_response", "response": response }));
     let outcome = Err("no such mode".to_owned());
-    assert_eq!(run.on_output(&refusal, Duration::ZERO), [TalkEvent::Settled { request: id, outcome }]);
+    assert_eq!(
+        run.on_output(&refusal, Duration::ZERO),
+        [ConversationEvent::Settled { request: id, outcome }]
+    );
     assert_eq!(run.on_output(&refusal, Duration::ZERO), [], "it is answered once");
     assert_eq!(run.offers(Setting::Mode).current, None);
 }
@@ -287,7 +293,7 @@ fn a_message_of_a_known_type_that_cannot_be_read_is_shown_as_it_came() {
         let events = run.on_output(&line(&message), Duration::ZERO);
         let is_kept = |entry: &agency_core::conversation::Entry| matches!(&entry.item, Item::Notice { .. });
         assert!(run.conversation().entries().iter().any(is_kept), "{message}");
-        assert!(events.iter().any(|event| matches!(event, TalkEvent::Other { .. })), "{message}");
+        assert!(events.iter().any(|event| matches!(event, ConversationEvent::Other { .. })), "{message}");
     }
 }
 
@@ -295,15 +301,15 @@ fn a_message_of_a_known_type_that_cannot_be_read_is_shown_as_it_came() {
 fn the_cost_of_a_conversation_never_goes_down() {
     let (run, ..) = play("claude-stream-json");
     let before = run.usage().cost_usd.expect("it tells");
-    let mut next = StreamRun::going_on(run.talked(), Timing::default(), Duration::ZERO);
+    let mut next = StreamRun::going_on(run.inherited(), Timing::default(), Duration::ZERO);
     let result = |cost: f64| line(&json!({ "type": "result", "subtype": "success", "total_cost_usd": cost }));
     for (told, expected) in [(before / 4.0, before * 1.25), (before / 2.0, before * 1.5)] {
         next.on_output(&result(told), Duration::ZERO);
         let total = next.usage().cost_usd.expect("it tells");
         assert!((total - expected).abs() < 1e-9, "{total} and not {expected}");
     }
-    let (talked, going_on) = (next.talked(), before * 2.0);
-    let mut third = StreamRun::going_on(talked, Timing::default(), Duration::ZERO);
+    let (inherited, going_on) = (next.inherited(), before * 2.0);
+    let mut third = StreamRun::going_on(inherited, Timing::default(), Duration::ZERO);
     third.on_output(&result(going_on), Duration::ZERO);
     assert_eq!(third.usage().cost_usd, Some(going_on), "one that remembers counts on");
 }
@@ -323,7 +329,7 @@ fn what_a_question_was_answered_is_kept() {
         let answers = answers.into_iter().map(|(asked, said)| (asked.to_owned(), said.to_owned())).collect();
         let answer = run.answer(id, &Verdict::Answer { answers }).expect("it is open");
         let events = run.on_input(&answer, Duration::ZERO);
-        let [TalkEvent::Decided { outcome, .. }] = &events[..] else { panic!("{events:?}") };
+        let [ConversationEvent::Decided { outcome, .. }] = &events[..] else { panic!("{events:?}") };
         assert_eq!(outcome.answer.as_deref(), Some(expected));
     }
 }
@@ -332,7 +338,7 @@ fn what_a_question_was_answered_is_kept() {
 fn what_was_chosen_is_chosen_again_unless_the_agent_left_it_or_refuses() {
     let (run, ..) = play("claude-stream-json");
     let current = run.offers(Setting::Mode).current.expect("it tells");
-    let mut next = StreamRun::going_on(run.talked(), Timing::default(), Duration::ZERO);
+    let mut next = StreamRun::going_on(run.inherited(), Timing::default(), Duration::ZERO);
     let owed = next.owed();
     let mode = format!("\"mode\":\"{current}\"");
     assert!(owed.iter().any(|(_, line)| String::from_utf8_lossy(line).contains(&mode)), "{owed:?}");
@@ -346,14 +352,18 @@ fn what_was_chosen_is_chosen_again_unless_the_agent_left_it_or_refuses() {
         let response = json!({ "subtype": subtype, "request_id": id, "error": "no such model" });
         next.on_output(&line(&json!({ "type": "control_response", "response": response })), Duration::ZERO);
     }
-    let talked = next.talked();
-    assert_eq!(talked.chosen, [(Setting::Mode, current)].into(), "what it said before it was asked is old");
-    let mut third = StreamRun::going_on(talked, Timing::default(), Duration::ZERO);
+    let inherited = next.inherited();
+    assert_eq!(
+        inherited.chosen,
+        [(Setting::Mode, current)].into(),
+        "what it said before it was asked is old"
+    );
+    let mut third = StreamRun::going_on(inherited, Timing::default(), Duration::ZERO);
     for (_, line) in third.owed() {
         third.on_input(&line, Duration::ZERO);
     }
     let response = json!({ "subtype": "success", "request_id": "agency-again-mode", "response": {} });
     third.on_output(&line(&json!({ "type": "control_response", "response": response })), Duration::ZERO);
     third.on_output(&told("plan"), Duration::ZERO);
-    assert_eq!(third.talked().chosen, [(Setting::Mode, "plan".to_owned())].into());
+    assert_eq!(third.inherited().chosen, [(Setting::Mode, "plan".to_owned())].into());
 }

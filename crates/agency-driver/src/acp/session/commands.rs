@@ -6,7 +6,7 @@ use super::super::opening::Stage;
 use super::super::rpc;
 use super::super::settings::Setting;
 use super::AcpRun;
-use crate::talk::{AnswerError, NotYet, Verdict};
+use crate::conversation::{AnswerError, NotYet, Verdict};
 
 impl AcpRun {
     /// A message. One at a time: a second one is refused until the turn of the first is over.

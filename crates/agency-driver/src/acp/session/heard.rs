@@ -14,11 +14,11 @@ use super::super::rpc::{self, Message, Refusal};
 use super::super::settings::Setting;
 use super::super::telling::Voice;
 use super::{AcpRun, Replay, Sent, Turn, approval_key, prompt_text, withdrawn};
-use crate::talk::{self, TalkEvent};
+use crate::conversation::{self, ConversationEvent};
 
 impl AcpRun {
     /// The agent says.
-    pub(super) fn heard(&mut self, message: Message, at: Duration, events: &mut Vec<TalkEvent>) {
+    pub(super) fn heard(&mut self, message: Message, at: Duration, events: &mut Vec<ConversationEvent>) {
         match message {
             Message::Notification { method, params } => match method.as_str() {
                 "session/update" if params["sessionId"].is_string() => {
@@ -48,7 +48,7 @@ impl AcpRun {
     }
 
     /// We said.
-    pub(super) fn wrote(&mut self, message: Message, at: Duration, events: &mut Vec<TalkEvent>) {
+    pub(super) fn wrote(&mut self, message: Message, at: Duration, events: &mut Vec<ConversationEvent>) {
         match message {
             Message::Notification { method, .. } if method == "session/cancel" => self.cancelled(events),
             Message::Notification { .. } => {}
@@ -63,7 +63,7 @@ impl AcpRun {
         method: &str,
         params: &Value,
         at: Duration,
-        events: &mut Vec<TalkEvent>,
+        events: &mut Vec<ConversationEvent>,
     ) {
         let number = id.as_str().and_then(|id| id.rsplit_once(':')?.1.parse::<u64>().ok());
         self.next_request = self.next_request.max(number.map_or(0, |number| number.saturating_add(1)));
@@ -109,21 +109,21 @@ impl AcpRun {
         self.stage = Stage::Opening { way, id: id.as_str().unwrap_or_default().to_owned(), is_sent: true };
     }
 
-    fn prompted(&mut self, id: &Value, text: String, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn prompted(&mut self, id: &Value, text: String, at: Duration, events: &mut Vec<ConversationEvent>) {
         self.telling.prompted(&text, at, events);
         (self.begun, self.ended_badly, self.writing) = (true, None, None);
         self.turn = Some(Turn { key: rpc::key(id), text, is_cancelled: false });
     }
 
     /// Whoever waits for an answer when the turn is cancelled is told so; the protocol wants it.
-    fn cancelled(&mut self, events: &mut Vec<TalkEvent>) {
+    fn cancelled(&mut self, events: &mut Vec<ConversationEvent>) {
         if let Some(turn) = &mut self.turn {
             turn.is_cancelled = true;
         }
         self.withdraw(events);
     }
 
-    fn withdraw(&mut self, events: &mut Vec<TalkEvent>) {
+    fn withdraw(&mut self, events: &mut Vec<ConversationEvent>) {
         let (requests, others) =
             std::mem::take(&mut self.open).into_iter().partition(|asked| asked.rpc.is_some());
         self.open = others;
@@ -134,17 +134,17 @@ impl AcpRun {
             }
             self.close(&asked.id, withdrawn());
             self.deciders.remove(&asked.id);
-            events.push(TalkEvent::ApprovalGone { id: asked.id });
+            events.push(ConversationEvent::ApprovalGone { id: asked.id });
         }
     }
 
-    fn taken_back(&mut self, id: &Value, events: &mut Vec<TalkEvent>) {
+    fn taken_back(&mut self, id: &Value, events: &mut Vec<ConversationEvent>) {
         let Some(at) = self.open.iter().position(|asked| asked.rpc.as_ref() == Some(id)) else { return };
         let asked = self.open.remove(at);
         self.reply(id, rpc::refusal(id, rpc::TAKEN_BACK, "taken back by who asked"));
         self.close(&asked.id, withdrawn());
         self.deciders.remove(&asked.id);
-        events.push(TalkEvent::ApprovalGone { id: asked.id });
+        events.push(ConversationEvent::ApprovalGone { id: asked.id });
     }
 
     /// An answer that goes out whether anybody looks or not.
@@ -155,7 +155,7 @@ impl AcpRun {
     }
 
     /// An answer of ours stands in the journal.
-    fn replied(&mut self, id: &Value, result: Option<&Value>, events: &mut Vec<TalkEvent>) {
+    fn replied(&mut self, id: &Value, result: Option<&Value>, events: &mut Vec<ConversationEvent>) {
         let key = format!("reply {} {}", self.epoch, rpc::key(id));
         self.replies.retain(|(known, _)| *known != key);
         let Some(at) = self.open.iter().position(|asked| asked.rpc.as_ref() == Some(id)) else { return };
@@ -164,13 +164,13 @@ impl AcpRun {
         self.decided(&asked.id, outcome, events);
     }
 
-    fn decided(&mut self, id: &str, outcome: Outcome, events: &mut Vec<TalkEvent>) {
+    fn decided(&mut self, id: &str, outcome: Outcome, events: &mut Vec<ConversationEvent>) {
         let (by, why) = self.deciders.remove(id).unzip();
         let outcome = Outcome { by, message: why.flatten(), ..outcome };
         self.close(id, outcome.clone());
         events.push(match outcome.cancelled {
-            true => TalkEvent::ApprovalGone { id: id.to_owned() },
-            false => TalkEvent::Decided { id: id.to_owned(), outcome },
+            true => ConversationEvent::ApprovalGone { id: id.to_owned() },
+            false => ConversationEvent::Decided { id: id.to_owned(), outcome },
         });
     }
 
@@ -180,7 +180,7 @@ impl AcpRun {
         self.named(&format!("{}:{id}", self.epoch))
     }
 
-    fn ask(&mut self, asked: Asked, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn ask(&mut self, asked: Asked, at: Duration, events: &mut Vec<ConversationEvent>) {
         self.telling.pause(events);
         if let (Some(rpc), true) = (&asked.rpc, self.turn.as_ref().is_some_and(|turn| turn.is_cancelled)) {
             let line = rpc::answer(rpc, &asked.cancelled());
@@ -188,10 +188,15 @@ impl AcpRun {
         }
         let approval = asked.approval();
         self.open.retain(|known| known.id != asked.id);
-        self.telling.talk.upsert(&approval_key(&asked.id), at, || Item::Approval(approval), |_| false);
+        self.telling.conversation.upsert(
+            &approval_key(&asked.id),
+            at,
+            || Item::Approval(approval),
+            |_| false,
+        );
         let (id, tool, title) = (asked.id.clone(), asked.tool().to_owned(), asked.title.clone());
         self.open.push(asked);
-        events.push(TalkEvent::Approval { id, tool, title });
+        events.push(ConversationEvent::Approval { id, tool, title });
     }
 
     fn answered(
@@ -199,7 +204,7 @@ impl AcpRun {
         id: &Value,
         answer: Result<Value, Refusal>,
         at: Duration,
-        events: &mut Vec<TalkEvent>,
+        events: &mut Vec<ConversationEvent>,
     ) {
         match (self.sent.remove(&rpc::key(id)), answer) {
             (Some(Sent::Open(way)), Ok(result)) => self.opened(&way, &result, at, events),
@@ -213,7 +218,7 @@ impl AcpRun {
                 }
                 if self.stage == Stage::Ready {
                     let text = format!("{}: {value}", setting.word());
-                    self.telling.talk.add(Item::Notice { text }, at);
+                    self.telling.conversation.add(Item::Notice { text }, at);
                 }
                 self.settle(Some(setting));
                 events.push(settled(id, Ok(())));
@@ -235,7 +240,7 @@ impl AcpRun {
         }
     }
 
-    fn greeted(&mut self, result: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn greeted(&mut self, result: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         if !matches!(self.stage, Stage::Greeting) {
             return;
         }
@@ -253,7 +258,7 @@ impl AcpRun {
     }
 
     /// The session cannot be had. Whoever came for that one gets no other, and it stays theirs to come back to.
-    fn begin_anew(&mut self, why: &str, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn begin_anew(&mut self, why: &str, at: Duration, events: &mut Vec<ConversationEvent>) {
         if self.terms.must_resume && self.target == self.terms.session_id {
             let way_out = "agency restart --fresh begins a new one, --driver goes back to the one before";
             return self.no_session(format!("it cannot go on with this one: {why}; {way_out}"), at, events);
@@ -262,14 +267,14 @@ impl AcpRun {
         self.open_by(Way::New);
     }
 
-    fn forgotten(&mut self, why: &str, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn forgotten(&mut self, why: &str, at: Duration, events: &mut Vec<ConversationEvent>) {
         let message =
             "the agent does not have this session any more; a new one begins, which knows nothing of it";
         self.telling.failed(message, Some(why.to_owned()), at, events);
         self.target = None;
     }
 
-    fn opened(&mut self, way: &Way, result: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn opened(&mut self, way: &Way, result: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         if self.replay.take().is_some() {
             self.telling.history_ends();
         }
@@ -287,7 +292,7 @@ impl AcpRun {
     }
 
     /// What the user asked for is set before anything is done, or the agent would do it in its own way.
-    fn set_up(&mut self, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn set_up(&mut self, at: Duration, events: &mut Vec<ConversationEvent>) {
         self.stage = Stage::Settling;
         for setting in [Setting::Mode, Setting::Model] {
             let Some(wanted) = self.wish(setting) else { continue };
@@ -316,7 +321,13 @@ impl AcpRun {
     }
 
     /// A session whose mode is not the one that was asked for gets no message: it might do what nobody allowed.
-    fn unwilling(&mut self, setting: Setting, why: String, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn unwilling(
+        &mut self,
+        setting: Setting,
+        why: String,
+        at: Duration,
+        events: &mut Vec<ConversationEvent>,
+    ) {
         self.telling.failed(&why, None, at, events);
         if setting == Setting::Mode {
             self.stage = Stage::Failed { why };
@@ -337,7 +348,7 @@ impl AcpRun {
         value: &str,
         refusal: &Refusal,
         at: Duration,
-        events: &mut Vec<TalkEvent>,
+        events: &mut Vec<ConversationEvent>,
     ) {
         let why = format!("the agent does not take the {} {value}: {}", setting.word(), refusal.words());
         match self.stage {
@@ -347,7 +358,7 @@ impl AcpRun {
         self.settle(None);
     }
 
-    fn not_opened(&mut self, way: Way, refusal: &Refusal, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn not_opened(&mut self, way: Way, refusal: &Refusal, at: Duration, events: &mut Vec<ConversationEvent>) {
         if self.replay.take().is_some() {
             self.telling.history_ends();
         }
@@ -365,21 +376,21 @@ impl AcpRun {
         }
     }
 
-    fn no_session(&mut self, cause: String, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn no_session(&mut self, cause: String, at: Duration, events: &mut Vec<ConversationEvent>) {
         let message = "the agent begins no session";
         self.stage = Stage::Failed { why: format!("{message}: {cause}") };
         self.telling.failed(message, Some(cause), at, events);
     }
 
     /// Somebody chose a way to log in.
-    fn logging_in(&mut self, events: &mut Vec<TalkEvent>) {
+    fn logging_in(&mut self, events: &mut Vec<ConversationEvent>) {
         let Some(at) = self.open.iter().position(|asked| asked.rpc.is_none()) else { return };
         let asked = self.open.remove(at);
         let outcome = Outcome { allowed: true, ..Outcome::default() };
         self.decided(&asked.id, outcome, events);
     }
 
-    fn locked_out(&mut self, refusal: &Refusal, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn locked_out(&mut self, refusal: &Refusal, at: Duration, events: &mut Vec<ConversationEvent>) {
         let message = "the agent could not log in";
         self.stage = Stage::Failed { why: format!("{message}: {}", refusal.words()) };
         self.telling.failed(message, Some(refusal.words()), at, events);
@@ -390,7 +401,7 @@ impl AcpRun {
         id: &Value,
         answer: Result<Value, Refusal>,
         at: Duration,
-        events: &mut Vec<TalkEvent>,
+        events: &mut Vec<ConversationEvent>,
     ) {
         if self.turn.take_if(|turn| turn.key == rpc::key(id)).is_none() {
             return;
@@ -407,12 +418,12 @@ impl AcpRun {
             },
         };
         if end.failed || end.reason.as_deref() == Some("cancelled") {
-            self.telling.tools.fail(&mut self.telling.talk);
+            self.telling.tools.fail(&mut self.telling.conversation);
         }
         let words = end.text.as_ref().or(end.reason.as_ref()).map(|words| one_line(words, 300));
         self.ended_badly = end.failed.then(|| words.unwrap_or_default());
-        self.telling.talk.add(Item::TurnEnd(end.clone()), at);
-        events.push(TalkEvent::TurnEnd(end));
+        self.telling.conversation.add(Item::TurnEnd(end.clone()), at);
+        events.push(ConversationEvent::TurnEnd(end));
     }
 
     fn turn_end(&mut self, result: &Value, said: Option<String>) -> TurnEnd {
@@ -433,7 +444,7 @@ impl AcpRun {
         TurnEnd { text, reason, failed, usage }
     }
 
-    fn update(&mut self, update: &Value, at: Duration, events: &mut Vec<TalkEvent>) {
+    fn update(&mut self, update: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
         let is_swallowed = self.replay == Some(Replay::Swallowed);
         let known = SessionUpdate::deserialize(update).ok();
         if known.as_ref().is_some_and(|known| self.is_about_now(known, at)) || is_swallowed {
@@ -475,7 +486,7 @@ impl AcpRun {
 
     fn say_mode(&mut self, before: Option<String>, at: Duration) {
         let now = self.modes().current;
-        if let (Some(mode), Some(chosen)) = (&now, self.chosen.get_mut(&talk::Setting::Mode))
+        if let (Some(mode), Some(chosen)) = (&now, self.chosen.get_mut(&conversation::Setting::Mode))
             && self.stage == Stage::Ready
         {
             // One that leaves a mode by itself is not put back into it.
@@ -487,7 +498,7 @@ impl AcpRun {
     }
 
     /// `false` for what there is no place for in a conversation.
-    fn told(&mut self, update: SessionUpdate, at: Duration, events: &mut Vec<TalkEvent>) -> bool {
+    fn told(&mut self, update: SessionUpdate, at: Duration, events: &mut Vec<ConversationEvent>) -> bool {
         match update {
             SessionUpdate::UserMessageChunk(chunk) => {
                 let echoed = super::super::telling::block(&chunk.content);
@@ -538,6 +549,6 @@ fn is_numbered(id: &Value) -> bool {
     id.as_str().and_then(|id| id.rsplit_once(':')).is_some_and(|(_, what)| what.parse::<u64>().is_ok())
 }
 
-fn settled(id: &Value, outcome: Result<(), String>) -> TalkEvent {
-    TalkEvent::Settled { request: id.as_str().unwrap_or_default().to_owned(), outcome }
+fn settled(id: &Value, outcome: Result<(), String>) -> ConversationEvent {
+    ConversationEvent::Settled { request: id.as_str().unwrap_or_default().to_owned(), outcome }
 }

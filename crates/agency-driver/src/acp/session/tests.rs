@@ -8,7 +8,9 @@ use agency_core::exit::ExitCode;
 use serde_json::{Value, json};
 
 use super::{AcpRun, AcpTerms, ConnectionNote, McpServer};
-use crate::talk::{AnswerError, NotYet, TalkEvent, TalkRun, TalkTerms, Verdict};
+use crate::conversation::{
+    AnswerError, ConversationEvent, ConversationRun, ConversationTerms, NotYet, Verdict,
+};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -23,7 +25,7 @@ fn line(message: &Value) -> Vec<u8> {
 /// A session with an agent of the test's own.
 struct Story {
     run: AcpRun,
-    events: Vec<TalkEvent>,
+    events: Vec<ConversationEvent>,
 }
 
 impl Story {
@@ -103,9 +105,9 @@ impl Story {
     }
 
     fn errors(&self) -> Vec<&str> {
-        fn message(event: &TalkEvent) -> Option<&str> {
+        fn message(event: &ConversationEvent) -> Option<&str> {
             match event {
-                TalkEvent::Error { message, .. } => Some(message),
+                ConversationEvent::Error { message, .. } => Some(message),
                 _ => None,
             }
         }
@@ -130,7 +132,7 @@ fn permission(options: &[(&str, &str)]) -> Value {
 }
 
 /// Plays a recording as the session's journal would have it; returns every state it went through.
-fn play(name: &str) -> (AcpRun, Vec<String>, Vec<TalkEvent>) {
+fn play(name: &str) -> (AcpRun, Vec<String>, Vec<ConversationEvent>) {
     let path = format!("{}/../../tests/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let recording = std::fs::read_to_string(&path).expect(&path);
     let mut run = AcpRun::began(Timing::default(), NOW, terms());
@@ -175,12 +177,12 @@ fn a_recorded_turn_with_permissions_is_followed_from_prompt_to_end() {
     assert_eq!(run.session_id(), Some("64782cd6-9e4f-4bb9-8141-9ec86fc2d852"));
     let usage = run.usage();
     assert!(usage.cost_usd.is_some_and(|cost| cost > 0.004) && usage.input_tokens > 300, "{usage:?}");
-    let said = |text: &str| events.contains(&TalkEvent::Output { text: text.into() });
+    let said = |text: &str| events.contains(&ConversationEvent::Output { text: text.into() });
     assert!(said("I will write a file.") && said("All finished.") && said("ok then"), "{events:?}");
     let results: Vec<bool> = events
         .iter()
         .filter_map(|event| match event {
-            TalkEvent::ToolResult { success, .. } => Some(*success),
+            ConversationEvent::ToolResult { success, .. } => Some(*success),
             _ => None,
         })
         .collect();
@@ -188,7 +190,7 @@ fn a_recorded_turn_with_permissions_is_followed_from_prompt_to_end() {
     let ends: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
-            TalkEvent::TurnEnd(end) => end.reason.as_deref(),
+            ConversationEvent::TurnEnd(end) => end.reason.as_deref(),
             _ => None,
         })
         .collect();
@@ -221,7 +223,7 @@ fn a_tool_shows_its_change_its_output_and_its_name() {
     assert_eq!(calls[0].name, "Write");
     assert!(calls[0].output.as_ref().is_some_and(|output| output.contains("\n+hello\n")), "{:?}", calls[0]);
     assert!(calls.iter().any(|call| call.status == ToolStatus::Failed));
-    let uses = events.iter().filter(|event| matches!(event, TalkEvent::ToolUse { .. })).count();
+    let uses = events.iter().filter(|event| matches!(event, ConversationEvent::ToolUse { .. })).count();
     assert_eq!(uses, calls.len());
     let (run, ..) = play("codex-acp");
     let shows = |entry: &agency_core::conversation::Entry| matches!(&entry.item, Item::ToolCall(call) if call.output.as_deref().is_some_and(|out| out.ends_with("sandboxed")));
@@ -251,8 +253,8 @@ fn a_session_is_begun_and_a_turn_goes_from_prompt_to_end() {
     let usage = json!({ "inputTokens": 5, "outputTokens": 2, "totalTokens": 7, "cachedReadTokens": 1 });
     story.answers(&prompt, &json!({ "stopReason": "end_turn", "usage": usage }));
     assert_eq!(story.state(), "finished");
-    assert_eq!(story.events[0], TalkEvent::Output { text: "Hello".into() });
-    let Some(TalkEvent::TurnEnd(end)) = story.events.last() else { panic!("{:?}", story.events) };
+    assert_eq!(story.events[0], ConversationEvent::Output { text: "Hello".into() });
+    let Some(ConversationEvent::TurnEnd(end)) = story.events.last() else { panic!("{:?}", story.events) };
     assert_eq!((end.text.as_deref(), end.usage.input_tokens, end.failed), (Some("Hello"), 5, false));
     assert_eq!(story.prompts("again")["id"], "r1:2");
 }
@@ -288,7 +290,9 @@ fn permissions_are_answered_by_kind_whatever_the_options_are_called() {
     story.run.on_decision(&id, "somebody", Some("because"));
     let yes = story.run.answer(&id, &Verdict::Allow).expect("open");
     story.writes(&yes);
-    let Some(TalkEvent::Decided { outcome, .. }) = story.events.last() else { panic!("{:?}", story.events) };
+    let Some(ConversationEvent::Decided { outcome, .. }) = story.events.last() else {
+        panic!("{:?}", story.events)
+    };
     assert_eq!((outcome.allowed, outcome.by.as_deref()), (true, Some("somebody")));
     assert_eq!(story.run.answer(&id, &Verdict::Allow), Err(AnswerError::NotOpen));
     assert_eq!(story.state(), "running");
@@ -329,7 +333,9 @@ fn a_question_is_a_form_and_a_request_can_be_taken_back() {
     let answers = [("How many?".to_owned(), "7".to_owned())].into();
     let line = story.run.answer(&id, &Verdict::Answer { answers }).expect("it fits");
     assert_eq!(story.writes(&line)["result"], json!({ "action": "accept", "content": { "n": 7 } }));
-    assert!(matches!(story.events.last(), Some(TalkEvent::Decided { outcome, .. }) if outcome.allowed));
+    assert!(
+        matches!(story.events.last(), Some(ConversationEvent::Decided { outcome, .. }) if outcome.allowed)
+    );
     story.asks(&json!(4), "elicitation/create", &params);
     story.says(&json!({ "method": "$/cancel_request", "params": { "requestId": 4 } }));
     assert_eq!(story.state(), "running");
@@ -349,12 +355,15 @@ fn what_nobody_knows_is_refused_or_shown_and_never_fatal() {
     story.updates(&json!({ "sessionUpdate": "dance", "steps": 3 }));
     story.updates(&json!({ "sessionUpdate": "plan", "entries": 7 }));
     story.updates(&json!(null));
-    assert!(story.events.contains(&TalkEvent::Other { kind: "dance".into() }));
+    assert!(story.events.contains(&ConversationEvent::Other { kind: "dance".into() }));
     assert!(
         story.items().iter().any(|item| matches!(item, Item::Notice { text } if text.starts_with("dance: ")))
     );
     let events = story.run.on_output(b"not json\n\n[1]\n", NOW);
-    assert!(matches!(&events[..], [TalkEvent::Error { .. }, TalkEvent::Error { .. }]), "{events:?}");
+    assert!(
+        matches!(&events[..], [ConversationEvent::Error { .. }, ConversationEvent::Error { .. }]),
+        "{events:?}"
+    );
     assert_eq!(story.state(), "running");
 }
 
@@ -557,7 +566,7 @@ fn a_turn_that_the_agent_refuses_has_failed() {
     let prompt = story.prompts("do it");
     story.refuses(&prompt, -32603, "Internal error");
     assert_eq!(story.state(), "error");
-    let Some(TalkEvent::TurnEnd(end)) = story.events.last() else { panic!("{:?}", story.events) };
+    let Some(ConversationEvent::TurnEnd(end)) = story.events.last() else { panic!("{:?}", story.events) };
     assert_eq!((end.failed, end.text.as_deref()), (true, Some("Internal error")));
     let prompt = story.prompts("do it");
     story.answers(&prompt, &json!({ "stopReason": "refusal" }));
@@ -568,11 +577,17 @@ fn a_turn_that_the_agent_refuses_has_failed() {
 fn a_run_that_goes_on_keeps_the_conversation_and_counts_on() {
     let (run, ..) = play("claude-acp");
     let (entries, usage) = (run.conversation().entries().len(), run.usage());
-    let terms = TalkTerms::Acp(AcpTerms { session_id: Some("s".into()), ..terms() });
-    let next = TalkRun::Acp(run).continued(terms, Timing::default(), Duration::from_secs(60), Duration::ZERO);
+    let terms = ConversationTerms::Acp(AcpTerms { session_id: Some("s".into()), ..terms() });
+    let next = ConversationRun::Acp(run).continued(
+        terms,
+        Timing::default(),
+        Duration::from_secs(60),
+        Duration::ZERO,
+    );
     assert_eq!(next.conversation().entries().len(), entries + 1);
     assert_eq!((next.usage(), next.session_id()), (usage, Some("s")));
-    let next = next.continued(TalkTerms::Stream, Timing::default(), Duration::from_secs(90), Duration::ZERO);
+    let next =
+        next.continued(ConversationTerms::Stream, Timing::default(), Duration::from_secs(90), Duration::ZERO);
     assert_eq!(next.session_id(), Some("s"), "driven in another way");
 }
 
@@ -717,8 +732,9 @@ fn what_was_chosen_is_chosen_again_in_the_next_session_and_in_the_next_run() {
     story.answers(&asked[0], &json!({}));
     story.updates(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": "plan" }));
 
-    let run = TalkRun::Acp(story.run).continued(TalkTerms::Acp(terms), Timing::default(), NOW, NOW);
-    let TalkRun::Acp(run) = run else { panic!("another driver") };
+    let run =
+        ConversationRun::Acp(story.run).continued(ConversationTerms::Acp(terms), Timing::default(), NOW, NOW);
+    let ConversationRun::Acp(run) = run else { panic!("another driver") };
     let mut story = Story { run, events: Vec::new() }.connected(&json!({ "loadSession": true }));
     let asked = story.pay();
     story.answers(&asked[0], &modes);

@@ -15,7 +15,7 @@ use crate::stream_json::StreamRun;
 
 /// What happened, for subscribers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TalkEvent {
+pub enum ConversationEvent {
     Output {
         text: String,
     },
@@ -180,14 +180,14 @@ pub struct Offers {
 
 /// How a run is driven, and what must be known to begin it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TalkTerms {
+pub enum ConversationTerms {
     Stream,
     Acp(AcpTerms),
 }
 
 /// What one run leaves to the next.
-pub(crate) struct Talked {
-    pub(crate) talk: Conversation,
+pub(crate) struct Inherited {
+    pub(crate) conversation: Conversation,
     pub(crate) usage: Usage,
     pub(crate) session_id: Option<String>,
     /// What somebody set it to while it lived, as far as it agreed.
@@ -195,7 +195,7 @@ pub(crate) struct Talked {
 }
 
 #[allow(clippy::large_enum_variant, reason = "there is one for each run, and it is not moved about")]
-pub enum TalkRun {
+pub enum ConversationRun {
     Stream(StreamRun),
     Acp(AcpRun),
 }
@@ -204,44 +204,47 @@ pub enum TalkRun {
 macro_rules! either {
     ($self:expr, $run:ident => $answer:expr) => {
         match $self {
-            TalkRun::Stream($run) => $answer,
-            TalkRun::Acp($run) => $answer,
+            ConversationRun::Stream($run) => $answer,
+            ConversationRun::Acp($run) => $answer,
         }
     };
 }
 
-impl TalkRun {
-    pub fn began(terms: TalkTerms, timing: Timing, now: Duration) -> TalkRun {
+impl ConversationRun {
+    pub fn began(terms: ConversationTerms, timing: Timing, now: Duration) -> ConversationRun {
         match terms {
-            TalkTerms::Stream => TalkRun::Stream(StreamRun::began(timing, now)),
-            TalkTerms::Acp(terms) => TalkRun::Acp(AcpRun::began(timing, now, terms)),
+            ConversationTerms::Stream => ConversationRun::Stream(StreamRun::began(timing, now)),
+            ConversationTerms::Acp(terms) => ConversationRun::Acp(AcpRun::began(timing, now, terms)),
         }
     }
 
     /// Another run that goes on with the conversation of this one, driven in the same way or in another.
     pub fn continued(
         self,
-        terms: TalkTerms,
+        terms: ConversationTerms,
         timing: Timing,
         now: Duration,
         wall_offset: Duration,
-    ) -> TalkRun {
+    ) -> ConversationRun {
         let is_alike = matches!(
             (&self, &terms),
-            (TalkRun::Stream(_), TalkTerms::Stream) | (TalkRun::Acp(_), TalkTerms::Acp(_))
+            (ConversationRun::Stream(_), ConversationTerms::Stream)
+                | (ConversationRun::Acp(_), ConversationTerms::Acp(_))
         );
-        let mut talked = either!(self, run => run.talked());
+        let mut inherited = either!(self, run => run.inherited());
         if !is_alike {
             // Each driver has names of its own for modes and models.
-            talked.chosen.clear();
+            inherited.chosen.clear();
         }
-        talked.talk.set_wall_offset(wall_offset);
-        if !talked.talk.entries().is_empty() {
-            talked.talk.add(Item::Notice { text: SEPARATOR.to_owned() }, now);
+        inherited.conversation.set_wall_offset(wall_offset);
+        if !inherited.conversation.entries().is_empty() {
+            inherited.conversation.add(Item::Notice { text: SEPARATOR.to_owned() }, now);
         }
         match terms {
-            TalkTerms::Stream => TalkRun::Stream(StreamRun::going_on(talked, timing, now)),
-            TalkTerms::Acp(terms) => TalkRun::Acp(AcpRun::going_on(talked, timing, now, terms)),
+            ConversationTerms::Stream => ConversationRun::Stream(StreamRun::going_on(inherited, timing, now)),
+            ConversationTerms::Acp(terms) => {
+                ConversationRun::Acp(AcpRun::going_on(inherited, timing, now, terms))
+            }
         }
     }
 
@@ -302,15 +305,15 @@ impl TalkRun {
         either!(self, run => run.is_working())
     }
 
-    /// A message can be written now: [`TalkRun::prompt`] says why not.
+    /// A message can be written now: [`ConversationRun::prompt`] says why not.
     pub fn is_ready(&self) -> bool {
         match self {
-            TalkRun::Stream(_) => true,
-            TalkRun::Acp(run) => run.is_ready(),
+            ConversationRun::Stream(_) => true,
+            ConversationRun::Acp(run) => run.is_ready(),
         }
     }
 
-    pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
+    pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
         either!(self, run => run.on_output(bytes, at))
     }
 
@@ -325,15 +328,15 @@ impl TalkRun {
     }
 
     /// What we wrote to it, as the journal has it.
-    pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<TalkEvent> {
+    pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
         either!(self, run => run.on_input(bytes, at))
     }
 
     /// The connection that its session lives on came or went.
-    pub fn on_connection(&mut self, note: &ConnectionNote, at: Duration) -> Vec<TalkEvent> {
+    pub fn on_connection(&mut self, note: &ConnectionNote, at: Duration) -> Vec<ConversationEvent> {
         match self {
-            TalkRun::Stream(_) => Vec::new(),
-            TalkRun::Acp(run) => run.on_connection(note, at),
+            ConversationRun::Stream(_) => Vec::new(),
+            ConversationRun::Acp(run) => run.on_connection(note, at),
         }
     }
 
@@ -342,41 +345,41 @@ impl TalkRun {
         either!(self, run => run.on_decision(id, by, why));
     }
 
-    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<TalkEvent> {
+    pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<ConversationEvent> {
         either!(self, run => run.on_exit(code, at))
     }
 
     /// What became of it when it was over.
     pub fn on_last_word(&mut self, item: Item, at: Duration) {
         match self {
-            TalkRun::Stream(run) => run.on_last_word(item, at),
-            TalkRun::Acp(run) => run.on_last_word(item, at),
+            ConversationRun::Stream(run) => run.on_last_word(item, at),
+            ConversationRun::Acp(run) => run.on_last_word(item, at),
         }
     }
 
     /// What the agent can be set to, as far as it tells.
     pub fn offers(&self, setting: Setting) -> Offers {
         match (self, setting) {
-            (TalkRun::Stream(run), setting) => run.offers(setting),
-            (TalkRun::Acp(run), Setting::Mode) => run.modes(),
-            (TalkRun::Acp(run), Setting::Model) => run.models(),
+            (ConversationRun::Stream(run), setting) => run.offers(setting),
+            (ConversationRun::Acp(run), Setting::Mode) => run.modes(),
+            (ConversationRun::Acp(run), Setting::Model) => run.models(),
         }
     }
 }
 
 /// What is written to the agent; each is one line.
-impl TalkRun {
+impl ConversationRun {
     /// A message, if it can be written now.
     pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotYet> {
         match self {
-            TalkRun::Stream(_) => Ok(StreamRun::prompt(text)),
-            TalkRun::Acp(run) => run.prompt(text),
+            ConversationRun::Stream(_) => Ok(StreamRun::prompt(text)),
+            ConversationRun::Acp(run) => run.prompt(text),
         }
     }
 
     /// The line of the last prompt did not reach the agent, and will not.
     pub fn prompt_not_written(&mut self) {
-        if let TalkRun::Acp(run) = self {
+        if let ConversationRun::Acp(run) = self {
             run.prompt_not_written();
         }
     }
@@ -393,40 +396,40 @@ impl TalkRun {
     /// Nothing where there is no turn to end.
     pub fn interrupt(&mut self) -> Option<Vec<u8>> {
         match self {
-            TalkRun::Stream(run) => Some(run.interrupt()),
-            TalkRun::Acp(run) => run.interrupt(),
+            ConversationRun::Stream(run) => Some(run.interrupt()),
+            ConversationRun::Acp(run) => run.interrupt(),
         }
     }
 
     pub fn set(&mut self, setting: Setting, wanted: &str) -> Result<Request, NotYet> {
         match (self, setting) {
-            (TalkRun::Stream(run), setting) => Ok(run.set(setting, wanted)),
-            (TalkRun::Acp(run), Setting::Mode) => run.set_mode(wanted).map(Request::on),
-            (TalkRun::Acp(run), Setting::Model) => run.set_model(wanted).map(Request::on),
+            (ConversationRun::Stream(run), setting) => Ok(run.set(setting, wanted)),
+            (ConversationRun::Acp(run), Setting::Mode) => run.set_mode(wanted).map(Request::on),
+            (ConversationRun::Acp(run), Setting::Model) => run.set_model(wanted).map(Request::on),
         }
     }
 
     /// Asks what there is to choose, where the agent tells it only if asked and nobody has.
     pub fn ask_offers(&mut self) -> Option<Request> {
         match self {
-            TalkRun::Stream(run) => run.ask_offers(),
-            TalkRun::Acp(_) => None,
+            ConversationRun::Stream(run) => run.ask_offers(),
+            ConversationRun::Acp(_) => None,
         }
     }
 
-    /// Nothing more is to come of [`TalkRun::stop`].
+    /// Nothing more is to come of [`ConversationRun::stop`].
     pub fn has_stopped(&self) -> bool {
         match self {
-            TalkRun::Stream(_) => true,
-            TalkRun::Acp(run) => run.has_stopped(),
+            ConversationRun::Stream(_) => true,
+            ConversationRun::Acp(run) => run.has_stopped(),
         }
     }
 
     /// What ends its session where the process is not its own: nothing for one that ends with its process.
     pub fn stop(&mut self) -> Vec<Vec<u8>> {
         match self {
-            TalkRun::Stream(_) => Vec::new(),
-            TalkRun::Acp(run) => run.stop(),
+            ConversationRun::Stream(_) => Vec::new(),
+            ConversationRun::Acp(run) => run.stop(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agency_core::exit::ExitCode;
 use agency_driver::acp::ConnectionNote;
-use agency_driver::talk::{Setting, TalkRun, Verdict};
+use agency_driver::conversation::{Setting, ConversationRun, Verdict};
 use arbitrary::Arbitrary;
 
 use crate::message::Message;
@@ -29,7 +29,7 @@ pub enum Act<'a> {
     Answer(u8, &'a str),
 }
 
-pub fn play(mut run: TalkRun, acts: &[Act<'_>]) {
+pub fn play(mut run: ConversationRun, acts: &[Act<'_>]) {
     for act in acts {
         step(&mut run, act);
         let open: BTreeSet<&str> = run.open().into_iter().collect();
@@ -41,7 +41,7 @@ pub fn play(mut run: TalkRun, acts: &[Act<'_>]) {
     assert_eq!((run.conversation().open_approvals().count(), run.open().len()), (0, 0));
 }
 
-fn step(run: &mut TalkRun, act: &Act<'_>) {
+fn step(run: &mut ConversationRun, act: &Act<'_>) {
     match act {
         Act::Says(message) => drop(run.on_output(&message.bytes(), NOW)),
         Act::Writes(message) => drop(run.on_input(&message.bytes(), NOW)),
@@ -67,7 +67,7 @@ fn step(run: &mut TalkRun, act: &Act<'_>) {
 }
 
 /// What we write is one line of JSON.
-fn written(run: &mut TalkRun, line: &[u8]) {
+fn written(run: &mut ConversationRun, line: &[u8]) {
     let (last, rest) = line.split_last().expect("a line");
     assert!(*last == b'\n' && !rest.contains(&b'\n'));
     serde_json::from_slice::<serde_json::Value>(rest).expect("JSON");
