@@ -50,7 +50,7 @@ accuracy-doc:
 FUZZ_SECONDS ?= 120
 FUZZ_SANITIZER ?= address
 fuzz:
-	for target in screen restore filter keys stream_json acp_session acp_peer; do \
+	for target in screen restore filter keys stream_json acp_session acp_router; do \
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --fuzz-dir fuzz --sanitizer $(FUZZ_SANITIZER) $$target -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 || exit 1; \
 	done

@@ -18,7 +18,7 @@ use agency_api::{Bytes, Failure};
 use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
 use agency_core::ids::RunId;
-use agency_driver::acp::peer::{Abilities, Peer, Routed, To};
+use agency_driver::acp::router::{Abilities, Routed, Router, To};
 use agency_driver::conversation::ConversationTerms;
 use agency_journal::{Body, ExitStatus, Limits, Reader, Record, Stream, Writer};
 use agency_keeper::pidfile::PidFile;
@@ -200,7 +200,7 @@ pub struct Switchboard {
 struct Line {
     attempt: u64,
     hold: Hold,
-    peer: Peer,
+    router: Router,
     outbox: Outbox<Then>,
     next_seq: u64,
     is_greeted: bool,
@@ -251,7 +251,7 @@ impl Switchboard {
         let (cwd, spare) = (PathBuf::from(meta.cwd.as_os_str()), meta.spare);
         let spec = WireSpec { argv: meta.argv, env, cwd, spare, open_files: None };
         let is_greeted = line.is_some_and(|line| line.is_greeted);
-        let greeted = line.and_then(|line| line.peer.greeted()?.ok());
+        let greeted = line.and_then(|line| line.router.greeted()?.ok());
         let version = greeted.and_then(|greeted| called(&greeted.can));
         let resumes = greeted.map(|greeted| greeted.can.resume || greeted.can.load);
         let sessions = board.seats.len();
@@ -284,8 +284,8 @@ impl Switchboard {
         for record in records {
             self.route(&mut line, &record).await;
         }
-        line.is_greeted = matches!(line.peer.greeted(), Some(Ok(_)));
-        line.is_met = line.peer.greeted().is_some();
+        line.is_greeted = matches!(line.router.greeted(), Some(Ok(_)));
+        line.is_met = line.router.greeted().is_some();
         for (run, was_lost) in fresh {
             if !was_lost {
                 self.tell(&run, ToSeat::Lost { cause: "the connection was another one before".to_owned() })
@@ -378,7 +378,7 @@ impl Switchboard {
         match self.spawned(spec).await {
             Ok(hold) => {
                 let mut line = Line::new(attempt, hold);
-                let greeting = line.peer.initialize();
+                let greeting = line.router.initialize();
                 line.outbox.push(greeting, Then::Nothing);
                 self.news(attempt, WireNews::Spawned).await;
                 match line.hold.follow(0).await {
@@ -455,7 +455,7 @@ impl Switchboard {
     fn ask_sessions(&mut self, answer: oneshot::Sender<Result<Value, Failure>>) {
         match self.line.as_mut().filter(|line| line.is_greeted) {
             Some(line) => {
-                let (id, bytes) = line.peer.list(None, None);
+                let (id, bytes) = line.router.list(None, None);
                 line.asked.insert(id, answer);
                 line.outbox.push(bytes, Then::Nothing);
             }
@@ -474,7 +474,7 @@ impl Switchboard {
         match (told, &mut self.line) {
             (FromSeat::Left, line) => {
                 if let Some(line) = line {
-                    line.peer.forget(&run.0);
+                    line.router.forget(&run.0);
                 }
                 self.seats.remove(&run);
                 self.news(0, WireNews::Seats(self.seats.len())).await;
@@ -531,8 +531,8 @@ impl Switchboard {
         let at = Duration::from_nanos(record.at_ns);
         let (routed, from_agent) = match &record.body {
             Body::Output { stream: Stream::Stderr, bytes } => return line.overheard(bytes),
-            Body::Output { bytes, .. } => (line.peer.on_output(bytes, at), true),
-            Body::Input { bytes, .. } => (line.peer.on_input(bytes, at), false),
+            Body::Output { bytes, .. } => (line.router.on_output(bytes, at), true),
+            Body::Input { bytes, .. } => (line.router.on_input(bytes, at), false),
             Body::Exit { status, .. } => {
                 line.exit = Some(*status);
                 return;
@@ -565,7 +565,7 @@ impl Switchboard {
 
     /// Answers to what we asked about no session.
     fn answer_asked(&self, line: &mut Line) {
-        for (id, answered) in line.peer.take_answers() {
+        for (id, answered) in line.router.take_answers() {
             let refused = |why| Failure::new(format!("{} refused", self.room.plan.display_name)).because(why);
             if let Some(answer) = line.asked.remove(&id) {
                 crate::run::tell(answer, answered.map_err(refused));
@@ -603,8 +603,8 @@ impl Switchboard {
         if line.is_met {
             return;
         }
-        line.is_met = line.peer.greeted().is_some();
-        match line.peer.greeted() {
+        line.is_met = line.router.greeted().is_some();
+        match line.router.greeted() {
             Some(Ok(greeted)) => {
                 let (name, resumes) = (called(&greeted.can), greeted.can.resume || greeted.can.load);
                 line.is_greeted = true;
@@ -694,7 +694,7 @@ impl Line {
         Line {
             attempt,
             hold,
-            peer: Peer::default(),
+            router: Router::default(),
             outbox: Outbox::default(),
             next_seq: 0,
             is_greeted: false,
@@ -713,13 +713,13 @@ impl Line {
 
     /// What a seat is told first.
     fn connected(&self) -> Option<ToSeat> {
-        let Some(Ok(greeted)) = self.peer.greeted() else { return None };
+        let Some(Ok(greeted)) = self.router.greeted() else { return None };
         Some(ToSeat::Connected { connection: self.hold.context.id.0.clone(), answer: greeted.line.clone() })
     }
 
     /// What the agent asks of nobody is refused, or it would wait for ever.
     fn reply_for_nobody(&mut self) {
-        let owed = self.peer.owed();
+        let owed = self.router.owed();
         self.replied.retain(|key| owed.iter().any(|(owed, _)| owed == key));
         for (key, bytes) in owed {
             if !self.replied.contains(&key) {
@@ -838,13 +838,13 @@ pub fn settle_dead<'a>(dir: &RunDir, seated: impl Iterator<Item = &'a Sitting>) 
     if seats.is_empty() {
         return Ok(());
     }
-    let (mut peer, mut reader) = (Peer::default(), Reader::open(&dir.journal(), fold::unseal)?);
+    let (mut router, mut reader) = (Router::default(), Reader::open(&dir.journal(), fold::unseal)?);
     while let Some(record) = reader.next()? {
         let at = Duration::from_nanos(record.at_ns);
         let (routed, from_agent) = match &record.body {
             Body::Output { stream: Stream::Stderr, .. } => continue,
-            Body::Output { bytes, .. } => (peer.on_output(bytes, at), true),
-            Body::Input { bytes, .. } => (peer.on_input(bytes, at), false),
+            Body::Output { bytes, .. } => (router.on_output(bytes, at), true),
+            Body::Input { bytes, .. } => (router.on_input(bytes, at), false),
             _ => continue,
         };
         for Routed { to, line: bytes, .. } in routed {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agency_core::agent_state::Timing;
 use agency_core::exit::ExitCode;
-use agency_driver::acp::{AcpRun, AcpTerms, ConnectionNote, Peer};
+use agency_driver::acp::{AcpRun, AcpTerms, ConnectionNote, Router};
 use agency_driver::conversation::{ConversationRun, ConversationTerms, Verdict};
 use agency_driver::stream_json::StreamRun;
 use proptest::prelude::*;
@@ -198,14 +198,14 @@ proptest! {
             }
             ends(&mut run);
         }
-        let mut peer = Peer::new();
+        let mut router = Router::new();
         for step in &steps {
             match step {
-                Step::Out(bytes) => drop(peer.on_output(bytes, NOW)),
-                Step::In(bytes) => drop(peer.on_input(bytes, NOW)),
-                Step::Gap => peer.on_gap(),
-                Step::Pay => peer.owed().into_iter().for_each(|(_, line)| drop(peer.on_input(&line, NOW))),
-                _ => peer.forget("r1"),
+                Step::Out(bytes) => drop(router.on_output(bytes, NOW)),
+                Step::In(bytes) => drop(router.on_input(bytes, NOW)),
+                Step::Gap => router.on_gap(),
+                Step::Pay => router.owed().into_iter().for_each(|(_, line)| drop(router.on_input(&line, NOW))),
+                _ => router.forget("r1"),
             }
         }
     }
@@ -300,7 +300,7 @@ fn damaged_recordings_hurt_nobody() {
         let messages = recording(name);
         for _ in 0..60 {
             let [_, mut run] = drivers();
-            let mut peer = Peer::new();
+            let mut router = Router::new();
             happens(&mut run, &Step::Connected);
             for step in &messages {
                 let mut bytes = format!("{}\n", step["msg"]).into_bytes();
@@ -314,8 +314,8 @@ fn damaged_recordings_hurt_nobody() {
                     }
                 }
                 match step["dir"].as_str() {
-                    Some("<-") => drop((peer.on_output(&bytes, NOW), happens(&mut run, &Step::Out(bytes)))),
-                    Some("->") => drop((peer.on_input(&bytes, NOW), happens(&mut run, &Step::In(bytes)))),
+                    Some("<-") => drop((router.on_output(&bytes, NOW), happens(&mut run, &Step::Out(bytes)))),
+                    Some("->") => drop((router.on_input(&bytes, NOW), happens(&mut run, &Step::In(bytes)))),
                     _ => happens(&mut run, &Step::Err(bytes)),
                 }
             }
@@ -362,8 +362,8 @@ fn a_line_of_ten_megabytes_is_a_line() {
     line.chunks(64 << 10).for_each(|part| happens(&mut run, &Step::Out(part.to_vec())));
     let entries = serde_json::to_value(run.conversation().entries()).expect("entries");
     assert_eq!(entries[0]["item"]["output"].as_str().map(str::len), Some(10 << 20));
-    let mut peer = Peer::new();
-    let routed: Vec<_> = line.chunks(64 << 10).flat_map(|part| peer.on_output(part, NOW)).collect();
+    let mut router = Router::new();
+    let routed: Vec<_> = line.chunks(64 << 10).flat_map(|part| router.on_output(part, NOW)).collect();
     assert_eq!(routed[0].line.len(), line.len());
     let result = json!({ "type": "user", "message": { "content": [
         { "type": "tool_result", "tool_use_id": "t", "content": text }] } });

@@ -6,7 +6,7 @@ mod message;
 
 use std::time::Duration;
 
-use agency_driver::acp::Peer;
+use agency_driver::acp::Router;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use message::Message;
@@ -20,35 +20,35 @@ enum Act<'a> {
 }
 
 fuzz_target!(|acts: Vec<Act<'_>>| {
-    let (mut peer, mut cut) = (Peer::new(), Peer::new());
+    let (mut router, mut cut) = (Router::new(), Router::new());
     for act in &acts {
         match act {
             Act::Says(message) => {
                 let bytes = message.bytes();
-                let whole = peer.on_output(&bytes, Duration::ZERO);
+                let whole = router.on_output(&bytes, Duration::ZERO);
                 let parts = bytes.chunks(3).flat_map(|part| cut.on_output(part, Duration::ZERO));
                 assert_eq!(whole, parts.collect::<Vec<_>>(), "after {act:?}");
             }
             Act::Writes(message) => {
                 let bytes = message.bytes();
-                let whole = peer.on_input(&bytes, Duration::ZERO);
+                let whole = router.on_input(&bytes, Duration::ZERO);
                 let parts = bytes.chunks(3).flat_map(|part| cut.on_input(part, Duration::ZERO));
                 assert_eq!(whole, parts.collect::<Vec<_>>(), "after {act:?}");
             }
             Act::Pay => {
-                for (_, line) in peer.owed() {
-                    let is_whole = !peer.is_half_written();
-                    peer.on_input(&line, Duration::ZERO);
+                for (_, line) in router.owed() {
+                    let is_whole = !router.is_half_written();
+                    router.on_input(&line, Duration::ZERO);
                     cut.on_input(&line, Duration::ZERO);
-                    assert!(!is_whole || !peer.owed().iter().any(|(_, owed)| *owed == line));
+                    assert!(!is_whole || !router.owed().iter().any(|(_, owed)| *owed == line));
                 }
             }
             Act::Forget(which) => {
                 let run = if *which { "r1" } else { "r2" };
-                peer.forget(run);
+                router.forget(run);
                 cut.forget(run);
             }
         }
-        assert_eq!(peer.owed(), cut.owed());
+        assert_eq!(router.owed(), cut.owed());
     }
 });

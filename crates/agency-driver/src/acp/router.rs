@@ -47,7 +47,7 @@ pub struct Greeted {
 }
 
 #[derive(Debug, Default)]
-pub struct Peer {
+pub struct Router {
     out: Lines,
     written: Lines,
     next_request: u64,
@@ -88,24 +88,14 @@ struct Early {
     asks: Option<Value>,
 }
 
-impl Peer {
-    pub fn new() -> Peer {
-        Peer::default()
+impl Router {
+    pub fn new() -> Router {
+        Router::default()
     }
 
     /// How the greeting went, once it is answered.
     pub fn greeted(&self) -> Option<Result<&Greeted, &str>> {
         self.greeted.as_ref().map(|greeted| greeted.as_ref().map_err(String::as_str))
-    }
-
-    /// The session of a run, if it has one.
-    pub fn session_of(&self, run: &str) -> Option<&str> {
-        self.sessions.iter().find(|(_, of)| *of == run).map(|(session, _)| session.as_str())
-    }
-
-    /// The run that a session belongs to.
-    pub fn run_of(&self, session: &str) -> Option<&str> {
-        self.sessions.get(session).map(String::as_str)
     }
 
     /// A line to the agent was begun and not ended.
@@ -357,7 +347,7 @@ impl Peer {
 }
 
 /// The connection's own lines.
-impl Peer {
+impl Router {
     /// The first line of a connection.
     pub fn initialize(&mut self) -> Vec<u8> {
         let client = json!({ "name": "agency", "title": "Agency", "version": env!("CARGO_PKG_VERSION") });

@@ -9,46 +9,57 @@ use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
 use agency_core::conversation::Item;
-use agency_driver::acp::peer::To;
-use agency_driver::acp::{AcpRun, AcpTerms, ConnectionNote, Peer};
+use agency_driver::acp::router::{Routed, To};
+use agency_driver::acp::{AcpRun, AcpTerms, ConnectionNote, Router};
 use agency_driver::conversation::{ConversationEvent, Verdict};
 use agency_testkit::Binaries;
+use serde_json::{Value, json};
 
 const NOW: Duration = Duration::ZERO;
 
 /// A process, its connection, and the sessions on it.
-struct Board {
+struct Connection {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    peer: Peer,
+    router: Router,
     runs: BTreeMap<String, AcpRun>,
     events: Vec<(String, ConversationEvent)>,
+    /// Lines of the agent that belonged to a run, oldest first.
+    heard: Vec<Value>,
 }
 
-impl Board {
+impl Connection {
     /// Greets it, and puts these sessions on it.
-    fn begin(options: &[&str], sessions: &Path, runs: BTreeMap<String, AcpRun>) -> Board {
+    fn begin(options: &[&str], sessions: &Path, runs: BTreeMap<String, AcpRun>) -> Connection {
         let mut command = Command::new(Binaries::fake_agent());
         command.args(["--acp", ""]).args(options).env("FAKE_AGENT_SESSIONS", sessions);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().expect("its output")));
-        let mut board = Board { child, input, output, peer: Peer::new(), runs, events: Vec::new() };
-        let greeting = board.peer.initialize();
-        board.write(&greeting);
-        board.until(|board| board.peer.greeted().is_some());
-        let greeted = board.peer.greeted().expect("an answer").expect("a good one").line.clone();
-        for run in board.runs.values_mut() {
+        let mut connection = Connection {
+            child,
+            input,
+            output,
+            router: Router::new(),
+            runs,
+            events: Vec::new(),
+            heard: Vec::new(),
+        };
+        let greeting = connection.router.initialize();
+        connection.write(&greeting);
+        connection.until(|connection| connection.router.greeted().is_some());
+        let greeted = connection.router.greeted().expect("an answer").expect("a good one").line.clone();
+        for run in connection.runs.values_mut() {
             run.on_connection(&ConnectionNote::Connected, NOW);
             run.on_output(&greeted, NOW);
         }
-        board.settle();
-        board
+        connection.settle();
+        connection
     }
 
     fn write(&mut self, line: &[u8]) {
         self.input.as_mut().expect("its input").write_all(line).expect("it reads");
-        for routed in self.peer.on_input(line, NOW) {
+        for routed in self.router.on_input(line, NOW) {
             if let To::Run(name) = routed.to {
                 let run = self.runs.get_mut(&name).expect("a run");
                 let events = run.on_input(&routed.line, NOW);
@@ -59,21 +70,27 @@ impl Board {
 
     /// Writes what is owed by anybody.
     fn settle(&mut self) {
-        let owed: Vec<Vec<u8>> =
-            self.runs.values().flat_map(AcpRun::owed).chain(self.peer.owed()).map(|(_, line)| line).collect();
+        let owed: Vec<Vec<u8>> = self
+            .runs
+            .values()
+            .flat_map(AcpRun::owed)
+            .chain(self.router.owed())
+            .map(|(_, line)| line)
+            .collect();
         owed.iter().for_each(|line| self.write(line));
     }
 
     /// Hears lines until something holds. False: it ended before.
-    fn until(&mut self, holds: impl Fn(&Board) -> bool) -> bool {
+    fn until(&mut self, holds: impl Fn(&Connection) -> bool) -> bool {
         while !holds(self) {
             let mut line = Vec::new();
             if self.output.read_until(b'\n', &mut line).expect("a pipe") == 0 {
                 return false;
             }
-            for routed in self.peer.on_output(&line, NOW) {
+            for routed in self.router.on_output(&line, NOW) {
                 assert_eq!(routed.problem, None, "{}", String::from_utf8_lossy(&routed.line));
                 if let To::Run(name) = routed.to {
+                    self.heard.push(serde_json::from_slice(&routed.line).expect("JSON"));
                     let run = self.runs.get_mut(&name).expect("a run");
                     let events = run.on_output(&routed.line, NOW);
                     self.events.extend(events.into_iter().map(|event| (name.clone(), event)));
@@ -86,7 +103,7 @@ impl Board {
 
     fn wait(&mut self, name: &str, state: &str) {
         assert!(
-            self.until(|board| board.state(name) == state),
+            self.until(|connection| connection.state(name) == state),
             "{name} is never {state}: {}",
             self.state(name)
         );
@@ -155,25 +172,25 @@ fn runs(names: &[&str], mode: Option<&str>) -> BTreeMap<String, AcpRun> {
 #[test]
 fn two_sessions_talk_at_once_and_each_hears_its_own() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut board = Board::begin(&["--early"], &dir.path().join("s"), runs(&["a", "b"], None));
-    board.wait("a", "prompt");
-    board.wait("b", "prompt");
-    board.prompt("a", "! tool Bash ls; say done; request dance; update waltz; edit f x|y; end");
-    board.prompt("b", "! ask Which?|Red|Blue; plan one|two; usage 0.5; wait");
-    board.wait("a", "permission");
-    board.wait("b", "question");
-    board.answer("a", &Verdict::AllowAlways);
-    board.answer("b", &Verdict::Answer { answers: [("Which?".to_owned(), "Blue".to_owned())].into() });
-    board.wait("a", "permission");
-    board.answer("a", &Verdict::Deny { message: "no".into() });
-    board.wait("a", "finished");
-    assert_eq!(board.said("a"), ["done", "told: -32601"]);
-    assert!(board.until(|board| board.runs["b"].usage().cost_usd == Some(0.5)));
-    let cancel = board.runs.get_mut("b").and_then(AcpRun::interrupt).expect("a turn");
-    board.write(&cancel);
-    board.wait("b", "finished");
-    assert_eq!(board.said("b"), ["answered: Blue"]);
-    board.ends();
+    let mut connection = Connection::begin(&["--early"], &dir.path().join("s"), runs(&["a", "b"], None));
+    connection.wait("a", "prompt");
+    connection.wait("b", "prompt");
+    connection.prompt("a", "! tool Bash ls; say done; request dance; update waltz; edit f x|y; end");
+    connection.prompt("b", "! ask Which?|Red|Blue; plan one|two; usage 0.5; wait");
+    connection.wait("a", "permission");
+    connection.wait("b", "question");
+    connection.answer("a", &Verdict::AllowAlways);
+    connection.answer("b", &Verdict::Answer { answers: [("Which?".to_owned(), "Blue".to_owned())].into() });
+    connection.wait("a", "permission");
+    connection.answer("a", &Verdict::Deny { message: "no".into() });
+    connection.wait("a", "finished");
+    assert_eq!(connection.said("a"), ["done", "told: -32601"]);
+    assert!(connection.until(|connection| connection.runs["b"].usage().cost_usd == Some(0.5)));
+    let cancel = connection.runs.get_mut("b").and_then(AcpRun::interrupt).expect("a turn");
+    connection.write(&cancel);
+    connection.wait("b", "finished");
+    assert_eq!(connection.said("b"), ["answered: Blue"]);
+    connection.ends();
 }
 
 #[test]
@@ -181,46 +198,55 @@ fn a_process_that_dies_in_a_turn_comes_back_with_its_sessions() {
     for options in [&[][..], &["--no-resume"], &["--no-resume", "--no-load"]] {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("s");
-        let mut board = Board::begin(options, &file, runs(&["a", "b"], Some("ask")));
+        let mut connection = Connection::begin(options, &file, runs(&["a", "b"], Some("ask")));
         for name in ["a", "b"] {
-            board.wait(name, "prompt");
-            board.prompt(name, "hello");
-            board.wait(name, "finished");
+            connection.wait(name, "prompt");
+            connection.prompt(name, "hello");
+            connection.wait(name, "finished");
         }
-        let sessions = ["a", "b"].map(|name| board.runs[name].session_id().map(str::to_owned));
-        board.prompt("b", "! tool Bash ls");
-        board.wait("b", "permission");
-        board.prompt("a", "! crash 9");
-        let runs = board.lost();
+        let sessions = ["a", "b"].map(|name| connection.runs[name].session_id().map(str::to_owned));
+        connection.prompt("b", "! tool Bash ls");
+        connection.wait("b", "permission");
+        connection.prompt("a", "! crash 9");
+        let runs = connection.lost();
         assert_eq!(runs["b"].open().count(), 0);
-        let mut board = Board::begin(options, &file, runs);
+        let mut connection = Connection::begin(options, &file, runs);
         // What was lost is what there is to say.
-        board.wait("a", "error");
-        board.wait("b", "error");
-        let again = ["a", "b"].map(|name| board.runs[name].session_id().map(str::to_owned));
+        connection.wait("a", "error");
+        connection.wait("b", "error");
+        let again = ["a", "b"].map(|name| connection.runs[name].session_id().map(str::to_owned));
         assert_eq!(again == sessions, !options.contains(&"--no-load"), "{options:?}");
-        board.prompt("b", "still there?");
-        board.wait("b", "finished");
-        assert_eq!(board.said("b"), ["echo: still there?"]);
-        let prompts = board.runs["b"].conversation().entries().iter();
+        connection.prompt("b", "still there?");
+        connection.wait("b", "finished");
+        assert_eq!(connection.said("b"), ["echo: still there?"]);
+        let prompts = connection.runs["b"].conversation().entries().iter();
         assert_eq!(prompts.filter(|entry| matches!(entry.item, Item::User { .. })).count(), 3);
-        board.ends();
+        connection.ends();
     }
 }
 
 #[test]
 fn a_stopped_session_is_closed_and_the_others_go_on() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut board = Board::begin(&[], &dir.path().join("s"), runs(&["a", "b"], Some("auto")));
-    board.wait("a", "prompt");
-    board.wait("b", "prompt");
-    board.prompt("a", "! wait");
-    let session = board.runs["a"].session_id().map(str::to_owned).expect("a session");
-    for line in board.runs.get_mut("a").expect("a run").stop() {
-        board.write(&line);
+    let mut connection = Connection::begin(&[], &dir.path().join("s"), runs(&["a", "b"], Some("auto")));
+    connection.wait("a", "prompt");
+    connection.wait("b", "prompt");
+    connection.prompt("a", "! wait");
+    let session = connection.runs["a"].session_id().map(str::to_owned).expect("a session");
+    let mut close = Value::Null;
+    for line in connection.runs.get_mut("a").expect("a run").stop() {
+        connection.write(&line);
+        close = serde_json::from_slice(&line).expect("JSON");
     }
-    assert!(board.until(|board| board.peer.run_of(&session).is_none()));
-    board.prompt("b", "! tool Bash ls");
-    board.wait("b", "finished");
-    board.ends();
+    assert_eq!(close["method"], "session/close");
+    assert!(connection.until(|connection| connection.heard.iter().any(|line| line["id"] == close["id"])));
+    let late = json!({ "method": "session/update", "params": { "sessionId": session, "update": {} } });
+    let routed = connection.router.on_output(format!("{late}\n").as_bytes(), NOW);
+    assert!(
+        matches!(&routed[..], [Routed { to: To::Connection, .. }]),
+        "nobody has the closed session: {routed:?}"
+    );
+    connection.prompt("b", "! tool Bash ls");
+    connection.wait("b", "finished");
+    connection.ends();
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use agency_driver::acp::Peer;
-use agency_driver::acp::peer::{Routed, To};
+use agency_driver::acp::Router;
+use agency_driver::acp::router::{Routed, To};
 use agent_client_protocol_schema::v1::{InitializeRequest, SessionUpdate};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,22 +21,22 @@ fn run(name: &str) -> To {
 /// A connection and what came of each line.
 #[derive(Default)]
 struct Story {
-    peer: Peer,
+    router: Router,
 }
 
 impl Story {
     fn says(&mut self, message: &Value) -> Vec<To> {
-        self.peer.on_output(&line(message), NOW).into_iter().map(|routed| routed.to).collect()
+        self.router.on_output(&line(message), NOW).into_iter().map(|routed| routed.to).collect()
     }
 
     fn writes(&mut self, message: &Value) -> Vec<To> {
-        self.peer.on_input(&line(message), NOW).into_iter().map(|routed| routed.to).collect()
+        self.router.on_input(&line(message), NOW).into_iter().map(|routed| routed.to).collect()
     }
 
     fn greeted() -> Story {
         let mut story = Story::default();
-        let greeting = story.peer.initialize();
-        story.peer.on_input(&greeting, NOW);
+        let greeting = story.router.initialize();
+        story.router.on_input(&greeting, NOW);
         story.says(&json!({ "id": "agency:1", "result": { "protocolVersion": 1,
             "agentCapabilities": { "loadSession": true, "sessionCapabilities": { "list": {} } },
             "agentInfo": { "name": "x", "title": "X", "version": "2" } } }));
@@ -56,16 +56,16 @@ impl Story {
     }
 
     fn codes(&mut self) -> Vec<(Value, i64)> {
-        let owed = self.peer.owed();
+        let owed = self.router.owed();
         let codes = owed.iter().map(|(_, line)| {
             let answer: Value = serde_json::from_slice(line).expect("JSON");
             (answer["id"].clone(), answer["error"]["code"].as_i64().expect("a code"))
         });
         let codes = codes.collect();
         for (_, line) in owed {
-            self.peer.on_input(&line, NOW);
+            self.router.on_input(&line, NOW);
         }
-        assert_eq!(self.peer.owed(), [], "paid is paid");
+        assert_eq!(self.router.owed(), [], "paid is paid");
         codes
     }
 }
@@ -80,8 +80,8 @@ fn update(session: &str) -> Value {
 
 #[test]
 fn the_greeting_offers_neither_files_nor_terminals_and_the_official_types_understand_it() {
-    let mut peer = Peer::new();
-    let greeting: Value = serde_json::from_slice(&peer.initialize()).expect("JSON");
+    let mut router = Router::new();
+    let greeting: Value = serde_json::from_slice(&router.initialize()).expect("JSON");
     assert_eq!((&greeting["id"], &greeting["method"]), (&json!("agency:1"), &json!("initialize")));
     let request = InitializeRequest::deserialize(&greeting["params"]).expect("a request");
     let can = request.client_capabilities;
@@ -93,7 +93,7 @@ fn the_greeting_offers_neither_files_nor_terminals_and_the_official_types_unders
 #[test]
 fn what_the_agent_can_do_and_why_it_refuses_is_known() {
     let story = Story::greeted();
-    let greeted = story.peer.greeted().expect("an answer").expect("a good one");
+    let greeted = story.router.greeted().expect("an answer").expect("a good one");
     assert_eq!(greeted.can.name.as_deref(), Some("X"));
     assert!(greeted.can.load && greeted.can.list && !greeted.can.resume && !greeted.can.close);
     for (answer, why) in [
@@ -102,13 +102,13 @@ fn what_the_agent_can_do_and_why_it_refuses_is_known() {
         (json!({ "result": {} }), "does not say"),
     ] {
         let mut story = Story::default();
-        let greeting = story.peer.initialize();
-        story.peer.on_input(&greeting, NOW);
-        assert_eq!(story.peer.greeted(), None);
+        let greeting = story.router.initialize();
+        story.router.on_input(&greeting, NOW);
+        assert_eq!(story.router.greeted(), None);
         let mut answer = answer;
         answer["id"] = json!("agency:1");
         story.says(&answer);
-        let refused = story.peer.greeted().expect("an answer").expect_err("a bad one");
+        let refused = story.router.greeted().expect("an answer").expect_err("a bad one");
         assert!(refused.contains(why), "{refused}");
     }
 }
@@ -134,7 +134,6 @@ fn every_line_goes_to_the_run_whose_session_it_is_of() {
     assert_eq!(story.writes(&json!({ "id": 1, "result": {} })), [run("b")]);
     assert_eq!(story.writes(&json!({ "id": 0, "result": {} })), [run("a")]);
     assert_eq!(story.says(&json!({ "method": "_auth/status_update", "params": {} })), [To::Connection]);
-    assert_eq!((story.peer.session_of("a"), story.peer.run_of("s-b")), (Some("s-a"), Some("b")));
 }
 
 #[test]
@@ -168,10 +167,10 @@ fn what_is_asked_of_nobody_is_refused_and_answers_to_nothing_are_told_of() {
     story.says(&json!({ "id": 1, "method": "fs/read_text_file", "params": { "sessionId": "s-x" } }));
     story.says(&json!({ "id": "two", "method": "dance", "params": {} }));
     assert_eq!(story.codes(), [(json!(1), -32602), (json!("two"), -32601)]);
-    let routed = story.peer.on_output(&line(&json!({ "id": 99, "result": {} })), NOW);
+    let routed = story.router.on_output(&line(&json!({ "id": 99, "result": {} })), NOW);
     assert!(matches!(&routed[..], [Routed { to: To::Connection, problem: Some(_), .. }]), "{routed:?}");
     story.says(&json!({ "id": 3, "method": "session/request_permission", "params": { "sessionId": "s-a" } }));
-    story.peer.forget("a");
+    story.router.forget("a");
     assert_eq!(story.codes(), [(json!(3), -32602)], "asked of one who is gone");
     story.says(&json!({ "id": 4, "method": "session/request_permission", "params": { "sessionId": "s-a" } }));
     assert_eq!(story.codes(), [(json!(4), -32602)]);
@@ -189,18 +188,18 @@ fn a_question_about_a_request_of_ours_goes_to_who_made_it() {
 #[test]
 fn the_connections_own_requests_count_on_and_their_answers_are_kept() {
     let mut story = Story::greeted();
-    let (id, list) = story.peer.list(Some("/w"), None);
+    let (id, list) = story.router.list(Some("/w"), None);
     assert_eq!(id, "agency:2");
-    assert_eq!(story.peer.on_input(&list, NOW)[0].to, To::Connection);
+    assert_eq!(story.router.on_input(&list, NOW)[0].to, To::Connection);
     story.says(&json!({ "id": id, "result": { "sessions": [] } }));
-    let (login, line) = story.peer.authenticate("key");
-    story.peer.on_input(&line, NOW);
+    let (login, line) = story.router.authenticate("key");
+    story.router.on_input(&line, NOW);
     story.says(&json!({ "id": login, "error": { "code": -1, "message": "no" } }));
-    let answers = story.peer.take_answers();
+    let answers = story.router.take_answers();
     assert_eq!(answers.len(), 3, "the greeting's too: {answers:?}");
     assert_eq!(answers[1], ("agency:2".to_owned(), Ok(json!({ "sessions": [] }))));
     assert_eq!(answers[2], ("agency:3".to_owned(), Err("no".to_owned())));
-    let mut another = Peer::new();
+    let mut another = Router::new();
     another.on_input(&list, NOW);
     assert_eq!(another.list(None, None).0, "agency:3", "as the journal has it");
 }
@@ -208,7 +207,7 @@ fn the_connections_own_requests_count_on_and_their_answers_are_kept() {
 #[test]
 fn a_bad_line_is_told_of_and_nothing_else_happens() {
     let mut story = Story::with(&["a"]);
-    let routed = story.peer.on_output(b"oops\n{\"id\":[]}\n\n", NOW);
+    let routed = story.router.on_output(b"oops\n{\"id\":[]}\n\n", NOW);
     let problems: Vec<_> = routed.iter().map(|routed| routed.problem.is_some()).collect();
     assert_eq!(problems, [true, true]);
     assert_eq!(Story::with(&["a", "b"]).says(&json!("oops")), [run("a"), run("b")], "it may be anybody's");
@@ -218,7 +217,7 @@ fn a_bad_line_is_told_of_and_nothing_else_happens() {
     assert_eq!(story.says(&update("s-a")), [run("a")]);
     let two = [line(&update("s-a")), line(&update("s-a"))].concat();
     let routed: Vec<Vec<u8>> =
-        two.chunks(7).flat_map(|part| story.peer.on_output(part, NOW)).map(|routed| routed.line).collect();
+        two.chunks(7).flat_map(|part| story.router.on_output(part, NOW)).map(|routed| routed.line).collect();
     assert_eq!(routed.concat(), two, "lines as they came");
 }
 
@@ -247,7 +246,7 @@ fn a_recorded_session_played_twice_at_once_is_kept_apart() {
             }
         }
         assert!(updates > 60, "{name}: {updates}");
-        assert_eq!(story.peer.owed(), []);
+        assert_eq!(story.router.owed(), []);
     }
 }
 
