@@ -36,19 +36,19 @@ fuzz_target!(|acts: Vec<Act<'_>>| {
                 assert_eq!(whole, parts.collect::<Vec<_>>(), "after {act:?}");
             }
             Act::Pay => {
-                for (_, line) in router.owed() {
+                for (_, line) in router.owed_lines() {
                     let is_whole = !router.is_half_written();
                     router.on_input(&line, Duration::ZERO);
                     cut.on_input(&line, Duration::ZERO);
-                    assert!(!is_whole || !router.owed().iter().any(|(_, owed)| *owed == line));
+                    assert!(!is_whole || !router.owed_lines().iter().any(|(_, owed)| *owed == line));
                 }
             }
             Act::Forget(which) => {
                 let run = if *which { "r1" } else { "r2" };
-                router.forget(run);
-                cut.forget(run);
+                router.forget_run(run);
+                cut.forget_run(run);
             }
         }
-        assert_eq!(router.owed(), cut.owed());
+        assert_eq!(router.owed_lines(), cut.owed_lines());
     }
 });

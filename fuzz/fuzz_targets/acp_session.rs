@@ -24,7 +24,7 @@ fuzz_target!(|story: (bool, bool, Vec<Act<'_>>)| {
     if is_open {
         run.on_connection(&ConnectionNote::Connected, Duration::ZERO);
         run.on_output(b"{\"id\":\"agency:1\",\"result\":{\"protocolVersion\":1}}\n", Duration::ZERO);
-        run.owed().into_iter().for_each(|(_, line)| drop(run.on_input(&line, Duration::ZERO)));
+        run.owed_lines().into_iter().for_each(|(_, line)| drop(run.on_input(&line, Duration::ZERO)));
         run.on_output(b"{\"id\":\"r1:open1\",\"result\":{\"sessionId\":\"s1\"}}\n", Duration::ZERO);
     }
     conversation::play(run, &acts);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agency_core::exit::ExitCode;
 use agency_driver::acp::ConnectionNote;
-use agency_driver::conversation::{Setting, ConversationRun, Verdict};
+use agency_driver::conversation::{AgentSetting, ConversationRun, ApprovalAnswer};
 use arbitrary::Arbitrary;
 
 use crate::message::Message;
@@ -32,13 +32,13 @@ pub enum Act<'a> {
 pub fn play(mut run: ConversationRun, acts: &[Act<'_>]) {
     for act in acts {
         step(&mut run, act);
-        let open: BTreeSet<&str> = run.open().into_iter().collect();
+        let open: BTreeSet<&str> = run.open_requests().into_iter().collect();
         let shown: BTreeSet<&str> =
             run.conversation().open_approvals().map(|known| known.id.as_str()).collect();
         assert_eq!(open, shown, "after {act:?}");
     }
     run.on_exit(ExitCode::Code(0), NOW);
-    assert_eq!((run.conversation().open_approvals().count(), run.open().len()), (0, 0));
+    assert_eq!((run.conversation().open_approvals().count(), run.open_requests().len()), (0, 0));
 }
 
 fn step(run: &mut ConversationRun, act: &Act<'_>) {
@@ -49,15 +49,15 @@ fn step(run: &mut ConversationRun, act: &Act<'_>) {
         Act::Connected => drop(run.on_connection(&ConnectionNote::Connected, NOW)),
         Act::Lost => drop(run.on_connection(&ConnectionNote::Lost { cause: None }, NOW)),
         Act::Gap => run.on_gap(NOW),
-        Act::Pay => run.owed().into_iter().for_each(|(_, line)| written(run, &line)),
+        Act::Pay => run.owed_lines().into_iter().for_each(|(_, line)| written(run, &line)),
         Act::Prompt(text) => run.prompt(text).into_iter().for_each(|line| written(run, &line)),
         Act::Interrupt => run.interrupt().into_iter().for_each(|line| written(run, &line)),
         Act::SetMode(mode) => {
-            run.set(Setting::Mode, mode).into_iter().for_each(|request| written(run, &request.line));
+            run.set(AgentSetting::Mode, mode).into_iter().for_each(|request| written(run, &request.line));
         }
         Act::Stop => run.stop().into_iter().for_each(|line| written(run, &line)),
         Act::Answer(kind, text) => {
-            let open: Vec<String> = run.open().into_iter().map(str::to_owned).collect();
+            let open: Vec<String> = run.open_requests().into_iter().map(str::to_owned).collect();
             for id in open {
                 let verdict = verdict(*kind, text);
                 run.answer(&id, &verdict).into_iter().for_each(|line| written(run, &line));
@@ -74,12 +74,12 @@ fn written(run: &mut ConversationRun, line: &[u8]) {
     run.on_input(line, NOW);
 }
 
-fn verdict(kind: u8, text: &str) -> Verdict {
+fn verdict(kind: u8, text: &str) -> ApprovalAnswer {
     match kind % 5 {
-        0 => Verdict::Allow,
-        1 => Verdict::AllowAlways,
-        2 => Verdict::Deny { message: text.to_owned() },
-        3 => Verdict::Choose { id: text.to_owned() },
-        _ => Verdict::Answer { answers: [(text.to_owned(), text.to_owned())].into() },
+        0 => ApprovalAnswer::Allow,
+        1 => ApprovalAnswer::AllowAlways,
+        2 => ApprovalAnswer::Deny { message: text.to_owned() },
+        3 => ApprovalAnswer::Choose { id: text.to_owned() },
+        _ => ApprovalAnswer::Answer { answers: [(text.to_owned(), text.to_owned())].into() },
     }
 }

@@ -12,7 +12,7 @@ use agency_api::work::{MergeParams, SyncParams};
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Verdict;
-use agency_driver::conversation::Setting;
+use agency_driver::conversation::AgentSetting;
 use agency_workspace::{Collision, Merged, Project, Radar, Removed, Snapshot, Synced, Workspace};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -334,7 +334,7 @@ pub enum Call {
     },
     Tune {
         task: TaskCall,
-        setting: Setting,
+        setting: AgentSetting,
         wanted: Option<String>,
     },
     QueueList {

@@ -16,7 +16,7 @@ use agency_api::method::{Receipt, ReceiptKind};
 use agency_api::{Failure, chat};
 use agency_core::approval::Ruling;
 use agency_core::conversation::{Approval, Entry, Item};
-use agency_driver::conversation::{AnswerError, Verdict};
+use agency_driver::conversation::{AnswerError, ApprovalAnswer};
 use agency_journal::{Body, Record};
 use tokio::sync::{mpsc, oneshot};
 
@@ -54,7 +54,7 @@ pub struct Reading {
 pub struct Answering {
     /// Absent: the one that has waited longest.
     pub id: Option<String>,
-    pub verdict: Verdict,
+    pub verdict: ApprovalAnswer,
     pub by: String,
     pub why: Option<String>,
     pub answer: oneshot::Sender<Result<chat::Approval, Failure>>,
@@ -414,7 +414,7 @@ impl PipedTask {
     fn write_noted(&mut self, body: &Body) {
         let Some(Decision { id: decided, .. }) = Decision::in_record(body) else { return };
         for Noted { id, line, answer } in std::mem::take(&mut self.noted) {
-            match (id == decided, self.fold.run.open().contains(&id.as_str())) {
+            match (id == decided, self.fold.run.open_requests().contains(&id.as_str())) {
                 (false, _) => self.noted.push(Noted { id, line, answer }),
                 (true, true) => self.outbox.push(line, Then::Answer { id, answer }),
                 (true, false) => tell(answer, Err(Failure::new("nobody asks that any more"))),
@@ -444,7 +444,7 @@ impl PipedTask {
             return Ok(());
         };
         let message = || why.clone().unwrap_or_else(|| "The user's rules do not allow this.".to_owned());
-        let verdict = if allow { Verdict::Allow } else { Verdict::Deny { message: message() } };
+        let verdict = if allow { ApprovalAnswer::Allow } else { ApprovalAnswer::Deny { message: message() } };
         if self.answer_to(Some(id.clone()), &verdict).is_err() {
             // Somebody was faster, or it is withdrawn.
             self.considering.leave_to_people(&id);
@@ -456,9 +456,11 @@ impl PipedTask {
     }
 
     /// The request that is meant, and the line that answers it.
-    fn answer_to(&self, id: Option<String>, verdict: &Verdict) -> Result<(String, Vec<u8>), Failure> {
+    fn answer_to(&self, id: Option<String>, verdict: &ApprovalAnswer) -> Result<(String, Vec<u8>), Failure> {
         let run = &self.fold.run;
-        let first = || run.open().into_iter().find(|id| !self.answering.contains_key(*id)).map(str::to_owned);
+        let first = || {
+            run.open_requests().into_iter().find(|id| !self.answering.contains_key(*id)).map(str::to_owned)
+        };
         let Some(id) = id.or_else(first) else {
             let failure = Failure::new("nothing waits for an answer");
             // Only what is still on its way: an old decision explains nothing.
@@ -535,7 +537,7 @@ impl PipedTask {
 
     /// Lines that the protocol asks for: a session is begun, what nobody here understands is refused.
     fn write_owed(&mut self) {
-        let owed = self.fold.run.owed();
+        let owed = self.fold.run.owed_lines();
         self.owed.retain(|key| owed.iter().any(|(owed, _)| owed == key));
         for (key, line) in owed {
             if !self.owed.contains(&key) {
@@ -590,7 +592,7 @@ impl PipedTask {
     /// An answer counts once the journal has it: until then it is nobody else's turn.
     fn tell_decided(&mut self) {
         let run = &self.fold.run;
-        self.answering.retain(|id, _| run.open().contains(&id.as_str()));
+        self.answering.retain(|id, _| run.open_requests().contains(&id.as_str()));
         for (id, answer) in std::mem::take(&mut self.decided) {
             if self.answering.contains_key(&id) {
                 self.decided.push((id, answer));

@@ -14,7 +14,7 @@ use agency_api::{Bytes, Failure};
 use agency_core::agent::Driver;
 use agency_core::ids::RunId;
 use agency_core::supervisor::Verdict;
-use agency_driver::conversation::Setting;
+use agency_driver::conversation::AgentSetting;
 use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use serde_json::Value;
 
@@ -166,11 +166,11 @@ pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, Erro
         }
         method::TaskModel::NAME => {
             let params = params_of::<method::TaskModel>(params)?;
-            Call::Tune { task: task(params.task).await?, setting: Setting::Model, wanted: params.name }
+            Call::Tune { task: task(params.task).await?, setting: AgentSetting::Model, wanted: params.name }
         }
         method::TaskMode::NAME => {
             let params = params_of::<method::TaskMode>(params)?;
-            Call::Tune { task: task(params.task).await?, setting: Setting::Mode, wanted: params.name }
+            Call::Tune { task: task(params.task).await?, setting: AgentSetting::Mode, wanted: params.name }
         }
         method::QueueList::NAME => {
             let params = params_of::<method::QueueList>(params)?;

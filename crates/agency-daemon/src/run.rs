@@ -406,8 +406,13 @@ impl RunTask {
         if self.fold.exit.is_some() {
             return Ok(());
         }
-        let due: Vec<_> =
-            self.fold.run.owed().filter(|owed| owed.output_offset > self.answers_sent_to).cloned().collect();
+        let due: Vec<_> = self
+            .fold
+            .run
+            .owed_answers()
+            .filter(|owed| owed.output_offset > self.answers_sent_to)
+            .cloned()
+            .collect();
         for answer in due {
             self.answers_sent_to = answer.output_offset;
             let source = InputSource::Answer { output_offset: answer.output_offset };

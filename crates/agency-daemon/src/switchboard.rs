@@ -18,7 +18,7 @@ use agency_api::{Bytes, Failure};
 use agency_core::agent::Driver;
 use agency_core::agent_state::Timing;
 use agency_core::ids::RunId;
-use agency_driver::acp::router::{Abilities, Routed, Router, To};
+use agency_driver::acp::router::{Capabilities, Recipient, RoutedLine, Router};
 use agency_driver::conversation::ConversationTerms;
 use agency_journal::{Body, ExitStatus, Limits, Reader, Record, Stream, Writer};
 use agency_keeper::pidfile::PidFile;
@@ -251,9 +251,9 @@ impl Switchboard {
         let (cwd, spare) = (PathBuf::from(meta.cwd.as_os_str()), meta.spare);
         let spec = WireSpec { argv: meta.argv, env, cwd, spare, open_files: None };
         let is_greeted = line.is_some_and(|line| line.is_greeted);
-        let greeted = line.and_then(|line| line.router.greeted()?.ok());
-        let version = greeted.and_then(|greeted| called(&greeted.can));
-        let resumes = greeted.map(|greeted| greeted.can.resume || greeted.can.load);
+        let greeted = line.and_then(|line| line.router.greeting()?.ok());
+        let version = greeted.and_then(|greeted| called(&greeted.capabilities));
+        let resumes = greeted.map(|greeted| greeted.capabilities.resume || greeted.capabilities.load);
         let sessions = board.seats.len();
         tokio::spawn(board.live(inbox));
         Ok(Adopted { commands, spec, is_greeted, version, resumes, sessions })
@@ -284,8 +284,8 @@ impl Switchboard {
         for record in records {
             self.route(&mut line, &record).await;
         }
-        line.is_greeted = matches!(line.router.greeted(), Some(Ok(_)));
-        line.is_met = line.router.greeted().is_some();
+        line.is_greeted = matches!(line.router.greeting(), Some(Ok(_)));
+        line.is_met = line.router.greeting().is_some();
         for (run, was_lost) in fresh {
             if !was_lost {
                 self.tell(&run, ToSeat::Lost { cause: "the connection was another one before".to_owned() })
@@ -455,7 +455,7 @@ impl Switchboard {
     fn ask_sessions(&mut self, answer: oneshot::Sender<Result<Value, Failure>>) {
         match self.line.as_mut().filter(|line| line.is_greeted) {
             Some(line) => {
-                let (id, bytes) = line.router.list(None, None);
+                let (id, bytes) = line.router.request_sessions(None, None);
                 line.asked.insert(id, answer);
                 line.outbox.push(bytes, Then::Nothing);
             }
@@ -474,7 +474,7 @@ impl Switchboard {
         match (told, &mut self.line) {
             (FromSeat::Left, line) => {
                 if let Some(line) = line {
-                    line.router.forget(&run.0);
+                    line.router.forget_run(&run.0);
                 }
                 self.seats.remove(&run);
                 self.news(0, WireNews::Seats(self.seats.len())).await;
@@ -540,12 +540,12 @@ impl Switchboard {
             Body::Note { tag, .. } if tag == CLOSED_TAG => return self.deaf(line).await,
             _ => return,
         };
-        for Routed { to, line: bytes, problem } in routed {
+        for RoutedLine { to, line: bytes, problem } in routed {
             match to {
-                To::Run(run) => {
+                Recipient::Run(run) => {
                     self.pass_on(&RunId(run), SeatLine { from_agent, bytes, at_ns: record.at_ns }).await
                 }
-                To::Connection => {
+                Recipient::Connection => {
                     if let Some(problem) = problem {
                         tracing::warn!(connection = self.room.plan.name, %problem, "a line for nobody");
                     }
@@ -565,7 +565,7 @@ impl Switchboard {
 
     /// Answers to what we asked about no session.
     fn answer_asked(&self, line: &mut Line) {
-        for (id, answered) in line.router.take_answers() {
+        for (id, answered) in line.router.take_own_answers() {
             let refused = |why| Failure::new(format!("{} refused", self.room.plan.display_name)).because(why);
             if let Some(answer) = line.asked.remove(&id) {
                 crate::run::tell(answer, answered.map_err(refused));
@@ -603,10 +603,11 @@ impl Switchboard {
         if line.is_met {
             return;
         }
-        line.is_met = line.router.greeted().is_some();
-        match line.router.greeted() {
+        line.is_met = line.router.greeting().is_some();
+        match line.router.greeting() {
             Some(Ok(greeted)) => {
-                let (name, resumes) = (called(&greeted.can), greeted.can.resume || greeted.can.load);
+                let (name, resumes) =
+                    (called(&greeted.capabilities), greeted.capabilities.resume || greeted.capabilities.load);
                 line.is_greeted = true;
                 for run in self.seats.keys() {
                     if let Some(connected) = line.connected() {
@@ -713,13 +714,13 @@ impl Line {
 
     /// What a seat is told first.
     fn connected(&self) -> Option<ToSeat> {
-        let Some(Ok(greeted)) = self.router.greeted() else { return None };
+        let Some(Ok(greeted)) = self.router.greeting() else { return None };
         Some(ToSeat::Connected { connection: self.hold.context.id.0.clone(), answer: greeted.line.clone() })
     }
 
     /// What the agent asks of nobody is refused, or it would wait for ever.
     fn reply_for_nobody(&mut self) {
-        let owed = self.router.owed();
+        let owed = self.router.owed_lines();
         self.replied.retain(|key| owed.iter().any(|(owed, _)| owed == key));
         for (key, bytes) in owed {
             if !self.replied.contains(&key) {
@@ -752,7 +753,7 @@ impl Line {
 }
 
 /// What the agent calls itself.
-fn called(agent: &Abilities) -> Option<String> {
+fn called(agent: &Capabilities) -> Option<String> {
     let words: Vec<&str> = [&agent.name, &agent.version].into_iter().flatten().map(String::as_str).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
@@ -847,8 +848,8 @@ pub fn settle_dead<'a>(dir: &RunDir, seated: impl Iterator<Item = &'a Sitting>) 
             Body::Input { bytes, .. } => (router.on_input(bytes, at), false),
             _ => continue,
         };
-        for Routed { to, line: bytes, .. } in routed {
-            let To::Run(run) = to else { continue };
+        for RoutedLine { to, line: bytes, .. } in routed {
+            let Recipient::Run(run) = to else { continue };
             match seats.get_mut(&run) {
                 Some((_, skip)) if *skip > 0 => *skip -= 1,
                 Some((writer, _)) => drop(writer.append(record.at_ns, &seat::body(from_agent, bytes))?),

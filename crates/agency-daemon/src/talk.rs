@@ -132,7 +132,7 @@ impl TalkFold {
         }
         for word in last_words::read(&source.journal) {
             let at = word.at().saturating_sub(self.wall_offset);
-            self.run.on_last_word(word.item, at);
+            self.run.on_exit_note(word.item, at);
         }
         Ok(told)
     }
@@ -162,7 +162,7 @@ impl TalkFold {
 
     fn remember_decisions(&mut self, events: &[ConversationEvent], at: Duration) {
         for event in events {
-            let ConversationEvent::Decided { id: decided, .. } = event else { continue };
+            let ConversationEvent::ApprovalDecided { id: decided, .. } = event else { continue };
             let entries = self.run.conversation().entries().iter().rev();
             let is_it = |entry: &&Entry| matches!(&entry.item, Item::Approval(known) if known.id == *decided);
             let number = entries.into_iter().find(is_it).map(|entry| entry.number);
@@ -337,11 +337,13 @@ pub fn announced(event: &ConversationEvent, session_id: Option<&str>) -> Option<
         ConversationEvent::ToolResult { id, name, output, success } => {
             ("ToolResult", json!({ "id": id, "name": name, "output": output, "success": success }))
         }
-        ConversationEvent::Approval { id, tool, title } => {
+        ConversationEvent::ApprovalRequested { id, tool, title } => {
             ("Approval", json!({ "id": id, "tool": tool, "title": title, "decision": null }))
         }
-        ConversationEvent::ApprovalGone { id } => ("Approval", json!({ "id": id, "decision": "withdrawn" })),
-        ConversationEvent::Decided { id, outcome } => {
+        ConversationEvent::ApprovalWithdrawn { id } => {
+            ("Approval", json!({ "id": id, "decision": "withdrawn" }))
+        }
+        ConversationEvent::ApprovalDecided { id, outcome } => {
             let decision = if outcome.allowed { "allowed" } else { "denied" };
             let Outcome { by, message: why, answer, .. } = outcome;
             ("Approval", json!({ "id": id, "decision": decision, "by": by, "why": why, "answer": answer }))
@@ -354,7 +356,7 @@ pub fn announced(event: &ConversationEvent, session_id: Option<&str>) -> Option<
         ConversationEvent::Error { message, cause } => {
             ("Error", json!({ "message": message, "cause": cause }))
         }
-        ConversationEvent::Settled { .. } | ConversationEvent::Other { .. } => return None,
+        ConversationEvent::SettingAnswered { .. } | ConversationEvent::Other { .. } => return None,
     };
     shorten(&mut data, LONGEST_TOLD);
     Some((kind, data))

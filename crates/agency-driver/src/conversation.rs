@@ -33,22 +33,22 @@ pub enum ConversationEvent {
         output: String,
         success: bool,
     },
-    Approval {
+    ApprovalRequested {
         id: String,
         tool: String,
         title: String,
     },
-    ApprovalGone {
+    ApprovalWithdrawn {
         id: String,
     },
     /// Somebody answered.
-    Decided {
+    ApprovalDecided {
         id: String,
         outcome: Outcome,
     },
     TurnEnd(TurnEnd),
     /// The agent answered a request that was to change one of its settings, or to tell of them.
-    Settled {
+    SettingAnswered {
         request: String,
         outcome: Result<(), String>,
     },
@@ -64,7 +64,7 @@ pub enum ConversationEvent {
 
 /// How an approval is answered.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ApprovalAnswer {
     Allow,
     /// Allowed, and not asked again in this session.
     AllowAlways,
@@ -98,7 +98,7 @@ pub enum AnswerError {
 
 /// Why a message is not written now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotYet {
+pub enum NotReady {
     #[error("the agent's session has not begun")]
     NoSession,
     #[error("a turn is in progress, and the agent takes one message at a time")]
@@ -134,33 +134,33 @@ pub const SEPARATOR: &str = "─── Session restarted ───";
 
 /// Something about an agent that can be chosen while it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Setting {
+pub enum AgentSetting {
     /// How much it may do without asking.
     Mode,
     Model,
 }
 
-impl Setting {
+impl AgentSetting {
     pub fn word(self) -> &'static str {
         match self {
-            Setting::Mode => "mode",
-            Setting::Model => "model",
+            AgentSetting::Mode => "mode",
+            AgentSetting::Model => "model",
         }
     }
 }
 
 /// A line that asks the agent something, and what it is called when it is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct OurRequest {
     pub id: String,
     pub line: Vec<u8>,
 }
 
-impl Request {
+impl OurRequest {
     /// The request that a line of JSON-RPC makes.
-    fn on(line: Vec<u8>) -> Request {
+    fn on(line: Vec<u8>) -> OurRequest {
         let message: Value = serde_json::from_slice(&line).unwrap_or_default();
-        Request { id: message["id"].as_str().unwrap_or_default().to_owned(), line }
+        OurRequest { id: message["id"].as_str().unwrap_or_default().to_owned(), line }
     }
 }
 
@@ -191,7 +191,7 @@ pub(crate) struct Inherited {
     pub(crate) usage: Usage,
     pub(crate) session_id: Option<String>,
     /// What somebody set it to while it lived, as far as it agreed.
-    pub(crate) chosen: BTreeMap<Setting, String>,
+    pub(crate) chosen: BTreeMap<AgentSetting, String>,
 }
 
 #[allow(clippy::large_enum_variant, reason = "there is one for each run, and it is not moved about")]
@@ -286,8 +286,8 @@ impl ConversationRun {
     }
 
     /// The requests that wait for an answer, oldest first.
-    pub fn open(&self) -> Vec<&str> {
-        either!(self, run => run.open().collect())
+    pub fn open_requests(&self) -> Vec<&str> {
+        either!(self, run => run.open_requests().collect())
     }
 
     /// It was to go on with a session that it does not have.
@@ -350,19 +350,19 @@ impl ConversationRun {
     }
 
     /// What became of it when it was over.
-    pub fn on_last_word(&mut self, item: Item, at: Duration) {
+    pub fn on_exit_note(&mut self, item: Item, at: Duration) {
         match self {
-            ConversationRun::Stream(run) => run.on_last_word(item, at),
-            ConversationRun::Acp(run) => run.on_last_word(item, at),
+            ConversationRun::Stream(run) => run.on_exit_note(item, at),
+            ConversationRun::Acp(run) => run.on_exit_note(item, at),
         }
     }
 
     /// What the agent can be set to, as far as it tells.
-    pub fn offers(&self, setting: Setting) -> Offers {
+    pub fn offers(&self, setting: AgentSetting) -> Offers {
         match (self, setting) {
             (ConversationRun::Stream(run), setting) => run.offers(setting),
-            (ConversationRun::Acp(run), Setting::Mode) => run.modes(),
-            (ConversationRun::Acp(run), Setting::Model) => run.models(),
+            (ConversationRun::Acp(run), AgentSetting::Mode) => run.modes(),
+            (ConversationRun::Acp(run), AgentSetting::Model) => run.models(),
         }
     }
 }
@@ -370,7 +370,7 @@ impl ConversationRun {
 /// What is written to the agent; each is one line.
 impl ConversationRun {
     /// A message, if it can be written now.
-    pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotYet> {
+    pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotReady> {
         match self {
             ConversationRun::Stream(_) => Ok(StreamRun::prompt(text)),
             ConversationRun::Acp(run) => run.prompt(text),
@@ -384,13 +384,13 @@ impl ConversationRun {
         }
     }
 
-    pub fn answer(&self, id: &str, verdict: &Verdict) -> Result<Vec<u8>, AnswerError> {
+    pub fn answer(&self, id: &str, verdict: &ApprovalAnswer) -> Result<Vec<u8>, AnswerError> {
         either!(self, run => run.answer(id, verdict))
     }
 
     /// Lines that must be written next and are not in the journal yet, each with a key of its own.
-    pub fn owed(&self) -> Vec<(String, Vec<u8>)> {
-        either!(self, run => run.owed())
+    pub fn owed_lines(&self) -> Vec<(String, Vec<u8>)> {
+        either!(self, run => run.owed_lines())
     }
 
     /// Nothing where there is no turn to end.
@@ -401,16 +401,16 @@ impl ConversationRun {
         }
     }
 
-    pub fn set(&mut self, setting: Setting, wanted: &str) -> Result<Request, NotYet> {
+    pub fn set(&mut self, setting: AgentSetting, wanted: &str) -> Result<OurRequest, NotReady> {
         match (self, setting) {
             (ConversationRun::Stream(run), setting) => Ok(run.set(setting, wanted)),
-            (ConversationRun::Acp(run), Setting::Mode) => run.set_mode(wanted).map(Request::on),
-            (ConversationRun::Acp(run), Setting::Model) => run.set_model(wanted).map(Request::on),
+            (ConversationRun::Acp(run), AgentSetting::Mode) => run.set_mode(wanted).map(OurRequest::on),
+            (ConversationRun::Acp(run), AgentSetting::Model) => run.set_model(wanted).map(OurRequest::on),
         }
     }
 
     /// Asks what there is to choose, where the agent tells it only if asked and nobody has.
-    pub fn ask_offers(&mut self) -> Option<Request> {
+    pub fn ask_offers(&mut self) -> Option<OurRequest> {
         match self {
             ConversationRun::Stream(run) => run.ask_offers(),
             ConversationRun::Acp(_) => None,

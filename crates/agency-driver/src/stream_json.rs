@@ -20,7 +20,7 @@ use agency_core::exit::ExitCode;
 use agency_core::plain::one_line;
 use serde_json::{Value, json};
 
-use crate::conversation::{ConversationEvent, Inherited, Setting, answer_of};
+use crate::conversation::{AgentSetting, ConversationEvent, Inherited, answer_of};
 use crate::lines::{Line, Lines};
 use crate::meter::Meter;
 use dials::{Dials, Settled};
@@ -154,7 +154,7 @@ impl StreamRun {
     }
 
     /// The requests that wait for an answer, oldest first.
-    pub fn open(&self) -> impl Iterator<Item = &str> {
+    pub fn open_requests(&self) -> impl Iterator<Item = &str> {
         self.open.iter().map(|asked| asked.id.as_str())
     }
 
@@ -229,7 +229,7 @@ impl StreamRun {
         }
     }
 
-    pub(crate) fn on_last_word(&mut self, item: Item, at: Duration) {
+    pub(crate) fn on_exit_note(&mut self, item: Item, at: Duration) {
         self.conversation.add(item, at);
     }
 
@@ -240,7 +240,7 @@ impl StreamRun {
         }
         for asked in std::mem::take(&mut self.open) {
             self.close(&asked.id, withdrawn());
-            events.push(ConversationEvent::ApprovalGone { id: asked.id });
+            events.push(ConversationEvent::ApprovalWithdrawn { id: asked.id });
         }
         for id in std::mem::take(&mut self.tools) {
             self.conversation.update(&tool_key(&id), |item| ended(item, ToolStatus::Failed, None));
@@ -308,7 +308,7 @@ impl StreamRun {
         self.open.retain(|asked| asked.id != id);
         self.owed.retain(|owed| *owed != id);
         self.close(&id, withdrawn());
-        events.push(ConversationEvent::ApprovalGone { id });
+        events.push(ConversationEvent::ApprovalWithdrawn { id });
     }
 
     fn system(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
@@ -319,7 +319,8 @@ impl StreamRun {
             }
             Some("init" | "status") => {
                 self.is_in_session = true;
-                for (setting, key) in [(Setting::Model, "model"), (Setting::Mode, "permissionMode")] {
+                for (setting, key) in [(AgentSetting::Model, "model"), (AgentSetting::Mode, "permissionMode")]
+                {
                     let notice = self.dials.on_told(setting, message[key].as_str());
                     self.notice(notice, at);
                 }
@@ -346,7 +347,7 @@ impl StreamRun {
         }
         let Some(Settled { request, outcome, notice }) = self.dials.on_answer(response) else { return };
         self.notice(notice, at);
-        events.push(ConversationEvent::Settled { request, outcome });
+        events.push(ConversationEvent::SettingAnswered { request, outcome });
     }
 
     fn notice(&mut self, text: Option<String>, at: Duration) {
@@ -503,7 +504,7 @@ impl StreamRun {
             outcome: None,
         };
         self.conversation.upsert(&approval_key(&id), at, || Item::Approval(approval), |_| false);
-        events.push(ConversationEvent::Approval { id, tool, title });
+        events.push(ConversationEvent::ApprovalRequested { id, tool, title });
     }
 
     fn result(&mut self, message: &Value, at: Duration, events: &mut Vec<ConversationEvent>) {
@@ -586,7 +587,7 @@ impl StreamRun {
                 };
                 self.open.retain(|asked| asked.id != id);
                 self.close(&id, outcome.clone());
-                events.push(ConversationEvent::Decided { id, outcome });
+                events.push(ConversationEvent::ApprovalDecided { id, outcome });
             }
             Some("control_request") => {
                 let number =

@@ -326,7 +326,7 @@ impl TerminalRun {
     }
 
     /// What must still be written to the agent, oldest first. Stays owed until [`Self::on_answered`].
-    pub fn owed(&self) -> impl Iterator<Item = &Answer> {
+    pub fn owed_answers(&self) -> impl Iterator<Item = &Answer> {
         self.owed.iter()
     }
 
@@ -476,14 +476,14 @@ mod tests {
     }
 
     fn owed(run: &TerminalRun) -> Vec<u64> {
-        run.owed().map(|answer| answer.output_offset).collect()
+        run.owed_answers().map(|answer| answer.output_offset).collect()
     }
 
     #[test]
     fn a_query_is_owed_until_the_journal_says_that_it_was_answered() {
         let mut run = run();
         run.on_output(b"\x1b[5n", 4, seconds(2));
-        assert_eq!(run.owed().next().unwrap().bytes, b"\x1b[0n");
+        assert_eq!(run.owed_answers().next().unwrap().bytes, b"\x1b[0n");
         run.on_output(b"\x1b[6n", 8, seconds(2));
         assert_eq!(owed(&run), [4, 8]);
         run.on_answered(4);

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
 use agency_core::conversation::Item;
-use agency_driver::acp::router::{Routed, To};
+use agency_driver::acp::router::{Recipient, RoutedLine};
 use agency_driver::acp::{AcpRun, AcpTerms, ConnectionNote, Router};
-use agency_driver::conversation::{ConversationEvent, Verdict};
+use agency_driver::conversation::{ApprovalAnswer, ConversationEvent};
 use agency_testkit::Binaries;
 use serde_json::{Value, json};
 
@@ -47,8 +47,8 @@ impl Connection {
         };
         let greeting = connection.router.initialize();
         connection.write(&greeting);
-        connection.until(|connection| connection.router.greeted().is_some());
-        let greeted = connection.router.greeted().expect("an answer").expect("a good one").line.clone();
+        connection.until(|connection| connection.router.greeting().is_some());
+        let greeted = connection.router.greeting().expect("an answer").expect("a good one").line.clone();
         for run in connection.runs.values_mut() {
             run.on_connection(&ConnectionNote::Connected, NOW);
             run.on_output(&greeted, NOW);
@@ -60,7 +60,7 @@ impl Connection {
     fn write(&mut self, line: &[u8]) {
         self.input.as_mut().expect("its input").write_all(line).expect("it reads");
         for routed in self.router.on_input(line, NOW) {
-            if let To::Run(name) = routed.to {
+            if let Recipient::Run(name) = routed.to {
                 let run = self.runs.get_mut(&name).expect("a run");
                 let events = run.on_input(&routed.line, NOW);
                 self.events.extend(events.into_iter().map(|event| (name.clone(), event)));
@@ -73,8 +73,8 @@ impl Connection {
         let owed: Vec<Vec<u8>> = self
             .runs
             .values()
-            .flat_map(AcpRun::owed)
-            .chain(self.router.owed())
+            .flat_map(AcpRun::owed_lines)
+            .chain(self.router.owed_lines())
             .map(|(_, line)| line)
             .collect();
         owed.iter().for_each(|line| self.write(line));
@@ -89,7 +89,7 @@ impl Connection {
             }
             for routed in self.router.on_output(&line, NOW) {
                 assert_eq!(routed.problem, None, "{}", String::from_utf8_lossy(&routed.line));
-                if let To::Run(name) = routed.to {
+                if let Recipient::Run(name) = routed.to {
                     self.heard.push(serde_json::from_slice(&routed.line).expect("JSON"));
                     let run = self.runs.get_mut(&name).expect("a run");
                     let events = run.on_output(&routed.line, NOW);
@@ -122,9 +122,9 @@ impl Connection {
         self.write(&line);
     }
 
-    fn answer(&mut self, name: &str, verdict: &Verdict) {
+    fn answer(&mut self, name: &str, verdict: &ApprovalAnswer) {
         let run = &self.runs[name];
-        let id = run.open().next().expect("a request").to_owned();
+        let id = run.open_requests().next().expect("a request").to_owned();
         let line = run.answer(&id, verdict).expect("it is offered");
         self.write(&line);
     }
@@ -179,10 +179,11 @@ fn two_sessions_talk_at_once_and_each_hears_its_own() {
     connection.prompt("b", "! ask Which?|Red|Blue; plan one|two; usage 0.5; wait");
     connection.wait("a", "permission");
     connection.wait("b", "question");
-    connection.answer("a", &Verdict::AllowAlways);
-    connection.answer("b", &Verdict::Answer { answers: [("Which?".to_owned(), "Blue".to_owned())].into() });
+    connection.answer("a", &ApprovalAnswer::AllowAlways);
+    connection
+        .answer("b", &ApprovalAnswer::Answer { answers: [("Which?".to_owned(), "Blue".to_owned())].into() });
     connection.wait("a", "permission");
-    connection.answer("a", &Verdict::Deny { message: "no".into() });
+    connection.answer("a", &ApprovalAnswer::Deny { message: "no".into() });
     connection.wait("a", "finished");
     assert_eq!(connection.said("a"), ["done", "told: -32601"]);
     assert!(connection.until(|connection| connection.runs["b"].usage().cost_usd == Some(0.5)));
@@ -209,7 +210,7 @@ fn a_process_that_dies_in_a_turn_comes_back_with_its_sessions() {
         connection.wait("b", "permission");
         connection.prompt("a", "! crash 9");
         let runs = connection.lost();
-        assert_eq!(runs["b"].open().count(), 0);
+        assert_eq!(runs["b"].open_requests().count(), 0);
         let mut connection = Connection::begin(options, &file, runs);
         // What was lost is what there is to say.
         connection.wait("a", "error");
@@ -243,7 +244,7 @@ fn a_stopped_session_is_closed_and_the_others_go_on() {
     let late = json!({ "method": "session/update", "params": { "sessionId": session, "update": {} } });
     let routed = connection.router.on_output(format!("{late}\n").as_bytes(), NOW);
     assert!(
-        matches!(&routed[..], [Routed { to: To::Connection, .. }]),
+        matches!(&routed[..], [RoutedLine { to: Recipient::Connection, .. }]),
         "nobody has the closed session: {routed:?}"
     );
     connection.prompt("b", "! tool Bash ls");

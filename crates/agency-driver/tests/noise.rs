@@ -9,7 +9,7 @@ use std::time::Duration;
 use agency_core::agent_state::Timing;
 use agency_core::exit::ExitCode;
 use agency_driver::acp::{AcpRun, AcpTerms, ConnectionNote, Router};
-use agency_driver::conversation::{ConversationRun, ConversationTerms, Verdict};
+use agency_driver::conversation::{ApprovalAnswer, ConversationRun, ConversationTerms};
 use agency_driver::stream_json::StreamRun;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ enum Step {
     Pay,
     Prompt,
     Interrupt,
-    Answer(Verdict),
+    Answer(ApprovalAnswer),
     Gap,
 }
 
@@ -64,7 +64,7 @@ fn happens(run: &mut ConversationRun, step: &Step) {
         Step::Connected => drop(run.on_connection(&ConnectionNote::Connected, NOW)),
         Step::Lost => drop(run.on_connection(&ConnectionNote::Lost { cause: None }, NOW)),
         Step::Pay => {
-            for (_, line) in run.owed() {
+            for (_, line) in run.owed_lines() {
                 assert!(line.ends_with(b"\n") && !line[..line.len() - 1].contains(&b'\n'));
                 run.on_input(&line, NOW);
             }
@@ -80,7 +80,7 @@ fn happens(run: &mut ConversationRun, step: &Step) {
             }
         }
         Step::Answer(verdict) => {
-            let open: Vec<String> = run.open().into_iter().map(str::to_owned).collect();
+            let open: Vec<String> = run.open_requests().into_iter().map(str::to_owned).collect();
             for id in open {
                 if let Ok(line) = run.answer(&id, verdict) {
                     run.on_decision(&id, "somebody", None);
@@ -90,14 +90,14 @@ fn happens(run: &mut ConversationRun, step: &Step) {
         }
         Step::Gap => run.on_gap(NOW),
     }
-    let open: BTreeSet<&str> = run.open().into_iter().collect();
+    let open: BTreeSet<&str> = run.open_requests().into_iter().collect();
     let shown: BTreeSet<&str> = run.conversation().open_approvals().map(|known| known.id.as_str()).collect();
     assert_eq!(open, shown, "what is open is what is shown as open");
 }
 
 fn ends(run: &mut ConversationRun) {
     run.on_exit(ExitCode::Code(0), NOW);
-    assert_eq!((run.conversation().open_approvals().count(), run.open().len()), (0, 0));
+    assert_eq!((run.conversation().open_approvals().count(), run.open_requests().len()), (0, 0));
 }
 
 /// Any JSON, made of words that mean something somewhere.
@@ -180,11 +180,11 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Interrupt),
         1 => Just(Step::Gap),
         3 => prop_oneof![
-            Just(Verdict::Allow),
-            Just(Verdict::AllowAlways),
-            Just(Verdict::Deny { message: "no".into() }),
-            Just(Verdict::Answer { answers: Default::default() }),
-            Just(Verdict::Choose { id: "yes".into() }),
+            Just(ApprovalAnswer::Allow),
+            Just(ApprovalAnswer::AllowAlways),
+            Just(ApprovalAnswer::Deny { message: "no".into() }),
+            Just(ApprovalAnswer::Answer { answers: Default::default() }),
+            Just(ApprovalAnswer::Choose { id: "yes".into() }),
         ].prop_map(Step::Answer),
     ]
 }
@@ -204,8 +204,8 @@ proptest! {
                 Step::Out(bytes) => drop(router.on_output(bytes, NOW)),
                 Step::In(bytes) => drop(router.on_input(bytes, NOW)),
                 Step::Gap => router.on_gap(),
-                Step::Pay => router.owed().into_iter().for_each(|(_, line)| drop(router.on_input(&line, NOW))),
-                _ => router.forget("r1"),
+                Step::Pay => router.owed_lines().into_iter().for_each(|(_, line)| drop(router.on_input(&line, NOW))),
+                _ => router.forget_run("r1"),
             }
         }
     }
@@ -233,7 +233,7 @@ proptest! {
             run.on_connection(&ConnectionNote::Connected, NOW);
             say(run, json!({ "id": "agency:1", "result": { "protocolVersion": 1,
                 "agentCapabilities": { "sessionCapabilities": { "resume": {} } } } }));
-            for (key, line) in run.owed() {
+            for (key, line) in run.owed_lines() {
                 run.on_input(&line, NOW);
                 say(run, json!({ "id": key, "result": { "sessionId": "s1" } }));
             }
@@ -258,14 +258,14 @@ proptest! {
                     say(&mut run, json!({ "id": id, "result": { "stopReason": "end_turn" } }));
                 },
                 7 | 8 => {
-                    let first = run.open().next().map(str::to_owned);
-                    if let Some(line) = first.and_then(|id| run.answer(&id, &Verdict::Allow).ok()) {
+                    let first = run.open_requests().next().map(str::to_owned);
+                    if let Some(line) = first.and_then(|id| run.answer(&id, &ApprovalAnswer::Allow).ok()) {
                         let answer: Value = serde_json::from_slice(&line).expect("JSON");
                         unanswered.remove(&answer["id"].as_u64().expect("a number"));
                         run.on_input(&line, NOW);
                     }
                 }
-                9 => for (_, line) in run.owed() {
+                9 => for (_, line) in run.owed_lines() {
                     let answer: Value = serde_json::from_slice(&line).expect("JSON");
                     unanswered.remove(&answer["id"].as_u64().expect("a number"));
                     run.on_input(&line, NOW);
@@ -279,8 +279,8 @@ proptest! {
                     connect(&mut run);
                 }
             }
-            let open = run.open().filter_map(|id| id.rsplit_once(':')?.1.parse().ok());
-            let owed = run.owed().into_iter().filter_map(|(key, _)| key.rsplit_once(' ')?.1.parse().ok());
+            let open = run.open_requests().filter_map(|id| id.rsplit_once(':')?.1.parse().ok());
+            let owed = run.owed_lines().into_iter().filter_map(|(key, _)| key.rsplit_once(' ')?.1.parse().ok());
             let known: Vec<u64> = open.chain(owed).collect();
             prop_assert_eq!(known.len(), unanswered.len());
             prop_assert_eq!(&known.into_iter().collect::<BTreeSet<u64>>(), &unanswered);

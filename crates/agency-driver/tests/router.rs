@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agency_driver::acp::Router;
-use agency_driver::acp::router::{Routed, To};
+use agency_driver::acp::router::{Recipient, RoutedLine};
 use agent_client_protocol_schema::v1::{InitializeRequest, SessionUpdate};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ fn line(message: &Value) -> Vec<u8> {
     format!("{message}\n").into_bytes()
 }
 
-fn run(name: &str) -> To {
-    To::Run(name.to_owned())
+fn run(name: &str) -> Recipient {
+    Recipient::Run(name.to_owned())
 }
 
 /// A connection and what came of each line.
@@ -25,11 +25,11 @@ struct Story {
 }
 
 impl Story {
-    fn says(&mut self, message: &Value) -> Vec<To> {
+    fn says(&mut self, message: &Value) -> Vec<Recipient> {
         self.router.on_output(&line(message), NOW).into_iter().map(|routed| routed.to).collect()
     }
 
-    fn writes(&mut self, message: &Value) -> Vec<To> {
+    fn writes(&mut self, message: &Value) -> Vec<Recipient> {
         self.router.on_input(&line(message), NOW).into_iter().map(|routed| routed.to).collect()
     }
 
@@ -56,7 +56,7 @@ impl Story {
     }
 
     fn codes(&mut self) -> Vec<(Value, i64)> {
-        let owed = self.router.owed();
+        let owed = self.router.owed_lines();
         let codes = owed.iter().map(|(_, line)| {
             let answer: Value = serde_json::from_slice(line).expect("JSON");
             (answer["id"].clone(), answer["error"]["code"].as_i64().expect("a code"))
@@ -65,7 +65,7 @@ impl Story {
         for (_, line) in owed {
             self.router.on_input(&line, NOW);
         }
-        assert_eq!(self.router.owed(), [], "paid is paid");
+        assert_eq!(self.router.owed_lines(), [], "paid is paid");
         codes
     }
 }
@@ -93,9 +93,14 @@ fn the_greeting_offers_neither_files_nor_terminals_and_the_official_types_unders
 #[test]
 fn what_the_agent_can_do_and_why_it_refuses_is_known() {
     let story = Story::greeted();
-    let greeted = story.router.greeted().expect("an answer").expect("a good one");
-    assert_eq!(greeted.can.name.as_deref(), Some("X"));
-    assert!(greeted.can.load && greeted.can.list && !greeted.can.resume && !greeted.can.close);
+    let greeted = story.router.greeting().expect("an answer").expect("a good one");
+    assert_eq!(greeted.capabilities.name.as_deref(), Some("X"));
+    assert!(
+        greeted.capabilities.load
+            && greeted.capabilities.list
+            && !greeted.capabilities.resume
+            && !greeted.capabilities.close
+    );
     for (answer, why) in [
         (json!({ "error": { "code": -1, "message": "no" } }), "no"),
         (json!({ "result": { "protocolVersion": 2 } }), "version 2"),
@@ -104,11 +109,11 @@ fn what_the_agent_can_do_and_why_it_refuses_is_known() {
         let mut story = Story::default();
         let greeting = story.router.initialize();
         story.router.on_input(&greeting, NOW);
-        assert_eq!(story.router.greeted(), None);
+        assert_eq!(story.router.greeting(), None);
         let mut answer = answer;
         answer["id"] = json!("agency:1");
         story.says(&answer);
-        let refused = story.router.greeted().expect("an answer").expect_err("a bad one");
+        let refused = story.router.greeting().expect("an answer").expect_err("a bad one");
         assert!(refused.contains(why), "{refused}");
     }
 }
@@ -133,7 +138,10 @@ fn every_line_goes_to_the_run_whose_session_it_is_of() {
     );
     assert_eq!(story.writes(&json!({ "id": 1, "result": {} })), [run("b")]);
     assert_eq!(story.writes(&json!({ "id": 0, "result": {} })), [run("a")]);
-    assert_eq!(story.says(&json!({ "method": "_auth/status_update", "params": {} })), [To::Connection]);
+    assert_eq!(
+        story.says(&json!({ "method": "_auth/status_update", "params": {} })),
+        [Recipient::Connection]
+    );
 }
 
 #[test]
@@ -144,7 +152,7 @@ fn a_session_that_is_loaded_belongs_to_who_loads_it_from_then_on() {
     story.writes(&request("b:2", "session/close", &json!({ "sessionId": "s-a" })));
     assert_eq!(story.says(&update("s-a")), [run("b")], "until it is closed");
     story.says(&json!({ "id": "b:2", "result": {} }));
-    assert_eq!(story.says(&update("s-a")), [To::Connection]);
+    assert_eq!(story.says(&update("s-a")), [Recipient::Connection]);
 }
 
 #[test]
@@ -157,7 +165,7 @@ fn what_comes_before_a_session_has_a_name_waits_for_it() {
     assert_eq!(story.says(&ask), []);
     assert_eq!(story.says(&json!({ "id": "a:open1", "result": { "sessionId": "s-a" } })), [run("a")]);
     let named = story.says(&json!({ "id": "b:open1", "result": { "sessionId": "s-b" } }));
-    assert_eq!(named, [run("b"), run("b"), To::Connection], "its name first");
+    assert_eq!(named, [run("b"), run("b"), Recipient::Connection], "its name first");
     assert_eq!(story.codes(), [(json!(5), -32602)]);
 }
 
@@ -168,9 +176,12 @@ fn what_is_asked_of_nobody_is_refused_and_answers_to_nothing_are_told_of() {
     story.says(&json!({ "id": "two", "method": "dance", "params": {} }));
     assert_eq!(story.codes(), [(json!(1), -32602), (json!("two"), -32601)]);
     let routed = story.router.on_output(&line(&json!({ "id": 99, "result": {} })), NOW);
-    assert!(matches!(&routed[..], [Routed { to: To::Connection, problem: Some(_), .. }]), "{routed:?}");
+    assert!(
+        matches!(&routed[..], [RoutedLine { to: Recipient::Connection, problem: Some(_), .. }]),
+        "{routed:?}"
+    );
     story.says(&json!({ "id": 3, "method": "session/request_permission", "params": { "sessionId": "s-a" } }));
-    story.router.forget("a");
+    story.router.forget_run("a");
     assert_eq!(story.codes(), [(json!(3), -32602)], "asked of one who is gone");
     story.says(&json!({ "id": 4, "method": "session/request_permission", "params": { "sessionId": "s-a" } }));
     assert_eq!(story.codes(), [(json!(4), -32602)]);
@@ -181,27 +192,27 @@ fn a_question_about_a_request_of_ours_goes_to_who_made_it() {
     let mut story = Story::with(&["a"]);
     let ask = |request: &str| json!({ "id": 1, "method": "elicitation/create", "params": { "requestId": request } });
     assert_eq!(story.says(&ask("a:3")), [run("a")]);
-    assert_eq!(story.says(&ask("agency:2")), [To::Connection]);
+    assert_eq!(story.says(&ask("agency:2")), [Recipient::Connection]);
     assert_eq!(story.codes(), [(json!(1), -32601)]);
 }
 
 #[test]
 fn the_connections_own_requests_count_on_and_their_answers_are_kept() {
     let mut story = Story::greeted();
-    let (id, list) = story.router.list(Some("/w"), None);
+    let (id, list) = story.router.request_sessions(Some("/w"), None);
     assert_eq!(id, "agency:2");
-    assert_eq!(story.router.on_input(&list, NOW)[0].to, To::Connection);
+    assert_eq!(story.router.on_input(&list, NOW)[0].to, Recipient::Connection);
     story.says(&json!({ "id": id, "result": { "sessions": [] } }));
     let (login, line) = story.router.authenticate("key");
     story.router.on_input(&line, NOW);
     story.says(&json!({ "id": login, "error": { "code": -1, "message": "no" } }));
-    let answers = story.router.take_answers();
+    let answers = story.router.take_own_answers();
     assert_eq!(answers.len(), 3, "the greeting's too: {answers:?}");
     assert_eq!(answers[1], ("agency:2".to_owned(), Ok(json!({ "sessions": [] }))));
     assert_eq!(answers[2], ("agency:3".to_owned(), Err("no".to_owned())));
     let mut another = Router::new();
     another.on_input(&list, NOW);
-    assert_eq!(another.list(None, None).0, "agency:3", "as the journal has it");
+    assert_eq!(another.request_sessions(None, None).0, "agency:3", "as the journal has it");
 }
 
 #[test]
@@ -213,7 +224,7 @@ fn a_bad_line_is_told_of_and_nothing_else_happens() {
     assert_eq!(Story::with(&["a", "b"]).says(&json!("oops")), [run("a"), run("b")], "it may be anybody's");
     let lost = json!({ "method": "session/update", "params": { "update": 5 } });
     assert_eq!(Story::with(&["a", "b"]).says(&lost), [run("a"), run("b")]);
-    assert_eq!(Story::greeted().says(&lost), [To::Connection]);
+    assert_eq!(Story::greeted().says(&lost), [Recipient::Connection]);
     assert_eq!(story.says(&update("s-a")), [run("a")]);
     let two = [line(&update("s-a")), line(&update("s-a"))].concat();
     let routed: Vec<Vec<u8>> =
@@ -246,7 +257,7 @@ fn a_recorded_session_played_twice_at_once_is_kept_apart() {
             }
         }
         assert!(updates > 60, "{name}: {updates}");
-        assert_eq!(story.router.owed(), []);
+        assert_eq!(story.router.owed_lines(), []);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agency_api::{Failure, chat};
-use agency_driver::conversation::{ConversationEvent, Setting};
+use agency_driver::conversation::{AgentSetting, ConversationEvent};
 use tokio::sync::oneshot;
 
 use super::PipedTask;
@@ -15,7 +15,7 @@ use crate::talk::Told;
 /// A caller who wants to know or to change a setting.
 #[derive(Debug)]
 pub struct Tuning {
-    pub setting: Setting,
+    pub setting: AgentSetting,
     /// Absent: only shown.
     pub wanted: Option<String>,
     pub answer: oneshot::Sender<Result<chat::Setting, Failure>>,
@@ -59,7 +59,7 @@ impl PipedTask {
         }
     }
 
-    fn setting(&self, setting: Setting) -> chat::Setting {
+    fn setting(&self, setting: AgentSetting) -> chat::Setting {
         let offers = self.fold.run.offers(setting);
         let offered = offers.offers.into_iter().map(|offer| chat::Offer { id: offer.id, name: offer.name });
         chat::Setting { current: offers.current, offered: offered.collect() }
@@ -68,7 +68,7 @@ impl PipedTask {
     /// The agent's word on what was asked.
     pub(super) fn tuned(&mut self, told: &[Told]) {
         for told in told {
-            if let ConversationEvent::Settled { request, outcome } = &told.event {
+            if let ConversationEvent::SettingAnswered { request, outcome } = &told.event {
                 self.settle_tuning(request, outcome.clone());
             }
         }

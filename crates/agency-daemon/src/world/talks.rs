@@ -7,7 +7,7 @@ use agency_api::method::Nothing;
 use agency_api::{Failure, chat, view};
 use agency_core::conversation::Item;
 use agency_core::ids::TaskKey;
-use agency_driver::conversation::{Setting, Verdict};
+use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
 use tokio::sync::{mpsc, oneshot};
 
 use super::boot::is_talk;
@@ -158,7 +158,13 @@ impl World {
         });
     }
 
-    pub(super) fn tune(&mut self, task: TaskCall, setting: Setting, wanted: Option<String>, answer: Answer) {
+    pub(super) fn tune(
+        &mut self,
+        task: TaskCall,
+        setting: AgentSetting,
+        wanted: Option<String>,
+        answer: Answer,
+    ) {
         match self.find(task).and_then(|key| Ok(self.live_talk(&key)?.handle.commands.clone())) {
             Err(failure) => answer.give(Err(failure)),
             Ok(commands) => {
@@ -183,16 +189,18 @@ impl World {
     }
 }
 
-fn verdict(params: &AnswerParams) -> Result<Verdict, Failure> {
+fn verdict(params: &AnswerParams) -> Result<ApprovalAnswer, Failure> {
     let message = params.message.clone();
     Ok(match (params.allow, &params.answers) {
-        (true, Some(answers)) => Verdict::Answer { answers: answers.clone() },
-        (true, None) if params.always => Verdict::AllowAlways,
-        (true, None) => Verdict::Allow,
+        (true, Some(answers)) => ApprovalAnswer::Answer { answers: answers.clone() },
+        (true, None) if params.always => ApprovalAnswer::AllowAlways,
+        (true, None) => ApprovalAnswer::Allow,
         (false, _) if params.always => {
             return Err(Failure::new("a denial is for this once").hint("leave out --always"));
         }
-        (false, _) => Verdict::Deny { message: message.unwrap_or_else(|| "The user said no.".to_owned()) },
+        (false, _) => {
+            ApprovalAnswer::Deny { message: message.unwrap_or_else(|| "The user said no.".to_owned()) }
+        }
     })
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::form::Form;
 use super::tools::{kind_word, shown};
-use crate::conversation::{AnswerError, Verdict, answer_of};
+use crate::conversation::{AnswerError, ApprovalAnswer, answer_of};
 
 /// A request of the agent that nobody has answered.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ impl Asked {
     }
 
     /// The result that says so; for a login, the way that is meant.
-    pub(super) fn result(&self, verdict: &Verdict) -> Result<Value, AnswerError> {
+    pub(super) fn result(&self, verdict: &ApprovalAnswer) -> Result<Value, AnswerError> {
         match &self.kind {
             Kind::Permission => {
                 let chosen = self.chosen(verdict)?;
@@ -145,45 +145,47 @@ impl Asked {
     }
 
     /// By kind, for every agent calls its options in its own way.
-    fn chosen(&self, verdict: &Verdict) -> Result<&str, AnswerError> {
+    fn chosen(&self, verdict: &ApprovalAnswer) -> Result<&str, AnswerError> {
         let of_kind = |kind| self.choices.iter().find(|choice| choice.kind == kind);
         let choice = match verdict {
-            Verdict::Allow | Verdict::Answer { .. } => of_kind(ChoiceKind::AllowOnce),
-            Verdict::AllowAlways => {
+            ApprovalAnswer::Allow | ApprovalAnswer::Answer { .. } => of_kind(ChoiceKind::AllowOnce),
+            ApprovalAnswer::AllowAlways => {
                 return of_kind(ChoiceKind::AllowAlways)
                     .map(|choice| choice.id.as_str())
                     .ok_or(AnswerError::NothingToRemember);
             }
-            Verdict::Deny { .. } => of_kind(ChoiceKind::RejectOnce).or(of_kind(ChoiceKind::RejectAlways)),
-            Verdict::Choose { id } => self.choices.iter().find(|choice| choice.id == *id),
+            ApprovalAnswer::Deny { .. } => {
+                of_kind(ChoiceKind::RejectOnce).or(of_kind(ChoiceKind::RejectAlways))
+            }
+            ApprovalAnswer::Choose { id } => self.choices.iter().find(|choice| choice.id == *id),
         };
         choice.map(|choice| choice.id.as_str()).ok_or(AnswerError::NotOffered)
     }
 
-    fn way_in(&self, verdict: &Verdict) -> Result<Value, AnswerError> {
+    fn way_in(&self, verdict: &ApprovalAnswer) -> Result<Value, AnswerError> {
         let ways = || self.choices.iter().filter(|choice| choice.kind == ChoiceKind::AllowOnce);
         let way = match verdict {
-            Verdict::Allow | Verdict::AllowAlways => ways().next(),
-            Verdict::Answer { answers } => {
+            ApprovalAnswer::Allow | ApprovalAnswer::AllowAlways => ways().next(),
+            ApprovalAnswer::Answer { answers } => {
                 let is_meant =
                     |way: &&Choice| answers.values().any(|said| *said == way.label || *said == way.id);
                 ways().find(is_meant)
             }
-            Verdict::Choose { id } => ways().find(|way| way.id == *id),
-            Verdict::Deny { .. } => None,
+            ApprovalAnswer::Choose { id } => ways().find(|way| way.id == *id),
+            ApprovalAnswer::Deny { .. } => None,
         };
         way.map(|way| json!({ "methodId": way.id })).ok_or(AnswerError::NotOffered)
     }
 }
 
-fn answered(form: &Form, verdict: &Verdict) -> Result<Value, AnswerError> {
+fn answered(form: &Form, verdict: &ApprovalAnswer) -> Result<Value, AnswerError> {
     let none = BTreeMap::new();
     let answers = match verdict {
-        Verdict::Answer { answers } => answers,
-        Verdict::Allow | Verdict::AllowAlways => &none,
-        Verdict::Deny { .. } => return Ok(json!({ "action": "decline" })),
-        Verdict::Choose { id } if id == "decline" => return Ok(json!({ "action": "decline" })),
-        Verdict::Choose { .. } => &none,
+        ApprovalAnswer::Answer { answers } => answers,
+        ApprovalAnswer::Allow | ApprovalAnswer::AllowAlways => &none,
+        ApprovalAnswer::Deny { .. } => return Ok(json!({ "action": "decline" })),
+        ApprovalAnswer::Choose { id } if id == "decline" => return Ok(json!({ "action": "decline" })),
+        ApprovalAnswer::Choose { .. } => &none,
     };
     let content: Map<String, Value> = form.content(answers)?;
     Ok(json!({ "action": "accept", "content": content }))

@@ -8,7 +8,7 @@ use super::session::McpServer;
 
 /// What the agent said when it was greeted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Abilities {
+pub struct Capabilities {
     pub name: Option<String>,
     pub version: Option<String>,
     pub resume: bool,
@@ -19,17 +19,17 @@ pub struct Abilities {
     pub logins: Vec<(String, String)>,
 }
 
-impl Abilities {
+impl Capabilities {
     /// From the answer to `initialize`. An agent that says less can do less.
-    pub(super) fn read(result: &Value) -> Abilities {
-        let Ok(answer) = InitializeResponse::deserialize(result) else { return Abilities::default() };
+    pub(super) fn read(result: &Value) -> Capabilities {
+        let Ok(answer) = InitializeResponse::deserialize(result) else { return Capabilities::default() };
         let can = &answer.agent_capabilities;
         let login = |method: &AuthMethod| match method {
             AuthMethod::Agent(method) => Some((method.id.to_string(), method.name.clone())),
             _ => None,
         };
         let info = answer.agent_info.as_ref();
-        Abilities {
+        Capabilities {
             name: info.map(|info| info.title.clone().unwrap_or_else(|| info.name.clone())),
             version: info.map(|info| info.version.clone()),
             resume: can.session_capabilities.resume.is_some(),
@@ -53,7 +53,7 @@ pub(super) enum Way {
 
 impl Way {
     /// The best way to a session, if there is one.
-    pub(super) fn to(session: Option<&str>, can: &Abilities) -> Option<Way> {
+    pub(super) fn to(session: Option<&str>, can: &Capabilities) -> Option<Way> {
         match session {
             None => Some(Way::New),
             Some(session) if can.resume => Some(Way::Resume(session.to_owned())),
@@ -63,7 +63,7 @@ impl Way {
     }
 
     /// What is left to try.
-    pub(super) fn next(&self, can: &Abilities) -> Option<Way> {
+    pub(super) fn next(&self, can: &Capabilities) -> Option<Way> {
         match self {
             Way::Resume(session) if can.load => Some(Way::Load(session.clone())),
             Way::Resume(_) | Way::Load(_) => Some(Way::New),

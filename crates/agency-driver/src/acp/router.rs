@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-pub use super::opening::Abilities;
+pub use super::opening::Capabilities;
 use super::rpc::{self, Message, Refusal};
 use crate::lines::{Line, Lines};
 
@@ -22,15 +22,15 @@ const MOST_EARLY_BYTES: usize = 16 << 20;
 
 /// Whose a line is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum To {
+pub enum Recipient {
     Run(String),
     Connection,
 }
 
 /// A line and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Routed {
-    pub to: To,
+pub struct RoutedLine {
+    pub to: Recipient,
     /// With its end of line.
     pub line: Vec<u8>,
     /// What is wrong with it. A bad line is told of, to all who have a session if to anybody, and nothing else
@@ -40,10 +40,10 @@ pub struct Routed {
 
 /// How the greeting went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Greeted {
+pub struct Greeting {
     /// The answer to `initialize`, as it came: every session begins with it.
     pub line: Vec<u8>,
-    pub can: Abilities,
+    pub capabilities: Capabilities,
 }
 
 #[derive(Debug, Default)]
@@ -51,13 +51,13 @@ pub struct Router {
     out: Lines,
     written: Lines,
     next_request: u64,
-    greeted: Option<Result<Greeted, String>>,
+    greeting: Option<Result<Greeting, String>>,
     /// Which run a session belongs to, by its name.
     sessions: BTreeMap<String, String>,
     /// Our requests that have no answer yet, by their ids.
     sent: BTreeMap<String, Sent>,
     /// Who was asked, by the ids of the agent's requests.
-    asked: BTreeMap<String, (Value, To)>,
+    asked: BTreeMap<String, (Value, Recipient)>,
     /// Lines of sessions that have no name yet.
     early: Vec<Early>,
     /// Answers to what nobody was asked.
@@ -68,7 +68,7 @@ pub struct Router {
 
 #[derive(Debug)]
 struct Sent {
-    to: To,
+    to: Recipient,
     what: What,
 }
 
@@ -94,8 +94,8 @@ impl Router {
     }
 
     /// How the greeting went, once it is answered.
-    pub fn greeted(&self) -> Option<Result<&Greeted, &str>> {
-        self.greeted.as_ref().map(|greeted| greeted.as_ref().map_err(String::as_str))
+    pub fn greeting(&self) -> Option<Result<&Greeting, &str>> {
+        self.greeting.as_ref().map(|greeting| greeting.as_ref().map_err(String::as_str))
     }
 
     /// A line to the agent was begun and not ended.
@@ -104,19 +104,19 @@ impl Router {
     }
 
     /// Answers to what the agent asks of nobody, each with a key of its own; until they are in the journal.
-    pub fn owed(&self) -> Vec<(String, Vec<u8>)> {
+    pub fn owed_lines(&self) -> Vec<(String, Vec<u8>)> {
         self.owed.clone()
     }
 
     /// The answers to the connection's own requests since the last call.
-    pub fn take_answers(&mut self) -> Vec<(String, Result<Value, String>)> {
+    pub fn take_own_answers(&mut self) -> Vec<(String, Result<Value, String>)> {
         std::mem::take(&mut self.answers)
     }
 
     /// A run is over: nobody is there for its session any more, and what it was asked is answered for it.
-    pub fn forget(&mut self, run: &str) {
+    pub fn forget_run(&mut self, run: &str) {
         self.sessions.retain(|_, of| of != run);
-        let gone = To::Run(run.to_owned());
+        let gone = Recipient::Run(run.to_owned());
         let asked: Vec<Value> =
             self.asked.values().filter(|(_, to)| *to == gone).map(|(id, _)| id.clone()).collect();
         for id in asked {
@@ -126,7 +126,7 @@ impl Router {
     }
 
     /// What the agent said; each line with whom it is for, in the order of the lines.
-    pub fn on_output(&mut self, bytes: &[u8], _at: Duration) -> Vec<Routed> {
+    pub fn on_output(&mut self, bytes: &[u8], _at: Duration) -> Vec<RoutedLine> {
         let mut routed = Vec::new();
         for line in self.out.feed(bytes) {
             match line {
@@ -138,7 +138,7 @@ impl Router {
     }
 
     /// What was written to the agent, likewise.
-    pub fn on_input(&mut self, bytes: &[u8], _at: Duration) -> Vec<Routed> {
+    pub fn on_input(&mut self, bytes: &[u8], _at: Duration) -> Vec<RoutedLine> {
         let mut routed = Vec::new();
         for line in self.written.feed(bytes) {
             let Line::Whole(line) = line else { continue };
@@ -146,7 +146,7 @@ impl Router {
             let Some(to) = messages.into_iter().map(|message| self.wrote(message)).next_back() else {
                 continue;
             };
-            routed.push(Routed { to, line: ended(line), problem: None });
+            routed.push(RoutedLine { to, line: ended(line), problem: None });
         }
         routed
     }
@@ -156,13 +156,13 @@ impl Router {
         self.out = Lines::default();
     }
 
-    fn heard(&mut self, line: Vec<u8>, routed: &mut Vec<Routed>) {
+    fn heard(&mut self, line: Vec<u8>, routed: &mut Vec<RoutedLine>) {
         let messages = match rpc::read(&line) {
             Ok(messages) => messages,
             Err(cause) => return routed.extend(self.bad(line, &cause)),
         };
         // A line with several messages is for each of those whom one of them is for.
-        let mut done: Vec<To> = Vec::new();
+        let mut done: Vec<Recipient> = Vec::new();
         for message in messages {
             if names_no_session(&message) {
                 routed.extend(self.bad(line.clone(), "it names no session"));
@@ -170,7 +170,7 @@ impl Router {
             }
             let Some((to, problem)) = self.route(message, &line) else { continue };
             if !done.contains(&to) {
-                routed.push(Routed { to: to.clone(), line: ended(line.clone()), problem });
+                routed.push(RoutedLine { to: to.clone(), line: ended(line.clone()), problem });
                 done.push(to);
             }
             self.release(routed);
@@ -178,20 +178,21 @@ impl Router {
     }
 
     /// Nobody knows whose it is: everybody who has a session here sees it.
-    fn bad(&self, line: Vec<u8>, problem: &str) -> Vec<Routed> {
-        let mut runs: Vec<To> = self.sessions.values().map(|run| To::Run(run.clone())).collect();
+    fn bad(&self, line: Vec<u8>, problem: &str) -> Vec<RoutedLine> {
+        let mut runs: Vec<Recipient> =
+            self.sessions.values().map(|run| Recipient::Run(run.clone())).collect();
         runs.sort();
         runs.dedup();
         if runs.is_empty() {
-            runs.push(To::Connection);
+            runs.push(Recipient::Connection);
         }
         let line = ended(line);
-        let routed = |to| Routed { to, line: line.clone(), problem: Some(problem.to_owned()) };
+        let routed = |to| RoutedLine { to, line: line.clone(), problem: Some(problem.to_owned()) };
         runs.into_iter().map(routed).collect()
     }
 
     /// Nothing for a line that has to wait until its session has a name.
-    fn route(&mut self, message: Message, line: &[u8]) -> Option<(To, Option<String>)> {
+    fn route(&mut self, message: Message, line: &[u8]) -> Option<(Recipient, Option<String>)> {
         match message {
             Message::Answer { id, answer } => Some(self.answered(&id, answer, line)),
             Message::Notification { method, params } => {
@@ -209,9 +210,9 @@ impl Router {
             Message::Request { id, method, params } => {
                 let (to, problem) = self.addressed(&params, Some(&id), line)?;
                 match &to {
-                    To::Run(_) => drop(self.asked.insert(rpc::key(&id), (id, to.clone()))),
-                    To::Connection if problem.is_some() => {}
-                    To::Connection => {
+                    Recipient::Run(_) => drop(self.asked.insert(rpc::key(&id), (id, to.clone()))),
+                    Recipient::Connection if problem.is_some() => {}
+                    Recipient::Connection => {
                         self.owe(&id, rpc::UNKNOWN_METHOD, &format!("{method} is not known here"))
                     }
                 }
@@ -226,13 +227,13 @@ impl Router {
         params: &Value,
         asks: Option<&Value>,
         line: &[u8],
-    ) -> Option<(To, Option<String>)> {
+    ) -> Option<(Recipient, Option<String>)> {
         if let Some(to) = params["requestId"].as_str().and_then(run_of_id) {
             return Some((to, None));
         }
-        let Some(session) = params["sessionId"].as_str() else { return Some((To::Connection, None)) };
+        let Some(session) = params["sessionId"].as_str() else { return Some((Recipient::Connection, None)) };
         if let Some(run) = self.sessions.get(session) {
-            return Some((To::Run(run.clone()), None));
+            return Some((Recipient::Run(run.clone()), None));
         }
         if self.awaits_a_name() && self.has_room_for(line) {
             let (session, line, asks) = (session.to_owned(), line.to_vec(), asks.cloned());
@@ -242,7 +243,7 @@ impl Router {
         if let Some(id) = asks {
             self.owe(id, rpc::BAD_PARAMS, "nobody is in this session");
         }
-        Some((To::Connection, Some(format!("nobody is in the session {session}"))))
+        Some((Recipient::Connection, Some(format!("nobody is in the session {session}"))))
     }
 
     fn has_room_for(&self, line: &[u8]) -> bool {
@@ -255,55 +256,63 @@ impl Router {
     }
 
     /// What came early goes to whom it is for as soon as that is known; or to nobody, once no name is awaited.
-    fn release(&mut self, routed: &mut Vec<Routed>) {
+    fn release(&mut self, routed: &mut Vec<RoutedLine>) {
         for early in std::mem::take(&mut self.early) {
             let Early { session, line, asks } = early;
             let to = match self.sessions.get(&session) {
-                Some(run) => To::Run(run.clone()),
+                Some(run) => Recipient::Run(run.clone()),
                 None if self.awaits_a_name() => {
                     self.early.push(Early { session, line, asks });
                     continue;
                 }
-                None => To::Connection,
+                None => Recipient::Connection,
             };
-            let problem = (to == To::Connection).then(|| format!("nobody is in the session {session}"));
+            let problem =
+                (to == Recipient::Connection).then(|| format!("nobody is in the session {session}"));
             match (&to, asks) {
-                (To::Run(_), Some(id)) => drop(self.asked.insert(rpc::key(&id), (id, to.clone()))),
-                (To::Connection, Some(id)) => self.owe(&id, rpc::BAD_PARAMS, "nobody is in this session"),
+                (Recipient::Run(_), Some(id)) => drop(self.asked.insert(rpc::key(&id), (id, to.clone()))),
+                (Recipient::Connection, Some(id)) => {
+                    self.owe(&id, rpc::BAD_PARAMS, "nobody is in this session")
+                }
                 (_, None) => {}
             }
-            routed.push(Routed { to, line: ended(line), problem });
+            routed.push(RoutedLine { to, line: ended(line), problem });
         }
     }
 
-    fn answered(&mut self, id: &Value, answer: Result<Value, Refusal>, line: &[u8]) -> (To, Option<String>) {
+    fn answered(
+        &mut self,
+        id: &Value,
+        answer: Result<Value, Refusal>,
+        line: &[u8],
+    ) -> (Recipient, Option<String>) {
         let Some(Sent { to, what }) = self.sent.remove(&rpc::key(id)) else {
-            let to = id.as_str().and_then(run_of_id).unwrap_or(To::Connection);
+            let to = id.as_str().and_then(run_of_id).unwrap_or(Recipient::Connection);
             return (to, Some(format!("nobody asked what {id} answers")));
         };
         match (what, &to, &answer) {
-            (What::Initialize, ..) => self.greeted = Some(greeting(&answer, line)),
-            (What::NewSession, To::Run(run), Ok(result)) => {
+            (What::Initialize, ..) => self.greeting = Some(read_greeting(&answer, line)),
+            (What::NewSession, Recipient::Run(run), Ok(result)) => {
                 if let Some(session) = result["sessionId"].as_str() {
                     self.sessions.insert(session.to_owned(), run.clone());
                 }
             }
-            (What::Close { session }, To::Run(run), Ok(_)) => {
+            (What::Close { session }, Recipient::Run(run), Ok(_)) => {
                 self.sessions.retain(|name, of| *name != session || of != run);
             }
             _ => {}
         }
-        if to == To::Connection {
+        if to == Recipient::Connection {
             let id = id.as_str().unwrap_or_default().to_owned();
             self.answers.push((id, answer.map_err(|refusal| refusal.words())));
         }
         (to, None)
     }
 
-    fn wrote(&mut self, message: Message) -> To {
+    fn wrote(&mut self, message: Message) -> Recipient {
         match message {
             Message::Request { id, method, params } => {
-                let to = id.as_str().and_then(run_of_id).unwrap_or(To::Connection);
+                let to = id.as_str().and_then(run_of_id).unwrap_or(Recipient::Connection);
                 self.counted(&id);
                 let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
                 let what = match method.as_str() {
@@ -311,7 +320,7 @@ impl Router {
                     "session/new" => What::NewSession,
                     "session/close" => What::Close { session },
                     "session/load" | "session/resume" => {
-                        if let To::Run(run) = &to {
+                        if let Recipient::Run(run) = &to {
                             self.sessions.insert(session, run.clone());
                         }
                         What::Other
@@ -323,12 +332,12 @@ impl Router {
             }
             Message::Notification { params, .. } => {
                 let run = params["sessionId"].as_str().and_then(|session| self.sessions.get(session));
-                run.map_or(To::Connection, |run| To::Run(run.clone()))
+                run.map_or(Recipient::Connection, |run| Recipient::Run(run.clone()))
             }
             Message::Answer { id, .. } => {
                 let key = owed_key(&id);
                 self.owed.retain(|(known, _)| *known != key);
-                self.asked.remove(&rpc::key(&id)).map_or(To::Connection, |(_, to)| to)
+                self.asked.remove(&rpc::key(&id)).map_or(Recipient::Connection, |(_, to)| to)
             }
         }
     }
@@ -363,7 +372,7 @@ impl Router {
     }
 
     /// The sessions that the agent knows, of one directory or of all; under the id that is returned.
-    pub fn list(&mut self, cwd: Option<&str>, cursor: Option<&str>) -> (String, Vec<u8>) {
+    pub fn request_sessions(&mut self, cwd: Option<&str>, cursor: Option<&str>) -> (String, Vec<u8>) {
         let mut params = json!({});
         for (name, value) in [("cwd", cwd), ("cursor", cursor)] {
             if let Some(value) = value {
@@ -386,10 +395,12 @@ impl Router {
     }
 }
 
-fn greeting(answer: &Result<Value, Refusal>, line: &[u8]) -> Result<Greeted, String> {
+fn read_greeting(answer: &Result<Value, Refusal>, line: &[u8]) -> Result<Greeting, String> {
     let result = answer.as_ref().map_err(Refusal::words)?;
     match result["protocolVersion"].as_u64() {
-        Some(VERSION) => Ok(Greeted { line: ended(line.to_vec()), can: Abilities::read(result) }),
+        Some(VERSION) => {
+            Ok(Greeting { line: ended(line.to_vec()), capabilities: Capabilities::read(result) })
+        }
         Some(other) => {
             Err(format!("it speaks version {other} of the protocol, and Agency version {VERSION}"))
         }
@@ -398,9 +409,9 @@ fn greeting(answer: &Result<Value, Refusal>, line: &[u8]) -> Result<Greeted, Str
 }
 
 /// Whose request an id of ours is.
-fn run_of_id(id: &str) -> Option<To> {
+fn run_of_id(id: &str) -> Option<Recipient> {
     let (run, _) = id.split_once(':')?;
-    Some(if run == OWN { To::Connection } else { To::Run(run.to_owned()) })
+    Some(if run == OWN { Recipient::Connection } else { Recipient::Run(run.to_owned()) })
 }
 
 fn owed_key(id: &Value) -> String {

@@ -22,11 +22,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::asking::Asked;
-use super::opening::{Abilities, Stage, Way};
+use super::opening::{Capabilities, Stage, Way};
 use super::rpc;
-use super::settings::{Setting, Settings};
+use super::settings::Settings;
 use super::telling::Telling;
-use crate::conversation::{self, ConversationEvent, Inherited, Offers};
+use crate::conversation::{AgentSetting, ConversationEvent, Inherited, Offers};
 use crate::lines::{Line, Lines};
 use crate::meter::Meter;
 
@@ -86,7 +86,7 @@ pub struct AcpRun {
     /// Connections so far: ids of the agent's requests begin again with each.
     epoch: u64,
     stage: Stage,
-    can: Abilities,
+    capabilities: Capabilities,
     settings: Settings,
     session_id: Option<String>,
     /// The session that this run is in or is to be in.
@@ -113,7 +113,7 @@ pub struct AcpRun {
     usage: Usage,
     meter: Meter,
     /// What somebody set it to while it lived, as far as it agreed.
-    chosen: BTreeMap<conversation::Setting, String>,
+    chosen: BTreeMap<AgentSetting, String>,
     next_request: u64,
     /// How many times a session was asked for.
     openings: u64,
@@ -126,7 +126,7 @@ pub struct AcpRun {
 enum Sent {
     Open(Way),
     Prompt,
-    Set(Setting, String),
+    Set(AgentSetting, String),
     Login,
     Other,
 }
@@ -166,7 +166,7 @@ impl AcpRun {
             offset: 0,
             epoch: 0,
             stage: Stage::Down,
-            can: Abilities::default(),
+            capabilities: Capabilities::default(),
             settings: Settings::default(),
             sent: BTreeMap::new(),
             wanted: Vec::new(),
@@ -232,7 +232,7 @@ impl AcpRun {
     }
 
     /// The requests that wait for an answer, oldest first.
-    pub fn open(&self) -> impl Iterator<Item = &str> {
+    pub fn open_requests(&self) -> impl Iterator<Item = &str> {
         self.open.iter().map(|asked| asked.id.as_str())
     }
 
@@ -257,11 +257,11 @@ impl AcpRun {
     }
 
     pub fn modes(&self) -> Offers {
-        self.settings.offers(Setting::Mode)
+        self.settings.offers(AgentSetting::Mode)
     }
 
     pub fn models(&self) -> Offers {
-        self.settings.offers(Setting::Model)
+        self.settings.offers(AgentSetting::Model)
     }
 
     pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
@@ -347,7 +347,7 @@ impl AcpRun {
         }
     }
 
-    pub(crate) fn on_last_word(&mut self, item: Item, at: Duration) {
+    pub(crate) fn on_exit_note(&mut self, item: Item, at: Duration) {
         self.telling.conversation.add(item, at);
     }
 
@@ -374,7 +374,7 @@ impl AcpRun {
         }
         for asked in std::mem::take(&mut self.open) {
             self.close(&asked.id, withdrawn());
-            events.push(ConversationEvent::ApprovalGone { id: asked.id });
+            events.push(ConversationEvent::ApprovalWithdrawn { id: asked.id });
         }
         self.telling.tools.fail(&mut self.telling.conversation);
         if let Some(turn) = self.turn.take() {

@@ -6,36 +6,12 @@ use agent_client_protocol_schema::v1::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::conversation::{self, Offer, Offers};
+use crate::conversation::{AgentSetting, Offer, Offers};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Setting {
-    Mode,
-    Model,
-}
-
-impl From<Setting> for conversation::Setting {
-    fn from(setting: Setting) -> conversation::Setting {
-        match setting {
-            Setting::Mode => conversation::Setting::Mode,
-            Setting::Model => conversation::Setting::Model,
-        }
-    }
-}
-
-impl Setting {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Setting::Mode => "mode",
-            Setting::Model => "model",
-        }
-    }
-
-    fn category(self) -> SessionConfigOptionCategory {
-        match self {
-            Setting::Mode => SessionConfigOptionCategory::Mode,
-            Setting::Model => SessionConfigOptionCategory::Model,
-        }
+fn category(setting: AgentSetting) -> SessionConfigOptionCategory {
+    match setting {
+        AgentSetting::Mode => SessionConfigOptionCategory::Mode,
+        AgentSetting::Model => SessionConfigOptionCategory::Model,
     }
 }
 
@@ -74,19 +50,20 @@ impl Settings {
     }
 
     /// What a config option sets, if it is one of those that matter here.
-    pub(super) fn setting(&self, config: &str) -> Option<Setting> {
-        let sets = |setting: &Setting| self.option(*setting).is_some_and(|option| *option.id.0 == *config);
-        [Setting::Mode, Setting::Model].into_iter().find(sets)
+    pub(super) fn setting(&self, config: &str) -> Option<AgentSetting> {
+        let sets =
+            |setting: &AgentSetting| self.option(*setting).is_some_and(|option| *option.id.0 == *config);
+        [AgentSetting::Mode, AgentSetting::Model].into_iter().find(sets)
     }
 
     /// The older way of telling the mode.
-    pub(super) fn is_set(&mut self, setting: Setting, id: &str) {
+    pub(super) fn is_set(&mut self, setting: AgentSetting, id: &str) {
         let offers = match setting {
-            Setting::Mode => &mut self.modes,
-            Setting::Model => &mut self.models,
+            AgentSetting::Mode => &mut self.modes,
+            AgentSetting::Model => &mut self.models,
         };
         offers.current = Some(id.to_owned());
-        let category = Some(setting.category());
+        let category = Some(category(setting));
         for option in self.options.iter_mut().filter(|option| option.category == category) {
             if let SessionConfigKind::Select(select) = &mut option.kind {
                 select.current_value = id.to_owned().into();
@@ -94,16 +71,16 @@ impl Settings {
         }
     }
 
-    pub(super) fn offers(&self, setting: Setting) -> Offers {
+    pub(super) fn offers(&self, setting: AgentSetting) -> Offers {
         match self.option(setting) {
             Some(option) => of_option(option),
-            None if setting == Setting::Mode => self.modes.clone(),
+            None if setting == AgentSetting::Mode => self.modes.clone(),
             None => self.models.clone(),
         }
     }
 
     /// How to set it to what somebody calls by its id or its name. Absent: there is no such thing.
-    pub(super) fn change(&self, setting: Setting, wanted: &str) -> Option<Change> {
+    pub(super) fn change(&self, setting: AgentSetting, wanted: &str) -> Option<Change> {
         let Offers { offers, .. } = self.offers(setting);
         let is_it = |offer: &&Offer| offer.id == wanted;
         let is_called_so = |offer: &&Offer| offer.name.eq_ignore_ascii_case(wanted);
@@ -113,17 +90,17 @@ impl Settings {
                 method: "session/set_config_option",
                 params: json!({ "configId": option.id, "value": offer.id }),
             },
-            (None, Setting::Mode) => {
+            (None, AgentSetting::Mode) => {
                 Change { method: "session/set_mode", params: json!({ "modeId": offer.id }) }
             }
-            (None, Setting::Model) => {
+            (None, AgentSetting::Model) => {
                 Change { method: "session/set_model", params: json!({ "modelId": offer.id }) }
             }
         })
     }
 
-    fn option(&self, setting: Setting) -> Option<&SessionConfigOption> {
-        let category = Some(setting.category());
+    fn option(&self, setting: AgentSetting) -> Option<&SessionConfigOption> {
+        let category = Some(category(setting));
         self.options
             .iter()
             .find(|option| option.category == category && matches!(option.kind, SessionConfigKind::Select(_)))

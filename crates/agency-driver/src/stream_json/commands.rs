@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::dials::Dials;
 use super::{ALLOW, ALLOW_ALWAYS, DENY, StreamRun, line};
-use crate::conversation::{AnswerError, Offers, Request, Setting, Verdict};
+use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, Offers, OurRequest};
 
 impl StreamRun {
     pub fn prompt(text: &str) -> Vec<u8> {
@@ -16,20 +16,20 @@ impl StreamRun {
         }))
     }
 
-    pub fn answer(&self, id: &str, verdict: &Verdict) -> Result<Vec<u8>, AnswerError> {
+    pub fn answer(&self, id: &str, verdict: &ApprovalAnswer) -> Result<Vec<u8>, AnswerError> {
         let asked = self.open.iter().find(|asked| asked.id == id).ok_or(AnswerError::NotOpen)?;
         let response = match verdict {
-            Verdict::Choose { id: choice } => return self.answer(id, &chosen(choice)?),
-            Verdict::Allow => json!({ "behavior": "allow", "updatedInput": asked.input }),
-            Verdict::AllowAlways => json!({
+            ApprovalAnswer::Choose { id: choice } => return self.answer(id, &chosen(choice)?),
+            ApprovalAnswer::Allow => json!({ "behavior": "allow", "updatedInput": asked.input }),
+            ApprovalAnswer::AllowAlways => json!({
                 "behavior": "allow",
                 "updatedInput": asked.input,
                 "updatedPermissions": remembered(&asked.suggestions)?,
             }),
-            Verdict::Deny { message } => {
+            ApprovalAnswer::Deny { message } => {
                 json!({ "behavior": "deny", "message": message, "interrupt": false })
             }
-            Verdict::Answer { answers } => {
+            ApprovalAnswer::Answer { answers } => {
                 let mut input = asked.input.clone();
                 if let Some(fields) = input.as_object_mut() {
                     fields.insert("answers".to_owned(), json!(answers));
@@ -42,7 +42,7 @@ impl StreamRun {
     }
 
     /// The answers to requests that nobody here understands, and what it is to be set to again; by their ids.
-    pub fn owed(&self) -> Vec<(String, Vec<u8>)> {
+    pub fn owed_lines(&self) -> Vec<(String, Vec<u8>)> {
         let refusal = |id: &String| {
             let error = "this request is not known here";
             let response = json!({ "subtype": "error", "request_id": id, "error": error });
@@ -59,25 +59,25 @@ impl StreamRun {
         self.request(json!({ "subtype": "interrupt" })).line
     }
 
-    pub fn offers(&self, setting: Setting) -> Offers {
+    pub fn offers(&self, setting: AgentSetting) -> Offers {
         self.dials.offers(setting)
     }
 
-    pub fn set(&mut self, setting: Setting, wanted: &str) -> Request {
+    pub fn set(&mut self, setting: AgentSetting, wanted: &str) -> OurRequest {
         self.request(Dials::request(setting, wanted))
     }
 
     /// Nothing once it has been asked.
-    pub fn ask_offers(&mut self) -> Option<Request> {
+    pub fn ask_offers(&mut self) -> Option<OurRequest> {
         let is_needed = self.dials.is_in_the_dark();
         is_needed.then(|| self.request(json!({ "subtype": "initialize", "hooks": null })))
     }
 
-    fn request(&mut self, request: Value) -> Request {
+    fn request(&mut self, request: Value) -> OurRequest {
         let id = format!("agency-{}", self.next_request);
         self.next_request += 1;
         let line = line(&json!({ "type": "control_request", "request_id": id, "request": request }));
-        Request { id, line }
+        OurRequest { id, line }
     }
 }
 
@@ -102,11 +102,11 @@ fn remembered(suggestions: &[Value]) -> Result<Vec<Value>, AnswerError> {
     Ok(chosen.into_iter().map(for_now).collect())
 }
 
-fn chosen(id: &str) -> Result<Verdict, AnswerError> {
+fn chosen(id: &str) -> Result<ApprovalAnswer, AnswerError> {
     Ok(match id {
-        ALLOW => Verdict::Allow,
-        ALLOW_ALWAYS => Verdict::AllowAlways,
-        DENY => Verdict::Deny { message: "The user said no.".to_owned() },
+        ALLOW => ApprovalAnswer::Allow,
+        ALLOW_ALWAYS => ApprovalAnswer::AllowAlways,
+        DENY => ApprovalAnswer::Deny { message: "The user said no.".to_owned() },
         _ => return Err(AnswerError::NotOffered),
     })
 }

@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::conversation::{Offer, Offers, Setting};
+use crate::conversation::{AgentSetting, Offer, Offers};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dials {
     /// Requests of ours that are not answered yet.
     sent: BTreeMap<String, Sent>,
-    current: BTreeMap<Setting, String>,
+    current: BTreeMap<AgentSetting, String>,
     /// What somebody chose while it lived.
-    chosen: BTreeMap<Setting, String>,
+    chosen: BTreeMap<AgentSetting, String>,
     /// What was chosen in the run before, and this one has not been told.
-    owed: Vec<Setting>,
+    owed: Vec<AgentSetting>,
     /// Once it has told.
     models: Option<Vec<Offer>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Sent {
-    Set(Setting, String),
+    Set(AgentSetting, String),
     /// It tells what there is to choose.
     Initialize,
 }
@@ -40,27 +40,27 @@ const MODES: [&str; 4] = ["default", "acceptEdits", "plan", "bypassPermissions"]
 
 impl Dials {
     /// What was chosen before is to be chosen again.
-    pub(super) fn again(chosen: BTreeMap<Setting, String>) -> Dials {
+    pub(super) fn again(chosen: BTreeMap<AgentSetting, String>) -> Dials {
         Dials { owed: chosen.keys().copied().collect(), chosen, ..Dials::default() }
     }
 
-    pub(super) fn chosen(self) -> BTreeMap<Setting, String> {
+    pub(super) fn chosen(self) -> BTreeMap<AgentSetting, String> {
         self.chosen
     }
 
     /// Requests that choose again, by their ids.
     pub(super) fn owed(&self) -> impl Iterator<Item = (String, Value)> {
-        let request = |setting: &Setting| {
+        let request = |setting: &AgentSetting| {
             let wanted = self.chosen.get(setting)?;
             Some((again_id(*setting), Dials::request(*setting, wanted)))
         };
         self.owed.iter().filter_map(request)
     }
 
-    pub(super) fn request(setting: Setting, wanted: &str) -> Value {
+    pub(super) fn request(setting: AgentSetting, wanted: &str) -> Value {
         match setting {
-            Setting::Mode => json!({ "subtype": "set_permission_mode", "mode": wanted }),
-            Setting::Model => json!({ "subtype": "set_model", "model": wanted }),
+            AgentSetting::Mode => json!({ "subtype": "set_permission_mode", "mode": wanted }),
+            AgentSetting::Model => json!({ "subtype": "set_model", "model": wanted }),
         }
     }
 
@@ -69,11 +69,11 @@ impl Dials {
         self.models.is_none() && !self.sent.values().any(|sent| *sent == Sent::Initialize)
     }
 
-    pub(super) fn offers(&self, setting: Setting) -> Offers {
+    pub(super) fn offers(&self, setting: AgentSetting) -> Offers {
         let plain = |id: &str| Offer { id: id.to_owned(), name: id.to_owned() };
         let offers = match setting {
-            Setting::Mode => MODES.iter().map(|mode| plain(mode)).collect(),
-            Setting::Model => self.models.clone().unwrap_or_default(),
+            AgentSetting::Mode => MODES.iter().map(|mode| plain(mode)).collect(),
+            AgentSetting::Model => self.models.clone().unwrap_or_default(),
         };
         Offers { current: self.current.get(&setting).cloned(), offers }
     }
@@ -82,8 +82,8 @@ impl Dials {
     pub(super) fn on_sent(&mut self, id: &str, request: &Value) {
         let word = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
         let sent = match request["subtype"].as_str() {
-            Some("set_permission_mode") => Sent::Set(Setting::Mode, word("mode")),
-            Some("set_model") => Sent::Set(Setting::Model, word("model")),
+            Some("set_permission_mode") => Sent::Set(AgentSetting::Mode, word("mode")),
+            Some("set_model") => Sent::Set(AgentSetting::Model, word("model")),
             Some("initialize") => Sent::Initialize,
             _ => return,
         };
@@ -112,7 +112,7 @@ impl Dials {
             }
             Sent::Initialize => {
                 self.models = Some(models(&response["response"]["models"]));
-                self.on_told(Setting::Mode, response["response"]["current_permission_mode"].as_str());
+                self.on_told(AgentSetting::Mode, response["response"]["current_permission_mode"].as_str());
                 None
             }
         };
@@ -120,7 +120,7 @@ impl Dials {
     }
 
     /// What it says of itself; a notice if that is news.
-    pub(super) fn on_told(&mut self, setting: Setting, told: Option<&str>) -> Option<String> {
+    pub(super) fn on_told(&mut self, setting: AgentSetting, told: Option<&str>) -> Option<String> {
         let told = told.filter(|told| !told.is_empty())?;
         self.follow(setting, told);
         let before = self.current.insert(setting, told.to_owned());
@@ -140,16 +140,16 @@ impl Dials {
     }
 
     /// An agent that leaves a mode by itself, such as one for planning, is not put back into it.
-    fn follow(&mut self, setting: Setting, told: &str) {
+    fn follow(&mut self, setting: AgentSetting, told: &str) {
         let is_set = |sent: &Sent| matches!(sent, Sent::Set(of, _) if *of == setting);
         let is_waiting = self.owed.contains(&setting) || self.sent.values().any(is_set);
-        if setting == Setting::Mode && !is_waiting && self.chosen.contains_key(&setting) {
+        if setting == AgentSetting::Mode && !is_waiting && self.chosen.contains_key(&setting) {
             self.chosen.insert(setting, told.to_owned());
         }
     }
 }
 
-fn again_id(setting: Setting) -> String {
+fn again_id(setting: AgentSetting) -> String {
     format!("agency-again-{}", setting.word())
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::conversation::{AnswerError, Request, Verdict};
+use crate::conversation::{AnswerError, ApprovalAnswer, OurRequest};
 
 /// Plays a recording; returns the run and every state it went through.
 fn play(name: &str) -> (StreamRun, Vec<String>, Vec<ConversationEvent>) {
@@ -79,7 +79,7 @@ fn a_question_an_error_and_an_interrupt_are_told_apart() {
         .collect();
     assert_eq!(ends.len(), 1, "an error that calls itself success");
     let (run, _, events) = play("claude-stream-json-interrupt-pending");
-    assert!(events.iter().any(|event| matches!(event, ConversationEvent::ApprovalGone { .. })));
+    assert!(events.iter().any(|event| matches!(event, ConversationEvent::ApprovalWithdrawn { .. })));
     assert_eq!(run.conversation().open_approvals().count(), 0);
 }
 
@@ -111,14 +111,14 @@ fn an_answer_repeats_what_was_asked() {
     let asked = json!({ "type": "control_request", "request_id": "r1",
         "request": { "subtype": "can_use_tool", "tool_name": "Bash", "input": { "command": "ls" } } });
     run.on_output(&line(&asked), Duration::ZERO);
-    let allow = run.answer("r1", &Verdict::Allow).expect("it is open");
+    let allow = run.answer("r1", &ApprovalAnswer::Allow).expect("it is open");
     let allow: Value = serde_json::from_slice(&allow).expect("JSON");
     assert_eq!(
         allow["response"]["response"],
         json!({ "behavior": "allow", "updatedInput": { "command": "ls" } })
     );
     run.on_input(&line(&allow), Duration::ZERO);
-    assert_eq!(run.answer("r1", &Verdict::Allow), Err(AnswerError::NotOpen), "answered once");
+    assert_eq!(run.answer("r1", &ApprovalAnswer::Allow), Err(AnswerError::NotOpen), "answered once");
 }
 
 #[test]
@@ -134,14 +134,14 @@ fn what_is_allowed_for_good_is_what_the_agent_names_and_only_for_its_session() {
     let mode = json!({ "type": "setMode", "mode": "acceptEdits", "destination": "session" });
     run.on_output(&ask("r1", json!([mode, rule])), Duration::ZERO);
     run.on_output(&ask("r2", json!([])), Duration::ZERO);
-    let always = run.answer("r1", &Verdict::AllowAlways).expect("it is open");
+    let always = run.answer("r1", &ApprovalAnswer::AllowAlways).expect("it is open");
     let always: Value = serde_json::from_slice(&always).expect("JSON");
     let remembered = &always["response"]["response"]["updatedPermissions"];
     assert_eq!(remembered.as_array().map(Vec::len), Some(1));
     assert_eq!(remembered[0]["destination"], "session");
     assert_eq!(remembered[0]["rules"][0]["ruleContent"], "ls");
-    assert_eq!(run.answer("r2", &Verdict::AllowAlways), Err(AnswerError::NothingToRemember));
-    assert_eq!(run.open().collect::<Vec<_>>(), ["r1", "r2"]);
+    assert_eq!(run.answer("r2", &ApprovalAnswer::AllowAlways), Err(AnswerError::NothingToRemember));
+    assert_eq!(run.open_requests().collect::<Vec<_>>(), ["r1", "r2"]);
 }
 
 /// Recordings with bytes changed, left out and doubled, cut anywhere: no message of an agent is worth a panic.
@@ -176,8 +176,8 @@ fn noise_hurts_nobody() {
                 Some("->") => drop(run.on_input(&bytes, at)),
                 _ => run.on_errors(&bytes, at),
             }
-            let open: Vec<String> = run.open().map(str::to_owned).collect();
-            assert!(open.iter().all(|id| run.answer(id, &Verdict::Allow).is_ok()));
+            let open: Vec<String> = run.open_requests().map(str::to_owned).collect();
+            assert!(open.iter().all(|id| run.answer(id, &ApprovalAnswer::Allow).is_ok()));
         }
         run.on_exit(ExitCode::Code(0), Duration::from_secs(60));
         assert_eq!(run.conversation().open_approvals().count(), 0);
@@ -191,7 +191,7 @@ fn who_decided_is_kept_with_the_decision() {
         "request": { "subtype": "can_use_tool", "tool_name": "Bash", "input": {} } });
     run.on_output(&line(&asked), Duration::ZERO);
     run.on_decision("r1", "somebody", None);
-    let no = run.answer("r1", &Verdict::Deny { message: "not now".into() }).expect("it is open");
+    let no = run.answer("r1", &ApprovalAnswer::Deny { message: "not now".into() }).expect("it is open");
     let events = run.on_input(&no, Duration::ZERO);
     let outcome = Outcome {
         allowed: false,
@@ -200,7 +200,7 @@ fn who_decided_is_kept_with_the_decision() {
         by: Some("somebody".into()),
         answer: None,
     };
-    assert_eq!(events, [ConversationEvent::Decided { id: "r1".into(), outcome }]);
+    assert_eq!(events, [ConversationEvent::ApprovalDecided { id: "r1".into(), outcome }]);
 }
 
 #[test]
@@ -208,10 +208,10 @@ fn a_request_that_nobody_understands_is_refused_once() {
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
     let asked = json!({ "type": "control_request", "request_id": "r1", "request": { "subtype": "dance" } });
     run.on_output(&line(&asked), Duration::ZERO);
-    let owed = run.owed();
+    let owed = run.owed_lines();
     assert_eq!(owed.len(), 1);
     run.on_input(&owed[0].1, Duration::ZERO);
-    assert_eq!(run.owed(), []);
+    assert_eq!(run.owed_lines(), []);
 }
 
 #[test]
@@ -248,26 +248,26 @@ fn a_second_text_that_begins_like_the_first_is_an_entry_of_its_own() {
 #[test]
 fn what_it_is_set_to_is_told_by_it_and_a_refusal_is_heard() {
     let (run, ..) = play("claude-stream-json");
-    let models = run.offers(Setting::Model);
+    let models = run.offers(AgentSetting::Model);
     assert!(models.offers.iter().any(|offer| offer.id == "opus"), "{models:?}");
     assert_eq!(models.current.as_deref(), Some("claude-opus-5-5"), "what it took, not what was asked for");
-    assert_eq!(run.offers(Setting::Mode).current.as_deref(), Some("acceptEdits"));
+    assert_eq!(run.offers(AgentSetting::Mode).current.as_deref(), Some("acceptEdits"));
     let notice = Item::Notice { text: "mode: acceptEdits".into() };
     assert_eq!(run.conversation().entries().iter().filter(|entry| entry.item == notice).count(), 1);
 
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
     assert!(run.ask_offers().is_some());
-    let Request { id, line: wanted } = run.set(Setting::Mode, "bold");
+    let OurRequest { id, line: wanted } = run.set(AgentSetting::Mode, "bold");
     run.on_input(&wanted, Duration::ZERO);
     let response = json!({ "subtype": "error", "request_id": id, "error": "no such mode" });
     let refusal = line(&json!({ "type": "control_response", "response": response }));
     let outcome = Err("no such mode".to_owned());
     assert_eq!(
         run.on_output(&refusal, Duration::ZERO),
-        [ConversationEvent::Settled { request: id, outcome }]
+        [ConversationEvent::SettingAnswered { request: id, outcome }]
     );
     assert_eq!(run.on_output(&refusal, Duration::ZERO), [], "it is answered once");
-    assert_eq!(run.offers(Setting::Mode).current, None);
+    assert_eq!(run.offers(AgentSetting::Mode).current, None);
 }
 
 #[test]
@@ -327,9 +327,9 @@ fn what_a_question_was_answered_is_kept() {
         let asked = json!({ "type": "control_request", "request_id": id, "request": request });
         run.on_output(&line(&asked), Duration::ZERO);
         let answers = answers.into_iter().map(|(asked, said)| (asked.to_owned(), said.to_owned())).collect();
-        let answer = run.answer(id, &Verdict::Answer { answers }).expect("it is open");
+        let answer = run.answer(id, &ApprovalAnswer::Answer { answers }).expect("it is open");
         let events = run.on_input(&answer, Duration::ZERO);
-        let [ConversationEvent::Decided { outcome, .. }] = &events[..] else { panic!("{events:?}") };
+        let [ConversationEvent::ApprovalDecided { outcome, .. }] = &events[..] else { panic!("{events:?}") };
         assert_eq!(outcome.answer.as_deref(), Some(expected));
     }
 }
@@ -337,15 +337,15 @@ fn what_a_question_was_answered_is_kept() {
 #[test]
 fn what_was_chosen_is_chosen_again_unless_the_agent_left_it_or_refuses() {
     let (run, ..) = play("claude-stream-json");
-    let current = run.offers(Setting::Mode).current.expect("it tells");
+    let current = run.offers(AgentSetting::Mode).current.expect("it tells");
     let mut next = StreamRun::going_on(run.inherited(), Timing::default(), Duration::ZERO);
-    let owed = next.owed();
+    let owed = next.owed_lines();
     let mode = format!("\"mode\":\"{current}\"");
     assert!(owed.iter().any(|(_, line)| String::from_utf8_lossy(line).contains(&mode)), "{owed:?}");
     for (_, line) in owed {
         next.on_input(&line, Duration::ZERO);
     }
-    assert_eq!(next.owed(), [], "asked once");
+    assert_eq!(next.owed_lines(), [], "asked once");
     let told = |mode: &str| line(&json!({ "type": "system", "subtype": "status", "permissionMode": mode }));
     next.on_output(&told("default"), Duration::ZERO);
     for (id, subtype) in [("agency-again-mode", "success"), ("agency-again-model", "error")] {
@@ -355,15 +355,15 @@ fn what_was_chosen_is_chosen_again_unless_the_agent_left_it_or_refuses() {
     let inherited = next.inherited();
     assert_eq!(
         inherited.chosen,
-        [(Setting::Mode, current)].into(),
+        [(AgentSetting::Mode, current)].into(),
         "what it said before it was asked is old"
     );
     let mut third = StreamRun::going_on(inherited, Timing::default(), Duration::ZERO);
-    for (_, line) in third.owed() {
+    for (_, line) in third.owed_lines() {
         third.on_input(&line, Duration::ZERO);
     }
     let response = json!({ "subtype": "success", "request_id": "agency-again-mode", "response": {} });
     third.on_output(&line(&json!({ "type": "control_response", "response": response })), Duration::ZERO);
     third.on_output(&told("plan"), Duration::ZERO);
-    assert_eq!(third.inherited().chosen, [(Setting::Mode, "plan".to_owned())].into());
+    assert_eq!(third.inherited().chosen, [(AgentSetting::Mode, "plan".to_owned())].into());
 }

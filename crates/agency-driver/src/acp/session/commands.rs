@@ -4,16 +4,15 @@ use serde_json::{Value, json};
 
 use super::super::opening::Stage;
 use super::super::rpc;
-use super::super::settings::Setting;
 use super::AcpRun;
-use crate::conversation::{AnswerError, NotYet, Verdict};
+use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, NotReady};
 
 impl AcpRun {
     /// A message. One at a time: a second one is refused until the turn of the first is over.
-    pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotYet> {
+    pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotReady> {
         self.there()?;
         if self.turn.is_some() || self.writing.is_some() {
-            return Err(NotYet::Busy);
+            return Err(NotReady::Busy);
         }
         let params = json!({ "prompt": [{ "type": "text", "text": text }] });
         let (id, line) = self.request("session/prompt", params);
@@ -27,7 +26,7 @@ impl AcpRun {
     }
 
     /// The line that answers what is open.
-    pub fn answer(&self, id: &str, verdict: &Verdict) -> Result<Vec<u8>, AnswerError> {
+    pub fn answer(&self, id: &str, verdict: &ApprovalAnswer) -> Result<Vec<u8>, AnswerError> {
         let asked = self.open.iter().find(|asked| asked.id == id).ok_or(AnswerError::NotOpen)?;
         let result = asked.result(verdict)?;
         Ok(match &asked.rpc {
@@ -37,7 +36,7 @@ impl AcpRun {
     }
 
     /// Lines that must be written next and are not in the journal yet, each with a key of its own.
-    pub fn owed(&self) -> Vec<(String, Vec<u8>)> {
+    pub fn owed_lines(&self) -> Vec<(String, Vec<u8>)> {
         let mut owed = self.replies.clone();
         if let Stage::Opening { way, id, is_sent: false } = &self.stage {
             let cwd = self.terms.cwd.to_string_lossy();
@@ -55,19 +54,19 @@ impl AcpRun {
         Some(rpc::notification("session/cancel", &json!({ "sessionId": session })))
     }
 
-    pub fn set_mode(&mut self, mode: &str) -> Result<Vec<u8>, NotYet> {
-        self.set(Setting::Mode, mode)
+    pub fn set_mode(&mut self, mode: &str) -> Result<Vec<u8>, NotReady> {
+        self.set(AgentSetting::Mode, mode)
     }
 
-    pub fn set_model(&mut self, model: &str) -> Result<Vec<u8>, NotYet> {
-        self.set(Setting::Model, model)
+    pub fn set_model(&mut self, model: &str) -> Result<Vec<u8>, NotReady> {
+        self.set(AgentSetting::Model, model)
     }
 
     /// Ends the turn, and the session where the agent can close one.
     pub fn stop(&mut self) -> Vec<Vec<u8>> {
         let mut lines: Vec<Vec<u8>> = self.interrupt().into_iter().collect();
         let is_there = matches!(self.stage, Stage::Settling | Stage::Ready | Stage::Failed { .. });
-        if is_there && self.can.close && self.target.is_some() {
+        if is_there && self.capabilities.close && self.target.is_some() {
             lines.push(self.request("session/close", json!({})).1);
         }
         lines
@@ -76,19 +75,19 @@ impl AcpRun {
     /// Nothing more is to come of [`AcpRun::stop`].
     pub fn has_stopped(&self) -> bool {
         let is_there = matches!(self.stage, Stage::Settling | Stage::Ready | Stage::Failed { .. });
-        self.turn.is_none() && !(is_there && self.can.close && self.target.is_some())
+        self.turn.is_none() && !(is_there && self.capabilities.close && self.target.is_some())
     }
 
-    fn set(&mut self, setting: Setting, wanted: &str) -> Result<Vec<u8>, NotYet> {
+    fn set(&mut self, setting: AgentSetting, wanted: &str) -> Result<Vec<u8>, NotReady> {
         if !matches!(self.stage, Stage::Ready | Stage::Settling | Stage::Failed { .. }) {
-            return Err(NotYet::NoSession);
+            return Err(NotReady::NoSession);
         }
         let change = self.settings.change(setting, wanted);
-        let change = change.ok_or_else(|| NotYet::Refused { why: self.no_such(setting, wanted) })?;
+        let change = change.ok_or_else(|| NotReady::Refused { why: self.no_such(setting, wanted) })?;
         Ok(self.request(change.method, change.params).1)
     }
 
-    pub(super) fn no_such(&self, setting: Setting, wanted: &str) -> String {
+    pub(super) fn no_such(&self, setting: AgentSetting, wanted: &str) -> String {
         let known: Vec<String> =
             self.settings.offers(setting).offers.into_iter().map(|offer| offer.id).collect();
         let word = setting.word();
@@ -98,15 +97,17 @@ impl AcpRun {
         }
     }
 
-    fn there(&self) -> Result<(), NotYet> {
+    fn there(&self) -> Result<(), NotReady> {
         match &self.stage {
             Stage::Ready => Ok(()),
-            Stage::Failed { why } => Err(NotYet::Refused { why: why.clone() }),
+            Stage::Failed { why } => Err(NotReady::Refused { why: why.clone() }),
             Stage::Locked { .. } => {
-                Err(NotYet::Refused { why: "the agent wants somebody to log in first".to_owned() })
+                Err(NotReady::Refused { why: "the agent wants somebody to log in first".to_owned() })
             }
-            Stage::Closed => Err(NotYet::Refused { why: "the session was closed".to_owned() }),
-            Stage::Down | Stage::Greeting | Stage::Opening { .. } | Stage::Settling => Err(NotYet::NoSession),
+            Stage::Closed => Err(NotReady::Refused { why: "the session was closed".to_owned() }),
+            Stage::Down | Stage::Greeting | Stage::Opening { .. } | Stage::Settling => {
+                Err(NotReady::NoSession)
+            }
         }
     }
 

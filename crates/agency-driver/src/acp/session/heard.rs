@@ -9,12 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::asking::Asked;
-use super::super::opening::{Abilities, Stage, Way};
+use super::super::opening::{Capabilities, Stage, Way};
 use super::super::rpc::{self, Message, Refusal};
-use super::super::settings::Setting;
 use super::super::telling::Voice;
 use super::{AcpRun, Replay, Sent, Turn, approval_key, prompt_text, withdrawn};
-use crate::conversation::{self, ConversationEvent};
+use crate::conversation::{AgentSetting, ConversationEvent};
 
 impl AcpRun {
     /// The agent says.
@@ -78,8 +77,8 @@ impl AcpRun {
                 self.prompted(id, prompt_text(params), at, events);
                 Sent::Prompt
             }
-            "session/set_mode" => Sent::Set(Setting::Mode, value("modeId")),
-            "session/set_model" => Sent::Set(Setting::Model, value("modelId")),
+            "session/set_mode" => Sent::Set(AgentSetting::Mode, value("modeId")),
+            "session/set_model" => Sent::Set(AgentSetting::Model, value("modelId")),
             "session/set_config_option" => match self.settings.setting(&value("configId")) {
                 Some(setting) => Sent::Set(setting, value("value")),
                 None => Sent::Other,
@@ -134,7 +133,7 @@ impl AcpRun {
             }
             self.close(&asked.id, withdrawn());
             self.deciders.remove(&asked.id);
-            events.push(ConversationEvent::ApprovalGone { id: asked.id });
+            events.push(ConversationEvent::ApprovalWithdrawn { id: asked.id });
         }
     }
 
@@ -144,7 +143,7 @@ impl AcpRun {
         self.reply(id, rpc::refusal(id, rpc::TAKEN_BACK, "taken back by who asked"));
         self.close(&asked.id, withdrawn());
         self.deciders.remove(&asked.id);
-        events.push(ConversationEvent::ApprovalGone { id: asked.id });
+        events.push(ConversationEvent::ApprovalWithdrawn { id: asked.id });
     }
 
     /// An answer that goes out whether anybody looks or not.
@@ -169,8 +168,8 @@ impl AcpRun {
         let outcome = Outcome { by, message: why.flatten(), ..outcome };
         self.close(id, outcome.clone());
         events.push(match outcome.cancelled {
-            true => ConversationEvent::ApprovalGone { id: id.to_owned() },
-            false => ConversationEvent::Decided { id: id.to_owned(), outcome },
+            true => ConversationEvent::ApprovalWithdrawn { id: id.to_owned() },
+            false => ConversationEvent::ApprovalDecided { id: id.to_owned(), outcome },
         });
     }
 
@@ -196,7 +195,7 @@ impl AcpRun {
         );
         let (id, tool, title) = (asked.id.clone(), asked.tool().to_owned(), asked.title.clone());
         self.open.push(asked);
-        events.push(ConversationEvent::Approval { id, tool, title });
+        events.push(ConversationEvent::ApprovalRequested { id, tool, title });
     }
 
     fn answered(
@@ -214,7 +213,7 @@ impl AcpRun {
                 self.settings.is_set(setting, &value);
                 self.settings.read(&result);
                 if is_numbered(id) {
-                    self.chosen.insert(setting.into(), value.clone());
+                    self.chosen.insert(setting, value.clone());
                 }
                 if self.stage == Stage::Ready {
                     let text = format!("{}: {value}", setting.word());
@@ -244,8 +243,8 @@ impl AcpRun {
         if !matches!(self.stage, Stage::Greeting) {
             return;
         }
-        self.can = Abilities::read(result);
-        match Way::to(self.target.as_deref(), &self.can) {
+        self.capabilities = Capabilities::read(result);
+        match Way::to(self.target.as_deref(), &self.capabilities) {
             Some(way) => self.open_by(way),
             None => self.begin_anew("it can neither resume nor load one", at, events),
         }
@@ -294,7 +293,7 @@ impl AcpRun {
     /// What the user asked for is set before anything is done, or the agent would do it in its own way.
     fn set_up(&mut self, at: Duration, events: &mut Vec<ConversationEvent>) {
         self.stage = Stage::Settling;
-        for setting in [Setting::Mode, Setting::Model] {
+        for setting in [AgentSetting::Mode, AgentSetting::Model] {
             let Some(wanted) = self.wish(setting) else { continue };
             if self.settings.offers(setting).current.as_ref() == Some(&wanted) {
                 continue;
@@ -312,31 +311,31 @@ impl AcpRun {
     }
 
     /// What was chosen last, or what the user always wants.
-    fn wish(&self, setting: Setting) -> Option<String> {
+    fn wish(&self, setting: AgentSetting) -> Option<String> {
         let usual = match setting {
-            Setting::Mode => &self.terms.mode,
-            Setting::Model => &self.terms.model,
+            AgentSetting::Mode => &self.terms.mode,
+            AgentSetting::Model => &self.terms.model,
         };
-        self.chosen.get(&setting.into()).or(usual.as_ref()).cloned()
+        self.chosen.get(&setting).or(usual.as_ref()).cloned()
     }
 
     /// A session whose mode is not the one that was asked for gets no message: it might do what nobody allowed.
     fn unwilling(
         &mut self,
-        setting: Setting,
+        setting: AgentSetting,
         why: String,
         at: Duration,
         events: &mut Vec<ConversationEvent>,
     ) {
         self.telling.failed(&why, None, at, events);
-        if setting == Setting::Mode {
+        if setting == AgentSetting::Mode {
             self.stage = Stage::Failed { why };
         }
     }
 
-    fn settle(&mut self, set: Option<Setting>) {
+    fn settle(&mut self, set: Option<AgentSetting>) {
         let is_setting = self.sent.values().any(|sent| matches!(sent, Sent::Set(..)));
-        let is_mended = matches!(self.stage, Stage::Failed { .. }) && set == Some(Setting::Mode);
+        let is_mended = matches!(self.stage, Stage::Failed { .. }) && set == Some(AgentSetting::Mode);
         if (self.stage == Stage::Settling || is_mended) && self.wanted.is_empty() && !is_setting {
             self.stage = Stage::Ready;
         }
@@ -344,7 +343,7 @@ impl AcpRun {
 
     fn not_set(
         &mut self,
-        setting: Setting,
+        setting: AgentSetting,
         value: &str,
         refusal: &Refusal,
         at: Duration,
@@ -362,14 +361,17 @@ impl AcpRun {
         if self.replay.take().is_some() {
             self.telling.history_ends();
         }
-        if refusal.code == rpc::LOGIN_FIRST && !self.can.logins.is_empty() {
-            let agent = self.can.name.clone().unwrap_or_else(|| "the agent".to_owned());
-            let asked =
-                Asked::login(self.named(&format!("login{}", self.openings)), &agent, &self.can.logins);
+        if refusal.code == rpc::LOGIN_FIRST && !self.capabilities.logins.is_empty() {
+            let agent = self.capabilities.name.clone().unwrap_or_else(|| "the agent".to_owned());
+            let asked = Asked::login(
+                self.named(&format!("login{}", self.openings)),
+                &agent,
+                &self.capabilities.logins,
+            );
             self.stage = Stage::Locked { way };
             return self.ask(asked, at, events);
         }
-        match way.next(&self.can) {
+        match way.next(&self.capabilities) {
             Some(Way::New) => self.begin_anew(&refusal.words(), at, events),
             Some(next) => self.open_by(next),
             None => self.no_session(refusal.words(), at, events),
@@ -470,7 +472,7 @@ impl AcpRun {
             }
             SessionUpdate::CurrentModeUpdate(mode) => {
                 let before = self.modes().current;
-                self.settings.is_set(Setting::Mode, &mode.current_mode_id.to_string());
+                self.settings.is_set(AgentSetting::Mode, &mode.current_mode_id.to_string());
                 self.say_mode(before, at);
             }
             SessionUpdate::ConfigOptionUpdate(update) => {
@@ -486,7 +488,7 @@ impl AcpRun {
 
     fn say_mode(&mut self, before: Option<String>, at: Duration) {
         let now = self.modes().current;
-        if let (Some(mode), Some(chosen)) = (&now, self.chosen.get_mut(&conversation::Setting::Mode))
+        if let (Some(mode), Some(chosen)) = (&now, self.chosen.get_mut(&AgentSetting::Mode))
             && self.stage == Stage::Ready
         {
             // One that leaves a mode by itself is not put back into it.
@@ -550,5 +552,5 @@ fn is_numbered(id: &Value) -> bool {
 }
 
 fn settled(id: &Value, outcome: Result<(), String>) -> ConversationEvent {
-    ConversationEvent::Settled { request: id.as_str().unwrap_or_default().to_owned(), outcome }
+    ConversationEvent::SettingAnswered { request: id.as_str().unwrap_or_default().to_owned(), outcome }
 }

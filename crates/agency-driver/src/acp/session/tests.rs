@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{AcpRun, AcpTerms, ConnectionNote, McpServer};
 use crate::conversation::{
-    AnswerError, ConversationEvent, ConversationRun, ConversationTerms, NotYet, Verdict,
+    AnswerError, ApprovalAnswer, ConversationEvent, ConversationRun, ConversationTerms, NotReady,
 };
 
 const NOW: Duration = Duration::ZERO;
@@ -72,9 +72,9 @@ impl Story {
 
     /// Writes all that is owed.
     fn pay(&mut self) -> Vec<Value> {
-        let owed = self.run.owed();
+        let owed = self.run.owed_lines();
         let written = owed.iter().map(|(_, line)| self.writes(line)).collect();
-        assert_eq!(self.run.owed(), [], "paid is paid");
+        assert_eq!(self.run.owed_lines(), [], "paid is paid");
         written
     }
 
@@ -93,7 +93,7 @@ impl Story {
 
     fn asks(&mut self, id: &Value, method: &str, params: &Value) -> String {
         self.says(&json!({ "id": id, "method": method, "params": params }));
-        self.run.open().last().expect("it is open").to_owned()
+        self.run.open_requests().last().expect("it is open").to_owned()
     }
 
     fn state(&self) -> String {
@@ -234,7 +234,7 @@ fn a_tool_shows_its_change_its_output_and_its_name() {
 fn a_session_is_begun_and_a_turn_goes_from_prompt_to_end() {
     let mut story = Story::begun(terms());
     assert_eq!(story.state(), "running");
-    assert_eq!(story.run.prompt("early"), Err(NotYet::NoSession));
+    assert_eq!(story.run.prompt("early"), Err(NotReady::NoSession));
     story = story.connected(&json!({}));
     let asked = story.pay();
     assert_eq!(asked[0]["method"], "session/new");
@@ -244,7 +244,7 @@ fn a_session_is_begun_and_a_turn_goes_from_prompt_to_end() {
     let prompt = story.prompts("hello");
     assert_eq!(prompt["id"], "r1:1");
     assert_eq!(story.state(), "running");
-    assert_eq!(story.run.prompt("more"), Err(NotYet::Busy));
+    assert_eq!(story.run.prompt("more"), Err(NotReady::Busy));
     for part in ["He", "llo"] {
         story.updates(
             &json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": part } }),
@@ -263,7 +263,7 @@ fn a_session_is_begun_and_a_turn_goes_from_prompt_to_end() {
 fn a_prompt_that_did_not_get_out_leaves_room_for_the_next() {
     let mut story = Story::opened(terms());
     story.run.prompt("one").expect("room");
-    assert_eq!(story.run.prompt("two"), Err(NotYet::Busy), "the first is on its way");
+    assert_eq!(story.run.prompt("two"), Err(NotReady::Busy), "the first is on its way");
     story.run.prompt_not_written();
     assert_eq!(story.prompts("two")["id"], "r1:2");
 }
@@ -276,25 +276,25 @@ fn permissions_are_answered_by_kind_whatever_the_options_are_called() {
         [("x", "reject_once"), ("proceed", "allow_once"), ("second", "allow_once"), ("odd", "dance")];
     let id = story.asks(&json!(0), "session/request_permission", &permission(&options));
     assert_eq!(story.state(), "permission");
-    let option = |story: &Story, verdict: &Verdict| {
+    let option = |story: &Story, verdict: &ApprovalAnswer| {
         let line = story.run.answer(&id, verdict)?;
         let answer: Value = serde_json::from_slice(&line).expect("JSON");
         assert_eq!(answer["id"], json!(0));
         Ok(answer["result"]["outcome"]["optionId"].clone())
     };
-    assert_eq!(option(&story, &Verdict::Allow), Ok(json!("proceed")));
-    assert_eq!(option(&story, &Verdict::Deny { message: String::new() }), Ok(json!("x")));
-    assert_eq!(option(&story, &Verdict::AllowAlways), Err(AnswerError::NothingToRemember));
-    assert_eq!(option(&story, &Verdict::Choose { id: "second".into() }), Ok(json!("second")));
-    assert_eq!(option(&story, &Verdict::Choose { id: "odd".into() }), Err(AnswerError::NotOffered));
+    assert_eq!(option(&story, &ApprovalAnswer::Allow), Ok(json!("proceed")));
+    assert_eq!(option(&story, &ApprovalAnswer::Deny { message: String::new() }), Ok(json!("x")));
+    assert_eq!(option(&story, &ApprovalAnswer::AllowAlways), Err(AnswerError::NothingToRemember));
+    assert_eq!(option(&story, &ApprovalAnswer::Choose { id: "second".into() }), Ok(json!("second")));
+    assert_eq!(option(&story, &ApprovalAnswer::Choose { id: "odd".into() }), Err(AnswerError::NotOffered));
     story.run.on_decision(&id, "somebody", Some("because"));
-    let yes = story.run.answer(&id, &Verdict::Allow).expect("open");
+    let yes = story.run.answer(&id, &ApprovalAnswer::Allow).expect("open");
     story.writes(&yes);
-    let Some(ConversationEvent::Decided { outcome, .. }) = story.events.last() else {
+    let Some(ConversationEvent::ApprovalDecided { outcome, .. }) = story.events.last() else {
         panic!("{:?}", story.events)
     };
     assert_eq!((outcome.allowed, outcome.by.as_deref()), (true, Some("somebody")));
-    assert_eq!(story.run.answer(&id, &Verdict::Allow), Err(AnswerError::NotOpen));
+    assert_eq!(story.run.answer(&id, &ApprovalAnswer::Allow), Err(AnswerError::NotOpen));
     assert_eq!(story.state(), "running");
     story.answers(&prompt, &json!({ "stopReason": "something_new" }));
     assert_eq!(story.state(), "finished", "a reason that nobody knows is a reason");
@@ -308,7 +308,7 @@ fn whoever_is_asked_when_a_turn_is_cancelled_answers_so_and_later_too() {
     story.asks(&json!("q"), "elicitation/create", &json!({ "sessionId": "s1", "message": "Why?" }));
     let cancel = story.run.interrupt().expect("a turn");
     assert_eq!(story.writes(&cancel)["params"], json!({ "sessionId": "s1" }));
-    assert_eq!(story.run.open().count(), 0);
+    assert_eq!(story.run.open_requests().count(), 0);
     let paid = story.pay();
     assert_eq!(paid[0]["result"], json!({ "outcome": { "outcome": "cancelled" } }));
     assert_eq!((&paid[1]["id"], &paid[1]["result"]), (&json!("q"), &json!({ "action": "cancel" })));
@@ -329,12 +329,12 @@ fn a_question_is_a_form_and_a_request_can_be_taken_back() {
         json!({ "sessionId": "s1", "mode": "form", "message": "How many?", "requestedSchema": schema });
     let id = story.asks(&json!(3), "elicitation/create", &params);
     assert_eq!(story.state(), "question");
-    assert_eq!(story.run.answer(&id, &Verdict::Allow), Err(AnswerError::NeedsAnswers));
+    assert_eq!(story.run.answer(&id, &ApprovalAnswer::Allow), Err(AnswerError::NeedsAnswers));
     let answers = [("How many?".to_owned(), "7".to_owned())].into();
-    let line = story.run.answer(&id, &Verdict::Answer { answers }).expect("it fits");
+    let line = story.run.answer(&id, &ApprovalAnswer::Answer { answers }).expect("it fits");
     assert_eq!(story.writes(&line)["result"], json!({ "action": "accept", "content": { "n": 7 } }));
     assert!(
-        matches!(story.events.last(), Some(ConversationEvent::Decided { outcome, .. }) if outcome.allowed)
+        matches!(story.events.last(), Some(ConversationEvent::ApprovalDecided { outcome, .. }) if outcome.allowed)
     );
     story.asks(&json!(4), "elicitation/create", &params);
     story.says(&json!({ "method": "$/cancel_request", "params": { "requestId": 4 } }));
@@ -407,7 +407,7 @@ fn the_mode_that_was_asked_for_is_set_before_anything_is_said() {
     let mut story = Story::begun(wishes).connected(&json!({}));
     let asked = story.pay();
     story.answers(&asked[0], &modes);
-    assert_eq!(story.run.prompt("now?"), Err(NotYet::NoSession));
+    assert_eq!(story.run.prompt("now?"), Err(NotReady::NoSession));
     let set = story.pay();
     assert_eq!((&set[0]["method"], &set[0]["params"]["modeId"]), (&json!("session/set_mode"), &json!("ask")));
     assert_eq!(
@@ -433,8 +433,8 @@ fn a_mode_that_is_not_there_keeps_messages_back_until_one_is_chosen() {
     story.answers(&asked[0], &json!({ "sessionId": "s1", "configOptions": [option, { "id": 7 }] }));
     assert_eq!(story.errors(), ["the agent has no mode called careful; it has auto, ask"]);
     assert_eq!(story.state(), "error");
-    assert!(matches!(story.run.prompt("now?"), Err(NotYet::Refused { .. })));
-    assert!(matches!(story.run.set_mode("bold"), Err(NotYet::Refused { .. })));
+    assert!(matches!(story.run.prompt("now?"), Err(NotReady::Refused { .. })));
+    assert!(matches!(story.run.set_mode("bold"), Err(NotReady::Refused { .. })));
     let line = story.run.set_mode("ask").expect("there is one");
     let set = story.writes(&line);
     assert_eq!(set["params"], json!({ "configId": "mode", "value": "ask", "sessionId": "s1" }));
@@ -454,7 +454,7 @@ fn a_lost_connection_loses_the_prompt_in_flight_and_the_session_comes_back() {
     story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
     story.note(ConnectionNote::Lost { cause: Some("killed".into()) });
     assert_eq!(story.errors(), ["`do it` was lost with the connection; it is not sent again"]);
-    assert_eq!((story.run.open().count(), story.run.owed()), (0, Vec::new()));
+    assert_eq!((story.run.open_requests().count(), story.run.owed_lines()), (0, Vec::new()));
     assert_eq!(story.state(), "running", "it is being brought back");
     assert!(
         story
@@ -481,7 +481,7 @@ fn a_lost_connection_loses_the_prompt_in_flight_and_the_session_comes_back() {
     // The agent's ids begin again.
     story.prompts("once more");
     let id = story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
-    assert!(story.run.answer(&id, &Verdict::Allow).is_ok());
+    assert!(story.run.answer(&id, &ApprovalAnswer::Allow).is_ok());
     assert_eq!(story.run.conversation().open_approvals().count(), 1);
 }
 
@@ -525,9 +525,9 @@ fn an_agent_that_wants_a_login_is_asked_for_by_somebody() {
     let asked = story.pay();
     story.refuses(&asked[0], -32000, "Authentication required");
     assert_eq!(story.state(), "question");
-    assert!(matches!(story.run.prompt("hi"), Err(NotYet::Refused { .. })));
-    let id = story.run.open().next().expect("a question").to_owned();
-    let line = story.run.answer(&id, &Verdict::Allow).expect("a way in");
+    assert!(matches!(story.run.prompt("hi"), Err(NotReady::Refused { .. })));
+    let id = story.run.open_requests().next().expect("a question").to_owned();
+    let line = story.run.answer(&id, &ApprovalAnswer::Allow).expect("a way in");
     let login = story.writes(&line);
     assert_eq!((&login["method"], &login["params"]), (&json!("authenticate"), &json!({ "methodId": "key" })));
     story.answers(&login, &json!({}));
@@ -544,7 +544,7 @@ fn an_agent_that_begins_no_session_says_why() {
     let asked = story.pay();
     story.refuses(&asked[0], -32603, "the disk is full");
     assert_eq!((story.state().as_str(), story.errors()), ("error", vec!["the agent begins no session"]));
-    assert_eq!(story.run.owed(), []);
+    assert_eq!(story.run.owed_lines(), []);
 }
 
 #[test]
@@ -554,7 +554,7 @@ fn stopping_cancels_the_turn_and_closes_the_session() {
     let lines = story.run.stop();
     let methods: Vec<Value> = lines.iter().map(|line| story.writes(line)["method"].clone()).collect();
     assert_eq!(methods, [json!("session/cancel"), json!("session/close")]);
-    assert!(matches!(story.run.prompt("more"), Err(NotYet::Busy | NotYet::Refused { .. })));
+    assert!(matches!(story.run.prompt("more"), Err(NotReady::Busy | NotReady::Refused { .. })));
     story.run.on_exit(ExitCode::Code(0), NOW);
     assert!(matches!(story.run.state(), AgentState::Exited { .. }));
     assert_eq!(Story::begun(terms()).run.stop(), Vec::<Vec<u8>>::new(), "nothing to close");
@@ -609,8 +609,8 @@ fn the_official_types_understand_what_is_written() {
     let new = story.pay();
     is::<official::NewSessionRequest>(&new[0]);
     story.refuses(&new[0], -32000, "log in");
-    let id = story.run.open().next().expect("a question").to_owned();
-    let line = story.run.answer(&id, &Verdict::Allow).expect("a way in");
+    let id = story.run.open_requests().next().expect("a question").to_owned();
+    let line = story.run.answer(&id, &ApprovalAnswer::Allow).expect("a way in");
     let login = story.writes(&line);
     is::<official::AuthenticateRequest>(&login);
     story.answers(&login, &json!({}));
@@ -620,12 +620,14 @@ fn the_official_types_understand_what_is_written() {
     is::<official::SetSessionConfigOptionRequest>(&set[0]);
     story.answers(&set[0], &json!({ "configOptions": [option] }));
     is::<official::PromptRequest>(&story.prompts("hi"));
-    for (verdict, kind) in [(Verdict::Allow, "allow_once"), (Verdict::AllowAlways, "allow_always")] {
+    for (verdict, kind) in
+        [(ApprovalAnswer::Allow, "allow_once"), (ApprovalAnswer::AllowAlways, "allow_always")]
+    {
         let id = story.asks(&json!(kind), "session/request_permission", &permission(&[("x", kind)]));
         let line = story.run.answer(&id, &verdict).expect("open");
         is::<official::RequestPermissionResponse>(&story.writes(&line));
     }
-    for verdict in [Verdict::Allow, Verdict::Deny { message: "no".into() }] {
+    for verdict in [ApprovalAnswer::Allow, ApprovalAnswer::Deny { message: "no".into() }] {
         let id = story.asks(&json!(1), "elicitation/create", &json!({ "sessionId": "s1", "message": "?" }));
         let line = story.run.answer(&id, &verdict).expect("open");
         is::<official::CreateElicitationResponse>(&story.writes(&line));
