@@ -17,6 +17,7 @@ use agency_api::{Failure, chat};
 use agency_core::approval::Ruling;
 use agency_core::conversation::{Approval, Entry, Item};
 use agency_driver::conversation::{AnswerError, ApprovalAnswer};
+use agency_driver::sending::SendOrder;
 use agency_journal::{Body, Record};
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,7 +26,7 @@ use crate::considering::Considering;
 use crate::hold::{Heard, Hold};
 use crate::outbox::{Outbox, Then, Written};
 use crate::run::{Flow, NewsDesk, RunCommand, RunHandle, RunNews, sleep_until, tell};
-use crate::sending::{Order, What};
+use crate::sending::Order;
 use crate::talk::{self, Decision, TalkFold, TalkSource, Told, Wanted};
 use crate::{clock, explain, seal, told_mark};
 
@@ -334,15 +335,15 @@ impl PipedTask {
     fn send(&mut self, order: Order) {
         let Order { what, receipt } = order;
         let text = match what {
-            What::Text { text, enter: true, .. } => text,
-            What::Text { .. } => {
+            SendOrder::Text { text, enter: true, .. } => text,
+            SendOrder::Text { .. } => {
                 let failure = Failure::new("a message to this agent is sent whole");
                 return tell(
                     receipt,
                     Err(failure.because("it has no terminal to type into").hint("leave out --no-enter")),
                 );
             }
-            What::Keys(_) => {
+            SendOrder::Keys(_) => {
                 let failure =
                     Failure::new("this agent takes no keys").because("it has no terminal to type into");
                 return tell(receipt, Err(failure.hint("agency approve, agency deny, agency interrupt")));

@@ -6,6 +6,7 @@ pub mod acp;
 pub mod conversation;
 mod lines;
 mod meter;
+pub mod sending;
 pub mod stream_json;
 pub mod terminal;
 mod typed;

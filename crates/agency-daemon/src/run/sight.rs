@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use agency_core::agent_state::AgentState;
 use agency_core::evidence::{Activity, Detector, Rung, Standing};
+use agency_driver::sending::Observation;
 
 use super::RunTask;
 use crate::clock;
-use crate::sending::Sight;
 
 impl RunTask {
     /// What can be seen of the agent by who wants to send it something.
-    pub(super) fn sight(&mut self) -> Sight {
+    pub(super) fn sight(&mut self) -> Observation {
         let now = clock::now();
         self.heed_rules();
         self.fold.run.look_now(now);
@@ -27,7 +27,7 @@ impl RunTask {
         let all_read = terminal.as_ref().is_some_and(|terminal| terminal.input_waiting == Some(0));
         let screen = self.fold.run.screen();
         let modes = screen.modes();
-        Sight {
+        Observation {
             now,
             dialog: dialog(&standing),
             state_since: standing.since.at,

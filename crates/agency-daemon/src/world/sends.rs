@@ -7,6 +7,7 @@ use agency_api::{Bytes, Failure};
 use agency_core::evidence::Why;
 use agency_core::ids::TaskKey;
 use agency_core::plain::one_line;
+use agency_driver::sending::SendOrder;
 use agency_terminal::keys::Keystroke;
 use tokio::sync::{mpsc, oneshot};
 
@@ -15,7 +16,7 @@ use super::{LiveRun, World};
 use crate::happening::{Answer, Happening, TaskCall};
 use crate::prompt_queue::{Step, Waiting};
 use crate::run::RunCommand;
-use crate::sending::{Order, What};
+use crate::sending::Order;
 
 /// An agent that does not read fills its terminal's buffer; a keeper that is stopped takes nothing.
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
@@ -47,10 +48,10 @@ impl World {
         self.not_being_removed(key)?;
         self.not_landing(key)?;
         let what = match params.keys.as_slice() {
-            [] => What::Text { text: params.text.0, enter: params.enter, anyway: params.anyway },
+            [] => SendOrder::Text { text: params.text.0, enter: params.enter, anyway: params.anyway },
             keys => {
                 let strokes: Result<_, _> = keys.iter().map(|name| Keystroke::parse(name)).collect();
-                What::Keys(strokes.map_err(|err| Failure::new(err.to_string()))?)
+                SendOrder::Keys(strokes.map_err(|err| Failure::new(err.to_string()))?)
             }
         };
         Ok(Ordered::Send(commands, what))
@@ -107,7 +108,7 @@ impl World {
         }
         let (key, id) = (key.clone(), waiting.id);
         tokio::spawn(async move {
-            let what = What::Text { text: waiting.text.0, enter: true, anyway: false };
+            let what = SendOrder::Text { text: waiting.text.0, enter: true, anyway: false };
             let mut outcome = handed(commands, what).await;
             if let Ok(receipt) = &mut outcome
                 && is_talk
@@ -210,7 +211,7 @@ fn is_at_prompt(live: &LiveRun) -> bool {
 }
 
 enum Ordered {
-    Send(mpsc::Sender<RunCommand>, What),
+    Send(mpsc::Sender<RunCommand>, SendOrder),
     Held(Receipt),
 }
 
@@ -226,7 +227,7 @@ fn step_after(outcome: &Result<Receipt, Failure>) -> Option<Step> {
     }
 }
 
-async fn handed(commands: mpsc::Sender<RunCommand>, what: What) -> Result<Receipt, Failure> {
+async fn handed(commands: mpsc::Sender<RunCommand>, what: SendOrder) -> Result<Receipt, Failure> {
     let (receipt, told) = oneshot::channel();
     let gone = || Failure::new("the run ended before it took the text");
     let taken = async {

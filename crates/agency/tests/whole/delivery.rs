@@ -170,7 +170,9 @@ fn a_line_that_no_terminal_would_hand_over_is_refused() {
     let ran = stage.run(["send", "one", &"x".repeat(4096)]);
     assert_eq!(ran.code, 1, "{ran}");
     assert!(
-        ran.stderr.contains("it reads lines, and a terminal hands over at most 4095 bytes of one (4096)"),
+        ran.stderr.contains(
+            "the program reads whole lines, and a terminal passes on at most 4095 bytes of a line (4096)"
+        ),
         "{ran}"
     );
     assert_eq!(sent(&stage, "one").concat(), b"");

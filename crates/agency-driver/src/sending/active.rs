@@ -1,0 +1,300 @@
+//! One order in progress: text, then Enter once the screen shows the text, then evidence that the agent took it.
+//!
+//! Knows nothing of other orders or of callers.
+
+use std::time::Duration;
+
+use super::observation::Observation;
+use super::paste::encode_text;
+use super::{QUIET_FOR, SendOrder, SendOutcome, SendReceipt};
+
+/// A program that draws all the time is never quiet; Enter does not wait longer than this for it.
+const SETTLED_WITHIN: Duration = Duration::from_secs(1);
+/// Programs may take keys that arrive together for one key, above all an Escape and a letter. A key waits at most this
+/// long for a reaction to the one before.
+const KEY_WITHIN: Duration = Duration::from_millis(300);
+/// A text that does not show by then is not at a prompt. An agent that has just shown its prompt may be busy with its
+/// start for some seconds more if many agents start at once.
+const SHOWN_WITHIN: Duration = Duration::from_secs(6);
+/// Agents report or draw within a second. An agent that has shown nothing by then may still take the text.
+const PROVEN_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_FOR_PROOF_EVERY: Duration = Duration::from_millis(50);
+/// The program took an Enter that came too early for a line of the text, if the text is still there after this time.
+const PRESS_AGAIN_AFTER: Duration = Duration::from_millis(900);
+/// Fewer letters than this may appear on any screen by chance.
+const SHORTEST_TAIL: usize = 4;
+const LONGEST_TAIL: usize = 12;
+/// The kernel keeps no longer line for a program that reads lines.
+const LONGEST_LINE: usize = 4095;
+
+#[derive(Debug)]
+pub(super) struct Active {
+    order: SendOrder,
+    /// Bytes written so far.
+    bytes: u64,
+    /// The agent worked already at the beginning, so its working proves nothing.
+    worked_before: bool,
+    /// The dialog that was open at the beginning.
+    dialog_before: Option<String>,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The keeper has the text or a key.
+    Typing,
+    /// The keeper has written it; the next key or Enter waits for the screen.
+    Settling { since: Duration },
+    /// The keeper has Enter.
+    Entering(EnterPress),
+    /// The keeper has written Enter; the machine looks for evidence that the agent took the text.
+    Proving { press: EnterPress, written_at: Duration },
+    /// All keys are pressed; the machine watches for a reaction.
+    Watching { since: Duration },
+}
+
+#[derive(Clone, Debug)]
+struct EnterPress {
+    /// Everything after this moment may be a reaction to the press, however late the keeper reports it.
+    at: Duration,
+    number: u8,
+    /// The cursor's row before the press.
+    row: String,
+}
+
+/// What became of an order in one step.
+#[derive(Debug)]
+pub(super) enum Progress {
+    Goes { active: Active, write: Option<Vec<u8>> },
+    Ended(SendReceipt),
+}
+
+impl Active {
+    pub(super) fn begin(order: SendOrder, seen: &Observation) -> Progress {
+        if let Some(refusal) = refuse(&order, seen) {
+            return Progress::Ended(refusal);
+        }
+        let mut active = Active {
+            order,
+            bytes: 0,
+            worked_before: seen.works.is_some(),
+            dialog_before: seen.dialog.clone(),
+            stage: Stage::Settling { since: seen.now },
+        };
+        let first = match &mut active.order {
+            SendOrder::Text { text, .. } => encode_text(text, seen.bracketed_paste),
+            SendOrder::Keys(keys) => keys.pop_front().map(|key| seen.encode_key(key)).unwrap_or_default(),
+        };
+        match first.is_empty() {
+            true => active.wait(),
+            false => active.write(first, Stage::Typing),
+        }
+    }
+
+    /// Goes on as far as the screen allows. Observes the screen only if that matters now.
+    pub(super) fn advance(self, observe: &mut dyn FnMut() -> Observation) -> Progress {
+        match self.stage {
+            Stage::Typing | Stage::Entering(_) => self.wait(),
+            Stage::Settling { since } => self.settle(since, &observe()),
+            Stage::Proving { .. } => self.prove(&observe()),
+            Stage::Watching { since } => self.watch(since, &observe()),
+        }
+    }
+
+    pub(super) fn on_written(&mut self, now: Duration) {
+        self.stage = match std::mem::replace(&mut self.stage, Stage::Typing) {
+            Stage::Typing => Stage::Settling { since: now },
+            Stage::Entering(press) => Stage::Proving { press, written_at: now },
+            other => other,
+        };
+    }
+
+    /// The keeper has written the last of it.
+    pub(super) fn is_all_written(&self) -> bool {
+        match (&self.stage, &self.order) {
+            (Stage::Proving { .. } | Stage::Watching { .. }, _) => true,
+            (Stage::Settling { .. }, SendOrder::Keys(keys)) => keys.is_empty(),
+            (Stage::Settling { .. }, SendOrder::Text { enter, .. }) => !enter,
+            (Stage::Typing | Stage::Entering(_), _) => false,
+        }
+    }
+
+    pub(super) fn needs_read_probe(&self) -> bool {
+        matches!(self.stage, Stage::Proving { .. })
+    }
+
+    pub(super) fn deadline(&self, now: Duration) -> Option<Duration> {
+        match self.stage {
+            Stage::Typing | Stage::Entering(_) => None,
+            Stage::Settling { .. } => Some(now + QUIET_FOR / 3),
+            Stage::Proving { .. } | Stage::Watching { .. } => Some(now + LOOK_FOR_PROOF_EVERY),
+        }
+    }
+
+    pub(super) fn into_receipt(
+        self,
+        outcome: SendOutcome,
+        why: Option<String>,
+        screen: Option<String>,
+    ) -> SendReceipt {
+        SendReceipt { outcome, bytes: self.bytes, why, screen }
+    }
+
+    fn wait(self) -> Progress {
+        Progress::Goes { active: self, write: None }
+    }
+
+    fn write(mut self, bytes: Vec<u8>, stage: Stage) -> Progress {
+        self.bytes += bytes.len() as u64;
+        self.stage = stage;
+        Progress::Goes { active: self, write: Some(bytes) }
+    }
+
+    fn end(self, outcome: SendOutcome, why: Option<String>) -> Progress {
+        Progress::Ended(self.into_receipt(outcome, why, None))
+    }
+
+    fn refuse_enter(self, why: String, seen: &Observation) -> Progress {
+        Progress::Ended(self.into_receipt(SendOutcome::Refused, Some(why), Some(seen.last_rows())))
+    }
+
+    fn settle(mut self, since: Duration, seen: &Observation) -> Progress {
+        let waited = seen.now.saturating_sub(since);
+        let quiet = seen.now.saturating_sub(seen.drawn_at.max(since)) >= QUIET_FOR;
+        let anyway = match &mut self.order {
+            SendOrder::Text { enter: false, .. } => return self.end(SendOutcome::Typed, None),
+            SendOrder::Keys(keys) if keys.is_empty() => return self.watch(since, seen),
+            SendOrder::Keys(_) if !quiet && waited < KEY_WITHIN => return self.wait(),
+            SendOrder::Keys(keys) => {
+                let next = keys.pop_front().map(|key| seen.encode_key(key)).unwrap_or_default();
+                return self.write(next, Stage::Typing);
+            }
+            SendOrder::Text { anyway, .. } => *anyway,
+        };
+        if !anyway && let Some(dialog) = &seen.dialog {
+            return self.refuse_enter(format!("{dialog}; the text was typed, Enter was not pressed"), seen);
+        }
+        if !quiet && waited < SETTLED_WITHIN {
+            return self.wait();
+        }
+        if !self.is_shown(seen) {
+            if waited < SHOWN_WITHIN {
+                return self.wait();
+            }
+            let why = "the text does not show on the screen, so this is not a prompt; Enter was not pressed";
+            return self.refuse_enter(why.to_owned(), seen);
+        }
+        let press = EnterPress { at: seen.now, number: 1, row: seen.row_at_cursor() };
+        self.write(seen.encode_enter(), Stage::Entering(press))
+    }
+
+    /// A caller that waits for what follows must not see the dialog that was just answered.
+    fn watch(mut self, since: Duration, seen: &Observation) -> Progress {
+        self.stage = Stage::Watching { since };
+        if self.dialog_before.is_some() && self.dialog_before != seen.dialog {
+            return self.end(SendOutcome::Delivered, Some("the dialog is gone".to_owned()));
+        }
+        if let Some((works_since, rule)) = &seen.works
+            && *works_since >= since
+        {
+            return self.end(SendOutcome::Delivered, Some(rule.clone()));
+        }
+        let patience = if self.dialog_before.is_some() { PRESS_AGAIN_AFTER } else { KEY_WITHIN };
+        match seen.now.saturating_sub(since) >= patience {
+            true => self.end(SendOutcome::Typed, None),
+            false => self.wait(),
+        }
+    }
+
+    /// A full-screen program with the text at its prompt shows it, or says that something was pasted.
+    fn is_shown(&self, seen: &Observation) -> bool {
+        let SendOrder::Text { text, anyway, .. } = &self.order else { return true };
+        let tail = tail(text);
+        if *anyway || !seen.full_screen || seen.hides_input || tail.chars().count() < SHORTEST_TAIL {
+            return true;
+        }
+        let shown: String = seen.rows.concat().chars().filter(|c| c.is_alphanumeric()).collect();
+        shown.contains(&tail) || shown.to_lowercase().contains("pasted")
+    }
+
+    fn prove(self, seen: &Observation) -> Progress {
+        let Stage::Proving { press, written_at } = &self.stage else { return self.wait() };
+        let (press, written_at) = (press.clone(), *written_at);
+        if let Some(proof) = self.find_proof(&press, written_at, seen) {
+            return self.end(SendOutcome::Delivered, Some(proof));
+        }
+        let waited = seen.now.saturating_sub(written_at);
+        if waited >= PROVEN_WITHIN {
+            let why = match self.worked_before {
+                true => "the agent was already working; whether it took the text will show when it is done",
+                false => "nothing shows yet that the agent took the text",
+            };
+            return self.end(SendOutcome::Typed, Some(why.to_owned()));
+        }
+        match waited >= PRESS_AGAIN_AFTER && self.was_enter_ignored(&press, seen) {
+            true => self.press_again(&press, seen),
+            false => self.wait(),
+        }
+    }
+
+    /// The text is still at the prompt after the first Enter, and the agent does nothing else.
+    fn was_enter_ignored(&self, press: &EnterPress, seen: &Observation) -> bool {
+        let is_row_the_same = !press.row.is_empty() && seen.row_at_cursor() == press.row;
+        press.number == 1
+            && seen.full_screen
+            && is_row_the_same
+            && self.is_shown(seen)
+            && seen.dialog.is_none()
+            && !self.worked_before
+    }
+
+    /// The receipt does not count the second Enter.
+    fn press_again(mut self, press: &EnterPress, seen: &Observation) -> Progress {
+        self.stage = Stage::Entering(EnterPress { at: seen.now, number: 2, row: press.row.clone() });
+        Progress::Goes { active: self, write: Some(seen.encode_enter()) }
+    }
+
+    fn find_proof(&self, press: &EnterPress, written_at: Duration, seen: &Observation) -> Option<String> {
+        match &seen.works {
+            Some((since, rule)) if !self.worked_before && *since >= press.at => return Some(rule.clone()),
+            _ => {}
+        }
+        if seen.reads_lines {
+            // The kernel echoes the end of the line itself, so a moved cursor proves nothing here.
+            let is_read = seen.all_read_at.is_some_and(|at| at >= written_at);
+            return is_read.then(|| "the program has read it".to_owned());
+        }
+        let moved = !seen.full_screen && seen.row_at_cursor() != press.row && seen.drawn_at >= press.at;
+        moved.then(|| "the line was entered".to_owned())
+    }
+}
+
+/// The last letters of the text. Boxes and wrapping put other characters between them.
+fn tail(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let letters: Vec<char> = text.chars().filter(|c| c.is_alphanumeric()).collect();
+    letters[letters.len().saturating_sub(LONGEST_TAIL)..].iter().collect()
+}
+
+/// Why nothing of the order is written, if so.
+fn refuse(order: &SendOrder, seen: &Observation) -> Option<SendReceipt> {
+    let SendOrder::Text { text, anyway, .. } = order else { return None };
+    let refused = |why: String, screen| {
+        Some(SendReceipt { outcome: SendOutcome::Refused, bytes: 0, why: Some(why), screen })
+    };
+    if let Some(dialog) = seen.dialog.as_ref().filter(|_| !anyway) {
+        return refused(dialog.clone(), Some(seen.last_rows()));
+    }
+    if let Some(draft) = seen.draft().filter(|_| !anyway) {
+        let why = format!("the prompt already holds a draft, and this text would be appended to it: {draft}");
+        return refused(why, Some(seen.last_rows()));
+    }
+    let longest = text.split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap_or(0);
+    if seen.reads_lines && longest > LONGEST_LINE {
+        let why = format!(
+            "the program reads whole lines, and a terminal passes on at most {LONGEST_LINE} bytes of a line ({longest})"
+        );
+        return refused(why, None);
+    }
+    None
+}

@@ -1,0 +1,96 @@
+//! What the caller observes of an agent's terminal at one moment, and what follows from it for sending.
+//!
+//! Decides nothing about orders; [`Active`](super::active::Active) does.
+
+use std::time::Duration;
+
+use agency_terminal::keys::Keystroke;
+
+/// Agents ignore keys that arrive right after a dialog has opened: the user may have meant them for something else.
+/// Claude Code listens after 0.3 to 0.5 s.
+const DIALOG_LISTENS_AFTER: Duration = Duration::from_millis(700);
+/// Agents report a dialog before they draw it; Codex reports it a second earlier if somebody typed just then. After
+/// this time, a dialog that no screen rule recognises has been drawn.
+const DIALOG_SHOWN_WITHIN: Duration = Duration::from_secs(2);
+/// Agents report that they work before they clear their prompt.
+const DRAFT_IS_GONE_WITHIN: Duration = Duration::from_millis(1500);
+/// Rows of the screen that a receipt shows: what a person would look at.
+const ROWS_SHOWN: usize = 14;
+
+/// What is known about the agent and its terminal now.
+#[derive(Debug, Clone, Default)]
+pub struct Observation {
+    /// The moment of the observation.
+    pub now: Duration,
+    /// An open dialog that is not the prompt, in words.
+    pub dialog: Option<String>,
+    /// When the agent's state last changed.
+    pub state_since: Duration,
+    /// A screen rule recognises the dialog, so it has been drawn.
+    pub dialog_shown: bool,
+    /// The program reads whole lines.
+    pub reads_lines: bool,
+    /// The terminal does not echo what is typed.
+    pub hides_input: bool,
+    /// The program draws the whole screen.
+    pub full_screen: bool,
+    /// The program understands bracketed pastes.
+    pub bracketed_paste: bool,
+    /// Arrow keys are sent in application mode.
+    pub app_cursor: bool,
+    /// The flags of kitty's keyboard protocol.
+    pub kitty_flags: u8,
+    /// When the program last drew something.
+    pub drawn_at: Duration,
+    /// Since when the agent works, and the evidence for it.
+    pub works: Option<(Duration, String)>,
+    /// When a probe found that no typed byte is waiting to be read.
+    pub all_read_at: Option<Duration>,
+    /// The rows of the screen.
+    pub rows: Vec<String>,
+    /// Row and column of the cursor.
+    pub cursor: (u16, u16),
+}
+
+impl Observation {
+    /// The dialog may not be drawn yet, or may not listen yet.
+    pub(super) fn is_dialog_new(&self) -> bool {
+        let age = self.now.saturating_sub(self.state_since);
+        let old = if self.dialog_shown { DIALOG_LISTENS_AFTER } else { DIALOG_SHOWN_WITHIN };
+        self.dialog.is_some() && age < old
+    }
+
+    /// A text that was entered a moment ago may still be drawn at the prompt.
+    pub(super) fn is_draft_new(&self) -> bool {
+        self.now.saturating_sub(self.state_since) < DRAFT_IS_GONE_WITHIN && self.draft().is_some()
+    }
+
+    /// Text at an agent's prompt that nobody has entered: somebody is writing, or the agent restored what was
+    /// interrupted. Only where a prompt's mark is visible; text behind the cursor is the agent's own suggestion.
+    pub(super) fn draft(&self) -> Option<String> {
+        let row: String = self.row_at_cursor().chars().take(usize::from(self.cursor.1)).collect();
+        let row = row.trim_start_matches(|c: char| c.is_whitespace() || "│┃▌".contains(c));
+        let typed = row.strip_prefix(['❯', '›', '>'])?.trim();
+        let is_some = self.full_screen && typed.chars().any(char::is_alphanumeric);
+        is_some.then(|| typed.to_owned())
+    }
+
+    pub(super) fn row_at_cursor(&self) -> String {
+        self.rows.get(usize::from(self.cursor.0)).cloned().unwrap_or_default()
+    }
+
+    /// The last rows that are not blank.
+    pub(super) fn last_rows(&self) -> String {
+        let is_blank = |row: &str| row.trim().is_empty();
+        let rows: Vec<&str> = self.rows.iter().map(String::as_str).filter(|row| !is_blank(row)).collect();
+        rows[rows.len().saturating_sub(ROWS_SHOWN)..].join("\n")
+    }
+
+    pub(super) fn encode_key(&self, key: Keystroke) -> Vec<u8> {
+        key.bytes(self.app_cursor, self.kitty_flags)
+    }
+
+    pub(super) fn encode_enter(&self) -> Vec<u8> {
+        self.encode_key(Keystroke::ENTER)
+    }
+}

@@ -1,0 +1,272 @@
+//! Stories of texts and keys on their way to an agent, at chosen milliseconds; and one law about any screen.
+
+use agency_testkit::Rng;
+
+use super::*;
+
+struct Story {
+    machine: SendMachine<()>,
+    seen: Observation,
+}
+
+fn send_text(text: &str, seen: Observation) -> Story {
+    let order = SendOrder::Text { text: text.as_bytes().to_vec(), enter: true, anyway: false };
+    Story::of(order, seen)
+}
+
+fn send_keys(names: &[&str], seen: Observation) -> Story {
+    let keys = names.iter().map(|name| Keystroke::parse(name).expect("a key")).collect();
+    Story::of(SendOrder::Keys(keys), seen)
+}
+
+impl Story {
+    fn of(order: SendOrder, seen: Observation) -> Story {
+        let mut machine = SendMachine::default();
+        machine.push(order, ());
+        Story { machine, seen }
+    }
+
+    /// What the machine writes after this many milliseconds.
+    fn at(&mut self, ms: u64) -> String {
+        self.seen.now = Duration::from_millis(ms);
+        let seen = self.seen.clone();
+        let bytes = self.machine.next_write(&mut || seen.clone()).unwrap_or_default();
+        String::from_utf8(bytes).expect("text")
+    }
+
+    fn written(&mut self, ms: u64) {
+        self.machine.on_written(Duration::from_millis(ms));
+    }
+
+    fn draw(&mut self, ms: u64, rows: &[&str]) {
+        self.seen.drawn_at = Duration::from_millis(ms);
+        self.seen.rows = rows.iter().map(|row| (*row).to_owned()).collect();
+    }
+
+    fn whole_receipt(&mut self) -> SendReceipt {
+        let ((), receipt) = self.machine.take_receipts().pop().expect("a receipt");
+        receipt
+    }
+
+    fn receipt(&mut self) -> (SendOutcome, String) {
+        let receipt = self.whole_receipt();
+        (receipt.outcome, receipt.why.unwrap_or_default())
+    }
+}
+
+fn agent() -> Observation {
+    Observation {
+        full_screen: true,
+        bracketed_paste: true,
+        rows: vec!["> ".into()],
+        ..Observation::default()
+    }
+}
+
+#[test]
+fn a_text_is_pasted_entered_and_proven() {
+    let mut story = send_text("fix the login", agent());
+    assert_eq!(story.at(0), "\x1b[200~fix the login\x1b[201~");
+    story.written(5);
+    story.draw(20, &["│ > fix the lo │", "│ gin │"]);
+    assert_eq!(story.at(40), "", "not quiet yet");
+    assert_eq!(story.at(90), "\r");
+    story.written(91);
+    assert_eq!(story.at(100), "");
+    story.seen.works = Some((Duration::from_millis(150), "status: working".into()));
+    assert_eq!(story.at(160), "");
+    assert_eq!(story.receipt(), (SendOutcome::Delivered, "status: working".into()));
+}
+
+#[test]
+fn a_dialog_is_never_answered_by_a_prompt() {
+    let mut seen = agent();
+    seen.dialog = Some("it asks for a permission".into());
+    let mut refused = send_text("fix it", seen);
+    assert_eq!(refused.at(2_000), "");
+    assert_eq!(refused.receipt(), (SendOutcome::Refused, "it asks for a permission".into()));
+
+    let mut late = send_text("fix the login", agent());
+    late.at(0);
+    late.written(5);
+    late.draw(20, &["> fix the login"]);
+    late.seen.dialog = Some("it asks for a permission".into());
+    assert_eq!(late.at(90), "", "it came up in between");
+    assert_eq!(late.receipt().0, SendOutcome::Refused);
+
+    let mut unknown = send_text("fix the login", agent());
+    unknown.at(0);
+    unknown.written(5);
+    unknown.draw(20, &["Update now?", "1. Yes"]);
+    assert_eq!(unknown.at(1_000), "");
+    assert_eq!(unknown.at(6_100), "", "a text that does not show is at no prompt");
+    assert_eq!(unknown.receipt().0, SendOutcome::Refused);
+}
+
+#[test]
+fn an_enter_that_was_swallowed_is_pressed_once_more() {
+    let mut story = send_text("fix the login", agent());
+    story.at(0);
+    story.written(5);
+    story.draw(20, &["> fix the login"]);
+    assert_eq!(story.at(100), "\r");
+    story.written(101);
+    assert_eq!(story.at(500), "");
+    assert_eq!(story.at(1_002), "\r");
+    story.written(1_003);
+    assert_eq!(story.at(2_000), "");
+    assert_eq!(story.at(3_010), "");
+    assert_eq!(story.receipt().0, SendOutcome::Typed, "and then it is said that nothing showed");
+}
+
+#[test]
+fn no_second_enter_answers_what_came_in_the_texts_place() {
+    let mut story = send_text("fix the login", agent());
+    story.at(0);
+    story.written(5);
+    story.draw(20, &["> ", "fix the login"]);
+    assert_eq!(story.at(100), "\r");
+    story.written(101);
+    story.draw(200, &["> ", "Update now? 1. Yes"]);
+    assert_eq!(story.at(1_002), "", "the cursor's row is the same, and the text is gone");
+}
+
+#[test]
+fn a_line_program_has_taken_what_it_has_read() {
+    let mut story = send_text("y", Observation { reads_lines: true, ..Observation::default() });
+    assert_eq!(story.at(0), "y");
+    story.written(1);
+    assert_eq!(story.at(70), "\r");
+    story.written(71);
+    story.seen.all_read_at = Some(Duration::from_millis(95));
+    story.at(96);
+    assert_eq!(story.receipt(), (SendOutcome::Delivered, "the program has read it".into()));
+    let mut long = send_text(&"x".repeat(5_000), Observation { reads_lines: true, ..Observation::default() });
+    assert_eq!(long.at(0), "");
+    assert_eq!(long.receipt().0, SendOutcome::Refused);
+}
+
+#[test]
+fn keys_are_pressed_one_by_one_also_on_a_dialog() {
+    let mut seen = agent();
+    seen.dialog = Some("it asks for a permission".into());
+    let mut story = send_keys(&["down", "enter"], seen);
+    assert_eq!(story.at(2_000), "\x1b[B");
+    story.written(2_001);
+    assert_eq!(story.at(2_020), "");
+    assert_eq!(story.at(2_070), "\r");
+    story.written(2_071);
+    assert_eq!(story.at(2_072), "", "the dialog is still there");
+    story.seen.dialog = None;
+    story.at(2_140);
+    assert_eq!(story.receipt(), (SendOutcome::Delivered, "the dialog is gone".into()));
+}
+
+#[test]
+fn a_new_dialog_is_given_time_to_show_and_to_listen() {
+    let mut seen = agent();
+    seen.dialog = Some("it asks for a permission".into());
+    seen.state_since = Duration::from_millis(5_000);
+    let mut undrawn = send_keys(&["1"], seen.clone());
+    assert_eq!(undrawn.at(6_990), "");
+    assert_eq!(undrawn.at(7_000), "1");
+    seen.dialog_shown = true;
+    let mut keys = send_keys(&["1"], seen.clone());
+    assert_eq!(keys.at(5_010), "");
+    assert_eq!(keys.at(5_690), "");
+    assert_eq!(keys.at(5_700), "1");
+    keys.written(5_701);
+    // The next question comes at once, and this one was answered all the same.
+    keys.seen.dialog = Some("it asks for another permission".into());
+    keys.at(5_800);
+    assert_eq!(keys.receipt(), (SendOutcome::Delivered, "the dialog is gone".into()));
+
+    let mut text = send_text("fix it", seen);
+    text.at(5_010);
+    assert!(text.machine.deadline(Duration::from_millis(5_010)).is_some());
+    text.draw(5_100, &["May I?"]);
+    text.at(5_700);
+    let receipt = text.whole_receipt();
+    assert_eq!(receipt.screen.as_deref(), Some("May I?"));
+}
+
+#[test]
+fn what_stands_at_the_prompt_is_not_added_to() {
+    let drawn =
+        |row: &str, column: u16| Observation { rows: vec![row.into()], cursor: (0, column), ..agent() };
+    for (row, column, kind) in [
+        ("❯\u{a0}half a thought", 16, Some("half a thought")),
+        ("│ > half                │", 8, Some("half")),
+        ("› Ask Codex to do anything", 2, None),
+        ("❯\u{a0}", 2, None),
+        ("~/project  main", 15, None),
+    ] {
+        assert_eq!(drawn(row, column).draft().as_deref(), kind, "{row}");
+    }
+    let mut refused = send_text("fix it", drawn("❯ half a thought", 16));
+    assert_eq!(refused.at(0), "");
+    assert_eq!(refused.at(1_500), "");
+    assert_eq!(refused.receipt().0, SendOutcome::Refused);
+    let mut entered = send_text("fix it", drawn("❯ what was entered just now", 27));
+    assert_eq!(entered.at(0), "");
+    entered.seen = drawn("❯ ", 2);
+    assert_eq!(entered.at(100), "\x1b[200~fix it\x1b[201~");
+}
+
+fn any_screen(rng: &mut Rng, now: u64, text: &str) -> Observation {
+    let past = |back: u64| Duration::from_millis(now.saturating_sub(back));
+    let rows: [&[&str]; 3] = [&["> "], &["> ", text], &["1. Yes", "2. No"]];
+    let works = (rng.below(4) == 0).then(|| (past(rng.below(500)), "status: working".to_owned()));
+    Observation {
+        now: Duration::from_millis(now),
+        state_since: past(rng.below(2_000)),
+        dialog: (rng.below(3) == 0).then(|| "it waits for a permission".to_owned()),
+        dialog_shown: rng.below(2) == 0,
+        reads_lines: rng.below(3) == 0,
+        hides_input: rng.below(6) == 0,
+        full_screen: rng.below(3) != 0,
+        bracketed_paste: rng.below(2) == 0,
+        app_cursor: rng.below(2) == 0,
+        kitty_flags: [0, 1, 8][rng.below(3) as usize],
+        drawn_at: past(rng.below(200)),
+        works,
+        all_read_at: (rng.below(3) == 0).then(|| past(rng.below(100))),
+        rows: rows[rng.below(3) as usize].iter().map(|row| (*row).to_owned()).collect(),
+        cursor: (rng.below(2) as u16, 0),
+    }
+}
+
+#[test]
+fn whatever_is_seen_no_dialog_gets_an_enter_and_no_text_more_than_two() {
+    let text = "fix the login";
+    for seed in 0..3_000 {
+        let mut rng = Rng::seeded(seed);
+        let mut story = send_text(text, Observation::default());
+        let (mut now, mut texts, mut enters) = (0, 0, 0);
+        while story.machine.take_receipts().is_empty() {
+            now += rng.below(120);
+            assert!(now < 20_000, "seed {seed}: it never ends");
+            let seen = any_screen(&mut rng, now, text);
+            let written = story.machine.next_write(&mut || seen.clone());
+            let is_enter = |bytes: &[u8]| bytes == b"\r" || bytes == b"\x1b[13u";
+            match written.as_deref() {
+                Some(bytes) if is_enter(bytes) => {
+                    assert!(seen.dialog.is_none(), "seed {seed}: Enter on a dialog");
+                    assert_eq!(texts, 1, "seed {seed}: Enter before the text");
+                    enters += 1;
+                }
+                Some(bytes) => {
+                    assert!(seen.dialog.is_none(), "seed {seed}: typed into a dialog");
+                    assert!(String::from_utf8_lossy(bytes).contains(text));
+                    texts += 1;
+                }
+                None => {}
+            }
+            if written.is_some() {
+                story.machine.on_written(Duration::from_millis(now));
+            }
+        }
+        assert!(texts <= 1 && enters <= 2, "seed {seed}: {texts} texts, {enters} times Enter");
+        assert!(story.machine.is_idle());
+    }
+}
