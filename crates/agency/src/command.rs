@@ -7,7 +7,7 @@ mod approvals;
 mod approve;
 mod attach;
 mod chat;
-mod completions;
+pub(crate) mod completions;
 pub(crate) mod config;
 mod conflicts;
 mod connections;
@@ -20,6 +20,7 @@ mod exec;
 mod explain;
 mod export;
 pub(crate) mod gc;
+pub(crate) mod help;
 mod installed;
 mod interrupt;
 mod logs;
@@ -58,9 +59,6 @@ mod wait;
 mod workspace;
 
 use agency_api::method;
-
-pub(crate) use logs::log_text;
-pub(crate) use wait::wait_until;
 
 use crate::cli::Command;
 use crate::context::Context;
@@ -123,6 +121,7 @@ pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Don
         Command::Mcp(_) => mcp::mcp(context).await,
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => man::man(context, &args),
+        Command::Help(args) => Ok(help::help(&args)),
         Command::Uninstall(args) => uninstall::uninstall(context, args).await,
         Command::Daemon { command } => daemon::daemon(context, command).await,
     }

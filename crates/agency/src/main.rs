@@ -2,6 +2,7 @@
 //!
 //! Everything but the daemon itself goes through the API; nothing here knows keepers or files of tasks.
 
+mod agent_wait;
 mod annotated;
 mod ask;
 mod attach;
@@ -14,7 +15,9 @@ mod context;
 mod desk;
 mod editor;
 mod family;
+mod help;
 mod line;
+mod log_stream;
 mod mcp;
 mod moment;
 mod output;
@@ -35,14 +38,14 @@ use crate::context::Context;
 use crate::stop::{Done, Stop};
 
 fn main() -> ExitCode {
-    if let Some(code) = complete::answered() {
+    if let Some(code) = command::completions::answer_shell() {
         return code;
     }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage::report(&error, std::env::args_os()),
     };
-    output::be_quiet(cli.quiet);
+    output::be_quiet(cli.global.quiet);
     match run(cli) {
         Ok(code) => code,
         // The reader has enough (`agency logs x | head`): nothing is wrong.
@@ -55,7 +58,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: cli::Cli) -> Done {
-    let context = Context::from_process(cli.options)?;
+    let context = Context::from_process(cli.global.config)?;
     if let Some(cli::Command::Daemon { command: cli::Daemon::Run }) = cli.command {
         // It makes a runtime of its own.
         return command::daemon::run(&context);

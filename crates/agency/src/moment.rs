@@ -1,11 +1,11 @@
-//! Times as people write them: so long ago, a time of day, or a date and time.
+//! Times as people write them: a time span ago, a time of day, or a date and time.
 
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 
-/// The past moment that is meant.
+/// A moment in the past.
 pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
     let now = Zoned::now();
     if let Ok(ago) = parse_span(text) {
@@ -24,12 +24,12 @@ pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
     let here =
         text.parse::<jiff::civil::DateTime>().ok().and_then(|time| time.to_zoned(TimeZone::system()).ok());
     here.map(|time| time.timestamp())
-        .ok_or_else(|| "write `10m` (ago), `14:05`, or `2026-01-31 14:05`".to_owned())
+        .ok_or_else(|| "it is not a time: try `10m` (ago), `14:05` or `2026-01-31 14:05`".to_owned())
 }
 
 /// `90s`, `10m`, `2h`, `1d`.
 pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a number and a unit: `90s`, `10m`, `2h`, `1d`".to_owned();
+    let wrong = || "it is not a duration: try `90s`, `10m`, `2h` or `1d`".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
     let unit = match &text[digits..] {
@@ -43,8 +43,8 @@ pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
     number.checked_mul(unit).map(Duration::from_secs).ok_or_else(wrong)
 }
 
-/// The time of day where the reader is; with the date if that was not today.
-pub(crate) fn shown(time: &str) -> String {
+/// The local time of day, with the date if it is not today.
+pub(crate) fn format_local(time: &str) -> String {
     let Ok(time) = time.parse::<Timestamp>() else { return time.to_owned() };
     let (time, now) = (time.to_zoned(TimeZone::system()), Zoned::now());
     let form = if time.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_understood_as_people_write_them() {
+    fn a_time_can_be_written_as_a_span_a_time_of_day_or_a_date() {
         let ago = |text: &str| Timestamp::now().duration_since(parse(text).expect(text)).as_secs();
         assert!((599..=601).contains(&ago("10m")));
         assert!((0..=86_400).contains(&ago("14:05")));

@@ -1,4 +1,4 @@
-//! What was typed and cannot be understood, said like every other error: what, why, and the way out.
+//! Wrong usage of the command line, reported like every other error: what, why, and the way out.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -10,14 +10,14 @@ use clap::{ArgAction, CommandFactory};
 use crate::cli::Cli;
 use crate::output;
 
-/// The contract's code for a question of usage.
+/// The exit code for wrong usage.
 const USAGE: u8 = 2;
 
-/// Prints help, version or the error, and says how to leave.
+/// Prints help, the version or the error, and returns the exit code.
 pub(crate) fn report(error: &Error, words: impl IntoIterator<Item = OsString>) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A reader who has enough (`agency help | head`) is no error.
+            // A closed pipe (`agency help | head`) is not an error.
             error.print().unwrap_or_default();
             ExitCode::SUCCESS
         }
@@ -33,83 +33,91 @@ pub(crate) fn report(error: &Error, words: impl IntoIterator<Item = OsString>) -
 }
 
 fn failure(error: &Error, words: impl IntoIterator<Item = OsString>) -> Failure {
-    let (command, takes_words) = command_of(words);
-    let said = Said { error, command, takes_words };
+    let (command, positionals) = typed_command(words);
+    let usage = UsageError { error, command, positionals };
     match error.kind() {
-        ErrorKind::InvalidSubcommand => said.unknown_command(),
-        ErrorKind::UnknownArgument => said.unknown_argument(),
-        ErrorKind::MissingRequiredArgument => said.missing(),
+        ErrorKind::InvalidSubcommand => usage.unknown_command(),
+        ErrorKind::UnknownArgument => usage.unknown_argument(),
+        ErrorKind::MissingRequiredArgument => usage.missing_argument(),
         ErrorKind::MissingSubcommand => {
-            Failure::new(format!("`{}` needs a command", said.command)).hint(said.help())
+            Failure::new(format!("`{}` needs a command", usage.command)).hint(usage.help())
         }
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::NoEquals => said.bad_value(),
-        ErrorKind::ArgumentConflict => said.conflict(),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::NoEquals => usage.bad_value(),
+        ErrorKind::ArgumentConflict => usage.conflict(),
         ErrorKind::TooManyValues | ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => {
-            said.bad_value()
+            usage.bad_value()
         }
-        _ => said.otherwise(),
+        _ => usage.other_error(),
     }
 }
 
-struct Said<'a> {
+struct UsageError<'a> {
     error: &'a Error,
-    /// As typed: `agency daemon stop`.
+    /// `agency daemon stop`
     command: String,
-    /// As many as somebody likes.
-    takes_words: bool,
+    positionals: Positionals,
 }
 
-impl Said<'_> {
+impl UsageError<'_> {
     fn unknown_command(&self) -> Failure {
-        let word = self.one(ContextKind::InvalidSubcommand);
+        let word = self.first(ContextKind::InvalidSubcommand);
         let failure = Failure::new(format!("there is no command `{} {word}`", self.command));
-        match self.nearest(ContextKind::SuggestedSubcommand) {
-            Some(near) => {
-                failure.hint(format!("did you mean {near}? `{} help` lists them all", self.command))
-            }
-            None => failure.hint(format!("`{} help` lists them all", self.command)),
+        let list = match self.command.as_str() {
+            "agency" => "`agency help --all` lists all commands".to_owned(),
+            command => format!("`{command} --help` lists its commands"),
+        };
+        match self.suggestions(ContextKind::SuggestedSubcommand) {
+            Some(near) => failure.hint(format!("did you mean {near}? {list}")),
+            None => failure.hint(list),
         }
     }
 
     fn unknown_argument(&self) -> Failure {
-        let word = self.one(ContextKind::InvalidArg);
-        let what = if word.starts_with('-') { "takes no option" } else { "takes no more words:" };
-        let failure = Failure::new(format!("`{}` {what} `{word}`", self.command));
-        match self.nearest(ContextKind::SuggestedArg) {
+        let word = self.first(ContextKind::InvalidArg);
+        let is_option = word.starts_with('-');
+        let failure = Failure::new(match (is_option, self.positionals) {
+            (true, _) => format!("`{}` has no option `{word}`", self.command),
+            (false, Positionals::OneTask) => {
+                format!("`{}` takes one task, but got also `{word}`", self.command)
+            }
+            (false, _) => format!("`{}` does not take another argument: `{word}`", self.command),
+        });
+        match self.suggestions(ContextKind::SuggestedArg) {
             Some(near) => failure.hint(format!("did you mean {near}? {}", self.help())),
-            None if word.starts_with('-') && self.takes_words => failure.hint(format!(
-                "words that begin with a dash come after `--`: {} … -- … {word}",
-                self.command
-            )),
-            None if word.starts_with('-') => failure.hint(self.help()),
-            None => failure.hint(format!("{}; a text with spaces is one word in quotes", self.help())),
+            None if is_option && self.positionals == Positionals::AnyNumber => failure
+                .hint(format!("put words that begin with a dash after `--`: {} … -- … {word}", self.command)),
+            None if is_option || self.positionals == Positionals::OneTask => failure.hint(self.help()),
+            None => failure.hint(format!("{}; put a text with spaces in quotes", self.help())),
         }
     }
 
-    fn missing(&self) -> Failure {
+    fn missing_argument(&self) -> Failure {
         let missing = self.all(ContextKind::InvalidArg).join(" and ");
         Failure::new(format!("`{}` needs {missing}", self.command)).hint(self.help())
     }
 
     fn bad_value(&self) -> Failure {
-        let (argument, value) = (self.one(ContextKind::InvalidArg), self.one(ContextKind::InvalidValue));
+        let (argument, value) = (self.first(ContextKind::InvalidArg), self.first(ContextKind::InvalidValue));
         let failure = match value.is_empty() {
             true => Failure::new(format!("`{}`: {argument} needs a value", self.command)),
-            false => Failure::new(format!("`{}`: `{value}` is no value for {argument}", self.command)),
-        };
-        let failure = self.source().into_iter().fold(failure, Failure::because);
-        let possible = self.all(ContextKind::ValidValue);
-        match (self.nearest(ContextKind::SuggestedValue), possible.is_empty()) {
-            (Some(near), _) => {
-                failure.hint(format!("did you mean {near}? possible: {}", possible.join(", ")))
+            false => {
+                Failure::new(format!("`{}`: `{value}` is not a valid value for {argument}", self.command))
             }
-            (None, false) => failure.hint(format!("possible: {}", possible.join(", "))),
+        };
+        let failure = self.parser_message().into_iter().fold(failure, Failure::because);
+        let possible = self.all(ContextKind::ValidValue);
+        match (self.suggestions(ContextKind::SuggestedValue), possible.is_empty()) {
+            (Some(near), _) => {
+                failure.hint(format!("did you mean {near}? possible values: {}", possible.join(", ")))
+            }
+            (None, false) => failure.hint(format!("possible values: {}", possible.join(", "))),
             (None, true) => failure.hint(self.help()),
         }
     }
 
     fn conflict(&self) -> Failure {
-        let (one, others) = (self.one(ContextKind::InvalidArg), self.all(ContextKind::PriorArg).join(" or "));
+        let (one, others) =
+            (self.first(ContextKind::InvalidArg), self.all(ContextKind::PriorArg).join(" or "));
         let failure = match one == others || others.is_empty() {
             true => Failure::new(format!("`{}`: {one} cannot be given twice", self.command)),
             false => Failure::new(format!("`{}`: {one} cannot be used with {others}", self.command)),
@@ -117,7 +125,7 @@ impl Said<'_> {
         failure.hint(self.help())
     }
 
-    fn otherwise(&self) -> Failure {
+    fn other_error(&self) -> Failure {
         let text = self.error.to_string();
         let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
         Failure::new(first).hint(self.help())
@@ -135,34 +143,46 @@ impl Said<'_> {
         }
     }
 
-    fn one(&self, kind: ContextKind) -> String {
+    fn first(&self, kind: ContextKind) -> String {
         self.all(kind).into_iter().next().unwrap_or_default()
     }
 
-    fn nearest(&self, kind: ContextKind) -> Option<String> {
+    fn suggestions(&self, kind: ContextKind) -> Option<String> {
         let near = self.all(kind);
         (!near.is_empty())
             .then(|| near.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or "))
     }
 
-    /// What a check of ours said.
-    fn source(&self) -> Option<String> {
+    /// The message of the value parser that refused the value.
+    fn parser_message(&self) -> Option<String> {
         std::error::Error::source(self.error).map(ToString::to_string)
     }
 }
 
-/// The command that these words begin with, as far as there is one, and whether it takes any number of words.
-fn command_of(words: impl IntoIterator<Item = OsString>) -> (String, bool) {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Positionals {
+    OneTask,
+    AnyNumber,
+    Other,
+}
+
+/// The command that these words begin with, and the arguments that it takes by position.
+fn typed_command(words: impl IntoIterator<Item = OsString>) -> (String, Positionals) {
     let (mut name, mut command) = ("agency".to_owned(), Cli::command());
     for word in words.into_iter().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-")) {
         let Some(below) = command.find_subcommand(&word).cloned() else { break };
         name = format!("{name} {}", below.get_name());
         command = below;
     }
-    let takes_words = command
-        .get_positionals()
-        .any(|arg| !arg.is_last_set() && matches!(arg.get_action(), ArgAction::Append));
-    (name, takes_words)
+    let positionals: Vec<_> = command.get_positionals().collect();
+    let is_open_ended =
+        |arg: &&clap::Arg| !arg.is_last_set() && matches!(arg.get_action(), ArgAction::Append);
+    let positionals = match positionals.as_slice() {
+        all if all.iter().any(is_open_ended) => Positionals::AnyNumber,
+        [task] if task.get_id() == "task" => Positionals::OneTask,
+        _ => Positionals::Other,
+    };
+    (name, positionals)
 }
 
 #[cfg(test)]
@@ -172,28 +192,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(words: &str, said: &str) {
-        let error = Cli::try_parse_from(words.split(' ')).expect_err("not understood");
-        assert_eq!(failure(&error, words.split(' ').map(OsString::from)).to_string(), said, "{words}");
+    fn check(words: &str, wanted: &str) {
+        let error = Cli::try_parse_from(words.split(' ')).expect_err("wrong usage");
+        assert_eq!(failure(&error, words.split(' ').map(OsString::from)).to_string(), wanted, "{words}");
     }
 
     #[test]
-    fn what_is_not_understood_is_said_with_the_nearest_word() {
+    fn wrong_usage_is_reported_with_the_nearest_word_or_the_way_to_the_help() {
         check(
             "agency atttach x",
-            "Error: there is no command `agency atttach`\nHint: did you mean `attach`? `agency help` lists them all",
+            "Error: there is no command `agency atttach`\nHint: did you mean `attach`? `agency help --all` lists all commands",
         );
         check(
             "agency daemon stpo",
-            "Error: there is no command `agency daemon stpo`\nHint: did you mean `stop`? `agency daemon help` lists them all",
+            "Error: there is no command `agency daemon stpo`\nHint: did you mean `stop`? `agency daemon --help` lists its commands",
         );
         check(
             "agency new x --agnet y",
-            "Error: `agency new` takes no option `--agnet`\nHint: did you mean `--agent`? `agency new --help` has examples",
+            "Error: `agency new` has no option `--agnet`\nHint: did you mean `--agent`? `agency new --help` has examples",
         );
         check(
             "agency attach one two",
-            "Error: `agency attach` takes no more words: `two`\nHint: `agency attach --help` has examples; a text with spaces is one word in quotes",
+            "Error: `agency attach` takes one task, but got also `two`\nHint: `agency attach --help` has examples",
         );
         check(
             "agency attach",
@@ -205,7 +225,7 @@ mod tests {
         );
         check(
             "agency new x --vcs gti",
-            "Error: `agency new`: `gti` is no value for --vcs <VCS>\nHint: possible: git, jj, none",
+            "Error: `agency new`: `gti` is not a valid value for --vcs <VCS>\nHint: possible values: git, jj, none",
         );
         check(
             "agency attach x --take --read-only",
@@ -213,7 +233,7 @@ mod tests {
         );
         check(
             "agency replay f --speed no",
-            "Error: `agency replay`: `no` is no value for --speed <SPEED>\nCaused by: a number above 0 is needed\nHint: `agency replay --help` has examples",
+            "Error: `agency replay`: `no` is not a valid value for --speed <SPEED>\nCaused by: it must be a number above 0\nHint: `agency replay --help` has examples",
         );
         check(
             "agency new x -m",
@@ -221,7 +241,11 @@ mod tests {
         );
         check(
             "agency config set workspace.opener sh -c x",
-            "Error: `agency config set` takes no option `-c`\nHint: words that begin with a dash come after `--`: agency config set … -- … -c",
+            "Error: `agency config set` has no option `-c`\nHint: put words that begin with a dash after `--`: agency config set … -- … -c",
+        );
+        check(
+            "agency wait x --timeout 10",
+            "Error: `agency wait`: `10` is not a valid value for --timeout <TIME>\nCaused by: it is not a duration: try `90s`, `10m`, `2h` or `1d`\nHint: `agency wait --help` has examples",
         );
         check("agency logs", "Error: `agency logs` needs <TASK>\nHint: `agency logs --help` has examples");
     }

@@ -108,7 +108,7 @@ fn a_mistyped_command_gets_a_suggestion() {
     said.is(
         2,
         "",
-        "Error: there is no command `agency atttach`\nHint: did you mean `attach`? `agency help` lists them all\n",
+        "Error: there is no command `agency atttach`\nHint: did you mean `attach`? `agency help --all` lists all commands\n",
     );
 }
 

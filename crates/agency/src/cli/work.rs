@@ -1,28 +1,31 @@
-//! Commands about the work in workspaces: look at it, take it over.
+//! Commands that review, merge, remove and restore the work of tasks.
+
+use std::time::Duration;
 
 use clap::Args;
 
 use super::TaskName;
+use crate::moment;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Against the place where the task's branch left its base, with all that is not
-committed and files that git does not know yet; ignored files are left out. On a
-terminal it is shown in $GIT_PAGER, git's core.pager, $PAGER or less; elsewhere it
-is a patch that `git apply` takes.
+Compares the workspace with the commit at which the task's branch left its base.
+Includes uncommitted changes and untracked files, but no ignored files. On a
+terminal the diff opens in $GIT_PAGER, git's core.pager, $PAGER or less; elsewhere
+the command prints a patch for `git apply`.
 
 Examples:
   agency diff fix-login
   agency diff fix-login --stat
-  agency diff fix-login --turn 3        # what turn 3 did: `agency turns fix-login` lists them
-  agency diff fix-login | git apply     # take it over without its commits")]
+  agency diff fix-login --turn 3        # the changes of turn 3; see `agency turns`
+  agency diff fix-login | git apply     # take the changes without the commits")]
 pub(crate) struct Diff {
     #[command(flatten)]
     pub(crate) name: TaskName,
-    /// Files and counts alone
+    /// Show only file names and line counts
     #[arg(long)]
     pub(crate) stat: bool,
-    /// What one turn of the agent's did, as `agency turns` counts those that changed something
+    /// Show the changes of one turn; `agency turns` lists the turns that changed files
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) turn: Option<u64>,
     /// Print JSON
@@ -32,10 +35,11 @@ pub(crate) struct Diff {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Opens the diff in your editor ($VISUAL, $EDITOR). Whatever lines you add to it are
-remarks about the line above them; all of them go to the agent as one message,
-at its prompt. Without remarks you are asked whether you accept the work: the
-task becomes reviewed. Without a terminal the diff is printed.
+Opens the diff in your editor ($VISUAL, $EDITOR). Each line that you add is a
+remark about the line above it. Agency sends all remarks to the agent in one
+message, once the agent is at its prompt. Without remarks, Agency asks whether you
+accept the work; if you do, the task becomes reviewed. Without a terminal the
+command prints the diff.
 
 Examples:
   agency review fix-login
@@ -44,42 +48,42 @@ Examples:
 pub(crate) struct Review {
     #[command(flatten)]
     pub(crate) name: TaskName,
-    /// Say that the work has been looked at and is good
+    /// Accept the work without opening the diff
     #[arg(long)]
     pub(crate) accept: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Only completed and reviewed tasks, without a live agent. All of it is merged or
-nothing is changed: conflicts are named and refuse it, and so do changes in a
-checkout of the target that are not committed. Your hooks, identity and signing
-have their say. The task becomes merged; its workspace stays until `agency rm`.
+The task must be completed or reviewed, and its agent must not be running. Agency
+merges everything or changes nothing: it refuses on conflicts, which it names, and
+on uncommitted changes in a checkout of the target branch. Your git hooks, identity
+and signing apply. The task becomes merged; its workspace stays until `agency rm`.
 
 Examples:
   agency merge fix-login
   agency merge fix-login --squash -m \"Make the login work\"
   agency merge fix-login --rebase --into develop
-  agency merge fix-login --commit       # commits what is not committed first")]
+  agency merge fix-login --commit       # commit uncommitted changes first")]
 pub(crate) struct Merge {
     #[command(flatten)]
     pub(crate) name: TaskName,
-    /// As one commit
+    /// Merge as one commit
     #[arg(long, conflicts_with_all = ["rebase", "ff"])]
     pub(crate) squash: bool,
-    /// Its commits, written anew on top of the target
+    /// Rebase the task's commits onto the target
     #[arg(long, conflicts_with = "ff")]
     pub(crate) rebase: bool,
-    /// Its commits as they are; refused if the target has others
+    /// Fast-forward only; refused if the target has other commits
     #[arg(long)]
     pub(crate) ff: bool,
-    /// A local branch; the default is the task's base, or the current branch if that is none
+    /// The target, a local branch; by default the task's base, or the current branch if the base is not a branch
     #[arg(long, value_name = "BRANCH")]
     pub(crate) into: Option<String>,
     /// The message of the new commit
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
-    /// Commit what is not committed in the workspace first
+    /// Commit uncommitted changes in the workspace first
     #[arg(long)]
     pub(crate) commit: bool,
     /// Print JSON
@@ -89,18 +93,18 @@ pub(crate) struct Merge {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The task's commits are written anew on top of its base; as they were, they are
-kept under a hidden ref, which is printed. Conflicts are named, and nothing
-changes then. Files that are not committed stay as they are, and refuse it if
-they are in the way. An agent at work refuses it.
+Rebases the task's commits onto its base. The previous commits are saved under a
+hidden ref, which the command prints. On conflicts, Agency names them and changes
+nothing. Uncommitted files stay as they are; if they are in the way, the command
+is refused. It is also refused while the agent is working.
 
 Examples:
   agency sync fix-login
-  agency sync fix-login --merge         # a merge commit instead")]
+  agency sync fix-login --merge         # make a merge commit instead")]
 pub(crate) struct Sync {
     #[command(flatten)]
     pub(crate) name: TaskName,
-    /// A merge commit instead of commits written anew
+    /// Make a merge commit instead of rebasing
     #[arg(long)]
     pub(crate) merge: bool,
     /// Print JSON
@@ -110,14 +114,113 @@ pub(crate) struct Sync {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Looks at every workspace of the project that may be merged one day, with what is
-not committed in it. It is also looked at in the background when agents have done
-something; `agency ls` shows what was found.
+Checks every unmerged workspace of the project, including uncommitted changes.
+Agency also checks in the background when agents have changed something; `agency
+ls` shows the results.
 
 Examples:
   agency conflicts
   agency conflicts --json | jq -r '.conflicts[] | \"\\(.slug): \\(.conflict.with)\"'")]
 pub(crate) struct Conflicts {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Refuses to remove a workspace with uncommitted or unmerged work, unless you pass
+--discard. In both cases `agency undo` restores everything: files, branch, task
+and conversation. It restores ignored files only with workspace.keep_ignored.
+workspace.teardown runs first; if it fails, nothing is removed without --discard.
+
+Examples:
+  agency rm fix-login
+  agency rm --discard fix-login
+  agency undo                    # restores the task")]
+pub(crate) struct Rm {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Remove it even with uncommitted or unmerged work
+    #[arg(long)]
+    pub(crate) discard: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without an ID, restores the newest removal of this project: the workspace with its
+files and index, the branch, the task and its runs. An ID comes from --list, or is
+the id or slug of a removed task. If another task or branch has taken the name,
+nothing changes. Removed tasks stay in the trash until `agency gc --trash`.
+
+--turn restores the files of a workspace to the state before the agent's last
+turn, or after turn N (0: before the first turn). Agency saves the current state
+first and prints its id. The agent must not be working. Agents in terminals have
+no recorded turns.
+
+Examples:
+  agency undo
+  agency undo --list
+  agency undo fix-login
+  agency undo --turn fix-login
+  agency undo --turn fix-login 2")]
+pub(crate) struct Undo {
+    /// What to restore
+    #[arg(value_name = "ID", conflicts_with_all = ["list", "turn"])]
+    pub(crate) id: Option<String>,
+    /// List what can be restored
+    #[arg(long, conflicts_with = "turn")]
+    pub(crate) list: bool,
+    /// Undo the last turn of a task's agent, or all turns after turn N
+    #[arg(long, num_args = 1..=2, value_names = ["TASK", "N"])]
+    pub(crate) turn: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+With the drivers stream-json and acp, Agency saves the workspace at the end of
+each turn that changed a file. It uses hidden refs and does not touch branches,
+index or HEAD. Agents in terminals have no recorded turns.
+
+Examples:
+  agency turns fix-login
+  agency undo --turn fix-login 2")]
+pub(crate) struct Turns {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Removes merged tasks, and tasks that are completed, failed, reviewed or stopped if
+all of their work is in the base. Prints a reason for each task that it removes
+and for each that it keeps. It keeps tasks with a running agent and tasks with
+uncommitted or unmerged work. `agency undo` restores a removed task.
+
+With --trash, deletes old entries from the trash permanently, with their
+conversations. Nothing else deletes them.
+
+Examples:
+  agency gc --dry-run
+  agency gc
+  agency gc --trash --dry-run
+  agency gc --trash --older-than 7d")]
+pub(crate) struct Gc {
+    /// Only show what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Delete from the trash instead
+    #[arg(long)]
+    pub(crate) trash: bool,
+    /// The minimum age in the trash: `30d`, or `0s` for everything
+    #[arg(long, value_name = "AGE", default_value = "30d", requires = "trash", value_parser = moment::parse_span)]
+    pub(crate) older_than: Duration,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

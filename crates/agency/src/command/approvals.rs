@@ -49,7 +49,7 @@ fn decided(decisions: &[DecidedApproval]) -> String {
     let columns = [column("TIME"), flexible("TASK", 8), flexible("WANTED", 20), flexible("ANSWER", 20)];
     let row = |decided: &DecidedApproval| {
         vec![
-            cell(moment::shown(&decided.time)),
+            cell(moment::format_local(&decided.time)),
             cell(format!("{}-{}", decided.task, decided.slug)),
             cell(decided.approval.title.clone()),
             cell(talk::verdict(&decided.approval)),

@@ -25,7 +25,7 @@ pub(super) async fn events(context: &Context, args: Events) -> Done {
 }
 
 fn human(event: &Event) -> String {
-    let mut words = vec![moment::shown(&event.time), format!("{:<12}", event.kind)];
+    let mut words = vec![moment::format_local(&event.time), format!("{:<12}", event.kind)];
     words.extend(event.task.map(|task| format!("task {task}")));
     words.extend(event.agent.clone());
     words.extend(state_change(event).or((!event.data.is_null()).then(|| event.data.to_string())));

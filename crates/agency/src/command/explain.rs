@@ -28,7 +28,9 @@ fn human(explained: &Explanation) -> String {
     let mut lines = vec![format!("task {}-{}, agent {}", task.id, task.slug, task.agent_name)];
     lines.extend(task.parent.map(|parent| format!("  started by the agent of task {parent}")));
     match (&explained.state, &explained.at) {
-        (Some(state), Some(at)) => lines.push(format!("  at {}: {}", moment::shown(at), stated(state))),
+        (Some(state), Some(at)) => {
+            lines.push(format!("  at {}: {}", moment::format_local(at), stated(state)))
+        }
         (Some(state), None) => lines.push(format!("  now: {}", stated(state))),
         (None, _) => lines.push("  nothing is known of its state".to_owned()),
     }
@@ -54,8 +56,10 @@ fn human(explained: &Explanation) -> String {
 }
 
 fn stated(state: &StateChange) -> String {
-    let since =
-        state.time.as_deref().map_or_else(String::new, |time| format!(" since {}", moment::shown(time)));
+    let since = state
+        .time
+        .as_deref()
+        .map_or_else(String::new, |time| format!(" since {}", moment::format_local(time)));
     format!("{}{since}", output::state_words(state))
 }
 
@@ -80,6 +84,6 @@ fn witness(witness: &Witness) -> String {
 }
 
 fn past(change: &StateChange) -> String {
-    let time = change.time.as_deref().map(moment::shown).unwrap_or_default();
+    let time = change.time.as_deref().map(moment::format_local).unwrap_or_default();
     format!("    {}", output::state_change(&time, change))
 }

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use agency_api::Failure;
 use agency_api::method::{LogForm, LogRead, LogReadParams};
 
-use super::logs::copy;
 use crate::cli::Export;
 use crate::context::Context;
+use crate::log_stream::copy_log;
 use crate::output;
 use crate::progress;
 use crate::stop::{Done, Stop};
@@ -24,10 +24,10 @@ pub(super) async fn export(context: &Context, args: Export) -> Done {
     let answer = daemon.call(LogRead, LogReadParams { task, form, follow: false }).await?;
     let stream = daemon.stream(&answer.stream).await?;
     match output {
-        None => copy(stream, &mut std::io::stdout().lock()).await?,
+        None => copy_log(stream, &mut std::io::stdout().lock()).await?,
         Some(path) => {
             let mut file = Unfinished::beside(&path)?;
-            progress::during("writing the recording", copy(stream, &mut file.writer)).await?;
+            progress::during("writing the recording", copy_log(stream, &mut file.writer)).await?;
             file.finish(&path)?;
             output::note(&format!("{} written", path.display()));
         }

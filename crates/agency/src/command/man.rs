@@ -34,7 +34,7 @@ fn pages() -> Vec<(String, Command)> {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         pages.push((name, command.clone()));
     }
-    let mut root = Cli::command().disable_help_subcommand(true);
+    let mut root = Cli::command();
     root.build();
     let mut pages = Vec::new();
     walk(&root, &mut pages);
@@ -46,21 +46,31 @@ fn found(words: &[String]) -> Result<(String, Command), Failure> {
         std::iter::once("agency").chain(words.iter().map(String::as_str)).collect::<Vec<_>>().join("-");
     pages().into_iter().find(|(known, _)| *known == name).ok_or_else(|| {
         Failure::new(format!("there is no command `agency {}`", words.join(" ")))
-            .hint("`agency help` lists them")
+            .hint("`agency help --all` lists all commands")
     })
 }
 
 fn rendered((name, command): (String, Command)) -> Result<Vec<u8>, Stop> {
-    let title = name.to_uppercase();
-    let mut page = Vec::new();
-    Page::new(command)
-        .title(title)
+    let is_root = name == command.get_name();
+    let page = Page::new(command)
+        .title(name.to_uppercase())
         .section("1")
         .manual("Agency")
-        .source(concat!("agency ", env!("CARGO_PKG_VERSION")))
-        .render(&mut page)
-        .map_err(|err| crate::stop::failed("cannot write the page", &err))?;
-    Ok(page)
+        .source(concat!("agency ", env!("CARGO_PKG_VERSION")));
+    let mut text = Vec::new();
+    let written = if is_root { render_root(&page, &mut text) } else { page.render(&mut text) };
+    written.map_err(|err| crate::stop::failed("cannot write the page", &err))?;
+    Ok(text)
+}
+
+/// Leaves out clap's own list of commands: the text after the options has them in groups.
+fn render_root(page: &Page, text: &mut Vec<u8>) -> std::io::Result<()> {
+    page.render_title(text)?;
+    page.render_name_section(text)?;
+    page.render_synopsis_section(text)?;
+    page.render_description_section(text)?;
+    page.render_extra_section(text)?;
+    page.render_version_section(text)
 }
 
 /// Whether there is a `man` that took it.

@@ -45,7 +45,7 @@ fn table(queued: &[Queued]) -> String {
         vec![
             cell(queued.id.to_string()),
             cell(format!("{}-{}", queued.task, queued.slug)),
-            cell(moment::shown(&queued.time)),
+            cell(moment::format_local(&queued.time)),
             cell(format!("{mark}{text}")),
         ]
     };

@@ -35,7 +35,7 @@ pub(super) async fn search(context: &Context, args: Search) -> Done {
 /// Who and when and how to get there; below it, the words.
 fn shown(hit: &Hit, here: &Bytes, paint: Paint) -> String {
     let task = paint.paint(Colour::Cyan, &format!("{}-{}", hit.task, printable(&hit.slug)));
-    let time = hit.time.as_deref().map_or_else(|| "-".to_owned(), moment::shown);
+    let time = hit.time.as_deref().map_or_else(|| "-".to_owned(), moment::format_local);
     let way = paint.paint(Colour::Faint, &printable(&way(hit, here)));
     format!("{task}  {time}  {}  {way}\n    {}", kind(hit.kind), snippet(&hit.snippet, paint))
 }

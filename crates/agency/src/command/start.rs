@@ -12,11 +12,11 @@ use agency_api::method::{
 use agency_api::pty::AttachMode;
 use agency_api::view::Task;
 
-use super::logs;
 use crate::attach::{self, Target};
 use crate::caller;
 use crate::cli::Start;
 use crate::context::{self, Context};
+use crate::log_stream::copy_log;
 use crate::output;
 use crate::stop::{Done, Stop, with_hint};
 use crate::talk;
@@ -114,7 +114,7 @@ async fn last_words(context: &Context, task: &Task, code: &str) -> Done {
     let params = LogReadParams { task: context::reference(task), form: LogForm::Text, follow: false };
     let mut daemon = context.daemon().await?;
     let answer = daemon.call(LogRead, params).await?;
-    logs::copy(daemon.stream(&answer.stream).await?, &mut std::io::stdout().lock()).await?;
+    copy_log(daemon.stream(&answer.stream).await?, &mut std::io::stdout().lock()).await?;
     output::note(&format!("[{}-{} exited {}]", task.id, task.slug, output::printable(code)));
     Ok(ExitCode::SUCCESS)
 }

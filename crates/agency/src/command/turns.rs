@@ -30,7 +30,7 @@ fn table(turns: &[Turn]) -> String {
     let row = |turn: &Turn| {
         vec![
             cell(turn.number.to_string()),
-            cell(turn.time.as_deref().map_or_else(|| "-".to_owned(), moment::shown)),
+            cell(turn.time.as_deref().map_or_else(|| "-".to_owned(), moment::format_local)),
             cell(turn.files.to_string()),
             cell(turn.additions.to_string()),
             cell(turn.deletions.to_string()),

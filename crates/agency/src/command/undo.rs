@@ -38,7 +38,7 @@ pub(super) fn table(entries: &[Discarded]) -> String {
         vec![
             cell(&entry.id),
             cell(entry.what.as_str()),
-            cell(moment::shown(&entry.time)),
+            cell(moment::format_local(&entry.time)),
             cell(output::bytes(entry.bytes)),
             cell(&entry.why),
         ]

@@ -20,10 +20,10 @@ use super::brief::{Brief, Request};
 use super::tool::{
     AnswerApproval, Asked, ListApprovals, ReadTask, Search, SendMessage, StartTask, Until, WaitForTask,
 };
+use crate::agent_wait::{self, wait_for_state};
 use crate::caller;
-use crate::cli;
-use crate::command::{log_text, wait_until};
 use crate::context::Context;
+use crate::log_stream::read_log;
 use crate::output::{Paint, printable};
 use crate::talk::{self, Transcript};
 
@@ -119,7 +119,7 @@ impl Desk {
             false => {
                 let params = LogReadParams { task: named, form: LogForm::Text, follow: false };
                 let answer = daemon.call(LogRead, params).await?;
-                log_text(daemon.stream(&answer.stream).await?).await?
+                read_log(daemon.stream(&answer.stream).await?).await?
             }
         };
         let lines: Vec<&str> = text.trim_end().lines().collect();
@@ -144,8 +144,8 @@ impl Desk {
     }
 
     async fn wait_for_task(&self, given: WaitForTask) -> Result<String, Failure> {
-        let until: Vec<cli::Until> = match given.until.as_slice() {
-            [] => vec![cli::Until::NeedsInput, cli::Until::Exited],
+        let until: Vec<agent_wait::Until> = match given.until.as_slice() {
+            [] => vec![agent_wait::Until::NeedsInput, agent_wait::Until::Exited],
             some => some.iter().map(typed).collect(),
         };
         let timeout = given.timeout_seconds.map_or(USUAL_WAIT, Duration::from_secs).min(LONGEST_WAIT);
@@ -159,15 +159,16 @@ impl Desk {
     }
 
     /// An agent that stands at its prompt and is about to be told something waits for nobody.
-    async fn come(&self, named: &TaskRef, until: &[cli::Until]) -> Result<(), Failure> {
+    async fn come(&self, named: &TaskRef, until: &[agent_wait::Until]) -> Result<(), Failure> {
         loop {
-            wait_until(&self.context, named, until).await?;
+            wait_for_state(&self.context, named, until).await?;
             let task = self.daemon().await?.call(TaskGet, named.clone()).await?;
             let is_told = task.queued > 0 && matches!(task.state, Some(AgentState::NeedsInput { .. }));
-            if !is_told || until.contains(&cli::Until::Running) {
+            if !is_told || until.contains(&agent_wait::Until::Running) {
                 return Ok(());
             }
-            wait_until(&self.context, named, &[cli::Until::Running, cli::Until::Exited]).await?;
+            wait_for_state(&self.context, named, &[agent_wait::Until::Running, agent_wait::Until::Exited])
+                .await?;
         }
     }
 
@@ -231,11 +232,11 @@ impl Desk {
     }
 }
 
-fn typed(until: &Until) -> cli::Until {
+fn typed(until: &Until) -> agent_wait::Until {
     match until {
-        Until::NeedsInput => cli::Until::NeedsInput,
-        Until::Running => cli::Until::Running,
-        Until::Exited => cli::Until::Exited,
+        Until::NeedsInput => agent_wait::Until::NeedsInput,
+        Until::Running => agent_wait::Until::Running,
+        Until::Exited => agent_wait::Until::Exited,
     }
 }
 

@@ -301,11 +301,11 @@ fn usage_is_said_like_every_other_error() {
     for (args, words) in [
         (
             &["atttach", "x"][..],
-            "Error: there is no command `agency atttach`\nHint: did you mean `attach`? `agency help` lists them all\n",
+            "Error: there is no command `agency atttach`\nHint: did you mean `attach`? `agency help --all` lists all commands\n",
         ),
         (
             &["new", "x", "--agnet", "y"],
-            "Error: `agency new` takes no option `--agnet`\nHint: did you mean `--agent`? `agency new --help` has examples\n",
+            "Error: `agency new` has no option `--agnet`\nHint: did you mean `--agent`? `agency new --help` has examples\n",
         ),
         (&["attach"], "Error: `agency attach` needs <TASK>\nHint: `agency attach --help` has examples\n"),
         (&["new", "--", "x"], "Error: `agency new` needs <SLUG>\nHint: `agency new --help` has examples\n"),

@@ -159,7 +159,10 @@ fn the_manual_is_printed_and_installed() {
     let page = stage.run(["man", "daemon", "stop"]).ok();
     assert!(page.contains(".TH AGENCY-DAEMON-STOP 1"), "{page}");
     let refusal = stage.refused(&["man", "fly"]);
-    assert_eq!(refusal, "Error: there is no command `agency fly`\nHint: `agency help` lists them\n");
+    assert_eq!(
+        refusal,
+        "Error: there is no command `agency fly`\nHint: `agency help --all` lists all commands\n"
+    );
     let dir = stage.home().join("man");
     let dir_text = dir.display().to_string();
     let said = stage.run(["man", "--install", &dir_text]).ok();

@@ -1,0 +1,126 @@
+//! Waiting until a task's agent is in one of several states.
+//!
+//! Survives restarts of the daemon: asks each new daemon again.
+
+use std::time::Duration;
+
+use agency_api::Failure;
+use agency_api::method::{EventSubscribe, EventSubscribeParams, TaskGet, TaskRef};
+use agency_api::view::{AgentState, Event, Task};
+use agency_client::Client;
+
+use crate::context::Context;
+use crate::output;
+
+/// A killed daemon is usually replaced within moments.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+/// A daemon that is killed while it starts gives no reason; one that cannot start fails each time.
+const MOST_RETRIES: u32 = 10;
+
+/// The states that a caller can wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Until {
+    NeedsInput,
+    Running,
+    Exited,
+}
+
+/// How the wait ended, with the state in words.
+pub(crate) enum WaitEnd {
+    Reached(String),
+    ExitedInstead(String),
+}
+
+pub(crate) async fn wait_for_state(
+    context: &Context,
+    task: &TaskRef,
+    until: &[Until],
+) -> Result<WaitEnd, Failure> {
+    let mut failures = 0;
+    loop {
+        match follow_task(context, task, until).await? {
+            Followed::Ended(end) => return Ok(end),
+            Followed::DaemonGone => failures = 0,
+            Followed::NoDaemon(failure) if failures == MOST_RETRIES => return Err(failure),
+            Followed::NoDaemon(_) => failures += 1,
+        }
+        tokio::time::sleep(RETRY_AFTER).await;
+    }
+}
+
+enum Followed {
+    Ended(WaitEnd),
+    DaemonGone,
+    NoDaemon(Failure),
+}
+
+async fn follow_task(context: &Context, task: &TaskRef, until: &[Until]) -> Result<Followed, Failure> {
+    let mut daemon = match context.daemon().await {
+        Ok(daemon) => daemon,
+        Err(failure) => return Ok(Followed::NoDaemon(failure)),
+    };
+    match follow_events(&mut daemon, task, until).await {
+        Ok(Some(end)) => Ok(Followed::Ended(end)),
+        Ok(None) => Ok(Followed::DaemonGone),
+        Err(_) if daemon.is_broken() => Ok(Followed::DaemonGone),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// `None` if the daemon ended before the agent reached a state.
+async fn follow_events(
+    daemon: &mut Client,
+    task: &TaskRef,
+    until: &[Until],
+) -> Result<Option<WaitEnd>, Failure> {
+    // Subscribe first, so that no change between the two calls is missed.
+    daemon.call(EventSubscribe, EventSubscribeParams::default()).await?;
+    let now = daemon.call(TaskGet, task.clone()).await?;
+    if let Some(end) = end_by_task(&now, until)? {
+        return Ok(Some(end));
+    }
+    while let Some(event) = daemon.next_event().await {
+        if event.kind == "Missed" {
+            let now = daemon.call(TaskGet, task.clone()).await?;
+            if let Some(end) = end_by_task(&now, until)? {
+                return Ok(Some(end));
+            }
+        }
+        if let Some(end) = end_by_event(&now, &event, until) {
+            return Ok(Some(end));
+        }
+    }
+    Ok(None)
+}
+
+fn end_by_task(task: &Task, until: &[Until]) -> Result<Option<WaitEnd>, Failure> {
+    let detail = task.evidence.as_ref().and_then(|evidence| evidence.detail.as_deref());
+    match (&task.state, &task.last_exit) {
+        (Some(state), _) => Ok(end_by_state(state, detail, until)),
+        (None, Some(code)) => Ok(end_by_state(&AgentState::Exited { code: code.clone() }, None, until)),
+        (None, None) => Err(Failure::new(format!("task {}-{} has no agent to wait for", task.id, task.slug))
+            .because("it has never been started")
+            .hint(format!("agency start {}", task.id))),
+    }
+}
+
+fn end_by_event(task: &Task, event: &Event, until: &[Until]) -> Option<WaitEnd> {
+    let is_ours = event.kind == "StateChange"
+        && event.task == Some(task.id)
+        && event.project.as_ref() == Some(&task.project);
+    let state = serde_json::from_value(event.data["new"].clone()).ok().filter(|_| is_ours)?;
+    end_by_state(&state, event.data["evidence"]["detail"].as_str(), until)
+}
+
+fn end_by_state(state: &AgentState, detail: Option<&str>, until: &[Until]) -> Option<WaitEnd> {
+    let text = || output::printable(&output::state_text(state, detail));
+    match state {
+        AgentState::NeedsInput { .. } | AgentState::Stale { .. } => {
+            until.contains(&Until::NeedsInput).then(|| WaitEnd::Reached(text()))
+        }
+        AgentState::Running { .. } => until.contains(&Until::Running).then(|| WaitEnd::Reached(text())),
+        AgentState::Starting { .. } => None,
+        AgentState::Exited { .. } if until.contains(&Until::Exited) => Some(WaitEnd::Reached(text())),
+        AgentState::Exited { .. } => Some(WaitEnd::ExitedInstead(text())),
+    }
+}

@@ -1,0 +1,205 @@
+//! Commands that answer agents: texts, conversations, approvals, settings of a session.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
+use clap_complete::ArgValueCompleter;
+
+use super::TaskName;
+use crate::complete;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Agency joins the words with spaces. `-` alone reads the text from standard input.
+In a terminal, Agency pastes the text if the agent supports pasting, otherwise it
+types the text; it presses Enter once the text is at the prompt. In a conversation
+the text is a message. The receipt says what is known:
+
+  delivered   there is evidence that the agent has taken the text
+  typed       the terminal has the text; nothing shows that the agent took it
+  refused     Enter was not pressed, for example because a dialog is open (exit code 1)
+  queued      the text waits for the agent's prompt: see `agency queue`
+
+Examples:
+  agency send fix-login \"cargo test\"
+  agency send fix-login --queue \"then write the tests\"
+  agency send fix-login --keys down,enter      # answers a dialog
+  agency send fix-login \"\"                    # only Enter
+  git diff | agency send fix-login -")]
+pub(crate) struct Send {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The text to send
+    #[arg(required_unless_present = "keys", value_name = "TEXT")]
+    pub(crate) text: Vec<OsString>,
+    /// Do not press Enter after the text
+    #[arg(long)]
+    pub(crate) no_enter: bool,
+    /// Hold the text until the agent is at its prompt
+    #[arg(long, conflicts_with_all = ["no_enter", "anyway"])]
+    pub(crate) queue: bool,
+    /// Type the text whatever the screen shows
+    #[arg(long)]
+    pub(crate) anyway: bool,
+    /// Press these keys instead of sending a text: `enter`, `down`, `esc`, `ctrl-c`, `1`; separate several with commas
+    #[arg(long, value_name = "KEYS", value_delimiter = ',', conflicts_with_all = ["text", "no_enter", "queue", "anyway"])]
+    pub(crate) keys: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+For tasks created with `--driver stream-json` or `--driver acp`. On a terminal, the
+command prints the conversation and follows it. Type and press Enter:
+
+  any text         a message to the agent, or the answer to its question
+  y, /always       allow the action; /always allows it for the rest of the session
+  n, /deny WHY     deny the action
+  /model, /mode    show a setting of the agent; with a NAME, change it
+  ctrl-c           interrupt the agent's turn; its session continues
+  ctrl-d           leave; the agent keeps running
+
+A pasted text is one message, even if it has many lines.
+
+Examples:
+  agency chat fix-login
+  agency chat fix-login | tail -20          # the latest messages
+  agency chat fix-login --at 17             # from an entry that `agency search` found
+  agency chat fix-login --json --follow     # an entry per line, repeated when it changes")]
+pub(crate) struct Chat {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Start with this entry of the conversation
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) at: Option<u64>,
+    /// Keep printing new entries until the agent ends; do not read the keyboard
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Print JSON, one entry per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Rules in the configuration (`[[approve]]`) answer what they match; the list shows
+what is left for you. --log shows past decisions, who made them and why.
+
+Examples:
+  agency approvals
+  agency approvals fix-login --json
+  agency approvals --log fix-login")]
+pub(crate) struct Approvals {
+    /// Id, slug, or a unique prefix of the slug; all tasks by default
+    #[arg(value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) task: Option<String>,
+    /// Show past decisions instead, oldest first
+    #[arg(long)]
+    pub(crate) log: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Answers the request that has waited longest, or the one that --id names. If
+somebody else has already answered it, the command says who.
+
+Examples:
+  agency approve fix-login
+  agency approve fix-login --always            # and do not ask again in this session
+  agency approve fix-login --answer Blue       # answer a question")]
+pub(crate) struct Approve {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Allow the action for the rest of the agent's session
+    #[arg(long)]
+    pub(crate) always: bool,
+    /// The answer to a question; repeat it to answer several questions in order
+    #[arg(long, value_name = "TEXT", conflicts_with = "always")]
+    pub(crate) answer: Vec<String>,
+    /// The reason, for the log of decisions
+    #[arg(short, long, value_name = "WHY")]
+    pub(crate) message: Option<String>,
+    /// The id of the request, from `agency approvals --json`
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Denies the request that has waited longest, or the one that --id names.
+
+Examples:
+  agency deny fix-login
+  agency deny fix-login -m \"use the staging database\"     # the agent sees the reason")]
+pub(crate) struct Deny {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The reason, which the agent sees
+    #[arg(short, long, value_name = "WHY")]
+    pub(crate) message: Option<String>,
+    /// The id of the request, from `agency approvals --json`
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Texts from `agency send --queue` wait here until the agent is at its prompt. They
+survive a restart of the daemon. A text is marked uncertain if it may have been
+typed already, because the daemon was killed or the agent did not take it. It then
+holds back the texts behind it: check the agent, then drop the text.
+
+Examples:
+  agency queue
+  agency queue fix-login
+  agency queue drop fix-login 3
+  agency queue drop fix-login          # drops all of them"
+)]
+pub(crate) struct Queue {
+    #[command(subcommand)]
+    pub(crate) command: Option<QueueCommand>,
+    /// Id, slug, or a unique prefix of the slug; all tasks by default
+    #[arg(value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
+    pub(crate) task: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// Drop texts before they are sent
+    Drop(QueueDrop),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  agency queue drop fix-login 3
+  agency queue drop fix-login          # drops all of them")]
+pub(crate) struct QueueDrop {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The number of the text; all texts of the task by default
+    #[arg(value_name = "NUMBER")]
+    pub(crate) number: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SettingArgs {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The new value; without it, the command shows the current one
+    #[arg(value_name = "NAME")]
+    pub(crate) to: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,170 @@
+//! Commands that start and follow agents.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCompleter;
+
+use super::TaskName;
+use crate::agent_wait::Until;
+use crate::{complete, moment};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without -m, your editor ($VISUAL, $EDITOR) opens for the text; in a script the
+text comes from standard input. On a terminal you are then attached; ctrl-q
+detaches, and the agent keeps running. Otherwise the command prints one line: id,
+slug, status.
+
+Examples:
+  agency new fix-login -m \"make the login work\"
+  agency new fix-login --agent claude-code
+  agency new fix-login --no-attach < issue.md
+  agency new later --draft -m \"an idea\"      # starts nothing
+  agency new build -- make -j8               # runs a command instead of an agent")]
+pub(crate) struct New {
+    /// The name of the task: letters, digits and dashes
+    pub(crate) slug: String,
+    /// What the agent should do
+    #[arg(short, long = "message", value_name = "TEXT")]
+    pub(crate) message: Option<OsString>,
+    /// The agent; by default the configured one, or the first that is installed
+    #[arg(long, add = ArgValueCompleter::new(complete::agents))]
+    pub(crate) agent: Option<String>,
+    /// How Agency talks to the agent: terminal, stream-json or acp
+    #[arg(long)]
+    pub(crate) driver: Option<String>,
+    /// The branch that the task starts from; by default the current branch
+    #[arg(long, value_name = "BRANCH")]
+    pub(crate) base_branch: Option<String>,
+    /// Add a label; may be given more than once
+    #[arg(long = "label", value_name = "LABEL")]
+    pub(crate) labels: Vec<String>,
+    /// Create the task without starting it
+    #[arg(long)]
+    pub(crate) draft: bool,
+    /// Do not attach to the agent
+    #[arg(long)]
+    pub(crate) no_attach: bool,
+    /// Use a git worktree, a jj workspace, or the current directory itself (works outside a repository)
+    #[arg(long, value_enum)]
+    pub(crate) vcs: Option<Vcs>,
+    /// A command to run instead of an agent
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Vcs {
+    Git,
+    Jj,
+    None,
+}
+
+impl Vcs {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Vcs::Git => "git",
+            Vcs::Jj => "jj",
+            Vcs::None => "none",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+STATUS is the status of the task, STATE is what its agent does now.
+
+Examples:
+  agency ls
+  agency ls --all
+  agency ls --json | jq -r '.tasks[] | select(.workspace_status == \"needs_input\") | .slug'")]
+pub(crate) struct Ls {
+    /// List the tasks of every project
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Ctrl-q detaches; the agent keeps running. To use another key, set detach_keys in
+config.toml or AGENCY_DETACH_KEYS (`ctrl-p,ctrl-q` is a sequence, `none` turns it
+off). If you run Agency inside Agency, the outer one sees the key first. You stay
+attached when the daemon restarts.
+
+The viewer that types decides the size of the terminal. A viewer of another size
+sees the part around the cursor, or empty space beside the screen. With --frames,
+Agency draws every frame itself and positions each unusual character. Use it for
+terminals that give emoji or symbols other widths, for example over ssh. Images
+and new scrollback are not shown then.
+
+Examples:
+  agency attach fix-login
+  agency attach 3 --read-only
+  agency attach fix --take             # take control from another viewer")]
+pub(crate) struct Attach {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Take control from the viewer that types now
+    #[arg(long, conflicts_with = "read_only")]
+    pub(crate) take: bool,
+    /// Watch only: send no keys and do not change the size
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Draw complete frames instead of passing on the agent's output
+    #[arg(long)]
+    pub(crate) frames: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A task has at most one agent process: starting it twice does not start a second
+one. Scrollback is kept across runs. Agency sets up a new workspace first
+(`agency help setup`); ctrl-c stops the setup, and the workspace stays.
+With another --driver, the agent continues the same session; if it cannot, the
+command is refused and says why.
+
+Examples:
+  agency start fix-login
+  agency start -a fix-login
+  agency restart fix-login
+  agency restart fix-login --driver terminal     # it was stream-json before")]
+pub(crate) struct Start {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// Use another driver from now on: terminal, stream-json or acp
+    #[arg(long, value_name = "DRIVER")]
+    pub(crate) driver: Option<String>,
+    /// Start a new session of the agent, with the text of the task
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Attach to the agent
+    #[arg(short, long)]
+    pub(crate) attach: bool,
+    /// Skip setup commands that have not run yet
+    #[arg(long)]
+    pub(crate) skip_setup: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 the state was reached, 3 the agent exited first, 4 timed out.
+A stale agent counts as one that needs input.
+
+Examples:
+  agency wait fix-login && agency send fix-login \"go on\"
+  agency wait fix-login --until exited --timeout 10m")]
+pub(crate) struct Wait {
+    #[command(flatten)]
+    pub(crate) name: TaskName,
+    /// The state to wait for; with several, separated by commas, the first one ends the wait
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "needs-input")]
+    pub(crate) until: Vec<Until>,
+    /// Stop waiting after this time: `90s`, `10m`
+    #[arg(long, value_name = "TIME", value_parser = moment::parse_span)]
+    pub(crate) timeout: Option<Duration>,
+}
