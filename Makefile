@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 
-.PHONY: build run test test-agents check bench bench-doc accuracy accuracy-doc fuzz fmt docs install clean
+.PHONY: build run test test-agents check bench bench-doc accuracy accuracy-doc fuzz fmt docs install dist clean
 
 build:
 	$(CARGO) build --locked --release -p agency
@@ -65,6 +65,10 @@ docs:
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 0755 target/release/agency target/keeper/agency-keeper $(DESTDIR)$(PREFIX)/bin
+
+# Static binaries, manual pages, completions and a checksum below target/dist. DIST_TARGET chooses the target.
+dist:
+	./scripts/dist
 
 clean:
 	$(CARGO) clean
