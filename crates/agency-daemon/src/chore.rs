@@ -457,7 +457,7 @@ mod tests {
         let (outcome, _, _) = ran(&chore, stopped).await;
         assert!(outcome.expect_err("it was stopped").stopped);
         assert_eq!(stopping.await.expect("it was asked for"), Ok(()));
-        let left = agency_keeper::platform::with_environment(environment::RUN_ID, &run);
+        let left = agency_keeper::platform::processes_with_environment(environment::RUN_ID, &run);
         assert!(left.iter().all(agency_keeper::platform::Process::has_ended), "{left:?}");
     }
 

@@ -1,24 +1,29 @@
-//! What ties the journal's monotonic time to the wall clock, and when that must be said again.
+//! Anchors: records that tie the journal's monotonic time to the wall clock, and when a new one is needed.
 //!
-//! Monotonic time stands still during a suspend and ignores clock changes, so a jump makes no states;
-//! an anchor after each one lets a reader tell the hour all the same.
+//! Monotonic time does not advance during a suspend and ignores clock changes, so neither creates false
+//! state changes. The keeper writes an anchor after each jump, so that a reader can still compute wall time.
 
 use agency_journal::BodyRef;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::platform;
 
-/// Below this, clocks are merely being disciplined.
+/// Differences below this come from clock synchronisation and need no new anchor.
 const DRIFT_NS: i128 = 1_000_000_000;
 
+/// The three clocks, read at the same moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clocks {
+    /// Time since boot without suspends: the time of journal records.
     pub monotonic_ns: u64,
+    /// Wall-clock time since 1970.
     pub wall_unix_ns: i64,
+    /// Time since boot including suspends.
     pub boottime_ns: u64,
 }
 
 impl Clocks {
+    /// Reads all three clocks.
     pub fn now() -> Clocks {
         Clocks {
             monotonic_ns: nanoseconds(ClockId::Monotonic) as u64,
@@ -27,13 +32,13 @@ impl Clocks {
         }
     }
 
-    /// What ties a journal to the wall clock here.
+    /// The journal record that ties monotonic time to the wall clock at this moment.
     pub fn anchor(&self) -> BodyRef<'static> {
         let boot_id = parse_boot_id(&platform::boot_id());
         BodyRef::Anchor { wall_unix_ns: self.wall_unix_ns, boottime_ns: self.boottime_ns, boot_id }
     }
 
-    /// Whether a reader who knows `anchor` would tell a wrong time for `self`.
+    /// Whether a reader that only knows `anchor` would compute a wrong wall time for `self`.
     pub(crate) fn drifted_from(&self, anchor: &Clocks) -> bool {
         let apart = |here: i128, there: i128| (here - there).abs() > DRIFT_NS;
         apart(self.wall_lead(), anchor.wall_lead()) || apart(self.suspended(), anchor.suspended())
@@ -53,7 +58,7 @@ const BOOTTIME: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const BOOTTIME: ClockId = ClockId::Monotonic;
 
-/// 16 bytes of the usual text form; zeros where the kernel says nothing.
+/// The 16 bytes of a boot id in its usual text form; zeros if the kernel does not report one.
 fn parse_boot_id(text: &str) -> [u8; 16] {
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()

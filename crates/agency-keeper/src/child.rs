@@ -1,4 +1,4 @@
-//! Starting the agent's process.
+//! Starts the agent's process on a terminal or on pipes. Does not watch or end it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,14 +10,14 @@ use agency_api::{Bytes, ProcessIdentity};
 use agency_journal::ExitStatus;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::launch::Failure;
+use crate::failure::Failure;
 use crate::platform;
 use crate::port::{Pipes, Port};
 use crate::signals;
 use crate::terminal::Terminal;
 
-/// What to start, borrowed from the launch spec.
-pub(crate) struct Recipe<'a> {
+/// What to start; borrows from the launch spec.
+pub(crate) struct SpawnSpec<'a> {
     pub(crate) argv: &'a [Bytes],
     pub(crate) env: &'a [(Bytes, Bytes)],
     pub(crate) cwd: &'a Bytes,
@@ -25,48 +25,48 @@ pub(crate) struct Recipe<'a> {
     pub(crate) open_files: Option<(u64, u64)>,
 }
 
-pub(crate) fn spawn(recipe: &Recipe<'_>) -> Result<(ProcessIdentity, Port), Failure> {
-    match recipe.stdio {
+pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> Result<(ProcessIdentity, Port), Failure> {
+    match spec.stdio {
         Stdio::Pty { size } => {
             let terminal = Terminal::open(size).map_err(Failure::at("open a terminal"))?;
-            let pid = spawn_in(recipe, &terminal)?;
-            Ok((identity(pid)?, Port::terminal(terminal)))
+            let pid = spawn_on_terminal(spec, &terminal)?;
+            Ok((identify(pid)?, Port::terminal(terminal)))
         }
-        Stdio::Pipes => spawn_on_pipes(recipe),
+        Stdio::Pipes => spawn_on_pipes(spec),
     }
 }
 
-fn spawn_in(recipe: &Recipe<'_>, terminal: &Terminal) -> Result<u32, Failure> {
+fn spawn_on_terminal(spec: &SpawnSpec<'_>, terminal: &Terminal) -> Result<u32, Failure> {
     let end = || terminal.slave().map(Spawned::from).map_err(Failure::at("open a terminal"));
-    let mut command = command(recipe)?;
+    let mut command = build_command(spec)?;
     command.stdin(end()?).stdout(end()?).stderr(end()?);
-    before_exec(&mut command, recipe, true);
-    start(&mut command, recipe)
+    prepare_exec(&mut command, spec, true);
+    run_command(&mut command, spec)
 }
 
-fn spawn_on_pipes(recipe: &Recipe<'_>) -> Result<(ProcessIdentity, Port), Failure> {
+fn spawn_on_pipes(spec: &SpawnSpec<'_>) -> Result<(ProcessIdentity, Port), Failure> {
     let pipe = || io::pipe().map_err(Failure::at("open pipes"));
     let (stdin, our_stdin) = pipe()?;
     let (our_stdout, stdout) = pipe()?;
     let (our_stderr, stderr) = pipe()?;
-    let mut command = command(recipe)?;
+    let mut command = build_command(spec)?;
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    before_exec(&mut command, recipe, false);
-    let pid = start(&mut command, recipe)?;
+    prepare_exec(&mut command, spec, false);
+    let pid = run_command(&mut command, spec)?;
     let pipes = Pipes::new(our_stdin.into(), our_stdout.into(), our_stderr.into())
         .map_err(Failure::at("open pipes"))?;
-    Ok((identity(pid)?, Port::Pipes(pipes)))
+    Ok((identify(pid)?, Port::Pipes(pipes)))
 }
 
-fn command(recipe: &Recipe<'_>) -> Result<Command, Failure> {
-    // Entered here as well, because afterwards its failure looks like that of the program.
-    let cwd = recipe.cwd.as_path();
-    open_directory(recipe.cwd).map_err(Failure::at(format!("enter {}", cwd.display())))?;
+fn build_command(spec: &SpawnSpec<'_>) -> Result<Command, Failure> {
+    // Check the directory here as well: inside `spawn` a bad directory looks like a missing program.
+    let cwd = spec.cwd.as_path();
+    open_directory(spec.cwd).map_err(Failure::at(format!("enter {}", cwd.display())))?;
     let (program, arguments) =
-        recipe.argv.split_first().ok_or_else(|| Failure::new("exec: no command", invalid()))?;
+        spec.argv.split_first().ok_or_else(|| Failure::new("exec: no command", invalid()))?;
     let mut command = Command::new(program.as_os_str());
     command.args(arguments.iter().map(Bytes::as_os_str)).current_dir(cwd).env_clear();
-    command.envs(recipe.env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
+    command.envs(spec.env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
     Ok(command)
 }
 
@@ -82,8 +82,8 @@ fn open_directory(path: &Bytes) -> io::Result<OwnedFd> {
 }
 
 #[allow(unsafe_code)]
-fn before_exec(command: &mut Command, recipe: &Recipe<'_>, has_terminal: bool) {
-    let limit = recipe.open_files.map(allowed_limit);
+fn prepare_exec(command: &mut Command, spec: &SpawnSpec<'_>, has_terminal: bool) {
+    let limit = spec.open_files.map(allowed_limit);
     let prepare = move || {
         rustix::process::setsid()?;
         if has_terminal {
@@ -98,21 +98,21 @@ fn before_exec(command: &mut Command, recipe: &Recipe<'_>, has_terminal: bool) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// The user's own limit, as far as we may give it.
+/// The user's own limit, capped at what this process may set.
 fn allowed_limit((soft, hard): (u64, u64)) -> Rlimit {
     let ceiling = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     Rlimit { current: Some(soft.min(hard).min(ceiling)), maximum: Some(hard.min(ceiling)) }
 }
 
-fn start(command: &mut Command, recipe: &Recipe<'_>) -> Result<u32, Failure> {
-    let program = recipe.argv.first().map(|program| program.as_path().display().to_string());
+fn run_command(command: &mut Command, spec: &SpawnSpec<'_>) -> Result<u32, Failure> {
+    let program = spec.argv.first().map(|program| program.as_path().display().to_string());
     let what = format!("exec {}", program.unwrap_or_default());
-    // Reaped by number with all the others, never through this handle.
+    // The loop reaps all children by pid, never through this handle.
     command.spawn().map(|child| child.id()).map_err(Failure::at(what))
 }
 
-fn identity(pid: u32) -> Result<ProcessIdentity, Failure> {
-    // Even when it ended at once: nobody has reaped it yet.
+fn identify(pid: u32) -> Result<ProcessIdentity, Failure> {
+    // This also works if the agent ended at once, because nobody has reaped it yet.
     platform::identity_of(pid as i32)
         .ok_or_else(|| Failure::new("identify the agent", io::ErrorKind::NotFound.into()))
 }
@@ -121,7 +121,7 @@ fn invalid() -> io::Error {
     rustix::io::Errno::INVAL.into()
 }
 
-/// A wait status as the kernel encodes it.
+/// Decodes a wait status in the kernel's encoding.
 pub(crate) fn exit_status(wait_status: i32) -> ExitStatus {
     match (wait_status & 0x7f, (wait_status >> 8) & 0xff) {
         (0, code) => ExitStatus::Code(code),

@@ -1,7 +1,7 @@
-//! What an agent calls when something happens to it: leaves one note with its keeper, and is gone.
+//! The hook command that agents run on events: leaves one note with the keeper and exits.
 //!
-//! Not part of the keeper's process. An agent must never wait for it, fail by it or see it: it ends well within
-//! `PATIENCE` whatever happens, says nothing and always succeeds.
+//! Not part of the keeper's process. An agent must never wait for the hook, fail because of it or see its output:
+//! the hook exits within `PATIENCE`, prints nothing and always succeeds.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -14,16 +14,17 @@ use agency_api::keeper::{Frame, HOOK_TAG, HookNote, OLDEST_VERSION, SOCKET_VARIA
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Agents wait for their hooks.
+/// Agents wait until their hooks exit.
 const PATIENCE: Duration = Duration::from_millis(900);
-/// What comes with a hook may hold whole files. They are passed over and not kept, so this is time and not memory.
+/// Hook input may contain whole files. We skip them without storing them, so this limits time, not memory.
 const MAX_INPUT_BYTES: u64 = 16 << 20;
 const MAX_CHARS: usize = 300;
 
+/// Runs the hook command.
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let (finished, wait) = mpsc::channel();
-    // In a thread, because there is no other way out of a connect that waits.
+    // A separate thread, because a blocked `connect` cannot be cancelled.
     let working = std::thread::Builder::new().spawn(move || {
         leave_note().ok();
         finished.send(()).ok();
@@ -38,17 +39,17 @@ fn leave_note() -> io::Result<()> {
     let mut input = BufReader::new(io::stdin().lock().take(MAX_INPUT_BYTES));
     let note = read_note(&mut input);
     if note.is_err() {
-        // Who still writes must not find the pipe broken.
+        // Read the rest, so that the agent does not get a broken pipe while it writes.
         io::copy(&mut input, &mut io::sink())?;
     }
     let socket = std::env::var_os(SOCKET_VARIABLE)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no keeper is named"))?;
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the environment names no keeper socket"))?;
     send(Path::new(&socket), &note?)
 }
 
-/// What agents say to their hooks, as far as it is wanted.
+/// The fields of an agent's hook input that we keep.
 #[derive(Deserialize)]
-struct Said {
+struct HookInput {
     hook_event_name: String,
     session_id: Option<Value>,
     tool_name: Option<Value>,
@@ -56,35 +57,35 @@ struct Said {
     message: Option<Value>,
 }
 
-/// One object, and not what may come after it.
+/// Reads one JSON object and ignores anything after it.
 fn read_note(input: &mut impl Read) -> io::Result<HookNote> {
-    let said = Said::deserialize(&mut serde_json::Deserializer::from_reader(input))?;
+    let input = HookInput::deserialize(&mut serde_json::Deserializer::from_reader(input))?;
     Ok(HookNote {
-        event: cut(&said.hook_event_name),
-        session_id: text(said.session_id),
-        tool: text(said.tool_name),
-        kind: text(said.notification_type),
-        message: text(said.message),
+        event: shorten(&input.hook_event_name),
+        session_id: text_of(input.session_id),
+        tool: text_of(input.tool_name),
+        kind: text_of(input.notification_type),
+        message: text_of(input.message),
     })
 }
 
-/// What is no text says nothing.
-fn text(value: Option<Value>) -> Option<String> {
-    value.as_ref().and_then(Value::as_str).map(cut)
+/// `None` for a value that is not a string.
+fn text_of(value: Option<Value>) -> Option<String> {
+    value.as_ref().and_then(Value::as_str).map(shorten)
 }
 
-fn cut(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text.chars().take(MAX_CHARS).collect()
 }
 
-/// Returns when the keeper has taken the note: it closes its end after the last thing that was said to it.
+/// Returns when the keeper has stored the note: the keeper closes its end after it has served our last frame.
 fn send(socket: &Path, note: &HookNote) -> io::Result<()> {
     let (min, max) = (OLDEST_VERSION, VERSION);
     let hello = ToKeeper::Hello { min, max, epoch: 0, peer: "hook".to_string(), lifeline: false };
-    let mut words = Frame::control(&hello)?.encoded();
-    Frame::Note { tag: HOOK_TAG.to_string(), bytes: serde_json::to_vec(note)? }.encode_into(&mut words);
+    let mut bytes = Frame::control(&hello)?.encoded();
+    Frame::Note { tag: HOOK_TAG.to_string(), bytes: serde_json::to_vec(note)? }.encode_into(&mut bytes);
     let mut stream = agency_api::socket::connect(socket)?;
-    stream.write_all(&words)?;
+    stream.write_all(&bytes)?;
     stream.shutdown(Shutdown::Write)?;
     io::copy(&mut stream, &mut io::sink())?;
     Ok(())
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_happened_is_kept() {
+    fn only_the_known_fields_are_kept() {
         let json = r#"{"session_id":"s","transcript_path":"/t","cwd":"/","hook_event_name":"PermissionRequest",
             "tool_name":"Bash","tool_input":{"command":"rm"},"prompt":"secret","message":7}"#;
         let note = r#"{"event":"PermissionRequest","session_id":"s","tool":"Bash"}"#;

@@ -1,11 +1,11 @@
-//! Input on its way to the agent: in order, bounded, and told when it has been taken.
+//! Input on its way to the agent: ordered, bounded, and with a receipt once the agent has taken it.
 
 use std::collections::VecDeque;
 
 use agency_api::keeper::InputSource;
 use agency_journal::Source;
 
-/// An agent that reads nothing must not make us grow; a paste of this size is a mistake.
+/// Bounds memory if the agent does not read; a larger paste is a mistake.
 const MAX_QUEUED_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
@@ -21,7 +21,7 @@ struct Piece {
     taken: usize,
 }
 
-/// Whom to tell, and of what.
+/// Which peer gets the confirmation, and for which of its inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
     pub(crate) peer: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Receipt {
 }
 
 impl InputQueue {
-    /// `false`: there is no room for it.
+    /// `false` if the queue is full.
     pub(crate) fn push(&mut self, from: Receipt, source: InputSource, bytes: Vec<u8>) -> bool {
         if self.bytes + bytes.len() > MAX_QUEUED_BYTES {
             return false;
@@ -43,13 +43,13 @@ impl InputQueue {
         self.waiting.is_empty()
     }
 
-    /// What to write next.
+    /// The bytes to write next.
     pub(crate) fn front(&self) -> Option<(Source, &[u8])> {
         let piece = self.waiting.front()?;
         Some((piece.source, piece.bytes.get(piece.taken..)?))
     }
 
-    /// So much of the front was written. Returns whose input is complete by that.
+    /// Removes `count` written bytes from the front. Returns the receipt of the input that this completes.
     pub(crate) fn advance(&mut self, count: usize) -> Option<Receipt> {
         let piece = self.waiting.front_mut()?;
         piece.taken += count;
@@ -60,8 +60,8 @@ impl InputQueue {
         self.waiting.pop_front().map(|piece| piece.from)
     }
 
-    /// Nobody will take it any more.
-    pub(crate) fn give_up(&mut self) -> Vec<Receipt> {
+    /// Empties the queue and returns the receipts of all input that the agent did not take.
+    pub(crate) fn take_refused(&mut self) -> Vec<Receipt> {
         self.bytes = 0;
         std::mem::take(&mut self.waiting).into_iter().map(|piece| piece.from).collect()
     }
@@ -82,7 +82,7 @@ mod tests {
     const ONE: Receipt = Receipt { peer: 1, id: 7 };
 
     #[test]
-    fn a_piece_is_done_when_its_last_byte_is_taken() {
+    fn a_piece_is_complete_when_its_last_byte_is_taken() {
         let mut queue = InputQueue::default();
         assert!(queue.push(ONE, InputSource::Send, b"hello".to_vec()));
         assert_eq!(queue.front(), Some((Source::Send, &b"hello"[..])));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_and_room_comes_back() {
+    fn input_that_does_not_fit_is_refused_until_there_is_space() {
         let mut queue = InputQueue::default();
         assert!(queue.push(ONE, InputSource::User, vec![0; MAX_QUEUED_BYTES]));
         assert!(!queue.push(ONE, InputSource::User, vec![0]));

@@ -1,7 +1,7 @@
-//! From the launch spec on standard input to a keeper that holds its agent, or a clear failure.
+//! Launches a keeper: reads the launch spec from standard input and starts or adopts the agent.
 //!
-//! A sequence: read, detach from whoever started us, prepare the run directory, start or adopt the
-//! agent, answer on standard output. What failed has been undone when the answer is written.
+//! The steps: read the spec, detach from the starting process, prepare the run directory, start or adopt the
+//! agent, answer on standard output. If a step fails, everything is undone before the answer is written.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -15,15 +15,16 @@ use agency_journal::{BodyRef, ExitStatus, GapCause, Limits};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::{Pid, WaitOptions};
 
-use crate::child::{self, Recipe};
-use crate::clients::Clients;
-use crate::hold::{Hold, PID_FILE, State};
-use crate::ledger::Ledger;
+use crate::child::{self, SpawnSpec};
+use crate::failure::Failure;
+use crate::keeper::{Keeper, KeeperState, PID_FILE};
 use crate::life::Exit;
-use crate::orders::{MAX_RECORD_BYTES, resize_body};
+use crate::peers::Peers;
 use crate::pidfile::PidFile;
 use crate::platform::{self, Process, Watch};
 use crate::port::Port;
+use crate::requests::{MAX_RECORD_BYTES, resize_body};
+use crate::run_journal::RunJournal;
 use crate::signals::Signals;
 use crate::socket::Socket;
 use crate::terminal::Terminal;
@@ -31,60 +32,33 @@ use crate::tree::{RUN_ID_VARIABLE, Tree};
 
 const JOURNAL: &str = "j";
 
-/// Left in the directory of a run that must not begin any more.
+/// The daemon leaves this file in the directory of a run that must not start any more.
 pub const ABANDONED_FILE: &str = "abandoned";
 
-/// Times must not overflow.
+/// A limit, so that adding it to a time cannot overflow.
 const LONGEST_LINGER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Which step failed, and the kernel's word on it.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    what: String,
-    cause: io::Error,
-}
-
-impl Failure {
-    pub(crate) fn new(what: impl Into<String>, cause: io::Error) -> Failure {
-        Failure { what: what.into(), cause }
-    }
-
-    pub(crate) fn at(what: impl Into<String>) -> impl FnOnce(io::Error) -> Failure {
-        move |cause| Failure { what: what.into(), cause }
-    }
-
-    fn answer(&self) -> LaunchAnswer {
-        let errno = self.cause.raw_os_error();
-        // Without a number the words are all there is.
-        let what = match errno {
-            Some(_) => self.what.clone(),
-            None => format!("{}: {}", self.what, self.cause),
-        };
-        LaunchAnswer::Failed { what, errno: errno.unwrap_or(libc::EINVAL) }
-    }
-}
-
-/// The whole life of the process.
+/// Runs the keeper from launch to exit.
 pub fn main() -> ExitCode {
-    // Half a state is worse than none: the daemon holds a lifeline and starts another keeper.
+    // A keeper in a broken state is worse than none: the daemon holds a lifeline and starts a new keeper.
     std::panic::set_hook(Box::new(|_| std::process::abort()));
     match launch() {
         Ok(Launched::Parent) => ExitCode::SUCCESS,
-        Ok(Launched::Keeper(hold)) => {
-            hold.run();
+        Ok(Launched::Keeper(keeper)) => {
+            keeper.run();
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            answer(&failure.answer());
+            write_answer(&failure.answer());
             ExitCode::FAILURE
         }
     }
 }
 
 enum Launched {
-    /// The process that was started; its grandchild is the keeper.
+    /// The process that the daemon started; the keeper is its grandchild.
     Parent,
-    Keeper(Box<Hold>),
+    Keeper(Box<Keeper>),
 }
 
 fn launch() -> Result<Launched, Failure> {
@@ -93,22 +67,22 @@ fn launch() -> Result<Launched, Failure> {
         Start::Rescue { .. } => Some(take_master().map_err(Failure::at("take over the terminal"))?),
         Start::Spawn { .. } => None,
     };
-    close_strangers(if master.is_some() { RESCUE_FD + 1 } else { RESCUE_FD });
+    close_inherited_descriptors(if master.is_some() { RESCUE_FD + 1 } else { RESCUE_FD });
     if !detach().map_err(Failure::at("detach"))? {
         return Ok(Launched::Parent);
     }
-    let nowhere = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+    let dev_null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|err| Failure::new("open /dev/null", err.into()))?;
-    let hold = prepare(spec, checkpoint, master)?;
-    let keeper = hold.tree.keeper.clone();
-    let child = hold.tree.child.clone().unwrap_or_else(|| nobody(&keeper));
-    answer(&LaunchAnswer::Ready { keeper, child });
-    leave_stdio(&nowhere);
-    Ok(Launched::Keeper(Box::new(hold)))
+    let keeper = prepare(spec, checkpoint, master)?;
+    let identity = keeper.tree.keeper.clone();
+    let child = keeper.tree.child.clone().unwrap_or_else(|| no_process(&identity));
+    write_answer(&LaunchAnswer::Ready { keeper: identity, child });
+    redirect_stdio(&dev_null);
+    Ok(Launched::Keeper(Box::new(keeper)))
 }
 
-/// A rescue that found a terminal but no agent says so with a pid that no process has.
-fn nobody(keeper: &ProcessIdentity) -> ProcessIdentity {
+/// Pid 0, which no process has: a rescue found a terminal but no agent.
+fn no_process(keeper: &ProcessIdentity) -> ProcessIdentity {
     ProcessIdentity { pid: 0, start_time: 0, boot_id: keeper.boot_id.clone() }
 }
 
@@ -117,13 +91,13 @@ struct Checkpoint {
     bytes: Vec<u8>,
 }
 
-/// To the end of the stream: only that tells whether a checkpoint follows.
+/// Reads to the end of the stream, because only the end shows whether a checkpoint follows.
 fn read_spec() -> io::Result<(LaunchSpec, Option<Checkpoint>)> {
     let mut bytes = Vec::new();
     io::stdin().lock().take(2 * MAX_FRAME_BYTES as u64).read_to_end(&mut bytes)?;
     let (spec, used) = match next_frame(&bytes)? {
         Some((Frame::Control(json), used)) => (parse_spec(&json)?, used),
-        _ => return Err(invalid("no launch spec came")),
+        _ => return Err(invalid("there is no launch spec")),
     };
     let rest = bytes.get(used..).unwrap_or_default();
     match next_frame(rest)? {
@@ -137,9 +111,8 @@ fn read_spec() -> io::Result<(LaunchSpec, Option<Checkpoint>)> {
 }
 
 fn parse_spec(json: &[u8]) -> io::Result<LaunchSpec> {
-    // Where it is wrong and not what stands there: that may be a prompt or a password.
-    serde_json::from_slice(json)
-        .map_err(|err| invalid(format!("it makes no sense at column {}", err.column())))
+    // Report only the column: the text itself may be a prompt or a password.
+    serde_json::from_slice(json).map_err(|err| invalid(format!("it is not valid at column {}", err.column())))
 }
 
 fn next_frame(bytes: &[u8]) -> io::Result<Option<(Frame, usize)>> {
@@ -152,40 +125,40 @@ fn invalid(why: impl Into<String>) -> io::Error {
 
 #[allow(unsafe_code)]
 fn take_master() -> io::Result<OwnedFd> {
-    // SAFETY: nothing else in this process knows descriptor 3, and it is checked before it is owned.
+    // SAFETY: nothing else in this process uses descriptor 3, and we check that it is open before we own it.
     unsafe {
         rustix::io::fcntl_getfd(std::os::fd::BorrowedFd::borrow_raw(RESCUE_FD))?;
         Ok(OwnedFd::from_raw_fd(RESCUE_FD))
     }
 }
 
-/// What we did not open we do not hold, least of all for as long as an agent lives.
+/// Closes descriptors that we inherited, so that the keeper does not keeper them for the agent's whole life.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-fn close_strangers(from: i32) {
-    // SAFETY: at this point no descriptor from here on belongs to anything in this process.
-    // Where the call is missing (before Linux 5.9) whoever started us is trusted to have closed its own.
+fn close_inherited_descriptors(from: i32) {
+    // SAFETY: at this point nothing in this process uses a descriptor from `from` on.
+    // Before Linux 5.9 the call is missing; there we trust that our parent closed its own descriptors.
     unsafe { libc::syscall(libc::SYS_close_range, from as libc::c_uint, libc::c_uint::MAX, 0) };
 }
 
 #[cfg(not(target_os = "linux"))]
-fn close_strangers(_from: i32) {}
+fn close_inherited_descriptors(_from: i32) {}
 
-/// Fork, new session, fork: no terminal, no parent, nobody's job. `false` in the processes that stay behind.
+/// Fork, new session, fork: the keeper has no terminal and no parent. `false` in the two processes that exit.
 fn detach() -> io::Result<bool> {
-    if let Some(between) = fork()? {
-        // It ends at once. Left to an init that does not reap, it would stay for ever.
-        rustix::process::waitpid(Some(between), WaitOptions::empty())?;
+    if let Some(middle) = fork()? {
+        // It exits at once. An init that does not reap would otherwise keep it as a zombie for ever.
+        rustix::process::waitpid(Some(middle), WaitOptions::empty())?;
         return Ok(false);
     }
     rustix::process::setsid()?;
     Ok(fork()?.is_none())
 }
 
-/// The child's pid, or `None` in the child.
+/// The child's pid, or `None` in the child itself.
 #[allow(unsafe_code)]
 fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: there is one thread, so the child may go on as if nothing happened.
+    // SAFETY: there is only one thread, so the child may continue as a normal process.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         pid => Ok(Pid::from_raw(pid)),
@@ -196,57 +169,57 @@ fn prepare(
     spec: LaunchSpec,
     checkpoint: Option<Checkpoint>,
     master: Option<OwnedFd>,
-) -> Result<Hold, Failure> {
-    let mut house = House::open(&spec)?;
+) -> Result<Keeper, Failure> {
+    let mut run = PreparedRun::open(&spec)?;
     if let Some(Checkpoint { at_seq, bytes }) = checkpoint {
-        house.ledger.record_first(BodyRef::Checkpoint { at_seq, bytes: &bytes }, &mut house.clients);
+        run.journal.record_first(BodyRef::Checkpoint { at_seq, bytes: &bytes }, &mut run.peers);
     }
-    let agent = begin(&spec, master, &mut house).inspect_err(|_| house.undo())?;
-    house.pid_file.child = agent.child.clone();
-    // The agent runs: a file that does not name it yet is no reason to end it again.
-    write_pid_file(&house.pid_file).ok();
-    Ok(house.with(spec, agent))
+    let agent = start_agent(&spec, master, &mut run).inspect_err(|_| run.undo())?;
+    run.pid_file.child = agent.child.clone();
+    // The agent is running; a pid file without its pid is no reason to end it.
+    write_pid_file(&run.pid_file).ok();
+    Ok(run.into_keeper(spec, agent))
 }
 
-/// What a keeper has before it has an agent.
-struct House {
+/// The keeper's parts before it has an agent.
+struct PreparedRun {
     lock: OwnedFd,
     signals: Signals,
-    ledger: Ledger,
-    clients: Clients,
+    journal: RunJournal,
+    peers: Peers,
     socket: Socket,
     pid_file: PidFile,
 }
 
-impl House {
-    fn open(spec: &LaunchSpec) -> Result<House, Failure> {
+impl PreparedRun {
+    fn open(spec: &LaunchSpec) -> Result<PreparedRun, Failure> {
         let signals = Signals::install().map_err(Failure::at("handle signals"))?;
         platform::become_subreaper().map_err(Failure::at("become a subreaper"))?;
         let run_dir = spec.run_dir.as_path();
         std::env::set_current_dir(run_dir).map_err(Failure::at(format!("enter {}", run_dir.display())))?;
         let lock = lock_run()?;
-        let ledger = open_journal(spec)?;
+        let journal = open_journal(spec)?;
         let socket = Socket::bind(run_dir).map_err(Failure::at("bind the socket"))?;
         let pid_file = PidFile { keeper: platform::own_identity(), child: None };
-        let house = House { lock, signals, ledger, clients: Clients::default(), socket, pid_file };
-        write_pid_file(&house.pid_file).inspect_err(|_| house.undo())?;
-        Ok(house)
+        let run = PreparedRun { lock, signals, journal, peers: Peers::default(), socket, pid_file };
+        write_pid_file(&run.pid_file).inspect_err(|_| run.undo())?;
+        Ok(run)
     }
 
-    /// Takes back what this launch made and others could stumble over.
+    /// Removes the socket and the pid file that this launch made.
     fn undo(&self) {
-        // The failure that led here is the one to tell.
+        // Report the failure that led here, not one of the cleanup.
         self.socket.remove().ok();
         self.pid_file.remove(Path::new(PID_FILE)).ok();
     }
 
-    fn with(self, spec: LaunchSpec, agent: Agent) -> Hold {
-        let mut state = State::new();
+    fn into_keeper(self, spec: LaunchSpec, agent: Agent) -> Keeper {
+        let mut state = KeeperState::new();
         if let Some(status) = agent.exit {
-            state.life.exited(Exit { status, asked: None }, Instant::now());
+            state.life.on_exit(Exit { status, asked: None }, Instant::now());
         }
         let is_rescue = matches!(spec.start, Start::Rescue { .. });
-        Hold {
+        Keeper {
             tree: Tree {
                 keeper: self.pid_file.keeper.clone(),
                 child: agent.child,
@@ -259,8 +232,8 @@ impl House {
             signals: self.signals,
             socket: self.socket,
             port: agent.port,
-            ledger: self.ledger,
-            clients: self.clients,
+            journal: self.journal,
+            peers: self.peers,
             pid_file: self.pid_file,
             watch: agent.watch,
             state,
@@ -275,7 +248,7 @@ fn environment(start: Start) -> Vec<(Bytes, Bytes)> {
     }
 }
 
-/// Two keepers on one journal would destroy it.
+/// Locks the run directory: two keepers on one journal would destroy it.
 fn lock_run() -> Result<OwnedFd, Failure> {
     let opened = rustix::fs::open(".", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let directory = opened.map_err(|err| Failure::new("open the run directory", err.into()))?;
@@ -283,20 +256,20 @@ fn lock_run() -> Result<OwnedFd, Failure> {
         Err(err @ rustix::io::Errno::WOULDBLOCK) => {
             Err(Failure::new("lock the run: another keeper holds it", err.into()))
         }
-        // Whoever started us died meanwhile, and its successor has told everyone that this run never was.
+        // The daemon that started us died, and its successor already reported that this run never started.
         _ if Path::new(ABANDONED_FILE).exists() => {
             Err(Failure::new("begin: the run was abandoned", rustix::io::Errno::CANCELED.into()))
         }
-        // File systems without locks exist, and a run there is better than none.
+        // Some file systems have no locks; a run without a lock is better than no run.
         _ => Ok(directory),
     }
 }
 
-fn open_journal(spec: &LaunchSpec) -> Result<Ledger, Failure> {
+fn open_journal(spec: &LaunchSpec) -> Result<RunJournal, Failure> {
     let limits = Limits { segment_bytes: spec.segment_bytes, max_bytes: spec.max_journal_bytes };
     let opened = match spec.start {
-        Start::Spawn { .. } => Ledger::create(Path::new(JOURNAL), limits),
-        Start::Rescue { .. } => Ledger::recover(Path::new(JOURNAL), limits),
+        Start::Spawn { .. } => RunJournal::create(Path::new(JOURNAL), limits),
+        Start::Rescue { .. } => RunJournal::recover(Path::new(JOURNAL), limits),
     };
     opened.map_err(Failure::at("open the journal"))
 }
@@ -305,30 +278,30 @@ fn write_pid_file(pid_file: &PidFile) -> Result<(), Failure> {
     pid_file.write(Path::new(PID_FILE)).map_err(Failure::at("write the pid file"))
 }
 
-/// The agent, started or found.
+/// The agent, newly started or found by a rescue.
 struct Agent {
     child: Option<ProcessIdentity>,
     port: Port,
     watch: Option<Watch>,
-    /// It ended before we came.
+    /// Set if the agent ended before the rescue.
     exit: Option<ExitStatus>,
 }
 
-fn begin(spec: &LaunchSpec, master: Option<OwnedFd>, house: &mut House) -> Result<Agent, Failure> {
-    let House { ledger, clients, .. } = house;
+fn start_agent(spec: &LaunchSpec, master: Option<OwnedFd>, run: &mut PreparedRun) -> Result<Agent, Failure> {
+    let PreparedRun { journal, peers, .. } = run;
     match (&spec.start, master) {
         (Start::Spawn { argv, env, cwd, stdio }, _) => {
-            let recipe = Recipe { argv, env, cwd, stdio: *stdio, open_files: spec.open_files };
-            let (child, port) = child::spawn(&recipe)?;
-            ledger.record_anchor(clients);
+            let spec = SpawnSpec { argv, env, cwd, stdio: *stdio, open_files: spec.open_files };
+            let (child, port) = child::spawn(&spec)?;
+            journal.record_anchor(peers);
             if let Stdio::Pty { size } = stdio {
-                ledger.record(resize_body(*size), clients);
+                journal.record(resize_body(*size), peers);
             }
             Ok(Agent { child: Some(child), port, watch: None, exit: None })
         }
         (Start::Rescue { child, .. }, Some(master)) => {
-            ledger.record_first(BodyRef::Gap { output_bytes: 0, cause: GapCause::KeeperLost }, clients);
-            ledger.record_anchor(clients);
+            journal.record_first(BodyRef::Gap { output_bytes: 0, cause: GapCause::KeeperLost }, peers);
+            journal.record_anchor(peers);
             rescue(spec, child.as_ref(), master)
         }
         (Start::Rescue { .. }, None) => {
@@ -345,20 +318,20 @@ fn rescue(spec: &LaunchSpec, child: Option<&ProcessIdentity>, master: OwnedFd) -
     let has_ended = matches!(watched, Some(Ok(None)));
     let watch = watched.and_then(|watched| watched.ok().flatten());
     if watch.is_none() {
-        // Then only a hangup tells of its end, and it shows only when we do not hold the terminal ourselves.
+        // Only a hangup shows that the agent ended, and there is none while we keeper the slave end ourselves.
         terminal.release_slave();
     }
     Ok(Agent { child, port: Port::terminal(terminal), watch, exit: has_ended.then_some(ExitStatus::Unknown) })
 }
 
-/// The leader of the session on this terminal, among those who inherited the run's id.
+/// The session leader on this terminal among the processes that inherited the run's id.
 fn find_agent(run_id: &str, terminal: u64) -> Option<Process> {
-    let heirs = platform::with_environment(RUN_ID_VARIABLE, run_id);
-    heirs.into_iter().find(|process| process.session == process.pid && process.terminal == terminal)
+    let candidates = platform::processes_with_environment(RUN_ID_VARIABLE, run_id);
+    candidates.into_iter().find(|process| process.session == process.pid && process.terminal == terminal)
 }
 
-/// One line of JSON on standard output. If nobody listens any more, nobody needs it.
-fn answer(answer: &LaunchAnswer) {
+/// Writes one line of JSON to standard output. If the daemon no longer reads, it does not need the answer.
+fn write_answer(answer: &LaunchAnswer) {
     if let Ok(mut line) = serde_json::to_vec(answer) {
         line.push(b'\n');
         io::stdout().lock().write_all(&line).ok();
@@ -366,10 +339,10 @@ fn answer(answer: &LaunchAnswer) {
     }
 }
 
-/// Whoever started us sees its pipes closed; stray output goes nowhere.
-fn leave_stdio(nowhere: &OwnedFd) {
-    // The agent runs by now: a descriptor that stays open is not worth its life.
-    rustix::stdio::dup2_stdin(nowhere).ok();
-    rustix::stdio::dup2_stdout(nowhere).ok();
-    rustix::stdio::dup2_stderr(nowhere).ok();
+/// Closes the pipes to the starting process and redirects stray output to `/dev/null`.
+fn redirect_stdio(dev_null: &OwnedFd) {
+    // The agent is running; a descriptor that stays open is no reason to end it.
+    rustix::stdio::dup2_stdin(dev_null).ok();
+    rustix::stdio::dup2_stdout(dev_null).ok();
+    rustix::stdio::dup2_stderr(dev_null).ok();
 }

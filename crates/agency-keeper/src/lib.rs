@@ -1,27 +1,30 @@
-//! Holds one run of one agent: its terminal or pipes, its process tree, its journal, its exit status.
+//! Holds one run of one agent: its terminal or pipes, its process tree, its journal and its exit status.
 //!
-//! Decides nothing and configures nothing: the daemon says what to start and when to stop. It must not
-//! die, so there are no threads, no async runtime, and no panics on what others send.
+//! Decides nothing and reads no configuration: the daemon says what to start and when to stop. The keeper must
+//! not die, so it has no threads and no async runtime, and does not panic on anything that others send.
+
+#![warn(missing_docs)]
 
 pub mod anchor;
 mod child;
-mod clients;
-mod hold;
+mod failure;
 pub mod hook;
 mod input;
+mod keeper;
 pub mod launch;
-mod ledger;
 mod life;
-mod looks;
-mod orders;
 mod peer;
+mod peers;
 pub mod pidfile;
 pub mod platform;
+mod poll_set;
 mod port;
 mod probe;
+mod probe_schedule;
+mod requests;
+mod run_journal;
 mod signals;
 mod socket;
 mod terminal;
 mod tree;
 mod version;
-mod wake;

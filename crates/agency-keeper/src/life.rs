@@ -1,17 +1,17 @@
-//! How far the run has come: alive, draining, ending, gone.
+//! The phases of a run: alive, draining, ending, gone.
 //!
-//! Touches nothing: it is told what happened and when, and says what is due.
+//! Has no side effects: the loop reports events and the time, and asks which deadline is next.
 //!
-//! Invariant: the exit is recorded after the last output that could be read, and the run is gone only
-//! after its exit was recorded and nothing of its tree is left.
+//! Invariant: the exit is recorded after the last output that could be read. The run is gone only after its
+//! exit was recorded and its process tree is empty.
 
 use std::time::{Duration, Instant};
 
 use agency_journal::{Asked, ExitStatus};
 
-/// A background process may hold the terminal for ever: after this long without output we go on.
+/// A background process may hold the terminal for ever, so the drain ends after this long without output.
 const QUIET_BEFORE_EXIT: Duration = Duration::from_millis(200);
-/// And one that prints without end does not hold up the exit either.
+/// A process that prints without end may not delay the exit for longer than this.
 const DRAIN_AT_MOST: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Life {
         quiet_at: Instant,
         until: Instant,
     },
-    /// The exit is recorded; what the agent left behind is being ended.
+    /// The exit is recorded; the keeper ends the agent's remaining processes.
     Ending,
     Gone {
         leave_at: Instant,
@@ -36,20 +36,20 @@ pub(crate) struct Exit {
 }
 
 impl Life {
-    pub(crate) fn exited(&mut self, exit: Exit, now: Instant) {
+    pub(crate) fn on_exit(&mut self, exit: Exit, now: Instant) {
         if *self == Life::Alive {
             *self = Life::Draining { exit, quiet_at: now + QUIET_BEFORE_EXIT, until: now + DRAIN_AT_MOST };
         }
     }
 
-    pub(crate) fn saw_output(&mut self, now: Instant) {
+    pub(crate) fn on_output(&mut self, now: Instant) {
         if let Life::Draining { quiet_at, until, .. } = self {
             *quiet_at = (now + QUIET_BEFORE_EXIT).min(*until);
         }
     }
 
-    /// The exit that is to be recorded now. Moves on to `Ending`.
-    pub(crate) fn due_exit(&mut self, port_is_drained: bool, now: Instant) -> Option<Exit> {
+    /// The exit, if it must be recorded now. Moves on to `Ending`.
+    pub(crate) fn take_due_exit(&mut self, port_is_drained: bool, now: Instant) -> Option<Exit> {
         match *self {
             Life::Draining { exit, quiet_at, until } if port_is_drained || now >= quiet_at.min(until) => {
                 *self = Life::Ending;
@@ -59,7 +59,7 @@ impl Life {
         }
     }
 
-    pub(crate) fn tree_ended(&mut self, leave_at: Instant) {
+    pub(crate) fn on_tree_ended(&mut self, leave_at: Instant) {
         if *self == Life::Ending {
             *self = Life::Gone { leave_at };
         }
@@ -97,26 +97,26 @@ mod tests {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut life = Life::Alive;
-        life.exited(EXIT, at(0));
-        assert_eq!(life.due_exit(false, at(100)), None);
-        life.saw_output(at(150));
-        assert_eq!(life.due_exit(false, at(250)), None, "it spoke 100 ms ago");
-        assert_eq!(life.due_exit(true, at(250)), Some(EXIT), "nobody holds the terminal any more");
-        assert_eq!(life.due_exit(true, at(251)), None, "recorded once");
+        life.on_exit(EXIT, at(0));
+        assert_eq!(life.take_due_exit(false, at(100)), None);
+        life.on_output(at(150));
+        assert_eq!(life.take_due_exit(false, at(250)), None, "the last output is 100 ms old");
+        assert_eq!(life.take_due_exit(true, at(250)), Some(EXIT), "no process holds the terminal");
+        assert_eq!(life.take_due_exit(true, at(251)), None, "recorded once");
     }
 
     #[test]
     fn a_background_process_that_never_stops_printing_does_not_hold_up_the_exit() {
         let start = Instant::now();
         let mut life = Life::Alive;
-        life.exited(EXIT, start);
+        life.on_exit(EXIT, start);
         let mut at = start;
-        while life.due_exit(false, at).is_none() {
+        while life.take_due_exit(false, at).is_none() {
             at += Duration::from_millis(50);
-            life.saw_output(at);
+            life.on_output(at);
             assert!(at < start + Duration::from_secs(2));
         }
-        life.tree_ended(at);
+        life.on_tree_ended(at);
         assert!(life.is_gone() && life.is_over(at));
     }
 }

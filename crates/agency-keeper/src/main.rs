@@ -1,4 +1,4 @@
-//! The binary: one process per agent run, or one per hook that an agent calls.
+//! The keeper's binary: one process per agent run, or one per hook that an agent calls.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
-//! One connection: its bytes in both directions, how far it has read the journal, what it may ask for.
+//! One connection: its buffers in both directions, its role, and how far it has read the journal.
 //!
-//! A peer that reads nothing costs a bounded buffer; what it misses waits for it in the journal's files.
+//! A peer that does not read costs one bounded buffer; it gets missed records later from the journal's files.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,20 +13,20 @@ use agency_journal::{Body, Chunk, Encoded, GapCause, Record, Tail, records};
 use rustix::io::{Errno, IoSlice};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
-/// Above this nothing more is read from the peer, and live records no longer wait for it in memory.
+/// Above this, the keeper reads nothing more from the peer and buffers no live records for it.
 const MAX_OUTGOING_BYTES: usize = 256 << 10;
-/// One portion from the journal's files.
+/// How much to read from the journal's files at once.
 const PORTION_BYTES: usize = 64 << 10;
-/// How much of one peer is read before the others have their turn.
+/// How much to read from one peer before the others are served.
 const READ_BYTES: usize = 64 << 10;
-/// Only a daemon sends checkpoints; nobody else has anything long to say.
+/// Only a daemon sends checkpoints; no other peer has a reason to send long frames.
 const MAX_GUEST_FRAME_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Has not said hello.
+    /// Has not sent hello yet.
     Stranger,
-    /// May look and leave notes.
+    /// May probe, follow and leave hook notes.
     Guest,
     Daemon {
         epoch: u64,
@@ -34,9 +34,9 @@ pub(crate) enum Role {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum ConnectionState {
     Open,
-    /// Whatever is still to be sent goes out, then it is closed.
+    /// Closes after everything pending is sent.
     Closing,
     Closed,
 }
@@ -44,29 +44,29 @@ enum Line {
 pub(crate) struct Peer {
     pub(crate) id: u64,
     pub(crate) role: Role,
-    /// Who is at the other end, where the kernel says.
+    /// The pid of the other end, if the kernel reports it.
     pub(crate) pid: Option<i32>,
     stream: UnixStream,
-    line: Line,
+    state: ConnectionState,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     sent: usize,
-    /// What it is told now may wait for company.
-    holds_back: bool,
-    /// When what was held back goes out, company or not.
+    /// New messages may wait so that several go out in one write.
+    may_wait: bool,
+    /// When held-back messages are sent at the latest.
     send_by: Option<Instant>,
-    /// Goes with the very first bytes.
+    /// A descriptor to send along with the first bytes.
     lifeline: Option<OwnedFd>,
     follow: Option<Follow>,
-    /// It asked for the end and waits for word of it.
+    /// The peer requested the stop and waits for the end.
     pub(crate) awaits_end: bool,
-    /// What it is told once it has seen every record.
-    last_word: Option<Vec<u8>>,
+    /// The message to send after the last record.
+    end_message: Option<Vec<u8>>,
 }
 
 struct Follow {
     next_seq: u64,
-    /// Only while it lags.
+    /// Only set while the peer lags behind.
     tail: Option<Tail>,
 }
 
@@ -78,32 +78,32 @@ impl Peer {
             role: Role::Stranger,
             pid: peer_pid(&stream),
             stream,
-            line: Line::Open,
+            state: ConnectionState::Open,
             incoming: Vec::new(),
             outgoing: Vec::new(),
             sent: 0,
-            holds_back: false,
+            may_wait: false,
             send_by: None,
             lifeline: None,
             follow: None,
             awaits_end: false,
-            last_word: None,
+            end_message: None,
         })
     }
 
-    /// Closed, and nothing that it said before is left to be done.
+    /// Closed, and all complete frames that it sent are served.
     pub(crate) fn is_over(&self) -> bool {
-        self.line == Line::Closed && !self.has_frame()
+        self.state == ConnectionState::Closed && !self.has_frame()
     }
 
-    /// It has said more than was done in one turn, and hears the answers.
-    pub(crate) fn waits_for_its_turn(&self) -> bool {
-        self.has_frame() && (self.line == Line::Closed || self.backlog() < MAX_OUTGOING_BYTES)
+    /// Whether frames are left from the last round, and there is space for their replies.
+    pub(crate) fn has_pending_frames(&self) -> bool {
+        self.has_frame() && (self.state == ConnectionState::Closed || self.backlog() < MAX_OUTGOING_BYTES)
     }
 
     fn has_frame(&self) -> bool {
         let len = self.incoming.first_chunk::<4>().map(|header| u32::from_le_bytes(*header) as usize);
-        // One that is too long is to be looked at as well: it is what closes the connection.
+        // A frame that is too long counts as well, because serving it closes the connection.
         len.is_some_and(|len| self.incoming.len() >= 4 + len || len > self.max_frame_bytes())
     }
 
@@ -119,45 +119,45 @@ impl Peer {
     }
 
     pub(crate) fn close(&mut self) {
-        self.line = Line::Closed;
+        self.state = ConnectionState::Closed;
     }
 
-    /// Closes, and forgets what it still wanted.
+    /// Closes the connection and drops everything that it still wanted.
     pub(crate) fn cut(&mut self) {
         self.close();
         self.incoming = Vec::new();
     }
 
-    /// Closes once everything is said.
+    /// Closes the connection once everything pending is sent.
     pub(crate) fn close_after_sending(&mut self) {
-        if self.line == Line::Open {
-            self.line = Line::Closing;
+        if self.state == ConnectionState::Open {
+            self.state = ConnectionState::Closing;
         }
         self.incoming = Vec::new();
-        self.send_more();
+        self.send_buffered();
     }
 
-    pub(crate) fn wants_to_hear(&self) -> bool {
-        self.line == Line::Open && self.backlog() < MAX_OUTGOING_BYTES && !self.has_frame()
+    pub(crate) fn wants_to_read(&self) -> bool {
+        self.state == ConnectionState::Open && self.backlog() < MAX_OUTGOING_BYTES && !self.has_frame()
     }
 
-    pub(crate) fn wants_to_say(&self, journal_next: u64) -> bool {
-        let has_words = self.backlog() > 0 && self.send_by.is_none();
-        self.line != Line::Closed && (has_words || self.lags(journal_next))
+    pub(crate) fn wants_to_write(&self, journal_next: u64) -> bool {
+        let has_messages = self.backlog() > 0 && self.send_by.is_none();
+        self.state != ConnectionState::Closed && (has_messages || self.lags(journal_next))
     }
 
     fn backlog(&self) -> usize {
         self.outgoing.len() - self.sent
     }
 
-    /// Reads what came, if all that came before has been done. Closes at the end of the stream.
-    pub(crate) fn hear(&mut self) {
+    /// Reads from the socket if all earlier frames are served. Closes at the end of the stream.
+    pub(crate) fn receive(&mut self) {
         if self.has_frame() {
             return;
         }
         let wanted = self.incoming.len() + READ_BYTES;
         self.incoming.reserve(READ_BYTES);
-        while self.line == Line::Open && self.incoming.len() < wanted {
+        while self.state == ConnectionState::Open && self.incoming.len() < wanted {
             match rustix::io::read(&self.stream, rustix::buffer::spare_capacity(&mut self.incoming)) {
                 Ok(0) => self.close(),
                 Ok(_) | Err(Errno::INTR) => {}
@@ -167,9 +167,9 @@ impl Peer {
         }
     }
 
-    /// The next whole frame, or what is wrong with it.
+    /// The next complete frame, or what is wrong with it.
     pub(crate) fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
-        if self.line == Line::Open && self.backlog() >= MAX_OUTGOING_BYTES {
+        if self.state == ConnectionState::Open && self.backlog() >= MAX_OUTGOING_BYTES {
             return Ok(None);
         }
         if let Some(header) = self.incoming.first_chunk::<4>() {
@@ -181,36 +181,36 @@ impl Peer {
         let Some((frame, used)) = Frame::decode(&self.incoming)? else { return Ok(None) };
         self.incoming.drain(..used);
         if self.incoming.is_empty() && self.incoming.capacity() > 2 * READ_BYTES {
-            // Checkpoints are large and rare: their room is given back.
+            // Checkpoints are large and rare, so free their memory.
             self.incoming = Vec::new();
         }
         Ok(Some(frame))
     }
 
-    /// A duplicate of the terminal goes with the welcome.
-    pub(crate) fn attach(&mut self, lifeline: OwnedFd) {
+    /// Sends a duplicate of the terminal along with the welcome.
+    pub(crate) fn attach_lifeline(&mut self, lifeline: OwnedFd) {
         self.lifeline = Some(lifeline);
     }
 
-    pub(crate) fn tell(&mut self, message: &FromKeeper) {
+    pub(crate) fn send(&mut self, message: &FromKeeper) {
         match Frame::control(message) {
             Ok(frame) => frame.encode_into(&mut self.outgoing),
-            // Our own messages always are JSON; a peer that misses one is better off without us.
+            // Our own messages always serialise; if one does not, a closed peer is better than one that missed it.
             Err(_) => return self.close(),
         }
-        if !self.holds_back {
-            self.send_more();
+        if !self.may_wait {
+            self.send_buffered();
         }
     }
 
-    /// From here on it may wait for what it is told, unless more waits for it already.
-    pub(crate) fn hold_back(&mut self) {
-        self.holds_back = self.backlog() == 0 || self.send_by.is_some();
+    /// From here on messages may wait, unless other messages are already pending.
+    pub(crate) fn delay_messages(&mut self) {
+        self.may_wait = self.backlog() == 0 || self.send_by.is_some();
     }
 
-    /// What was held back goes out with the next word, or then.
+    /// Held-back messages go out with the next message, or at `when`.
     pub(crate) fn send_by(&mut self, when: Instant) {
-        if std::mem::take(&mut self.holds_back) && self.backlog() > 0 {
+        if std::mem::take(&mut self.may_wait) && self.backlog() > 0 {
             self.send_by = self.send_by.or(Some(when));
         }
     }
@@ -221,22 +221,22 @@ impl Peer {
 
     pub(crate) fn tick(&mut self, now: Instant) {
         if self.send_by.is_some_and(|when| when <= now) {
-            self.send_more();
+            self.send_buffered();
         }
     }
 
-    /// Gives back the room that it does not need while it is quiet.
-    pub(crate) fn relax(&mut self) {
+    /// Frees memory that an idle connection does not need.
+    pub(crate) fn release_memory(&mut self) {
         self.incoming.shrink_to_fit();
     }
 
-    /// Told when the last record has been sent. Who neither follows nor asked for the end has not seen the
-    /// exit either, and hears of it when it follows.
-    pub(crate) fn tell_at_the_end(&mut self, message: &FromKeeper, journal_next: u64) {
+    /// Sends `message` after the last record. A peer that neither follows nor requested the stop has not seen
+    /// the exit either; it gets the message when it starts to follow.
+    pub(crate) fn send_at_end(&mut self, message: &FromKeeper, journal_next: u64) {
         if self.lags(journal_next) {
-            self.last_word = Frame::control(message).ok().map(|frame| frame.encoded());
+            self.end_message = Frame::control(message).ok().map(|frame| frame.encoded());
         } else if self.follow.is_some() || self.awaits_end {
-            self.tell(message);
+            self.send(message);
         }
     }
 
@@ -248,7 +248,7 @@ impl Peer {
         self.follow.as_ref().is_some_and(|follow| follow.next_seq < journal_next)
     }
 
-    /// A record that was written just now.
+    /// Passes on a record that was just written.
     pub(crate) fn pass_on(&mut self, record: Encoded<'_>) {
         let has_room = self.backlog() < MAX_OUTGOING_BYTES;
         let Some(follow) = self.follow.as_mut() else { return };
@@ -258,7 +258,7 @@ impl Peer {
         }
     }
 
-    /// A record that is in no file. Only of use to who has seen all before it.
+    /// Passes on a record that is in no file. Useful only for a peer that has seen everything before it.
     pub(crate) fn pass_on_unwritten(&mut self, encoded: &[u8], journal_next: u64) {
         if self.follow.is_some() && !self.lags(journal_next) && self.backlog() < MAX_OUTGOING_BYTES {
             self.send_record(encoded);
@@ -268,29 +268,29 @@ impl Peer {
     fn send_record(&mut self, encoded: &[u8]) {
         let header = record_frame_header(encoded);
         let mut sent = 0;
-        // Straight from the journal's buffer while the peer keeps up: no copy.
-        if self.backlog() == 0 && self.line == Line::Open && !self.holds_back {
+        // While the peer keeps up, send directly from the journal's buffer without a copy.
+        if self.backlog() == 0 && self.state == ConnectionState::Open && !self.may_wait {
             sent = self.send_parts(&[IoSlice::new(&header), IoSlice::new(encoded)]);
         }
         self.outgoing.extend_from_slice(header.get(sent..).unwrap_or_default());
         self.outgoing.extend_from_slice(encoded.get(sent.saturating_sub(header.len())..).unwrap_or_default());
-        if self.send_by.is_some() && !self.holds_back {
-            self.send_more();
+        if self.send_by.is_some() && !self.may_wait {
+            self.send_buffered();
         }
     }
 
-    /// Sends what waits, and after that the next portion of what it has not seen.
-    pub(crate) fn speak(&mut self, journal: &Path, journal_next: u64) {
-        self.send_more();
-        if self.line == Line::Open && self.lags(journal_next) && self.backlog() < PORTION_BYTES {
-            self.catch_up(journal, journal_next);
-            self.send_more();
+    /// Sends what is pending, then the next portion of the journal if the peer lags.
+    pub(crate) fn send_pending(&mut self, journal_dir: &Path, journal_next: u64) {
+        self.send_buffered();
+        if self.state == ConnectionState::Open && self.lags(journal_next) && self.backlog() < PORTION_BYTES {
+            self.catch_up(journal_dir, journal_next);
+            self.send_buffered();
         }
     }
 
-    fn catch_up(&mut self, journal: &Path, journal_next: u64) {
+    fn catch_up(&mut self, journal_dir: &Path, journal_next: u64) {
         let Some(mut follow) = self.follow.take() else { return };
-        match follow.next_portion(journal) {
+        match follow.next_portion(journal_dir) {
             Ok(Portion::Records(bytes)) => {
                 for record in records(&bytes) {
                     self.outgoing.extend_from_slice(&record_frame_header(record.bytes));
@@ -298,16 +298,16 @@ impl Peer {
                 }
             }
             Ok(Portion::Sealed { from_seq, until_seq }) => {
-                self.tell(&FromKeeper::Sealed { from_seq, until_seq })
+                self.send(&FromKeeper::Sealed { from_seq, until_seq })
             }
-            // The files do not hold what was written: somebody took them away.
+            // The files no longer hold what was written: somebody deleted them.
             Ok(Portion::Nothing) | Err(_) => self.skip_to(&mut follow, journal_next),
         }
         if follow.next_seq >= journal_next {
             follow.tail = None;
         }
         self.follow = Some(follow);
-        self.say_last_word(journal_next);
+        self.send_end_message(journal_next);
     }
 
     fn skip_to(&mut self, follow: &mut Follow, journal_next: u64) {
@@ -318,17 +318,17 @@ impl Peer {
         *follow = Follow { next_seq: journal_next, tail: None };
     }
 
-    fn say_last_word(&mut self, journal_next: u64) {
+    fn send_end_message(&mut self, journal_next: u64) {
         if !self.lags(journal_next)
-            && let Some(word) = self.last_word.take()
+            && let Some(message) = self.end_message.take()
         {
-            self.outgoing.extend_from_slice(&word);
+            self.outgoing.extend_from_slice(&message);
         }
     }
 
-    fn send_more(&mut self) {
+    fn send_buffered(&mut self) {
         self.send_by = None;
-        while self.line != Line::Closed && self.backlog() > 0 {
+        while self.state != ConnectionState::Closed && self.backlog() > 0 {
             let outgoing = std::mem::take(&mut self.outgoing);
             let count = self.send_parts(&[IoSlice::new(outgoing.get(self.sent..).unwrap_or_default())]);
             self.outgoing = outgoing;
@@ -339,7 +339,7 @@ impl Peer {
         }
         if self.backlog() == 0 {
             (self.outgoing, self.sent) = (Vec::new(), 0);
-            if self.line == Line::Closing {
+            if self.state == ConnectionState::Closing {
                 self.close();
             }
         } else if self.sent > MAX_OUTGOING_BYTES {
@@ -348,7 +348,7 @@ impl Peer {
         }
     }
 
-    /// How many bytes the socket took; 0 when it is full or broken.
+    /// How many bytes the socket accepted; 0 if it is full or broken.
     fn send_parts(&mut self, parts: &[IoSlice<'_>]) -> usize {
         let mut room = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut beside = SendAncillaryBuffer::new(&mut room);
@@ -383,10 +383,10 @@ enum Portion {
 }
 
 impl Follow {
-    fn next_portion(&mut self, journal: &Path) -> io::Result<Portion> {
+    fn next_portion(&mut self, journal_dir: &Path) -> io::Result<Portion> {
         let tail = match &mut self.tail {
             Some(tail) => tail,
-            none => none.insert(Tail::open(journal, self.next_seq)?),
+            none => none.insert(Tail::open(journal_dir, self.next_seq)?),
         };
         let mut bytes = Vec::new();
         let chunk = tail.read(PORTION_BYTES, &mut bytes)?;
@@ -399,7 +399,7 @@ impl Follow {
     }
 }
 
-/// A record frame without its copy: length of what follows it, and the kind.
+/// The header of a record frame: the length of the rest, then the frame kind.
 fn record_frame_header(encoded: &[u8]) -> [u8; 5] {
     let len = (encoded.len() as u32 + 1).to_le_bytes();
     [len[0], len[1], len[2], len[3], agency_api::keeper::RECORD]

@@ -1,6 +1,6 @@
-//! The pid file of a run: who keeps it and who is kept.
+//! The pid file of a run: the identities of the keeper and of the agent.
 //!
-//! Written whole or not at all. Whoever reads it must compare identities: the file can outlive both.
+//! Written atomically. A reader must compare identities, because the file can outlive both processes.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,16 +10,18 @@ use std::path::Path;
 use agency_api::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
+/// The contents of the pid file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PidFile {
+    /// The keeper's own process.
     pub keeper: ProcessIdentity,
-    /// `None` until the agent is started, or when a rescue did not find it.
+    /// The agent. `None` until it is started, or if a rescue did not find it.
     #[serde(default)]
     pub child: Option<ProcessIdentity>,
 }
 
 impl PidFile {
-    /// `Ok(None)`: there is no such file, so no keeper has not cleaned up.
+    /// Reads the file. `Ok(None)` if there is none: no keeper runs here, and none was killed.
     pub fn read(path: &Path) -> io::Result<Option<PidFile>> {
         match fs::read(path) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -36,7 +38,7 @@ impl PidFile {
         fs::rename(&unfinished, path)
     }
 
-    /// Removes the file if it still speaks of this keeper.
+    /// Removes the file if it still names this keeper.
     pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
         match PidFile::read(path)? {
             Some(found) if found.keeper == self.keeper => fs::remove_file(path),

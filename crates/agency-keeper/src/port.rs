@@ -1,4 +1,4 @@
-//! Where the agent's bytes come and go: a terminal, or three pipes.
+//! The agent's input and output: one terminal, or three pipes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,27 +13,27 @@ pub(crate) enum Port {
     Pipes(Pipes),
 }
 
-/// Our ends; `None` once the other side closed.
+/// Our ends of the pipes; `None` once the other side has closed.
 pub(crate) struct Pipes {
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Read {
-    /// So many bytes were added.
+pub(crate) enum ReadResult {
+    /// This many bytes were added.
     Bytes(usize),
-    /// Nothing now.
-    Dry,
-    /// Nothing any more.
+    /// There is nothing to read now.
+    Empty,
+    /// The other side has closed.
     Closed,
 }
 
-/// What a write did.
+/// The result of a write.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Write {
+pub(crate) enum WriteResult {
     Bytes(usize),
     Full,
     Closed,
@@ -51,7 +51,7 @@ impl Port {
         }
     }
 
-    /// The descriptors that output may come from.
+    /// The descriptors from which output may come.
     pub(crate) fn readable(&self) -> impl Iterator<Item = (Stream, BorrowedFd<'_>)> {
         let (first, second) = match self {
             Port::Terminal { terminal, is_open } => {
@@ -65,7 +65,7 @@ impl Port {
         first.into_iter().chain(second)
     }
 
-    /// The descriptor that input goes to.
+    /// The descriptor that takes input.
     pub(crate) fn writable(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Port::Terminal { terminal, is_open } => is_open.then(|| terminal.master()),
@@ -73,18 +73,18 @@ impl Port {
         }
     }
 
-    /// All output has been read and nobody is left to write more.
+    /// Whether all output has been read and no process can write more.
     pub(crate) fn is_drained(&self) -> bool {
         self.readable().next().is_none()
     }
 
-    /// Reads what is there now, at most up to the buffer's capacity.
-    pub(crate) fn read(&mut self, stream: Stream, buffer: &mut Vec<u8>) -> Read {
+    /// Reads what is available now, at most up to the buffer's capacity.
+    pub(crate) fn read(&mut self, stream: Stream, buffer: &mut Vec<u8>) -> ReadResult {
         let Some(fd) = self.readable().find(|(name, _)| *name == stream).map(|(_, fd)| fd) else {
-            return Read::Closed;
+            return ReadResult::Closed;
         };
-        let found = read_all(fd, buffer);
-        if found == Read::Closed {
+        let found = fill_buffer(fd, buffer);
+        if found == ReadResult::Closed {
             self.close(stream);
         }
         found
@@ -98,17 +98,17 @@ impl Port {
         }
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Write {
-        let Some(fd) = self.writable() else { return Write::Closed };
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> WriteResult {
+        let Some(fd) = self.writable() else { return WriteResult::Closed };
         match rustix::io::retry_on_intr(|| rustix::io::write(fd, bytes)) {
-            Ok(0) if !bytes.is_empty() => Write::Full,
-            Err(Errno::AGAIN) => Write::Full,
-            Ok(count) => Write::Bytes(count),
-            Err(_) => Write::Closed,
+            Ok(0) if !bytes.is_empty() => WriteResult::Full,
+            Err(Errno::AGAIN) => WriteResult::Full,
+            Ok(count) => WriteResult::Bytes(count),
+            Err(_) => WriteResult::Closed,
         }
     }
 
-    /// The end of input, where a pipe can say it.
+    /// Signals the end of input. `false` for a terminal, which has no such signal.
     pub(crate) fn close_input(&mut self) -> bool {
         match self {
             Port::Terminal { .. } => false,
@@ -119,8 +119,8 @@ impl Port {
         }
     }
 
-    /// The agent has exited: what is left to read ends when its last descendant lets go.
-    pub(crate) fn agent_exited(&mut self) {
+    /// Tells the port that the agent has exited: reads end when its last descendant closes the other end.
+    pub(crate) fn on_agent_exit(&mut self) {
         match self {
             Port::Terminal { terminal, .. } => terminal.release_slave(),
             Port::Pipes(pipes) => pipes.stdin = None,
@@ -137,20 +137,20 @@ impl Pipes {
     }
 }
 
-/// Several reads into one buffer: a terminal gives 4 KB at a time, and each record costs a write.
-fn read_all(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Read {
+/// Reads several times into one buffer: a terminal returns 4 KB per read, and each record costs a write.
+fn fill_buffer(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> ReadResult {
     let before = buffer.len();
     while buffer.len() < buffer.capacity() {
         match rustix::io::read(fd, rustix::buffer::spare_capacity(buffer)) {
-            Ok(0) if buffer.len() == before => return Read::Closed,
-            Err(Errno::AGAIN) if buffer.len() == before => return Read::Dry,
+            Ok(0) if buffer.len() == before => return ReadResult::Closed,
+            Err(Errno::AGAIN) if buffer.len() == before => return ReadResult::Empty,
             Err(Errno::INTR) => {}
-            // EIO is how a terminal says that nobody holds its other end.
-            Err(_) if buffer.len() == before => return Read::Closed,
-            // What was read goes out first; the next read says it again.
+            // A terminal reports EIO when no process holds its other end.
+            Err(_) if buffer.len() == before => return ReadResult::Closed,
+            // Return what was read; the next read reports the end again.
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
     }
-    Read::Bytes(buffer.len() - before)
+    ReadResult::Bytes(buffer.len() - before)
 }

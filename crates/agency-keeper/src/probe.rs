@@ -1,6 +1,6 @@
-//! What the kernel says of the agent and its terminal at this moment, and how much of it is worth a note.
+//! Probes: what the kernel reports about the agent's processes and its terminal, and which part is journaled.
 //!
-//! Asked of the keeper because only an ancestor may look into a process under Yama.
+//! The keeper does this, not the daemon, because under Yama only an ancestor may inspect a process.
 
 use agency_api::keeper::{Probe, ProcessProbe};
 
@@ -8,20 +8,20 @@ use crate::platform::{self, Process};
 use crate::port::Port;
 use crate::tree::Tree;
 
-/// A note names no more processes than this: what a machine full of compilers does is told by a few of them, and a
-/// day of compilers must not fill the journal.
+/// The most processes in one journaled probe. A few show what a machine full of compilers does, and a day of
+/// compilers must not fill the journal.
 const MAX_NOTED: usize = 16;
 
-/// All there is to know, for who asks.
+/// A complete probe, for a peer that asks for one.
 pub(crate) fn probe(port: &Port, tree: &Tree, others: &[i32]) -> Probe {
-    let mut probe = probe_of(port, &tree.processes(others));
+    let mut probe = probe_processes(port, &tree.processes(others));
     for process in &mut probe.processes {
         process.wchan = platform::wchan(process.pid);
     }
     probe
 }
 
-fn probe_of(port: &Port, processes: &[Process]) -> Probe {
+fn probe_processes(port: &Port, processes: &[Process]) -> Probe {
     let terminal = port.as_terminal();
     let device = terminal.map(|terminal| terminal.device());
     Probe {
@@ -31,8 +31,8 @@ fn probe_of(port: &Port, processes: &[Process]) -> Probe {
     }
 }
 
-/// What is worth a note: nothing in it changes unless something happens.
-pub(crate) fn noteworthy(port: &Port, tree: &Tree, others: &[i32]) -> Probe {
+/// A probe for the journal: it differs from the one before only if something happened.
+pub(crate) fn probe_for_journal(port: &Port, tree: &Tree, others: &[i32]) -> Probe {
     let mut processes = tree.processes_nearby(others);
     processes.retain(|process| !process.has_ended());
     let left_out = processes.len().saturating_sub(MAX_NOTED);
@@ -41,13 +41,14 @@ pub(crate) fn noteworthy(port: &Port, tree: &Tree, others: &[i32]) -> Probe {
         processes.sort_by_key(|process| Some(process.group) != foreground);
         processes.truncate(MAX_NOTED);
     }
-    let mut probe = probe_of(port, &processes);
-    probe.processes.iter_mut().for_each(leave_out_noise);
+    let mut probe = probe_processes(port, &processes);
+    probe.processes.iter_mut().for_each(drop_scheduler_state);
     Probe { left_out, ..probe }
 }
 
-/// Who runs at one look and sleeps at the next has told nothing by either, unless it sleeps at the terminal.
-fn leave_out_noise(process: &mut ProcessProbe) {
+/// Drops the scheduler state: a process that merely alternates between running and sleeping is not news unless
+/// it sleeps on a terminal read.
+fn drop_scheduler_state(process: &mut ProcessProbe) {
     let waits = process.at_terminal || process.watches_terminal == Some(true);
     process.state = match process.state.as_str() {
         "T" | "t" => "T",
@@ -60,43 +61,45 @@ fn leave_out_noise(process: &mut ProcessProbe) {
     }
 }
 
-/// Whether `new` tells anything that `old` did not. How much is typed ahead does not matter, only whether something is.
+/// Whether `new` shows a change. Only whether input is waiting counts, not how much.
 pub(crate) fn differs(old: &Probe, new: &Probe) -> bool {
-    let told = |probe: &Probe| {
+    let terminal_state = |probe: &Probe| {
         let terminal = probe.terminal.as_ref();
         terminal
             .map(|terminal| (terminal.canonical, terminal.echo, terminal.foreground_group, has_input(probe)))
     };
     let is_raw = new.terminal.as_ref().is_some_and(|terminal| !terminal.canonical);
-    let same = |(old, new)| old == new || (is_raw && only_wakes(old, new));
+    let same = |(old, new)| old == new || (is_raw && only_woke_up(old, new));
     let is_same_set = old.processes.len() == new.processes.len();
-    told(old) != told(new) || !is_same_set || !old.processes.iter().zip(&new.processes).all(same)
+    terminal_state(old) != terminal_state(new)
+        || !is_same_set
+        || !old.processes.iter().zip(&new.processes).all(same)
 }
 
-/// A program that draws its own screen and watches several things wakes all the time, and shows what it does.
-fn only_wakes(old: &ProcessProbe, new: &ProcessProbe) -> bool {
-    let besides = |process: &ProcessProbe| ProcessProbe {
+/// Whether a raw-mode program only woke up. Such programs wake all the time, and what they do is visible.
+fn only_woke_up(old: &ProcessProbe, new: &ProcessProbe) -> bool {
+    let without_wait = |process: &ProcessProbe| ProcessProbe {
         state: String::new(),
         syscall: None,
         watches_terminal: None,
         timeout: false,
         ..process.clone()
     };
-    old.watches_terminal == Some(true) && new.state != "T" && besides(old) == besides(new)
+    old.watches_terminal == Some(true) && new.state != "T" && without_wait(old) == without_wait(new)
 }
 
 fn has_input(probe: &Probe) -> bool {
     probe.terminal.as_ref().is_some_and(|terminal| terminal.input_waiting.is_some_and(|count| count > 0))
 }
 
-/// How the things that were seen can go on.
+/// What can happen next, judging by a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outlook {
-    /// Somebody must type before anything happens.
+    /// Nothing happens before somebody types.
     AwaitsInput,
-    /// A program that draws its own screen: what it does, it shows.
+    /// A program in raw mode, which draws what it does.
     Raw,
-    /// Anything, and without a word.
+    /// Anything, possibly without output.
     Open,
 }
 
@@ -106,7 +109,7 @@ impl Outlook {
         let reads = |process: &ProcessProbe| {
             process.at_terminal && !process.timeout && Some(process.group) == terminal.foreground_group
         };
-        // One that is about to read what was typed does not wait for more.
+        // A process that is about to read waiting input does not wait for more.
         if !has_input(probe) && probe.processes.iter().any(reads) {
             return Outlook::AwaitsInput;
         }
@@ -136,23 +139,23 @@ mod tests {
     }
 
     #[test]
-    fn running_or_sleeping_elsewhere_is_all_the_same() {
+    fn running_and_sleeping_elsewhere_are_not_told_apart() {
         let mut notes = ["R", "S", "D"].map(|state| {
             let syscall = (state == "S").then_some((35, 1));
             ProcessProbe { state: state.into(), syscall, ..ProcessProbe::default() }
         });
-        notes.iter_mut().for_each(leave_out_noise);
+        notes.iter_mut().for_each(drop_scheduler_state);
         assert!(notes.iter().all(|note| *note == notes[0]));
         let mut stopped = ProcessProbe { state: "T".into(), ..ProcessProbe::default() };
-        leave_out_noise(&mut stopped);
+        drop_scheduler_state(&mut stopped);
         assert_eq!(stopped.state, "T");
     }
 
     #[test]
-    fn more_typed_ahead_tells_nothing_new_but_that_it_was_read_does() {
+    fn more_typed_ahead_is_no_change_but_reading_it_is() {
         let typed = |count| {
             let mut probe = at_prompt();
-            probe.terminal.as_mut().expect("it has one").input_waiting = Some(count);
+            probe.terminal.as_mut().expect("it has a terminal").input_waiting = Some(count);
             probe
         };
         assert!(!differs(&typed(3), &typed(4)));
@@ -160,10 +163,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_with_its_own_screen_may_wake_but_not_change() {
+    fn a_raw_program_that_wakes_up_has_not_changed() {
         let watching = |canonical, change: fn(&mut ProcessProbe)| {
             let mut probe = at_prompt();
-            probe.terminal.as_mut().expect("it has one").canonical = canonical;
+            probe.terminal.as_mut().expect("it has a terminal").canonical = canonical;
             probe.processes[0].at_terminal = false;
             probe.processes[0].watches_terminal = Some(true);
             change(&mut probe.processes[0]);
@@ -173,15 +176,21 @@ mod tests {
             (process.state, process.syscall, process.watches_terminal) = (String::new(), None, None);
         };
         assert!(!differs(&watching(false, |_| {}), &watching(false, wakes)));
-        assert!(differs(&watching(false, wakes), &watching(false, |_| {})), "that it watches is news");
-        assert!(differs(&watching(true, |_| {}), &watching(true, wakes)), "line programs work in silence");
+        assert!(
+            differs(&watching(false, wakes), &watching(false, |_| {})),
+            "starting to watch the terminal is a change"
+        );
+        assert!(
+            differs(&watching(true, |_| {}), &watching(true, wakes)),
+            "in line mode, activity is only visible here"
+        );
         assert!(differs(&watching(false, |_| {}), &watching(false, |it| it.state = "T".into())));
         assert!(differs(&watching(false, |_| {}), &watching(false, |it| it.at_terminal = true)));
         assert!(differs(&watching(false, |_| {}), &watching(false, |it| it.name = "less".into())));
     }
 
     #[test]
-    fn only_a_read_in_the_foreground_without_a_timeout_waits_for_ever() {
+    fn only_a_foreground_read_without_a_timeout_awaits_input() {
         assert_eq!(Outlook::of(&at_prompt()), Outlook::AwaitsInput);
         let changed = |change: fn(&mut Probe)| {
             let mut probe = at_prompt();
@@ -193,7 +202,7 @@ mod tests {
         assert_eq!(changed(|probe| probe.processes[0].at_terminal = false), Outlook::Open);
         let raw = |probe: &mut Probe| {
             probe.processes.clear();
-            probe.terminal.as_mut().expect("it has one").canonical = false;
+            probe.terminal.as_mut().expect("it has a terminal").canonical = false;
         };
         assert_eq!(changed(raw), Outlook::Raw);
     }

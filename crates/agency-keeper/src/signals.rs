@@ -1,7 +1,7 @@
-//! Signals to the keeper itself, turned into bytes of a pipe that the loop polls.
+//! Signals to the keeper itself, turned into bytes in a pipe that the loop polls.
 //!
-//! A self-pipe instead of signalfd: it works on every Unix, needs no blocked signals that a child
-//! would inherit, and is three lines of handler.
+//! A self-pipe instead of signalfd: it works on every Unix, needs no blocked signals that a child would
+//! inherit, and its handler has three lines.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::ioctl_fionbio;
 
-/// The pipe's writing end, where the handler finds it.
+/// The write end of the pipe, where the handler finds it.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
 pub(crate) struct Signals {
@@ -17,12 +17,12 @@ pub(crate) struct Signals {
     _writer: OwnedFd,
 }
 
-/// What the keeper's own signals ask for.
+/// What the received signals ask for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct SignalRequests {
     pub(crate) reap: bool,
     pub(crate) end: bool,
-    pub(crate) bind_anew: bool,
+    pub(crate) rebind: bool,
 }
 
 impl Signals {
@@ -35,7 +35,7 @@ impl Signals {
         for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGUSR1] {
             handle(signal, on_signal as *const () as libc::sighandler_t)?;
         }
-        // A closed terminal, a client that left and a file size limit are no reasons to die.
+        // A closed terminal, a closed connection or a file size limit must not end the keeper.
         for signal in [libc::SIGHUP, libc::SIGPIPE, libc::SIGXFSZ, libc::SIGUSR2, libc::SIGQUIT] {
             handle(signal, libc::SIG_IGN)?;
         }
@@ -43,21 +43,21 @@ impl Signals {
         Ok(Signals { reader, _writer: writer })
     }
 
-    /// What came since the last look.
-    pub(crate) fn take(&self) -> Asked {
-        let mut asked = Asked::default();
+    /// The requests of all signals since the last call.
+    pub(crate) fn take(&self) -> SignalRequests {
+        let mut requests = SignalRequests::default();
         let mut bytes = [0; 64];
         while let Ok(count @ 1..) = rustix::io::read(&self.reader, &mut bytes) {
             for byte in bytes.iter().take(count) {
                 match i32::from(*byte) {
-                    libc::SIGCHLD => asked.reap = true,
-                    libc::SIGTERM | libc::SIGINT => asked.end = true,
-                    libc::SIGUSR1 => asked.bind_anew = true,
+                    libc::SIGCHLD => requests.reap = true,
+                    libc::SIGTERM | libc::SIGINT => requests.end = true,
+                    libc::SIGUSR1 => requests.rebind = true,
                     _ => {}
                 }
             }
         }
-        asked
+        requests
     }
 }
 
@@ -69,9 +69,9 @@ impl AsFd for Signals {
 
 #[allow(unsafe_code)]
 extern "C" fn on_signal(signal: libc::c_int) {
-    // SAFETY: the descriptor is open as long as handlers are installed, which is until we exit.
+    // SAFETY: the descriptor stays open while handlers are installed, which is until the process exits.
     let wake = unsafe { BorrowedFd::borrow_raw(WAKE.load(Ordering::Relaxed)) };
-    // A full pipe already holds a reason to wake up. Only a failed write could disturb errno, and there is none else.
+    // If the pipe is full, it already wakes the loop. A failed write is the only thing that could change errno.
     rustix::io::write(wake, &[signal as u8]).ok();
 }
 
@@ -87,10 +87,10 @@ fn handle(signal: libc::c_int, handler: libc::sighandler_t) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whoever started us may have blocked what we need to hear.
+/// Unblocks all signals: the parent may have blocked some that we need.
 #[allow(unsafe_code)]
 fn unblock_all() -> io::Result<()> {
-    // SAFETY: the set is filled by sigemptyset before it is used.
+    // SAFETY: sigemptyset fills the set before it is used.
     let result = unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
@@ -99,11 +99,11 @@ fn unblock_all() -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Every signal as a new login would have it; called between fork and exec.
+/// Resets every signal to its default, as after a login. Called between fork and exec.
 #[allow(unsafe_code)]
 pub(crate) fn reset_for_exec() -> io::Result<()> {
     for signal in 1..=LAST_SIGNAL {
-        // SAFETY: async-signal-safe; SIGKILL, SIGSTOP and those libc keeps for itself just fail.
+        // SAFETY: async-signal-safe. The call fails for SIGKILL, SIGSTOP and signals that libc reserves.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     unblock_all()

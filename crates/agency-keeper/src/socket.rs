@@ -1,4 +1,4 @@
-//! The socket that the keeper listens on, in its run directory.
+//! The keeper's listening socket in the run directory.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -6,32 +6,32 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::clients::Clients;
+use crate::peers::Peers;
 
-/// Relative, so that no directory is too deep for an address.
+/// A relative path, because a socket address is too short for some directories.
 const NAME: &str = "k";
 
 pub(crate) struct Socket {
     run_dir: PathBuf,
     listener: UnixListener,
-    /// Which file is ours.
+    /// Identifies our socket file.
     inode: u64,
-    /// Nobody is let in before.
-    rest_until: Option<Instant>,
+    /// Accept no connection before this time.
+    pause_until: Option<Instant>,
 }
 
-/// A machine without descriptors left must not be asked for them in a tight loop.
-const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
+/// Without a pause, a machine that is out of descriptors would make the loop spin.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 impl Socket {
-    /// The working directory is the run directory.
+    /// Binds the socket. The working directory must be the run directory.
     pub(crate) fn bind(run_dir: &Path) -> io::Result<Socket> {
         let (listener, inode) = bind()?;
-        Ok(Socket { run_dir: run_dir.to_path_buf(), listener, inode, rest_until: None })
+        Ok(Socket { run_dir: run_dir.to_path_buf(), listener, inode, pause_until: None })
     }
 
-    /// Connections that exist go on; new ones come through the new socket.
-    pub(crate) fn bind_anew(&mut self) -> io::Result<()> {
+    /// Binds the socket again. Existing connections stay open; new ones use the new socket.
+    pub(crate) fn rebind(&mut self) -> io::Result<()> {
         agency_api::paths::create_private(&self.run_dir)?;
         std::env::set_current_dir(&self.run_dir)?;
         let (listener, inode) = bind()?;
@@ -44,22 +44,22 @@ impl Socket {
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.rest_until.filter(|until| *until > Instant::now())
+        self.pause_until.filter(|until| *until > Instant::now())
     }
 
-    pub(crate) fn accept_into(&mut self, clients: &mut Clients) {
-        self.rest_until = None;
+    pub(crate) fn accept_into(&mut self, peers: &mut Peers) {
+        self.pause_until = None;
         loop {
             match self.listener.accept() {
-                Ok((stream, _)) => clients.admit(stream),
+                Ok((stream, _)) => peers.admit(stream),
                 Err(err) if err.kind() == io::ErrorKind::WouldBlock => return,
                 Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return self.rest_until = Some(Instant::now() + REST_AFTER_FAILURE),
+                Err(_) => return self.pause_until = Some(Instant::now() + PAUSE_AFTER_FAILURE),
             }
         }
     }
 
-    /// Removes the file if it is still ours.
+    /// Removes the socket file if it is still ours.
     pub(crate) fn remove(&self) -> io::Result<()> {
         match std::fs::symlink_metadata(NAME) {
             Ok(meta) if meta.ino() == self.inode => std::fs::remove_file(NAME),

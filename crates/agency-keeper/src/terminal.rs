@@ -1,6 +1,6 @@
-//! The agent's pseudo-terminal, seen from the master's side.
+//! The master side of the agent's pseudo-terminal.
 //!
-//! Draws nothing and understands no escape sequence.
+//! Draws nothing and does not interpret escape sequences.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,10 +12,10 @@ use rustix::termios::{InputModes, LocalModes, OptionalActions, Winsize};
 
 pub(crate) struct Terminal {
     master: OwnedFd,
-    /// Held while the agent lives: without it the master reports a hangup whenever the agent closes
-    /// the terminal for a moment. Dropped at its exit, so that the hangup then says "all is read".
+    /// Held while the agent lives: without it the master reports a hangup whenever the agent briefly closes the
+    /// terminal. Dropped at the agent's exit, so that a hangup then means that all output has been read.
     slave: Option<OwnedFd>,
-    /// Which device the agent sees.
+    /// The device number of the agent's end.
     device: u64,
 }
 
@@ -23,18 +23,18 @@ impl Terminal {
     pub(crate) fn open(size: Size) -> io::Result<Terminal> {
         let master = openpt(OPEN)?;
         unlockpt(&master)?;
-        let terminal = Terminal::around(master)?;
+        let terminal = Terminal::with_master(master)?;
         terminal.set_utf8()?;
         terminal.resize(size)?;
         Ok(terminal)
     }
 
-    /// A terminal that another keeper opened.
+    /// Takes over a terminal that another keeper opened.
     pub(crate) fn adopt(master: OwnedFd) -> io::Result<Terminal> {
-        Terminal::around(master)
+        Terminal::with_master(master)
     }
 
-    fn around(master: OwnedFd) -> io::Result<Terminal> {
+    fn with_master(master: OwnedFd) -> io::Result<Terminal> {
         rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&master, true)?;
         let slave = open_slave(&master)?;
@@ -42,7 +42,7 @@ impl Terminal {
         Ok(Terminal { master, slave: Some(slave), device })
     }
 
-    /// Erasing a character erases all of its bytes.
+    /// Makes the kernel's line editor erase whole characters instead of single bytes.
     fn set_utf8(&self) -> io::Result<()> {
         let mut modes = rustix::termios::tcgetattr(&self.master)?;
         #[cfg(any(target_os = "linux", target_os = "macos"))]
@@ -50,7 +50,7 @@ impl Terminal {
         Ok(rustix::termios::tcsetattr(&self.master, OptionalActions::Now, &modes)?)
     }
 
-    /// The agent's end, for its three descriptors.
+    /// A descriptor of the agent's end.
     pub(crate) fn slave(&self) -> io::Result<OwnedFd> {
         match &self.slave {
             Some(slave) => slave.try_clone(),
@@ -58,7 +58,7 @@ impl Terminal {
         }
     }
 
-    /// From now on the master says so when the last process has left the terminal.
+    /// From now on, the master reports a hangup when the last process has closed the terminal.
     pub(crate) fn release_slave(&mut self) {
         self.slave = None;
     }
@@ -81,14 +81,14 @@ impl Terminal {
         self.master.as_fd()
     }
 
-    /// Whoever types now types a secret: lines are read whole and not shown.
+    /// Whether the user is typing a secret: the terminal is in line mode without echo.
     pub(crate) fn hides_input(&self) -> bool {
         self.modes().is_some_and(|(canonical, echo)| canonical && !echo)
     }
 
     pub(crate) fn probe(&self) -> Option<TerminalProbe> {
         let (canonical, echo) = self.modes()?;
-        // Only the agent's end knows what waits there; ours counts what the agent printed.
+        // Only the agent's end counts waiting input; the master counts what the agent printed.
         let waiting = self.slave.as_ref().and_then(|slave| rustix::io::ioctl_fionread(slave).ok());
         let foreground_group = self.foreground_group();
         Some(TerminalProbe { canonical, echo, foreground_group, input_waiting: waiting })
@@ -109,11 +109,11 @@ const OPEN: OpenptFlags = OpenptFlags::RDWR.union(OpenptFlags::NOCTTY).union(Ope
 #[cfg(not(target_os = "linux"))]
 const OPEN: OpenptFlags = OpenptFlags::RDWR.union(OpenptFlags::NOCTTY);
 
-/// Through the master itself where possible: a path could lead into another mount of devpts.
+/// Opens the slave through the master if possible: a path could lead to another devpts mount.
 fn open_slave(master: &OwnedFd) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     match rustix::pty::ioctl_tiocgptpeer(master, OPEN) {
-        // Before Linux 4.13 there was only the path.
+        // Before Linux 4.13 there is only the path.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOTTY) => {}
         opened => return Ok(opened?),
     }

@@ -1,13 +1,13 @@
-//! Which version of the protocol two ends speak.
+//! Negotiation of the protocol version between the keeper and a peer.
 
-/// The versions one end understands, both ends included.
+/// The range of versions that one end supports, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Versions {
     pub(crate) min: u16,
     pub(crate) max: u16,
 }
 
-/// The newest version both understand.
+/// The newest version that both support.
 pub(crate) fn common(ours: Versions, theirs: Versions) -> Option<u16> {
     let newest = ours.max.min(theirs.max);
     (newest >= ours.min && newest >= theirs.min).then_some(newest)

@@ -207,7 +207,7 @@ pub fn end_tree(run: &str) -> usize {
     // A daemon that an agent started carries its name, and must not end itself.
     let own = std::process::id() as i32;
     let members = || {
-        let mut members = platform::with_environment(environment::RUN_ID, run);
+        let mut members = platform::processes_with_environment(environment::RUN_ID, run);
         members.retain(|process| process.pid != own);
         members
     };

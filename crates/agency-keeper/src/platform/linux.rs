@@ -1,6 +1,6 @@
-//! Linux: procfs, pidfd, subreaper.
+//! Processes on Linux: procfs, pidfd, subreaper.
 //!
-//! Everything read here may vanish while it is read; what is gone is `None`, never an error.
+//! A process may vanish while we read it; the result is then `None`, never an error.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ use super::Process;
 
 mod wait;
 
-/// Which boot this is; empty where the kernel does not say, which still compares.
+/// The id of the current boot; empty if the kernel does not report it, which still compares equal.
 pub fn boot_id() -> String {
     // It cannot change while we run.
     static BOOT_ID: OnceLock<String> = OnceLock::new();
@@ -27,20 +27,21 @@ pub fn boot_id() -> String {
     BOOT_ID.get_or_init(|| read().trim().to_string()).clone()
 }
 
-/// Orphans of the tree come back to us instead of going to init.
+/// Makes orphans of the tree children of this process instead of init.
 pub fn become_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
+/// The process with this pid, if it exists.
 pub fn process(pid: i32) -> Option<Process> {
-    // A name need not be UTF-8; the fields around it are digits.
+    // A name may be invalid UTF-8; the fields around it are digits.
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(&String::from_utf8_lossy(&stat))
 }
 
 fn parse_stat(stat: &str) -> Option<Process> {
     let (pid, rest) = stat.split_once(" (")?;
-    // The name may hold anything, closing brackets too.
+    // The name may contain anything, closing brackets included.
     let (name, rest) = rest.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<i64>().ok();
@@ -56,7 +57,7 @@ fn parse_stat(stat: &str) -> Option<Process> {
     })
 }
 
-/// `tty_nr` splits the minor number around the major one.
+/// `tty_nr` stores the minor number in two parts around the major number.
 fn device_of_tty_nr(tty_nr: u32) -> u64 {
     let (major, minor) = ((tty_nr >> 8) & 0xfff, (tty_nr & 0xff) | ((tty_nr >> 12) & 0xfff00));
     match tty_nr {
@@ -65,19 +66,19 @@ fn device_of_tty_nr(tty_nr: u32) -> u64 {
     }
 }
 
-/// Every process we may see, in no order.
+/// Every process that we may see, in no particular order.
 pub fn all_processes() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(process).collect()
 }
 
-/// All that descends from `root` and is not below a process that `belongs` disowns; parents first.
+/// The descendants of `root`, parents first. Skips a process that `belongs` rejects, with all below it.
 pub fn descendants(root: i32, belongs: &dyn Fn(&Process) -> bool) -> Vec<Process> {
     if Path::new("/proc/thread-self/children").exists() {
         return walk(root, &children, belongs);
     }
-    // Without the kernel's own lists one look at every process does the same, only slower.
+    // The kernel has no child lists; a scan of all processes gives the same result, but slower.
     let everyone = all_processes();
     walk(root, &|parent| children_among(&everyone, parent), belongs)
 }
@@ -111,15 +112,15 @@ fn children(parent: i32) -> Vec<Process> {
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let mut found = Vec::new();
     for thread in threads.flatten() {
-        // A thread that ended in between has handed its children on.
+        // A thread that ended meanwhile has passed its children on to another one.
         let Ok(list) = fs::read_to_string(thread.path().join("children")) else { continue };
         found.extend(list.split_ascii_whitespace().filter_map(|pid| process(pid.parse().ok()?)));
     }
     found
 }
 
-/// Processes whose starting environment held exactly `name=value`.
-pub fn with_environment(name: &str, value: &str) -> Vec<Process> {
+/// Processes whose initial environment contained exactly `name=value`.
+pub fn processes_with_environment(name: &str, value: &str) -> Vec<Process> {
     let wanted = format!("{name}={value}");
     let holds = |process: &Process| {
         fs::read(format!("/proc/{}/environ", process.pid))
@@ -135,7 +136,7 @@ pub fn file_in_directory_of(pid: i32, name: &str) -> Option<Vec<u8>> {
     is_small_file.and_then(|_| fs::read(path).ok())
 }
 
-/// Whether a process has a handler for `caught` and would die of `other`.
+/// Whether a process handles `caught` and would die of `other`.
 pub fn handles_only(pid: i32, caught: Signal, other: Signal) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
     let mask = |name: &str| {
@@ -146,7 +147,7 @@ pub fn handles_only(pid: i32, caught: Signal, other: Signal) -> bool {
     mask("SigCgt:") & bit(caught) != 0 && (mask("SigCgt:") | mask("SigIgn:")) & bit(other) == 0
 }
 
-/// Signals this very process and no successor of its pid. `false`: it has ended.
+/// Signals exactly this process, never a later one with the same pid. `false` if it has ended.
 pub fn signal_if_same(identity: &ProcessIdentity, signal: Signal) -> io::Result<bool> {
     match Watch::open(identity) {
         Ok(Some(watch)) => watch.signal(signal),
@@ -158,18 +159,18 @@ pub fn signal_if_same(identity: &ProcessIdentity, signal: Signal) -> io::Result<
     }
 }
 
-/// Before Linux 5.3: the check and the signal are two steps, which is the best there is.
+/// Before Linux 5.3 the check and the signal are two steps, so a small race remains.
 fn signal_by_pid(identity: &ProcessIdentity, signal: Signal) -> io::Result<bool> {
     let Some(pid) = Pid::from_raw(identity.pid) else { return Ok(false) };
     match process(identity.pid) {
         Some(process) if process.identity() == *identity => {
-            delivered(rustix::process::kill_process(pid, signal))
+            was_delivered(rustix::process::kill_process(pid, signal))
         }
         _ => Ok(false),
     }
 }
 
-fn delivered(result: rustix::io::Result<()>) -> io::Result<bool> {
+fn was_delivered(result: rustix::io::Result<()>) -> io::Result<bool> {
     match result {
         Ok(()) => Ok(true),
         Err(Errno::SRCH) => Ok(false),
@@ -177,7 +178,7 @@ fn delivered(result: rustix::io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// One process held by a descriptor: its pid cannot come to mean another one. Readable once it ended.
+/// A process held by a descriptor, so that its pid cannot be reused. The descriptor is readable once it ended.
 pub struct Watch {
     pid: i32,
     start_time: u64,
@@ -185,31 +186,32 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// `None`: this process has ended and been reaped.
+    /// `None` if the process has ended and was reaped.
     pub fn open(identity: &ProcessIdentity) -> io::Result<Option<Watch>> {
         let Some(pid) = Pid::from_raw(identity.pid) else { return Ok(None) };
         let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => pidfd,
             Err(Errno::SRCH) => return Ok(None),
-            // A pid that is only a thread by now is somebody else's.
+            // A pid that now belongs to a thread is another process's.
             Err(Errno::INVAL | Errno::NOENT) => return Ok(None),
             Err(err) => return Err(err.into()),
         };
-        // Checked after opening: from here on the descriptor cannot move to another process.
+        // Checked after opening: from here on the descriptor cannot refer to another process.
         let same = process(identity.pid).is_some_and(|process| process.identity() == *identity);
         Ok(same.then_some(Watch { pid: identity.pid, start_time: identity.start_time, pidfd }))
     }
 
+    /// Signals the process. `false` if it has ended.
     pub fn signal(&self, signal: Signal) -> io::Result<bool> {
-        delivered(pidfd_send_signal(&self.pidfd, signal))
+        was_delivered(pidfd_send_signal(&self.pidfd, signal))
     }
 
-    /// The wait status of a process that ended, though it was not our child: from its zombie, or
-    /// from the kernel's memory of it (Linux 6.15). `None`: not told, or not told yet.
+    /// The wait status of an ended process that is not our child: from its zombie, or from the kernel's record
+    /// of it (Linux 6.15). `None` if the status is not known, or not yet.
     pub fn wait_status(&self) -> Option<i32> {
-        let told = self.status_of_reaped().or_else(|| self.status_of_zombie());
-        // Reaped between the two looks.
-        told.or_else(|| self.status_of_reaped())
+        let status = self.status_of_reaped().or_else(|| self.status_of_zombie());
+        // It may be reaped between the two reads.
+        status.or_else(|| self.status_of_reaped())
     }
 
     fn status_of_zombie(&self) -> Option<i32> {
@@ -226,8 +228,9 @@ impl Watch {
     fn status_of_reaped(&self) -> Option<i32> {
         let mut info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
         // SAFETY: PIDFD_GET_INFO reads and writes one `struct pidfd_info` of the size its number carries.
-        let asked = unsafe { ioctl::ioctl(&self.pidfd, ioctl::Updater::<PIDFD_GET_INFO, _>::new(&mut info)) };
-        asked.ok().filter(|()| info.mask & PIDFD_INFO_EXIT != 0).map(|()| info.exit_code)
+        let result =
+            unsafe { ioctl::ioctl(&self.pidfd, ioctl::Updater::<PIDFD_GET_INFO, _>::new(&mut info)) };
+        result.ok().filter(|()| info.mask & PIDFD_INFO_EXIT != 0).map(|()| info.exit_code)
     }
 }
 
@@ -250,7 +253,7 @@ struct PidfdInfo {
 const PIDFD_INFO_EXIT: u64 = 1 << 3;
 const PIDFD_GET_INFO: ioctl::Opcode = ioctl::opcode::read_write::<PidfdInfo>(0xff, 11);
 
-/// One process with what it waits for. Terminal: the device number of the agent's own.
+/// One process and what it waits for. `terminal` is the device number of the agent's terminal.
 pub fn probe(process: &Process, terminal: Option<u64>) -> ProcessProbe {
     let looked = Wait::of(process, terminal);
     let hidden = looked.as_ref().is_err_and(|err| err.kind() == io::ErrorKind::PermissionDenied);
@@ -276,10 +279,10 @@ pub fn probe(process: &Process, terminal: Option<u64>) -> ProcessProbe {
     }
 }
 
-/// The kernel function a process sleeps in.
+/// The kernel function in which a process sleeps.
 pub fn wchan(pid: i32) -> Option<String> {
     let wchan = fs::read_to_string(format!("/proc/{pid}/wchan")).ok()?;
-    // "0": it does not sleep, or we may not know.
+    // "0" means that it does not sleep, or that we may not know.
     Some(wchan).filter(|wchan| !wchan.is_empty() && wchan != "0")
 }
 
@@ -315,8 +318,8 @@ mod tests {
         assert!(!signal_if_same(&identity, Signal::KILL).unwrap());
     }
 
-    /// A shell with a child of its own, and the line with which it says that both are there.
-    fn family() -> std::process::Child {
+    /// Starts a shell with one child, and waits for the line that the shell prints when both run.
+    fn shell_with_child() -> std::process::Child {
         let mut shell = std::process::Command::new("sh")
             .args(["-c", "sleep 1000 & echo up; read line; kill $!; exit 42"])
             .stdin(std::process::Stdio::piped())
@@ -330,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_tree_is_the_same_with_and_without_the_kernels_lists() {
-        let mut shell = family();
+        let mut shell = shell_with_child();
         let root = shell.id() as i32;
         let everyone = all_processes();
         let pids = |found: Vec<Process>| found.into_iter().map(|process| process.pid).collect::<Vec<_>>();
@@ -342,10 +345,10 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_of_a_process_is_told_from_its_zombie_and_after_its_burial() {
-        let mut shell = family();
+    fn the_exit_status_is_known_from_the_zombie_and_after_reaping() {
+        let mut shell = shell_with_child();
         let watch = Watch::open(&super::super::identity_of(shell.id() as i32).unwrap()).unwrap().unwrap();
-        assert_eq!(watch.wait_status(), None, "it lives");
+        assert_eq!(watch.wait_status(), None, "it is alive");
         drop(shell.stdin.take());
         let mut ended = [rustix::event::PollFd::new(&watch, rustix::event::PollFlags::IN)];
         rustix::event::poll(&mut ended, None).unwrap();
@@ -353,7 +356,7 @@ mod tests {
         shell.wait().unwrap();
         assert_eq!(watch.status_of_zombie(), None, "buried");
         let remembered = kernel_is_at_least(6, 15).then_some(42 << 8);
-        assert_eq!(watch.wait_status(), remembered, "Linux remembers since 6.15");
+        assert_eq!(watch.wait_status(), remembered, "Linux keeps the status since 6.15");
     }
 
     fn kernel_is_at_least(major: u32, minor: u32) -> bool {

@@ -1,6 +1,6 @@
-//! Elsewhere: what POSIX alone can tell. A pid is all there is, so identity is weaker.
+//! Processes on other systems: only what POSIX offers. There is only a pid, so identity is weaker.
 //!
-//! Compiles for macOS so that it is not shut out; nobody has run it there.
+//! Compiles on macOS so that support can be added; nobody has run it there.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,15 +12,17 @@ use rustix::process::{Pid, Signal};
 
 use super::Process;
 
+/// Always empty: POSIX has no boot id.
 pub fn boot_id() -> String {
     String::new()
 }
 
-/// There is none here: what leaves the tree is lost to us.
+/// Does nothing: there are no subreapers here, so processes that leave the tree are lost.
 pub fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
 
+/// The process with this pid, if it exists.
 pub fn process(pid: i32) -> Option<Process> {
     let known = Pid::from_raw(pid)?;
     rustix::process::test_kill_process(known).ok()?;
@@ -36,28 +38,32 @@ pub fn process(pid: i32) -> Option<Process> {
     })
 }
 
+/// Always empty: POSIX has no process table.
 pub fn all_processes() -> Vec<Process> {
     Vec::new()
 }
 
-/// Without a process table the children are unknown.
+/// Always empty: without a process table the children are unknown.
 pub fn descendants(_root: i32, _belongs: &dyn Fn(&Process) -> bool) -> Vec<Process> {
     Vec::new()
 }
 
-pub fn with_environment(_name: &str, _value: &str) -> Vec<Process> {
+/// Always empty: environments of other processes cannot be read.
+pub fn processes_with_environment(_name: &str, _value: &str) -> Vec<Process> {
     Vec::new()
 }
 
+/// Always `None`: working directories of other processes cannot be read.
 pub fn file_in_directory_of(_pid: i32, _name: &str) -> Option<Vec<u8>> {
     None
 }
 
+/// Always `false`: signal handlers of other processes cannot be read.
 pub fn handles_only(_pid: i32, _caught: Signal, _other: Signal) -> bool {
     false
 }
 
-/// Reaches the whole group of a process that leads one: without a process table that is the tree.
+/// Signals the whole group of a group leader: without a process table, the group is the tree.
 pub fn signal_if_same(identity: &ProcessIdentity, signal: Signal) -> io::Result<bool> {
     let Some(pid) = Pid::from_raw(identity.pid) else { return Ok(false) };
     let sent = match rustix::process::getpgid(Some(pid)) {
@@ -71,16 +77,18 @@ pub fn signal_if_same(identity: &ProcessIdentity, signal: Signal) -> io::Result<
     }
 }
 
-/// A process that cannot be watched: only its terminal tells that it ended.
+/// Exists for the interface only: a process cannot be watched here, so only its terminal shows that it ended.
 pub struct Watch {
     never: OwnedFd,
 }
 
 impl Watch {
+    /// Always `None`.
     pub fn open(_identity: &ProcessIdentity) -> io::Result<Option<Watch>> {
         Ok(None)
     }
 
+    /// Always `None`.
     pub fn wait_status(&self) -> Option<i32> {
         None
     }
@@ -92,6 +100,7 @@ impl AsFd for Watch {
     }
 }
 
+/// One process, without what it waits for.
 pub fn probe(process: &Process, _terminal: Option<u64>) -> ProcessProbe {
     ProcessProbe {
         pid: process.pid,
@@ -106,6 +115,7 @@ pub fn probe(process: &Process, _terminal: Option<u64>) -> ProcessProbe {
     }
 }
 
+/// Always `None`.
 pub fn wchan(_pid: i32) -> Option<String> {
     None
 }

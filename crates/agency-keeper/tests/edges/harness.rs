@@ -1,4 +1,4 @@
-//! A keeper under test: started as the daemon would start it, spoken to as the daemon would speak.
+//! A keeper under test: started as the daemon starts it, with a client that speaks the daemon's protocol.
 //!
 //! Waits for frames with a deadline and never sleeps.
 
@@ -43,7 +43,7 @@ pub(crate) fn spec(dir: &Path, argv: &[&str]) -> LaunchSpec {
     }
 }
 
-/// Unique per test, so that trees found by it cannot be another test's.
+/// Unique per test, so that a search by run id cannot find another test's processes.
 pub(crate) fn run_id(dir: &Path) -> String {
     agency_api::paths::short_hash(dir.as_os_str().as_encoded_bytes())[..10].to_string()
 }
@@ -113,14 +113,14 @@ impl Run {
         journal(&self.path("j"))
     }
 
-    /// Waits until the keeper itself has left.
+    /// Waits until the keeper itself has exited.
     pub(crate) fn wait_for_keeper(&self) {
         wait_for_end(&self.keeper);
     }
 }
 
 impl Drop for Run {
-    /// No test leaves a process behind, whatever happened in it.
+    /// Ends the keeper, so that no test leaves a process behind.
     fn drop(&mut self) {
         if platform::signal_if_same(&self.keeper, Signal::CONT).unwrap_or(false) {
             platform::signal_if_same(&self.keeper, Signal::TERM).expect("the keeper is ours");
@@ -129,7 +129,7 @@ impl Drop for Run {
     }
 }
 
-/// What the keeper noted of the kernel's words.
+/// The probe in this record, if it is one.
 pub(crate) fn probe_in(record: &Record) -> Option<Probe> {
     match &record.body {
         Body::Note { tag, bytes } if tag == "probe" => Some(serde_json::from_slice(bytes).expect("a probe")),
@@ -137,7 +137,7 @@ pub(crate) fn probe_in(record: &Record) -> Option<Probe> {
     }
 }
 
-pub(crate) fn named<'a>(probe: &'a Probe, name: &str) -> Option<&'a ProcessProbe> {
+pub(crate) fn process_named<'a>(probe: &'a Probe, name: &str) -> Option<&'a ProcessProbe> {
     probe.processes.iter().find(|process| process.name == name)
 }
 
@@ -161,12 +161,12 @@ pub(crate) fn wait_for_end(identity: &ProcessIdentity) {
     assert_eq!(ended, Ok(1), "process {} does not end", identity.pid);
 }
 
-/// How a test starts its keeper differently.
+/// How a test changes the start of its keeper.
 #[derive(Default)]
 pub(crate) struct Setup {
     pub(crate) checkpoint: Option<Frame>,
     pub(crate) rescue_master: Option<OwnedFd>,
-    /// Run as this user and group, where we may choose.
+    /// Run as this user and group. Works only as root.
     pub(crate) user: Option<u32>,
     pub(crate) binary: Option<PathBuf>,
 }
@@ -210,7 +210,7 @@ fn pass_as_descriptor_3(command: &mut Command, master: OwnedFd) {
         command.pre_exec(move || match libc::dup2(master.as_raw_fd(), 3) {
             -1 => Err(std::io::Error::last_os_error()),
             _ => {
-                // Where it already was 3, dup2 left its CLOEXEC flag alone.
+                // If it already was 3, dup2 did not clear its CLOEXEC flag.
                 libc::fcntl(3, libc::F_SETFD, 0);
                 Ok(())
             }
@@ -228,11 +228,11 @@ pub(crate) enum Event {
 pub(crate) struct Client {
     pub(crate) stream: UnixStream,
     buffer: Vec<u8>,
-    /// Descriptors that came along.
+    /// Descriptors that were received.
     pub(crate) descriptors: Vec<OwnedFd>,
     pub(crate) records: Vec<Record>,
     pub(crate) output: Vec<u8>,
-    pub(crate) said: Vec<FromKeeper>,
+    pub(crate) messages: Vec<FromKeeper>,
 }
 
 impl Client {
@@ -244,7 +244,7 @@ impl Client {
             descriptors: Vec::new(),
             records: Vec::new(),
             output: Vec::new(),
-            said: Vec::new(),
+            messages: Vec::new(),
         }
     }
 
@@ -252,17 +252,17 @@ impl Client {
         self.stream.write_all(&frame.encoded()).expect("the keeper reads");
     }
 
-    pub(crate) fn say(&mut self, message: &ToKeeper) {
+    pub(crate) fn send_message(&mut self, message: &ToKeeper) {
         self.send(&Frame::control(message).expect("json"));
     }
 
     pub(crate) fn hello(&mut self, epoch: u64) -> Welcome {
-        self.say(&ToKeeper::Hello { min: 1, max: 1, epoch, peer: "test".into(), lifeline: false });
+        self.send_message(&ToKeeper::Hello { min: 1, max: 1, epoch, peer: "test".into(), lifeline: false });
         self.welcome()
     }
 
     pub(crate) fn hello_with_lifeline(&mut self, epoch: u64) -> (Welcome, OwnedFd) {
-        self.say(&ToKeeper::Hello { min: 1, max: 1, epoch, peer: "test".into(), lifeline: true });
+        self.send_message(&ToKeeper::Hello { min: 1, max: 1, epoch, peer: "test".into(), lifeline: true });
         let welcome = self.welcome();
         assert!(welcome.lifeline);
         (welcome, self.descriptors.pop().expect("the master came along"))
@@ -283,18 +283,18 @@ impl Client {
     }
 
     pub(crate) fn follow(&mut self, from_seq: u64) {
-        self.say(&ToKeeper::Follow { from_seq });
+        self.send_message(&ToKeeper::Follow { from_seq });
     }
 
     pub(crate) fn stop(&mut self, grace: Duration) {
-        self.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 });
+        self.send_message(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 });
     }
 
     pub(crate) fn input(&mut self, id: u64, bytes: &[u8]) {
         self.send(&Frame::Input { source: InputSource::User, id, bytes: bytes.to_vec() });
     }
 
-    /// Types and waits until all of it was taken.
+    /// Types, and waits until the agent has taken all of it.
     pub(crate) fn type_in(&mut self, id: u64, bytes: &[u8]) {
         self.input(id, bytes);
         self.wait("the input to be taken", |event| {
@@ -303,29 +303,29 @@ impl Client {
     }
 
     pub(crate) fn probe(&mut self) -> Probe {
-        self.say(&ToKeeper::Probe { id: 5 });
+        self.send_message(&ToKeeper::Probe { id: 5 });
         self.wait("a probe", |event| match event {
             Event::Said(FromKeeper::Probe { id: 5, probe }) => Some(probe.clone()),
             _ => None,
         })
     }
 
-    /// Asks again and again until the answer is as it should be.
-    pub(crate) fn probe_until(&mut self, what: &str, is_so: impl Fn(&Probe) -> bool) -> Probe {
+    /// Probes again and again until the result is as wanted.
+    pub(crate) fn probe_until(&mut self, what: &str, is_wanted: impl Fn(&Probe) -> bool) -> Probe {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let probe = self.probe();
-            if is_so(&probe) {
+            if is_wanted(&probe) {
                 return probe;
             }
             assert!(Instant::now() < deadline, "never {what}: {probe:#?}");
         }
     }
 
-    /// The next note of the keeper's own that says so.
-    pub(crate) fn noted(&mut self, what: &str, is_so: impl Fn(&Probe) -> bool) -> Probe {
+    /// The next journaled probe that is as wanted.
+    pub(crate) fn wait_for_probe_note(&mut self, what: &str, is_wanted: impl Fn(&Probe) -> bool) -> Probe {
         self.wait(what, |event| match event {
-            Event::Record(record) => probe_in(record).filter(|probe| is_so(probe)),
+            Event::Record(record) => probe_in(record).filter(|probe| is_wanted(probe)),
             _ => None,
         })
     }
@@ -334,7 +334,7 @@ impl Client {
         String::from_utf8_lossy(&self.output).into_owned()
     }
 
-    /// The end of it, for messages.
+    /// The end of the text, for messages.
     fn last_text(&self) -> String {
         String::from_utf8_lossy(&self.output[self.output.len().saturating_sub(300)..]).into_owned()
     }
@@ -373,7 +373,7 @@ impl Client {
         self.wait("the connection to be closed", |event| (*event == Event::Closed).then_some(()));
     }
 
-    /// The first event from now on that is wanted.
+    /// The next event for which `wanted` returns a value.
     pub(crate) fn wait<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -381,17 +381,21 @@ impl Client {
             match event.as_ref().map(|event| (wanted(event), event)) {
                 Some((Some(found), _)) => return found,
                 Some((None, Event::Closed)) => {
-                    panic!("closed while waiting for {what}; said {:?}", self.said)
+                    panic!("closed while waiting for {what}; received {:?}", self.messages)
                 }
                 Some((None, _)) => {}
                 None => {
-                    panic!("waited too long for {what}; said {:?}, text {:?}", self.said, self.last_text())
+                    panic!(
+                        "waited too long for {what}; received {:?}, text {:?}",
+                        self.messages,
+                        self.last_text()
+                    )
                 }
             }
         }
     }
 
-    /// `None` when the deadline passed first.
+    /// `None` if the deadline passes first.
     pub(crate) fn next(&mut self, deadline: Instant) -> Option<Event> {
         loop {
             if let Some((frame, used)) = Frame::decode(&self.buffer).expect("a keeper sends whole frames") {
@@ -422,7 +426,7 @@ impl Client {
                 self.descriptors.extend(descriptors);
             }
         }
-        // A connection that was cut with our words unread is reset rather than ended.
+        // A connection that is cut before our bytes are read is reset, not closed.
         let count = received.map_or(0, |message| message.bytes);
         self.buffer.extend_from_slice(&bytes[..count]);
         count
@@ -432,7 +436,7 @@ impl Client {
         match frame {
             Frame::Control(json) => {
                 let message: FromKeeper = serde_json::from_slice(&json).expect("a message");
-                self.said.push(message.clone());
+                self.messages.push(message.clone());
                 Event::Said(message)
             }
             Frame::Record(encoded) => {

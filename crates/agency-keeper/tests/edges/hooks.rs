@@ -1,4 +1,4 @@
-//! Hooks as an agent calls them, with no daemon anywhere.
+//! Hooks as an agent calls them, without a daemon.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -20,17 +20,17 @@ fn hook(socket: Option<&Path>) -> Child {
     command.spawn().expect("the keeper's binary")
 }
 
-/// It succeeds and says nothing, whatever it was told.
-fn told(mut hook: Child, input: &[u8]) {
+/// Runs the hook; it must succeed and print nothing.
+fn run_hook(mut hook: Child, input: &[u8]) {
     let mut stdin = hook.stdin.take().expect("piped");
     match stdin.write_all(input) {
         Err(err) if err.kind() != ErrorKind::BrokenPipe => panic!("{err}"),
         _ => drop(stdin),
     }
-    quietly_done(hook);
+    assert_silent_success(hook);
 }
 
-fn quietly_done(hook: Child) {
+fn assert_silent_success(hook: Child) {
     let output = hook.wait_with_output().expect("it ends");
     assert!(output.status.success());
     assert_eq!((output.stdout, output.stderr), (Vec::new(), Vec::new()));
@@ -49,14 +49,14 @@ fn event(name: &str) -> HookNote {
 }
 
 #[test]
-fn hooks_are_journaled_in_order_when_they_return_though_no_daemon_lives() {
+fn hooks_are_journaled_in_order_without_a_daemon() {
     let run = Run::of(&["cat"]);
     let socket = run.path("k");
     for input in [
         r#"{"hook_event_name":"PermissionRequest","session_id":"s1","tool_name":"Bash","tool_input":{"command":"rm -rf build"}}"#,
         r#"{"hook_event_name":"Stop","session_id":"s1","last_assistant_message":"done"}"#,
     ] {
-        told(hook(Some(&socket)), input.as_bytes());
+        run_hook(hook(Some(&socket)), input.as_bytes());
     }
     let session_id = Some("s1".to_string());
     let asked =
@@ -67,39 +67,39 @@ fn hooks_are_journaled_in_order_when_they_return_though_no_daemon_lives() {
 }
 
 #[test]
-fn a_hook_with_more_beside_it_than_a_pipe_holds_is_a_note_like_any_other() {
+fn a_hook_with_more_input_than_a_pipe_holds_leaves_its_note() {
     let run = Run::of(&["cat"]);
     let body = "x".repeat(256 << 10);
     let input = format!(r#"{{"tool_response":"{body}","hook_event_name":"PostToolUse"}}"#);
-    told(hook(Some(&run.path("k"))), input.as_bytes());
+    run_hook(hook(Some(&run.path("k"))), input.as_bytes());
     assert_eq!(hook_notes(&run.journal()), [event("PostToolUse")]);
 }
 
 #[test]
-fn garbage_and_absent_keepers_are_nobodys_business() {
+fn a_hook_succeeds_with_garbage_and_without_a_keeper() {
     let run = Run::of(&["cat"]);
     let socket = run.path("k");
     for garbage in ["", "{", "not json at all", r#"{"session_id":"s1"}"#] {
-        told(hook(Some(&socket)), garbage.as_bytes());
+        run_hook(hook(Some(&socket)), garbage.as_bytes());
     }
     let valid = br#"{"hook_event_name":"Stop"}"#;
-    told(hook(None), valid);
-    told(hook(Some(Path::new("/nonexistent/k"))), valid);
+    run_hook(hook(None), valid);
+    run_hook(hook(Some(Path::new("/nonexistent/k"))), valid);
     assert_eq!(hook_notes(&run.journal()), []);
 }
 
 #[test]
-fn a_hook_ends_though_its_input_does_not_and_though_its_keeper_hangs() {
+fn a_hook_ends_when_its_input_does_not_and_when_its_keeper_hangs() {
     let run = Run::of(&["cat"]);
     let socket = run.path("k");
     let mut endless = hook(Some(&socket));
     let open = endless.stdin.take();
-    quietly_done(endless);
+    assert_silent_success(endless);
     drop(open);
     agency_keeper::platform::signal_if_same(&run.keeper, Signal::STOP).expect("the keeper is ours");
-    told(hook(Some(&socket)), br#"{"hook_event_name":"Stop"}"#);
+    run_hook(hook(Some(&socket)), br#"{"hook_event_name":"Stop"}"#);
     let mut daemon = run.connect();
     agency_keeper::platform::signal_if_same(&run.keeper, Signal::CONT).expect("the keeper is ours");
     daemon.hello(1);
-    assert_eq!(hook_notes(&run.journal()), [event("Stop")], "said is said");
+    assert_eq!(hook_notes(&run.journal()), [event("Stop")], "the note was sent before the keeper stopped");
 }

@@ -1,4 +1,4 @@
-//! A launch works whole or leaves nothing behind.
+//! A launch either works completely or leaves nothing behind.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio as Piped};
@@ -15,12 +15,12 @@ fn failure(change: impl FnOnce(&mut LaunchSpec)) -> (String, i32) {
     let dir = private_dir();
     let mut spec = spec(dir.path(), &["no-such-program", "argument"]);
     if let Start::Spawn { env, .. } = &mut spec.start {
-        // A directory on the path that is closed to us would change the error.
+        // A directory on the path that we may not read would change the error.
         env[0].1 = "/usr/bin:/bin".into();
     }
     change(&mut spec);
     let LaunchAnswer::Failed { what, errno } = launch(&spec, Setup::default()) else { panic!("it started") };
-    assert_eq!(platform::with_environment("AGENCY_RUN_ID", &run_id(dir.path())), [], "no process");
+    assert_eq!(platform::processes_with_environment("AGENCY_RUN_ID", &run_id(dir.path())), [], "no process");
     assert!(!dir.path().join("k").exists() && !dir.path().join("pid").exists(), "no socket, no pid file");
     (what, errno)
 }
@@ -38,7 +38,7 @@ fn set_argv(spec: &mut LaunchSpec, words: &[&[u8]]) {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_a_clear_failure() {
+fn a_missing_program_is_a_clear_failure() {
     assert_eq!(failure(|_| {}), ("exec no-such-program".into(), libc::ENOENT));
     assert_eq!(failure(|spec| set_argv(spec, &[b"/etc/passwd"])), ("exec /etc/passwd".into(), libc::EACCES));
     assert_eq!(failure(|spec| set_argv(spec, &[])), ("exec: no command".into(), libc::EINVAL));
@@ -50,7 +50,7 @@ fn a_program_that_is_not_there_is_a_clear_failure() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_not_blamed_on_the_program() {
+fn a_missing_directory_is_not_blamed_on_the_program() {
     assert_eq!(
         failure(|spec| set_cwd(spec, "/no/such/place")),
         ("enter /no/such/place".into(), libc::ENOENT)
@@ -60,7 +60,7 @@ fn a_directory_that_is_not_there_is_not_blamed_on_the_program() {
 }
 
 #[test]
-fn a_spec_that_makes_no_sense_is_a_failure_too() {
+fn an_invalid_spec_is_a_clear_failure() {
     let secret = Frame::control(&serde_json::json!({"run_id": 5, "name": "secret"})).expect("json").encoded();
     let dir = private_dir();
     let mut torn = Frame::control(&spec(dir.path(), &["cat"])).expect("json").encoded();
@@ -117,11 +117,11 @@ fn the_pid_file_names_both_and_the_command_line_names_the_run_only() {
 }
 
 #[test]
-fn a_keeper_belongs_to_nobody_and_holds_nothing_of_who_started_it() {
+fn a_keeper_has_its_own_session_and_inherits_no_descriptors() {
     let (_reader, leaked) = rustix::pipe::pipe().expect("a pipe without CLOEXEC");
     let run = Run::of(&["cat"]);
     let keeper = platform::process(run.keeper.pid).expect("alive");
-    // Our own is 0 where its leader is outside of our namespace.
+    // It is 0 if the session leader is outside our namespace.
     let ours = platform::process(std::process::id() as i32).expect("alive");
     assert_ne!(keeper.session, ours.session);
     assert_eq!(keeper.terminal, 0);

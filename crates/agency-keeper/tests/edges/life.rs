@@ -1,4 +1,4 @@
-//! An agent's life: it starts, speaks, is spoken to, and ends with the right status.
+//! An agent's life: it starts, prints, gets input, and ends with the right status.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use agency_journal::{Asked, Body, ExitStatus, Source, Stream};
 use crate::harness::{Event, Run, on_pipes};
 
 #[test]
-fn a_program_prints_and_exits_and_the_keeper_leaves_when_dismissed() {
+fn a_program_prints_and_exits_and_the_keeper_exits_when_dismissed() {
     let run = Run::script("echo hello; exit 3");
     let mut daemon = run.daemon();
     assert_eq!(daemon.wait_for_exit(), (ExitStatus::Code(3), None));
     assert_eq!(daemon.wait_for_gone(), []);
     assert_eq!(daemon.text(), "hello\r\n");
-    assert_eq!(run.journal(), daemon.records, "what is followed is what is written");
-    daemon.say(&ToKeeper::Dismiss);
+    assert_eq!(run.journal(), daemon.records, "followers get exactly what is written");
+    daemon.send_message(&ToKeeper::Dismiss);
     run.wait_for_keeper();
     assert!(!run.path("k").exists() && !run.path("pid").exists(), "socket and pid file are gone");
     assert!(run.path("j").exists(), "the journal stays");
 }
 
 #[test]
-fn a_keeper_that_nobody_dismisses_leaves_by_itself() {
+fn a_keeper_that_is_not_dismissed_exits_by_itself() {
     let run = Run::with(&["true"], |spec| spec.linger_ms = 50);
     run.wait_for_keeper();
     assert!(matches!(
@@ -35,7 +35,7 @@ fn a_keeper_that_nobody_dismisses_leaves_by_itself() {
 fn a_keeper_is_not_dismissed_while_its_agent_lives() {
     let run = Run::of(&["cat"]);
     let mut daemon = run.daemon();
-    daemon.say(&ToKeeper::Dismiss);
+    daemon.send_message(&ToKeeper::Dismiss);
     assert_eq!(daemon.refused(), "the agent has not gone yet");
     daemon.type_in(1, b"still here\n");
     daemon.wait_for_text("still here\r\nstill here\r\n");
@@ -63,7 +63,7 @@ fn a_background_process_that_holds_the_terminal_does_not_hold_up_the_exit() {
     assert_eq!(daemon.wait_for_exit(), (ExitStatus::Code(5), None));
     daemon.wait_for_gone();
     let sleeper = daemon.text().trim().parse().expect("a pid");
-    assert!(!crate::harness::is_alive(sleeper), "and it is ended");
+    assert!(!crate::harness::is_alive(sleeper), "the keeper has ended it");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn what_is_typed_is_echoed_and_recorded_in_order() {
 
 #[test]
 fn more_input_than_a_terminal_takes_arrives_whole() {
-    // Raw, so that the terminal neither echoes nor cuts long lines.
+    // In raw mode, so that the terminal neither echoes nor truncates long lines.
     let run = Run::script("stty raw -echo; echo ready; head -c 300000 | cksum");
     let mut daemon = run.daemon();
     daemon.wait_for_text("ready");
@@ -160,7 +160,7 @@ fn a_resize_reaches_the_program_and_the_journal() {
     let mut daemon = run.daemon();
     daemon.wait_for_text("24 80");
     let size = Size { cols: 132, rows: 50, x_pixels: 1320, y_pixels: 1000 };
-    daemon.say(&ToKeeper::Resize { size });
+    daemon.send_message(&ToKeeper::Resize { size });
     daemon.wait_for_text("50 132");
     let resizes = |record: agency_journal::Record| match record.body {
         Body::Resize { cols, rows, x_pixels, y_pixels } => Some((cols, rows, x_pixels, y_pixels)),
@@ -204,9 +204,9 @@ fn pipes_keep_their_streams_apart_and_their_input_can_end() {
     });
     let mut daemon = run.daemon();
     daemon.type_in(1, b"typed");
-    daemon.say(&ToKeeper::Resize { size: Size::default() });
+    daemon.send_message(&ToKeeper::Resize { size: Size::default() });
     assert_eq!(daemon.refused(), "pipes have no size");
-    daemon.say(&ToKeeper::CloseInput);
+    daemon.send_message(&ToKeeper::CloseInput);
     assert_eq!(daemon.wait_for_exit(), (ExitStatus::Code(6), None));
     let of = |wanted: Stream| {
         let bytes = |record: &agency_journal::Record| match &record.body {
@@ -223,7 +223,7 @@ fn the_environment_is_held_in_memory_and_in_no_file() {
     let run = Run::script("echo $SECRET | wc -c; cat");
     let mut daemon = run.daemon();
     daemon.wait_for_text("14");
-    daemon.say(&ToKeeper::Environment { id: 8 });
+    daemon.send_message(&ToKeeper::Environment { id: 8 });
     let env = daemon.wait("the environment", |event| match event {
         Event::Said(FromKeeper::Environment { id: 8, env }) => Some(env.clone()),
         _ => None,
@@ -246,7 +246,7 @@ fn the_agent_starts_as_from_a_fresh_login() {
     for name in ["SigBlk:", "SigIgn:"] {
         let mask =
             text.split_once(name).and_then(|(_, rest)| rest.split_whitespace().next()).expect("a mask");
-        // 32 and 33 are libc's own; not even it lets anyone change them.
+        // libc reserves signals 32 and 33; nobody can change them.
         let mask = u64::from_str_radix(mask, 16).expect("hex") & !(0b11 << 31);
         assert_eq!(mask, 0, "{text}");
     }

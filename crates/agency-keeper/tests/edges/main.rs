@@ -1,6 +1,6 @@
-//! The keeper against the real thing: real terminals, real processes, real signals.
+//! The keeper against real terminals, real processes and real signals.
 //!
-//! One binary, because each one more costs a link. Nothing sleeps: every wait is for an event.
+//! One binary, because each binary costs a link. Nothing sleeps: every wait is for an event.
 
 mod harness;
 

@@ -1,17 +1,17 @@
-//! What the keeper notes by itself: who waits at the terminal, and nothing while nothing changes.
+//! The probes that the keeper journals by itself: which process waits at the terminal, and none without a change.
 
 use agency_api::keeper::{Probe, ProcessProbe, TerminalProbe};
 use agency_journal::{Body, Record};
 
-use crate::harness::{Event, Run, named, on_pipes, probe_in};
+use crate::harness::{Event, Run, on_pipes, probe_in, process_named};
 use crate::waiter;
 
 fn terminal(probe: &Probe) -> &TerminalProbe {
-    probe.terminal.as_ref().expect("it has one")
+    probe.terminal.as_ref().expect("it has a terminal")
 }
 
 fn at_terminal(probe: &Probe, name: &str) -> bool {
-    named(probe, name).is_some_and(|process| process.at_terminal)
+    process_named(probe, name).is_some_and(|process| process.at_terminal)
 }
 
 fn notes(records: &[Record]) -> Vec<Probe> {
@@ -22,43 +22,44 @@ fn notes(records: &[Record]) -> Vec<Probe> {
 fn a_shell_at_its_prompt_at_work_and_at_its_prompt_again() {
     let run = Run::of(&["bash", "--norc", "--noprofile", "-i"]);
     let mut daemon = run.daemon();
-    let probe = daemon.noted("the prompt", |probe| at_terminal(probe, "bash"));
+    let probe = daemon.wait_for_probe_note("the prompt", |probe| at_terminal(probe, "bash"));
     assert!(!terminal(&probe).canonical);
     assert_eq!(terminal(&probe).foreground_group, Some(run.child.pid));
     daemon.type_in(1, b"sleep 1000\n");
-    let probe = daemon.noted("the job", |probe| named(probe, "sleep").is_some());
-    let job = named(&probe, "sleep").expect("seen");
+    let probe = daemon.wait_for_probe_note("the job", |probe| process_named(probe, "sleep").is_some());
+    let job = process_named(&probe, "sleep").expect("seen");
     assert_eq!(terminal(&probe).foreground_group, Some(job.pid));
     assert!(terminal(&probe).canonical && !job.at_terminal && !at_terminal(&probe, "bash"));
     daemon.type_in(2, b"\x03");
-    let probe = daemon.noted("the prompt again", |probe| at_terminal(probe, "bash"));
+    let probe = daemon.wait_for_probe_note("the prompt again", |probe| at_terminal(probe, "bash"));
     assert_eq!(probe.processes.len(), 1);
 }
 
 #[test]
-fn a_question_and_a_password_are_told_apart_by_the_echo() {
+fn the_echo_distinguishes_a_question_from_a_password() {
     let run = Run::of(&[
         "bash",
         "-c",
         "read -p 'Name? ' name; stty -echo; read -p 'Password: ' secret; sleep 1000",
     ]);
     let mut daemon = run.daemon();
-    let probe = daemon.noted("the question", |probe| at_terminal(probe, "bash"));
+    let probe = daemon.wait_for_probe_note("the question", |probe| at_terminal(probe, "bash"));
     assert!(terminal(&probe).canonical && terminal(&probe).echo);
     daemon.type_in(1, b"me\n");
-    let probe = daemon.noted("the password", |probe| at_terminal(probe, "bash") && !terminal(probe).echo);
+    let probe = daemon
+        .wait_for_probe_note("the password", |probe| at_terminal(probe, "bash") && !terminal(probe).echo);
     assert!(terminal(&probe).canonical);
     daemon.type_in(2, b"secret\n");
-    let probe = daemon.noted("work", |probe| named(probe, "sleep").is_some());
+    let probe = daemon.wait_for_probe_note("work", |probe| process_named(probe, "sleep").is_some());
     assert!(!at_terminal(&probe, "bash"));
 }
 
 #[test]
-fn who_never_prints_is_noted_too() {
+fn a_program_that_never_prints_is_noted_too() {
     let run = Run::of(&["cat"]);
-    let probe = run.daemon().noted("cat", |probe| at_terminal(probe, "cat"));
-    let cat = named(&probe, "cat").expect("seen");
-    let told = ProcessProbe {
+    let probe = run.daemon().wait_for_probe_note("cat", |probe| at_terminal(probe, "cat"));
+    let cat = process_named(&probe, "cat").expect("seen");
+    let expected = ProcessProbe {
         pid: run.child.pid,
         parent: run.keeper.pid,
         group: run.child.pid,
@@ -71,17 +72,19 @@ fn who_never_prints_is_noted_too() {
         watches_terminal: Some(false),
         ..ProcessProbe::default()
     };
-    assert_eq!(*cat, told, "and no word more");
+    assert_eq!(*cat, expected, "nothing else is noted");
     let sleeper = Run::of(&["sleep", "1000"]);
-    let probe = sleeper.daemon().noted("sleep", |probe| named(probe, "sleep").is_some());
+    let probe =
+        sleeper.daemon().wait_for_probe_note("sleep", |probe| process_named(probe, "sleep").is_some());
     assert!(!at_terminal(&probe, "sleep"));
 }
 
 #[test]
 fn a_program_that_polls_several_things_watches_its_terminal() {
     let run = waiter::waiting("poll-with-pipe");
-    let probe =
-        run.daemon().noted("it", |probe| probe.processes.iter().any(|it| it.watches_terminal == Some(true)));
+    let probe = run.daemon().wait_for_probe_note("it", |probe| {
+        probe.processes.iter().any(|it| it.watches_terminal == Some(true))
+    });
     assert!(probe.processes.iter().all(|it| !it.at_terminal));
 }
 
@@ -89,18 +92,18 @@ fn a_program_that_polls_several_things_watches_its_terminal() {
 fn a_job_that_is_stopped_is_noted_as_such() {
     let run = Run::of(&["bash", "--norc", "--noprofile", "-i"]);
     let mut daemon = run.daemon();
-    daemon.noted("the prompt", |probe| at_terminal(probe, "bash"));
+    daemon.wait_for_probe_note("the prompt", |probe| at_terminal(probe, "bash"));
     daemon.type_in(1, b"sleep 1000\n");
-    daemon.noted("the job", |probe| named(probe, "sleep").is_some());
+    daemon.wait_for_probe_note("the job", |probe| process_named(probe, "sleep").is_some());
     daemon.type_in(2, b"\x1a");
-    daemon.noted("stopped", |probe| {
-        at_terminal(probe, "bash") && named(probe, "sleep").is_some_and(|job| job.state == "T")
+    daemon.wait_for_probe_note("stopped", |probe| {
+        at_terminal(probe, "bash") && process_named(probe, "sleep").is_some_and(|job| job.state == "T")
     });
 }
 
-/// Each line is followed by a look, which may catch it between two reads: then two notes follow, but never twice the same.
+/// A probe after a line may fall between two reads, so two notes can follow, but never two equal ones.
 #[test]
-fn what_changes_nothing_is_not_noted() {
+fn unchanged_probes_are_not_noted() {
     let run = Run::of(&["cat"]);
     let mut daemon = run.daemon();
     for id in 0..20 {
@@ -122,32 +125,32 @@ fn a_flood_is_not_a_note_for_each_record() {
     let run = Run::script("head -c 20000000 /dev/zero | tr '\\0' x; echo; echo done; exec cat");
     let mut daemon = run.daemon();
     daemon.wait_for_text("done");
-    daemon.noted("cat", |probe| at_terminal(probe, "cat"));
+    daemon.wait_for_probe_note("cat", |probe| at_terminal(probe, "cat"));
     let outputs = daemon.records.iter().filter(|record| matches!(record.body, Body::Output { .. })).count();
     let noted = notes(&daemon.records).len();
     assert!(outputs > 300 && noted < outputs / 10, "{noted} notes among {outputs} records of output");
 }
 
 #[test]
-fn pipes_are_not_looked_at() {
+fn pipes_are_not_probed() {
     let run = Run::with(&["cat"], |spec| *spec = on_pipes(spec.clone()));
     let mut daemon = run.daemon();
     daemon.type_in(1, b"echo\n");
     daemon.wait_for_text("echo");
-    daemon.say(&agency_api::keeper::ToKeeper::CloseInput);
+    daemon.send_message(&agency_api::keeper::ToKeeper::CloseInput);
     daemon.wait_for_exit();
     assert_eq!(notes(&daemon.records), []);
 }
 
 #[test]
-fn after_a_checkpoint_all_is_told_again() {
+fn after_a_checkpoint_the_probe_is_noted_again() {
     let run = Run::of(&["cat"]);
     let mut daemon = run.daemon();
-    daemon.noted("cat", |probe| at_terminal(probe, "cat"));
+    daemon.wait_for_probe_note("cat", |probe| at_terminal(probe, "cat"));
     daemon.send(&agency_api::keeper::Frame::Checkpoint { at_seq: 3, bytes: vec![1] });
     daemon.wait("the checkpoint", |event| match event {
         Event::Record(record) => matches!(record.body, Body::Checkpoint { .. }).then_some(()),
         _ => None,
     });
-    daemon.noted("cat again", |probe| at_terminal(probe, "cat"));
+    daemon.wait_for_probe_note("cat again", |probe| at_terminal(probe, "cat"));
 }

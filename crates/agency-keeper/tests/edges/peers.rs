@@ -1,4 +1,4 @@
-//! Whoever connects: the daemon of today, the one of yesterday, guests, and garbage.
+//! Peers: the current daemon, an older daemon, guests, and garbage.
 
 use std::io::Write;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn garbage_closes_one_connection_and_nothing_else() {
     daemon.wait_for_text("still here");
 }
 
-/// Whole frames around random bytes, so that what is behind the length is reached too.
+/// Complete frames around random bytes, so that the code behind the length check is reached too.
 #[test]
 fn random_frames_from_a_daemon_do_no_harm() {
     let run = Run::of(&["cat"]);
@@ -49,7 +49,7 @@ fn random_frames_from_a_daemon_do_no_harm() {
         client.hello(1);
         let len = 1 + next() % 60;
         let mut frame = (len as u32).to_le_bytes().to_vec();
-        // Any kind of frame but input, which would reach the agent as it should.
+        // Any kind of frame except input, which would correctly reach the agent.
         frame.push([0, 1, 3, 4, 5, 255][next() as usize % 6]);
         frame.extend((1..len).map(|_| next() as u8));
         client.stream.write_all(&frame).expect("sent");
@@ -60,7 +60,7 @@ fn random_frames_from_a_daemon_do_no_harm() {
 }
 
 #[test]
-fn a_frame_too_large_is_not_waited_for() {
+fn a_frame_that_is_too_large_closes_the_connection() {
     let run = Run::of(&["cat"]);
     let mut guest = run.connect();
     guest.hello(0);
@@ -84,8 +84,8 @@ fn a_newer_daemon_fences_off_the_older_one() {
     old.wait_for_close();
     guest.probe();
     let mut late = run.connect();
-    late.say(&ToKeeper::Hello { min: 1, max: 1, epoch: 4, peer: "old".into(), lifeline: false });
-    assert_eq!(late.refused(), "a newer daemon (5) has been here");
+    late.send_message(&ToKeeper::Hello { min: 1, max: 1, epoch: 4, peer: "old".into(), lifeline: false });
+    assert_eq!(late.refused(), "a newer daemon (epoch 5) has taken over");
     late.wait_for_close();
     let mut same = run.connect();
     same.hello(5);
@@ -98,14 +98,17 @@ fn versions_are_negotiated_or_refused() {
     let hello = |min, max| ToKeeper::Hello { min, max, epoch: 0, peer: "test".into(), lifeline: false };
     for (min, max) in [(1, 1), (1, 3), (0, 9)] {
         let mut client = run.connect();
-        client.say(&hello(min, max));
+        client.send_message(&hello(min, max));
         assert_eq!(client.welcome().version, 1, "{min} to {max}");
     }
     for (min, max) in [(2, 3), (0, 0), (3, 1)] {
         let mut client = run.connect();
-        client.say(&hello(min, max));
+        client.send_message(&hello(min, max));
         let reason = client.refused();
-        assert_eq!(reason, format!("this keeper speaks versions 1 to 1, you speak {min} to {max}"));
+        assert_eq!(
+            reason,
+            format!("this keeper supports versions 1 to 1, the caller supports {min} to {max}")
+        );
         client.wait_for_close();
     }
 }
@@ -121,19 +124,19 @@ fn a_message_of_a_later_version_is_refused_and_the_connection_stays() {
 }
 
 #[test]
-fn who_does_not_say_hello_is_turned_away() {
+fn a_peer_that_does_not_say_hello_is_refused() {
     let run = Run::of(&["cat"]);
     let mut client = run.connect();
-    client.say(&ToKeeper::Probe { id: 1 });
-    assert_eq!(client.refused(), "say hello first");
+    client.send_message(&ToKeeper::Probe { id: 1 });
+    assert_eq!(client.refused(), "the first message must be hello");
     client.wait_for_close();
 }
 
 #[test]
-fn a_guest_may_look_and_leave_notes_and_nothing_else() {
+fn a_guest_may_probe_and_leave_notes_only() {
     let run = Run::of(&["cat"]);
     let mut guest = run.connect();
-    guest.say(&ToKeeper::Hello { min: 1, max: 1, epoch: 0, peer: "hook".into(), lifeline: true });
+    guest.send_message(&ToKeeper::Hello { min: 1, max: 1, epoch: 0, peer: "hook".into(), lifeline: true });
     assert!(!guest.welcome().lifeline, "no terminal for guests");
     guest.follow(1);
     for message in [
@@ -143,7 +146,7 @@ fn a_guest_may_look_and_leave_notes_and_nothing_else() {
         ToKeeper::CloseInput,
         ToKeeper::Dismiss,
     ] {
-        guest.say(&message);
+        guest.send_message(&message);
         assert_eq!(guest.refused(), "only a daemon may ask for that", "{message:?}");
     }
     guest.input(3, b"rm -rf\n");
@@ -161,11 +164,11 @@ fn a_guest_may_look_and_leave_notes_and_nothing_else() {
 }
 
 #[test]
-fn a_note_counts_even_if_its_writer_does_not_wait() {
+fn a_note_is_stored_even_if_its_writer_does_not_wait() {
     let run = Run::of(&["cat"]);
     let mut daemon = run.daemon();
     let mut hook = run.connect();
-    hook.say(&ToKeeper::Hello { min: 1, max: 1, epoch: 0, peer: "hook".into(), lifeline: false });
+    hook.send_message(&ToKeeper::Hello { min: 1, max: 1, epoch: 0, peer: "hook".into(), lifeline: false });
     hook.send(&Frame::Note { tag: "hook".into(), bytes: b"quick".to_vec() });
     drop(hook);
     daemon.wait("the note", |event| match event {
@@ -186,9 +189,9 @@ fn idle_guests_cannot_keep_the_daemon_out() {
     drop(guests);
 }
 
-/// Fifty megabytes pass a client that never reads: nothing waits for it, and it costs no memory to speak of.
+/// Fifty megabytes of output with a client that never reads: nobody waits for it, and it needs little memory.
 #[test]
-fn a_client_that_never_reads_blocks_nobody() {
+fn a_client_that_never_reads_does_not_block_others() {
     let run = Run::script("head -c 50000000 /dev/zero | tr '\\0' x; echo; echo done; cat");
     let mut deaf = run.connect();
     deaf.hello(1);
@@ -210,7 +213,7 @@ fn a_client_that_never_reads_blocks_nobody() {
     assert!(peak_kb < 4096, "{peak_kb} KB");
     daemon.type_in(1, b"quick\n");
     daemon.wait_for_text("quick");
-    // And when it reads at last, all of it is there.
+    // When the client finally reads, it gets all of it.
     let mut seen = 0;
     while seen < 50_000_000 {
         seen += deaf.wait("output", |event| match event {
@@ -231,7 +234,7 @@ fn private_kb(pid: i32) -> u64 {
 }
 
 #[test]
-fn who_follows_late_sees_everything_in_order_and_the_end_last() {
+fn a_late_follower_gets_everything_in_order_and_the_end_last() {
     let run = Run::with(&["sh", "-c", "seq 1 100000; exit 9"], |spec| spec.segment_bytes = 64 << 10);
     let mut first = run.daemon();
     assert_eq!(first.wait_for_exit().0, ExitStatus::Code(9));
@@ -253,7 +256,7 @@ fn who_follows_late_sees_everything_in_order_and_the_end_last() {
 }
 
 #[test]
-fn the_end_is_told_after_the_exit_or_to_who_asked_for_it() {
+fn the_end_is_sent_after_the_exit_and_to_the_peer_that_asked_for_the_stop() {
     let run = Run::of(&["cat"]);
     let (mut bystander, mut stopper) = (run.connect(), run.connect());
     bystander.hello(1);
@@ -261,7 +264,7 @@ fn the_end_is_told_after_the_exit_or_to_who_asked_for_it() {
     stopper.stop(Duration::from_secs(5));
     stopper.wait_for_gone();
     bystander.probe();
-    assert!(!bystander.said.iter().any(|said| matches!(said, FromKeeper::Gone { .. })));
+    assert!(!bystander.messages.iter().any(|messages| matches!(messages, FromKeeper::Gone { .. })));
     bystander.follow(1);
     bystander.wait_for_gone();
     assert!(bystander.records.iter().any(|record| matches!(record.body, Body::Exit { .. })));
@@ -270,7 +273,7 @@ fn the_end_is_told_after_the_exit_or_to_who_asked_for_it() {
 }
 
 #[test]
-fn who_follows_what_is_deleted_sees_a_gap() {
+fn a_follower_of_deleted_records_gets_a_gap() {
     let run = Run::with(&["sh", "-c", "seq 1 100000; cat"], |spec| {
         (spec.segment_bytes, spec.max_journal_bytes) = (64 << 10, Some(200 << 10));
     });
@@ -288,32 +291,32 @@ fn who_follows_what_is_deleted_sees_a_gap() {
 }
 
 #[test]
-fn segments_that_were_compressed_are_left_to_who_compressed_them() {
+fn compressed_segments_are_left_to_the_daemon() {
     let run = Run::with(&["sh", "-c", "seq 1 50000; cat"], |spec| spec.segment_bytes = 64 << 10);
     let mut live = run.daemon();
     live.wait_for_text("50000\r\n");
     let sealed = agency_journal::sealed_segments(&run.path("j")).expect("a journal");
     assert!(sealed.len() > 2, "{sealed:?}");
     for segment in &sealed[..2] {
-        // What stands inside does not matter to the keeper.
+        // The keeper does not look inside.
         agency_journal::seal(segment, |raw| Ok(raw.to_vec())).expect("sealed");
     }
     let mut late = run.connect();
     let welcome = late.hello(1);
     late.follow(1);
     late.wait_for_text("50000\r\n");
-    let said = |message: &FromKeeper| match message {
+    let messages = |message: &FromKeeper| match message {
         FromKeeper::Sealed { from_seq, until_seq } => Some((*from_seq, *until_seq)),
         _ => None,
     };
-    let said: Vec<_> = late.said.iter().filter_map(said).collect();
-    assert_eq!(said.first().map(|first| first.0), Some(1));
-    assert_eq!(said.last().map(|last| last.1), Some(welcome.oldest_seq));
+    let messages: Vec<_> = late.messages.iter().filter_map(messages).collect();
+    assert_eq!(messages.first().map(|first| first.0), Some(1));
+    assert_eq!(messages.last().map(|last| last.1), Some(welcome.oldest_seq));
     assert_eq!(late.records.first().map(|record| record.seq), Some(welcome.oldest_seq));
 }
 
 #[test]
-fn a_peer_that_asks_for_thousands_of_things_gets_them_and_keeps_nobody_waiting() {
+fn a_peer_that_sends_thousands_of_requests_does_not_delay_others() {
     let run = Run::of(&["cat"]);
     let mut daemon = run.daemon();
     let mut busy = run.connect();
@@ -332,11 +335,11 @@ fn a_peer_that_asks_for_thousands_of_things_gets_them_and_keeps_nobody_waiting()
             _ => None,
         });
     }
-    asking.join().expect("all is said");
+    asking.join().expect("all questions are sent");
 }
 
 #[test]
-fn who_asks_for_more_than_there_is_gets_what_comes() {
+fn a_follower_that_asks_for_more_than_there_is_gets_what_comes_next() {
     let run = Run::of(&["cat"]);
     let mut daemon = run.connect();
     daemon.hello(1);

@@ -1,17 +1,17 @@
-//! What the kernel says of an agent, asked as an ordinary user.
+//! Probes of an agent's processes, without privileges.
 
 use std::os::unix::fs::PermissionsExt;
 
 use agency_api::keeper::{LaunchAnswer, Probe};
 
-use crate::harness::{Run, Setup, keeper_binary, launch, named, private_dir, spec};
+use crate::harness::{Run, Setup, keeper_binary, launch, private_dir, process_named, spec};
 use crate::waiter;
 
-/// A keeper without privileges: as root, one of `nobody`; otherwise simply ours.
+/// A keeper without privileges: as `nobody` if we are root, otherwise as ourselves.
 fn unprivileged(argv: &[&str]) -> Run {
     let dir = private_dir();
     let nobody = rustix::process::geteuid().is_root().then_some(65534);
-    // The build directory may be closed to others.
+    // Other users may not be able to read the build directory.
     let binary = dir.path().join("agency-keeper");
     std::fs::copy(keeper_binary(), &binary).expect("a copy");
     for path in [dir.path(), &binary] {
@@ -30,13 +30,13 @@ fn a_shell_at_its_prompt_is_blocked_reading_the_terminal() {
     let run = unprivileged(&["sh", "-c", "echo up; read line; exec cat"]);
     let mut daemon = run.daemon();
     daemon.wait_for_text("up");
-    let probe =
-        daemon.probe_until("reading", |probe| named(probe, "sh").is_some_and(|shell| shell.at_terminal));
-    let shell = named(&probe, "sh").expect("seen");
+    let probe = daemon
+        .probe_until("reading", |probe| process_named(probe, "sh").is_some_and(|shell| shell.at_terminal));
+    let shell = process_named(&probe, "sh").expect("seen");
     assert_eq!((shell.pid, shell.state.as_str()), (run.child.pid, "S"));
     assert_eq!(shell.syscall, Some((libc::SYS_read, 0)));
     assert!(shell.wchan.is_some());
-    let terminal = probe.terminal.expect("it has one");
+    let terminal = probe.terminal.expect("it has a terminal");
     assert!(terminal.canonical && terminal.echo);
     assert_eq!(terminal.foreground_group, Some(run.child.pid));
 }
@@ -45,12 +45,13 @@ fn a_shell_at_its_prompt_is_blocked_reading_the_terminal() {
 fn a_sleeping_child_is_at_work_and_its_shell_waits() {
     let run = unprivileged(&["sh", "-c", "stty raw -echo; sleep 1000; echo"]);
     let mut daemon = run.daemon();
-    let asleep = |probe: &Probe| named(probe, "sleep").is_some_and(|sleeper| sleeper.syscall.is_some());
+    let asleep =
+        |probe: &Probe| process_named(probe, "sleep").is_some_and(|sleeper| sleeper.syscall.is_some());
     let probe = daemon.probe_until("asleep", asleep);
-    let sleeper = named(&probe, "sleep").expect("seen");
+    let sleeper = process_named(&probe, "sleep").expect("seen");
     assert_eq!((sleeper.parent, sleeper.at_terminal), (run.child.pid, false));
-    assert!(!named(&probe, "sh").expect("seen").at_terminal);
-    let terminal = probe.terminal.expect("it has one");
+    assert!(!process_named(&probe, "sh").expect("seen").at_terminal);
+    let terminal = probe.terminal.expect("it has a terminal");
     assert!(!terminal.canonical && !terminal.echo);
 }
 
@@ -58,22 +59,22 @@ fn a_sleeping_child_is_at_work_and_its_shell_waits() {
 fn a_line_editor_that_selects_on_its_terminal_counts_as_reading() {
     let run = unprivileged(&["bash", "--norc", "--noprofile", "-i"]);
     let mut daemon = run.daemon();
-    let waits = |probe: &Probe| named(probe, "bash").is_some_and(|shell| shell.at_terminal);
+    let waits = |probe: &Probe| process_named(probe, "bash").is_some_and(|shell| shell.at_terminal);
     let probe = daemon.probe_until("at its prompt", waits);
-    assert!(!probe.terminal.expect("it has one").canonical);
+    assert!(!probe.terminal.expect("it has a terminal").canonical);
 }
 
 #[test]
 fn descendants_that_left_the_session_are_seen() {
     let run = unprivileged(&["sh", "-c", "setsid sh -c 'exec sleep 1000' & cat"]);
     let mut daemon = run.daemon();
-    let probe = daemon.probe_until("left", |probe| named(probe, "sleep").is_some());
-    let sleeper = named(&probe, "sleep").expect("seen");
+    let probe = daemon.probe_until("left", |probe| process_named(probe, "sleep").is_some());
+    let sleeper = process_named(&probe, "sleep").expect("seen");
     assert_eq!(sleeper.session, sleeper.pid);
 }
 
 #[test]
-fn what_is_waited_for_is_told_whatever_call_waits() {
+fn a_probe_shows_what_is_waited_for_in_every_system_call() {
     for (how, at_terminal, watches_terminal, timeout) in [
         ("read", true, Some(false), false),
         ("poll", true, Some(false), false),
@@ -102,7 +103,7 @@ fn what_is_waited_for_is_told_whatever_call_waits() {
 }
 
 #[test]
-fn who_reads_a_terminal_inside_ours_is_told_from_who_works() {
+fn a_process_that_reads_an_inner_terminal_is_recognised() {
     let run = waiter::waiting("inner-terminal");
     let mut daemon = run.daemon();
     daemon.wait_for_text("waiting");
@@ -113,7 +114,7 @@ fn who_reads_a_terminal_inside_ours_is_told_from_who_works() {
 }
 
 #[test]
-fn what_was_typed_and_not_read_is_counted() {
+fn unread_input_is_counted() {
     let waits = |count| {
         move |probe: &Probe| probe.terminal.as_ref().is_some_and(|it| it.input_waiting == Some(count))
     };

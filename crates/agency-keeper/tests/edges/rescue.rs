@@ -1,4 +1,4 @@
-//! A keeper is killed; the agent goes on, another keeper takes over through the daemon's lifeline.
+//! A killed keeper: the agent goes on, and another keeper takes over through the daemon's lifeline.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use crate::harness::{Client, Run, Setup, environment, is_alive, launch, run_id, spec, wait_for_end};
 
-/// Kills the keeper of a run whose lifeline the daemon holds.
+/// Kills the keeper of a run; returns the lifeline that the daemon holds.
 fn kill_keeper(run: &Run) -> OwnedFd {
     let mut daemon = run.connect();
     let (_, master) = daemon.hello_with_lifeline(1);
@@ -43,7 +43,7 @@ fn the_agent_goes_on_and_its_exit_code_is_still_known() {
     let mut run = Run::script("echo before; read line; echo after $line; exit 42");
     run.daemon().wait_for_text("before");
     let master = kill_keeper(&run);
-    assert!(platform::is_alive(&run.child), "nobody hung up");
+    assert!(platform::is_alive(&run.child), "there was no hangup");
     let child = run.child.clone();
     let mut daemon = rescue(&mut run, Some(child), master);
     daemon.type_in(1, b"rescue\n");
@@ -58,7 +58,7 @@ fn the_agent_goes_on_and_its_exit_code_is_still_known() {
 }
 
 #[test]
-fn an_agent_that_nobody_remembers_is_found_by_its_run_id() {
+fn an_agent_without_a_recorded_pid_is_found_by_its_run_id() {
     let mut run = Run::script("echo up; cat");
     run.daemon().wait_for_text("up");
     let master = kill_keeper(&run);
@@ -88,7 +88,7 @@ fn half_a_record_at_the_end_of_the_journal_is_cut_off() {
 }
 
 #[test]
-fn a_rescued_tree_is_ended_whole() {
+fn a_rescued_tree_is_ended_completely() {
     let mut run =
         Run::script("setsid sh -c 'trap \"\" TERM HUP; echo deaf=$$; while :; do sleep 0.01; done' & cat");
     let mut before = run.daemon();
@@ -98,7 +98,9 @@ fn a_rescued_tree_is_ended_whole() {
     let master = kill_keeper(&run);
     let child = run.child.clone();
     let mut daemon = rescue(&mut run, Some(child), master);
-    daemon.probe_until("seen whole", |probe| probe.processes.iter().any(|process| process.pid == deaf));
+    daemon.probe_until("all processes are found", |probe| {
+        probe.processes.iter().any(|process| process.pid == deaf)
+    });
     daemon.stop(Duration::from_millis(200));
     assert_eq!(daemon.wait_for_exit(), (ExitStatus::Signal(15), Some(Asked::Term)));
     let ended = daemon.wait_for_gone();
@@ -107,7 +109,7 @@ fn a_rescued_tree_is_ended_whole() {
 }
 
 #[test]
-fn an_agent_that_ended_while_nobody_kept_it_is_said_to_be_unknown() {
+fn the_exit_of_an_agent_that_ended_without_a_keeper_is_unknown() {
     let mut run = Run::script("echo up; read line; exit 3");
     run.daemon().wait_for_text("up");
     let master = kill_keeper(&run);
@@ -134,7 +136,7 @@ fn a_descriptor_that_is_no_terminal_is_refused() {
 fn wait_until_reaped(child: &ProcessIdentity) {
     wait_for_end(child);
     let deadline = std::time::Instant::now() + crate::harness::PATIENCE;
-    while platform::process(child.pid).is_some_and(|process| process.is(child)) {
+    while platform::process(child.pid).is_some_and(|process| process.has_identity(child)) {
         assert!(std::time::Instant::now() < deadline, "init does not reap");
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! Stop reaches the whole tree, also what left the group or the session.
+//! A stop reaches the whole tree, also processes that left the group or the session.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::harness::{Client, Run, is_alive, keeper_binary, private_dir, run_id, spec, wait_for_end};
 
-/// The numbers that a script printed as `name=pid`.
+/// The pid that a script printed as `name=pid`.
 fn pid(client: &Client, name: &str) -> i32 {
     let text = client.text();
     let after = text.split_once(&format!("{name}=")).unwrap_or_else(|| panic!("no {name} in {text:?}")).1;
@@ -24,7 +24,7 @@ const ESCAPES: &str = r#"
 "#;
 
 #[test]
-fn children_that_left_are_ended_and_named() {
+fn children_that_left_the_group_are_ended_and_listed() {
     let run = Run::script(ESCAPES);
     let mut daemon = run.daemon();
     for name in ["session=", "orphan=", "deaf=", "group="] {
@@ -42,7 +42,7 @@ fn children_that_left_are_ended_and_named() {
     let killed = |pid| ended.iter().find(|ended| ended.pid == pid).map(|ended| ended.killed);
     assert_eq!((killed(session), killed(orphan)), (Some(false), Some(false)), "{ended:?}");
     assert_eq!(killed(deaf), Some(true), "{ended:?}");
-    assert_eq!(killed(group), None, "the agent's own group is not worth a word");
+    assert_eq!(killed(group), None, "the agent's own group is not listed");
 }
 
 #[test]
@@ -90,17 +90,17 @@ fn a_tree_that_keeps_forking_is_ended() {
     daemon.wait_for_text("up");
     daemon.stop(Duration::from_millis(100));
     daemon.wait_for_gone();
-    let left = platform::with_environment("AGENCY_RUN_ID", &run_id(run.dir.path()));
+    let left = platform::processes_with_environment("AGENCY_RUN_ID", &run_id(run.dir.path()));
     assert_eq!(left, [], "nothing of the run is left");
 }
 
 #[test]
-fn what_an_agent_leaves_behind_is_ended_after_its_own_exit() {
+fn processes_that_outlive_the_agent_are_ended() {
     let run = Run::script("setsid sh -c 'echo left=$$; exec sleep 1000' & read line; exit 2");
     let mut daemon = run.daemon();
     daemon.wait_for_text("left=");
     daemon.type_in(1, b"\n");
-    assert_eq!(daemon.wait_for_exit(), (ExitStatus::Code(2), None), "nobody asked for it");
+    assert_eq!(daemon.wait_for_exit(), (ExitStatus::Code(2), None), "no stop was requested");
     let ended = daemon.wait_for_gone();
     let left = pid(&daemon, "left");
     assert!(!is_alive(left));
@@ -119,10 +119,10 @@ fn term_to_the_keeper_ends_the_tree_and_then_the_keeper() {
     assert_eq!(daemon.wait_for_exit().1, Some(Asked::Term));
     daemon.wait_for_gone();
     run.wait_for_keeper();
-    assert_eq!(platform::with_environment("AGENCY_RUN_ID", &run_id(run.dir.path())), []);
+    assert_eq!(platform::processes_with_environment("AGENCY_RUN_ID", &run_id(run.dir.path())), []);
 }
 
-/// Not a test by itself: what an agent starts below, and then the nearest thing to a daemon.
+/// Not a test by itself: the program that an agent starts below, which acts like a daemon.
 #[test]
 fn a_daemon_of_an_agent() {
     let Some(run_dir) = std::env::var_os("TEST_RUN_DIR") else { return };
@@ -153,10 +153,10 @@ fn a_daemon_that_an_agent_started_is_not_ended_with_it() {
     assert!(platform::signal_if_same(&run.keeper, Signal::TERM).expect("ours"));
     run.wait_for_keeper();
     wait_for_end(&daemon);
-    assert!(run.path("survived").exists(), "it was told, and lived to write it down");
+    assert!(run.path("survived").exists(), "the daemon survived its agent's stop");
 }
 
-/// An agent may start a daemon, and that daemon keepers: they descend from the agent and are not its tree.
+/// An agent may start a daemon, which starts keepers: they descend from the agent but are not part of its tree.
 #[test]
 fn the_keeper_of_another_run_is_not_ended_with_the_agent_that_started_it() {
     let inner = private_dir();
@@ -178,6 +178,6 @@ fn the_keeper_of_another_run_is_not_ended_with_the_agent_that_started_it() {
     inner_daemon.wait_for_text("alive\r\nalive");
     inner_daemon.stop(Duration::ZERO);
     inner_daemon.wait_for_gone();
-    inner_daemon.say(&agency_api::keeper::ToKeeper::Dismiss);
+    inner_daemon.send_message(&agency_api::keeper::ToKeeper::Dismiss);
     wait_for_end(&welcome.keeper);
 }

@@ -13,15 +13,15 @@ fn set_file_limit(run: &Run, bytes: Option<u64>) {
 }
 
 fn wait_for_journal(daemon: &mut Client, works: bool) {
-    daemon.wait("word of the journal", |event| match event {
+    daemon.wait("a journal message", |event| match event {
         Event::Said(FromKeeper::Journal { cause }) => (cause.is_none() == works).then_some(()),
         _ => None,
     });
 }
 
-/// A file that cannot grow, as on a full disk: half a record is written, then nothing more.
+/// A file that cannot grow, as on a full disk: part of a record is written, then nothing more.
 #[test]
-fn a_full_disk_leaves_a_gap_and_a_living_agent() {
+fn a_full_disk_leaves_a_gap_and_does_not_stop_the_agent() {
     let run = Run::script(
         "stty -echo; echo up; while read n; do head -c $n /dev/zero | tr '\\0' x; echo end $n; done",
     );
@@ -31,7 +31,7 @@ fn a_full_disk_leaves_a_gap_and_a_living_agent() {
     daemon.type_in(1, b"100000\n");
     wait_for_journal(&mut daemon, false);
     daemon.wait_for_text("end 100000\r\n");
-    assert_eq!(daemon.output.len(), 100_000 + "up\r\nend 100000\r\n".len(), "who watches misses nothing");
+    assert_eq!(daemon.output.len(), 100_000 + "up\r\nend 100000\r\n".len(), "followers miss nothing");
     set_file_limit(&run, None);
     wait_for_journal(&mut daemon, true);
     daemon.type_in(2, b"5\n");
@@ -42,13 +42,13 @@ fn a_full_disk_leaves_a_gap_and_a_living_agent() {
         assert_eq!(record.output_offset, offset, "{record:?}");
         offset = record.end_offset();
     }
-    assert_eq!(offset as usize, daemon.output.len(), "every byte is there or counted");
+    assert_eq!(offset as usize, daemon.output.len(), "every byte is recorded or counted");
     let lost = |body: &Body| matches!(body, Body::Gap { output_bytes: 1.., cause: GapCause::DiskFull });
     assert!(records.iter().any(|record| lost(&record.body)), "and the loss is recorded");
 }
 
 #[test]
-fn an_exit_on_a_full_disk_is_told_at_once_and_recorded_later() {
+fn an_exit_on_a_full_disk_is_sent_at_once_and_recorded_later() {
     let run = Run::script("echo up; read n; exit 8");
     let mut daemon = run.daemon();
     daemon.wait_for_text("up");
@@ -65,7 +65,7 @@ fn an_exit_on_a_full_disk_is_told_at_once_and_recorded_later() {
 }
 
 #[test]
-fn a_keeper_that_was_stopped_goes_on_where_it_was() {
+fn a_stopped_keeper_continues_where_it_was() {
     let run = Run::of(&["cat"]);
     let mut daemon = run.daemon();
     daemon.type_in(1, b"one\n");
@@ -82,7 +82,7 @@ fn a_keeper_that_was_stopped_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_socket_that_was_deleted_is_bound_anew_at_usr1() {
+fn a_deleted_socket_is_bound_again_on_usr1() {
     let run = Run::of(&["cat"]);
     let mut daemon = run.daemon();
     std::fs::remove_file(run.path("k")).expect("it was there");
@@ -98,12 +98,12 @@ fn a_socket_that_was_deleted_is_bound_anew_at_usr1() {
 }
 
 #[test]
-fn a_whole_run_directory_that_was_deleted_is_made_anew_at_usr1() {
+fn a_deleted_run_directory_is_made_again_on_usr1() {
     let run = Run::of(&["cat"]);
     let mut daemon = run.daemon();
     std::fs::remove_dir_all(run.dir.path()).expect("it was there");
-    daemon.type_in(1, b"who needs files\n");
-    daemon.wait_for_text("who needs files\r\nwho needs files");
+    daemon.type_in(1, b"without files\n");
+    daemon.wait_for_text("without files\r\nwithout files");
     assert!(platform::signal_if_same(&run.keeper, Signal::USR1).expect("ours"));
     let deadline = std::time::Instant::now() + PATIENCE;
     while agency_api::socket::connect(&run.path("k")).is_err() {
@@ -114,7 +114,7 @@ fn a_whole_run_directory_that_was_deleted_is_made_anew_at_usr1() {
 }
 
 #[test]
-fn memory_that_a_flood_needed_is_given_back() {
+fn the_memory_of_a_flood_is_returned() {
     let run = Run::script("stty -echo; head -c 20000000 /dev/zero | tr '\\0' x; echo done; cat");
     let mut daemon = run.daemon();
     daemon.wait_for_text("done");
@@ -126,7 +126,7 @@ fn memory_that_a_flood_needed_is_given_back() {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
     };
     while heap_kb() > 128 {
-        assert!(std::time::Instant::now() < deadline, "{} KB of heap stay", heap_kb());
+        assert!(std::time::Instant::now() < deadline, "{} KB of heap remain", heap_kb());
         std::thread::yield_now();
     }
 }

@@ -1,6 +1,6 @@
-//! A program that waits in every way there is: this test binary once more, told by a variable how.
+//! A program that waits in a given way: this test binary again, with a variable that names the way.
 //!
-//! Tests run in threads of their own, and only main threads are looked at: so a child of it waits, which has but one.
+//! Tests run in their own threads, but a probe looks at main threads. So a forked child waits: it has one thread.
 
 use std::os::fd::AsRawFd;
 
@@ -14,11 +14,11 @@ use crate::harness::Run;
 const HOW: &str = "AGENCY_TEST_WAITS";
 const A_WHILE: Timespec = Timespec { tv_sec: 1000, tv_nsec: 0 };
 
-/// Says "waiting", and its only child waits.
+/// Starts the program, which prints "waiting" and whose only child waits.
 pub(crate) fn waiting(how: &str) -> Run {
     let program = std::env::current_exe().expect("our own file");
     let program = program.to_str().expect("a readable path");
-    let argv = [program, "--exact", "waiter::waits_as_it_is_told", "--nocapture"];
+    let argv = [program, "--exact", "waiter::waits_in_the_given_way", "--nocapture"];
     Run::with(&argv, |spec| {
         if let Start::Spawn { env, .. } = &mut spec.start {
             env.push((HOW.into(), how.into()));
@@ -26,17 +26,17 @@ pub(crate) fn waiting(how: &str) -> Run {
     })
 }
 
-/// No test of its own: what the others start.
+/// Not a test by itself: the program that the other tests start.
 #[test]
 #[allow(unsafe_code)]
-fn waits_as_it_is_told() {
+fn waits_in_the_given_way() {
     let Ok(how) = std::env::var(HOW) else { return };
     println!("waiting");
     // SAFETY: the child only waits and ends; no lock that another thread holds is touched.
     match unsafe { libc::fork() } {
         0 => {
             wait(&how);
-            // SAFETY: ends this process and nothing else.
+            // SAFETY: this only ends the process.
             unsafe { libc::_exit(0) }
         }
         child => {
@@ -67,7 +67,7 @@ fn wait(how: &str) {
         "epoll" => wait_in_epoll(&[&terminal], timeout),
         "epoll-with-pipe" => wait_in_epoll(&[&terminal, &pipe], timeout),
         "another-thread" => std::thread::park(),
-        other => panic!("how to wait in {other}?"),
+        other => panic!("unknown way to wait: {other}"),
     }
 }
 
@@ -95,7 +95,7 @@ fn read_inner_terminal() {
 
 #[allow(unsafe_code)]
 fn select(read: &[i32], exceptions: &[i32]) {
-    // SAFETY: a set of zeros is an empty one; each descriptor is a small number, which fits it.
+    // SAFETY: an `fd_set` of zeros is empty, and each descriptor is small enough for it.
     unsafe {
         let mut sets: [libc::fd_set; 2] = std::mem::zeroed();
         for (fds, set) in [read, exceptions].into_iter().zip(&mut sets) {

@@ -1,7 +1,7 @@
-//! What a process waits for: the system call of its main thread, and the descriptors that it names.
+//! What a process waits for: the system call of its main thread, and the descriptors in its arguments.
 //!
-//! Only an ancestor may know. Other threads are looked at only where the main thread waits for one of them: which of
-//! them does the work cannot be told, but whether one of them reads the terminal can.
+//! Only an ancestor may read this. Other threads are checked only if the main thread waits for another thread:
+//! we cannot know which thread does the work, but we can see whether one of them reads the terminal.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,15 +11,15 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use super::Process;
 
-/// More descriptors than this are a server's; looking at all of them would cost more than it tells.
+/// A process with more descriptors is a server; checking them all would cost more than it tells.
 const MAX_DESCRIPTORS: usize = 32;
-/// `fd_set` holds no more.
+/// The size limit of `fd_set`.
 const MAX_SELECTED: u64 = 1024;
 
 pub(super) struct Wait {
-    /// The call's number and first argument.
+    /// The number and the first argument of the system call.
     pub(super) call: (i64, u64),
-    /// `None`: not known.
+    /// `None` if not known.
     pub(super) on: Option<WaitsFor>,
     pub(super) has_timeout: bool,
 }
@@ -28,23 +28,23 @@ pub(super) struct Wait {
 pub(super) enum WaitsFor {
     Terminal,
     TerminalAmongOthers,
-    /// Another one.
+    /// A terminal other than the agent's.
     InnerTerminal,
     Others,
 }
 
-/// What it wants of a descriptor.
+/// A descriptor in the call's arguments, and whether the process waits to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Watched {
+struct WatchedFd {
     fd: u64,
     to_read: bool,
 }
 
 impl Wait {
-    /// `None`: it is in no system call. An error: it is gone, or we may not look.
+    /// `None` if the process is in no system call. An error if it is gone, or if we may not look.
     pub(super) fn of(process: &Process, terminal: Option<u64>) -> io::Result<Option<Wait>> {
         let line = fs::read_to_string(format!("/proc/{}/syscall", process.pid))?;
-        let Some(call) = Call::parse(&line) else { return Ok(None) };
+        let Some(call) = SystemCall::parse(&line) else { return Ok(None) };
         let mut wait = Wait::in_call(&call, process, terminal);
         if call.number == libc::SYS_futex && other_thread_reads(process, terminal) {
             wait.on = Some(WaitsFor::TerminalAmongOthers);
@@ -52,37 +52,38 @@ impl Wait {
         Ok(Some(wait))
     }
 
-    fn in_call(call: &Call, process: &Process, terminal: Option<u64>) -> Wait {
-        let Call { number, arguments } = *call;
+    fn in_call(call: &SystemCall, process: &Process, terminal: Option<u64>) -> Wait {
+        let SystemCall { number, arguments } = *call;
         let (pid, [first, second, third, fourth, fifth, _]) = (process.pid, arguments);
-        let (watched, has_timeout) = match kind(number) {
-            Kind::Read => (Some(vec![Watched { fd: first, to_read: true }]), false),
-            Kind::Select => (selected(pid, first, [second, third, fourth]), fifth != 0),
-            Kind::Poll => (polled(pid, first, second), third as i32 >= 0),
-            Kind::TimespecPoll => (polled(pid, first, second), third != 0),
-            Kind::Epoll => (in_epoll(pid, first), fourth as i32 >= 0),
-            Kind::TimespecEpoll => (in_epoll(pid, first), fourth != 0),
-            Kind::Untold => (None, false),
-            Kind::Other => (Some(Vec::new()), false),
+        let (watched, has_timeout) = match call_kind(number) {
+            CallKind::Read => (Some(vec![WatchedFd { fd: first, to_read: true }]), false),
+            CallKind::Select => (select_fds(pid, first, [second, third, fourth]), fifth != 0),
+            CallKind::Poll => (poll_fds(pid, first, second), third as i32 >= 0),
+            CallKind::TimespecPoll => (poll_fds(pid, first, second), third != 0),
+            CallKind::Epoll => (epoll_fds(pid, first), fourth as i32 >= 0),
+            CallKind::TimespecEpoll => (epoll_fds(pid, first), fourth != 0),
+            CallKind::Unnamed => (None, false),
+            CallKind::Other => (Some(Vec::new()), false),
         };
         let on = watched.map(|watched| waits_for(&watched, |fd| Device::of(process, fd, terminal)));
         Wait { call: (number, first), on, has_timeout }
     }
 }
 
-/// More threads than this are a server's.
+/// A process with more threads is a server.
 const MAX_THREADS: usize = 32;
 
 fn other_thread_reads(process: &Process, terminal: Option<u64>) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{}/task", process.pid)) else { return false };
     threads.flatten().take(MAX_THREADS).any(|thread| {
-        let call = fs::read_to_string(thread.path().join("syscall")).ok().and_then(|line| Call::parse(&line));
+        let call =
+            fs::read_to_string(thread.path().join("syscall")).ok().and_then(|line| SystemCall::parse(&line));
         let on = call.and_then(|call| Wait::in_call(&call, process, terminal).on);
         matches!(on, Some(WaitsFor::Terminal | WaitsFor::TerminalAmongOthers))
     })
 }
 
-fn waits_for(watched: &[Watched], device: impl Fn(u64) -> Device) -> WaitsFor {
+fn waits_for(watched: &[WatchedFd], device: impl Fn(u64) -> Device) -> WaitsFor {
     let reads = |wanted: Device| {
         watched.iter().filter(|watched| watched.to_read && device(watched.fd) == wanted).count()
     };
@@ -95,26 +96,26 @@ fn waits_for(watched: &[Watched], device: impl Fn(u64) -> Device) -> WaitsFor {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Call {
+struct SystemCall {
     number: i64,
     arguments: [u64; 6],
 }
 
-impl Call {
-    /// "running", and "-1" for who sleeps in no system call (a page fault), are none.
-    fn parse(line: &str) -> Option<Call> {
+impl SystemCall {
+    /// `None` for "running", and for "-1": a process that sleeps outside a system call (a page fault).
+    fn parse(line: &str) -> Option<SystemCall> {
         let mut words = line.split_ascii_whitespace();
         let number = words.next()?.parse().ok().filter(|number| *number >= 0)?;
         let mut arguments = [0; 6];
         for argument in &mut arguments {
             *argument = u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok()?;
         }
-        Some(Call { number, arguments })
+        Some(SystemCall { number, arguments })
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CallKind {
     Read,
     Select,
     /// With a timeout in milliseconds.
@@ -122,44 +123,44 @@ enum Kind {
     TimespecPoll,
     Epoll,
     TimespecEpoll,
-    /// On something that the call does not name.
-    Untold,
+    /// The call does not name what it waits for.
+    Unnamed,
     Other,
 }
 
-fn kind(number: i64) -> Kind {
+fn call_kind(number: i64) -> CallKind {
     match number {
-        libc::SYS_read | libc::SYS_readv => Kind::Read,
-        libc::SYS_pselect6 => Kind::Select,
-        libc::SYS_ppoll => Kind::TimespecPoll,
-        libc::SYS_epoll_pwait => Kind::Epoll,
-        libc::SYS_epoll_pwait2 => Kind::TimespecEpoll,
-        // What an interrupted call goes on as does not say which one it was.
-        libc::SYS_restart_syscall => Kind::Untold,
-        // Another thread, or what was put into a ring before.
-        libc::SYS_futex | libc::SYS_io_uring_enter => Kind::Untold,
-        other => older_kind(other),
+        libc::SYS_read | libc::SYS_readv => CallKind::Read,
+        libc::SYS_pselect6 => CallKind::Select,
+        libc::SYS_ppoll => CallKind::TimespecPoll,
+        libc::SYS_epoll_pwait => CallKind::Epoll,
+        libc::SYS_epoll_pwait2 => CallKind::TimespecEpoll,
+        // A restarted call does not say which call it was.
+        libc::SYS_restart_syscall => CallKind::Unnamed,
+        // Waits for another thread, or for requests that were submitted to a ring earlier.
+        libc::SYS_futex | libc::SYS_io_uring_enter => CallKind::Unnamed,
+        other => older_call_kind(other),
     }
 }
 
-/// Calls that newer machines never had.
+/// System calls that newer architectures never had.
 #[cfg(target_arch = "x86_64")]
-fn older_kind(number: i64) -> Kind {
+fn older_call_kind(number: i64) -> CallKind {
     match number {
-        libc::SYS_select => Kind::Select,
-        libc::SYS_poll => Kind::Poll,
-        libc::SYS_epoll_wait => Kind::Epoll,
-        _ => Kind::Other,
+        libc::SYS_select => CallKind::Select,
+        libc::SYS_poll => CallKind::Poll,
+        libc::SYS_epoll_wait => CallKind::Epoll,
+        _ => CallKind::Other,
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn older_kind(_number: i64) -> Kind {
-    Kind::Other
+fn older_call_kind(_number: i64) -> CallKind {
+    CallKind::Other
 }
 
-/// The three sets of select(2): the kernel writes into them only when it returns.
-fn selected(pid: i32, count: u64, sets: [u64; 3]) -> Option<Vec<Watched>> {
+/// The three sets of select(2). The kernel writes into them only when the call returns.
+fn select_fds(pid: i32, count: u64, sets: [u64; 3]) -> Option<Vec<WatchedFd>> {
     let memory = Memory::of(pid)?;
     let fds = |set: u64| match set {
         0 => Some(Vec::new()),
@@ -169,26 +170,26 @@ fn selected(pid: i32, count: u64, sets: [u64; 3]) -> Option<Vec<Watched>> {
     };
     let [read, written, exceptions] = sets;
     let (read, written, mut exceptions) = (fds(read)?, fds(written)?, fds(exceptions)?);
-    // Editors ask for exceptions on what they read, which is no other thing to wait for.
+    // Editors also ask for exceptions on descriptors that they read; that is nothing else to wait for.
     exceptions.retain(|fd| !read.contains(fd));
-    let others = written.into_iter().chain(exceptions).map(|fd| Watched { fd, to_read: false });
-    let watched = read.into_iter().map(|fd| Watched { fd, to_read: true }).chain(others).collect();
-    bounded(watched)
+    let others = written.into_iter().chain(exceptions).map(|fd| WatchedFd { fd, to_read: false });
+    let watched = read.into_iter().map(|fd| WatchedFd { fd, to_read: true }).chain(others).collect();
+    if_few(watched)
 }
 
 fn is_set(bits: &[u8], index: usize) -> bool {
     bits.get(index / 8).is_some_and(|byte| byte & (1 << (index % 8)) != 0)
 }
 
-/// `struct pollfd`: a descriptor, what is wanted, what came of it.
-fn polled(pid: i32, array: u64, count: u64) -> Option<Vec<Watched>> {
+/// `struct pollfd`: a descriptor, the wanted events, the returned events.
+fn poll_fds(pid: i32, array: u64, count: u64) -> Option<Vec<WatchedFd>> {
     let count = usize::try_from(count).ok().filter(|count| *count <= MAX_DESCRIPTORS)?;
     let bytes = Memory::of(pid)?.read(array, count * 8)?;
     let (entries, _) = bytes.as_chunks::<8>();
-    // A negative descriptor is one that does not count.
+    // poll(2) ignores negative descriptors.
     let watched = entries.iter().filter_map(|[a, b, c, d, low, high, ..]| {
         let fd = u64::try_from(i32::from_ne_bytes([*a, *b, *c, *d])).ok()?;
-        Some(Watched { fd, to_read: wants_to_read(u32::from(u16::from_ne_bytes([*low, *high]))) })
+        Some(WatchedFd { fd, to_read: wants_to_read(u32::from(u16::from_ne_bytes([*low, *high]))) })
     });
     Some(watched.collect())
 }
@@ -198,23 +199,23 @@ fn wants_to_read(events: u32) -> bool {
 }
 
 /// The kernel lists what an epoll descriptor watches: `tfd: 0 events: 19 data: …`.
-fn in_epoll(pid: i32, epoll: u64) -> Option<Vec<Watched>> {
+fn epoll_fds(pid: i32, epoll: u64) -> Option<Vec<WatchedFd>> {
     let list = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).ok()?;
-    bounded(list.lines().filter_map(epoll_entry).collect())
+    if_few(list.lines().filter_map(epoll_entry).collect())
 }
 
-fn epoll_entry(line: &str) -> Option<Watched> {
+fn epoll_entry(line: &str) -> Option<WatchedFd> {
     let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
     let fd = words.next()?.parse().ok()?;
     let events = words.nth(1).and_then(|events| u32::from_str_radix(events, 16).ok())?;
-    Some(Watched { fd, to_read: wants_to_read(events) })
+    Some(WatchedFd { fd, to_read: wants_to_read(events) })
 }
 
-fn bounded(watched: Vec<Watched>) -> Option<Vec<Watched>> {
+fn if_few(watched: Vec<WatchedFd>) -> Option<Vec<WatchedFd>> {
     Some(watched).filter(|watched| watched.len() <= MAX_DESCRIPTORS)
 }
 
-/// Another process's memory, as far as it lets us.
+/// Another process's memory, as far as we may read it.
 struct Memory(File);
 
 impl Memory {
@@ -229,24 +230,24 @@ impl Memory {
     }
 }
 
-/// What a descriptor stands for.
+/// What a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Device {
     Terminal,
-    /// Another pseudo-terminal, by the end that programs have.
+    /// The slave end of another pseudo-terminal.
     InnerTerminal,
     Other,
 }
 
 impl Device {
     fn of(process: &Process, fd: u64, terminal: Option<u64>) -> Device {
-        // Without asking a server: one that does not answer must not hold us up.
+        // Without synchronising: a network file system that does not answer must not block us.
         let path = format!("/proc/{}/fd/{fd}", process.pid);
         let Ok(meta) = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE) else {
             return Device::Other;
         };
         let device = rustix::fs::makedev(meta.stx_rdev_major, meta.stx_rdev_minor);
-        // /dev/tty stands for whatever terminal controls the process.
+        // /dev/tty is the controlling terminal of the process.
         let own_terminal = rustix::fs::makedev(5, 0);
         let device = if device == own_terminal { process.terminal } else { device };
         match u32::from(meta.stx_mode) & libc::S_IFMT == libc::S_IFCHR {
@@ -257,7 +258,7 @@ impl Device {
     }
 }
 
-/// The kernel's numbers for them.
+/// The kernel's major numbers of pseudo-terminals.
 const PSEUDO_TERMINALS: std::ops::RangeInclusive<u32> = 136..=143;
 
 #[cfg(test)]
@@ -267,16 +268,17 @@ mod tests {
     #[test]
     fn a_call_is_its_number_and_six_arguments() {
         let line = "0 0x0 0x7ffd 0x400 0x0 0x0 0x1f 0x7ffd5 0x7f3\n";
-        let call = Call { number: 0, arguments: [0, 0x7ffd, 0x400, 0, 0, 0x1f] };
-        assert_eq!(Call::parse(line), Some(call));
+        let call = SystemCall { number: 0, arguments: [0, 0x7ffd, 0x400, 0, 0, 0x1f] };
+        assert_eq!(SystemCall::parse(line), Some(call));
         for none in ["running\n", "-1 0x7ffd 0x7f3\n", "", "7 0x1"] {
-            assert_eq!(Call::parse(none), None, "{none:?}");
+            assert_eq!(SystemCall::parse(none), None, "{none:?}");
         }
     }
 
     #[test]
-    fn the_terminal_is_all_one_of_several_or_none_of_what_is_watched() {
-        let reads = |fds: &[u64]| fds.iter().map(|fd| Watched { fd: *fd, to_read: true }).collect::<Vec<_>>();
+    fn a_process_waits_for_the_terminal_alone_or_with_others_or_not_at_all() {
+        let reads =
+            |fds: &[u64]| fds.iter().map(|fd| WatchedFd { fd: *fd, to_read: true }).collect::<Vec<_>>();
         let terminal = |fd| match fd {
             0..3 => Device::Terminal,
             3..6 => Device::InnerTerminal,
@@ -289,15 +291,15 @@ mod tests {
         assert_eq!(waits_for(&reads(&[4]), terminal), WaitsFor::InnerTerminal);
         assert_eq!(waits_for(&reads(&[4, 7]), terminal), WaitsFor::Others);
         assert_eq!(waits_for(&[], terminal), WaitsFor::Others, "a sleeper");
-        let writes = [Watched { fd: 1, to_read: false }];
+        let writes = [WatchedFd { fd: 1, to_read: false }];
         assert_eq!(waits_for(&writes, terminal), WaitsFor::Others, "it wants to print");
     }
 
     #[test]
     fn an_epoll_list_says_descriptor_and_events() {
         let entry = "tfd:        0 events:       19 data:                0  pos:0 ino:5 sdev:17";
-        assert_eq!(epoll_entry(entry), Some(Watched { fd: 0, to_read: true }));
-        assert_eq!(epoll_entry("tfd: 4 events: 4 data: 0"), Some(Watched { fd: 4, to_read: false }));
+        assert_eq!(epoll_entry(entry), Some(WatchedFd { fd: 0, to_read: true }));
+        assert_eq!(epoll_entry("tfd: 4 events: 4 data: 0"), Some(WatchedFd { fd: 4, to_read: false }));
         assert_eq!(epoll_entry("flags:\t02"), None);
     }
 

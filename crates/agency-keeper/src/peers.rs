@@ -1,6 +1,6 @@
-//! Everybody who is connected, and who of them is the daemon of today.
+//! All connected peers, and which of them is the current daemon.
 //!
-//! Invariant: connections of a daemon older than the newest that said hello are closed.
+//! Invariant: when a daemon says hello, connections of daemons with an older epoch are closed.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -12,20 +12,20 @@ use agency_journal::{Record, Records};
 use crate::input::Receipt;
 use crate::peer::{Peer, Role};
 
-/// Enough for a daemon, its predecessor and some hooks at once.
+/// Enough for a daemon, its predecessor and several hooks at the same time.
 const MAX_PEERS: usize = 64;
 
 #[derive(Default)]
-pub(crate) struct Clients {
+pub(crate) struct Peers {
     peers: Vec<Peer>,
     next_id: u64,
-    /// The newest daemon that said hello.
+    /// The epoch of the newest daemon that said hello.
     epoch: u64,
-    /// The next record of the journal, as far as it has been passed on.
+    /// The sequence number after the last record that was passed on to the peers.
     journal_next: u64,
 }
 
-impl Clients {
+impl Peers {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Peer> {
         self.peers.iter()
     }
@@ -38,22 +38,22 @@ impl Clients {
         if !matches!(agency_api::socket::peer_is_us(&stream), Ok(true)) {
             return;
         }
-        if self.peers.len() >= MAX_PEERS && !self.make_room() {
+        if self.peers.len() >= MAX_PEERS && !self.drop_guest() {
             return;
         }
         self.next_id += 1;
-        // A stream that cannot be set up is closed by dropping it; who connected sees that.
+        // If the stream cannot be set up, dropping it closes the connection, which the peer notices.
         self.peers.extend(Peer::new(self.next_id, stream));
     }
 
-    /// Somebody who only looks must not keep the daemon out.
-    fn make_room(&mut self) -> bool {
+    /// Drops a peer that is not a daemon, so that guests cannot keep the daemon out.
+    fn drop_guest(&mut self) -> bool {
         let least = self.peers.iter().position(|peer| !peer.is_daemon());
         least.map(|index| self.peers.remove(index)).is_some()
     }
 
-    /// A daemon says which epoch it is. `Err`: a newer one was here.
-    pub(crate) fn fence(&mut self, epoch: u64) -> Result<(), u64> {
+    /// Accepts a daemon with this epoch and cuts off older ones. `Err` holds the epoch of a newer daemon.
+    pub(crate) fn accept_daemon(&mut self, epoch: u64) -> Result<(), u64> {
         if epoch < self.epoch {
             return Err(self.epoch);
         }
@@ -66,33 +66,33 @@ impl Clients {
         Ok(())
     }
 
-    /// The daemons that are connected: whatever they descend from, they are no part of an agent.
+    /// The pids of connected daemons. They are never part of the agent's tree, even if they descend from it.
     pub(crate) fn daemon_pids(&self) -> Vec<i32> {
         self.peers.iter().filter(|peer| peer.is_daemon()).filter_map(|peer| peer.pid).collect()
     }
 
     pub(crate) fn confirm_input(&mut self, receipt: Receipt) {
         if let Some(peer) = self.get_mut(receipt.peer) {
-            peer.tell(&FromKeeper::InputTaken { id: receipt.id });
+            peer.send(&FromKeeper::InputTaken { id: receipt.id });
         }
     }
 
     pub(crate) fn refuse_input(&mut self, receipt: Receipt, reason: &str) {
         if let Some(peer) = self.get_mut(receipt.peer) {
-            peer.tell(&FromKeeper::InputRefused { id: receipt.id, reason: reason.to_string() });
+            peer.send(&FromKeeper::InputRefused { id: receipt.id, reason: reason.to_string() });
         }
     }
 
-    pub(crate) fn tell_all(&mut self, message: &FromKeeper) {
+    pub(crate) fn send_to_all(&mut self, message: &FromKeeper) {
         for peer in self.peers.iter_mut().filter(|peer| peer.role != Role::Stranger) {
-            peer.tell(message);
+            peer.send(message);
         }
     }
 
-    pub(crate) fn tell_all_at_the_end(&mut self, message: &FromKeeper) {
+    pub(crate) fn send_to_all_at_end(&mut self, message: &FromKeeper) {
         let journal_next = self.journal_next;
         for peer in self.peers.iter_mut().filter(|peer| peer.role != Role::Stranger) {
-            peer.tell_at_the_end(message, journal_next);
+            peer.send_at_end(message, journal_next);
         }
     }
 
@@ -113,9 +113,9 @@ impl Clients {
         }
     }
 
-    /// What follows may wait for company, until [`Clients::send_by`].
-    pub(crate) fn hold_back(&mut self) {
-        self.peers.iter_mut().for_each(Peer::hold_back);
+    /// From here until [`Peers::send_by`], messages may wait so that several go out in one write.
+    pub(crate) fn delay_messages(&mut self) {
+        self.peers.iter_mut().for_each(Peer::delay_messages);
     }
 
     pub(crate) fn send_by(&mut self, when: Instant) {
@@ -130,21 +130,21 @@ impl Clients {
         self.peers.iter_mut().for_each(|peer| peer.tick(now));
     }
 
-    pub(crate) fn relax(&mut self) {
-        self.peers.iter_mut().for_each(Peer::relax);
+    pub(crate) fn release_memory(&mut self) {
+        self.peers.iter_mut().for_each(Peer::release_memory);
     }
 
-    /// Sends to `id` what waits for it.
-    pub(crate) fn speak(&mut self, id: u64, journal: &Path) {
+    /// Sends to `id` everything that is pending for it.
+    pub(crate) fn send_pending(&mut self, id: u64, journal_dir: &Path) {
         let journal_next = self.journal_next;
         if let Some(peer) = self.get_mut(id) {
-            peer.speak(journal, journal_next);
+            peer.send_pending(journal_dir, journal_next);
         }
     }
 
-    /// Who has said more than was done in the last turn.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = u64> {
-        self.peers.iter().filter(|peer| peer.waits_for_its_turn()).map(|peer| peer.id)
+    /// Peers that sent more frames than one round serves.
+    pub(crate) fn with_pending_frames(&self) -> impl Iterator<Item = u64> {
+        self.peers.iter().filter(|peer| peer.has_pending_frames()).map(|peer| peer.id)
     }
 
     pub(crate) fn journal_next(&self) -> u64 {

@@ -1,6 +1,6 @@
-//! What the loop waits for, and what woke it up.
+//! What the loop polls, and which sources are ready.
 //!
-//! poll(2), because a keeper has a handful of descriptors and poll is everywhere.
+//! Uses poll(2): a keeper has few descriptors, and poll exists everywhere.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -19,57 +19,57 @@ pub(crate) enum Source {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Woken {
+pub(crate) struct Ready {
     pub(crate) connection: bool,
     pub(crate) watch: bool,
     pub(crate) output: Vec<Stream>,
-    pub(crate) heard: Vec<u64>,
-    pub(crate) may_speak: Vec<u64>,
+    pub(crate) readable_peers: Vec<u64>,
+    pub(crate) writable_peers: Vec<u64>,
 }
 
-/// The descriptors of one round.
+/// The descriptors to poll in one round.
 #[derive(Default)]
-pub(crate) struct Waiting<'a> {
+pub(crate) struct PollSet<'a> {
     sources: Vec<Source>,
     fds: Vec<PollFd<'a>>,
 }
 
-impl<'a> Waiting<'a> {
-    pub(crate) fn on(&mut self, source: Source, fd: BorrowedFd<'a>, flags: PollFlags) {
+impl<'a> PollSet<'a> {
+    pub(crate) fn add(&mut self, source: Source, fd: BorrowedFd<'a>, flags: PollFlags) {
         self.sources.push(source);
         self.fds.push(PollFd::from_borrowed_fd(fd, flags));
     }
 
-    pub(crate) fn until(mut self, deadline: Option<Instant>) -> Woken {
+    pub(crate) fn wait_until(mut self, deadline: Option<Instant>) -> Ready {
         let left = |at: Instant| at.saturating_duration_since(Instant::now());
         let timeout = deadline.map(|at| timespec(left(at)));
-        // Interrupted: the signal is in its pipe, and every deadline is looked at anyway.
+        // If interrupted, the signal is in its pipe, and the loop checks every deadline anyway.
         let ready = poll(&mut self.fds, timeout.as_ref()).unwrap_or(0);
-        let mut woken = Woken::default();
+        let mut result = Ready::default();
         for (source, fd) in self.sources.into_iter().zip(self.fds).filter(|_| ready > 0) {
-            woken.note(source, fd.revents());
+            result.mark(source, fd.revents());
         }
-        woken
+        result
     }
 }
 
-impl Woken {
-    fn note(&mut self, source: Source, ready: PollFlags) {
+impl Ready {
+    fn mark(&mut self, source: Source, ready: PollFlags) {
         if ready.is_empty() {
             return;
         }
         match source {
-            // Both are looked at in every round.
+            // The loop serves both in every round.
             Source::Signals | Source::Input => {}
             Source::Listener => self.connection = true,
             Source::Watch => self.watch = true,
             Source::Output(stream) => self.output.push(stream),
             Source::Peer(id) => {
                 if ready.contains(PollFlags::OUT) {
-                    self.may_speak.push(id);
+                    self.writable_peers.push(id);
                 }
                 if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                    self.heard.push(id);
+                    self.readable_peers.push(id);
                 }
             }
         }
@@ -77,7 +77,7 @@ impl Woken {
 }
 
 fn timespec(duration: Duration) -> Timespec {
-    // A deadline that has passed is zero; a little is added to others, so as not to wake just before them.
+    // Zero for a deadline that has passed. Otherwise a little more, so that poll does not return just before it.
     let nanoseconds = if duration.is_zero() { 0 } else { 1000 };
     let duration = duration.saturating_add(Duration::from_nanos(nanoseconds));
     Timespec { tv_sec: duration.as_secs() as _, tv_nsec: duration.subsec_nanos() as _ }

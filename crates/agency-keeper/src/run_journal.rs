@@ -1,8 +1,7 @@
-//! The run's journal as the keeper writes it: every record with its time, anchors where clocks jumped,
-//! and what to do when the disk takes no more.
+//! The run's journal as the keeper writes it: records with their time, anchors after clock jumps, and full disks.
 //!
-//! A full disk never stops the agent: what cannot be written is still shown to those who watch, counted,
-//! and recorded as a gap as soon as there is room.
+//! A full disk never stops the agent. Followers still get records that cannot be written; the keeper counts the
+//! lost bytes and records them as a gap as soon as there is space.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,17 +11,17 @@ use agency_api::keeper::FromKeeper;
 use agency_journal::{Body, BodyRef, Chunk, GapCause, Limits, Record, Tail, Writer, records};
 
 use crate::anchor::Clocks;
-use crate::clients::Clients;
+use crate::peers::Peers;
 
-/// How often a disk that was full is asked again.
+/// How long to wait before trying a full disk again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-pub(crate) struct Ledger {
+pub(crate) struct RunJournal {
     writer: Writer,
     dir: PathBuf,
     anchor: Option<Clocks>,
     trouble: Option<Trouble>,
-    /// Records that must not be lost: written when there is room again.
+    /// Records that must not be lost; written as soon as there is space again.
     owed: Vec<Body>,
 }
 
@@ -31,18 +30,18 @@ struct Trouble {
     retry_at: Instant,
 }
 
-impl Ledger {
-    pub(crate) fn create(dir: &Path, limits: Limits) -> io::Result<Ledger> {
-        Ok(Ledger::around(Writer::create(dir, limits)?, dir))
+impl RunJournal {
+    pub(crate) fn create(dir: &Path, limits: Limits) -> io::Result<RunJournal> {
+        Ok(RunJournal::with_writer(Writer::create(dir, limits)?, dir))
     }
 
-    /// Goes on with the journal of a keeper that was killed.
-    pub(crate) fn recover(dir: &Path, limits: Limits) -> io::Result<Ledger> {
-        Ok(Ledger::around(Writer::recover(dir, limits)?, dir))
+    /// Continues the journal of a keeper that was killed.
+    pub(crate) fn recover(dir: &Path, limits: Limits) -> io::Result<RunJournal> {
+        Ok(RunJournal::with_writer(Writer::recover(dir, limits)?, dir))
     }
 
-    fn around(writer: Writer, dir: &Path) -> Ledger {
-        Ledger { writer, dir: dir.to_path_buf(), anchor: None, trouble: None, owed: Vec::new() }
+    fn with_writer(writer: Writer, dir: &Path) -> RunJournal {
+        RunJournal { writer, dir: dir.to_path_buf(), anchor: None, trouble: None, owed: Vec::new() }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -53,59 +52,59 @@ impl Ledger {
         self.writer.next_seq()
     }
 
-    /// The oldest record that can still be sent.
+    /// The oldest record that followers can still get.
     pub(crate) fn oldest_seq(&self) -> io::Result<u64> {
         let mut tail = Tail::open(&self.dir, 1)?;
         let mut found = Vec::new();
         while let Chunk::Sealed { .. } = tail.read(1, &mut found)? {}
         match records(&found).next().map(|first| first.decode()) {
-            // It stands for all that is missing; the first real record comes after it.
+            // This gap replaces all records deleted by retention; the first real record comes after it.
             Some(Record { body: Body::Gap { cause: GapCause::Retention, .. }, .. }) => Ok(tail.next_seq()),
             Some(record) => Ok(record.seq),
             None => Ok(self.next_seq()),
         }
     }
 
-    pub(crate) fn record<'b>(&mut self, body: impl Into<BodyRef<'b>>, clients: &mut Clients) {
+    pub(crate) fn record<'b>(&mut self, body: impl Into<BodyRef<'b>>, peers: &mut Peers) {
         let now = Clocks::now();
         if self.anchor.is_none_or(|anchor| now.drifted_from(&anchor)) {
-            self.append_anchor(now, clients);
+            self.append_anchor(now, peers);
         }
-        self.append(now, body.into(), clients);
+        self.append(now, body.into(), peers);
     }
 
-    /// The first record of this keeper, before any anchor.
-    pub(crate) fn record_first(&mut self, body: BodyRef<'_>, clients: &mut Clients) {
-        self.append(Clocks::now(), body, clients);
+    /// Writes the first record of this keeper, before any anchor.
+    pub(crate) fn record_first(&mut self, body: BodyRef<'_>, peers: &mut Peers) {
+        self.append(Clocks::now(), body, peers);
     }
 
-    /// Ties the journal to the wall clock here.
-    pub(crate) fn record_anchor(&mut self, clients: &mut Clients) {
-        self.append_anchor(Clocks::now(), clients);
+    /// Writes an anchor, which ties the journal to the wall clock.
+    pub(crate) fn record_anchor(&mut self, peers: &mut Peers) {
+        self.append_anchor(Clocks::now(), peers);
     }
 
-    fn append_anchor(&mut self, now: Clocks, clients: &mut Clients) {
+    fn append_anchor(&mut self, now: Clocks, peers: &mut Peers) {
         self.anchor = Some(now);
-        self.append(now, now.anchor(), clients);
+        self.append(now, now.anchor(), peers);
     }
 
-    fn append(&mut self, now: Clocks, body: BodyRef<'_>, clients: &mut Clients) {
-        // What is owed goes first: the order must not change.
-        let written = self.settle(now, clients).and_then(|()| {
+    fn append(&mut self, now: Clocks, body: BodyRef<'_>, peers: &mut Peers) {
+        // Owed records first, so that the order stays the same.
+        let written = self.write_owed(now, peers).and_then(|()| {
             let appended = self.writer.append(now.monotonic_ns, body)?;
-            clients.pass_on(appended.records());
+            peers.pass_on(appended.records());
             Ok(())
         });
         if let Err(err) = written {
-            self.in_trouble(&err, clients);
-            self.lose(now, body, clients);
+            self.enter_trouble(&err, peers);
+            self.handle_unwritten(now, body, peers);
         }
     }
 
-    /// Nothing in the file; those who watch see it all the same, under no number.
-    fn lose(&mut self, now: Clocks, body: BodyRef<'_>, clients: &mut Clients) {
-        let owned = owned(&body);
-        clients.pass_on_unwritten(&Record {
+    /// Handles a record that was not written: followers get it without a sequence number.
+    fn handle_unwritten(&mut self, now: Clocks, body: BodyRef<'_>, peers: &mut Peers) {
+        let owned = to_owned_body(&body);
+        peers.pass_on_unwritten(&Record {
             seq: 0,
             output_offset: self.writer.output_offset(),
             at_ns: now.monotonic_ns,
@@ -118,23 +117,23 @@ impl Ledger {
         }
     }
 
-    fn settle(&mut self, now: Clocks, clients: &mut Clients) -> io::Result<()> {
+    fn write_owed(&mut self, now: Clocks, peers: &mut Peers) -> io::Result<()> {
         while let Some(body) = self.owed.first() {
-            clients.pass_on(self.writer.append(now.monotonic_ns, body)?.records());
+            peers.pass_on(self.writer.append(now.monotonic_ns, body)?.records());
             self.owed.remove(0);
         }
         Ok(())
     }
 
-    fn in_trouble(&mut self, err: &io::Error, clients: &mut Clients) {
+    fn enter_trouble(&mut self, err: &io::Error, peers: &mut Peers) {
         let cause = err.to_string();
         if self.trouble.is_none() {
-            clients.tell_all(&FromKeeper::Journal { cause: Some(cause.clone()) });
+            peers.send_to_all(&FromKeeper::Journal { cause: Some(cause.clone()) });
         }
         self.trouble = Some(Trouble { cause, retry_at: Instant::now() + RETRY_AFTER });
     }
 
-    pub(crate) fn relax(&mut self) {
+    pub(crate) fn release_memory(&mut self) {
         self.writer.relax();
     }
 
@@ -143,33 +142,33 @@ impl Ledger {
         self.trouble.as_ref().map(|trouble| trouble.cause.clone())
     }
 
-    /// The last chance for what is owed.
-    pub(crate) fn try_once_more(&mut self, clients: &mut Clients) {
+    /// The last attempt to write owed records before the keeper exits.
+    pub(crate) fn write_owed_before_exit(&mut self, peers: &mut Peers) {
         if !self.owed.is_empty() {
-            self.record_anchor(clients);
+            self.record_anchor(peers);
         }
     }
 
-    /// When to look whether there is room again: a while after the last thing that did not fit.
+    /// When to try the disk again: a while after the last failed write.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.trouble.as_ref().map(|trouble| trouble.retry_at)
     }
 
-    /// Tries the disk again; an anchor is a small thing that is right at any time.
-    pub(crate) fn tick(&mut self, now: Instant, clients: &mut Clients) {
+    /// Tries the disk again by writing an anchor, which is small and valid at any time.
+    pub(crate) fn tick(&mut self, now: Instant, peers: &mut Peers) {
         if self.deadline().is_none_or(|retry_at| retry_at > now) {
             return;
         }
-        self.record_anchor(clients);
-        // On a full disk small things still fit now and then: only a quiet while means that it is over.
+        self.record_anchor(peers);
+        // Small records sometimes still fit on a full disk, so only a time without failures ends the trouble.
         if self.deadline().is_some_and(|retry_at| retry_at <= now) {
             self.trouble = None;
-            clients.tell_all(&FromKeeper::Journal { cause: None });
+            peers.send_to_all(&FromKeeper::Journal { cause: None });
         }
     }
 }
 
-fn owned(body: &BodyRef<'_>) -> Body {
+fn to_owned_body(body: &BodyRef<'_>) -> Body {
     match *body {
         BodyRef::Output { stream, bytes } => Body::Output { stream, bytes: bytes.to_vec() },
         BodyRef::Input { source, bytes } => Body::Input { source, bytes: bytes.to_vec() },

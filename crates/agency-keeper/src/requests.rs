@@ -1,6 +1,6 @@
-//! What peers ask for, and who may ask for what.
+//! The requests of peers: which role may send which frame, and what the keeper does with it.
 //!
-//! A frame that cannot be understood closes its connection and nothing else.
+//! A frame that cannot be parsed closes its connection and affects nothing else.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use agency_api::keeper::{
 };
 use agency_journal::BodyRef;
 
-use crate::hold::Hold;
 use crate::input::Receipt;
+use crate::keeper::Keeper;
 use crate::peer::Role;
 use crate::probe::probe;
 use crate::version::{self, Versions};
 
-/// Then it is the others' turn: a probe takes a while, and a peer may ask for thousands.
-const FRAMES_AT_ONCE: usize = 32;
+/// After this many frames of one peer, serve the others: a probe takes time, and a peer may ask for thousands.
+const FRAMES_PER_ROUND: usize = 32;
 
-const OURS: Versions = Versions { min: OLDEST_VERSION, max: VERSION };
+const SUPPORTED: Versions = Versions { min: OLDEST_VERSION, max: VERSION };
 
-/// A record has a header where the frame that brought it had none; both must fit a frame.
+/// A record has a header that the frame did not have; both must fit into one frame.
 pub(crate) const MAX_RECORD_BYTES: usize = MAX_FRAME_BYTES - 4096;
 
-/// What a hello says.
+/// The contents of a hello message.
 struct Hello {
     versions: Versions,
     epoch: u64,
     lifeline: bool,
 }
 
-impl Hold {
-    /// Reads what a peer sent and does all that it asks.
-    pub(crate) fn hear(&mut self, id: u64) {
-        let Some(peer) = self.clients.get_mut(id) else { return };
-        peer.hear();
-        for _ in 0..FRAMES_AT_ONCE {
-            let Some(peer) = self.clients.get_mut(id) else { return };
+impl Keeper {
+    /// Reads what a peer sent and serves its requests.
+    pub(crate) fn serve_peer(&mut self, id: u64) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        peer.receive();
+        for _ in 0..FRAMES_PER_ROUND {
+            let Some(peer) = self.peers.get_mut(id) else { return };
             match peer.next_frame() {
                 Ok(Some(frame)) => self.on_frame(id, frame),
                 Ok(None) => return,
@@ -47,13 +47,13 @@ impl Hold {
     }
 
     fn on_frame(&mut self, id: u64, frame: Frame) {
-        let Some(role) = self.clients.get_mut(id).map(|peer| peer.role) else { return };
+        let Some(role) = self.peers.get_mut(id).map(|peer| peer.role) else { return };
         match (role, frame) {
-            (Role::Stranger, Frame::Control(json)) => self.on_first_words(id, &json),
+            (Role::Stranger, Frame::Control(json)) => self.on_first_message(id, &json),
             (Role::Stranger, _) => self.cut(id),
             (_, Frame::Control(json)) => self.on_control(id, role, &json),
-            // What the kernel says, only we say.
-            (Role::Guest, Frame::Note { tag, .. }) if tag != HOOK_TAG => self.refuse(id, ONLY_A_DAEMON),
+            // Guests may only leave hook notes; all other tags are written by the keeper and the daemon.
+            (Role::Guest, Frame::Note { tag, .. }) if tag != HOOK_TAG => self.refuse(id, ONLY_DAEMONS),
             (_, Frame::Note { tag, bytes }) => self.on_note(id, &tag, &bytes),
             (Role::Daemon { .. }, Frame::Input { source, id: input, bytes }) => {
                 self.on_input(Receipt { peer: id, id: input }, source, bytes);
@@ -62,99 +62,101 @@ impl Hold {
                 self.on_checkpoint(id, at_seq, &bytes)
             }
             (Role::Guest, Frame::Input { id: input, .. }) => {
-                self.clients.refuse_input(Receipt { peer: id, id: input }, ONLY_A_DAEMON);
+                self.peers.refuse_input(Receipt { peer: id, id: input }, ONLY_DAEMONS);
             }
-            (Role::Guest, Frame::Checkpoint { .. }) => self.refuse(id, ONLY_A_DAEMON),
-            // Records only ever come from us.
+            (Role::Guest, Frame::Checkpoint { .. }) => self.refuse(id, ONLY_DAEMONS),
+            // Only the keeper sends records.
             (_, Frame::Record(_)) => self.cut(id),
         }
     }
 
     fn cut(&mut self, id: u64) {
-        if let Some(peer) = self.clients.get_mut(id) {
+        if let Some(peer) = self.peers.get_mut(id) {
             peer.cut();
         }
     }
 
-    fn tell(&mut self, id: u64, message: &FromKeeper) {
-        if let Some(peer) = self.clients.get_mut(id) {
-            peer.tell(message);
+    fn send(&mut self, id: u64, message: &FromKeeper) {
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.send(message);
         }
     }
 
     fn refuse(&mut self, id: u64, reason: &str) {
-        self.tell(id, &FromKeeper::Refused { reason: reason.to_string() });
+        self.send(id, &FromKeeper::Refused { reason: reason.to_string() });
     }
 
-    fn on_first_words(&mut self, id: u64, json: &[u8]) {
+    fn on_first_message(&mut self, id: u64, json: &[u8]) {
         match serde_json::from_slice(json) {
             Ok(ToKeeper::Hello { min, max, epoch, lifeline, .. }) => {
                 self.on_hello(id, &Hello { versions: Versions { min, max }, epoch, lifeline });
             }
-            Ok(_) => self.turn_away(id, "say hello first".to_string()),
+            Ok(_) => self.refuse_and_close(id, "the first message must be hello".to_string()),
             Err(_) => self.cut(id),
         }
     }
 
-    fn turn_away(&mut self, id: u64, reason: String) {
-        if let Some(peer) = self.clients.get_mut(id) {
-            peer.tell(&FromKeeper::Refused { reason });
+    fn refuse_and_close(&mut self, id: u64, reason: String) {
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.send(&FromKeeper::Refused { reason });
             peer.close_after_sending();
         }
     }
 
     fn on_hello(&mut self, id: u64, hello: &Hello) {
         let theirs = hello.versions;
-        let Some(version) = version::common(OURS, theirs) else {
-            let (ours_min, ours_max) = (OURS.min, OURS.max);
+        let Some(version) = version::common(SUPPORTED, theirs) else {
+            let (min, max) = (SUPPORTED.min, SUPPORTED.max);
             let reason = format!(
-                "this keeper speaks versions {ours_min} to {ours_max}, you speak {} to {}",
+                "this keeper supports versions {min} to {max}, the caller supports {} to {}",
                 theirs.min, theirs.max
             );
-            return self.turn_away(id, reason);
+            return self.refuse_and_close(id, reason);
         };
         match hello.epoch {
             0 => self.welcome(id, Role::Guest, version, false),
-            epoch => match self.clients.fence(epoch) {
+            epoch => match self.peers.accept_daemon(epoch) {
                 Ok(()) => self.welcome(id, Role::Daemon { epoch }, version, hello.lifeline),
-                Err(newer) => self.turn_away(id, format!("a newer daemon ({newer}) has been here")),
+                Err(newer) => {
+                    self.refuse_and_close(id, format!("a newer daemon (epoch {newer}) has taken over"))
+                }
             },
         }
     }
 
     fn welcome(&mut self, id: u64, role: Role, version: u16, wants_lifeline: bool) {
         let lifeline = self.port.as_terminal().filter(|_| wants_lifeline);
-        // A descriptor that cannot be duplicated is a lifeline less, not a connection less.
+        // If the descriptor cannot be duplicated, the peer connects without a lifeline.
         let lifeline = lifeline.and_then(|terminal| terminal.master().try_clone_to_owned().ok());
-        let message = FromKeeper::Welcome(self.welcome_text(version, lifeline.is_some()));
-        if let Some(peer) = self.clients.get_mut(id) {
+        let message = FromKeeper::Welcome(self.welcome_message(version, lifeline.is_some()));
+        if let Some(peer) = self.peers.get_mut(id) {
             peer.role = role;
             if let Some(lifeline) = lifeline {
-                peer.attach(lifeline);
+                peer.attach_lifeline(lifeline);
             }
-            peer.tell(&message);
+            peer.send(&message);
         }
-        if let Some(cause) = self.ledger.trouble() {
-            self.tell(id, &FromKeeper::Journal { cause: Some(cause) });
+        if let Some(cause) = self.journal.trouble() {
+            self.send(id, &FromKeeper::Journal { cause: Some(cause) });
         }
         if role != Role::Guest {
-            self.ledger.record_anchor(&mut self.clients);
+            self.journal.record_anchor(&mut self.peers);
         }
     }
 
-    fn welcome_text(&self, version: u16, lifeline: bool) -> Welcome {
-        let next_seq = self.ledger.next_seq();
+    fn welcome_message(&self, version: u16, lifeline: bool) -> Welcome {
+        let next_seq = self.journal.next_seq();
         Welcome {
             version,
             build: env!("CARGO_PKG_VERSION").to_string(),
             run_id: self.run_id.clone(),
             keeper: self.tree.keeper.clone(),
             child: self.tree.child.clone(),
-            oldest_seq: self.ledger.oldest_seq().unwrap_or(next_seq),
+            oldest_seq: self.journal.oldest_seq().unwrap_or(next_seq),
             next_seq,
             gone: self.state.life.is_gone(),
             lifeline,
-            ended: self.ended(),
+            ended: self.ended_processes(),
         }
     }
 
@@ -163,15 +165,15 @@ impl Hold {
         let is_daemon = role != Role::Guest;
         match message {
             ToKeeper::Follow { from_seq } => self.on_follow(id, from_seq),
-            ToKeeper::Probe { id: asked } => self.on_probe(id, asked),
-            ToKeeper::Hello { .. } => self.refuse(id, "hello was said before"),
+            ToKeeper::Probe { id: request } => self.on_probe(id, request),
+            ToKeeper::Hello { .. } => self.refuse(id, "hello was already sent"),
             ToKeeper::Unknown => self.refuse(id, "this keeper does not know that message"),
-            _ if !is_daemon => self.refuse(id, ONLY_A_DAEMON),
+            _ if !is_daemon => self.refuse(id, ONLY_DAEMONS),
             ToKeeper::Resize { size } => self.on_resize(id, size),
             ToKeeper::Stop { grace_ms } => self.on_stop(id, grace_ms),
-            ToKeeper::Environment { id: asked } => {
+            ToKeeper::Environment { id: request } => {
                 let env = self.env.clone();
-                self.tell(id, &FromKeeper::Environment { id: asked, env });
+                self.send(id, &FromKeeper::Environment { id: request, env });
             }
             ToKeeper::CloseInput => self.on_close_input(id),
             ToKeeper::Dismiss => self.on_dismiss(id),
@@ -179,38 +181,38 @@ impl Hold {
     }
 
     fn on_follow(&mut self, id: u64, from_seq: u64) {
-        // Who asks for more than there is (a journal that lost its end with the power) gets all that comes.
-        let from_seq = from_seq.min(self.ledger.next_seq());
+        // A journal may lose its end in a power failure; a peer that asks for more than there is gets what comes next.
+        let from_seq = from_seq.min(self.journal.next_seq());
         let gone = self.state.life.is_gone().then(|| self.gone_message());
-        let journal_next = self.clients.journal_next();
-        if let Some(peer) = self.clients.get_mut(id) {
+        let journal_next = self.peers.journal_next();
+        if let Some(peer) = self.peers.get_mut(id) {
             peer.follow(from_seq);
             if let Some(gone) = &gone {
-                peer.tell_at_the_end(gone, journal_next);
+                peer.send_at_end(gone, journal_next);
             }
         }
     }
 
     fn on_stop(&mut self, id: u64, grace_ms: u64) {
         let gone = self.state.life.is_gone().then(|| self.gone_message());
-        if let Some(peer) = self.clients.get_mut(id) {
+        if let Some(peer) = self.peers.get_mut(id) {
             peer.awaits_end = true;
             if let Some(gone) = &gone {
-                peer.tell(gone);
+                peer.send(gone);
             }
         }
         self.stop(Duration::from_millis(grace_ms.min(LONGEST_GRACE_MS)));
     }
 
-    fn on_probe(&mut self, id: u64, asked: u64) {
-        let probe = probe(&self.port, &self.tree, &self.clients.daemon_pids());
-        self.tell(id, &FromKeeper::Probe { id: asked, probe });
+    fn on_probe(&mut self, id: u64, request: u64) {
+        let probe = probe(&self.port, &self.tree, &self.peers.daemon_pids());
+        self.send(id, &FromKeeper::Probe { id: request, probe });
     }
 
     fn on_resize(&mut self, id: u64, size: Size) {
         let resized = self.port.as_terminal().map(|terminal| terminal.resize(size));
         match resized {
-            Some(Ok(())) => self.ledger.record(resize_body(size), &mut self.clients),
+            Some(Ok(())) => self.journal.record(resize_body(size), &mut self.peers),
             Some(Err(err)) => self.refuse(id, &format!("cannot resize: {err}")),
             None => self.refuse(id, "pipes have no size"),
         }
@@ -237,28 +239,28 @@ impl Hold {
             () if self.state.input.push(from, source, bytes) => return,
             () => "too much input is waiting already",
         };
-        self.clients.refuse_input(from, reason);
+        self.peers.refuse_input(from, reason);
     }
 
     fn on_checkpoint(&mut self, id: u64, at_seq: u64, bytes: &[u8]) {
         if bytes.len() > MAX_RECORD_BYTES {
             return self.refuse(id, "the checkpoint is too large");
         }
-        self.ledger.record(BodyRef::Checkpoint { at_seq, bytes }, &mut self.clients);
-        self.note_again();
+        self.journal.record(BodyRef::Checkpoint { at_seq, bytes }, &mut self.peers);
+        self.repeat_probe_note();
     }
 
     fn on_note(&mut self, id: u64, tag: &str, bytes: &[u8]) {
         if bytes.len() > MAX_RECORD_BYTES {
             return self.refuse(id, "the note is too large");
         }
-        self.ledger.record(BodyRef::Note { tag, bytes }, &mut self.clients);
+        self.journal.record(BodyRef::Note { tag, bytes }, &mut self.peers);
     }
 }
 
-const ONLY_A_DAEMON: &str = "only a daemon may ask for that";
+const ONLY_DAEMONS: &str = "only a daemon may ask for that";
 
-/// A day: longer is a mistake, and times must not overflow.
+/// One day. Longer is a mistake, and times must not overflow.
 const LONGEST_GRACE_MS: u64 = 24 * 60 * 60 * 1000;
 
 pub(crate) fn resize_body(size: Size) -> BodyRef<'static> {
