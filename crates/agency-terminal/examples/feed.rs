@@ -1,6 +1,6 @@
-//! What a screen costs: the speed of feeding one, the memory of five with ten thousand lines, and how
-//! long their bytes for viewers, dumps and texts take. With `--only-feed` it feeds 100 MB and says nothing,
-//! for tools that count time or instructions from outside.
+//! Measures a screen: the speed of `feed`, the memory of five screens with ten thousand lines, and the time of
+//! redraws, dumps and texts. With `--only-feed` it feeds 100 MB and prints nothing, for tools that count time or
+//! instructions from outside.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn main() {
     readings(&log);
 }
 
-/// A coloured log like that of a build, the same every time.
+/// A coloured log like that of a build, the same in every run.
 fn log_of(bytes: usize) -> Vec<u8> {
     let mut dice = Dice(7);
     let letters =

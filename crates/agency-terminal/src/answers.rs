@@ -1,33 +1,34 @@
-//! A terminal's answers to the question for its colours, taken out of what is typed on it.
+//! Separates a terminal's answers about its colours from what the user types.
 //!
 //! Reads no clock: the caller waits as long as [`Answers::pending`] says and then flushes. The question ends
-//! with one that every terminal answers, so that its answer says that no other follows.
+//! with DA1, which every terminal answers, so the answer to DA1 shows that no other answer follows.
 
 use std::time::Duration;
 
 use crate::palette::{Colours, Rgb};
 
-/// Terminals write an answer in one go; a pause this long after its first byte means that Escape was pressed.
+/// Terminals write an answer at once; a pause this long after its first byte means that the user pressed Escape.
 const UNFINISHED_KEY: Duration = Duration::from_millis(25);
 
-/// What has begun as no key does goes on, also over a slow line.
+/// Bytes that no key starts with belong to an answer, so wait longer for its end, for slow connections.
 const UNFINISHED_ANSWER: Duration = Duration::from_secs(2);
 
-/// No answer is longer.
+/// Longer than any answer.
 const LONGEST: usize = 96;
 
-/// Foreground, background, cursor, and the sixteen colours with names; then DA1.
+/// Asks for foreground, background, cursor and the sixteen named colours; ends with DA1.
 pub fn question() -> String {
     let named = (10..=12).map(|number| format!("\x1b]{number};?\x1b\\"));
     let numbered = (0..16).map(|index| format!("\x1b]4;{index};?\x1b\\"));
     named.chain(numbered).chain(["\x1b[c".to_owned()]).collect()
 }
 
+/// Finds the answers in the bytes from a terminal.
 #[derive(Debug, Default)]
 pub struct Answers {
     expected: bool,
     colours: Colours,
-    /// The beginning of what may be an answer.
+    /// Bytes that may be the start of an answer.
     held: Vec<u8>,
 }
 
@@ -40,22 +41,22 @@ enum Found<'a> {
 }
 
 impl Answers {
-    /// The question has been asked.
+    /// Starts to look for answers. Call this when the question is sent.
     pub fn expected() -> Answers {
         Answers { expected: true, ..Answers::default() }
     }
 
-    /// Whether there may be more answers.
+    /// Whether more answers may come.
     pub fn are_expected(&self) -> bool {
         self.expected
     }
 
-    /// What the terminal has said of its colours.
+    /// The colours that the terminal has reported so far.
     pub fn colours(&self) -> &Colours {
         &self.colours
     }
 
-    /// Takes the answers out; returns what was typed.
+    /// Removes the answers from `bytes` and returns what the user typed.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         if !self.expected {
             return bytes.to_vec();
@@ -85,7 +86,7 @@ impl Answers {
         typed
     }
 
-    /// How long to wait for more before [`Answers::flush`]; `None` when nothing is held back.
+    /// How long to wait for more before [`Answers::flush`]; `None` if nothing is held back.
     pub fn pending(&self) -> Option<Duration> {
         match self.held.len() {
             0 => None,
@@ -94,12 +95,12 @@ impl Answers {
         }
     }
 
-    /// Nothing more came: what is held back was typed.
+    /// Returns the held-back bytes as typed, because nothing more came.
     pub fn flush(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
 
-    /// `10;rgb:…` or `4;7;rgb:…`.
+    /// Stores the colour from `10;rgb:…` or `4;7;rgb:…`.
     fn colour(&mut self, body: &[u8]) {
         let mut fields = body.split(|byte| *byte == b';');
         let (first, second, third) = (fields.next(), fields.next(), fields.next());
@@ -123,7 +124,7 @@ fn pass(rest: &[u8], len: usize, typed: &mut Vec<u8>) -> usize {
     len
 }
 
-/// How many bytes come before the next Escape that is not the first byte.
+/// The number of bytes before the next Escape after the first byte.
 fn until_escape(bytes: &[u8]) -> usize {
     bytes.iter().skip(1).position(|byte| *byte == 0x1b).map_or(bytes.len(), |at| at + 1)
 }

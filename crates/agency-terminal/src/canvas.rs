@@ -1,13 +1,13 @@
-//! The cells of both screens and the cursor on them: the rio-vt engine, behind the few calls we need.
+//! The cells of both screens and the cursor on them, drawn by the rio-vt engine.
 //!
-//! Not the terminal: modes, tabs, character sets, titles and every answer are kept by us, because the
-//! engine hides its own. What it hides and we use (margins and three modes) is mirrored here, so that a
-//! canvas can be read out and built again exactly.
+//! Not the terminal: modes, tabs, character sets, titles and answers are kept outside, because the engine hides
+//! its own. Margins and three modes that the engine hides are mirrored here, so that a canvas can be dumped and
+//! restored exactly. Other modules use the engine's types for cells and styles, but only the canvas draws.
 //!
-//! The alternate screen exists only while it is shown. Then `under` is the primary one.
+//! The alternate screen exists only while it is shown. Then `under` is the primary screen.
 //!
-//! Rows that leave the primary screen are the engine's only until [`Canvas::settle`]; then they are the
-//! scrollback's. That is done many at a time, and before anybody reads them.
+//! Rows that leave the primary screen stay in the engine until [`Canvas::settle`] moves them to the scrollback.
+//! That happens for many rows at a time, and before anything reads them.
 
 use rio_vt::ansi::CursorShape;
 use rio_vt::ansi::mode::{NamedMode, NamedPrivateMode};
@@ -31,22 +31,22 @@ mod draw;
 pub(crate) use area::Area;
 pub(crate) use draw::Erase;
 
-/// The engine keeps a second screen of its own, which we do not use. It need not be wide.
+/// The width of the engine's own second screen, which we do not use.
 const IDLE_COLUMNS: usize = 2;
 
-/// More rows than the engine ever holds above the screen: how many are kept is the scrollback's business.
+/// More rows than the engine ever holds above the screen; the scrollback limits how many are kept.
 const ENGINE_ROWS_MAX: usize = 1 << 30;
 
-/// So many rows leave the screen of a small terminal before they are moved to the scrollback.
+/// At least this many rows may leave the screen before they are moved to the scrollback.
 const SPARE_ROWS_MIN: usize = 64;
 
 pub(crate) struct Canvas {
     engine: Crosswords<VoidListener>,
     under: Option<Cells>,
     scrollback: Scrollback,
-    /// First and last row of the scrolling region.
+    /// The first and last row of the scrolling region.
     margins: (u16, u16),
-    /// First and last column of it, unless it is as wide as the screen.
+    /// The first and last column of the scrolling region, unless it is as wide as the screen.
     columns: Option<(u16, u16)>,
     insert: bool,
     autowrap: bool,
@@ -59,13 +59,13 @@ impl Canvas {
         Canvas::of(cells, None, Scrollback::of(scrollback_lines))
     }
 
-    /// A blank primary screen. The engine gives away what leaves one that has a scrollback.
+    /// A blank primary screen. The engine drops the rows that leave a screen without scrollback.
     pub(crate) fn primary_cells(size: Size, scrollback_lines: usize) -> Cells {
         let above = if scrollback_lines == 0 { 0 } else { ENGINE_ROWS_MAX };
         Cells::new(size.rows.into(), size.cols.into(), above)
     }
 
-    /// A canvas with these cells, all of one size; its margins and modes as at first.
+    /// A canvas with these cells, all of one size; its margins and modes are the initial ones.
     pub(crate) fn of(shown: Cells, under: Option<Cells>, scrollback: Scrollback) -> Canvas {
         let rows = shown.screen_lines();
         let nobody = WindowId::from(0);
@@ -93,7 +93,7 @@ impl Canvas {
         &mut self.engine.grid
     }
 
-    /// The screen that has a history.
+    /// The primary screen, which has the history.
     pub(crate) fn primary(&self) -> &Cells {
         self.under.as_ref().unwrap_or(&self.engine.grid)
     }
@@ -135,7 +135,7 @@ impl Canvas {
         (pos.row.0 as u16, pos.col.0 as u16)
     }
 
-    /// The line is full: the next character goes to the next one.
+    /// Whether the line is full, so that the next character goes to the next line.
     pub(crate) fn wrap_pending(&self) -> bool {
         self.shown().cursor.should_wrap
     }
@@ -152,12 +152,12 @@ impl Canvas {
         cursor.should_wrap = false;
     }
 
-    /// First and last row that scroll.
+    /// The first and last row that scroll.
     pub(crate) fn margins(&self) -> (u16, u16) {
         self.margins
     }
 
-    /// Leaves the cursor where it is. `false`, and nothing done, for less than two rows.
+    /// Leaves the cursor where it is. `false`, without any change, for fewer than two rows.
     pub(crate) fn set_margins(&mut self, first: u16, last: u16) -> bool {
         let last = last.min(self.rows() - 1);
         let whole = (first, last) == (0, self.rows() - 1);
@@ -190,13 +190,13 @@ impl Canvas {
         self.engine.set_hyperlink(link.map(|link| Hyperlink::new(Some(&link.id), &link.uri)));
     }
 
-    /// What erasing leaves: the background of the pen and nothing else of it.
+    /// The style of erased cells: only the background of the pen.
     fn erasing_style(&self) -> Style {
         Style { bg: self.style().bg, ..Style::default() }
     }
 
-    /// Lets the engine blank whole rows, of which up to so many leave the screen. It would fill them with all
-    /// of the pen, underlines included.
+    /// Lets the engine blank whole rows; at most `leaving` rows leave the screen. The engine would fill them with
+    /// the complete pen, including underlines, so the pen is reduced meanwhile.
     fn erasing(&mut self, leaving: usize, act: impl FnOnce(&mut Crosswords<VoidListener>)) {
         self.make_room(leaving);
         let pen = self.style();
@@ -209,8 +209,8 @@ impl Canvas {
         self.engine.grid.set_template_style(pen);
     }
 
-    /// Before up to so many rows leave the screen. The engine would make room for a thousand, a megabyte
-    /// or so; a screenful is enough if what is in it moves on.
+    /// Called before up to `leaving` rows leave the screen. The engine would reserve a thousand rows, about a
+    /// megabyte; one screenful is enough if the rows are moved on.
     fn make_room(&mut self, leaving: usize) {
         let cells = &self.engine.grid;
         let spare = cells.raw.rows().len() - cells.raw.len();
@@ -241,7 +241,7 @@ impl Canvas {
         }
     }
 
-    /// Lets the engine print where room was made already.
+    /// Lets the engine print in a place where space was already made.
     fn without_insert(&mut self, act: impl FnOnce(&mut Crosswords<VoidListener>)) {
         let insert = self.insert;
         self.set_insert(false);
@@ -277,7 +277,7 @@ impl Canvas {
 
     // Both screens.
 
-    /// The alternate screen is blank, and its cursor is where the primary one's is.
+    /// Shows a blank alternate screen, with the cursor where it was on the primary screen.
     pub(crate) fn show_alternate(&mut self) {
         if self.is_alternate() {
             return;
@@ -296,19 +296,19 @@ impl Canvas {
         self.set_protecting(protecting);
     }
 
-    /// The primary screen as it was left, its cursor and pen too.
+    /// Shows the primary screen as it was left, including its cursor and pen.
     pub(crate) fn show_primary(&mut self) {
         if let Some(cells) = self.under.take() {
             self.engine.grid = cells;
         }
     }
 
-    /// Rows of the primary screen flow to the new width; the alternate one's are cut.
+    /// Reflows the rows of the primary screen to the new width, and cuts those of the alternate one.
     pub(crate) fn resize(&mut self, size: Size) {
         if (size.cols, size.rows) == (self.cols(), self.rows()) {
             return;
         }
-        // The engine sizes what it hides by the grid it has, so it gets one of its own meanwhile.
+        // The engine resizes its hidden screen along with its grid, so give it a small grid meanwhile.
         let stand_in = Cells::new(self.rows().into(), IDLE_COLUMNS, 0);
         let mut shown = std::mem::replace(&mut self.engine.grid, stand_in);
         self.engine.resize(CrosswordsSize::new(IDLE_COLUMNS, size.rows.into()));
@@ -325,7 +325,7 @@ impl Canvas {
     }
 }
 
-/// Whether a pen draws the same blanks whether it erases or writes.
+/// Whether the pen draws the same blanks when it erases and when it writes.
 fn only_background(pen: &Style) -> bool {
     pen.flags.is_empty()
         && pen.underline_color.is_none()

@@ -1,6 +1,6 @@
-//! The cells of one screen: read them, and resize them.
+//! The cells of one screen: reads and resizes them.
 //!
-//! Not what is written to them; the canvas draws.
+//! Does not write to them; the canvas draws.
 
 use rio_vt::crosswords::grid::row::Row;
 use rio_vt::crosswords::grid::{Dimensions, Grid};
@@ -9,24 +9,24 @@ use rio_vt::crosswords::square::{CellFlags, Square};
 
 use crate::size::Size;
 
-/// A screen and the history above it, as the engine keeps them.
+/// A screen and the history above it, in the engine's representation.
 pub(crate) type Cells = Grid<Square>;
 
-/// A bit of a cell that the engine keeps and has no use for: selective erasing leaves the cell alone.
+/// A cell flag that the engine stores but does not use: selective erasing skips the cell.
 pub(crate) const PROTECTED: CellFlags = CellFlags::RESERVED_GRAPHICS;
 
-/// The bit of a cell that says that its line goes on.
+/// The bit of a cell that says that its line continues in the next row.
 pub(crate) const WRAP: u64 = 1 << 23;
 
 /// A link that cells can carry (OSC 8).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Link {
-    /// What the program called it; empty if it did not. Cells of the same link light up together.
+    /// The program's name for the link, or empty. Cells with the same name are highlighted together.
     pub(crate) id: String,
     pub(crate) uri: String,
 }
 
-/// Rows are cut, or get blank cells.
+/// Cuts rows, or fills them up with blank cells.
 pub(crate) fn cut_to(cells: &mut Cells, size: Size) {
     forget_the_past(cells);
     cells.resize(false, size.rows.into(), size.cols.into());
@@ -34,7 +34,7 @@ pub(crate) fn cut_to(cells: &mut Cells, size: Size) {
     keep_cursor_inside(cells, size);
 }
 
-/// Rows come from above the screen, or go there.
+/// Changes the height: rows come from above the screen, or go there.
 pub(crate) fn change_height(cells: &mut Cells, rows: u16) {
     forget_the_past(cells);
     let cols = cells.columns();
@@ -50,7 +50,7 @@ fn keep_cursor_inside(cells: &mut Cells, size: Size) {
     cursor.should_wrap &= cursor.pos.col.0 == last_col;
 }
 
-/// A row that was cut inside a wide character keeps nothing of it.
+/// Blanks wide characters that were cut at the edge.
 fn cut_wide_characters(cells: &mut Cells) {
     for line in 0..cells.screen_lines() as i32 {
         if let Some(last) = cells[Line(line)].last_mut().filter(|cell| cell.is_wide()) {
@@ -59,8 +59,8 @@ fn cut_wide_characters(cells: &mut Cells) {
     }
 }
 
-/// How rows came to be as they are (which were touched, which are kept as spares) makes a difference to
-/// the engine when it resizes. It must not, or a canvas built from a dump would flow differently.
+/// Erases the history of rows (which were touched, which are kept as spares). The engine's resize depends on
+/// it, so without this a canvas built from a dump would reflow differently.
 fn forget_the_past(cells: &mut Cells) {
     let rows = cells.raw.take_all().into_iter().map(as_new).collect();
     cells.raw.replace_inner(rows);
@@ -74,16 +74,16 @@ fn as_new(row: Row<Square>) -> Row<Square> {
     new
 }
 
-/// How many cells from the left are more than an untouched blank.
+/// The number of cells up to the last one that is not an untouched blank.
 pub(crate) fn occupied(cells: &[Square]) -> usize {
-    // In eights, which the processor compares at once.
+    // Eight at a time, which the processor compares at once.
     let blank = |cells: &[Square]| cells.iter().fold(0, |all, cell| all | cell.raw()) == 0;
     let eights = cells.rchunks_exact(8).take_while(|eight| blank(eight)).count();
     let rest = &cells[..cells.len() - 8 * eights];
     rest.iter().rposition(|cell| !cell.is_default()).map_or(0, |last| last + 1)
 }
 
-/// Whether the row goes on in the next one.
+/// Whether the row continues in the next one.
 pub(crate) fn is_wrapped(row: &Row<Square>) -> bool {
     row.inner.last().is_some_and(|cell| cell.wrapline())
 }
@@ -92,21 +92,21 @@ pub(crate) fn is_protected(cell: Square) -> bool {
     cell.contains_cell_flag(PROTECTED)
 }
 
-/// The link that a cell (or the pen) carries.
+/// The link of a cell, or of the pen.
 pub(crate) fn link_of(cells: &Cells, cell: Square) -> Option<Link> {
     let extras = cells.extras_table.get(cell.extras_id_checked()?)?;
     let link = extras.hyperlink.as_ref()?;
     Some(Link { id: link.id().to_owned(), uri: link.uri().to_owned() })
 }
 
-/// The character of a cell, a space for a blank one, and the marks on it.
+/// The character of a cell (a space for a blank one) and the marks on it.
 pub(crate) fn text_of(cells: &Cells, cell: Square) -> (char, &[char]) {
     let blank = cell.c() == '\0' || cell.is_bg_only();
     let extras = cell.extras_id_checked().and_then(|id| cells.extras_table.get(id));
     (if blank { ' ' } else { cell.c() }, extras.map_or(&[], |extras| &extras.zerowidth))
 }
 
-/// All of a cell but its character.
+/// A cell without its character.
 pub(crate) fn look_of(cell: Square) -> Square {
     let mut look = cell;
     look.set_c('\0');

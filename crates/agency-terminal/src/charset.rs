@@ -1,6 +1,6 @@
-//! Character sets: which characters the bytes of a program stand for.
+//! Character sets: which characters a program's bytes stand for.
 //!
-//! Not the encoding, which is always UTF-8. Of all sets, two still matter: ASCII and line drawing.
+//! Not the encoding, which is always UTF-8. Only two sets still matter: ASCII and line drawing.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Charset {
@@ -13,7 +13,7 @@ pub(crate) enum Charset {
 }
 
 impl Charset {
-    /// By the final byte of the sequence that designates it. Unknown sets are read as ASCII.
+    /// The set for the final byte of a designating sequence. Unknown sets are read as ASCII.
     pub(crate) fn designated(last: u8) -> Charset {
         match last {
             b'0' => Charset::LineDrawing,
@@ -39,7 +39,7 @@ impl Charset {
     }
 }
 
-/// What `_` to `~` are in DEC Special Graphics.
+/// The characters for `_` to `~` in DEC Special Graphics.
 const LINE_DRAWING: [char; 32] = [
     ' ', '◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺', '⎻', '─', '⎼', '⎽',
     '├', '┤', '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·',
@@ -49,9 +49,9 @@ const LINE_DRAWING: [char; 32] = [
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charsets {
     pub(crate) sets: [Charset; 4],
-    /// The set that characters come from.
+    /// The set in use.
     pub(crate) used: u8,
-    /// The set that only the next character comes from (SS2, SS3).
+    /// The set for the next character only (SS2, SS3).
     pub(crate) next: Option<u8>,
 }
 

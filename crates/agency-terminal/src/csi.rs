@@ -1,8 +1,8 @@
-//! A control sequence taken apart: `CSI` prefix, parameters, intermediates, final byte.
+//! Parses a control sequence: `CSI`, prefix, parameters, intermediates, final byte.
 //!
-//! Not what it does. Controls inside it are left out; they act on their own.
+//! Does not execute it. Skips control characters inside it; they act on their own.
 
-/// Nobody means more parameters than this; xterm keeps 30.
+/// No program uses more parameters; xterm keeps 30.
 const PARAMETERS_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,12 +14,12 @@ pub(crate) struct Csi {
     pub(crate) last: u8,
     values: [u16; PARAMETERS_MAX],
     len: usize,
-    /// Bit n: parameter n stood behind a colon, so it belongs to the one before.
+    /// Bit n is set if parameter n follows a colon, so it belongs to the one before.
     subordinate: u32,
 }
 
 impl Csi {
-    /// `None` for a sequence that means nothing to anybody.
+    /// `None` for a sequence without a defined meaning.
     pub(crate) fn parse(body: &[u8]) -> Option<Csi> {
         let (&last, rest) = body.split_last()?;
         let mut csi =
@@ -53,7 +53,7 @@ impl Csi {
         self.len = (self.len + 1).min(PARAMETERS_MAX + 1);
     }
 
-    /// Parameter `at`, where 0 and nothing mean `default`.
+    /// Parameter `at`, or `default` if it is 0 or missing.
     pub(crate) fn or(&self, at: usize, default: u16) -> u16 {
         match self.get(at) {
             0 => default,
@@ -66,12 +66,12 @@ impl Csi {
         self.values[..self.len].get(at).copied().unwrap_or(0)
     }
 
-    /// Every parameter; there is always one.
+    /// All parameters; there is always at least one.
     pub(crate) fn parameters(&self) -> &[u16] {
         &self.values[..self.len]
     }
 
-    /// How many parameters from `at` on belong together.
+    /// The number of parameters from `at` on that belong together.
     pub(crate) fn group_len(&self, at: usize) -> usize {
         1 + (at + 1..self.len).take_while(|next| self.subordinate & (1 << next) != 0).count()
     }

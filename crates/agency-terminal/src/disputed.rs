@@ -1,7 +1,7 @@
-//! Characters that terminals draw with different widths, so that what follows them may move.
+//! Characters that terminals draw with different widths, so that text after them may move.
 //!
-//! Who draws for another terminal says after such a character where the next one stands: the character may
-//! look odd then, but nothing behind it is displaced.
+//! After such a character, a redraw states the position of the next one: the character may look odd, but
+//! nothing after it is displaced.
 
 use rio_vt::crosswords::square::Square;
 use unicode_width::UnicodeWidthChar;
@@ -10,20 +10,20 @@ use unicode_width::UnicodeWidthChar;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     Agreed,
-    /// Narrow, but wide for those who set up their terminal for East Asian text: lines, arrows, Greek.
+    /// Narrow, but wide in terminals that are set up for East Asian text: lines, arrows, Greek.
     Ambiguous,
-    /// Anyone's guess: clusters, emoji, what Unicode has changed or added of late.
+    /// Terminals disagree: clusters, emoji, characters that Unicode changed or added recently.
     Disputed,
 }
 
-/// Whether the next cell must be placed by itself. Inside a run of ambiguous ones it need not: they are all
-/// wrong or none is, and text in other alphabets would grow by half.
+/// Whether the next cell needs its own position. Within a run of ambiguous characters it does not: either all
+/// of them are displaced or none, and text in other alphabets would grow by half.
 pub(crate) fn may_displace(cell: Square, next: Square) -> bool {
     width_of(cell).may_displace(Some(width_of(next)))
 }
 
 impl Width {
-    /// As [`may_displace`]; what follows may be unknown.
+    /// Like [`may_displace`]; `None` if the next cell is not known.
     pub(crate) fn may_displace(self, next: Option<Width>) -> bool {
         match self {
             Width::Agreed => false,
@@ -37,13 +37,13 @@ pub(crate) fn width_of(cell: Square) -> Width {
     width_of_text(cell.c(), cell.has_grapheme())
 }
 
-/// Of a character, or of the cluster that it begins.
+/// The width of a character, or of the cluster that starts with it.
 pub(crate) fn width_of_text(first: char, cluster: bool) -> Width {
     match first {
         _ if cluster => Width::Disputed,
         ..'\u{a1}' => Width::Agreed,
         c if is_disputed(c) => Width::Disputed,
-        // Greek and Cyrillic are in the fonts of East Asia, and as wide as those.
+        // East Asian fonts contain Greek and Cyrillic, and draw them wide.
         '\u{391}'..='\u{3c9}' | '\u{401}'..='\u{451}' => Width::Ambiguous,
         c if c.width() != c.width_cjk() => Width::Ambiguous,
         _ => Width::Agreed,
@@ -52,16 +52,16 @@ pub(crate) fn width_of_text(first: char, cluster: bool) -> Width {
 
 fn is_disputed(c: char) -> bool {
     matches!(c,
-        // Symbols of which some are drawn as emoji.
+        // Symbols, some of which are drawn as emoji.
         '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2300}'..='\u{23ff}'
         | '\u{25aa}'..='\u{25ab}' | '\u{25b6}' | '\u{25c0}' | '\u{25fb}'..='\u{25fe}'
         | '\u{2600}'..='\u{27bf}' | '\u{2934}'..='\u{2935}' | '\u{2b05}'..='\u{2b55}'
         | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}'
-        // Hexagrams, wide since Unicode 16; Hangul that joins; format characters.
+        // Hexagrams, wide since Unicode 16; conjoining Hangul; format characters.
         | '\u{4dc0}'..='\u{4dff}' | '\u{d7b0}'..='\u{d7ff}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}'
-        // Private symbols of fonts.
+        // Private-use symbols of fonts.
         | '\u{e000}'..='\u{f8ff}'
-        // Emoji, and all that comes after them.
+        // Emoji, and everything after them.
         | '\u{16fe0}'..='\u{18fff}' | '\u{1d300}'..='\u{1d37f}' | '\u{1f000}'..='\u{1fbff}' | '\u{e0000}'..)
 }
 

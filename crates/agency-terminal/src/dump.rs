@@ -1,7 +1,7 @@
-//! A terminal as bytes, and a terminal from such bytes that goes on exactly as the first would.
+//! Writes a terminal as bytes, and restores a terminal from them that continues exactly like the first.
 //!
-//! Written fast and often, read seldom and without trust: damaged bytes are an error, never a panic.
-//! Equal terminals give equal dumps, whatever their past, so dumps can be compared.
+//! Writing is fast and frequent. Reading is rare and trusts nothing: damaged bytes are an error, never a panic.
+//! Equal terminals give equal dumps, whatever happened to them before, so dumps can be compared.
 //!
 //! Layout: magic, version, CRC-32 of the rest; then the fields of [`Terminal`] in the order below.
 
@@ -28,19 +28,23 @@ use crate::wire::{Reader, Writer};
 
 const MAGIC: [u8; 4] = *b"AgTm";
 const VERSION: u8 = 2;
-/// Its scrollback is rows of cells above the screen, and it knows no further settings.
+/// In this version the scrollback consists of rows of cells above the screen, and there are no further settings.
 const OLD_VERSION: u8 = 1;
 const HEADER: usize = MAGIC.len() + 1 + 4;
 
-/// More history than this is a damaged number.
+/// A larger number of history rows means that the dump is damaged.
 const SCROLLBACK_MAX: usize = 10_000_000;
 
+/// Why a dump cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DumpError {
+    /// The bytes do not start like a dump.
     #[error("not a dump of a screen")]
     Foreign,
+    /// The dump is of a version that we cannot read.
     #[error("screen dump of unknown version {0}")]
     Version(u8),
+    /// The checksum or a value in the dump is wrong.
     #[error("the screen dump is damaged")]
     Damaged,
 }
@@ -101,7 +105,7 @@ pub(crate) fn restore(bytes: &[u8]) -> Result<Terminal, DumpError> {
     if bytes.0.is_empty() { Ok(terminal) } else { Err(DumpError::Damaged) }
 }
 
-/// The version, and what follows a header that fits.
+/// The version, and the bytes after a valid header.
 fn body(bytes: &[u8]) -> Result<(u8, &[u8]), DumpError> {
     let (header, body) = bytes.split_at_checked(HEADER).ok_or(DumpError::Foreign)?;
     if header[..4] != MAGIC {
@@ -192,7 +196,7 @@ fn read_modes(from: &mut Reader<'_>) -> Result<Modes, DumpError> {
     })
 }
 
-/// One of `all`, written as its place among them.
+/// One of `all`, stored as its index.
 fn choice<T: Copy, const N: usize>(from: &mut Reader<'_>, all: [T; N]) -> Result<T, DumpError> {
     all.get(usize::from(from.byte()?)).copied().ok_or(DumpError::Damaged)
 }
@@ -354,13 +358,13 @@ pub(crate) fn read_style(from: &mut Reader<'_>) -> Result<Style, DumpError> {
     let bg = read_colour(from)?.ok_or(DumpError::Damaged)?;
     let underline_color = read_colour(from)?;
     let mut flags = StyleFlags::from_bits(from.number()?).ok_or(DumpError::Damaged)?;
-    // The engine counts on at most one kind of underline.
+    // The engine expects at most one kind of underline.
     let underline: Option<UnderlineKind> = flags.underline_kind();
     flags.set_underline(underline);
     Ok(Style { fg, bg, underline_color, flags })
 }
 
-/// No colour, the foreground, the background, one of sixteen, one of 256, or one of all.
+/// A colour: none, the foreground, the background, one of sixteen, one of 256, or RGB.
 fn write_colour(out: &mut Writer, colour: Option<AnsiColor>) {
     match colour {
         None => out.byte(0),

@@ -1,7 +1,6 @@
-//! The cells of one screen as bytes: characters, and runs of cells that look alike.
+//! The cells of one screen as bytes: characters, and runs of cells with the same look.
 //!
-//! The engine keeps looks in tables whose order tells of the past; here they are numbered in the order in
-//! which the rows need them.
+//! The engine keeps looks in tables whose order depends on the past; a dump numbers them by first use.
 
 use std::collections::HashMap;
 
@@ -16,7 +15,7 @@ use crate::look::{Extra, Look, cells_of, extras_id};
 use crate::size::Size;
 use crate::wire::{Reader, Writer};
 
-/// More cells than this is a damaged number.
+/// A larger number of cells means that the dump is damaged.
 const CELLS_MAX: usize = 1 << 27;
 
 pub(crate) fn write_cells(out: &mut Writer, cells: &Cells) {
@@ -32,7 +31,7 @@ pub(crate) fn write_cells(out: &mut Writer, cells: &Cells) {
     write_cursor(out, cells);
 }
 
-/// `cells` are blank; up to `above` rows of an older dump come above the screen.
+/// `cells` must be blank; up to `above` rows of an older dump go above the screen.
 pub(crate) fn read_cells(
     from: &mut Reader<'_>,
     size: Size,
@@ -53,12 +52,12 @@ pub(crate) fn read_cells(
     read_cursor(from, size, cells)
 }
 
-/// Looks by the order of their first use.
+/// Looks, numbered by first use.
 #[derive(Default)]
 struct Looks {
     places: HashMap<u64, usize>,
     order: Vec<Square>,
-    /// The last one asked for: neighbours look alike.
+    /// The last result: neighbouring cells mostly look the same.
     last: Option<(u64, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! A scrollback as bytes: looks in the order in which the rows need them, then the rows.
+//! A scrollback as bytes: first the looks in the order of their use, then the rows.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::look::Look;
 use crate::scrollback::{Adding, Head, Scrollback};
 use crate::wire::{Reader, Writer};
 
-/// Wider than this was no row.
+/// A row cannot be wider than this.
 const CELLS_MAX: usize = 1 << 16;
 
 pub(crate) fn write_scrollback(out: &mut Writer, scrollback: &Scrollback) {
@@ -19,7 +19,7 @@ pub(crate) fn write_scrollback(out: &mut Writer, scrollback: &Scrollback) {
     let mut order: Vec<&Look> = Vec::new();
     let mut known: (&[Look], Vec<Option<usize>>) = (&[], Vec::new());
     for piece in scrollback.pieces() {
-        // Rows of one block have their looks in common.
+        // Rows of one block share their looks.
         if !std::ptr::eq(known.0, piece.looks) {
             known = (piece.looks, vec![None; piece.looks.len()]);
         }
@@ -75,7 +75,7 @@ fn read_head(from: &mut Reader<'_>) -> Result<Head, DumpError> {
         _ => return Err(DumpError::Damaged),
     };
     let (wrapped, len) = (from.flag()?, from.number()?);
-    // A row that goes on is full.
+    // A row that continues in the next one is full.
     if len > CELLS_MAX || wrapped && len == 0 {
         Err(DumpError::Damaged)
     } else {

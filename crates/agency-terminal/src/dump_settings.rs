@@ -1,6 +1,6 @@
-//! The part of a dump that few programs ever change: settings, side margins, what is protected.
+//! The part of a dump that few programs change: settings, side margins, protection.
 //!
-//! It stands at the end, for it is applied to a terminal that is otherwise restored.
+//! It comes last, because it is applied to a terminal that is otherwise restored.
 
 use crate::canvas::Canvas;
 use crate::cells::{PROTECTED, is_protected};

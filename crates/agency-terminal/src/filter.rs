@@ -1,34 +1,36 @@
-//! What of a program's raw output may reach a viewer's terminal.
+//! Removes from a program's raw output what must not reach a viewer's terminal.
 //!
-//! Everything but queries and clipboard writes, byte for byte and never in half units. Queries are
-//! answered by the screen, once; a viewer's terminal that saw them would answer again. What is broken
-//! (half a character, half a sequence) passes as the screen understood it: left open, it could join
-//! what follows a dropped query and become a new one.
+//! Passes everything except queries and clipboard writes, unchanged and only in complete units. The screen answers
+//! queries once; a viewer's terminal that saw them would answer again. Broken units (half a character, half a
+//! sequence) pass in the form in which the screen understood them: left open, they could join the text after a
+//! dropped query and form a new one.
 
 use crate::query::asks;
 use crate::scan::{Kind, Scanner, StringKind, Unit};
 
-/// Ends a string.
+/// The string terminator.
 const ST: &[u8] = b"\x1b\\";
 
+/// A filter for one stream of output to viewers.
 #[derive(Clone, Debug, Default)]
 pub struct ViewerFilter {
     scanner: Scanner,
-    /// A clipboard write too long to be held is on its way past.
+    /// The rest of a clipboard write that was too long to be held must be dropped.
     dropping: bool,
 }
 
 impl ViewerFilter {
+    /// A filter at the start of a stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Goes on where a screen's own scanner stands: what that one holds is shown once it is whole.
+    /// Continues from a screen's scanner: a unit that the scanner holds is shown once it is complete.
     pub(crate) fn going_on(scanner: Scanner) -> Self {
         Self { scanner, dropping: false }
     }
 
-    /// Appends to `out` what may be shown of `bytes`, and of what was held back before.
+    /// Appends to `out` the part of `bytes`, and of bytes held back before, that may be shown.
     pub fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let dropping = &mut self.dropping;
         self.scanner.feed(bytes, |unit| match unit.kind {
@@ -49,13 +51,13 @@ impl ViewerFilter {
         });
     }
 
-    /// Between two units: other bytes may be written to the viewer here.
+    /// Whether the stream is between two units, so that other bytes may be written to the viewer.
     pub fn at_boundary(&self) -> bool {
         self.scanner.is_idle()
     }
 }
 
-/// Too long for a query. What is left to fear is a clipboard, and its number stands in front.
+/// Too long for a query, so only a clipboard write must be dropped; its number comes first.
 fn pass_piece(raw: &[u8], first: bool, dropping: &mut bool, out: &mut Vec<u8>) {
     if first {
         *dropping = raw.starts_with(b"\x1b]") && asks(&Unit { kind: Kind::String(StringKind::Osc), raw });
@@ -65,7 +67,7 @@ fn pass_piece(raw: &[u8], first: bool, dropping: &mut bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Of a unit that is not passed, the controls in it still act. Not ENQ, which asks.
+/// The controls inside a dropped unit, which still act. Except ENQ, which is a query.
 fn controls(unit: &Unit<'_>) -> impl Iterator<Item = u8> {
     unit.controls().filter(|control| *control != 0x05)
 }
@@ -74,8 +76,8 @@ fn terminated(string: &[u8]) -> bool {
     string.ends_with(ST) || string.ends_with(b"\x07")
 }
 
-/// C1 controls written in UTF-8 start sequences in some terminals, and so could ask. To our screen they
-/// are nothing, so nothing is lost.
+/// Removes C1 controls in UTF-8: in some terminals they start sequences and could form a query. Our screen
+/// ignores them, so nothing is lost.
 fn pass_text(text: &[u8], out: &mut Vec<u8>) {
     match std::str::from_utf8(text) {
         Ok(_) if !text.contains(&0xc2) => out.extend_from_slice(text),

@@ -1,6 +1,6 @@
-//! Rows as text: the screen and its history for people and pipes.
+//! The screen and its history as plain text.
 //!
-//! Not how they look; a row that goes on in the next one is one line here.
+//! Without colours; a row that continues in the next one becomes one line.
 
 use rio_vt::crosswords::grid::Dimensions;
 use rio_vt::crosswords::pos::Line;
@@ -10,7 +10,7 @@ use crate::cells::{Cells, is_wrapped, text_of};
 use crate::scrollback::{Piece, Scrollback};
 use crate::terminal::Terminal;
 
-/// Lines that grow row by row.
+/// Lines, collected row by row.
 #[derive(Default)]
 struct Lines {
     whole: Vec<String>,
@@ -62,7 +62,7 @@ impl Lines {
         self.whole.push(line.trim_end_matches(' ').to_owned());
     }
 
-    /// Every line, without the blank ones at the end.
+    /// All lines, without blank ones at the end.
     fn finish(mut self) -> Vec<String> {
         if !self.open.is_empty() {
             self.close();
@@ -73,7 +73,7 @@ impl Lines {
     }
 }
 
-/// Every row of the screen that is shown, as it stands there.
+/// Every row of the screen that is shown.
 pub(crate) fn rows(terminal: &Terminal) -> Vec<String> {
     let cells = terminal.canvas.shown();
     let row = |line| {
@@ -85,7 +85,7 @@ pub(crate) fn rows(terminal: &Terminal) -> Vec<String> {
     (0..cells.screen_lines() as i32).map(row).collect()
 }
 
-/// History, primary screen, and the alternate one if it is shown, each line ended.
+/// History, primary screen, and the alternate screen if it is shown; every line ends with a line feed.
 pub(crate) fn text(terminal: &Terminal) -> String {
     let canvas = &terminal.canvas;
     let mut primary = Lines::default();
@@ -100,7 +100,7 @@ pub(crate) fn text(terminal: &Terminal) -> String {
     lines.into_iter().flat_map(|line| [line, "\n".to_owned()]).collect()
 }
 
-/// Whole lines of the primary screen, history excepted, that end above the cursor's row.
+/// Complete lines of the primary screen, without the history, that end above the cursor's row.
 pub(crate) fn lines_above_cursor(terminal: &Terminal) -> Vec<String> {
     let canvas = &terminal.canvas;
     if canvas.is_alternate() {
@@ -113,8 +113,8 @@ pub(crate) fn lines_above_cursor(terminal: &Terminal) -> Vec<String> {
     lines.whole
 }
 
-/// Takes the whole lines out of the history. One that goes on on the screen stays, unless it is so long
-/// that the history could lose its beginning: then it is broken.
+/// Removes the complete lines from the history. A line that continues on the screen stays, unless it is so long
+/// that the history could lose its beginning: then it is split.
 pub(crate) fn drain(terminal: &mut Terminal) -> Vec<String> {
     terminal.canvas.settle();
     let scrollback = terminal.canvas.scrollback_mut();

@@ -1,7 +1,7 @@
-//! Keys as people write them: `ctrl-q`, or `ctrl-p,ctrl-q`; those that leave an attached terminal, above all.
+//! Keys as people write them: `ctrl-q`, or `ctrl-p,ctrl-q`; mainly the keys that detach a terminal.
 //!
-//! Which bytes a keyboard sends for them is the encoder's subject and the decoder's, finding them among all that
-//! is typed the matcher's. With one Agency inside another the outer one sees the key first, as in tmux.
+//! The encoder and the decoder know the bytes that a keyboard sends for them; the matcher finds them in the input.
+//! With one Agency inside another, the outer one sees the key first, as in tmux.
 
 mod decoder;
 mod encoder;
@@ -13,7 +13,7 @@ use std::str::FromStr;
 pub use encoder::Keystroke;
 pub use matcher::{Matcher, Typed};
 
-/// A key with its modifiers, in kitty's bits.
+/// A key with its modifiers, as kitty numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     code: Code,
@@ -45,7 +45,7 @@ enum Code {
 }
 
 impl Key {
-    /// Keys that the classic encoding cannot tell apart become one.
+    /// Maps keys that the classic encoding cannot distinguish to one key.
     fn new(code: Code, modifiers: u8) -> Key {
         let code = match code {
             Code::Char(' ') if modifiers & CTRL != 0 => Code::Char('@'),
@@ -56,7 +56,7 @@ impl Key {
     }
 }
 
-/// One key or a sequence of keys; `none` is the empty one, which nothing matches.
+/// One key or a sequence of keys. `none` is the empty sequence, which never matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetachKeys {
     text: String,
@@ -64,6 +64,7 @@ pub struct DetachKeys {
 }
 
 impl DetachKeys {
+    /// Parses one key, a sequence of keys separated by commas, or `none`.
     pub fn parse(text: &str) -> Result<DetachKeys, DetachKeysError> {
         let text = text.trim().to_owned();
         if text.eq_ignore_ascii_case("none") {
@@ -73,11 +74,12 @@ impl DetachKeys {
         Ok(DetachKeys { text, keys })
     }
 
-    /// Nothing detaches.
+    /// Whether no key detaches.
     pub fn is_none(&self) -> bool {
         self.keys.is_empty()
     }
 
+    /// A matcher that finds these keys in typed bytes.
     pub fn matcher(&self) -> Matcher {
         Matcher::new(self.keys.clone())
     }
@@ -104,12 +106,16 @@ impl FromStr for DetachKeys {
     }
 }
 
+/// Why a text is not a list of keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DetachKeysError {
+    /// A key is missing.
     #[error("a key is missing: write ctrl-q, a sequence such as ctrl-p,ctrl-q, or none")]
     Empty,
+    /// The text is not a key.
     #[error("{0:?} is not a key: write ctrl-q, alt-x, f12, esc, a single character, or none")]
     Unknown(String),
+    /// Terminals have no encoding for this key.
     #[error(
         "many terminals cannot send {0:?}: ctrl goes with a letter, with one of @ [ \\ ] ^ _ / space, or with an arrow or function key"
     )]
@@ -220,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_with_examples() {
+    fn an_unknown_key_is_refused_with_examples() {
         let error = |text| DetachKeys::parse(text).unwrap_err().to_string();
         assert_eq!(
             error("ctlr-q"),

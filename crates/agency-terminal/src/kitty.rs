@@ -1,8 +1,8 @@
-//! The kitty keyboard protocol's flags of one screen, with those they cover.
+//! The flags of the kitty keyboard protocol of one screen, with the stack of earlier flags.
 //!
-//! Not the encoding of keys, which is the viewer's terminal's work.
+//! Does not encode keys; the viewer's terminal does.
 
-/// kitty's own bound is of this size; without one, a program could push for ever.
+/// kitty's own limit. Without one, a program could push for ever.
 const DEPTH_MAX: usize = 16;
 
 /// The flags that the protocol defines.
@@ -11,7 +11,7 @@ const FLAGS: u16 = 0b1_1111;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keyboard {
     pub(crate) flags: u8,
-    /// Flags to come back to, the oldest first.
+    /// Flags to return to, the oldest first.
     pub(crate) covered: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ impl Keyboard {
         };
     }
 
-    /// Flags and covered flags as they were; for the one who restores.
+    /// Restores flags and the stack below them. `None` if they are not valid.
     pub(crate) fn from_parts(flags: u8, covered: Vec<u8>) -> Option<Keyboard> {
         let known = |flags: &u8| u16::from(*flags) & !FLAGS == 0;
         let fits = covered.len() <= DEPTH_MAX && known(&flags) && covered.iter().all(known);

@@ -1,7 +1,9 @@
-//! Draws: a program's bytes to a screen with its scrollback, and that screen to bytes for a viewer.
+//! Draws a program's bytes on a screen with scrollback, and encodes that screen as bytes for a viewer.
 //!
-//! Starts nothing, reads no clock, knows no files: the same bytes always draw the same screen. The
-//! emulator (rio-vt) is not to be seen from outside; [`Screen`] is the door.
+//! Starts nothing, reads no clock and no files: the same bytes always draw the same screen. The emulator
+//! (rio-vt) is not visible from outside; [`Screen`] is the entry point.
+
+#![warn(missing_docs)]
 
 pub mod answers;
 mod canvas;

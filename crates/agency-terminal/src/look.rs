@@ -1,7 +1,7 @@
-//! All of a cell but its character, in words that mean the same on every screen.
+//! A cell's look: everything except its character, in a form that is valid on every screen.
 //!
-//! The engine keeps looks in tables of its own, and cells have only the numbers; whatever leaves a screen
-//! must take its looks along.
+//! The engine keeps looks in its own tables, and cells hold only indices; a cell that leaves its screen must take
+//! its look along.
 
 use rio_vt::crosswords::grid::row::Row;
 use rio_vt::crosswords::pos::Line;
@@ -21,9 +21,9 @@ pub(crate) struct Look {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Paint {
-    /// For a character, and rarely more than that.
+    /// The look of a character, with what only few cells have.
     Pen(Style, Option<Box<Extra>>),
-    /// A blank with one of 256 colours, or one of all, behind it.
+    /// A blank cell with one of 256 colours, or an RGB colour, as background.
     Palette(u8),
     Rgb(u8, u8, u8),
 }
@@ -31,12 +31,12 @@ pub(crate) enum Paint {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Extra {
     pub(crate) link: Option<Link>,
-    /// Characters that join the cell's own.
+    /// Characters that combine with the cell's own.
     pub(crate) marks: String,
 }
 
 impl Extra {
-    /// Bytes that it takes in memory, more or less.
+    /// Its approximate size in memory, in bytes.
     pub(crate) fn size(&self) -> usize {
         let link = self.link.as_ref().map_or(0, |link| link.id.len() + link.uri.len());
         size_of::<Extra>() + link + self.marks.len()
@@ -61,7 +61,7 @@ impl Look {
         Look { wide: cell.wide() as u8, flags: cell.cell_flags().bits(), paint }
     }
 
-    /// A blank cell of this look on that screen, which learns what it does not know of it.
+    /// A blank cell with this look on that screen; adds what is missing to the screen's tables.
     fn cell(&self, cells: &mut Cells) -> Square {
         let mut cell = Square::default();
         match &self.paint {
@@ -88,7 +88,7 @@ impl Look {
         }
     }
 
-    /// Of many characters.
+    /// Whether the cell holds several characters.
     pub(crate) fn is_cluster(&self) -> bool {
         self.flags & CellFlags::GRAPHEME.bits() != 0
     }
@@ -165,8 +165,8 @@ pub(crate) fn extras_id(cells: &mut Cells, extra: &Extra) -> Option<u16> {
     Some(cells.alloc_extras(extras)).filter(|id| *id != 0)
 }
 
-/// Blank cells of all these looks on a screen. They lie on a row above it while they are made: a sweep of
-/// the engine's tables spares what rows use. So does the pen, which is as it was afterwards.
+/// Blank cells with these looks on a screen. Meanwhile they are in a row above the screen, because a cleanup of
+/// the engine's tables keeps only what rows use. It keeps the pen too, which is unchanged afterwards.
 pub(crate) fn cells_of<'a>(cells: &mut Cells, looks: impl Iterator<Item = &'a Look>) -> Vec<Square> {
     let shelf_line = Line(-1);
     let (pen, template) = (cells.template_style(), cells.cursor.template);

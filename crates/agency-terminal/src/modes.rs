@@ -1,64 +1,79 @@
-//! What a program asked of its terminal's keys, mouse, paste and cursor.
+//! The modes that a program set for keys, mouse, paste and cursor.
 //!
-//! Not the modes of drawing (insert, autowrap, margins): the canvas has those.
+//! Not the drawing modes (insert, autowrap, margins): the canvas has those.
 
 use serde::{Deserialize, Serialize};
 
 /// Which mouse events the program wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mouse {
+    /// No mouse events.
     #[default]
     Off,
     /// Presses only (9).
     Press,
     /// Presses and releases (1000).
     Click,
-    /// And motion with a button held (1002).
+    /// Presses, releases, and motion with a button held (1002).
     Drag,
-    /// And all motion (1003).
+    /// Presses, releases and all motion (1003).
     Motion,
 }
 
-/// How mouse events are written.
+/// How mouse events are encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MouseEncoding {
+    /// One byte per coordinate.
     #[default]
     Bytes,
-    /// 1005
+    /// UTF-8 coordinates (1005).
     Utf8,
-    /// 1006
+    /// Decimal numbers (1006).
     Sgr,
-    /// 1015
+    /// Decimal numbers, the way of urxvt (1015).
     Urxvt,
-    /// 1016
+    /// Decimal numbers in pixels (1016).
     SgrPixels,
 }
 
+/// The shape of the cursor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CursorShape {
+    /// A filled cell.
     #[default]
     Block,
+    /// A line below the character.
     Underline,
+    /// A line left of the character.
     Bar,
 }
 
-/// The modes a viewer or a sender of input must know.
+/// The modes that a viewer or a sender of input must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modes {
+    /// Arrow keys send SS3 sequences (DECCKM).
     pub app_cursor: bool,
+    /// The keypad sends sequences (DECKPAM).
     pub app_keypad: bool,
+    /// Pastes are bracketed by markers (2004).
     pub bracketed_paste: bool,
+    /// The terminal reports focus changes (1004).
     pub focus_events: bool,
+    /// Which mouse events are sent.
     pub mouse: Mouse,
+    /// How they are encoded.
     pub mouse_encoding: MouseEncoding,
-    /// The wheel becomes arrow keys on the alternate screen.
+    /// The wheel sends arrow keys on the alternate screen.
     pub alternate_scroll: bool,
+    /// The cursor is shown (DECTCEM).
     pub cursor_visible: bool,
+    /// The cursor blinks.
     pub cursor_blinking: bool,
+    /// The shape of the cursor.
     pub cursor_shape: CursorShape,
-    /// Synchronized output: the program is in the middle of a picture.
+    /// Synchronized output: the program is in the middle of drawing a frame.
     pub synchronized: bool,
-    /// A linefeed also returns the carriage.
+    /// A line feed also returns the carriage.
     pub linefeed_newline: bool,
     /// Rows count from the top margin.
     pub origin: bool,
@@ -88,7 +103,7 @@ impl Default for Modes {
 }
 
 impl Modes {
-    /// Sets a private mode that is nothing but a mode. `false` if this is none of ours.
+    /// Sets a private mode that is only a flag. `false` if it is not one of ours.
     pub(crate) fn set(&mut self, mode: u16, on: bool) -> bool {
         if let Some(mouse) = mouse_of(mode) {
             self.mouse = if on { mouse } else { Mouse::Off };
@@ -102,7 +117,7 @@ impl Modes {
         true
     }
 
-    /// Whether a private mode is on; `None` if this is none of ours.
+    /// Whether a private mode is on; `None` if it is not one of ours.
     pub(crate) fn get(&self, mode: u16) -> Option<bool> {
         if let Some(mouse) = mouse_of(mode) {
             return Some(self.mouse == mouse);
@@ -129,7 +144,7 @@ impl Modes {
         })
     }
 
-    /// The number of DECSCUSR for the cursor.
+    /// The DECSCUSR number of the cursor.
     pub(crate) fn cursor_style(&self) -> u8 {
         let steady = match self.cursor_shape {
             CursorShape::Block => 2,

@@ -1,7 +1,7 @@
-//! Colours by number, as a program changed and asks for them.
+//! The numbered colours that a program changes and asks for.
 //!
-//! Not the colours that a viewer sees: those are the viewer's own until a program changes them. What a
-//! viewer's terminal says of its own ([`Colours`]) is what programs are told of those they did not change.
+//! Not the colours that a viewer sees: those are the viewer's own until a program changes them. A program that asks
+//! for a colour it did not change gets what the viewer's terminal reported ([`Colours`]).
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,18 @@ pub struct Rgb(pub u8, pub u8, pub u8);
 /// The colours of a viewer's terminal, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Colours {
+    /// The colour of text.
     pub foreground: Option<Rgb>,
+    /// The colour behind text.
     pub background: Option<Rgb>,
+    /// The colour of the cursor.
     pub cursor: Option<Rgb>,
-    /// By number.
+    /// Numbered colours.
     pub palette: BTreeMap<u8, Rgb>,
 }
 
 impl Colours {
-    /// A cursor that nobody knows has the colour of text.
+    /// If the cursor's colour is not known, it is the foreground's.
     fn get(&self, index: u16) -> Option<Rgb> {
         match index {
             FOREGROUND => self.foreground,
@@ -63,7 +66,7 @@ pub(crate) struct Palette {
 }
 
 impl Palette {
-    /// As the program changed it, else as the viewer has it, else as usual.
+    /// The program's colour, otherwise the viewer's, otherwise the default.
     pub(crate) fn get(&self, index: u16, viewer: &Colours) -> Rgb {
         let changed = self.changed.get(&index).copied();
         changed.or_else(|| viewer.get(index)).unwrap_or_else(|| unchanged(index))
@@ -77,7 +80,7 @@ impl Palette {
         self.changed.remove(&index);
     }
 
-    /// The 256 numbered colours, not the three that have names.
+    /// Resets the 256 numbered colours, but not foreground, background and cursor.
     pub(crate) fn reset_numbered(&mut self) {
         self.changed.retain(|index, _| *index >= FOREGROUND);
     }
@@ -87,7 +90,7 @@ impl Palette {
     }
 }
 
-/// Light on dark, as long as nobody knows better.
+/// The default colours: light on dark.
 fn unchanged(index: u16) -> Rgb {
     match index {
         0..=15 => NAMED[usize::from(index)],
@@ -106,13 +109,13 @@ fn unchanged(index: u16) -> Rgb {
 }
 
 impl Rgb {
-    /// Whether light text is read better on it than dark text.
+    /// Whether light text is more readable on it than dark text.
     pub(crate) fn is_dark(self) -> bool {
         let Rgb(r, g, b) = self;
         299 * u32::from(r) + 587 * u32::from(g) + 114 * u32::from(b) < 128 * 1000
     }
 
-    /// `rgb:r/g/b` with one to four digits each, or `#rgb` to `#rrrrggggbbbb`: how terminals write colours.
+    /// Parses a colour as terminals write it: `rgb:r/g/b` with one to four digits each, or `#rgb` to `#rrrrggggbbbb`.
     pub fn parse(text: &[u8]) -> Option<Rgb> {
         let text = std::str::from_utf8(text).ok()?;
         if let Some(parts) = text.strip_prefix("rgb:") {
@@ -140,14 +143,14 @@ impl std::fmt::Display for Rgb {
     }
 }
 
-/// `f` is all of it, and so is `ff`.
+/// Scales to one byte: `f` and `ff` are both the maximum.
 fn scaled(digits: &str) -> Option<u8> {
     let value = hex(digits)?;
     let most = (1u32 << (4 * digits.len())) - 1;
     Some((value * 255 / most) as u8)
 }
 
-/// `f` is `f0`: with a hash sign, missing digits are zeros.
+/// The highest byte: after a hash sign, missing digits are zeros, so `f` is `f0`.
 fn topmost(digits: &str) -> Option<u8> {
     let value = hex(digits)?;
     Some(if digits.len() == 1 { value << 4 } else { value >> (4 * (digits.len() - 2)) } as u8)

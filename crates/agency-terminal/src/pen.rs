@@ -1,6 +1,6 @@
-//! How characters look, as the sequence that says so (SGR): read it, write it.
+//! Reads and writes SGR, the sequence that sets how characters look.
 //!
-//! Not the sequence's way to us, nor the cells that keep the look.
+//! Does not find the sequence in the stream, and does not store the look in cells.
 
 use std::fmt::Write;
 
@@ -40,7 +40,7 @@ const FLAGS: [(u16, u16, StyleFlags); 8] = [
     (9, 29, StyleFlags::STRIKEOUT),
 ];
 
-/// Underlines by the number behind `4:`.
+/// Underlines by the number after `4:`.
 const UNDERLINES: [Option<UnderlineKind>; 6] = [
     None,
     Some(UnderlineKind::Single),
@@ -50,17 +50,17 @@ const UNDERLINES: [Option<UnderlineKind>; 6] = [
     Some(UnderlineKind::Dashed),
 ];
 
-/// One of the sixteen colours that have names.
+/// One of the sixteen named colours.
 pub(crate) fn named(index: u16) -> AnsiColor {
     AnsiColor::Named(COLOURS[usize::from(index & 15)])
 }
 
-/// Which of the sixteen, if it is one of them.
+/// The index among the sixteen, if it is one of them.
 pub(crate) fn index_of(colour: NamedColor) -> Option<u8> {
     COLOURS.iter().position(|named| *named == colour).map(|index| index as u8)
 }
 
-/// Changes a style as `CSI … m` says.
+/// Changes a style according to `CSI … m`.
 pub(crate) fn apply(style: &mut Style, csi: &Csi) {
     let mut at = 0;
     while at < csi.parameters().len() {
@@ -68,7 +68,7 @@ pub(crate) fn apply(style: &mut Style, csi: &Csi) {
     }
 }
 
-/// Reads what stands at parameter `at`. Returns how many parameters that took.
+/// Applies the attribute at parameter `at`. Returns how many parameters it used.
 fn apply_one(style: &mut Style, csi: &Csi, at: usize) -> usize {
     let group = csi.group_len(at);
     match csi.get(at) {
@@ -97,7 +97,7 @@ fn apply_one(style: &mut Style, csi: &Csi, at: usize) -> usize {
 fn apply_flag(style: &mut Style, number: u16) {
     for (set, clear, flag) in FLAGS {
         if number == set {
-            // The two ways to blink exclude each other.
+            // Slow and fast blinking exclude each other.
             style.flags.remove(if StyleFlags::ALL_BLINK.contains(flag) {
                 StyleFlags::ALL_BLINK
             } else {
@@ -115,11 +115,11 @@ fn apply_colour(style: &mut Style, number: u16, csi: &Csi, at: usize, group: usi
     let (colour, taken) = match (group, rest) {
         (1, [5, index, ..]) => (indexed(*index), 3),
         (1, [2, r, g, b, ..]) => (rgb(*r, *g, *b), 5),
-        // Half a colour takes all that is left with it: there is no telling where it ends.
+        // An incomplete colour uses up all remaining parameters, because its end is not known.
         (1, _) => (None, 1 + rest.len()),
         (3.., [5, index, ..]) => (indexed(*index), group),
         (5, [2, r, g, b, ..]) => (rgb(*r, *g, *b), group),
-        // With the colour space that the standard has in the second place.
+        // With the colour space that the standard puts in second place.
         (6.., [2, _, r, g, b, ..]) => (rgb(*r, *g, *b), group),
         _ => (None, group),
     };
@@ -141,7 +141,7 @@ fn rgb(r: u16, g: u16, b: u16) -> Option<AnsiColor> {
     Some(AnsiColor::Spec(ColorRgb { r: r?, g: g?, b: b? }))
 }
 
-/// The parameters of the sequence that makes any pen this one.
+/// The parameters of the SGR sequence that turns any pen into this one.
 pub(crate) fn parameters(style: &Style) -> String {
     let mut text = String::from("0");
     for (set, _, flag) in FLAGS {
@@ -171,7 +171,7 @@ fn push_colour(text: &mut String, base: u8, colour: AnsiColor) {
         AnsiColor::Named(name) => match index_of(name) {
             Some(index @ 0..8) => push(text, format_args!(";{}", base + index)),
             Some(index) => push(text, format_args!(";{}", base + 60 + index - 8)),
-            // The default, which the leading 0 has brought.
+            // The default colour, which the leading 0 already set.
             None => {}
         },
         AnsiColor::Indexed(index) => push(text, format_args!(";{};5;{index}", base + 8)),
@@ -179,7 +179,7 @@ fn push_colour(text: &mut String, base: u8, colour: AnsiColor) {
     }
 }
 
-/// Only with colons: terminals that do not know 58 would read its parts as attributes.
+/// Uses only colons: terminals that do not know 58 would read its parts as attributes.
 fn push_underline_colour(text: &mut String, colour: AnsiColor) {
     match colour {
         AnsiColor::Named(name) => {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_the_same() {
+    fn a_written_style_reads_back_the_same() {
         for text in [
             "m",
             "1m",
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_go_as_they_came() {
+    fn each_attribute_can_be_cleared() {
         let all_off = style(&["1;2;3;4;5;7;8;9;31;42;58;5;1m", "22;23;24;25;27;28;29;39;49;59m"]);
         assert_eq!(all_off, Style::default());
         assert_eq!(style(&["31m", "38;5m"]).fg, named(1));

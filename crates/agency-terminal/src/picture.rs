@@ -1,6 +1,6 @@
-//! What can be seen of a screen through a window of another size, row by row, as bytes.
+//! The part of a screen that a window of another size shows, as bytes, row by row.
 //!
-//! Not what of it is new to the viewer: the window remembers that.
+//! Does not know what the viewer already sees; the window remembers that.
 
 use rio_vt::crosswords::grid::Dimensions;
 use rio_vt::crosswords::pos::Line;
@@ -20,11 +20,11 @@ use crate::window::{Corner, Keys};
 pub(crate) struct Picture {
     pub(crate) alternate: bool,
     pub(crate) clusters: bool,
-    /// Each is drawn with a plain pen from the first column on, and leaves the pen plain.
+    /// Each row starts with a plain pen in the first column, and leaves the pen plain.
     pub(crate) rows: Vec<Vec<u8>>,
     pub(crate) palette: Vec<(u16, Rgb)>,
     pub(crate) title: String,
-    /// What makes the keyboard and the mouse speak as the program wants.
+    /// Sequences that switch the keyboard and the mouse to what the program wants.
     pub(crate) keyboard: String,
     pub(crate) cursor: Corner,
     pub(crate) cursor_visible: bool,
@@ -78,12 +78,12 @@ struct RowOut {
     bytes: Vec<u8>,
     style: Style,
     link: Option<Link>,
-    /// The last cell's look: neighbours look alike.
+    /// The look of the last cell: neighbouring cells mostly look the same.
     look: Option<Square>,
 }
 
 impl RowOut {
-    /// The cells of one row in these columns; with `full` also those at the end that are blank.
+    /// The cells of one row in these columns; with `full`, blank cells at the end too.
     fn cells(&mut self, cells: &Cells, row: u16, columns: std::ops::Range<usize>, full: bool) {
         let inner = &cells[Line(row.into())].inner[..columns.end];
         let occupied = inner.iter().rposition(|cell| !cell.is_default()).map_or(0, |last| last + 1);
@@ -95,7 +95,7 @@ impl RowOut {
             match cell.wide() {
                 Wide::Wide if at <= columns.end => self.cell(cells, cell),
                 Wide::Narrow => self.cell(cells, cell),
-                // Half of a character that the edge cuts, or what one left behind.
+                // Half of a character that the edge cuts, or a leftover half.
                 Wide::Wide | Wide::Spacer | Wide::LeadingSpacer => self.blank(cells, cell),
             }
             let next = inner.get(at).copied().or((full && at == columns.end).then_some(Square::default()));
@@ -116,7 +116,7 @@ impl RowOut {
             self.look = Some(look);
         }
         if disputed::width_of(cell) == Width::Disputed {
-            // Whatever of these cells it does not cover is blank, not what stood there before.
+            // Erase first: if the terminal draws the character narrower, the rest must be blank and not old text.
             self.say(if cell.is_wide() { "\x1b[2X" } else { "\x1b[X" });
         }
         let (c, marks) = text_of(cells, cell);
@@ -149,7 +149,7 @@ impl RowOut {
         }
     }
 
-    /// Where the screen ends, in the terminal's own line drawing, which is narrow everywhere.
+    /// Marks where the screen ends, in line-drawing characters, which are narrow everywhere.
     fn outside(&mut self, line: &str, drawn: usize, room: usize) {
         if room > 0 {
             self.say(&format!("\x1b[2m\x1b(0{line}\x1b(B\x1b[0m"));
@@ -170,7 +170,7 @@ fn keyboard(modes: &Modes, kitty_flags: u8) -> String {
     for mode in [1, 1004, 1007, 2004] {
         text += &switch(mode, modes.get(mode) == Some(true));
     }
-    // The last one set wins, and resetting any resets all: so off first, then the one.
+    // The last mode set wins, and resetting any mode resets all: so reset all first, then set one.
     for mode in [9, 1000, 1002, 1003, 1005, 1006, 1015, 1016] {
         text += &switch(mode, false);
     }

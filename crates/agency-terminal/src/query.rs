@@ -1,14 +1,14 @@
-//! Which units make a terminal answer, or touch the clipboard.
+//! Recognises units that make a terminal answer, or that touch the clipboard.
 //!
-//! Not the answers: those are ours to give, once, whoever looks on. See `reply`.
+//! Does not answer them; `reply` does, once, whether or not there are viewers.
 
 use crate::csi::Csi;
 use crate::scan::{Kind, StringKind, Unit};
 
-/// OSC numbers whose text may well be a question mark without being a question.
+/// OSC numbers whose text may be a question mark without being a query.
 const FREE_TEXT: [&[u8]; 9] = [b"0", b"1", b"2", b"7", b"8", b"9", b"133", b"633", b"777"];
 
-/// A viewer's terminal must not see this unit: it would answer too, or take the clipboard.
+/// Whether a viewer's terminal must not see this unit: it would answer too, or change the clipboard.
 pub(crate) fn asks(unit: &Unit<'_>) -> bool {
     match unit.kind {
         // ENQ asks for the answerback message.
@@ -63,16 +63,16 @@ fn osc_asks(body: &[u8]) -> bool {
     let number = fields.next().unwrap_or_default();
     let mut rest = fields;
     match number {
-        // Clipboards, to read and to write: with consent only.
+        // Reading and writing the clipboard needs consent.
         b"52" | b"5522" => true,
-        // kitty colours ask by `key=?`, its notifications by `p=?`.
+        // kitty's colour query is `key=?`, its notification query `p=?`.
         b"21" => rest.any(|field| field.ends_with(b"=?")),
         b"99" => rest.next().unwrap_or_default().split(|byte| *byte == b':').any(|key| key == b"p=?"),
         b"1337" => {
             let verb = rest.next().unwrap_or_default();
             [&b"Report"[..], b"RequestUpload", b"Capabilities"].iter().any(|asked| verb.starts_with(asked))
         }
-        // Pointer shapes may be asked for by name.
+        // Pointer shapes can be queried by name.
         b"22" => rest.next().unwrap_or_default().starts_with(b"?"),
         _ => !FREE_TEXT.contains(&number) && rest.any(|field| field == b"?"),
     }

@@ -1,6 +1,6 @@
-//! What sequences do to rectangles: copy, fill, erase, change attributes, sum up.
+//! Sequences for rectangles: copy, fill, erase, change attributes, checksum.
 //!
-//! Not the cells: the canvas has those.
+//! Does not touch the cells itself; the canvas does.
 
 use rio_vt::crosswords::style::{Style, StyleFlags};
 
@@ -10,10 +10,10 @@ use crate::event::Fed;
 use crate::settings::Protection;
 use crate::terminal::Terminal;
 
-/// DECSACE: attributes change in a rectangle, not from its first place to its last.
+/// DECSACE: attributes change in the whole rectangle, not only from its first place to its last.
 const RECTANGLE: u8 = 2;
 
-/// Attributes that can be changed in a rectangle, by the number that sets them; 20 more clears them.
+/// Attributes that can be changed in a rectangle, by the number that sets them; that number plus 20 clears them.
 const ATTRIBUTES: [(u16, StyleFlags); 5] = [
     (1, StyleFlags::BOLD),
     (4, StyleFlags::UNDERLINE),
@@ -36,7 +36,7 @@ impl Terminal {
         }
     }
 
-    /// The rectangle whose top, left, bottom and right stand from parameter `at` on.
+    /// The rectangle whose top, left, bottom and right start at parameter `at`.
     fn area(&self, csi: &Csi, at: usize) -> Option<Area> {
         let area = self.corners(csi, at);
         (area.top <= area.bottom && area.left <= area.right).then_some(area)
@@ -66,7 +66,7 @@ impl Terminal {
         }
     }
 
-    /// DECFRA: with any character that can be seen.
+    /// DECFRA: accepts any visible character.
     fn fill_rectangle(&mut self, csi: &Csi) {
         let filler = u8::try_from(csi.get(0)).ok().filter(|c| matches!(*c, 0x20..=0x7e | 0xa0..));
         if let (Some(filler), Some(area)) = (filler, self.area(csi, 1)) {
@@ -88,12 +88,12 @@ impl Terminal {
             RECTANGLE => self.area(csi, 0).into_iter().collect(),
             _ => self.stream(self.corners(csi, 0)),
         };
-        // Without any, it is as if 0 were said.
+        // No attributes mean the same as 0.
         let numbers = csi.parameters().get(4..).filter(|numbers| !numbers.is_empty()).unwrap_or(&[0]);
         self.canvas.restyle(&areas, |style| numbers.iter().for_each(|number| change(style, *number)));
     }
 
-    /// From the first place of an area to its last, as text goes.
+    /// The area from its first place to its last in reading order, as rectangles.
     fn stream(&self, area: Area) -> Vec<Area> {
         let all = self.canvas.everything();
         if area.top >= area.bottom || area.left > all.right {
@@ -136,7 +136,7 @@ fn reverse_attribute(style: &mut Style, number: u16) {
     }
 }
 
-/// All ways to underline, or to blink, are one here.
+/// Treats all kinds of underline as one, and all kinds of blinking.
 fn like(flag: StyleFlags) -> StyleFlags {
     [StyleFlags::ALL_UNDERLINES, StyleFlags::ALL_BLINK]
         .into_iter()

@@ -1,7 +1,7 @@
-//! A screen as the bytes that draw it on a viewer's terminal of the same size.
+//! Encodes a screen as bytes that draw it on a viewer's terminal of the same size.
 //!
-//! Whatever state that terminal is in. Its own scrollback is not erased. What cannot be seen (the saved
-//! cursor of the other screen, shells' prompt marks) is not sent.
+//! Works in any state of that terminal, and does not erase its scrollback. Does not send what cannot be seen:
+//! the saved cursor of the other screen, prompt marks of shells.
 
 use std::io::Write;
 
@@ -32,7 +32,7 @@ pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     let mut out = Out { iso, width: canvas.cols().into(), ..Out::default() };
     out.say(PICTURE);
     begin(&mut out);
-    // How the program's characters make clusters, the viewer's terminal must know before it draws them.
+    // Set the cluster mode before drawing, because it changes how characters combine.
     private_mode(&mut out, 2027, canvas.clusters());
     palette_colours(&mut out, terminal);
     let primary = canvas.primary();
@@ -40,7 +40,7 @@ pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     screen(&mut out, primary, wrapping);
     keyboard(&mut out, &terminal.keyboards.primary);
     if canvas.is_alternate() {
-        // The viewer's terminal puts the primary cursor and pen away, and brings them back later.
+        // The viewer's terminal saves the primary cursor and pen, and restores them later.
         cursor(&mut out, primary, &terminal.saved.primary.charsets, canvas.cols() - 1);
         out.say("\x1b[?1049h\x1b(B\x0f\x1b[0m\x1b[H\x1b[2J");
         out.forget_pen();
@@ -57,23 +57,23 @@ pub(crate) fn redraw(terminal: &Terminal, with_scrollback: bool) -> Vec<u8> {
     out.bytes
 }
 
-/// More are not worth a search.
+/// Searching more cached sequences would cost more than it saves.
 const SEQUENCES_MAX: usize = 16;
 
-/// Bytes so far, and how the viewer's pen is.
+/// The bytes so far, and the state of the viewer's pen.
 #[derive(Default)]
 struct Out {
     bytes: Vec<u8>,
     style: Option<Style>,
     link: Option<Link>,
     sequences: Vec<(Style, String)>,
-    /// The last cell's look: neighbours look alike.
+    /// The look of the last cell: neighbouring cells mostly look the same.
     look: Option<Square>,
-    /// Columns of the screen.
+    /// The screen's width in columns.
     width: usize,
-    /// The row and the column that the viewer's terminal counts from.
+    /// The row and the column from which the viewer's terminal counts.
     origin: (u16, u16),
-    /// Whether what is written is protected, and whether by the sequences of ISO.
+    /// Whether written cells are protected, and whether by the ISO sequences.
     protecting: bool,
     iso: bool,
 }
@@ -103,7 +103,7 @@ impl Out {
         }
     }
 
-    /// Where the sequence for a style is. Few are in use at a time; what is used again is not made again.
+    /// The index of the cached sequence for a style. Few styles are in use at a time.
     fn sequence(&mut self, style: &Style) -> usize {
         if let Some(known) = self.sequences.iter().position(|(known, _)| known == style) {
             return known;
@@ -151,24 +151,24 @@ impl Out {
         self.say(&format!("\x1b[{};{}H", row.saturating_sub(top) + 1, col.saturating_sub(left) + 1));
     }
 
-    /// Rows and columns count from `first` (origin mode), or from the corner.
+    /// Rows and columns count from `first` (origin mode), or from the upper left corner.
     fn count_from(&mut self, first: Option<(u16, u16)>) {
         self.say(if first.is_some() { "\x1b[?6h" } else { "\x1b[?6l" });
         self.origin = first.unwrap_or_default();
     }
 }
 
-/// From any state to a blank primary screen with everything drawable as usual.
+/// From any state to a blank primary screen with default drawing modes.
 fn begin(out: &mut Out) {
-    // Out of the alternate screen; margins, origin, insert, wrap, newline; character sets; pen; protection; link.
+    // Leave the alternate screen; reset margins, origin, insert, wrap, newline, character sets, pen, protection, link.
     out.say("\x1b[?1049l\x1b[?69l\x1b[r\x1b[?6l\x1b[4l\x1b[?7h\x1b[20l\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[0m\x1bW\x1b[0\"q\x1b]8;;\x1b\\");
-    // Reverse video and reverse wrap; the program may have let them go while the viewer missed it.
+    // Reset reverse video and reverse wrap; the program may have reset them while the viewer was away.
     out.say("\x1b[?5l\x1b[?45l\x1b[?1045l");
-    // From the corner on: told to clear all of it, some terminals keep what was there as scrollback.
+    // Clear from the corner on: when told to clear everything, some terminals move the old text to the scrollback.
     out.say("\x1b[H\x1b[J");
 }
 
-/// Draws the rows of the scrollback, which scroll up. `true` if the last one goes on on the screen.
+/// Draws the rows of the scrollback, which scroll up. `true` if the last one continues on the screen.
 fn scrollback(out: &mut Out, canvas: &Canvas) -> bool {
     let primary = canvas.primary();
     let mut scratch = Scratch::new(out.width);
@@ -197,7 +197,7 @@ fn screen(out: &mut Out, cells: &Cells, wrapping: bool) {
     rows(out, cells, (0..cells.screen_lines() as i32).map(|line| &cells[Line(line)]), wrapping);
 }
 
-/// What has no room scrolls up. `true` if the last row goes on.
+/// Draws rows; those that do not fit scroll up. `true` if the last row continues.
 fn rows<'a>(
     out: &mut Out,
     cells: &Cells,
@@ -216,13 +216,13 @@ fn rows<'a>(
     wrapping
 }
 
-/// New rows take the pen's background.
+/// Starts a new row. New rows take the pen's background.
 fn new_line(out: &mut Out) {
     out.pen(&Style::default(), None);
     out.say("\r\n");
 }
 
-/// `wrapping`: the row before goes on here, so its first cell must be written to bring the wrap about.
+/// With `wrapping`, the row before continues here, so its first cell must be written to cause the wrap.
 fn row(out: &mut Out, cells: &Cells, row: &Row<Square>, next: Option<&Row<Square>>, wrapping: bool) {
     let used = match is_wrapped(row) {
         true => row.inner.len(),
@@ -231,7 +231,7 @@ fn row(out: &mut Out, cells: &Cells, row: &Row<Square>, next: Option<&Row<Square
     for (at, cell) in row.inner[..used].iter().enumerate() {
         match cell.wide() {
             Wide::Spacer => {}
-            // It brings this cell about.
+            // The wide character in the next row creates this cell.
             Wide::LeadingSpacer if wide_follows(cells, row, at, next) => {}
             Wide::LeadingSpacer => {
                 out.pen(&cells.style_of(cell), None);
@@ -252,13 +252,13 @@ fn row(out: &mut Out, cells: &Cells, row: &Row<Square>, next: Option<&Row<Square
     }
 }
 
-/// A wrap may have scrolled, and filled the new row with the background of its first character.
+/// Erases the rest of a row: a wrap may have scrolled and filled it with the background of its first character.
 fn erase_rest(out: &mut Out) {
     out.pen(&Style::default(), None);
     out.say("\x1b[K");
 }
 
-/// Whether the next row begins with a wide character that did not fit here, and looks the same.
+/// Whether the next row starts with a wide character that did not fit here and looks the same.
 fn wide_follows(cells: &Cells, row: &Row<Square>, at: usize, next: Option<&Row<Square>>) -> bool {
     let Some(next) = next.filter(|_| at + 1 == row.inner.len() && is_wrapped(row)) else { return false };
     let (here, next) = (row.inner[at], next.inner[0]);
@@ -271,7 +271,7 @@ fn alike_on_a_blank(blank: &Style, style: &Style) -> bool {
     blank == style || !(blank.renders_on_blank() || style.renders_on_blank())
 }
 
-/// The cursor's place, pending wrap and pen. `right`: the last column between the viewer's margins by now.
+/// The cursor's place, pending wrap and pen. `right` is the last column between the viewer's current margins.
 fn cursor(out: &mut Out, cells: &Cells, charsets: &Charsets, right: u16) {
     let cursor = &cells.cursor;
     let (row, col) = (cursor.pos.row.0 as u16, cursor.pos.col.0 as u16);
@@ -284,16 +284,16 @@ fn cursor(out: &mut Out, cells: &Cells, charsets: &Charsets, right: u16) {
     self::charsets(out, charsets);
 }
 
-/// A wrap is pending after the last cell was written, and only then. Not where the line already goes on:
-/// writing its last cell would part it. Nor where lines end by side margins that the viewer's terminal does
-/// not have now: there the cursor would go on. They cannot be set for this, as setting and releasing them
-/// moves the cursor. Then the cursor's place is right and its pending wrap is lost.
+/// Writes the last cell again, because only that makes a wrap pending. Not if the line already continues: that
+/// would split it. Not if the line ends at side margins that the viewer's terminal does not have now: the cursor
+/// would move on. The margins cannot be set for this, because setting and releasing them moves the cursor. In
+/// these cases the cursor's place is right but its pending wrap is lost.
 fn write_last_again(out: &mut Out, cells: &Cells, (row, col): (u16, u16), right: u16) {
     let line = &cells[Line(row.into())];
     let lead = if line.inner[usize::from(col)].is_spacer() { col.saturating_sub(1) } else { col };
     let cell = line.inner[usize::from(lead)];
     let ends_here = col == right || usize::from(col) + 1 == out.width;
-    // One that the margin cuts would go to the next row.
+    // A wide character that the margin cuts would go to the next row.
     let is_cut = cell.is_wide() && lead == right;
     if is_wrapped(line) || !ends_here || is_cut {
         return;
@@ -318,9 +318,9 @@ fn palette_colours(out: &mut Out, terminal: &Terminal) {
     }
 }
 
-/// All flags of the screen that is shown, and those they cover.
+/// The keyboard flags of the screen that is shown, with the stack below them.
 fn keyboard(out: &mut Out, keyboard: &Keyboard) {
-    // More than any terminal keeps: none are left.
+    // More than any terminal keeps, so none are left.
     out.say("\x1b[<99u");
     let mut flags = keyboard.covered.iter().chain([&keyboard.flags]);
     if let Some(base) = flags.next().filter(|base| **base != 0) {
@@ -340,7 +340,7 @@ fn tabs(out: &mut Out, terminal: &Terminal) {
     }
 }
 
-/// The cursor that `ESC 8` brings back, then the margins: between margins not every place can be reached.
+/// The cursor that `ESC 8` restores, then the margins: between margins not every place can be reached.
 fn saved_and_margins(out: &mut Out, terminal: &Terminal) {
     let canvas = &terminal.canvas;
     let saved = terminal.saved.of(canvas.is_alternate());
@@ -368,12 +368,12 @@ fn modes(out: &mut Out, terminal: &Terminal) {
     for mode in [1, 12, 25, 1004, 1007, 2004] {
         private_mode(out, mode, modes.get(mode) == Some(true));
     }
-    // The last one set wins, and resetting any resets all: so off first, then the one.
+    // The last mode set wins, and resetting any mode resets all: so reset all first, then set one.
     out.say("\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l");
     for mode in [modes.mouse.number(), modes.mouse_encoding.number()].into_iter().flatten() {
         private_mode(out, mode, true);
     }
-    // Only if on: those of drawing are off by now, and how the backarrow key was set up is the user's.
+    // Only modes that are on: drawing modes are off by now, and the backarrow key is the user's choice.
     for mode in terminal.settings.on.iter().filter(|mode| **mode != settings::COLUMN_MARGINS) {
         private_mode(out, *mode, true);
     }
@@ -382,7 +382,7 @@ fn modes(out: &mut Out, terminal: &Terminal) {
     out.say(&format!("\x1b[>4;{}m", modes.modify_other_keys));
 }
 
-/// Modes that would spoil the drawing, now that it is done.
+/// Sets the modes that would disturb the drawing, after everything is drawn.
 fn last_modes(out: &mut Out, terminal: &Terminal) {
     let canvas = &terminal.canvas;
     if terminal.modes.linefeed_newline {

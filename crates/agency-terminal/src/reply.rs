@@ -1,6 +1,6 @@
-//! Our answers to a program that asks its terminal something.
+//! Answers to a program's queries.
 //!
-//! Each question is answered here and nowhere else, whether or not anybody looks on.
+//! Every query is answered here and nowhere else, whether or not there are viewers.
 
 use std::fmt::Display;
 
@@ -13,17 +13,17 @@ use crate::pen;
 use crate::settings::{self, Settings};
 use crate::terminal::Terminal;
 
-/// VT220 with colours. Not sixel: images are the viewer's, who may have none.
+/// VT220 with colours. Without sixel: the viewer's terminal shows images, and it may not support them.
 const PRIMARY_ATTRIBUTES: &str = "?62;22c";
 
-/// Programs read the middle number as xterm's patch level, and from 277 on vim writes the better mouse
-/// encoding. The number of a version of ours would be too small for that for years.
+/// Programs read the second number as xterm's patch level; from 277 on, vim uses the better mouse encoding. Our
+/// own version number would be too small for years.
 const SECONDARY_ATTRIBUTES: &str = ">1;4000;0c";
 
 /// "AGCY".
 const UNIT_ID: &str = "41474359";
 
-/// What we know to say of ourselves through OSC 7501.
+/// The states and kinds of OSC 7501 that we understand.
 const STATUS_PROTOCOL: &str = "7501;?:states=idle,working,done,blocked,error:kinds=permission,question,auth";
 
 impl Fed {
@@ -40,7 +40,7 @@ impl Fed {
         self.replies.extend_from_slice(format!("\x1b]{text}{end}").as_bytes());
     }
 
-    /// S8C1T: `ESC [` and its like, from `start` on, become the one byte that they stand for.
+    /// S8C1T: replaces `ESC [` and similar introducers from `start` on by their one-byte form.
     pub(crate) fn shorten_introducers(&mut self, start: usize) {
         let long = self.replies.split_off(start);
         let mut rest = long.as_slice();
@@ -89,12 +89,12 @@ impl Terminal {
 
     pub(crate) fn report_private_status(&mut self, csi: &Csi, fed: &mut Fed) {
         match csi.get(0) {
-            // A VT220 knows no pages.
+            // A VT220 has no pages.
             6 => {
                 let (row, col) = self.place();
                 fed.csi(format_args!("?{row};{col}R"));
             }
-            // No printer, no keys to define, an English keyboard, no locator, no macros, no errors, one session.
+            // No printer, no definable keys, an English keyboard, no locator, no macros, no errors, one session.
             15 => fed.csi("?13n"),
             25 => fed.csi("?21n"),
             26 => fed.csi("?27;1n"),
@@ -112,7 +112,7 @@ impl Terminal {
         }
     }
 
-    /// The cursor as the program counts: from 1, and from the margins in origin mode.
+    /// The cursor's place as the program counts: from 1, and from the margins in origin mode.
     fn place(&self) -> (u16, u16) {
         let (row, col) = self.canvas.cursor();
         let area = self.counted_area();
@@ -133,7 +133,7 @@ impl Terminal {
             20 => changeable(self.modes.linefeed_newline),
             // No local echo.
             12 => ALWAYS_SET,
-            // The keyboard is never locked, and there are no forms to edit.
+            // The keyboard is never locked, and there are no forms.
             1 | 2 | 5 | 7 | 10 | 11 | 13..=19 => ALWAYS_RESET,
             _ => UNKNOWN,
         };
@@ -142,10 +142,9 @@ impl Terminal {
 
     pub(crate) fn report_private_mode(&mut self, mode: u16, fed: &mut Fed) {
         let state = match mode {
-            // We know it, but the terminal of someone who looks on may not, and programs that are told so
-            // draw with it.
+            // We support it, but a viewer's terminal may not, and a program that knows of it would draw with it.
             settings::COLUMN_MARGINS => UNKNOWN,
-            // Keys repeat.
+            // Keys always repeat.
             8 => ALWAYS_SET,
             // No 132 columns, no smooth scrolling, no printer, no national characters.
             3 | 4 | 18 | 19 | 35 | 40 | 42 | 60 | 95 => ALWAYS_RESET,
@@ -164,12 +163,12 @@ impl Terminal {
         fed.csi(format_args!(">4;{}m", self.modes.modify_other_keys));
     }
 
-    /// XTSMGRAPHICS: there is no such thing.
+    /// XTSMGRAPHICS: always an error, because there are no graphics.
     pub(crate) fn report_graphics(&mut self, item: u16, fed: &mut Fed) {
         fed.csi(format_args!("?{item};1;0S"));
     }
 
-    /// Window reports. Titles are never told: they could type for whoever set them.
+    /// Window reports. Never reports titles: a title could type text for the program that set it.
     pub(crate) fn report_window(&mut self, what: u16, fed: &mut Fed) {
         let (cell_width, cell_height) = self.size.cell_pixels();
         let (width, height) = self.size.text_pixels();
@@ -198,7 +197,7 @@ impl Terminal {
         fed.osc(STATUS_PROTOCOL, false);
     }
 
-    /// DECRQSS: the setting that a sequence with this ending would change.
+    /// DECRQSS: the setting that a sequence with this ending changes.
     pub(crate) fn report_setting(&mut self, setting: &[u8], fed: &mut Fed) {
         let area = self.canvas.scrolling_area();
         let Settings { level, eight_bit, extent, .. } = self.settings;
@@ -221,7 +220,7 @@ impl Terminal {
         fed.dcs(format_args!("1$r{value}"));
     }
 
-    /// DECRQPSR: what `ESC 7` would put away, or the tab stops.
+    /// DECRQPSR: the cursor state that `ESC 7` saves, or the tab stops.
     pub(crate) fn report_presentation(&mut self, what: u16, fed: &mut Fed) {
         match what {
             1 => fed.dcs(format_args!("1$u{}", self.cursor_information())),
@@ -233,8 +232,8 @@ impl Terminal {
         }
     }
 
-    /// DECCIR: place, page, attributes, protection, flags, character sets. Each number of flags is a
-    /// character from `@` on.
+    /// DECCIR: place, page, attributes, protection, flags, character sets. Flags are encoded as a character from
+    /// `@` on.
     fn cursor_information(&self) -> String {
         let (row, col) = self.place();
         let flags = self.canvas.style().flags;
@@ -255,7 +254,7 @@ impl Terminal {
         format!("{row};{col};1;{attributes};{protection};{flags};{};2;@;{sets}", self.charsets.used)
     }
 
-    /// XTGETTCAP: names in hexadecimal, answered one by one.
+    /// XTGETTCAP: names in hexadecimal, each answered separately.
     pub(crate) fn report_capabilities(&mut self, names: &[u8], fed: &mut Fed) {
         for name in names.split(|byte| *byte == b';') {
             let known = match name.to_ascii_uppercase().as_slice() {
@@ -267,7 +266,7 @@ impl Terminal {
                 b"524742" => "8/8/8",
                 _ => "",
             };
-            // Only what is hexadecimal may come back, or a question could put words into our mouth.
+            // Return only hexadecimal digits, so that a query cannot choose what we type.
             let name: String =
                 name.iter().filter(|byte| byte.is_ascii_hexdigit()).map(|byte| *byte as char).collect();
             match known {
@@ -281,7 +280,7 @@ impl Terminal {
     }
 }
 
-/// What DECRQM says of a mode.
+/// DECRQM's values for a mode.
 const UNKNOWN: u8 = 0;
 const ALWAYS_SET: u8 = 3;
 const ALWAYS_RESET: u8 = 4;

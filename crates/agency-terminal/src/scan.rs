@@ -1,9 +1,9 @@
-//! Where one piece of a terminal stream ends and the next begins: text, controls, sequences, strings.
+//! Splits a terminal stream into units: text, controls, sequences, strings.
 //!
-//! Not what a piece means. Bytes are handed on only in whole units, so that everything behind the
-//! scanner is always between two units, wherever the stream was cut; what is not yet whole is held here.
+//! Does not interpret them. It hands on only complete units, so everything behind the scanner is always between
+//! two units, wherever the stream was cut; it holds the bytes of an incomplete unit.
 
-/// More than this of one sequence is not kept. Beyond it a unit is handed on in [`Kind::Piece`]s.
+/// The longest unit that is kept. Longer units are handed on in [`Kind::Piece`]s.
 const HELD_MAX: usize = 1 << 20;
 
 pub(crate) const ESC: u8 = 0x1b;
@@ -32,15 +32,15 @@ pub(crate) enum Kind {
     Escape,
     /// `ESC [` … final byte.
     Csi,
-    /// `ESC ]` and its like, with the terminator.
+    /// `ESC ]` and similar, with the terminator.
     String(StringKind),
-    /// Given up by the program, or cut short by the next sequence.
+    /// Cancelled by the program, or cut off by the next sequence.
     Aborted,
-    /// A part of a unit that is too long to be kept whole.
+    /// A part of a unit that is too long to be kept.
     Piece { first: bool, last: bool },
 }
 
-/// One whole unit; `raw` is every byte of it.
+/// One complete unit; `raw` is all of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unit<'a> {
     pub(crate) kind: Kind,
@@ -48,7 +48,7 @@ pub(crate) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    /// What lies between the introducer and the terminator of a sequence or string.
+    /// The bytes between the introducer and the terminator of a sequence or string.
     pub(crate) fn body(&self) -> &'a [u8] {
         match self.kind {
             Kind::Escape => &self.raw[1..],
@@ -61,15 +61,15 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// The length of `ESC [` and its like; controls may stand in between.
+    /// The length of `ESC [` and similar; there may be controls in between.
     fn introducer(&self) -> usize {
         let second = self.raw.iter().position(|byte| *byte >= 0x20 && *byte != DEL);
         second.map_or(self.raw.len(), |at| at + 1)
     }
 
-    /// Controls inside a sequence act at once, as if they stood before it. Those inside a string do not.
+    /// The controls inside a sequence, which act at once, as if they came before it. Those inside a string do not act.
     pub(crate) fn controls(&self) -> impl Iterator<Item = u8> + 'a {
-        // Nearly always there are none, and looking for the first is quick.
+        // There are almost never any, and this check is quick.
         let any = || self.raw.iter().skip(1).fold(false, |any, byte| any | (*byte < 0x20));
         let raw = match self.kind {
             Kind::Escape | Kind::Csi | Kind::Aborted if any() => self.raw,
@@ -87,11 +87,11 @@ enum State {
     EscapeIntermediate,
     Csi,
     String(StringKind),
-    /// A string that saw `ESC`: the next byte says whether that ends it.
+    /// A string in which `ESC` was seen: the next byte tells whether it ends.
     StringEscape(StringKind),
 }
 
-/// What one more byte does to an open unit.
+/// What one more byte does to an incomplete unit.
 enum Step {
     Open(State),
     /// The unit ends with this byte.
@@ -142,7 +142,7 @@ fn step_escape(byte: u8) -> Step {
     }
 }
 
-/// What every sequence does with a byte that is not its own.
+/// What every sequence does with a byte that does not belong to it.
 fn step_sequence(state: State, byte: u8) -> Step {
     match byte {
         CAN | SUB => Step::End(Kind::Aborted),
@@ -151,18 +151,18 @@ fn step_sequence(state: State, byte: u8) -> Step {
     }
 }
 
-/// Turns a stream into units, however it is cut.
+/// Splits a stream into units, wherever it is cut.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scanner {
-    /// The bytes of the open unit. Empty between two units.
+    /// The bytes of the incomplete unit. Empty between two units.
     held: Vec<u8>,
     state: Option<State>,
-    /// The open unit is too long: `held` has two bytes that tell its state, then what is still to be said.
+    /// The unit is too long: `held` has two bytes that encode its state, then what is not yet handed on.
     overflowed: bool,
 }
 
 impl Scanner {
-    /// Hands on every unit that is whole.
+    /// Hands on every complete unit.
     pub(crate) fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Unit<'_>)) {
         while !bytes.is_empty() {
             bytes = match self.state {
@@ -173,17 +173,17 @@ impl Scanner {
         }
     }
 
-    /// Between two units: nothing is held.
+    /// Whether the stream is between two units, so nothing is held.
     pub(crate) fn is_idle(&self) -> bool {
         self.state.is_none()
     }
 
-    /// The bytes held, and whether more of the same unit were let go.
+    /// The held bytes, and whether earlier bytes of the same unit were already handed on.
     pub(crate) fn held(&self) -> (&[u8], bool) {
         (&self.held, self.overflowed)
     }
 
-    /// A scanner that holds these bytes. `None` if no scanner ever would.
+    /// A scanner that holds these bytes. `None` if no scanner could.
     pub(crate) fn holding(held: &[u8], overflowed: bool) -> Option<Self> {
         let mut scanner = Scanner::default();
         let mut whole = 0;
@@ -193,7 +193,7 @@ impl Scanner {
         fits.then_some(scanner)
     }
 
-    /// From between two units: hands on what is whole at the front of `bytes`, holds the rest.
+    /// Between two units: hands on the complete unit at the front of `bytes`, or holds the rest.
     fn next<'a>(&mut self, bytes: &'a [u8], each: &mut impl FnMut(Unit<'_>)) -> &'a [u8] {
         match bytes[0] {
             ESC => self.open_sequence(bytes, each),
@@ -250,7 +250,7 @@ impl Scanner {
                     self.held.extend_from_slice(&bytes[..at]);
                     self.held.pop();
                     self.finish(kind, each);
-                    // The `ESC` may have come with earlier bytes: it opens the next unit from here.
+                    // The `ESC` may have come with earlier bytes: it starts the next unit here.
                     self.hold(State::Escape, &[ESC]);
                     return &bytes[at..];
                 }
@@ -266,7 +266,7 @@ impl Scanner {
         match std::str::from_utf8(&self.held) {
             Ok(_) => self.finish(Kind::Text, each),
             Err(error) if error.error_len().is_none() => {}
-            // This byte belongs to no character that began before it.
+            // This byte does not belong to the character that started before it.
             Err(_) => {
                 self.held.pop();
                 self.finish(Kind::Text, each);
@@ -281,14 +281,14 @@ impl Scanner {
         self.state = Some(state);
     }
 
-    /// Lets go of a unit that grows too long, keeping its state.
+    /// Hands on a part of a unit that grows too long, and keeps its state.
     fn shed(&mut self, state: State, each: &mut impl FnMut(Unit<'_>)) {
         if !self.overflowed && self.held.len() <= HELD_MAX {
             return;
         }
         let first = !self.overflowed;
         let said = if first { 0 } else { STATE_LEN };
-        // That `ESC` may turn out to belong to the next unit.
+        // This `ESC` may belong to the next unit.
         let open = usize::from(matches!(state, State::StringEscape(_)));
         each(Unit {
             kind: Kind::Piece { first, last: false },
@@ -307,7 +307,7 @@ impl Scanner {
             false => each(Unit { kind, raw: &held }),
         }
         self.state = None;
-        // Most sequences are short: their buffer is worth keeping.
+        // Most sequences are short, so keep their buffer.
         if held.capacity() <= 4096 {
             self.held = held;
             self.held.clear();
@@ -317,7 +317,7 @@ impl Scanner {
 
 const STATE_LEN: usize = 2;
 
-/// The shortest bytes that bring a scanner into this state (or, for a string's `ESC`, before it).
+/// The shortest bytes that bring a scanner into this state (or, for a string's `ESC`, just before it).
 fn state_bytes(state: State) -> [u8; STATE_LEN] {
     let second = match state {
         State::Utf8 | State::Escape => 0,
@@ -340,7 +340,7 @@ fn emit<'a>(kind: Kind, bytes: &'a [u8], len: usize, each: &mut impl FnMut(Unit<
     rest
 }
 
-/// How many bytes from the front are no control characters, eight at a time.
+/// The number of bytes at the front that are not control characters, counted eight at a time.
 fn printable_run(bytes: &[u8]) -> usize {
     let mut run = 0;
     for word in bytes.chunks_exact(8) {
@@ -366,16 +366,16 @@ fn controls_in(word: u64) -> u64 {
     (below_space | delete) & HIGHS
 }
 
-/// How many bytes from the front do not end inside a character.
+/// The number of bytes at the front that do not end inside a character.
 fn whole_characters(bytes: &[u8]) -> usize {
     let tail = bytes.len().saturating_sub(3);
     for at in (tail..bytes.len()).rev() {
-        // A continuation byte: its character began earlier.
+        // A continuation byte: its character started earlier.
         if (0x80..0xc0).contains(&bytes[at]) {
             continue;
         }
         let unfinished = std::str::from_utf8(&bytes[at..]).is_err_and(|error| {
-            // Wholly valid so far, and not yet whole.
+            // Valid so far, but not complete.
             error.valid_up_to() == 0 && error.error_len().is_none()
         });
         return if unfinished { at } else { bytes.len() };
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_comes_apart_at_its_seams() {
+    fn a_stream_is_split_into_units() {
         let found = units(&[b"hi\r\n\x1b[1;31mred\x1b]0;t\x07\x1bPq#\x1b\\\x1b(B\x1b7"]);
         let kinds: Vec<Kind> = found.iter().map(|(kind, _)| *kind).collect();
         let osc = Kind::String(StringKind::Osc);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_a_unit_before_it_is_whole() {
+    fn a_unit_is_handed_on_only_when_it_is_complete() {
         for part in
             [&b"\x1b"[..], b"\x1b[", b"\x1b[3", b"\x1b]0;x", b"\x1b]0;x\x1b", b"\xe2\x94", b"\xf0\x9f\x92"]
         {
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_that_is_cut_short_gives_way_to_the_next() {
+    fn an_incomplete_sequence_ends_where_the_next_one_starts() {
         assert_eq!(
             units(&[b"\x1b[3", b"\x1b[1m"]),
             [(Kind::Aborted, b"\x1b[3".to_vec()), (Kind::Csi, b"\x1b[1m".to_vec())]
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_without_end_is_not_kept() {
+    fn an_endless_string_is_not_kept() {
         let mut scanner = Scanner::default();
         let mut said = 0;
         scanner.feed(b"\x1bPq", |_| panic!("not whole"));
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn controls_are_found_wherever_they_stand() {
+    fn controls_are_found_at_any_position() {
         for at in 0..24 {
             for control in [0x00, 0x0a, 0x1b, 0x1f, 0x7f] {
                 let mut bytes = [b'\xc3'; 24];

@@ -1,7 +1,7 @@
-//! The door to a terminal: bytes in, answers and events out; dump, redraw, text.
+//! The public interface of a terminal: bytes in, answers and events out; dump, redraw, text.
 //!
-//! Behind it the emulator may panic. That costs the bytes it panicked on, at worst the picture, and never
-//! the process.
+//! The emulator behind it may panic. A panic costs the bytes that caused it, at worst the contents of the screen,
+//! but never the process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,23 +20,25 @@ use crate::snapshot::{self, Snapshot};
 use crate::terminal::Terminal;
 use crate::{history, redraw};
 
-/// Shown where a picture was that could not be saved.
-const LOST: &str = "─── The screen was lost and begins anew ───";
+/// Shown in place of contents that could not be saved.
+const LOST: &str = "─── The screen contents were lost ───";
 
+/// A terminal's screen with its scrollback, modes and state.
 pub struct Screen {
     terminal: Terminal,
-    /// What a person saw when [`Screen::take_visible_change`] was last called.
+    /// A digest of what was visible at the last [`Screen::take_visible_change`].
     seen: u64,
-    /// Something was done since then.
+    /// Whether anything was drawn since then.
     touched: bool,
-    /// Bytes drawn into a picture that the program has not finished (synchronized output).
+    /// The number of bytes in a frame that the program has not finished (synchronized output).
     unfinished: usize,
 }
 
-/// A picture longer than this will never be finished: its program forgot, or died.
+/// A longer frame will never be finished: its program forgot to end it, or died.
 const UNFINISHED_MAX: usize = 1 << 20;
 
 impl Screen {
+    /// A blank screen that keeps at most `scrollback_lines` rows of history.
     pub fn new(size: Size, scrollback_lines: usize) -> Screen {
         Screen::showing(Terminal::new(size, scrollback_lines))
     }
@@ -56,38 +58,43 @@ impl Screen {
         fed
     }
 
+    /// Changes the size; lines reflow to the new width.
     pub fn resize(&mut self, size: Size) {
         self.guarded(|terminal| terminal.resize(size));
     }
 
+    /// The current size.
     pub fn size(&self) -> Size {
         self.terminal.size
     }
 
+    /// The current modes.
     pub fn modes(&self) -> Modes {
         self.terminal.modes
     }
 
+    /// The window title that the program set last.
     pub fn title(&self) -> &str {
         &self.terminal.title
     }
 
+    /// Whether the alternate screen is shown.
     pub fn is_alternate(&self) -> bool {
         self.terminal.canvas.is_alternate()
     }
 
-    /// What programs are told when they ask for colours that they did not change themselves. It stays until
-    /// it is set again; a restored screen has none, and tells the usual ones.
+    /// Sets the colours that programs get when they ask for colours that they did not change. They stay until they
+    /// are set again; a restored screen has none and reports the defaults.
     pub fn set_viewer_colours(&mut self, colours: Colours) {
         self.terminal.viewer = colours;
     }
 
-    /// The kitty keyboard flags in force.
+    /// The active kitty keyboard flags.
     pub fn keyboard_flags(&self) -> u8 {
         self.terminal.keyboards.of(self.is_alternate()).flags
     }
 
-    /// Between two units of the stream: nothing of it is held back.
+    /// Whether the stream is between two units, so nothing of it is held back.
     pub fn in_ground(&self) -> bool {
         self.terminal.scanner.is_idle()
     }
@@ -97,18 +104,18 @@ impl Screen {
         ViewerFilter::going_on(self.terminal.scanner.clone())
     }
 
-    /// The lines of the primary screen that the cursor has left behind; none while the alternate one is shown.
+    /// The complete lines of the primary screen above the cursor; none while the alternate screen is shown.
     pub fn lines_above_cursor(&mut self) -> Vec<String> {
         history::lines_above_cursor(&self.terminal)
     }
 
-    /// Row and column of the cursor, from 0.
+    /// The cursor's row and column, from 0.
     pub fn cursor(&self) -> (u16, u16) {
         self.terminal.canvas.cursor()
     }
 
-    /// Whether text or colours changed since the last call; the cursor does not count, nor does writing
-    /// the same again. What is drawn into an unfinished picture (mode 2026) is not seen before its end.
+    /// Whether text or colours changed since the last call. The cursor does not count, nor does writing the same
+    /// again. An unfinished frame (mode 2026) counts only when it ends.
     pub fn take_visible_change(&mut self) -> bool {
         if self.is_half_drawn() {
             return false;
@@ -120,62 +127,63 @@ impl Screen {
         std::mem::replace(&mut self.seen, seen) != seen
     }
 
-    /// A picture has been begun (mode 2026) and is not whole: nobody has seen it yet.
+    /// Whether a frame has started (mode 2026) and is not complete, so nobody has seen it yet.
     pub fn is_half_drawn(&self) -> bool {
         (1..UNFINISHED_MAX).contains(&self.unfinished)
     }
 
-    /// What is visible, row by row, without colours and trailing blanks.
+    /// The visible rows, without colours and trailing blanks.
     pub fn rows(&mut self) -> Vec<String> {
         self.read(history::rows)
     }
 
-    /// Everything, exactly, as bytes. At any cut of the stream, also inside a sequence or a character.
+    /// The complete state as bytes. Works at any cut of the stream, also inside a sequence or a character.
     pub fn dump(&mut self) -> Vec<u8> {
         self.read(dump::dump)
     }
 
+    /// Restores a screen from a dump.
     pub fn restore(bytes: &[u8]) -> Result<Screen, DumpError> {
-        // What the decoder lets through, the engine might still stumble over.
+        // The decoder may accept what the engine cannot handle.
         let restored = catch_unwind(|| dump::restore(bytes));
         restored.unwrap_or(Err(DumpError::Damaged)).map(Screen::showing)
     }
 
-    /// How many rows have left the screen and are kept.
+    /// The number of rows in the scrollback.
     pub fn scrollback_rows(&mut self) -> usize {
         self.read(|terminal| terminal.canvas.scrollback().len())
     }
 
-    /// What brings a viewer's terminal of the same size to show this. With the scrollback it goes above
-    /// the screen as lines that scroll up.
+    /// The bytes that make a viewer's terminal of the same size show this screen. The scrollback, if wanted, is
+    /// sent first, as lines that scroll up.
     pub fn redraw(&mut self, with_scrollback: bool) -> Vec<u8> {
         self.read(|terminal| redraw::redraw(terminal, with_scrollback))
     }
 
-    /// A new run begins: all as at first, what was on the screen goes to the scrollback, and `text` stands
-    /// on a line of its own.
+    /// Starts a new run: resets everything, moves the screen's contents to the scrollback, and writes `text` on its
+    /// own line.
     pub fn session_separator(&mut self, text: &str) {
         self.guarded(|terminal| begin_run(terminal, text));
     }
 
-    /// Scrollback and screen as plain text. Wrapped lines are joined, trailing blanks are gone.
+    /// Scrollback and screen as plain text. Wrapped lines are joined; trailing blanks are removed.
     pub fn text(&mut self) -> String {
         self.read(history::text)
     }
 
-    /// Takes the scrollback out, as whole lines, so that output without end can pass through.
+    /// Removes and returns the complete lines of the scrollback, so that endless output can pass through.
     pub fn drain_history(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         self.guarded(|terminal| lines = history::drain(terminal));
         lines
     }
 
-    /// All that can be compared.
+    /// Everything that can be compared.
     pub fn snapshot(&mut self) -> Snapshot {
         self.read(snapshot::snapshot)
     }
 
-    /// Reads what may panic. If it does, the terminal is rebuilt and read again.
+    /// Reads something that may panic. After a panic, rebuilds the terminal and reads again.
     pub(crate) fn read<T>(&mut self, look: impl Fn(&Terminal) -> T) -> T {
         let settled = || {
             self.terminal.canvas.settle();
@@ -188,7 +196,7 @@ impl Screen {
         look(&self.terminal)
     }
 
-    /// Runs what may panic. `false` if it did; then the terminal has been rebuilt.
+    /// Runs something that may panic. `false` if it did; the terminal has then been rebuilt.
     fn guarded(&mut self, act: impl FnOnce(&mut Terminal)) -> bool {
         self.touched = true;
         let terminal = &mut self.terminal;
@@ -200,8 +208,8 @@ impl Screen {
     }
 }
 
-/// A panic leaves the engine in a state that nobody meant. Most often its cells can still be read; what
-/// passes through a dump is sound. Otherwise there is a blank screen that says so.
+/// Rebuilds a terminal after a panic left the engine in an undefined state. Usually its cells can still be read,
+/// and a terminal restored from a dump is sound. Otherwise returns a blank screen with a message.
 fn rebuilt(broken: &mut Terminal) -> Terminal {
     let salvage = || {
         broken.canvas.settle();
@@ -230,7 +238,7 @@ fn begin_run(terminal: &mut Terminal, text: &str) {
     terminal.feed(b"\r\n", &mut unheard);
 }
 
-/// A number for what a person sees, cursor excepted.
+/// A digest of what is visible, without the cursor.
 fn look(terminal: &Terminal) -> u64 {
     let mut digest = Digest::default();
     let cells = terminal.canvas.shown();
@@ -244,7 +252,7 @@ fn look(terminal: &Terminal) -> u64 {
     digest.lanes.into_iter().fold(0, mix)
 }
 
-/// In lanes that do not wait for each other: screens are digested after every chunk of a flood.
+/// Hashes in independent lanes, because screens are digested after every chunk of a flood.
 #[derive(Default)]
 struct Digest {
     lanes: [u64; 4],
@@ -266,8 +274,8 @@ impl Digest {
     }
 }
 
-/// A cell that was never written looks like a space, and a line's wrap cannot be seen. Without branches,
-/// on the engine's layout of a cell: the character in the lowest 21 bits.
+/// The visible part of a cell: an unwritten cell looks like a space, and a wrap is invisible. Uses the engine's
+/// cell layout (the character in the lowest 21 bits) to avoid branches.
 fn seen_of(cell: Square) -> u64 {
     let blank = u64::from(cell.raw() & 0x1f_ffff == 0) * u64::from(b' ');
     (cell.raw() | blank) & !WRAP
@@ -288,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_costs_what_it_panicked_on_and_nothing_else() {
+    fn a_panic_costs_only_the_bytes_that_caused_it() {
         let mut screen = drawn("old\r\n\x1b[31mred\x1b[2;3r");
         let before = screen.snapshot();
         assert!(!screen.guarded(|_| panic!("as the engine might")));
@@ -298,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_cannot_be_saved_says_so() {
+    fn contents_that_cannot_be_saved_are_replaced_by_a_message() {
         let mut screen = drawn("old");
         let broken = screen.guarded(|terminal| {
             terminal.canvas.shown_mut().cursor.pos.row = Line(77);
@@ -310,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_lays_out_cells_as_the_digest_expects() {
+    fn the_digest_knows_the_engines_cell_layout() {
         let mut wrapped = Square::from_char('\u{10ffff}');
         assert_eq!(wrapped.raw(), 0x10_ffff);
         wrapped.set_wrapline(true);
@@ -319,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_do_not_fall_over_what_they_find() {
+    fn readers_survive_any_contents() {
         let mut screen = drawn("old");
         screen.terminal.canvas.shown_mut().raw.replace_inner(Vec::new());
         assert_eq!(screen.text(), format!("{LOST}\n"));

@@ -1,8 +1,8 @@
-//! The rows that have left the primary screen, as text and runs of cells that look alike.
+//! The rows that have left the primary screen, stored as text and runs of cells with the same look.
 //!
-//! A tenth of what the engine's cells take. A row stays as wide as it was when it left; how its line flows
-//! at another width is worked out when somebody asks ([`Scratch`]). Nothing here is on the screen: rows that
-//! the screen wants back are taken out.
+//! Needs a tenth of the memory of the engine's cells. A row keeps the width that it had when it left; reflowing to
+//! another width happens on demand ([`Scratch`]). A row is never here and on the screen at the same time: a resize
+//! that needs rows back removes them from here.
 
 use std::collections::VecDeque;
 
@@ -23,14 +23,14 @@ pub(crate) use block::{Head, Piece};
 pub(crate) use flow::{Scratch, flows_as_it_is};
 pub(crate) use resize::resize;
 
-/// What a row may cost on average, in bytes. Only pictures drawn with characters cost more; of those,
-/// fewer rows are kept, so that no program fills the memory.
+/// The memory budget per row, in bytes. Only pictures drawn with characters need more; then fewer rows are kept,
+/// so that no program fills the memory.
 const COST_PER_ROW: usize = 2048;
 
-/// The bits of a cell that are its character.
+/// The bits of a cell that hold its character.
 const CHARACTER: u64 = 0x1f_ffff;
 
-/// So much is always kept.
+/// The minimum memory budget.
 const COST_LEAST: usize = 256 * 1024;
 
 pub(crate) struct Scrollback {
@@ -41,7 +41,7 @@ pub(crate) struct Scrollback {
 }
 
 impl Scrollback {
-    /// Of so many rows.
+    /// A scrollback of at most `limit` rows.
     pub(crate) fn of(limit: usize) -> Scrollback {
         Scrollback { blocks: VecDeque::new(), rows: 0, cost: 0, limit }
     }
@@ -63,7 +63,7 @@ impl Scrollback {
         self.blocks.iter().flat_map(Block::pieces)
     }
 
-    /// Whole lines, oldest first; the last one may go on on the screen.
+    /// Complete lines, oldest first; the last one may continue on the screen.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Vec<Piece<'_>>> {
         let mut pieces = self.pieces();
         std::iter::from_fn(move || {
@@ -78,11 +78,11 @@ impl Scrollback {
         })
     }
 
-    /// The last lines that make at least so many rows at a width; fewer if there are no more. In any case
-    /// all of the line that goes on on the screen.
+    /// The last lines that make at least `rows` rows at a width, or all if there are fewer. Always includes the whole
+    /// line that continues on the screen.
     fn last_lines(&self, rows: usize, width: usize) -> Vec<Piece<'_>> {
         let mut taken = Vec::new();
-        // Of the line whose pieces are being taken. Each may end in a stand-in that a joined line has not.
+        // These count the pieces of the current line. Each may end in a placeholder that a joined line does not have.
         let (mut have, mut pieces, mut cells) = (0, 0, 0);
         for piece in self.pieces().rev() {
             if !piece.head.wrapped {
@@ -100,7 +100,7 @@ impl Scrollback {
         taken
     }
 
-    /// Takes the rows that are above a screen.
+    /// Moves here the rows that are above a screen.
     pub(crate) fn take_from(&mut self, cells: &mut Cells) {
         let count = cells.history_size();
         if count == 0 {
@@ -113,7 +113,7 @@ impl Scrollback {
         cells.clear_history();
     }
 
-    /// Lets go of the newest rows.
+    /// Drops the newest rows.
     fn drop_last(&mut self, rows: usize) {
         for _ in 0..rows {
             let Some(block) = self.blocks.back_mut() else { return };
@@ -125,7 +125,7 @@ impl Scrollback {
         }
     }
 
-    /// Lets go of the oldest rows.
+    /// Drops the oldest rows.
     pub(crate) fn drop_first(&mut self, rows: usize) {
         for _ in 0..rows {
             let Some(block) = self.blocks.front_mut() else { return };
@@ -137,7 +137,7 @@ impl Scrollback {
         }
     }
 
-    /// To add rows that have much in common.
+    /// Starts adding rows that share looks.
     pub(crate) fn adding(&mut self) -> Adding<'_> {
         Adding { to: self, known: [NOTHING; KNOWN] }
     }
@@ -158,20 +158,20 @@ impl Scrollback {
     }
 }
 
-/// Names of looks, and their numbers, that are known again without a search. A power of two.
+/// The number of cached look numbers. A power of two.
 const KNOWN: usize = 64;
 
-/// No look has this name.
+/// An empty cache entry; no look has this name.
 const NOTHING: (u64, u32) = (u64::MAX, 0);
 
-/// Adds rows to a scrollback. Looks it has seen, by the caller's name for them, it mostly knows again.
+/// Adds rows to a scrollback. Caches the numbers of looks under the caller's names.
 pub(crate) struct Adding<'a> {
     to: &'a mut Scrollback,
     known: [(u64, u32); KNOWN],
 }
 
 impl Adding<'_> {
-    /// Adds the row of a screen.
+    /// Adds a row of a screen.
     pub(crate) fn row(&mut self, cells: &Cells, row: &Row<Square>) {
         let wrapped = is_wrapped(row);
         let len = if wrapped { row.inner.len() } else { occupied(&row.inner) };
@@ -185,7 +185,7 @@ impl Adding<'_> {
         self.end();
     }
 
-    /// Adds the cells at the beginning that look alike, and gives back the others.
+    /// Adds the cells at the front that look the same, and returns the others.
     fn run_of_cells<'c>(&mut self, number: u32, look: Square, cells: &'c [Square]) -> &'c [Square] {
         let pairs = if look.is_wide() { count_pairs(look, cells) } else { 0 };
         if pairs > 0 {
@@ -217,7 +217,7 @@ impl Adding<'_> {
         self.block().begin(head);
     }
 
-    /// The number of a look that the caller calls `name`.
+    /// The number of the look that the caller calls `name`.
     pub(crate) fn number(&mut self, name: u64, look: impl FnOnce() -> Look) -> u32 {
         let place = (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % KNOWN;
         if self.known[place].0 != name {
@@ -238,16 +238,16 @@ impl Adding<'_> {
     }
 }
 
-/// The look without the mark that says that a line goes on: that is the row's, and the engine leaves it
-/// behind in the midst of others.
+/// The look without the wrap mark: the mark belongs to the row, and the engine may leave it in the middle of a
+/// row.
 fn lasting_look_of(cell: Square) -> Square {
     let mut look = look_of(cell);
     look.set_wrapline(false);
     look
 }
 
-/// How many cells from the left look like this, and all the bits of their characters. In eights, which the
-/// processor compares at once: every row of a flood passes here.
+/// The number of cells at the front with this look, and the union of their character bits. Eight at a time, which
+/// the processor compares at once: every row of a flood passes here.
 fn count_alike(look: Square, cells: &[Square]) -> (usize, u64) {
     let (eights, _) = cells.as_chunks::<8>();
     let differ = |all: u64, cell: &Square| all | ((cell.raw() ^ look.raw()) & !WRAP);
@@ -272,7 +272,7 @@ fn count_alike(look: Square, cells: &[Square]) -> (usize, u64) {
     (len, characters)
 }
 
-/// How many wide characters of this look begin here, each with the cell that it takes.
+/// The number of wide characters with this look at the front, each with its second cell.
 fn count_pairs(look: Square, cells: &[Square]) -> usize {
     let taken = taken_by(look);
     let (pairs, _) = cells.as_chunks::<2>();
@@ -282,7 +282,7 @@ fn count_pairs(look: Square, cells: &[Square]) -> usize {
     pairs.iter().take_while(is_pair).count()
 }
 
-/// The cell that a wide character of this look takes besides its own.
+/// The second cell of a wide character with this look.
 fn taken_by(look: Square) -> Square {
     let mut taken = look;
     taken.set_c(' ');
@@ -294,14 +294,14 @@ fn taken_by(look: Square) -> Square {
 mod tests {
     use crate::{Screen, Size};
 
-    /// Every cell has colours of its own.
+    /// Rows in which every cell has different colours.
     fn picture(rows: usize) -> String {
         let cell = |at: usize| format!("\x1b[38;2;{};{};{}m▀", at % 251, at % 241, at % 239);
         (0..rows).map(|row| (0..99).map(|col| cell(row * 99 + col)).collect::<String>() + "\r\n").collect()
     }
 
     #[test]
-    fn of_what_costs_too_much_the_oldest_goes() {
+    fn over_budget_the_oldest_rows_are_dropped() {
         let mut screen = Screen::new(Size::cells(99, 5), 1000);
         screen.feed(picture(1000).as_bytes());
         let rows = screen.snapshot().scrollback;
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_let_go_one_by_one() {
+    fn rows_are_dropped_one_by_one() {
         let mut screen = Screen::new(Size::cells(20, 2), 100);
         for line in 0..5000 {
             screen.feed(format!("\x1b[{}mline {line}\r\n", 30 + line % 8).as_bytes());
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_keeps_its_end() {
+    fn an_endless_line_keeps_its_end() {
         let mut screen = Screen::new(Size::cells(10, 2), 50);
         screen.feed("0123456789".repeat(5000).as_bytes());
         screen.resize(Size::cells(7, 3));

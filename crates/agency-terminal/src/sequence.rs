@@ -1,6 +1,6 @@
-//! What escape and control sequences do.
+//! Executes escape and control sequences.
 //!
-//! Not the answers to those that ask (see `reply`), nor strings (see `string`).
+//! Does not answer queries (see `reply`) and does not execute strings (see `string`).
 
 use rio_vt::crosswords::style::Style;
 
@@ -50,14 +50,14 @@ impl Terminal {
         }
     }
 
-    /// DECALN also lets the margins go.
+    /// DECALN also resets the margins.
     fn fill_for_alignment(&mut self) {
         self.release_margins();
         self.canvas.fill_for_alignment();
         self.canvas.move_to(0, 0);
     }
 
-    /// DECBI: left, and at the left margin everything between the margins moves instead.
+    /// DECBI: moves left; at the left margin, everything between the margins moves instead.
     fn back_index(&mut self) {
         let (row, col) = self.canvas.cursor();
         if col != self.canvas.columns().0 {
@@ -67,7 +67,7 @@ impl Terminal {
         }
     }
 
-    /// DECFI: right, and at the right margin everything between the margins moves instead.
+    /// DECFI: moves right; at the right margin, everything between the margins moves instead.
     fn forward_index(&mut self) {
         let (row, col) = self.canvas.cursor();
         if col != self.canvas.columns().1 {
@@ -140,7 +140,7 @@ impl Terminal {
             }
             b'P' => self.canvas.delete_chars(count),
             b'S' => self.canvas.scroll_up(count),
-            // With more parameters this is mouse tracking by highlight, which nobody has.
+            // With more parameters this is highlight mouse tracking, which no terminal supports.
             b'T' if csi.parameters().len() == 1 => self.canvas.scroll_down(count),
             b'X' => self.erase_chars(count),
             b'b' => self.repeat(count),
@@ -183,7 +183,7 @@ impl Terminal {
             (b'<', b'u') => self.keyboard().pop(csi.or(0, 1)),
             (b'=', b'u') => self.keyboard().set(csi.get(0), csi.or(1, 1)),
             (b'>', b'm') if csi.get(0) == 4 => self.modes.modify_other_keys = csi.get(1).min(2) as u8,
-            // Without a parameter, all such options go back to what they were at first.
+            // Without a parameter, all these options return to their initial values.
             (b'>', b'm') if csi.parameters() == [0] => self.modes.modify_other_keys = 0,
             (b'>', b'n') if csi.get(0) == 4 => self.modes.modify_other_keys = 0,
             (prefix, b'c') => self.report_attributes(prefix, fed),
@@ -238,7 +238,7 @@ impl Terminal {
         col.saturating_add(count).min(stop)
     }
 
-    /// HPR and VPR know margins only where the program counts from them.
+    /// HPR and VPR respect margins only in origin mode.
     fn relative_col(&self, count: u16) -> u16 {
         self.canvas.cursor().1.saturating_add(count).min(self.counted_area().right)
     }
@@ -247,7 +247,7 @@ impl Terminal {
         self.canvas.cursor().0.saturating_add(count).min(self.counted_area().bottom)
     }
 
-    /// Where the program counts: on the screen or between the margins.
+    /// The area in which the program counts: the screen, or between the margins in origin mode.
     pub(crate) fn counted_area(&self) -> Area {
         if self.modes.origin { self.canvas.scrolling_area() } else { self.canvas.everything() }
     }
@@ -262,7 +262,7 @@ impl Terminal {
         col.saturating_add(area.left).min(area.right)
     }
 
-    /// To a place counted from where the program counts.
+    /// Moves to a place in the program's coordinates.
     pub(crate) fn go_to(&mut self, row: u16, col: u16) {
         self.canvas.move_to(self.counted_row(row), self.counted_col(col));
     }
@@ -275,7 +275,7 @@ impl Terminal {
 
     // Erasing, tabs, pen, margins.
 
-    /// `selective`: protected cells stay.
+    /// With `selective`, protected cells stay.
     fn erase_screen(&mut self, part: u16, selective: bool) {
         let all = self.canvas.everything();
         let (row, _) = self.canvas.cursor();
@@ -382,7 +382,7 @@ impl Terminal {
         }
     }
 
-    /// DECCOLM: the width is the viewer's to choose, but the rest of it happens.
+    /// DECCOLM: does not change the width, which is the viewer's choice, but has its other effects.
     fn clear_for_columns(&mut self) {
         self.settings.set(settings::COLUMN_MARGINS, false);
         self.release_margins();
@@ -404,7 +404,7 @@ impl Terminal {
         }
     }
 
-    /// The modes that are kept in the canvas; the others are asked for there.
+    /// The value of a private mode, from the canvas or the mode tables.
     pub(crate) fn private_mode(&self, mode: u16) -> Option<bool> {
         match mode {
             7 => Some(self.canvas.autowrap()),

@@ -1,30 +1,30 @@
-//! What programs set and ask for that is neither drawn nor needed for input: seldom used, and kept to be told.
+//! Rarely used settings that programs set and query, and that affect neither drawing nor input.
 //!
 //! Not the modes that a sender of input must know; those are in `modes`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Modes that are on or off and nothing more: reverse video, reverse wrap, what the backarrow key sends,
-/// left and right margins, reverse wrap around the screen.
+/// Modes that are plain flags: reverse video, reverse wrap, what the backarrow key sends, left and right margins,
+/// reverse wrap around the screen.
 pub(crate) const KEPT: [u16; 5] =
     [REVERSE_VIDEO, REVERSE_WRAP, BACKARROW, COLUMN_MARGINS, REVERSE_WRAP_AROUND];
 
 pub(crate) const REVERSE_VIDEO: u16 = 5;
-/// Back over the beginning of a row that the row before goes on in.
+/// The cursor moves back over the start of a row if the row before continues in it.
 pub(crate) const REVERSE_WRAP: u16 = 45;
 pub(crate) const BACKARROW: u16 = 67;
 pub(crate) const COLUMN_MARGINS: u16 = 69;
-/// Back over the beginning of any row, and of the screen.
+/// The cursor moves back over the start of any row, and of the screen.
 pub(crate) const REVERSE_WRAP_AROUND: u16 = 1045;
 
-/// Who said what is protected: each kind has erasing sequences of its own that obey it.
+/// Which sequences set the protection: each kind has its own erasing sequences that respect it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Protection {
     #[default]
     Unused,
-    /// DECSCA: DECSED, DECSEL and DECSERA obey.
+    /// DECSCA: respected by DECSED, DECSEL and DECSERA.
     Dec,
-    /// SPA and EPA: ED, EL and ECH obey.
+    /// SPA and EPA: respected by ED, EL and ECH.
     Iso,
 }
 
@@ -32,14 +32,14 @@ pub(crate) enum Protection {
 pub(crate) struct Settings {
     /// DECSCL: 61 for a VT100, up to 65 for a VT500.
     pub(crate) level: u8,
-    /// S8C1T: answers begin with one byte instead of two.
+    /// S8C1T: answers start with one byte instead of two.
     pub(crate) eight_bit: bool,
-    /// DECSACE, as it was said: 2 for rectangles, else from the first place to the last.
+    /// DECSACE, as set: 2 for rectangles, otherwise from the first place to the last.
     pub(crate) extent: u8,
     pub(crate) protection: Protection,
-    /// Those of [`KEPT`] that are on.
+    /// The modes of [`KEPT`] that are on.
     pub(crate) on: BTreeSet<u16>,
-    /// Modes that were put away (XTSAVE).
+    /// Saved modes (XTSAVE).
     pub(crate) put_away: BTreeMap<u16, bool>,
 }
 
@@ -61,7 +61,7 @@ impl Settings {
         self.on.contains(&mode)
     }
 
-    /// `false` if this is none of those that are kept.
+    /// `false` if the mode is not one of [`KEPT`].
     pub(crate) fn set(&mut self, mode: u16, on: bool) -> bool {
         if !KEPT.contains(&mode) {
             return false;
@@ -73,7 +73,7 @@ impl Settings {
         true
     }
 
-    /// DECSTR: not what the user would notice.
+    /// DECSTR: resets only what the user would not notice.
     pub(crate) fn reset_softly(&mut self) {
         self.extent = 0;
         self.protection = Protection::Unused;

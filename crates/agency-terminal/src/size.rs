@@ -1,28 +1,32 @@
-//! How large a terminal is, in cells and in pixels.
+//! The size of a terminal, in cells and in pixels.
 //!
-//! Not how large it may be asked to be: [`Size::bounded`] makes an odd request bearable.
+//! A requested size may be unusable; [`Size::bounded`] brings it into range.
 
 use serde::{Deserialize, Serialize};
 
-/// Narrower than two columns no wide character fits; wider than this is a mistake, not a screen.
+/// A wide character needs two columns; a screen wider than this is a mistake.
 const COLUMNS: std::ops::RangeInclusive<u16> = 2..=2000;
 const ROWS: std::ops::RangeInclusive<u16> = 1..=1000;
 
-/// What programs assume of a terminal that does not know its pixels.
+/// The cell size that programs assume if the terminal does not report pixels.
 const CELL_WIDTH: u16 = 8;
 const CELL_HEIGHT: u16 = 16;
 
-/// The size of a terminal. Pixels are 0 where nobody knows them.
+/// The size of a terminal. Pixels are 0 if not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Size {
+    /// Width in cells.
     pub cols: u16,
+    /// Height in cells.
     pub rows: u16,
+    /// Width in pixels, or 0.
     pub x_pixels: u16,
+    /// Height in pixels, or 0.
     pub y_pixels: u16,
 }
 
 impl Size {
-    /// A size in cells whose pixels are not known.
+    /// A size in cells, without pixels.
     pub fn cells(cols: u16, rows: u16) -> Self {
         Size { cols, rows, x_pixels: 0, y_pixels: 0 }
     }

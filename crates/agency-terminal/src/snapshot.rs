@@ -1,6 +1,6 @@
-//! A terminal laid open, to compare and to look at.
+//! A readable copy of a terminal's state, for comparing and inspecting.
 //!
-//! Nothing can be restored from it: that is what dumps are for.
+//! Cannot be restored; dumps can.
 
 use rio_vt::config::colors::AnsiColor;
 use rio_vt::crosswords::grid::Dimensions;
@@ -17,100 +17,140 @@ use crate::scrollback::{Scratch, Scrollback};
 use crate::size::Size;
 use crate::terminal::{SavedCursor, Terminal};
 
+/// The state of a terminal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Snapshot {
+    /// The size.
     pub size: Size,
     /// Oldest first.
     pub scrollback: Vec<RowSnapshot>,
+    /// The primary screen.
     pub primary: ScreenSnapshot,
     /// `None` unless it is shown.
     pub alternate: Option<ScreenSnapshot>,
-    /// First and last row that scroll.
+    /// The first and last row that scroll.
     pub margins: (u16, u16),
-    /// First and last column that scroll.
+    /// The first and last column that scroll.
     pub side_margins: (u16, u16),
+    /// The columns of the tab stops.
     pub tabs: Vec<u16>,
     /// The final bytes that designate G0 to G3.
     pub charsets: [char; 4],
-    /// Which of them is in use, and which for the next character only.
+    /// Which set is in use, and which for the next character only.
     pub charset: (u8, Option<u8>),
+    /// The cursor that `ESC 8` restores on the primary screen.
     pub saved_primary: CursorSnapshot,
+    /// The cursor that `ESC 8` restores on the alternate screen.
     pub saved_alternate: CursorSnapshot,
+    /// Insert mode (IRM).
     pub insert: bool,
+    /// Text wraps at the last column (DECAWM).
     pub autowrap: bool,
+    /// Characters of a grapheme cluster share a cell (2027).
     pub grapheme_clusters: bool,
+    /// The modes for input and the cursor.
     pub modes: Modes,
-    /// Private modes that are on and not among `modes`: reverse video and such.
+    /// Private modes that are on and not in `modes`, such as reverse video.
     pub other_modes: Vec<u16>,
-    /// Flags covered by later ones, oldest first, then the flags in force.
+    /// The stack of keyboard flags, oldest first; the last entry is active.
     pub keyboard_primary: Vec<u8>,
+    /// The same for the alternate screen.
     pub keyboard_alternate: Vec<u8>,
     /// Colours that the program changed, by number; 256 to 258 are foreground, background and cursor.
     pub palette: Vec<(u16, [u8; 3])>,
+    /// The window title.
     pub title: String,
+    /// Saved window titles, oldest first.
     pub titles: Vec<String>,
-    /// Bytes of a unit that is not yet whole.
+    /// Bytes of an incomplete unit.
     pub held: Vec<u8>,
 }
 
+/// One of the two screens.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScreenSnapshot {
+    /// From top to bottom.
     pub rows: Vec<RowSnapshot>,
+    /// The cursor.
     pub cursor: CursorSnapshot,
 }
 
+/// One row of a screen or of the scrollback.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RowSnapshot {
-    /// Without the untouched ones at the end.
+    /// Without untouched cells at the end.
     pub cells: Vec<CellSnapshot>,
-    /// The line goes on in the next row.
+    /// The line continues in the next row.
     pub wrapped: bool,
-    /// A shell said that its prompt is here.
+    /// A shell marked its prompt here.
     pub prompt: bool,
 }
 
+/// One cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellSnapshot {
-    /// Empty for a cell that was never written, or that a wide character takes.
+    /// Empty for a cell that was never written, or that is the second half of a wide character.
     pub text: String,
-    /// Columns: 0 for a cell that a wide character takes.
+    /// In columns: 0 for the second half of a wide character.
     pub width: u8,
+    /// How it looks.
     pub pen: Pen,
 }
 
+/// A cursor, current or saved.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CursorSnapshot {
+    /// From 0.
     pub row: u16,
+    /// From 0.
     pub col: u16,
+    /// The line is full, so the next character goes to the next line.
     pub wrap_pending: bool,
+    /// How the next character looks.
     pub pen: Pen,
+    /// The saved origin mode; `None` for a current cursor.
     pub origin: Option<bool>,
 }
 
+/// How a character looks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pen {
+    /// The colour of the character.
     pub foreground: Colour,
+    /// The colour behind it.
     pub background: Colour,
+    /// The colour of the underline, if it has its own.
     pub underline_colour: Option<Colour>,
+    /// Bold.
     pub bold: bool,
+    /// Dim.
     pub dim: bool,
+    /// Italic.
     pub italic: bool,
+    /// Blinking, slow or fast.
     pub blink: bool,
+    /// Foreground and background are exchanged.
     pub inverse: bool,
+    /// The character is invisible.
     pub hidden: bool,
+    /// Struck out.
     pub strikeout: bool,
     /// 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed.
     pub underline: u8,
-    /// Address of a link.
+    /// The address of a link.
     pub link: Option<String>,
-    /// Selective erasing leaves it alone.
+    /// Selective erasing skips it.
     pub protected: bool,
 }
 
+/// A colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Colour {
+    /// The terminal's own colour.
     Default,
+    /// One of the 256 numbered colours.
     Indexed(u8),
+    /// Red, green and blue.
     Rgb(u8, u8, u8),
 }
 
@@ -144,7 +184,7 @@ pub(crate) fn snapshot(terminal: &Terminal) -> Snapshot {
     }
 }
 
-/// Its rows at a width.
+/// The scrollback's rows at a width.
 fn scrollback(scrollback: &Scrollback, width: usize) -> Vec<RowSnapshot> {
     let mut scratch = Scratch::new(width);
     let mut rows = Vec::new();

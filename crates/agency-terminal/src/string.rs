@@ -1,6 +1,6 @@
-//! What strings do: OSC, and of DCS the questions.
+//! Executes strings: OSC, and the queries among DCS.
 //!
-//! Images (sixel, kitty, iTerm2) are left to the viewer's terminal: here they draw nothing.
+//! Images (sixel, kitty, iTerm2) are left to the viewer's terminal; here they draw nothing.
 
 use rio_vt::crosswords::grid::row::SemanticPrompt;
 
@@ -10,11 +10,11 @@ use crate::palette::{self, Rgb};
 use crate::scan::StringKind;
 use crate::terminal::Terminal;
 
-/// Longer addresses are no links.
+/// Longer addresses are not links.
 const URI_MAX: usize = 4096;
 
 impl Terminal {
-    /// `raw` is the whole string: an answer ends the way the question did.
+    /// `raw` is the complete string: an answer uses the terminator of the query.
     pub(crate) fn string(&mut self, kind: StringKind, body: &[u8], raw: &[u8], fed: &mut Fed) {
         let bell = raw.last() == Some(&0x07);
         match kind {
@@ -60,7 +60,7 @@ impl Terminal {
         }
     }
 
-    /// DECRSPS: tab stops as DECRQPSR told them.
+    /// DECRSPS: tab stops in the format of DECRQPSR.
     fn restore_tabs(&mut self, stops: &[u8]) {
         self.tabs.clear();
         let stops = stops.split(|byte| *byte == b'/').filter_map(number);
@@ -174,7 +174,7 @@ fn notify(title: &str, body: &str, fed: &mut Fed) {
     fed.events.push(ScreenEvent::Notification { title: title.to_owned(), body: body.to_owned() });
 }
 
-/// OSC 52: a question gets no answer, for clipboards are read with consent only.
+/// OSC 52: a query gets no answer, because reading the clipboard needs consent.
 fn clipboard(text: &str, fed: &mut Fed) {
     if let Some((selection, data)) = text.split_once(';').filter(|(_, data)| *data != "?") {
         let (selection, data) = (selection.to_owned(), data.to_owned());

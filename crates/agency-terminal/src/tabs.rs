@@ -1,6 +1,6 @@
 //! Tab stops.
 //!
-//! Not tabbing: the terminal moves the cursor.
+//! Does not move the cursor; the terminal does.
 
 const INTERVAL: usize = 8;
 
@@ -14,7 +14,7 @@ impl Tabs {
         tabs
     }
 
-    /// New columns get the usual stops.
+    /// New columns get the default stops.
     pub(crate) fn resize(&mut self, cols: u16) {
         let mut col = self.0.len();
         self.0.resize_with(cols.into(), || {
@@ -39,7 +39,7 @@ impl Tabs {
         stop.unwrap_or(self.0.len() - 1) as u16
     }
 
-    /// The stop before, or the first column.
+    /// The previous stop, or the first column.
     pub(crate) fn before(&self, col: u16) -> u16 {
         (0..usize::from(col)).rev().find(|col| self.0[*col]).unwrap_or(0) as u16
     }

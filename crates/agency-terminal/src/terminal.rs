@@ -1,7 +1,7 @@
-//! A terminal: everything that a program's output has done so far, on the screen and off it.
+//! A terminal: the complete effect of a program's output so far.
 //!
-//! Not safe from the engine's panics, and not read by anyone outside: that is [`crate::Screen`]'s work.
-//! Between two calls it is always between two units of the stream; half of one waits in the scanner.
+//! Does not catch the engine's panics and is not visible outside the crate; [`crate::Screen`] wraps it.
+//! Between two calls it is always between two units of the stream; the scanner holds an incomplete unit.
 
 use rio_vt::codepoint_width::codepoint_width;
 use rio_vt::crosswords::style::Style;
@@ -18,13 +18,13 @@ use crate::settings::{self, Settings};
 use crate::size::Size;
 use crate::tabs::Tabs;
 
-/// Titles that can be put away; xterm keeps ten.
+/// The maximum number of saved titles; xterm keeps ten.
 const TITLES_MAX: usize = 16;
 
-/// Longer titles are cut: nobody can read them, and some are put away by the dozen.
+/// Longer titles are cut: nobody can read them, and some programs save dozens.
 const TITLE_MAX: usize = 1024;
 
-/// What `ESC 7` puts away, for each screen.
+/// What `ESC 7` saves, per screen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SavedCursor {
     pub(crate) row: u16,
@@ -37,7 +37,7 @@ pub(crate) struct SavedCursor {
     pub(crate) protecting: bool,
 }
 
-/// One of a thing for each screen.
+/// One value for each screen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PerScreen<T> {
     pub(crate) primary: T,
@@ -63,13 +63,13 @@ pub(crate) struct Terminal {
     pub(crate) charsets: Charsets,
     pub(crate) tabs: Tabs,
     pub(crate) palette: Palette,
-    /// Not part of a dump: it belongs to who looks on, and only answers depend on it.
+    /// Not part of a dump: it belongs to the viewer, and only answers depend on it.
     pub(crate) viewer: Colours,
     pub(crate) title: String,
     pub(crate) titles: Vec<String>,
     pub(crate) saved: PerScreen<SavedCursor>,
     pub(crate) keyboards: PerScreen<Keyboard>,
-    /// What REP repeats.
+    /// The character that REP repeats.
     pub(crate) last_printed: Option<char>,
 }
 
@@ -119,7 +119,7 @@ impl Terminal {
                 }
             }
             Kind::String(kind) => self.string(kind, unit.body(), unit.raw, fed),
-            // A string too long to be held is an image, and images are the viewer's.
+            // A string too long to be held is an image, which only the viewer's terminal draws.
             Kind::Piece { .. } => {}
         }
     }
@@ -167,13 +167,13 @@ impl Terminal {
     fn print_char(&mut self, c: char) {
         let c = self.charsets.map(c);
         self.canvas.print(c);
-        // A mark is no character of its own.
+        // A combining mark is not a character of its own.
         if codepoint_width(c as u32).is_some_and(|width| width > 0) {
             self.last_printed = Some(c);
         }
     }
 
-    /// REP. More than a screenful of one character says no more.
+    /// REP. Limited to one screenful, since more has no visible effect.
     pub(crate) fn repeat(&mut self, count: u16) {
         let screenful = u32::from(self.size.cols) * u32::from(self.size.rows);
         if let Some(c) = self.last_printed {
@@ -199,14 +199,14 @@ impl Terminal {
         }
     }
 
-    /// To the left margin, unless the cursor is outside of it.
+    /// To the left margin, unless the cursor is left of it.
     pub(crate) fn carriage_return(&mut self) {
         let (row, col) = self.canvas.cursor();
         let (left, _) = self.canvas.columns();
         self.canvas.move_to(row, if self.modes.origin || col >= left { left } else { 0 });
     }
 
-    /// BS and CUB: left, not across the left margin unless the program asked for reverse wrap.
+    /// BS and CUB: moves left, but not across the left margin unless reverse wrap is on.
     pub(crate) fn back(&mut self, mut count: u16) {
         let wraps =
             self.settings.has(settings::REVERSE_WRAP) || self.settings.has(settings::REVERSE_WRAP_AROUND);
@@ -229,7 +229,7 @@ impl Terminal {
         }
     }
 
-    /// From the beginning of a row to the end of the one before. `false` if there is no way.
+    /// Moves from the start of a row to the end of the previous one. `false` if that is not possible.
     fn wrap_back(&mut self) -> bool {
         let (row, _) = self.canvas.cursor();
         let (first, last) = self.canvas.margins();
@@ -248,7 +248,7 @@ impl Terminal {
         true
     }
 
-    /// Tabs forward. At the end of a full line the cursor stays, and so does its pending wrap.
+    /// Moves to the next tab stops. At the end of a full line the cursor and its pending wrap stay.
     pub(crate) fn tab(&mut self, count: u16) {
         let (row, from) = self.canvas.cursor();
         let (_, right) = self.canvas.columns();
@@ -294,7 +294,7 @@ impl Terminal {
         }
     }
 
-    // The cursor, put away and taken back.
+    // Saving and restoring the cursor.
 
     pub(crate) fn save_cursor(&mut self) {
         let (row, col) = self.canvas.cursor();
@@ -323,7 +323,7 @@ impl Terminal {
         self.keep_inside();
     }
 
-    /// In origin mode no place outside of the margins can be named, so the cursor is not taken back there.
+    /// In origin mode the cursor is not restored to a place outside the margins, which the program could not name.
     fn keep_inside(&mut self) {
         let (row, col) = self.canvas.cursor();
         let area = self.canvas.scrolling_area();
@@ -335,7 +335,7 @@ impl Terminal {
 
     // Both screens.
 
-    /// 1049: the primary cursor is put away, and the alternate screen is blank.
+    /// 1049: saves the primary cursor and shows a blank alternate screen.
     pub(crate) fn show_alternate(&mut self, save_cursor: bool) {
         if self.canvas.is_alternate() {
             return;
@@ -346,7 +346,7 @@ impl Terminal {
         self.canvas.show_alternate();
     }
 
-    /// Without `restore_cursor` the cursor and the pen stay as they are; there is only one of each.
+    /// Without `restore_cursor` the cursor and the pen stay as they are; both screens share them.
     pub(crate) fn show_primary(&mut self, restore_cursor: bool) {
         if !self.canvas.is_alternate() {
             return;
@@ -356,7 +356,7 @@ impl Terminal {
         let protecting = self.canvas.protecting();
         self.canvas.show_primary();
         if restore_cursor {
-            // The canvas kept cursor and pen, through resizes too. The rest was saved on entering.
+            // The canvas kept cursor and pen, also through resizes. The rest was saved on entering.
             self.charsets = self.saved.primary.charsets;
             self.modes.origin = self.saved.primary.origin;
             self.keep_inside();
@@ -381,10 +381,10 @@ impl Terminal {
 
     // Resets.
 
-    /// DECSTR: modes, margins, pen and saved cursor, but nothing that is drawn.
+    /// DECSTR: resets modes, margins, pen and saved cursor, but nothing that is drawn.
     pub(crate) fn reset_softly(&mut self) {
         self.modes = Modes {
-            // Not the mouse and its like, which xterm leaves alone.
+            // Except the mouse and similar modes, which xterm keeps.
             mouse: self.modes.mouse,
             mouse_encoding: self.modes.mouse_encoding,
             focus_events: self.modes.focus_events,
@@ -409,8 +409,8 @@ impl Terminal {
         self.canvas.release_columns();
     }
 
-    /// RIS, and the beginning of a new run: all as at first, but what was on the primary screen is
-    /// history now, and no history is lost.
+    /// RIS, and the start of a new run: resets everything; the contents of the primary screen become history, and no
+    /// history is lost.
     pub(crate) fn reset(&mut self, fed: &mut Fed) {
         self.canvas.show_primary();
         self.reset_softly();

@@ -1,7 +1,7 @@
-//! A window onto a screen: what a viewer whose terminal has another size is shown of it.
+//! A window onto a screen: the part that a viewer with a terminal of another size sees.
 //!
-//! It follows the cursor. It knows what the viewer's terminal shows already and sends only what differs,
-//! as one picture; each row is placed by itself, so nothing scrolls and nothing wraps.
+//! It follows the cursor. It knows what the viewer's terminal already shows and sends only the differences, as one
+//! frame; each row is positioned separately, so nothing scrolls or wraps.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::picture::{Picture, picture};
 use crate::screen::Screen;
 use crate::size::Size;
 
-/// How each picture for a viewer begins, be it a whole screen or a frame: as a synchronized update.
+/// The start of every redraw and frame for a viewer: a synchronized update.
 pub const PICTURE: &str = "\x1b[?2026h";
 
 /// A place on a screen, from 0.
@@ -20,15 +20,16 @@ pub(crate) struct Corner {
     pub(crate) col: u16,
 }
 
-/// How the viewer's keyboard and mouse are to speak.
+/// How the viewer's keyboard and mouse are set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// As the program wants: the viewer types.
+    /// As the program wants, because the viewer types.
     Program,
-    /// As they do anywhere: the viewer looks.
+    /// With the defaults, because the viewer only watches.
     Plain,
 }
 
+/// One viewer's window and what its terminal shows.
 #[derive(Clone, Debug)]
 pub struct Window {
     size: Size,
@@ -38,12 +39,13 @@ pub struct Window {
 }
 
 impl Window {
+    /// A window of this size on a terminal in any state.
     pub fn new(size: Size) -> Window {
         Window { size: size.bounded(), corner: Corner::default(), shown: None }
     }
 
-    /// Moves as little as it must for the cursor to be seen. In a fresh window the rows above the cursor are
-    /// shown, not those below; and the first column is, whenever the cursor lets it.
+    /// Moves as little as needed for the cursor to be visible. A new window shows the rows above the cursor rather
+    /// than those below, and the first column whenever the cursor allows it.
     fn follow(&mut self, cursor: Corner, screen: Size) {
         let fresh = self.shown.is_none();
         let top = if fresh { 0 } else { self.corner.row };
@@ -53,13 +55,13 @@ impl Window {
         if cursor.col < self.size.cols {
             self.corner.col = 0;
         } else if fresh || !seen.contains(&cursor.col) {
-            // Some way ahead, so that typing does not move everything with every key.
+            // Move by half a window, so that typing does not move everything with every key.
             self.corner.col = cursor.col - self.size.cols / 2;
         }
         self.corner.col = self.corner.col.min(screen.cols.saturating_sub(self.size.cols));
     }
 
-    /// The bytes that make the viewer's terminal show this; none if it does.
+    /// The bytes that make the viewer's terminal show this picture; none if it already does.
     fn draw(&mut self, picture: Picture) -> Vec<u8> {
         let old = self.shown.take();
         let mut out = Vec::new();
@@ -72,8 +74,8 @@ impl Window {
 }
 
 impl Screen {
-    /// What brings a viewer's terminal from what the window last showed to what it shows now; nothing if
-    /// that is the same.
+    /// The bytes that bring a viewer's terminal from the window's last frame to the current one; none if both are the
+    /// same.
     pub fn frame(&mut self, window: &mut Window, keys: Keys) -> Vec<u8> {
         let (row, col) = self.cursor();
         window.follow(Corner { row, col }, self.size());
@@ -83,7 +85,7 @@ impl Screen {
     }
 }
 
-/// From any state to plain drawing without wraps, on the right one of the two screens.
+/// From any state to plain drawing without wraps, on the right screen.
 fn begin(out: &mut Vec<u8>, picture: &Picture) {
     let screen = if picture.alternate { 'h' } else { 'l' };
     let clusters = if picture.clusters { 'h' } else { 'l' };
@@ -95,7 +97,7 @@ fn begin(out: &mut Vec<u8>, picture: &Picture) {
 fn frame(out: &mut Vec<u8>, old: Option<&Picture>, new: &Picture) {
     say(out, format_args!("{PICTURE}"));
     palette_colours(out, old.map_or(&[], |old| &old.palette), &new.palette);
-    // On the other screen there may be anything.
+    // The other screen may contain anything, so redraw all of it.
     let old = old.filter(|old| (old.alternate, old.clusters) == (new.alternate, new.clusters));
     if old.is_none() {
         begin(out, new);
@@ -119,7 +121,7 @@ fn frame(out: &mut Vec<u8>, old: Option<&Picture>, new: &Picture) {
 fn rows(out: &mut Vec<u8>, old: &[Vec<u8>], new: &[Vec<u8>]) {
     let changed: Vec<usize> = (0..new.len()).filter(|at| old.get(*at) != Some(&new[*at])).collect();
     if !changed.is_empty() {
-        // Where pictures are not drawn in one go, the cursor would be seen running about.
+        // Hide the cursor: in terminals that do not draw frames at once, it would jump around.
         say(out, format_args!("\x1b[?25l"));
     }
     for at in changed {

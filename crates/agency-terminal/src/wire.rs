@@ -1,6 +1,6 @@
-//! Numbers, flags and texts as bytes, and back without trust.
+//! Encodes numbers, flags and texts as bytes, and decodes them without trusting the input.
 //!
-//! Not what they mean; that is the dump's. Reading past the end, or a text that is none, is an error.
+//! Does not know their meaning; the dump does. Reading past the end, or invalid text, is an error.
 
 use crate::dump::DumpError;
 
@@ -16,7 +16,7 @@ impl Writer {
         self.byte(flag.into());
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// Seven bits per byte, the lowest first.
     pub(crate) fn number(&mut self, number: impl Into<u64>) {
         let mut number = number.into();
         while number >= 0x80 {
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         Err(DumpError::Damaged)
     }
 
-    /// A number of things that are still to come. Each takes a byte at least, so there is a bound.
+    /// A number of items that follow. Each needs at least one byte, so the rest of the input limits it.
     pub(crate) fn len(&mut self) -> Result<usize, DumpError> {
         let len: usize = self.number()?;
         if len > self.0.len() { Err(DumpError::Damaged) } else { Ok(len) }

@@ -1,4 +1,4 @@
-//! What programs draw, as lines of text.
+//! Drawings of programs, compared as lines of text.
 
 mod common;
 
@@ -83,7 +83,7 @@ fn the_alternate_screen_comes_and_goes() {
 }
 
 #[test]
-fn what_is_cleared_is_kept_as_history() {
+fn cleared_text_is_kept_as_history() {
     check_text("one\r\ntwo\x1b[2J\x1b[Hthree", "one\ntwo\nthree\n");
     check_text("one\x1b[2J\x1b[3J\x1b[Htwo", "two\n");
     check_text("\x1b[2J\x1b[2J", "");
@@ -98,7 +98,7 @@ fn text_joins_what_was_wrapped() {
 }
 
 #[test]
-fn a_resize_flows_lines_anew_and_back() {
+fn a_resize_reflows_lines_and_back() {
     let mut screen = drawn(Size::cells(10, 5), b"a line that is longer than ten\r\nnext");
     for (cols, rows) in [(30, 5), (4, 2), (7, 9), (10, 5)] {
         screen.resize(Size::cells(cols, rows));
@@ -122,7 +122,7 @@ fn drained_history_passes_through_as_whole_lines() {
     assert_eq!(lines, expected);
     assert!(lines.len() >= 198);
     assert_eq!(screen.drain_history(), Vec::<String>::new());
-    // A line without end is broken before its beginning is lost.
+    // An endless line is split before its beginning is lost.
     let endless: String = (0..100)
         .map(|_| {
             screen.feed(b"0123456789");
@@ -145,11 +145,11 @@ fn a_new_run_begins_on_a_blank_screen_below_the_old_ones_history() {
     let snapshot = screen.snapshot();
     let mut fresh = drawn(Size::cells(30, 5), "─── Session restarted ───\r\nnew".as_bytes());
     let fresh = agency_terminal::Snapshot { scrollback: snapshot.scrollback.clone(), ..fresh.snapshot() };
-    common::assert_same(&snapshot, &fresh, "all as at first");
+    common::assert_same(&snapshot, &fresh, "everything is reset");
 }
 
 #[test]
-fn only_what_is_seen_is_a_change() {
+fn only_a_visible_difference_is_a_change() {
     let mut screen = Screen::new(Size::cells(20, 5), 10);
     assert!(!screen.take_visible_change());
     let steps: [(&str, bool); 18] = [
@@ -180,7 +180,7 @@ fn only_what_is_seen_is_a_change() {
 }
 
 #[test]
-fn events_tell_what_was_said_aside() {
+fn events_report_what_a_program_does_not_draw() {
     let said = "\x1b]0;a\x07\x1b]2;b;c\x1b\\\x07\x07\x1b]9;done\x07\x1b]777;notify;t;b\x07\x1b]99;i=1;hey\x1b\\\x1b]9;4;1;42\x07\
                 \x1b]9;4;3\x07\x1b]133;A\x07\x1b]133;D;7\x07\x1b]7501;blocked:kind=permission\x1b\\\x1b]7;file://h/tmp\x07\
                 \x1b]52;c;aGk=\x07";
@@ -205,7 +205,7 @@ fn events_tell_what_was_said_aside() {
 }
 
 #[test]
-fn modes_are_there_to_be_read() {
+fn modes_can_be_read() {
     let mut screen =
         drawn(Size::cells(9, 9), b"\x1b[?2004h\x1b[?1003h\x1b[?1049h\x1b[>5u\x1b]2;t\x07\x1b[3;4H");
     assert!(screen.modes().bracketed_paste && screen.is_alternate());
@@ -216,14 +216,14 @@ fn modes_are_there_to_be_read() {
 }
 
 #[test]
-fn clusters_take_one_place_and_floods_of_marks_end() {
+fn clusters_take_one_place_and_marks_are_limited() {
     check("👩‍👩‍👧‍👦x", &["👩‍👩‍👧‍👦x"]);
     check("🇩🇪🇫🇷x", &["🇩🇪🇫🇷x"]);
     let mut screen = Screen::new(Size::cells(10, 5), 0);
     let flood = format!("e{}", "\u{301}".repeat(200_000));
     assert_eq!(screen.feed(flood.as_bytes()).events, []);
     assert_eq!(rows(&mut screen)[0].chars().count(), 31);
-    // Hangul joins without marks; it must not do so for ever either.
+    // Hangul joins without marks; it must be limited too.
     assert_eq!(screen.feed("ᄀ".repeat(100_000).as_bytes()).events, []);
 }
 

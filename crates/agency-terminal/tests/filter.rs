@@ -1,4 +1,4 @@
-//! What reaches a viewer's terminal: everything but what would make it answer.
+//! The viewer filter: passes everything except what would make a terminal answer.
 
 mod common;
 
@@ -118,7 +118,7 @@ fn no_query_passes_and_all_else_does() {
 }
 
 #[test]
-fn what_passes_makes_our_own_screen_say_nothing() {
+fn our_own_screen_answers_nothing_that_passes() {
     let mut dice = Dice(7);
     for _ in 0..300 {
         let stream = stream(&mut dice);
@@ -129,7 +129,7 @@ fn what_passes_makes_our_own_screen_say_nothing() {
 }
 
 #[test]
-fn how_a_stream_is_cut_makes_no_difference() {
+fn the_cuts_of_a_stream_make_no_difference() {
     let mut dice = Dice(11);
     let streams =
         (0..300).map(|_| stream(&mut dice)).chain(recordings().into_iter().map(|recording| recording.output));
@@ -149,7 +149,7 @@ fn how_a_stream_is_cut_makes_no_difference() {
 }
 
 #[test]
-fn recordings_pass_but_for_their_queries() {
+fn recordings_pass_without_their_queries() {
     for recording in recordings() {
         let passed = passed(&[&recording.output]);
         assert!(passed.len() * 100 > recording.output.len() * 97, "{}", recording.name);
@@ -160,8 +160,8 @@ fn recordings_pass_but_for_their_queries() {
 }
 
 #[test]
-fn broken_units_are_closed_so_that_nothing_joins_them() {
-    // Without the query in between, `ESC [` and `5n` would ask.
+fn broken_units_are_closed_so_that_no_later_text_joins_them() {
+    // If `ESC [` stayed open, it and `5n` would form a query once the query in between is dropped.
     assert_eq!(passed(&[b"\x1b[\x1b[6n5n"]), b"5n");
     assert_eq!(passed(&[b"\xc2\x1b[6n\x9b5n"]), "\u{fffd}\u{fffd}5n".as_bytes());
     assert_eq!(passed(&["\u{9b}5n".as_bytes()]), b"5n");
@@ -171,7 +171,7 @@ fn broken_units_are_closed_so_that_nothing_joins_them() {
 }
 
 #[test]
-fn a_boundary_is_where_nothing_is_open() {
+fn a_boundary_is_between_two_units() {
     let mut filter = ViewerFilter::new();
     let mut out = Vec::new();
     for (byte, boundary) in
@@ -195,7 +195,7 @@ fn images_stream_through_and_long_clipboards_do_not() {
     assert!(passed(&open.chunks(4096).collect::<Vec<_>>()) == closed);
 }
 
-/// Queries, other units and single bytes in any order.
+/// Queries, other units and single bytes in random order.
 fn stream(dice: &mut Dice) -> Vec<u8> {
     let mut stream = Vec::new();
     for _ in 0..dice.roll(40) {

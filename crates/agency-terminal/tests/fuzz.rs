@@ -1,4 +1,4 @@
-//! Bytes that mean nothing, and dumps that were damaged: neither may bring anybody down.
+//! Random bytes and damaged dumps: neither may cause a panic.
 
 mod common;
 
@@ -6,7 +6,7 @@ use agency_terminal::keys::DetachKeys;
 use agency_terminal::{DumpError, Screen, ScreenEvent, Size, ViewerFilter};
 use common::{Dice, reborn, recordings};
 
-/// Bytes that terminals take seriously come up more often than others.
+/// Random bytes; bytes with a meaning for terminals are more frequent.
 fn noise(dice: &mut Dice, len: usize) -> Vec<u8> {
     let serious = b"\x1b\x1b\x1b\x1b[[[[]]PX^_()?>=<!$ \";:0123456789ABCDHJKLMPSTXZ@bcdfghlmnpqrstuwx\\\x07\x18\x9b\xc2\xe2\xf0\r\n\t\x08";
     (0..len)
@@ -18,13 +18,13 @@ fn noise(dice: &mut Dice, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn noise_never_panics_and_never_parts_a_dump_from_its_screen() {
+fn noise_never_panics_and_a_dump_always_matches_its_screen() {
     let mut dice = Dice(1);
     for _ in 0..60 {
         let size = Size::cells(dice.roll(40) as u16, dice.roll(12) as u16);
         let scrollback = dice.roll(30);
         let mut screen = Screen::new(size, scrollback);
-        // The same, but its stream is cut otherwise.
+        // The same bytes, cut differently.
         let mut other = Screen::new(size, scrollback);
         let mut filter = ViewerFilter::new();
         let mut passed = Vec::new();
@@ -54,7 +54,7 @@ fn noise_never_panics_and_never_parts_a_dump_from_its_screen() {
 }
 
 #[test]
-fn typed_noise_goes_on_in_its_order() {
+fn typed_noise_passes_in_order() {
     let mut dice = Dice(4);
     for keys in ["ctrl-\\", "ctrl-p,ctrl-q", "ctrl-a,d"] {
         let mut matcher = DetachKeys::parse(keys).expect("these are keys").matcher();
@@ -65,7 +65,7 @@ fn typed_noise_goes_on_in_its_order() {
             passed.extend(matcher.feed(&bytes).pass);
             typed.extend(bytes);
             if dice.roll(4) == 0 {
-                // What is unfinished is decided first, then what only began the keys.
+                // The first flush decides about an unfinished key, the second about an unfinished sequence of keys.
                 passed.extend(matcher.flush().pass);
                 passed.extend(matcher.flush().pass);
                 assert_eq!(matcher.pending(), None);
@@ -101,9 +101,9 @@ fn a_dump_of_another_version_says_so() {
     assert_eq!(Screen::restore(&dump).err(), Some(DumpError::Version(99)));
 }
 
-/// What an earlier Agency wrote: its scrollback was cells.
+/// A dump from an earlier version, in which the scrollback consisted of cells.
 #[test]
-fn a_dump_of_the_version_before_is_still_understood() {
+fn a_dump_of_the_previous_version_is_still_read() {
     let mut screen = Screen::restore(include_bytes!("dumps/version-1.dump")).expect("it is sound");
     let line = "red 漢字 e\u{301}link\n".repeat(9);
     let text = format!("{line}a line that is longer than the screen is wide, and the last\nalternate\n");
@@ -112,7 +112,7 @@ fn a_dump_of_the_version_before_is_still_understood() {
     assert_eq!(reborn(&mut screen).snapshot(), screen.snapshot());
 }
 
-/// Damage that a checksum does not show: whoever made it has made it fit.
+/// Damage with a correct checksum.
 #[test]
 fn a_forged_dump_is_refused_or_drawn_but_never_panics() {
     let mut screen = Screen::new(Size::cells(20, 6), 20);
@@ -137,7 +137,7 @@ fn a_forged_dump_is_refused_or_drawn_but_never_panics() {
     }
 }
 
-/// The checksum of a dump, bit by bit.
+/// The checksum of a dump, computed bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))

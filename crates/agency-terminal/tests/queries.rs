@@ -1,4 +1,4 @@
-//! Each question gets one answer, in order, however the stream is cut and whoever was restored meanwhile.
+//! Every query gets one answer, in order, wherever the stream is cut, also if the screen is restored meanwhile.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn check(asked: &str, answer: &str) {
 }
 
 #[test]
-fn terminals_tell_what_they_are() {
+fn a_terminal_reports_its_type() {
     check("\x1b[c", "\x1b[?62;22c");
     check("\x1bZ", "\x1b[?62;22c");
     check("\x1b[>c", "\x1b[>1;4000;0c");
@@ -43,7 +43,7 @@ fn modes_are_set_reset_or_unknown() {
 }
 
 #[test]
-fn settings_are_told() {
+fn settings_are_reported() {
     check("\x1bP$qm\x1b\\", "\x1bP1$r0m\x1b\\");
     check("\x1b[1;4:3;31;48;5;7m\x1bP$qm\x1b\\", "\x1bP1$r0;1;4:3;31;48;5;7m\x1b\\");
     check("\x1b[3;10r\x1bP$qr\x1b\\", "\x1bP1$r3;10r\x1b\\");
@@ -53,7 +53,7 @@ fn settings_are_told() {
 }
 
 #[test]
-fn colours_are_told_as_they_are_now() {
+fn current_colours_are_reported() {
     check("\x1b]11;?\x1b\\", "\x1b]11;rgb:0000/0000/0000\x1b\\");
     check("\x1b]10;?;?\x07", "\x1b]10;rgb:e5e5/e5e5/e5e5\x07\x1b]11;rgb:0000/0000/0000\x07");
     check("\x1b]12;#ff8000\x07\x1b]12;?\x07", "\x1b]12;rgb:ffff/8080/0000\x07");
@@ -88,7 +88,7 @@ fn colours_that_a_program_did_not_change_are_the_viewers() {
 }
 
 #[test]
-fn keyboards_and_windows_are_told() {
+fn keyboards_and_windows_are_reported() {
     check("\x1b[?u\x1b[>5u\x1b[?u\x1b[<u\x1b[?u", "\x1b[?0u\x1b[?5u\x1b[?0u");
     check("\x1b[>1u\x1b[?1049h\x1b[?u\x1b[?1049l\x1b[?u", "\x1b[?0u\x1b[?1u");
     check("\x1b[>4;2m\x1b[?4m", "\x1b[>4;2m");
@@ -97,7 +97,7 @@ fn keyboards_and_windows_are_told() {
 }
 
 #[test]
-fn the_status_protocol_is_answered_before_what_was_asked_after_it() {
+fn the_status_protocol_is_answered_before_later_queries() {
     check(
         "\x1b]7501;?\x1b\\\x1b[c",
         "\x1b]7501;?:states=idle,working,done,blocked,error:kinds=permission,question,auth\x1b\\\x1b[?62;22c",
@@ -105,7 +105,7 @@ fn the_status_protocol_is_answered_before_what_was_asked_after_it() {
 }
 
 #[test]
-fn a_question_cut_in_two_is_answered_once_even_when_restored_in_between() {
+fn a_query_cut_in_two_is_answered_once_even_if_restored_in_between() {
     let asked = b"\x1b[6n\x1b]11;?\x1b\\\x1bP$qm\x1b\\\x1b[c\x1b]7501;?\x1b\\";
     let whole = screen().feed(asked).replies;
     let mut running = screen();
@@ -115,7 +115,7 @@ fn a_question_cut_in_two_is_answered_once_even_when_restored_in_between() {
         running = reborn(&mut running);
     }
     assert_eq!(pieces, whole);
-    // A dump says nothing by itself.
+    // A dump alone causes no answer.
     assert_eq!(running.feed(b""), Fed::default());
 }
 

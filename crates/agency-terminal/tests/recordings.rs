@@ -1,17 +1,17 @@
-//! Real agents' output, cut at every byte: a screen that went through a dump goes on as if nothing was.
+//! Real agents' output, cut at every byte: a screen that was dumped and restored continues without a difference.
 
 mod common;
 
 use agency_terminal::{Fed, Screen, Size};
 use common::{Dice, Recording, SCROLLBACK, assert_same, drawn, reborn, recordings};
 
-/// At every so many cuts, all of the rest is fed as well.
+/// After this many cuts, the whole rest is fed as well.
 const WHOLE_REST_EVERY: usize = 1009;
 
 #[test]
 fn a_dump_at_every_byte_restores_to_itself_and_goes_on_the_same() {
     for recording in recordings() {
-        // This one is replaced by its reborn self after every byte.
+        // This screen is replaced by its restored copy after every byte.
         let mut running = Screen::new(recording.size, SCROLLBACK);
         let mut said = Fed::default();
         for (at, byte) in recording.output.iter().enumerate() {
@@ -29,7 +29,7 @@ fn a_dump_at_every_byte_restores_to_itself_and_goes_on_the_same() {
 }
 
 #[test]
-fn what_a_restored_screen_is_fed_draws_what_it_would_have_drawn_anyway() {
+fn a_restored_screen_draws_the_rest_in_the_same_way() {
     for recording in recordings() {
         let mut whole = drawn(recording.size, &recording.output);
         let (expected, snapshot) = (whole.dump(), whole.snapshot());
@@ -47,7 +47,7 @@ fn what_a_restored_screen_is_fed_draws_what_it_would_have_drawn_anyway() {
 }
 
 #[test]
-fn a_restored_screen_flows_to_a_new_size_as_the_first_one_would() {
+fn a_restored_screen_reflows_in_the_same_way() {
     for recording in recordings() {
         let mut whole = Screen::new(recording.size, SCROLLBACK);
         let mut running = Screen::new(recording.size, SCROLLBACK);
@@ -65,7 +65,7 @@ fn a_restored_screen_flows_to_a_new_size_as_the_first_one_would() {
 }
 
 #[test]
-fn how_a_stream_is_cut_makes_no_difference() {
+fn the_cuts_of_a_stream_make_no_difference() {
     for Recording { name, size, output } in recordings() {
         let expected = drawn(size, &output).dump();
         for len in [1, 2, 3, 7, 64, 4096] {
@@ -76,7 +76,7 @@ fn how_a_stream_is_cut_makes_no_difference() {
     }
 }
 
-/// Bells that come together are one.
+/// Appends `more`; bells that follow each other become one.
 fn add(all: &mut Fed, mut more: Fed) {
     all.replies.append(&mut more.replies);
     for event in more.events {

@@ -1,11 +1,11 @@
-//! Margins at the sides, protected cells, rectangles and resets: what few programs use and must still be right.
+//! Side margins, protected cells, rectangles and resets: used by few programs.
 
 mod common;
 
 use agency_terminal::{Screen, Size};
 use common::reborn;
 
-/// Draws on a small screen, through a dump after every byte, and compares what is to be read.
+/// Draws on a small screen, with a dump and restore after every byte, and compares the text.
 #[track_caller]
 fn check(written: &str, text: &str) {
     let mut screen = Screen::new(Size::cells(8, 4), 0);
@@ -34,7 +34,7 @@ fn text_wraps_and_scrolls_between_side_margins() {
     check(&format!("{FILLED}\x1b[?69h\x1b[3;5s\x1b[2;3H\x1b[M"), "abcdefgh\nijstunop\nqr   vwx\n");
     check(&format!("{FILLED}\x1b[?69h\x1b[3;5s\x1b[2;4H\x1b[@"), "abcdefgh\nijk lnop\nqrstuvwx\n");
     check(&format!("{FILLED}\x1b[?69h\x1b[3;5s\x1b[2;4H\x1b[P"), "abcdefgh\nijkm nop\nqrstuvwx\n");
-    // Outside of them nothing moves.
+    // Nothing moves outside the margins.
     check(&format!("{FILLED}\x1b[?69h\x1b[3;5s\x1b[2;7H\x1b[P\x1b[L"), "abcdefgh\nijklmnop\nqrstuvwx\n");
 }
 
@@ -45,7 +45,7 @@ fn the_cursor_stays_between_side_margins() {
         "\\x1b[1;5R\\x1b[1;3R\\x1b[1;3R",
     );
     asked("\x1b[?69h\x1b[3;5s\x1b[?6h\x1b[2;9H\x1b[6n\x1b[?6l\x1b[6n", "\\x1b[2;3R\\x1b[1;1R");
-    // Without the mode it is the old way to save the cursor.
+    // Without the mode, this is the old sequence that saves the cursor.
     asked("\x1b[2;3H\x1b[s\x1b[H\x1b[u\x1b[6n", "\\x1b[2;3R");
 }
 
@@ -62,14 +62,14 @@ fn rectangles_are_filled_erased_and_copied() {
     check(&format!("{FILLED}\x1b[42;2;2;3;4$x"), "abcdefgh\ni***mnop\nq***uvwx\n");
     check(&format!("{FILLED}\x1b[2;2;3;4$z"), "abcdefgh\ni   mnop\nq   uvwx\n");
     check(&format!("{FILLED}\x1b[1;1;2;2;1;2;5;1$v"), "abcdefgh\nijklabop\nqrstijwx\n");
-    // Half a wide character is none.
+    // Half a wide character is erased.
     check("漢字漢字\x1b[1;2;1;2$z", "  字漢字\n");
-    // Corners in the wrong order are no rectangle.
+    // Corners in the wrong order are ignored.
     check(&format!("{FILLED}\x1b[3;3;2;2$z"), "abcdefgh\nijklmnop\nqrstuvwx\n");
 }
 
 #[test]
-fn protected_cells_outlive_selective_erasing_only() {
+fn protected_cells_survive_only_selective_erasing() {
     check("a\x1b[1\"qb\x1b[0\"qc\x1b[?2J", " b\n");
     check("a\x1b[1\"qb\x1b[0\"qc\x1b[?1K", " b\n");
     check("a\x1b[1\"qb\x1b[0\"qc\x1b[1;1;1;8${", " b\n");
@@ -93,7 +93,7 @@ fn attributes_change_in_rectangles() {
 }
 
 #[test]
-fn checksums_and_stops_are_told() {
+fn checksums_and_stops_are_reported() {
     asked("\x1b[1mA\x1b[7;1;1;1;1;1*y", "\\x1bP7!~FF3F\\x1b\\\\");
     asked("\x1b[8;1;1;1;2;2*y", "\\x1bP8!~FF80\\x1b\\\\");
     asked("\x1b[3g\x1b[4G\x1bH\x1b[2$w", "\\x1bP2$u4\\x1b\\\\");
@@ -102,7 +102,7 @@ fn checksums_and_stops_are_told() {
 }
 
 #[test]
-fn settings_are_told_and_a_soft_reset_undoes_them() {
+fn settings_are_reported_and_a_soft_reset_resets_them() {
     asked("\x1b[?69h\x1b[3;5s\x1bP$qs\x1b\\", "\\x1bP1$r3;5s\\x1b\\\\");
     asked("\x1b[?69h\x1b[3;5s\x1b[!p\x1bP$qs\x1b\\", "\\x1bP1$r1;8s\\x1b\\\\");
     asked("\x1b[1\"q\x1bP$q\"q\x1b\\\x1b[!p\x1bP$q\"q\x1b\\", "\\x1bP1$r1\"q\\x1b\\\\\\x1bP1$r0\"q\\x1b\\\\");
@@ -111,20 +111,20 @@ fn settings_are_told_and_a_soft_reset_undoes_them() {
 }
 
 #[test]
-fn answers_have_eight_bits_where_asked_for() {
+fn answers_have_eight_bits_if_requested() {
     asked("\x1b G\x1b[5n\x1bP$qr\x1b\\\x1b F\x1b[5n", "\\x9b0n\\x901$r1;4r\\x9c\\x1b[0n");
 }
 
 #[test]
-fn modes_are_told_put_away_and_brought_back() {
+fn modes_are_reported_saved_and_restored() {
     asked("\x1b[?5h\x1b[?5$p\x1b[?8$p\x1b[?4$p\x1b[12$p", "\\x1b[?5;1$y\\x1b[?8;3$y\\x1b[?4;4$y\\x1b[12;3$y");
-    // A viewer's terminal may not know it, so programs are not told to use it.
+    // A viewer's terminal may not support it, so it is reported as unknown.
     asked("\x1b[?69$p\x1b[?2031$p\x1b[?2048$p", "\\x1b[?69;0$y\\x1b[?2031;0$y\\x1b[?2048;0$y");
     asked("\x1b[?7;25s\x1b[?7;25l\x1b[?25r\x1b[?7$p\x1b[?25$p", "\\x1b[?7;2$y\\x1b[?25;1$y");
 }
 
 #[test]
-fn backspace_wraps_back_where_the_program_wants_it() {
+fn backspace_wraps_back_if_the_program_wants_it() {
     asked("12345678ab\x1b[?45h\x08\x08\x08\x1b[6n", "\\x1b[1;8R");
     asked("a\r\nb\x1b[?45h\x08\x08\x08\x1b[6n", "\\x1b[2;1R");
     asked("a\r\nb\x1b[?1045h\x08\x08\x08\x1b[6n", "\\x1b[1;7R");
@@ -132,11 +132,11 @@ fn backspace_wraps_back_where_the_program_wants_it() {
 }
 
 #[test]
-fn repeating_takes_the_character_without_its_marks() {
+fn repeating_repeats_the_character_without_its_marks() {
     check("e\u{301}\x1b[2b", "e\u{301}ee\n");
 }
 
 #[test]
-fn the_cursor_goes_back_as_it_goes_forward() {
+fn cursor_back_mirrors_cursor_forward() {
     asked("\x1b[3;5H\x1b[2j\x1b[1k\x1b[6n\x1b[1a\x1b[1e\x1b[6n", "\\x1b[2;3R\\x1b[3;4R");
 }

@@ -1,4 +1,4 @@
-//! What a viewer is sent draws the same picture.
+//! A redraw draws the same picture on the viewer's terminal.
 
 mod common;
 
@@ -7,13 +7,13 @@ use common::soup::{Act, play, soup, start};
 use common::{SCROLLBACK, assert_same, drawn, recordings};
 use proptest::prelude::*;
 
-/// What of a screen can be seen, or makes a difference to keys and mouse.
+/// The part of a snapshot that can be seen, or that affects keys and mouse.
 fn visible(mut snapshot: Snapshot) -> Snapshot {
     let size = snapshot.size;
     snapshot.scrollback.iter_mut().for_each(plain);
     snapshot.primary.rows.iter_mut().for_each(plain);
     forget_wraps_taken(&mut snapshot);
-    // That the last row goes on in one that is not there cannot be told.
+    // It cannot be seen that the last row continues in a row that does not exist.
     snapshot.primary.rows.iter_mut().last().unwrap().wrapped = false;
     if let Some(alternate) = &mut snapshot.alternate {
         alternate.rows.iter_mut().for_each(plain);
@@ -23,12 +23,12 @@ fn visible(mut snapshot: Snapshot) -> Snapshot {
         snapshot.keyboard_alternate = Vec::new();
         snapshot.saved_alternate = nowhere();
     }
-    // A redraw is a picture of its own, and ends as one.
+    // A redraw is a complete frame of its own.
     snapshot.modes.synchronized = false;
     Snapshot { size, held: Vec::new(), titles: Vec::new(), ..snapshot }
 }
 
-/// Nor can some wraps that are pending.
+/// Some pending wraps cannot be redrawn.
 fn forget_wraps_taken(snapshot: &mut Snapshot) {
     let (edge, right) = (snapshot.size.cols - 1, snapshot.side_margins.1);
     let Snapshot { primary, alternate, saved_primary, saved_alternate, .. } = snapshot;
@@ -45,8 +45,8 @@ fn forget_wraps_taken(snapshot: &mut Snapshot) {
     }
 }
 
-/// Where the line already goes on; where it ended by side margins that the viewer's terminal does not have
-/// when the cursor is put there; and where a wide character is cut by them. `right`: where it does have one.
+/// A pending wrap is lost if the line already continues, if it ended at side margins that the viewer's terminal
+/// does not have at that moment, or if margins cut a wide character. `right` is the margin that it does have.
 fn forget_wrap_taken(cursor: &mut CursorSnapshot, rows: &[RowSnapshot], edge: u16, right: u16) {
     let row = &rows[usize::from(cursor.row)];
     let ends_here = cursor.col == right || cursor.col == edge;
@@ -59,13 +59,13 @@ fn nowhere() -> CursorSnapshot {
     Screen::new(Size::cells(9, 9), 0).snapshot().saved_primary
 }
 
-/// Cells that were never written look like spaces.
+/// Replaces cells that were never written by spaces, which look the same.
 fn plain(row: &mut RowSnapshot) {
     let blank = Screen::new(Size::cells(9, 9), 0).snapshot().primary.cursor.pen;
     let mut before: Option<Pen> = None;
     for cell in &mut row.cells {
         match before.take() {
-            // The second half of a wide character looks as the first one, whatever was moved there.
+            // The second half of a wide character looks like the first, whatever was moved there.
             Some(first) if cell.text.is_empty() => cell.pen = first,
             _ if cell.text.is_empty() => {
                 *cell = CellSnapshot { text: " ".to_owned(), width: 1, pen: cell.pen.clone() };
@@ -83,7 +83,7 @@ fn plain(row: &mut RowSnapshot) {
     row.prompt = false;
 }
 
-/// What of a pen shows where nothing is written.
+/// The part of a pen that is visible on a blank.
 fn on_a_blank(pen: &Pen, blank: &Pen) -> Pen {
     let lined = pen.underline != 0 || pen.strikeout;
     Pen {
@@ -105,7 +105,7 @@ fn check(screen: &mut Screen) {
     let mut viewer = drawn(screen.size(), &bytes);
     let (seen, meant) = (visible(viewer.snapshot()), visible(screen.snapshot()));
     assert_same(&seen, &meant, "fresh");
-    // Drawing over something else, and a second time, comes to the same.
+    // Drawing over something else, or twice, has the same result.
     let mut used = drawn(
         screen.size(),
         b"\x1b[?69h\x1b[1;2s\x1b[?5h\x1b[?45h\x1b[?1045h\x1bVold\x1b[?1049h\x1b[3;5r\x1b[?6h\x1b[4h\x1b[31mold\x1b(0\x1b[>7u\x1b[?1003h\x1b[?7l",
@@ -114,7 +114,7 @@ fn check(screen: &mut Screen) {
     used.feed(&screen.redraw(false));
     let mut seen = visible(used.snapshot());
     seen.scrollback = meant.scrollback.clone();
-    // The alternate screen's keyboard is not touched while it is not shown.
+    // The alternate screen's keyboard is not changed while it is not shown.
     seen.saved_primary = meant.saved_primary.clone();
     assert_same(&seen, &meant, "used");
 }
@@ -150,7 +150,7 @@ fn the_alternate_screen_covers_the_primary_one() {
 }
 
 #[test]
-fn wide_characters_and_marks_come_as_they_were() {
+fn wide_characters_and_marks_are_redrawn() {
     check_after("漢字漢字漢字漢字漢字漢字漢字");
     check_after("a漢字漢字漢字漢字漢字漢字漢字");
     check_after("e\u{301}🇩🇪👩‍👩‍👧‍👦 ❤\u{fe0f} 한글");
@@ -170,7 +170,7 @@ fn a_pending_wrap_is_pending_for_the_viewer_too() {
 }
 
 #[test]
-fn a_cursor_at_a_margin_that_is_no_more_stays_in_its_place() {
+fn a_cursor_at_a_removed_margin_stays_in_its_place() {
     check_after("\x1b[?69h\x1b[2;5sabcde\x1b[?69h");
     check_after("\x1b[?69h\x1b[2;5sabcde\x1b[?69l");
     check_after("\x1b[?69h\x1b[2;5sabcde\x1b[?47h");
@@ -187,7 +187,7 @@ fn a_cursor_in_origin_mode_is_between_the_margins() {
 }
 
 #[test]
-fn halves_of_wide_characters_that_were_moved_about_look_like_one() {
+fn moved_halves_of_wide_characters_look_the_same() {
     let mut screen = drawn(Size::cells(3, 3), "漢字\x1b[1m\x1b[?69h\x1b[2;3s\r\n\x1b[3b".as_bytes());
     check(&mut screen);
     let mut screen = drawn(Size::cells(8, 2), b"\x1b[4hlqqk~~~~~~~~~~~~~~~~~~~~~~~~~~~~\x1b[@");
@@ -196,7 +196,7 @@ fn halves_of_wide_characters_that_were_moved_about_look_like_one() {
 }
 
 #[test]
-fn a_full_primary_screen_says_nothing_of_the_alternate_one() {
+fn a_full_primary_screen_does_not_affect_the_alternate_one() {
     let mut screen = drawn(Size::cells(12, 5), b"\x1b[5;1H0123456789abcdef\x1b[?1047h");
     screen.resize(Size::cells(2, 5));
     screen.feed(b"\x1b[5;1H~~\x1b7");
@@ -204,7 +204,7 @@ fn a_full_primary_screen_says_nothing_of_the_alternate_one() {
 }
 
 #[test]
-fn modes_margins_tabs_and_pen_are_as_the_program_left_them() {
+fn modes_margins_tabs_and_pen_are_restored() {
     check_after("\x1b[?1h\x1b=\x1b[?2004h\x1b[?1002h\x1b[?1006h\x1b[?1004h\x1b[?25l\x1b[5 q\x1b[?1007l");
     check_after("\x1b[2;4r\x1b[?6h\x1b[2;2H\x1b[1;4:3;38;2;1;2;3;48;5;9;58:5:7m");
     check_after("\x1b[3g\x1b[1;5H\x1bH\x1b[1;9H\x1bH\x1b[4h\x1b[20h\x1b[?7l\x1b[?2027l");
@@ -224,12 +224,12 @@ fn colours_reach_to_the_edge() {
 }
 
 #[test]
-fn a_redraw_is_one_picture() {
+fn a_redraw_is_one_frame() {
     let bytes = drawn(Size::cells(20, 6), b"hello").redraw(false);
     assert!(bytes.starts_with(b"\x1b[?2026h") && bytes.ends_with(b"\x1b[?2026l"));
 }
 
-/// Characters that join their neighbours do so again when they are drawn in another order.
+/// Whether characters combine with their neighbours; they would combine again when drawn in another order.
 fn joins(act: &Act) -> bool {
     let Act::Write(bytes) = act else { return false };
     let text = String::from_utf8_lossy(bytes);

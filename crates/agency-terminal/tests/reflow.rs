@@ -1,4 +1,4 @@
-//! Text flows to any width and back: nothing is lost, nothing comes twice, and the cursor stays where it was.
+//! Text reflows to any width and back: nothing is lost or duplicated, and the cursor stays at its character.
 
 mod common;
 
@@ -7,7 +7,7 @@ use common::soup::{bytewise, play, soup, start};
 use common::{Dice, assert_same, reborn};
 use proptest::prelude::*;
 
-/// More than any of these texts needs, at any width.
+/// More rows than any of these texts needs, at any width.
 const ENOUGH: usize = 100_000;
 
 fn word() -> impl Strategy<Value = String> {
@@ -37,7 +37,7 @@ fn word() -> impl Strategy<Value = String> {
     (pens, words).prop_map(|(pen, word)| format!("{pen}{word}"))
 }
 
-/// Lines without control sequences that move; the last one is not ended, and begins with a word.
+/// Lines without sequences that move the cursor; the last one is not ended, and starts with a word.
 fn text() -> impl Strategy<Value = String> {
     let line = prop::collection::vec(word(), 0..12).prop_map(|words| words.join(" "));
     (prop::collection::vec(line, 0..30), word()).prop_map(|(lines, last)| {
@@ -55,7 +55,7 @@ fn drawn(size: Size, text: &str) -> Screen {
     screen
 }
 
-/// The cells of each line, however it flows, without the blank ones at its end; and no blank lines at the end.
+/// The cells of each line, independent of the width, without blank cells and blank lines at the end.
 fn lines(snapshot: &Snapshot) -> Vec<Vec<CellSnapshot>> {
     let mut lines = vec![Vec::new()];
     for row in snapshot.scrollback.iter().chain(&snapshot.primary.rows) {
@@ -77,7 +77,7 @@ fn rows(snapshot: &Snapshot) -> Vec<RowSnapshot> {
     while rows.last().is_some_and(|row| row.cells.is_empty()) {
         rows.pop();
     }
-    // The link of a cell that stands in for a wide character without room leads nowhere.
+    // A placeholder for a wide character that does not fit has no link.
     for row in &mut rows {
         if let Some(last) = row.cells.last_mut().filter(|cell| cell.text.is_empty() && row.wrapped) {
             last.pen.link = None;
@@ -90,7 +90,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_resize_loses_or_doubles_a_character(text in text(), from in size(), sizes in prop::collection::vec(size(), 1..8)) {
+    fn no_resize_loses_or_duplicates_a_character(text in text(), from in size(), sizes in prop::collection::vec(size(), 1..8)) {
         let mut screen = drawn(from, &text);
         let (said, meant) = (screen.text(), lines(&screen.snapshot()));
         for size in sizes {
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn the_cursor_stays_behind_its_character(text in text(), from in size(), sizes in prop::collection::vec(size(), 1..8)) {
+    fn the_cursor_stays_after_its_character(text in text(), from in size(), sizes in prop::collection::vec(size(), 1..8)) {
         let mut screen = drawn(from, &text);
         sizes.into_iter().for_each(|size| screen.resize(size));
         let mut meant = drawn(from, &format!("{text}|"));
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn wide_again_is_as_it_was(text in text(), from in size(), widths in prop::collection::vec(2..60u16, 1..5)) {
+    fn the_original_width_restores_the_original_rows(text in text(), from in size(), widths in prop::collection::vec(2..60u16, 1..5)) {
         let mut screen = drawn(from, &text);
         let before = screen.snapshot();
         for cols in widths {
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn how_any_soup_is_cut_makes_no_difference(soup in soup(), seed in any::<u64>()) {
+    fn the_cuts_of_any_soup_make_no_difference(soup in soup(), seed in any::<u64>()) {
         let mut whole = start();
         soup.iter().for_each(|act| play(&mut whole, act));
         let mut cut = start();

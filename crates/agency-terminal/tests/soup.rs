@@ -1,4 +1,4 @@
-//! Sequences in any order, cut at every byte: a screen that went through a dump goes on the same.
+//! Random sequences, cut at every byte: a screen that was dumped and restored continues without a difference.
 
 mod common;
 
@@ -10,7 +10,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn dump_restore_and_the_rest_equal_all(soup in soup()) {
+    fn a_restored_screen_continues_without_a_difference(soup in soup()) {
         let mut whole = start();
         soup.iter().for_each(|act| play(&mut whole, act));
         let expected = whole.dump();

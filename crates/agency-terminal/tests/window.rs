@@ -1,4 +1,4 @@
-//! A viewer of another size sees a part of the screen, cell by cell as it is.
+//! A viewer with a terminal of another size sees an exact part of the screen.
 
 mod common;
 
@@ -7,7 +7,7 @@ use common::soup::{Act, play, soup, start};
 use common::{Dice, SCROLLBACK, drawn, recordings};
 use proptest::prelude::*;
 
-/// A viewer's terminal, drawn with nothing but frames.
+/// A viewer's terminal, drawn only with frames.
 struct Viewer {
     window: Window,
     terminal: Screen,
@@ -16,7 +16,7 @@ struct Viewer {
 impl Viewer {
     fn new(cols: u16, rows: u16) -> Viewer {
         let size = Size::cells(cols, rows);
-        // It was used for something else before.
+        // The terminal was used for something else before.
         let old = b"\x1b[?69h\x1b[1;2s\x1b[?5h\x1bVold\x1b[?1049hold\x1b[2;3r\x1b[?6h\x1b[4h\x1b[31;44mold\x1b(0\x1b[>7u\x1b[?1003h\x1b[1;1Hold";
         Viewer { window: Window::new(size), terminal: drawn(size, old) }
     }
@@ -27,7 +27,7 @@ impl Viewer {
         frame
     }
 
-    /// The window at the only place where the cursor is where it should be: it follows the cursor.
+    /// Checks that the viewer shows the part of the screen around the cursor.
     #[track_caller]
     fn check(&mut self, screen: &mut Screen) {
         self.look(screen);
@@ -52,7 +52,7 @@ impl Viewer {
     }
 }
 
-/// A cell as it looks; `None` inside a wide one.
+/// A cell's appearance; `None` for the second half of a wide character.
 type Look = Option<(String, Pen)>;
 
 fn all_cells(screen: &mut Screen) -> Vec<Vec<Look>> {
@@ -67,7 +67,7 @@ fn looks(row: &RowSnapshot, cols: usize) -> Vec<Look> {
     let mut looks: Vec<Look> = Vec::new();
     for cell in &row.cells {
         let CellSnapshot { text, width, pen } = cell;
-        // Protection is for the program; it looks like nothing.
+        // Protection is invisible.
         let pen = &Pen { protected: false, ..pen.clone() };
         let covered = *width == 0 && looks.last().is_some_and(|last| last.as_ref().is_some_and(is_wide));
         looks.push(match (covered, text.as_str()) {
@@ -176,7 +176,7 @@ fn a_wide_character_at_the_edge_is_blank() {
 }
 
 #[test]
-fn keys_are_told_to_who_types_only() {
+fn only_a_viewer_that_types_gets_the_programs_key_modes() {
     let program = b"\x1b[?1h\x1b[?2004h\x1b[?1002h\x1b[?1006h\x1b[>5u\x1b[?1004h\x1b=";
     let mut screen = drawn(Size::cells(20, 4), program);
     let mut viewer = Viewer::new(10, 4);
@@ -197,7 +197,7 @@ fn a_terminal_with_other_widths_shows_everything_else_in_its_place() {
     let mut window = Window::new(Size::cells(30, 3));
     let frame = screen.frame(&mut window, Keys::Plain);
     for bytes in [frame, screen.redraw(false)] {
-        // Stands for a terminal that draws everything odd with another width.
+        // Simulates a terminal that draws every disputed character with another width.
         let odd: String = String::from_utf8(bytes).unwrap().chars().map(other_width).collect();
         let mut other = drawn(Size::cells(30, 3), b"");
         other.feed(odd.as_bytes());
@@ -212,7 +212,7 @@ fn a_terminal_with_other_widths_shows_everything_else_in_its_place() {
     }
 }
 
-/// Narrow for wide, wide for narrow, nothing joined.
+/// Replaces wide characters by narrow ones and vice versa, without joining.
 fn other_width(c: char) -> char {
     match c {
         '\u{200d}' | '\u{fe0f}' => '+',
@@ -222,7 +222,7 @@ fn other_width(c: char) -> char {
     }
 }
 
-/// Characters that join their neighbours do so again when they are drawn in another order.
+/// Whether characters combine with their neighbours; they would combine again when drawn in another order.
 fn joins(act: &Act) -> bool {
     let Act::Write(bytes) = act else { return false };
     let text = String::from_utf8_lossy(bytes);

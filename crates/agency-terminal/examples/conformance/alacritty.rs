@@ -1,4 +1,4 @@
-//! The recordings that alacritty_terminal ships: what our screen shows after each, cell by cell.
+//! Plays the recordings that alacritty_terminal ships and compares the resulting screen cell by cell.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// `recordings` holds a folder for each one.
+/// `recordings` holds one folder per recording.
 pub(crate) fn run(recordings: &Path) -> Outcome<()> {
     let mut folders: Vec<_> = std::fs::read_dir(recordings)?.collect::<Result<_, _>>()?;
     folders.sort_by_key(|folder| folder.file_name());
@@ -46,9 +46,9 @@ fn compare(folder: &Path) -> Outcome<Option<String>> {
     let meant = their_rows(&grid);
     let cells: Vec<&RowSnapshot> = above.iter().chain(&shown.rows).collect();
     if !grid["raw"]["inner"].is_array() {
-        return Err(format!("{}: not a grid that can be read", folder.display()).into());
+        return Err(format!("{}: the grid cannot be read", folder.display()).into());
     }
-    // From the bottom. Above the history of one of them there is nothing, and so it shall be in the other.
+    // Compare from the bottom. A row above the shorter history must be empty in the longer one.
     let nothing = RowSnapshot { cells: Vec::new(), wrapped: false, prompt: false };
     for up in 0..cells.len().max(meant.len()) {
         let ours = cells.iter().rev().nth(up).copied().unwrap_or(&nothing);
@@ -60,7 +60,7 @@ fn compare(folder: &Path) -> Outcome<Option<String>> {
     Ok(None)
 }
 
-/// Rows as they are stored: from the bottom up, beginning somewhere (`zero`).
+/// Their rows, from the bottom up. They are stored as a ring that begins at `zero`.
 fn their_rows(grid: &Value) -> Vec<&Vec<Value>> {
     let empty = Vec::new();
     let stored = grid["raw"]["inner"].as_array().unwrap_or(&empty);
@@ -81,7 +81,7 @@ fn row_difference(ours: &RowSnapshot, theirs: &[Value], cols: usize) -> Option<S
     })
 }
 
-/// One cell in words, the same for both.
+/// One cell as text, in the same form for both sides.
 fn our_look(cell: Option<&CellSnapshot>) -> String {
     let Some(cell) = cell else { return look(" ", "-", "-", &[]) };
     let text = if cell.text.is_empty() { " " } else { &cell.text };
@@ -119,7 +119,7 @@ fn their_look(cell: &Value) -> String {
     let drawn = ["BOLD", "DIM", "ITALIC", "INVERSE", "HIDDEN", "STRIKEOUT"];
     let attributes: Vec<&str> =
         flags.into_iter().filter(|flag| drawn.contains(flag) || flag.contains("UNDER")).collect();
-    // A tab that was printed over blanks is kept as one by alacritty; to us it moves the cursor.
+    // Alacritty keeps a tab that was printed over blanks; here a tab only moves the cursor.
     let text: String = std::iter::once(if c == "\t" { " " } else { c }).chain(marks).collect();
     look(&text, &their_colour(&cell["fg"]), &their_colour(&cell["bg"]), &attributes)
 }

@@ -1,8 +1,7 @@
-//! libvterm's test files, as the `shpool-vterm` package ships them, asked of our screen.
+//! Runs libvterm's test files, as the `shpool-vterm` package ships them, against our screen.
 //!
-//! What they expect of the screen, the cursor, the pen and the answers can be asked. What they expect of
-//! libvterm's own calls (parser callbacks, damage, keys and mouse, selections) cannot, and is not counted;
-//! nor can what was written in another encoding than UTF-8.
+//! Checks what they expect of the screen, the cursor, the pen and the answers. Does not count expectations about
+//! libvterm's own calls (parser callbacks, damage, keys and mouse, selections) or about encodings other than UTF-8.
 
 use std::path::Path;
 
@@ -22,7 +21,7 @@ pub(crate) fn run(folder: &Path) -> Outcome<()> {
         let mut file = File::new();
         std::fs::read_to_string(path)?.lines().enumerate().for_each(|(at, line)| file.line(at + 1, line));
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        println!("{name}\t{} of {}\t{} not asked", file.passed, file.asked, file.skipped);
+        println!("{name}\t{} of {}\t{} skipped", file.passed, file.asked, file.skipped);
         file.failures.iter().for_each(|failure| println!("  {failure}"));
         passed += file.passed;
         asked += file.asked;
@@ -31,13 +30,13 @@ pub(crate) fn run(folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// One file on its way through.
+/// The state of one test file.
 struct File {
     screen: Screen,
-    /// Answers that no line has asked for yet.
+    /// Answers that no expectation has consumed yet.
     replies: Vec<u8>,
     subject: String,
-    /// What was done last was writing, in UTF-8. Else what is expected is not ours to do.
+    /// The last step wrote UTF-8. Otherwise the next expectations are not about our screen.
     wrote: bool,
     in_utf8: bool,
     passed: usize,
@@ -108,7 +107,7 @@ impl File {
         }
     }
 
-    /// `None` if that is not to be asked of us.
+    /// The actual and the expected value. `None` if the expectation does not apply to us.
     fn seen_and_meant(&mut self, line: &str) -> Option<(String, String)> {
         if let Some(meant) = line.strip_prefix("output ") {
             return self.wrote.then(|| self.output(&unescaped(meant)?)).flatten();
@@ -118,7 +117,7 @@ impl File {
         }
         let (what, meant) = line.split_once('=')?;
         let (query, place) = what.trim().split_once(' ').unwrap_or((what.trim(), ""));
-        // Blanks at the end of a row are as good as none.
+        // Blanks at the end of a row do not count.
         let meant = match meant.trim().strip_suffix('"') {
             Some(text) if text.len() > 1 => format!("{}\"", text.trim_end()),
             _ => meant.trim().to_owned(),
@@ -126,14 +125,14 @@ impl File {
         Some((self.query(query, place.trim(), &meant)?, meant))
     }
 
-    /// The next answer. Each has a line of its own.
+    /// Compares the next answer. Each answer has its own line.
     fn output(&mut self, meant: &[u8]) -> Option<(String, String)> {
         let next = meant.len().min(self.replies.len());
         let seen: Vec<u8> = self.replies.drain(..next).collect();
         Some((seen.escape_ascii().to_string(), meant.escape_ascii().to_string()))
     }
 
-    /// `characters width row,column`: that cell has them.
+    /// `characters width row,column`: this cell contains them.
     fn glyph(&mut self, glyph: &str) -> Option<(String, String)> {
         let mut fields = glyph.split(' ');
         let (codes, width, place) = (fields.next()?, fields.next()?, numbers(fields.next()?));
@@ -184,7 +183,7 @@ fn colour(colour: Colour, default: &str) -> String {
     }
 }
 
-/// A row's text, written as the expectation writes it.
+/// A row's text, in the notation of the expectation.
 fn row(screen: &ScreenSnapshot, row: u16, meant: &str) -> Option<String> {
     Some(written(
         screen.rows.get(usize::from(row))?.cells.iter().map(|cell| (&*cell.text, cell.width)),
@@ -192,7 +191,7 @@ fn row(screen: &ScreenSnapshot, row: u16, meant: &str) -> Option<String> {
     ))
 }
 
-/// Rectangles of one row.
+/// The characters in a rectangle of one row.
 fn chars(screen: &ScreenSnapshot, place: &[u16], meant: &str) -> Option<String> {
     let [top, left, bottom, right] = *place else { return None };
     if bottom != top + 1 {
@@ -217,7 +216,7 @@ fn or_blank(text: &str) -> &str {
     if text.is_empty() { " " } else { text }
 }
 
-/// Characters, width and attributes. Colours are libvterm's own there, and asked for by `?pen`.
+/// Characters, width and attributes. Colours there are libvterm's own; `?pen` checks them.
 fn cell(snapshot: &Snapshot, screen: &ScreenSnapshot, place: &[u16], meant: &str) -> Option<String> {
     let [row, col] = *place else { return None };
     let cells = &screen.rows.get(usize::from(row))?.cells;
@@ -227,7 +226,7 @@ fn cell(snapshot: &Snapshot, screen: &ScreenSnapshot, place: &[u16], meant: &str
         .unwrap_or_default();
     let width = cell.map_or(1, |cell| cell.width.max(1));
     let mut attributes = cell.map_or(String::new(), |cell| attributes(&cell.pen));
-    // Reverse video is told of each cell there.
+    // libvterm reports reverse video for each cell.
     if snapshot.other_modes.contains(&5) {
         attributes = if attributes.contains('R') { attributes.replace('R', "") } else { attributes + "R" };
     }
@@ -259,7 +258,7 @@ fn numbers(text: &str) -> Vec<u16> {
     text.split(',').filter_map(|number| number.trim().parse().ok()).collect()
 }
 
-/// The bytes of strings in quotes, joined and perhaps repeated (`"…" . "…"x20`). `None` for anything else.
+/// The bytes of quoted strings, joined and possibly repeated (`"…" . "…"x20`). `None` for anything else.
 fn unescaped(mut text: &str) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     loop {
@@ -274,7 +273,7 @@ fn unescaped(mut text: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// `x20`: that often.
+/// The count in `x20`, and the rest.
 fn repeated(rest: &str) -> (usize, &str) {
     let Some(digits) = rest.strip_prefix('x') else { return (1, rest) };
     let digits = digits.trim_start();
@@ -282,7 +281,7 @@ fn repeated(rest: &str) -> (usize, &str) {
     digits[..end].parse().map_or((1, rest), |times| (times, &digits[end..]))
 }
 
-/// What stands before the closing quote, and what comes after it.
+/// The text before the closing quote, and the rest after it.
 fn quoted(text: &str) -> Option<(Vec<u8>, &str)> {
     let (mut bytes, mut chars) = (Vec::new(), text.char_indices());
     while let Some((at, c)) = chars.next() {
@@ -295,7 +294,7 @@ fn quoted(text: &str) -> Option<(Vec<u8>, &str)> {
     None
 }
 
-/// What a backslash and the characters after it stand for.
+/// The byte that a backslash and the characters after it stand for.
 fn escape(chars: &mut std::str::CharIndices<'_>) -> Option<u8> {
     Some(match chars.next()?.1 {
         'e' => 0x1b,
@@ -318,7 +317,7 @@ fn escape(chars: &mut std::str::CharIndices<'_>) -> Option<u8> {
     })
 }
 
-/// `$REP 60: …` and `$SEQ 1 60: …`: the rest of the line that often, with the number in place of `\\#`.
+/// `$REP 60: …` and `$SEQ 1 60: …`: repeats the rest of the line, with the number in place of `\\#`.
 fn repetitions(line: &str) -> Option<Vec<String>> {
     let (head, rest) = line.strip_prefix('$')?.split_once(':')?;
     let mut words = head.split(' ');

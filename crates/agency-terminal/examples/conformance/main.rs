@@ -1,6 +1,6 @@
-//! Our screen under the test suites of other terminals. See `docs/conformance.md`.
+//! Runs the test suites of other terminals against our screen. See `docs/conformance.md`.
 //!
-//! Not the suites: their files are read where they lie, and none of them is ours.
+//! Does not contain the suites: it reads their files where they are installed.
 
 mod alacritty;
 mod libvterm;
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// A terminal on a pipe: what a program wrote comes in, what it is answered goes out.
+/// A terminal on a pipe: reads a program's output from stdin, writes the answers to stdout.
 fn answer() -> Result<(), Box<dyn std::error::Error>> {
     let mut screen = Screen::new(Size { cols: 80, rows: 25, x_pixels: 800, y_pixels: 500 }, 1000);
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());

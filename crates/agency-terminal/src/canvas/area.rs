@@ -1,6 +1,6 @@
-//! Rectangles of cells: fill, erase, copy, shift, restyle, sum up; and cells that are protected from erasing.
+//! Rectangles of cells: fill, erase, copy, shift, restyle and checksum; and cells that are protected from erasing.
 //!
-//! Not what a program may call a rectangle: the corners here lie on the screen, in order.
+//! Does not check a program's coordinates: the corners here are on the screen and in order.
 
 use rio_vt::crosswords::pos::{Column, Line};
 use rio_vt::crosswords::square::{Square, Wide};
@@ -9,7 +9,7 @@ use rio_vt::crosswords::style::{Style, StyleFlags};
 use super::Canvas;
 use crate::cells::{PROTECTED, is_protected, text_of};
 
-/// Rows and columns, the last ones included.
+/// A rectangle; its last row and column are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) top: u16,
@@ -33,7 +33,7 @@ impl Area {
 }
 
 impl Canvas {
-    /// Whether what is written now is protected.
+    /// Whether newly written cells are protected.
     pub(crate) fn protecting(&self) -> bool {
         is_protected(self.shown().cursor.template)
     }
@@ -46,7 +46,7 @@ impl Canvas {
         }
     }
 
-    /// All of the screen.
+    /// The whole screen.
     pub(crate) fn everything(&self) -> Area {
         Area { top: 0, left: 0, bottom: self.rows() - 1, right: self.cols() - 1 }
     }
@@ -55,7 +55,7 @@ impl Canvas {
         self.shown()[Line(row.into())][Column(col.into())]
     }
 
-    /// Writes a cell, and leaves to the row whether it goes on in the next one.
+    /// Writes a cell, but keeps the mark for a wrapped row.
     fn set_cell(&mut self, row: u16, col: u16, mut cell: Square) {
         let row = &mut self.shown_mut()[Line(row.into())];
         row.has_styles = true;
@@ -65,13 +65,13 @@ impl Canvas {
         *old = cell;
     }
 
-    /// What is left of a cell that was erased.
+    /// The cell that erasing leaves behind.
     fn blank(&mut self) -> Square {
         let background = self.style().bg;
         self.shown_mut().blank_with_bg(background)
     }
 
-    /// `selective`: protected cells stay.
+    /// With `selective`, protected cells stay.
     pub(crate) fn erase_area(&mut self, area: Area, selective: bool) {
         let blank = self.blank();
         for (row, col) in area.places() {
@@ -82,7 +82,7 @@ impl Canvas {
         self.repair_rows(area.rows());
     }
 
-    /// Fills with a character of one column, drawn with the pen.
+    /// Fills with a character one column wide, drawn with the pen.
     pub(crate) fn fill_area(&mut self, area: Area, c: char) {
         let cells = self.shown_mut();
         cells.sync_template_style();
@@ -95,7 +95,7 @@ impl Canvas {
         self.repair_rows(area.rows());
     }
 
-    /// Copies to where the upper left corner shall be; what has no room is cut.
+    /// Copies to the place with this upper left corner; what does not fit is cut.
     pub(crate) fn copy_area(&mut self, from: Area, row: u16, col: u16) {
         let copied: Vec<_> = from.places().map(|(row, col)| (row, col, self.cell(row, col))).collect();
         let (rows, cols) = (self.rows(), self.cols());
@@ -109,7 +109,7 @@ impl Canvas {
         self.repair_rows(row.min(rows - 1)..=last);
     }
 
-    /// Moves what is in an area within it, and blanks what becomes free.
+    /// Moves the contents of an area within it, and blanks the cells that become free.
     pub(crate) fn shift_area(&mut self, area: Area, down: i32, right: i32) {
         let blank = self.blank();
         let old: Vec<_> = area.places().map(|(row, col)| (row, col, self.cell(row, col))).collect();
@@ -124,7 +124,7 @@ impl Canvas {
         self.repair_rows(area.rows());
     }
 
-    /// Changes how cells look; both halves of a wide character alike.
+    /// Changes the style of cells; both halves of a wide character alike.
     pub(crate) fn restyle(&mut self, places: &[Area], change: impl Fn(&mut Style)) {
         let pen = self.style();
         for (row, col) in places.iter().flat_map(|area| area.places()) {
@@ -154,7 +154,7 @@ impl Canvas {
         self.set_cell(row, col, cell);
     }
 
-    /// DECRQCRA as DEC's terminals reckoned: the sum of characters and attributes, negated.
+    /// DECRQCRA as DEC's terminals computed it: the sum of characters and attributes, negated.
     pub(crate) fn checksum(&self, area: Area) -> u16 {
         let sum = area.places().fold(0u16, |sum, (row, col)| sum.wrapping_add(self.weight(row, col)));
         sum.wrapping_neg()
@@ -181,7 +181,7 @@ impl Canvas {
             .fold(text, |sum, (_, weight)| sum.wrapping_add(*weight))
     }
 
-    /// Of a wide character that was cut in two nothing stays.
+    /// Blanks wide characters that were cut in half.
     fn repair_rows(&mut self, rows: std::ops::RangeInclusive<u16>) {
         rows.for_each(|row| self.repair_row(Line(row.into())));
     }

@@ -1,6 +1,6 @@
-//! Margins at the left and the right: printing and scrolling between them (DECLRMM, DECSLRM).
+//! Left and right margins: printing and scrolling between them (DECLRMM, DECSLRM).
 //!
-//! The engine knows none. With the margins at the edges all of this is left to it.
+//! The engine does not support them. When the margins are at the edges, the engine does all of this.
 
 use rio_vt::codepoint_width::codepoint_width;
 use rio_vt::performer::handler::Handler;
@@ -9,12 +9,12 @@ use super::Canvas;
 use super::area::Area;
 
 impl Canvas {
-    /// First and last column between the margins.
+    /// The first and last column between the margins.
     pub(crate) fn columns(&self) -> (u16, u16) {
         self.columns.unwrap_or((0, self.cols() - 1))
     }
 
-    /// Leaves the cursor where it is. `false`, and nothing done, for less than two columns.
+    /// Leaves the cursor where it is. `false`, without any change, for fewer than two columns.
     pub(crate) fn set_columns(&mut self, first: u16, last: u16) -> bool {
         let last = last.min(self.cols() - 1);
         if first >= last {
@@ -28,25 +28,25 @@ impl Canvas {
         self.columns = None;
     }
 
-    /// Whether columns are cut off, so that the engine cannot scroll.
+    /// Whether there are side margins, so that the engine cannot scroll.
     pub(super) fn is_narrowed(&self) -> bool {
         self.columns.is_some()
     }
 
-    /// All that scrolls.
+    /// The whole scrolling area.
     pub(crate) fn scrolling_area(&self) -> Area {
         let ((top, bottom), (left, right)) = (self.margins(), self.columns());
         Area { top, left, bottom, right }
     }
 
-    /// Moves the rows of what scrolls from the cursor's on; not if the cursor is outside.
+    /// Moves the rows of the scrolling area from the cursor's row on; nothing if the cursor is outside.
     pub(super) fn shift_rows_below(&mut self, down: i32) {
         if self.cursor_is_inside() {
             self.shift_area(Area { top: self.cursor().0, ..self.scrolling_area() }, down, 0);
         }
     }
 
-    /// DECIC and DECDC: moves the columns of what scrolls from the cursor's on; not if it is outside.
+    /// DECIC and DECDC: moves the columns of the scrolling area from the cursor's on; nothing if it is outside.
     pub(crate) fn shift_columns_behind(&mut self, right: i32) {
         if self.cursor_is_inside() {
             self.shift_area(Area { left: self.cursor().1, ..self.scrolling_area() }, 0, right);
@@ -64,7 +64,7 @@ impl Canvas {
         (first..=last).contains(&self.cursor().1)
     }
 
-    /// The cursor's row from the cursor to the right margin; none if the cursor is outside.
+    /// The cursor's row from the cursor to the right margin; `None` if the cursor is outside.
     fn rest_of_row(&self) -> Option<Area> {
         let (row, col) = self.cursor();
         let (_, right) = self.columns();
@@ -77,7 +77,7 @@ impl Canvas {
         }
     }
 
-    /// At the last row the area scrolls, if the cursor is in it; beside it the cursor stays.
+    /// Scrolls the area at its last row if the cursor is in it; beside the area the cursor stays.
     pub(super) fn linefeed_narrowed(&mut self) {
         let (row, col) = self.cursor();
         if row == self.margins.1 {
@@ -126,7 +126,7 @@ impl Canvas {
         }
     }
 
-    /// Goes to the next row where the last character filled this one, or where a wide one has no room.
+    /// Goes to the next row if the last character filled this one, or if a wide character does not fit.
     fn wrap_narrowed(&mut self, width: u16) {
         let (_, right) = self.columns();
         let full = self.wrap_pending() || width == 2 && self.cursor().1 == right;

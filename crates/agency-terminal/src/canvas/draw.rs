@@ -1,6 +1,6 @@
-//! Putting characters on a canvas, and taking them off: print, scroll, insert, delete, erase.
+//! Drawing on a canvas: print, scroll, insert, delete, erase.
 //!
-//! The engine does most of it. What it does unlike other terminals is done, or put right, here.
+//! The engine does most of it. This file does, or corrects, what the engine does differently from other terminals.
 
 use rio_vt::ansi::mode::NamedPrivateMode;
 use rio_vt::ansi::{ClearMode, LineClearMode};
@@ -14,8 +14,8 @@ use rio_vt::performer::handler::Handler;
 use super::{Canvas, only_background};
 use crate::cells::is_wrapped;
 
-/// Marks kept on one character. Unicode's stream-safe format allows 30; without a bound, a stream of
-/// marks on one cell costs time and memory with the square of its length.
+/// The maximum number of marks on one character. Unicode's stream-safe format allows 30; without a limit, a
+/// stream of marks on one cell would cost quadratic time and memory.
 const MARKS_MAX: usize = 30;
 
 /// Which part of the screen or line to erase.
@@ -27,12 +27,12 @@ pub(crate) enum Erase {
 }
 
 impl Canvas {
-    /// Prints characters of which each is a printable ASCII one.
+    /// Prints text that consists of printable ASCII only.
     pub(crate) fn print_ascii(&mut self, mut text: &str) {
         if self.insert || self.is_narrowed() {
             return text.chars().for_each(|c| self.print(c));
         }
-        // Wrapping is done here and not in the engine, because a wrap may scroll, and so blank a row.
+        // Wrap here and not in the engine, because a wrap may scroll, and scrolling blanks a row.
         while self.autowrap && !text.is_empty() {
             if self.wrap_pending() {
                 self.erasing(1, |engine| engine.wrapline());
@@ -73,21 +73,21 @@ impl Canvas {
         if self.insert {
             self.repair_row(self.shown().cursor.pos.row);
         }
-        // A wrap at the last row scrolled, and the engine blanked the new row with all of the pen.
+        // A wrap at the last row scrolled, and the engine blanked the new row with the complete pen.
         if row == self.margins.1 && self.cursor().1 <= 2 {
             self.blank_rest_of_fresh_row();
         }
     }
 
-    /// What has left the screen stays as it was. When the engine parts a wide character at the top, it
-    /// would change the row above.
+    /// Protects rows that have left the screen. When the engine splits a wide character at the top, it would
+    /// change the row above.
     fn shield(&mut self) {
         if self.engine.grid.cursor.pos.row == 0 {
             self.settle();
         }
     }
 
-    /// Inserting pushes halves of wide characters over the edge, or apart. The engine leaves the other halves.
+    /// Removes single halves of wide characters, which inserting pushes apart or over the edge.
     pub(super) fn repair_row(&mut self, row: Line) {
         let row = &mut self.engine.grid[row].inner;
         for at in 0..row.len() {
@@ -104,7 +104,7 @@ impl Canvas {
         }
     }
 
-    /// How many marks the character before the cursor has.
+    /// The number of marks on the character before the cursor.
     fn marks_before_cursor(&self) -> usize {
         let cells = self.shown();
         let pos = cells.cursor.pos;
@@ -117,7 +117,7 @@ impl Canvas {
         extras.map_or(0, |extras| extras.zerowidth.len())
     }
 
-    /// Untouched cells of the cursor's row that carry the pen carry only its background afterwards.
+    /// Reduces untouched cells of the cursor's row that carry the pen to its background.
     fn blank_rest_of_fresh_row(&mut self) {
         let pen = self.style();
         if only_background(&pen) {
@@ -173,7 +173,7 @@ impl Canvas {
         self.erasing(0, |engine| engine.insert_blank_lines(lines.into()));
     }
 
-    /// Not by the engine: at the first row it would move the deleted lines into the history.
+    /// Not done by the engine: at the first row it would move the deleted lines into the history.
     pub(crate) fn delete_lines(&mut self, lines: u16) {
         if self.is_narrowed() {
             return self.shift_rows_below(-i32::from(lines));
@@ -237,7 +237,7 @@ impl Canvas {
                 Erase::ToStart if row > 0 => engine.grid.reset_region(..Line(row.into())),
                 Erase::ToStart => {}
                 Erase::All => {
-                    // On the primary screen, what was there goes to the history, as in tmux.
+                    // On the primary screen the old contents go to the history, as in tmux.
                     let all = Line(0)..Line(engine.grid.screen_lines() as i32);
                     engine.grid.scroll_up(&all, keep);
                     engine.grid.reset_region(..);
@@ -249,7 +249,7 @@ impl Canvas {
         }
     }
 
-    /// Rows from the top, down to the last one on which something is written.
+    /// The number of rows from the top to the last one with text.
     fn rows_with_text(&self) -> usize {
         let written = |row: &i32| {
             let cells = &self.shown()[Line(*row)].inner;
@@ -270,7 +270,7 @@ impl Canvas {
         self.engine.decaln();
     }
 
-    /// Whether a row goes on in the next one.
+    /// Whether a row continues in the next one.
     pub(crate) fn goes_on(&self, row: u16) -> bool {
         is_wrapped(&self.shown()[Line(row.into())])
     }
@@ -282,7 +282,7 @@ impl Canvas {
     }
 }
 
-/// A wide character in a place for a narrow one, where no mark made it narrow.
+/// A wide character in a single cell that no mark made narrow.
 fn is_cramped(cell: Square) -> bool {
     let plain = !cell.is_bg_only() && !cell.has_extras() && cell.wide() == Wide::Narrow;
     plain && codepoint_width(cell.c() as u32) == Some(2)

@@ -1,14 +1,14 @@
-//! What a keyboard sends, in every encoding that terminals use: classic bytes, SS3 and CSI keys,
-//! xterm's modifyOtherKeys and kitty's protocol with event types, alternates and lock bits.
+//! Decodes keys in every encoding that terminals use: classic bytes, SS3 and CSI keys, xterm's modifyOtherKeys,
+//! and kitty's protocol with event types, alternates and lock bits.
 //!
-//! Looks at one key at a time and remembers nothing; whether it is the right one is not asked here.
+//! Reads one key at a time and has no state. Does not know which keys are wanted.
 
 use super::{ALT, CTRL, Code, Key, SHIFT};
 
-/// No key takes more; an unfinished sequence that is longer is not one.
+/// Longer than any key; a longer unfinished sequence is not a key.
 const LONGEST_SEQUENCE: usize = 64;
 
-/// Caps lock and num lock are states of the keyboard, not of the key.
+/// Removes the bits of caps lock and num lock, which are states of the keyboard, not of the key.
 const WITHOUT_LOCKS: u16 = 0b0011_1111;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -19,10 +19,10 @@ pub(super) struct Token {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Everything this press may stand for: the classic encoding says Tab and ctrl-i alike.
+    /// All keys that this press may stand for: the classic encoding sends the same byte for Tab and ctrl-i.
     Press(Vec<Key>),
     Release(Vec<Key>),
-    /// A modifier alone, the mouse, the focus: happens between two keys without separating them.
+    /// A modifier alone, the mouse or the focus: may occur between two keys of a sequence.
     Beside,
     PasteBegins,
     Other,
@@ -35,7 +35,7 @@ pub(super) enum Rest {
     WillNotCome,
 }
 
-/// The key that `bytes` begin with; `None` when it takes more bytes to tell.
+/// The key at the start of `bytes`; `None` if more bytes are needed.
 pub(super) fn read(bytes: &[u8], rest: Rest) -> Option<Token> {
     match bytes {
         [] => None,
@@ -48,7 +48,7 @@ fn token(len: usize, meaning: Meaning) -> Option<Token> {
     Some(Token { len, meaning })
 }
 
-/// An unfinished sequence: wait, or take it for what it would be alone.
+/// An unfinished sequence: waits for the rest, or takes it for the key that it would be alone.
 fn unfinished(len: usize, alone: Meaning, rest: Rest) -> Option<Token> {
     match rest {
         Rest::MayCome => None,
@@ -77,7 +77,7 @@ fn read_character(bytes: &[u8], len: usize, rest: Rest) -> Option<Token> {
     let have = &bytes[..len.min(bytes.len())];
     match std::str::from_utf8(have) {
         Ok(text) => token(len, Meaning::Press(text.chars().map(plain).collect())),
-        // Without an error length the bytes are good so far and only too few.
+        // Without an error length the bytes are valid but incomplete.
         Err(error) if error.error_len().is_none() && have.len() < len => {
             unfinished(have.len(), Meaning::Other, rest)
         }
@@ -107,7 +107,7 @@ fn read_escape(bytes: &[u8], tail: &[u8], rest: Rest) -> Option<Token> {
     let alone = || Meaning::Press(control_keys(0x1b));
     match tail {
         [] => unfinished(1, alone(), rest),
-        // Two presses of Escape, or Escape before a sequence: each is a token of its own.
+        // Escape pressed twice, or Escape before a sequence: each is its own token.
         [0x1b, ..] => token(1, alone()),
         [b'['] => unfinished(2, alt_press(b'['), rest),
         [b'O'] => unfinished(2, alt_press(b'O'), rest),
@@ -186,7 +186,7 @@ fn csi_meaning(parameters: &[u8], last: u8) -> Meaning {
     }
 }
 
-/// `113:81;5:1;113` as numbers; what is left out is `None`.
+/// `113:81;5:1;113` as numbers; missing ones are `None`.
 struct Fields(Vec<Vec<Option<u32>>>);
 
 impl Fields {
@@ -225,7 +225,7 @@ fn modifier_bits(parameter: Option<u32>) -> u8 {
 fn unicode_key(fields: &Fields) -> Meaning {
     let Some(number) = fields.get(0, 0) else { return Meaning::Other };
     match number {
-        // Caps, num and scroll lock; then every shift, control, alt, super… of its own.
+        // Caps, num and scroll lock; then the left and right shift, control, alt, super and so on.
         57358..=57360 | 57441..=57454 => Meaning::Beside,
         _ => {
             let alternates = Alternates { shifted: fields.get(0, 1), base_layout: fields.get(0, 2) };
@@ -272,7 +272,7 @@ fn final_letter(last: u8, modifiers: u8, event: Event) -> Meaning {
     event.of(vec![Key::new(code, modifiers)])
 }
 
-/// What else kitty may say of a key: with shift, and on a Latin keyboard.
+/// The alternates that kitty may report: the key with shift, and the key on a Latin keyboard.
 #[derive(Debug, Clone, Copy, Default)]
 struct Alternates {
     shifted: Option<u32>,
@@ -299,19 +299,19 @@ fn character_keys(c: char, alternates: Alternates, modifiers: u8) -> Vec<Key> {
     let mut keys = vec![Key::new(Code::Char(lower(c)), modifiers)];
     if modifiers & SHIFT != 0 {
         let shifted = alternates.shifted.and_then(char::from_u32).unwrap_or_else(|| shifted_on_us_layout(c));
-        // ctrl-shift-q is not ctrl-q, but a shifted sign is that sign.
+        // ctrl-shift-q is not ctrl-q, but a shifted symbol is that symbol.
         if !(c.is_alphabetic() && modifiers & CTRL != 0) {
             keys.push(Key::new(Code::Char(shifted), unshifted));
         }
     }
-    // A ctrl-q typed on a Cyrillic keyboard. Of Latin layouts the letter printed on the key counts.
+    // For example ctrl-q on a Cyrillic keyboard. On Latin layouts the letter printed on the key counts.
     if let (false, Some(base)) = (c.is_ascii(), alternates.base_layout.and_then(char::from_u32)) {
         keys.push(Key::new(Code::Char(base), modifiers));
     }
     keys
 }
 
-/// With caps lock some terminals say the capital letter, without shift.
+/// With caps lock some terminals report the capital letter, without shift.
 fn lower(c: char) -> char {
     let mut lowered = c.to_lowercase();
     match (lowered.next(), lowered.next()) {
@@ -320,7 +320,7 @@ fn lower(c: char) -> char {
     }
 }
 
-/// The signs of control codes that need shift, for terminals that tell only the key below them.
+/// The shifted symbol, for terminals that report only the unshifted key.
 fn shifted_on_us_layout(c: char) -> char {
     match c {
         '2' => '@',
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_said_to_be_none() {
+    fn bytes_that_are_no_key_are_recognised_as_such() {
         let meaning = |bytes: &str| read(bytes.as_bytes(), Rest::MayCome).unwrap().meaning;
         assert_eq!(meaning("\x1b[200~"), Meaning::PasteBegins);
         assert_eq!(meaning("\x1b[<35;10;10M"), Meaning::Beside);

@@ -1,4 +1,4 @@
-//! The bytes that a keyboard sends for a key, in the ways that a program may have asked for.
+//! Encodes a key as the bytes that a keyboard sends, in the encoding that the program asked for.
 
 use super::{ALT, CTRL, Code, DetachKeysError, Key, SHIFT, parse_key};
 
@@ -6,19 +6,21 @@ use super::{ALT, CTRL, Code, DetachKeysError, Key, SHIFT, parse_key};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keystroke(Key);
 
-/// kitty's flag for keys that could be mistaken for the beginning of a sequence.
+/// kitty's flag for keys that could be mistaken for the start of a sequence.
 const DISAMBIGUATE: u8 = 1;
-/// kitty's flag for every key as a sequence.
+/// kitty's flag for reporting every key as a sequence.
 const ALL_AS_SEQUENCES: u8 = 8;
 
 impl Keystroke {
+    /// The Enter key.
     pub const ENTER: Keystroke = Keystroke(Key { code: Code::Enter, modifiers: 0 });
 
+    /// Parses one key.
     pub fn parse(name: &str) -> Result<Keystroke, DetachKeysError> {
         parse_key(name.trim()).map(Keystroke)
     }
 
-    /// `app_cursor` is DECCKM, `kitty` the flags of the keyboard protocol in force.
+    /// The bytes to send. `app_cursor` is DECCKM, `kitty` the active flags of the keyboard protocol.
     pub fn bytes(self, app_cursor: bool, kitty: u8) -> Vec<u8> {
         let Key { code, modifiers } = self.0;
         match code {
@@ -44,7 +46,7 @@ impl Keystroke {
     }
 }
 
-/// Keys that stay as they were unless every key is wanted as a sequence.
+/// Keys that keep their classic byte unless the program wants every key as a sequence.
 fn plain(byte: u8, modifiers: u8, kitty: u8) -> Vec<u8> {
     let as_sequence = kitty & ALL_AS_SEQUENCES != 0 || (kitty & DISAMBIGUATE != 0 && modifiers != 0);
     if as_sequence { unicode(u32::from(byte), modifiers) } else { classic(vec![byte], modifiers) }
@@ -61,7 +63,7 @@ fn character(c: char, modifiers: u8, kitty: u8) -> Vec<u8> {
     classic(c.to_string().into_bytes(), modifiers)
 }
 
-/// Alt is an escape before the key.
+/// Alt sends an Escape before the key.
 fn classic(mut bytes: Vec<u8>, modifiers: u8) -> Vec<u8> {
     if modifiers & ALT != 0 {
         bytes.insert(0, 0x1b);
@@ -97,7 +99,7 @@ fn parameter(modifiers: u8) -> u8 {
     1 + (modifiers & (SHIFT | ALT | CTRL))
 }
 
-/// xterm's numbers, which have holes.
+/// xterm's numbers, which have gaps.
 fn function_code(number: u8) -> u8 {
     match number {
         0..=5 => number + 10,
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_recognised() {
+    fn the_decoder_recognises_every_encoded_key() {
         for name in ["ctrl-q", "alt-x", "esc", "f5", "ctrl-f5", "up", "delete", "a"] {
             for kitty in [0, 7, 15] {
                 let mut matcher = DetachKeys::parse(name).expect(name).matcher();

@@ -1,41 +1,42 @@
-//! Finds the detach keys among all that is typed, and hands on the rest unchanged and in order.
+//! Finds the detach keys in what the user types, and passes on the rest unchanged and in order.
 //!
 //! Reads no clock: the caller waits as long as [`Matcher::pending`] says and then flushes.
 //!
-//! Invariant: what is inside a bracketed paste is text, whatever its bytes.
+//! Invariant: the bytes inside a bracketed paste are text and never match.
 
 use std::time::Duration;
 
 use super::Key;
 use super::decoder::{Meaning, Rest, Token, read};
 
-/// Terminals write a sequence in one go; a pause this long means that Escape was pressed.
+/// Terminals write a sequence at once; a pause this long means that the user pressed Escape.
 const UNFINISHED_KEY: Duration = Duration::from_millis(25);
 
-/// How long the beginning of a key sequence is kept from the agent.
+/// How long the first keys of a key sequence are held back from the agent.
 const UNFINISHED_SEQUENCE: Duration = Duration::from_secs(1);
 
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// What became of typed bytes.
+/// The result of matching typed bytes.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Typed {
-    /// For the agent.
+    /// Bytes for the agent.
     pub pass: Vec<u8>,
-    /// The keys were pressed; what came after them is gone.
+    /// The detach keys were pressed; bytes after them are dropped.
     pub detached: bool,
 }
 
+/// Matches typed bytes against the detach keys.
 #[derive(Debug)]
 pub struct Matcher {
     keys: Vec<Key>,
-    /// Not yet decided: whole keys that begin the sequence, then perhaps an unfinished one.
+    /// Undecided bytes: complete keys that start the sequence, then possibly an incomplete one.
     held: Vec<u8>,
     matched: Prefix,
     place: Place,
 }
 
-/// How much of `held` is whole keys, and how many of those the sequence has taken.
+/// How many bytes of `held` are complete keys, and how many of the sequence's keys they match.
 #[derive(Debug, Default)]
 struct Prefix {
     bytes: usize,
@@ -46,7 +47,7 @@ struct Prefix {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Keyboard,
-    /// In a paste, of whose end marker so many bytes have been seen.
+    /// Inside a paste; this many bytes of its end marker have been seen.
     Paste {
         end_seen: usize,
     },
@@ -58,6 +59,7 @@ impl Matcher {
         Matcher { keys, held: Vec::new(), matched: Prefix::default(), place: Place::Keyboard }
     }
 
+    /// Matches the next typed bytes.
     pub fn feed(&mut self, bytes: &[u8]) -> Typed {
         if self.keys.is_empty() {
             return Typed { pass: bytes.to_vec(), detached: false };
@@ -65,7 +67,7 @@ impl Matcher {
         self.advance(bytes, Rest::MayCome)
     }
 
-    /// How long to wait for more before [`Matcher::flush`]; `None` when nothing is held back.
+    /// How long to wait for more before [`Matcher::flush`]; `None` if nothing is held back.
     pub fn pending(&self) -> Option<Duration> {
         match self.held.len() {
             0 => None,
@@ -74,7 +76,7 @@ impl Matcher {
         }
     }
 
-    /// Nothing more came: decides about what is held back.
+    /// Decides about the held-back bytes, because nothing more came.
     pub fn flush(&mut self) -> Typed {
         if self.held.len() > self.matched.bytes {
             return self.advance(b"", Rest::WillNotCome);
@@ -140,7 +142,7 @@ impl Matcher {
         match &token.meaning {
             Meaning::Press(keys) if keys.contains(&wanted) => self.take_key(token.len),
             Meaning::Release(_) | Meaning::Beside if between => self.hold(token.len),
-            // Its press never reached the agent: it was typed before we came.
+            // Drop the release: its press was before we attached, so the agent never saw it.
             Meaning::Release(keys) if self.keys.len() == 1 && keys.contains(&wanted) => {
                 Verdict::Drop(token.len)
             }
@@ -170,7 +172,7 @@ impl Matcher {
         Verdict::Hold
     }
 
-    /// The sequence does not begin with the first key held; it may begin with the next one.
+    /// The first held key does not start the sequence; the next one may.
     fn give_up_first(&mut self) -> Verdict {
         Verdict::Pass(std::mem::take(&mut self.matched).first_len)
     }
@@ -179,13 +181,13 @@ impl Matcher {
 enum Verdict {
     Pass(usize),
     Drop(usize),
-    /// The token behind the matched ones joined them.
+    /// The token after the matched ones matches too.
     Hold,
-    /// More bytes must come to tell.
+    /// More bytes are needed.
     Wait,
 }
 
-/// Escape and a control code in one write are more often two keys than one with alt.
+/// Escape and a control code in one write are more often two keys than one key with alt.
 fn is_escape_before_control(bytes: &[u8]) -> bool {
     matches!(bytes, [0x1b, 0..=0x1f, ..])
 }
@@ -201,7 +203,7 @@ mod tests {
         DetachKeys::parse(keys).unwrap().matcher()
     }
 
-    /// All bytes at once, and then silence.
+    /// Feeds all bytes at once, then flushes.
     fn type_all(keys: &str, bytes: &[u8]) -> Typed {
         type_in_pieces(keys, [bytes])
     }
@@ -353,7 +355,7 @@ mod tests {
 
         #[test]
         fn without_the_key_everything_passes_unchanged(bytes in typing()) {
-            // Nothing above can be read as F24, pressed or released.
+            // None of the pieces above can be read as F24, pressed or released.
             let typed = type_all("f24,ctrl-q", &bytes);
             prop_assert_eq!(typed, Typed { pass: bytes, detached: false });
         }

@@ -1,4 +1,4 @@
-//! Rows of the scrollback as bytes that draw them, without making cells of them first.
+//! Encodes rows of the scrollback as bytes that draw them, without making cells first.
 
 use rio_vt::crosswords::square::{Square, Wide};
 use rio_vt::crosswords::style::Style;
@@ -29,7 +29,7 @@ impl First {
     }
 }
 
-/// As [`super::row`], for a piece whose width is the screen's. `next`: where its line goes on, if it does.
+/// Like [`super::row`], for a piece of the screen's width. `next` is the cell in which its line continues, if any.
 pub(super) fn row(out: &mut Out, piece: &Piece<'_>, next: Option<First>, wrapping: bool) {
     let next = next.filter(|_| piece.head.wrapped);
     let width = out.width;
@@ -65,7 +65,7 @@ fn take_up(out: &mut Out, look: &Look) {
     out.protect(look.is_protected());
 }
 
-/// The characters of a run that begins in this column.
+/// The characters of a run that starts in this column.
 fn text(out: &mut Out, look: &Look, text: &str, mut at: usize) {
     if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && !look.is_cluster() {
         return out.say(text);

@@ -1,7 +1,7 @@
-//! Some rows of a scrollback, one after the other: their characters, and runs of cells that look alike.
+//! A block of scrollback rows: their characters, and runs of cells with the same look.
 //!
-//! A row is its head, then its runs. Numbers are as in dumps. Looks are numbered for the block, so that
-//! they go when it goes.
+//! A row is a head followed by runs. Numbers are encoded as in dumps. Looks are numbered per block, so that they
+//! are freed together with it.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use rio_vt::crosswords::square::Square;
 use crate::look::Look;
 use crate::wire::{Reader, Writer};
 
-/// Enough rows to share looks, few enough to be let go one block at a time.
+/// Large enough to share looks, small enough to be dropped one block at a time.
 const FULL: usize = 32 * 1024;
 
-/// What a run may cost in memory besides its text: its look, if nothing else has it, and its numbers.
+/// The memory cost of a run apart from its text: its look, if no other run has it, and its numbers.
 const RUN_COST: usize = 32;
 
 #[derive(Default)]
@@ -22,46 +22,46 @@ pub(crate) struct Block {
     bytes: Writer,
     rows: Vec<Entry>,
     looks: Vec<Look>,
-    /// Rows at the beginning that are gone.
+    /// The number of dropped rows at the front.
     gone: usize,
-    /// What the row that has begun costs so far.
+    /// The cost of the current row so far.
     cost: u32,
-    /// Numbers of the looks, as long as rows are added.
+    /// The numbers of looks, while rows are added.
     numbers: HashMap<Look, u32>,
 }
 
-/// Where a row ends, and what it costs: a figure of the row alone, whatever it shares with others.
+/// Where a row ends, and its cost: counted for this row alone, even if it shares looks.
 struct Entry {
     end: u32,
     cost: u32,
 }
 
-/// What a row is besides its cells.
+/// What belongs to a row as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) len: usize,
-    /// The line goes on in the next row.
+    /// The line continues in the next row.
     pub(crate) wrapped: bool,
     pub(crate) mark: SemanticPrompt,
 }
 
-/// A row of a scrollback, as wide as the screen was when it left.
+/// A row of a scrollback, as wide as the screen was when the row left it.
 #[derive(Clone, Copy)]
 pub(crate) struct Piece<'a> {
     pub(crate) head: Head,
-    /// How its runs look, by number.
+    /// The looks of its runs, by number.
     pub(crate) looks: &'a [Look],
     runs: &'a [u8],
 }
 
-/// Cells side by side that look alike.
+/// Neighbouring cells with the same look.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     pub(crate) look: usize,
     pub(crate) cells: usize,
-    /// One character for each cell, or for each two; that of a blank one is zero.
+    /// One character per cell, or per two cells; a blank cell's is zero.
     pub(crate) text: &'a str,
-    /// Wide characters, each with the cell it takes besides its own.
+    /// The run consists of wide characters, each with its second cell.
     pub(crate) pairs: bool,
 }
 
@@ -70,7 +70,7 @@ impl Block {
         self.bytes.0.len() + self.looks.len() * size_of::<Look>() >= FULL
     }
 
-    /// No more rows are coming.
+    /// Frees what is only needed while rows are added.
     pub(super) fn close(&mut self) {
         self.numbers = HashMap::new();
         self.bytes.0.shrink_to_fit();
@@ -78,12 +78,12 @@ impl Block {
         self.looks.shrink_to_fit();
     }
 
-    /// Rows that are still here.
+    /// The number of rows that are left.
     pub(super) fn len(&self) -> usize {
         self.rows.len() - self.gone
     }
 
-    /// The number of a look among those of this block.
+    /// The number of a look within this block.
     pub(super) fn number(&mut self, look: Look) -> u32 {
         if self.numbers.is_empty() && !self.looks.is_empty() {
             self.numbers = self.looks.iter().cloned().zip(0..).collect();
@@ -95,7 +95,7 @@ impl Block {
         })
     }
 
-    /// Begins a row; [`Block::end`] ends it.
+    /// Starts a row; [`Block::end`] ends it.
     pub(super) fn begin(&mut self, head: Head) {
         let mark = match head.mark {
             SemanticPrompt::None => 0,
@@ -110,7 +110,7 @@ impl Block {
         self.bytes.0.extend_from_slice(text.as_bytes());
     }
 
-    /// Of characters that take one byte each, or are blank.
+    /// A run of characters of one byte each, or blanks.
     pub(super) fn ascii_run(&mut self, look: u32, cells: &[Square]) {
         self.run_head(look, cells.len(), cells.len(), false);
         let (eights, rest) = cells.as_chunks::<8>();
@@ -132,14 +132,14 @@ impl Block {
         self.bytes.number(look);
     }
 
-    /// What the row costs.
+    /// Ends the row and returns its cost.
     pub(super) fn end(&mut self) -> usize {
         let cost = std::mem::take(&mut self.cost);
         self.rows.push(Entry { end: self.bytes.0.len() as u32, cost });
         cost as usize
     }
 
-    /// The rows that are still here, oldest first.
+    /// The remaining rows, oldest first.
     pub(super) fn pieces(&self) -> impl DoubleEndedIterator<Item = Piece<'_>> {
         (self.gone..self.rows.len()).map(|at| self.piece(at))
     }
@@ -157,13 +157,13 @@ impl Block {
         Piece { head, looks: &self.looks, runs: bytes.0 }
     }
 
-    /// Lets go of the oldest row, and says what it cost.
+    /// Drops the oldest row and returns its cost.
     pub(super) fn pop_front(&mut self) -> usize {
         self.gone += 1;
         self.rows[self.gone - 1].cost as usize
     }
 
-    /// Lets go of the newest row, and says what it cost.
+    /// Drops the newest row and returns its cost.
     pub(super) fn pop_back(&mut self) -> usize {
         let cost = self.rows.pop().map_or(0, |row| row.cost as usize);
         self.bytes.0.truncate(self.rows.last().map_or(0, |row| row.end as usize));

@@ -1,4 +1,4 @@
-//! The rows that lines make at a width, as cells of some screen.
+//! Reflows lines to a width, as cells of some screen.
 
 use rio_vt::crosswords::grid::GridSquare;
 use rio_vt::crosswords::grid::row::{Row, SemanticPrompt};
@@ -8,7 +8,7 @@ use super::{Piece, taken_by};
 use crate::cells::{Cells, is_wrapped, occupied};
 use crate::look::{Look, cells_of};
 
-/// Whether the pieces of a line are the rows that it makes at a width.
+/// Whether the pieces of a line already are the rows that it makes at this width.
 pub(crate) fn flows_as_it_is(line: &[Piece<'_>], width: usize) -> bool {
     line.iter().all(|piece| match piece.head.wrapped {
         true => piece.head.len == width,
@@ -16,12 +16,12 @@ pub(crate) fn flows_as_it_is(line: &[Piece<'_>], width: usize) -> bool {
     })
 }
 
-/// The rows that whole lines make at a width, as cells of a screen.
+/// The rows that complete lines make at a width, as cells of a screen.
 pub(super) fn flow(pieces: &[Piece<'_>], cells: &mut Cells, width: usize) -> Vec<Row<Square>> {
     flow_strips(&strips_of(pieces, cells), width, None).0
 }
 
-/// Cells for lines that nobody keeps. Lines of one block have their looks in common, so they are made once.
+/// Temporary cells for reflowed lines. Lines of one block share their looks, so each look is made once.
 pub(crate) struct Scratch<'a> {
     width: usize,
     pub(crate) cells: Cells,
@@ -34,7 +34,7 @@ impl<'a> Scratch<'a> {
         Scratch { width, cells: Cells::new(1, width, 0), known: &[], looks: Vec::new() }
     }
 
-    /// The rows of a line, as cells of [`Scratch::cells`] until the next line.
+    /// The rows of a line. They refer to [`Scratch::cells`] and are valid until the next line.
     pub(crate) fn flow(&mut self, line: &[Piece<'a>]) -> Vec<Row<Square>> {
         let looks = line.first().map_or(&[][..], |piece| piece.looks);
         if line.iter().any(|piece| !std::ptr::eq(piece.looks, looks)) {
@@ -54,19 +54,19 @@ impl<'a> Scratch<'a> {
 /// The cells of a row of any width.
 pub(crate) struct Strip {
     cells: Vec<Square>,
-    /// The line goes on in the next one.
+    /// The line continues in the next strip.
     wrapped: bool,
     mark: SemanticPrompt,
 }
 
-/// A place in a strip, which may be behind its last cell.
+/// A place in a strip; may be after its last cell.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) strip: usize,
     pub(crate) cell: usize,
 }
 
-/// Where a place has come to lie. `behind`: not in this cell but behind it, where there is no room.
+/// Where a place is after the reflow. `behind`: after this cell, where there is no space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Landing {
     pub(crate) row: usize,
@@ -75,7 +75,7 @@ pub(crate) struct Landing {
 }
 
 impl Strip {
-    /// A row of a screen.
+    /// The strip of a screen row.
     pub(crate) fn of(row: Row<Square>) -> Strip {
         let (wrapped, mark) = (is_wrapped(&row), row.semantic_prompt);
         let mut cells = row.inner;
@@ -93,7 +93,7 @@ impl Strip {
 
 /// The pieces as cells of a screen.
 pub(crate) fn strips_of(pieces: &[Piece<'_>], cells: &mut Cells) -> Vec<Strip> {
-    // Pieces of one block have their looks in common.
+    // Pieces of one block share their looks.
     let blocks = || pieces.chunk_by(|one, other| std::ptr::eq(one.looks, other.looks));
     let looks = cells_of(cells, blocks().flat_map(|block| block[0].looks));
     let mut all = &looks[..];
@@ -122,7 +122,7 @@ fn with_char(look: Square, c: char) -> Square {
     cell
 }
 
-/// The rows that lines make at a width, and where the cursor is then.
+/// The rows that lines make at a width, and where the cursor is afterwards.
 pub(crate) fn flow_strips(
     strips: &[Strip],
     width: usize,
@@ -146,13 +146,13 @@ pub(crate) fn flow_strips(
     (rows, landing)
 }
 
-/// A line in one piece.
+/// A line joined from its strips.
 #[derive(Default)]
 struct Joined {
     cells: Vec<Square>,
-    /// How many of them are worth a row.
+    /// How many of the cells need a row.
     used: usize,
-    /// With the cell at which the strip began.
+    /// Prompt marks, each with the index of the first cell of its strip.
     marks: Vec<(usize, SemanticPrompt)>,
     cursor: Option<usize>,
     goes_on: bool,
@@ -165,7 +165,7 @@ impl Joined {
             let begin = joined.cells.len();
             joined.marks.push((begin, strip.mark));
             joined.cells.extend(&strip.cells);
-            // It stood in for a wide character that had no room.
+            // This cell was a placeholder for a wide character that did not fit.
             let stand_in = strip.cells.last().is_some_and(|cell| cell.is_leading_spacer());
             if stand_in && strip.wrapped {
                 joined.cells.pop();
@@ -176,14 +176,14 @@ impl Joined {
             }
             joined.goes_on = strip.wrapped;
         }
-        // What is blank at the end is not worth a row, unless the cursor stands behind it.
+        // Blanks at the end do not need a row, unless the cursor is after them.
         let used = joined.cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1);
         joined.used = used.max(joined.cursor.unwrap_or(0));
         joined.cells.resize(joined.cells.len().max(joined.used), Square::default());
         joined
     }
 
-    /// Where the row that begins at `from` ends, and what stands in for a wide character without room.
+    /// Where the row that starts at `from` ends, and the placeholder for a wide character that does not fit.
     fn end_of_row(&self, from: usize, width: usize) -> (usize, Option<Square>) {
         let to = from + width;
         if to >= self.used {
@@ -195,17 +195,17 @@ impl Joined {
         }
     }
 
-    /// A mark goes to the row in which its strip begins.
+    /// The mark of the row: a mark goes to the row in which its strip starts.
     fn mark(&self, from: usize, to: usize) -> SemanticPrompt {
         let here = self.marks.iter().filter(|(at, _)| *at >= from && (*at < to || to == self.used));
         here.map(|(_, mark)| *mark).find(|mark| *mark != SemanticPrompt::None).unwrap_or_default()
     }
 }
 
-/// What the engine would put where a wide character has no room.
+/// The placeholder that the engine uses where a wide character does not fit.
 fn stand_in_for(wide: Square) -> Square {
     let mut cell = match wide.has_grapheme() {
-        // Its marks are its own.
+        // Combining marks stay with the character.
         true => Square::default().with_style_id(wide.style_id()),
         false => wide,
     };
@@ -214,7 +214,7 @@ fn stand_in_for(wide: Square) -> Square {
     cell
 }
 
-/// Cuts a line into rows, and says where the cursor is if it is in this line.
+/// Cuts a line into rows. Returns the place of the cursor if it is in this line.
 fn wrap(line: &Joined, width: usize, rows: &mut Vec<Row<Square>>) -> Option<Landing> {
     let mut landing = None;
     let mut from = 0;
@@ -225,7 +225,7 @@ fn wrap(line: &Joined, width: usize, rows: &mut Vec<Row<Square>>) -> Option<Land
             let col = cursor - from;
             landing = Some(Landing { row: rows.len(), col: col.min(width - 1), behind: col >= width });
         }
-        // Blanks at the end stay where there is room.
+        // Keep blanks at the end as far as they fit.
         let last = if ends { line.cells.len().min(from + width) } else { to };
         let mut row = line.cells[from..last].to_vec();
         row.extend(spacer);

@@ -1,7 +1,7 @@
-//! A primary screen gets another size: its lines flow, together with those that have left it.
+//! Resizes a primary screen: its lines reflow together with those in the scrollback.
 //!
-//! The engine changes the height. The width is changed here, because the engine's way loses blanks,
-//! leaves the cursor a cell away from where it was, and would need all rows that ever left the screen.
+//! The engine changes the height. The width is changed here, because the engine loses blanks, moves the cursor by
+//! a cell, and would need all rows that ever left the screen.
 
 use rio_vt::crosswords::grid::Dimensions;
 use rio_vt::crosswords::grid::row::Row;
@@ -13,7 +13,7 @@ use super::flow::{Landing, Place, Strip, flow, flow_strips, strips_of};
 use crate::cells::{Cells, change_height, cut_to};
 use crate::size::Size;
 
-/// What has no room on the screen goes to the scrollback; where there is room, rows come back from it.
+/// Rows that do not fit on the screen go to the scrollback; if there is space, rows come back from it.
 pub(crate) fn resize(cells: &mut Cells, scrollback: &mut Scrollback, size: Size) {
     scrollback.take_from(cells);
     take_back(cells, scrollback, usize::from(size.rows).saturating_sub(cells.screen_lines()));
@@ -25,7 +25,7 @@ pub(crate) fn resize(cells: &mut Cells, scrollback: &mut Scrollback, size: Size)
     }
 }
 
-/// Puts at least so many rows of the scrollback, as long as there are any, above the screen.
+/// Moves at least `rows` rows, if there are that many, from the scrollback to above the screen.
 fn take_back(cells: &mut Cells, scrollback: &mut Scrollback, rows: usize) {
     if rows == 0 {
         return;
@@ -43,7 +43,7 @@ fn take_back(cells: &mut Cells, scrollback: &mut Scrollback, rows: usize) {
 
 fn change_width(cells: &mut Cells, scrollback: &mut Scrollback, size: Size) {
     let width = usize::from(size.cols);
-    // However short the lines on the screen become, so many fill it.
+    // However short the screen's own lines become, this many rows fill it.
     let pieces = scrollback.last_lines(size.rows.into(), width);
     let mut strips = strips_of(&pieces, cells);
     let count = pieces.len();
@@ -61,7 +61,7 @@ fn change_width(cells: &mut Cells, scrollback: &mut Scrollback, size: Size) {
     put(cells, rows, landing);
 }
 
-/// The last rows are the screen, but in any case the cursor's is on it.
+/// Puts the last rows on the screen; the cursor's row is always among them.
 fn put(cells: &mut Cells, mut rows: Vec<Row<Square>>, landing: Option<Landing>) {
     let (lines, width) = (cells.screen_lines(), cells.columns());
     let landing = landing.unwrap_or(Landing { row: rows.len().saturating_sub(1), col: 0, behind: false });

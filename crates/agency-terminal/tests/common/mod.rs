@@ -1,4 +1,4 @@
-//! Recordings of real agents, and what tests of cuts share.
+//! Recordings of real agents, and helpers for tests that cut a stream.
 
 #![allow(dead_code)] // Each test binary uses its own part.
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub(crate) const SCROLLBACK: usize = 1000;
 
-/// What a program wrote, in one piece.
+/// Everything that a program wrote.
 pub(crate) struct Recording {
     pub(crate) name: String,
     pub(crate) size: Size,
@@ -42,7 +42,7 @@ fn recording(path: &PathBuf) -> Recording {
     Recording { name: path.file_name().unwrap().to_string_lossy().into_owned(), size, output }
 }
 
-/// A screen that has been through a dump.
+/// A screen that was dumped and restored.
 pub(crate) fn reborn(screen: &mut Screen) -> Screen {
     Screen::restore(&screen.dump()).expect("a fresh dump is sound")
 }
@@ -53,7 +53,7 @@ pub(crate) fn drawn(size: Size, bytes: &[u8]) -> Screen {
     screen
 }
 
-/// A small generator of numbers, the same every time.
+/// A small random number generator with a fixed sequence.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -63,7 +63,7 @@ impl Dice {
     }
 }
 
-/// Compares two snapshots and, where they differ, says where: all of one is too much to read.
+/// Compares two snapshots and names the place where they differ: a whole snapshot is too long to read.
 #[track_caller]
 pub(crate) fn assert_same(seen: &Snapshot, meant: &Snapshot, what: &str) {
     if seen == meant {

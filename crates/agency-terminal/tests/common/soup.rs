@@ -1,9 +1,9 @@
-//! Sequences that nobody would write, in any order, with resizes in between.
+//! Random sequences that no program would write, with resizes in between.
 
 use agency_terminal::{Screen, ScreenEvent, Size};
 use proptest::prelude::*;
 
-/// One thing that happens to a terminal.
+/// One step of a test: bytes or a resize.
 #[derive(Clone)]
 pub(crate) enum Act {
     Write(Vec<u8>),
@@ -61,7 +61,7 @@ fn text() -> impl Strategy<Value = Act> {
     prop_oneof![8 => words.prop_map(write), 1 => bytes.prop_map(write)]
 }
 
-/// Sequences with a count or two in them.
+/// Sequences with one or two numbers.
 fn counted() -> impl Strategy<Value = Act> {
     let last = prop::sample::select("@ABCDEFGHIJKLMPSTXZ`abdefgrsu".chars().collect::<Vec<_>>());
     (prop::sample::select(vec!["", "0", "1", "2", "3", "5", "9", "40", "99999"]), 0..9u16, last).prop_map(
@@ -234,7 +234,7 @@ pub(crate) fn bytewise(soup: &[Act]) -> Vec<Act> {
     steps.collect()
 }
 
-/// What an act writes.
+/// The bytes that a step writes.
 pub(crate) fn written(act: &Act) -> Option<&[u8]> {
     match act {
         Act::Write(bytes) => Some(bytes),
