@@ -8,8 +8,10 @@
 mod effect;
 mod ending;
 mod event;
+mod exclusion;
 mod found;
 mod launch;
+mod occupation;
 mod refusal;
 mod requests;
 mod shutdown;
@@ -20,16 +22,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use effect::{Effect, Notice, Outcome, StartCause};
-pub use event::{Event, FoundRun, FoundTask, Origin, Readiness, RunTerms, StartPlan, Verdict, Workspace};
-pub use refusal::{Doing, Refusal};
+pub use event::{Event, FoundRun, FoundTask, MadeBy, Origin, Readiness, RunTerms, StartPlan, Verdict};
+pub use exclusion::AgentActivity;
+pub use occupation::{Occupation, Operation, Permit};
+pub use refusal::Refusal;
 
 use crate::Time;
 use crate::ids::{Epoch, RunId, TaskKey, Ticket};
 use crate::task_status::TaskStatus;
 use ending::STRANGERS_GRACE;
+use exclusion::Works;
 use shutdown::Closing;
 use task::{Aim, Start, Task};
-use turn::{Hours, Turn};
+use turn::{Hours, Leaving, Turn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -49,6 +54,8 @@ impl Default for Limits {
 pub struct Supervisor {
     limits: Limits,
     tasks: BTreeMap<TaskKey, Task>,
+    /// Operations that the daemon carries out.
+    works: Works,
     last_epoch: Epoch,
     phase: Phase,
 }
@@ -62,7 +69,13 @@ enum Phase {
 
 impl Supervisor {
     pub fn new(limits: Limits) -> Self {
-        Supervisor { limits, tasks: BTreeMap::new(), last_epoch: Epoch(0), phase: Phase::Open }
+        Supervisor {
+            limits,
+            tasks: BTreeMap::new(),
+            works: Works::default(),
+            last_epoch: Epoch(0),
+            phase: Phase::Open,
+        }
     }
 
     /// Runs that are there already stay, whatever the new limit is.
@@ -90,23 +103,30 @@ impl Supervisor {
                 self.on_start(now, key, Start::only_of_workspace(ticket, plan))
             }
             Event::Stop { key, ticket } => {
-                self.request(now, key, ticket, |task, turn| task.on_stop(turn, ticket))
+                self.request(now, key, ticket, Operation::Stop, |task, turn| task.on_stop(turn, ticket))
             }
             Event::Idle { key, ticket } => {
-                self.request(now, key, ticket, |task, turn| task.on_idle(turn, ticket))
+                let room = self.may_begin(&key, Operation::Pause, AgentActivity::AtWork);
+                self.with_known(now, key, ticket, |task, turn| task.on_idle(turn, ticket, room))
             }
             Event::Mark { key, ticket, verdict } => {
-                self.request(now, key, ticket, |task, turn| task.on_mark(turn, ticket, verdict))
+                let room = self.may_begin(&key, Operation::Mark, AgentActivity::AtWork);
+                self.with_known(now, key, ticket, |task, turn| task.on_mark(turn, ticket, verdict, room))
             }
-            Event::Remove { key, ticket } => {
-                self.request(now, key, ticket, |task, turn| task.on_remove(turn, ticket))
+            Event::Remove { key, ticket, discard } => {
+                let operation = if discard { Operation::Discard } else { Operation::Remove };
+                self.request(now, key, ticket, operation, |task, turn| task.on_remove(turn, ticket))
             }
             Event::Adopt { key, ticket, run, terms } => {
-                self.request(now, key, ticket, |task, turn| task.on_adopt(turn, ticket, run, terms))
+                self.request(now, key, ticket, Operation::Adopt, |task, turn| {
+                    task.on_adopt(turn, ticket, run, terms)
+                })
             }
             Event::Shutdown { ticket } => self.on_shutdown(now, ticket),
-            Event::WorkspaceMade { key, epoch, readiness } => {
-                self.with_task(now, &key, |task, turn| task.on_workspace_made(turn, epoch, readiness))
+            Event::WorkspaceMade { key, epoch, made_by, readiness } => {
+                self.with_task(now, &key, |task, turn| {
+                    task.on_workspace_made(turn, epoch, made_by, readiness)
+                })
             }
             Event::WorkspaceFailed { key, epoch, error } => {
                 self.with_task(now, &key, |task, turn| task.on_workspace_failed(turn, epoch, error))
@@ -130,6 +150,7 @@ impl Supervisor {
             Event::RunExited { key, run, exit } => {
                 self.with_task(now, &key, |task, turn| task.on_run_exited(turn, run, exit))
             }
+            Event::Finished { key, operation } => self.on_finished(now, &key, operation),
             Event::Tick => self.on_tick(now),
         }
     }
@@ -158,11 +179,6 @@ impl Supervisor {
         self.tasks.get(key).map(|task| task.status)
     }
 
-    /// What the task is in the middle of; nothing when it rests or simply runs.
-    pub fn doing(&self, key: &TaskKey) -> Option<Doing> {
-        self.tasks.get(key)?.doing()
-    }
-
     fn hours(&self) -> Hours {
         match &self.phase {
             Phase::Open => Hours::Open,
@@ -176,14 +192,18 @@ impl Supervisor {
         if start.plan.task == Origin::MadeByThisCall {
             self.tasks.entry(key.clone()).or_insert_with(|| Task::resting(key.clone(), TaskStatus::Draft));
         }
-        let room = match start.aim {
-            Aim::Agent => self.room_for(&key),
-            Aim::Workspace if self.hours() != Hours::Open => Err(Refusal::ShuttingDown),
-            Aim::Workspace => Ok(()),
+        let (operation, room) = match (start.aim, start.cause) {
+            (Aim::Workspace, _) if self.hours() != Hours::Open => {
+                (Operation::SetUp, Err(Refusal::ShuttingDown))
+            }
+            (Aim::Workspace, _) => (Operation::SetUp, Ok(())),
+            (Aim::Agent, StartCause::Restarted) => (Operation::Restart, self.room_for(&key)),
+            (Aim::Agent, StartCause::Asked | StartCause::Crash) => (Operation::Start, self.room_for(&key)),
         };
+        let room = room.and_then(|()| self.may_begin(&key, operation, AgentActivity::AtWork));
         match self.tasks.contains_key(&key) {
             true => self.with_task(now, &key, |task, turn| task.on_start(turn, start, room)),
-            false => refused(start.tickets, Refusal::UnknownTask { key }),
+            false => refused(start.tickets, self.unknown(key)),
         }
     }
 
@@ -202,7 +222,23 @@ impl Supervisor {
         }
     }
 
+    /// Acts if the table permits it.
     fn request(
+        &mut self,
+        now: Time,
+        key: TaskKey,
+        ticket: Ticket,
+        operation: Operation,
+        act: impl FnOnce(&mut Task, &mut Turn<'_>),
+    ) -> Vec<Effect> {
+        let room = self.may_begin(&key, operation, AgentActivity::AtWork);
+        self.with_known(now, key, ticket, |task, turn| match room {
+            Ok(()) => act(task, turn),
+            Err(refusal) => turn.refuse(ticket, refusal),
+        })
+    }
+
+    fn with_known(
         &mut self,
         now: Time,
         key: TaskKey,
@@ -214,7 +250,16 @@ impl Supervisor {
         }
         match self.tasks.contains_key(&key) {
             true => self.with_task(now, &key, act),
-            false => refused(vec![ticket], Refusal::UnknownTask { key }),
+            false => refused(vec![ticket], self.unknown(key)),
+        }
+    }
+
+    /// Why nobody can do anything with a task that the supervisor does not hold.
+    fn unknown(&self, key: TaskKey) -> Refusal {
+        match self.works.of(&key) {
+            Some(Occupation::Unsettled) => Refusal::Unsettled { key },
+            Some(doing) => Refusal::Busy { key, doing },
+            None => Refusal::UnknownTask { key },
         }
     }
 
@@ -236,13 +281,19 @@ impl Supervisor {
         key: &TaskKey,
         act: impl FnOnce(&mut Task, &mut Turn<'_>),
     ) -> Vec<Effect> {
-        let mut turn = Turn::new(now, self.hours(), &mut self.last_epoch);
+        let are_files_changing = self.works.of(key).is_some();
+        let mut turn = Turn::new(now, self.hours(), are_files_changing, &mut self.last_epoch);
         if let Some(task) = self.tasks.get_mut(key) {
             act(task, &mut turn);
         }
-        let (effects, forget) = turn.finish();
-        if forget {
-            self.tasks.remove(key);
+        let (effects, leaving) = turn.finish();
+        match leaving {
+            Leaving::Stays => {}
+            Leaving::Forgotten => drop(self.tasks.remove(key)),
+            Leaving::Removed => {
+                self.tasks.remove(key);
+                self.works.set(key.clone(), Occupation::Removing);
+            }
         }
         effects
     }

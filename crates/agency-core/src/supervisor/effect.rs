@@ -35,11 +35,9 @@ pub enum Effect {
         key: TaskKey,
         epoch: Epoch,
     },
-    /// `resume`: the task has run before.
     StartKeeper {
         key: TaskKey,
         epoch: Epoch,
-        resume: bool,
         cause: StartCause,
     },
     /// End the tree: SIGTERM, and SIGKILL after the grace.

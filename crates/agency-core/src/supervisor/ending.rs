@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::effect::{Effect, Notice, Outcome};
 use super::refusal::Refusal;
 use super::task::{Life, Pressure, Run, Start, Stop, Task, Then};
-use super::turn::{Answer, Hours, Turn};
+use super::turn::{Answer, Hours, Leaving, Turn};
 use crate::exit::RunExit;
 use crate::ids::{RunId, Ticket};
 use crate::restart::AfterCrash;
@@ -108,7 +108,7 @@ impl Task {
             AfterCrash::StayDown => self.proceed(turn, Then::Rest, Vec::new()),
             AfterCrash::Restart { attempt } => {
                 turn.report(Notice::Restarting { key: self.key.clone(), attempt });
-                self.begin(turn, Start::after_crash(run))
+                self.restart(turn, Start::after_crash(run))
             }
             AfterCrash::GiveUp(why) => {
                 turn.report(Notice::RestartGivenUp { key: self.key.clone(), why });
@@ -191,7 +191,7 @@ impl Task {
                 self.settle(turn);
                 turn.answer_all(answers);
                 turn.grant(ticket, Outcome::ReadyToRemove);
-                turn.forget();
+                turn.leave(Leaving::Removed);
                 Life::Resting
             }
         }

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::occupation::Operation;
 use crate::exit::RunExit;
 use crate::ids::{Epoch, RunId, TaskKey, Ticket};
 use crate::restart::RestartPolicy;
@@ -48,10 +49,12 @@ pub enum Event {
         ticket: Ticket,
         verdict: Verdict,
     },
-    /// The answer says when nothing lives in the workspace any more; the caller removes files and workspace.
+    /// The answer says when nothing lives in the workspace any more. Then the caller removes files and workspace,
+    /// and reports `Finished`. `discard`: an agent that lives is stopped first; without it the removal is refused.
     Remove {
         key: TaskKey,
         ticket: Ticket,
+        discard: bool,
     },
     /// Take a live orphan into its task.
     Adopt {
@@ -68,6 +71,7 @@ pub enum Event {
     WorkspaceMade {
         key: TaskKey,
         epoch: Epoch,
+        made_by: MadeBy,
         readiness: Readiness,
     },
     /// Nothing of it is left.
@@ -109,6 +113,12 @@ pub enum Event {
         exit: RunExit,
     },
 
+    /// An operation that `Supervisor::begin` or the answer to `Remove` let the daemon begin is over.
+    Finished {
+        key: TaskKey,
+        operation: Operation,
+    },
+
     /// The time that `deadline` named has come.
     Tick,
 }
@@ -141,15 +151,17 @@ pub enum FoundRun {
 /// What a start begins with and what it may take back when it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartPlan {
-    pub workspace: Workspace,
     pub task: Origin,
     pub terms: RunTerms,
 }
 
+/// Who made a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workspace {
-    Missing,
-    Ready,
+pub enum MadeBy {
+    /// The start that asked for it: if that start fails, the workspace goes.
+    ThisStart,
+    /// An earlier start, or the user. It stays.
+    Earlier,
 }
 
 /// Whether a workspace can be worked in.

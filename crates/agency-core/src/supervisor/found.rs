@@ -5,12 +5,15 @@
 use super::Supervisor;
 use super::effect::{Effect, Notice};
 use super::event::{FoundRun, FoundTask};
+use super::occupation::Occupation;
 use super::task::{Life, Run, Task, Then};
 use super::turn::{Hours, Turn};
 use crate::Time;
+use crate::ids::TaskKey;
 
 impl Supervisor {
-    pub(super) fn on_booted(&mut self, now: Time, tasks: Vec<FoundTask>) -> Vec<Effect> {
+    pub(super) fn on_booted(&mut self, now: Time, mut tasks: Vec<FoundTask>) -> Vec<Effect> {
+        tasks.retain(|found| !self.is_leaving(&found.key));
         let count = |kind: fn(&FoundTask) -> bool| tasks.iter().filter(|found| kind(found)).count();
         let marked_stopped = count(claims_what_is_not_there);
         let adopted = count(|found| matches!(found.run, FoundRun::Live { .. }));
@@ -26,8 +29,16 @@ impl Supervisor {
 
     pub(super) fn on_task_seen(&mut self, now: Time, found: FoundTask) -> Vec<Effect> {
         let key = found.key.clone();
+        if self.is_leaving(&key) {
+            return Vec::new();
+        }
         self.tasks.entry(key.clone()).or_insert_with(|| Task::resting(key.clone(), found.status));
         self.with_task(now, &key, |task, turn| task.on_seen(turn, found))
+    }
+
+    /// The file of a task that is being removed says nothing any more.
+    fn is_leaving(&self, key: &TaskKey) -> bool {
+        self.works.of(key).is_some_and(Occupation::is_removal)
     }
 }
 
@@ -44,6 +55,7 @@ impl Task {
             Life::MakingWorkspace { .. }
             | Life::SettingUp { .. }
             | Life::StartingKeeper(_)
+            | Life::RestartHeld(_)
             | Life::Live(_)
             | Life::Stopping(_)
             | Life::CancellingWorkspace { .. }

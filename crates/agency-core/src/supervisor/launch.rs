@@ -3,27 +3,39 @@
 //! Not here: whether the wish is granted (see `requests`).
 
 use super::effect::{Effect, Notice, Outcome, StartCause};
-use super::event::{Origin, Readiness, Workspace};
+use super::event::{MadeBy, Origin, Readiness};
 use super::refusal::Refusal;
-use super::task::{Aim, Launch, Life, MadeBy, Run, Start, Task, Then};
-use super::turn::{Answer, Turn};
+use super::task::{Aim, Launch, Life, Run, Start, Task, Then};
+use super::turn::{Answer, Leaving, Turn};
 use crate::ids::{Epoch, RunId, Ticket};
 use crate::task_status::TaskStatus;
 
 impl Task {
+    /// Whoever makes the workspace finds out whether it is there already.
     pub(super) fn begin(&mut self, turn: &mut Turn<'_>, start: Start) -> Life {
-        match start.plan.workspace {
-            Workspace::Missing => {
-                let epoch = turn.next_epoch();
-                turn.push(Effect::MakeWorkspace { key: self.key.clone(), epoch });
-                Life::MakingWorkspace { epoch, start }
-            }
-            Workspace::Ready => self.move_in(turn, start, MadeBy::Somebody),
+        let epoch = turn.next_epoch();
+        turn.push(Effect::MakeWorkspace { key: self.key.clone(), epoch });
+        Life::MakingWorkspace { epoch, start }
+    }
+
+    /// After a crash. The agent has just lived in its workspace, so nothing is made or set up.
+    pub(super) fn restart(&mut self, turn: &mut Turn<'_>, start: Start) -> Life {
+        match turn.are_files_changing {
+            true => Life::RestartHeld(start),
+            false => self.start_keeper(turn, start, MadeBy::Earlier),
         }
     }
 
-    /// The workspace is ready: an agent comes, if one is wanted.
-    fn move_in(&mut self, turn: &mut Turn<'_>, start: Start, workspace: MadeBy) -> Life {
+    /// The daemon has finished an operation on the task's files.
+    pub(super) fn on_files_settled(&mut self, turn: &mut Turn<'_>) {
+        self.life = match self.take_life() {
+            Life::RestartHeld(start) => self.restart(turn, start),
+            life => life,
+        }
+    }
+
+    /// The workspace is ready: start the agent, if one is wanted.
+    fn use_workspace(&mut self, turn: &mut Turn<'_>, start: Start, workspace: MadeBy) -> Life {
         match start.aim {
             Aim::Agent => self.start_keeper(turn, start, workspace),
             Aim::Workspace => self.proceed(turn, Then::Rest, start.answers(&Ok(Outcome::SetUp))),
@@ -32,32 +44,38 @@ impl Task {
 
     fn start_keeper(&mut self, turn: &mut Turn<'_>, start: Start, workspace: MadeBy) -> Life {
         let epoch = turn.next_epoch();
-        turn.push(Effect::StartKeeper {
-            key: self.key.clone(),
-            epoch,
-            // A draft is the only task that has never run.
-            resume: self.status != TaskStatus::Draft,
-            cause: start.cause,
-        });
+        turn.push(Effect::StartKeeper { key: self.key.clone(), epoch, cause: start.cause });
         Life::StartingKeeper(Launch { epoch, start, workspace, early_exits: Vec::new() })
     }
 
-    pub(super) fn on_workspace_made(&mut self, turn: &mut Turn<'_>, answered: Epoch, readiness: Readiness) {
+    pub(super) fn on_workspace_made(
+        &mut self,
+        turn: &mut Turn<'_>,
+        answered: Epoch,
+        made_by: MadeBy,
+        readiness: Readiness,
+    ) {
         self.life = match self.take_life() {
             Life::MakingWorkspace { epoch, start } if epoch == answered => {
-                self.furnish(turn, start, readiness)
+                self.prepare_workspace(turn, start, made_by, readiness)
             }
             Life::CancellingWorkspace { epoch, waiting, then } if epoch == answered => {
-                self.unwanted_workspace(turn, waiting, then, readiness)
+                self.drop_workspace(turn, waiting, then, made_by, readiness)
             }
-            // Nobody asks that any more.
+            // This request is no longer open.
             life => life,
         }
     }
 
-    fn furnish(&mut self, turn: &mut Turn<'_>, start: Start, readiness: Readiness) -> Life {
+    fn prepare_workspace(
+        &mut self,
+        turn: &mut Turn<'_>,
+        start: Start,
+        made_by: MadeBy,
+        readiness: Readiness,
+    ) -> Life {
         match readiness {
-            Readiness::Ready => self.move_in(turn, start, MadeBy::ThisStart),
+            Readiness::Ready => self.use_workspace(turn, start, made_by),
             Readiness::Raw => self.set_up(turn, start),
         }
     }
@@ -84,7 +102,7 @@ impl Task {
     pub(super) fn on_setup_done(&mut self, turn: &mut Turn<'_>, answered: Epoch) {
         self.life = match self.take_life() {
             Life::SettingUp { epoch, start } if epoch == answered => {
-                self.move_in(turn, start, MadeBy::Somebody)
+                self.use_workspace(turn, start, MadeBy::Earlier)
             }
             life => self.setup_over(turn, life, answered),
         }
@@ -118,21 +136,23 @@ impl Task {
         }
     }
 
-    /// Somebody may want it again by now, and then it need not be made twice.
-    fn unwanted_workspace(
+    /// The start that asked for the workspace was cancelled. If another start came meanwhile, it uses the workspace.
+    fn drop_workspace(
         &mut self,
         turn: &mut Turn<'_>,
         waiting: Vec<Ticket>,
         then: Then,
+        made_by: MadeBy,
         readiness: Readiness,
     ) -> Life {
         let answers = cancelled_starts(waiting);
-        match then {
-            Then::Start(start) => {
+        match (then, made_by) {
+            (Then::Start(start), _) => {
                 turn.answer_all(answers);
-                self.furnish(turn, start, readiness)
+                self.prepare_workspace(turn, start, made_by, readiness)
             }
-            Then::Rest | Then::Remove(_) => self.undo_workspace(turn, answers, then),
+            (then, MadeBy::ThisStart) => self.undo_workspace(turn, answers, then),
+            (then, MadeBy::Earlier) => self.proceed(turn, then, answers),
         }
     }
 
@@ -140,10 +160,10 @@ impl Task {
         self.life = match self.take_life() {
             Life::MakingWorkspace { epoch, start } if epoch == answered => {
                 let refusal = Refusal::WorkspaceFailed { key: self.key.clone(), error };
-                self.failed(turn, start, MadeBy::Somebody, refusal)
+                self.failed(turn, start, MadeBy::Earlier, refusal)
             }
             Life::CancellingWorkspace { epoch, waiting, then } if epoch == answered => {
-                self.proceed(turn, then.without_workspace(), cancelled_starts(waiting))
+                self.proceed(turn, then, cancelled_starts(waiting))
             }
             // Nobody asks that any more.
             life => life,
@@ -215,17 +235,10 @@ impl Task {
             }
             Life::CancellingKeeper { launch, waiting, then } if launch.epoch == answered => {
                 self.dismiss_all(turn, launch.early_exits);
-                self.unborn(turn, launch.workspace, waiting, then)
+                self.drop_workspace(turn, waiting, then, launch.workspace, Readiness::Ready)
             }
             // Nobody asks that any more.
             life => life,
-        }
-    }
-
-    fn unborn(&mut self, turn: &mut Turn<'_>, made: MadeBy, waiting: Vec<Ticket>, then: Then) -> Life {
-        match made {
-            MadeBy::ThisStart => self.unwanted_workspace(turn, waiting, then, Readiness::Ready),
-            MadeBy::Somebody => self.proceed(turn, then, cancelled_starts(waiting)),
         }
     }
 
@@ -242,8 +255,8 @@ impl Task {
                 let epoch = self.push_undo(turn);
                 Life::UndoingTask { epoch, answers }
             }
-            (MadeBy::Somebody, Origin::Existing) => self.proceed(turn, Then::Rest, answers),
-            (MadeBy::Somebody, Origin::MadeByThisCall) => self.undo_task(turn, answers),
+            (MadeBy::Earlier, Origin::Existing) => self.proceed(turn, Then::Rest, answers),
+            (MadeBy::Earlier, Origin::MadeByThisCall) => self.undo_task(turn, answers),
         }
     }
 
@@ -262,14 +275,14 @@ impl Task {
     pub(super) fn undo_task(&mut self, turn: &mut Turn<'_>, answers: Vec<(Ticket, Answer)>) -> Life {
         turn.push(Effect::UndoTask { key: self.key.clone() });
         turn.answer_all(answers);
-        turn.forget();
+        turn.leave(Leaving::Forgotten);
         Life::Resting
     }
 
     pub(super) fn on_workspace_undone(&mut self, turn: &mut Turn<'_>, answered: Epoch) {
         self.life = match self.take_life() {
             Life::UndoingWorkspace { epoch, answers, then } if epoch == answered => {
-                self.proceed(turn, then.without_workspace(), answers)
+                self.proceed(turn, then, answers)
             }
             Life::UndoingTask { epoch, answers } if epoch == answered => self.undo_task(turn, answers),
             // Nobody asks that any more.

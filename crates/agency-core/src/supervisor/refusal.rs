@@ -2,8 +2,7 @@
 //!
 //! Not here: which command they typed; the caller knows that and says it first.
 
-use std::fmt;
-
+use super::occupation::Occupation;
 use crate::ids::{RunId, TaskKey};
 use crate::task_status::{TaskStatus, TransitionRefused};
 
@@ -16,7 +15,19 @@ pub enum Refusal {
     #[error("task {} is not running: it is {status}", key.task)]
     NotRunning { key: TaskKey, status: TaskStatus },
     #[error("task {} is {doing}", key.task)]
-    Busy { key: TaskKey, doing: Doing },
+    Busy { key: TaskKey, doing: Occupation },
+    #[error("the agent of task {} is at work", key.task)]
+    AgentAtWork { key: TaskKey },
+    #[error("the agent of task {} is still there", key.task)]
+    AgentLives { key: TaskKey },
+    #[error("the removal of task {} was cut off and is not finished", key.task)]
+    Unsettled { key: TaskKey },
+    #[error("task {} still has a process of an earlier run, {run}", key.task)]
+    Orphaned { key: TaskKey, run: RunId },
+    #[error("the trash of this project is being emptied")]
+    EmptyingTrash,
+    #[error("something is coming back from the trash of this project")]
+    ComingBack,
     #[error("task {} runs on another host", key.task)]
     Elsewhere { key: TaskKey },
     #[error("there is no task {}", key.task)]
@@ -37,32 +48,6 @@ pub enum Refusal {
     ShuttingDown,
 }
 
-/// What a task is in the middle of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
-    SettingUp,
-    Starting,
-    Restarting,
-    Stopping,
-    Cancelling,
-    CleaningUp,
-    BeingRemoved,
-}
-
-impl fmt::Display for Doing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Doing::SettingUp => "being set up",
-            Doing::Starting => "starting",
-            Doing::Restarting => "restarting",
-            Doing::Stopping => "stopping",
-            Doing::Cancelling => "being cancelled",
-            Doing::CleaningUp => "cleaning up after a start that failed",
-            Doing::BeingRemoved => "being removed",
-        })
-    }
-}
-
 impl Refusal {
     /// A way out, where there is one.
     pub fn hint(&self) -> Option<String> {
@@ -72,7 +57,15 @@ impl Refusal {
             }
             Refusal::Transition { refused, .. } => Some(ways_from(refused.from)),
             Refusal::NotRunning { key, .. } => Some(format!("`agency start {}` brings it back", key.task)),
-            Refusal::Busy { .. } => Some("try again in a moment".to_owned()),
+            Refusal::Busy { .. } | Refusal::EmptyingTrash | Refusal::ComingBack => {
+                Some("try again in a moment".to_owned())
+            }
+            Refusal::AgentAtWork { key } => {
+                Some(format!("wait until its turn ends, or: agency interrupt {0}, agency stop {0}", key.task))
+            }
+            Refusal::AgentLives { key } => Some(format!("agency stop {}", key.task)),
+            Refusal::Unsettled { key } => Some(format!("`agency rm {}` tries again", key.task)),
+            Refusal::Orphaned { run, .. } => Some(format!("agency orphans kill {run}")),
             Refusal::Elsewhere { .. } => Some("use agency on that host".to_owned()),
             Refusal::UnknownTask { .. } => Some("`agency ls` shows the tasks there are".to_owned()),
             Refusal::HasARun { key, .. } => Some(format!("`agency stop {}` ends that one", key.task)),
@@ -128,7 +121,7 @@ mod tests {
             "`agency start 12` brings it back",
         );
         check(
-            Refusal::Busy { key: key(), doing: Doing::Restarting },
+            Refusal::Busy { key: key(), doing: Occupation::Restarting },
             "task 12 is restarting",
             "try again in a moment",
         );

@@ -4,8 +4,8 @@
 
 use super::effect::{Outcome, StartCause};
 use super::event::{Origin, RunTerms, Verdict};
-use super::refusal::{Doing, Refusal};
-use super::task::{Aim, Life, Run, Start, Stop, Task, Then};
+use super::refusal::Refusal;
+use super::task::{Life, Run, Start, Stop, Task, Then};
 use super::turn::Turn;
 use crate::ids::{RunId, Ticket};
 use crate::task_status::TaskStatus;
@@ -13,12 +13,11 @@ use crate::task_status::TaskStatus;
 impl Task {
     /// A start never makes a second process. A restart makes sure that the process is a new one.
     pub(super) fn on_start(&mut self, turn: &mut Turn<'_>, start: Start, room: Result<(), Refusal>) {
-        if let Err(refusal) = self.may_run().and(room).and(self.may_set_up(start.aim)) {
+        if let Err(refusal) = self.may_run().and(room) {
             return self.refuse_start(turn, start, refusal);
         }
         self.life = match self.take_life() {
-            // Elsewhere was refused above.
-            Life::Elsewhere | Life::Resting => self.begin(turn, start),
+            Life::Resting => self.begin(turn, start),
             Life::MakingWorkspace { epoch, start: mut first } => {
                 first.join(start);
                 Life::MakingWorkspace { epoch, start: first }
@@ -31,15 +30,20 @@ impl Task {
                 launch.start.join(start);
                 Life::StartingKeeper(launch)
             }
+            Life::RestartHeld(mut held) => {
+                held.join(start);
+                Life::RestartHeld(held)
+            }
             Life::Live(run) => self.start_live(turn, run, start),
             life @ (Life::Stopping(_)
             | Life::CancellingWorkspace { .. }
             | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
             | Life::UndoingWorkspace { .. }) => life.and_then(|then| then.and_start(turn, &self.key, start)),
-            Life::UndoingTask { epoch, answers } => {
-                start.answer(turn, &Err(self.busy(Doing::BeingRemoved)));
-                Life::UndoingTask { epoch, answers }
+            // The table has refused these already.
+            life @ (Life::Elsewhere | Life::UndoingTask { .. }) => {
+                start.answer(turn, &Err(self.busy()));
+                life
             }
         }
     }
@@ -51,17 +55,6 @@ impl Task {
         match self.status {
             TaskStatus::Running => Ok(()),
             status => self.step(status, TaskStatus::Running).map(drop),
-        }
-    }
-
-    /// A setup alone is for a workspace that nobody works in.
-    fn may_set_up(&self, aim: Aim) -> Result<(), Refusal> {
-        match (aim, self.live_run(), self.doing()) {
-            (Aim::Agent, ..) | (Aim::Workspace, None, None) => Ok(()),
-            (Aim::Workspace, _, Some(doing)) => Err(self.busy(doing)),
-            (Aim::Workspace, Some(run), None) => {
-                Err(Refusal::HasARun { key: self.key.clone(), run: run.clone() })
-            }
         }
     }
 
@@ -94,11 +87,7 @@ impl Task {
 
     pub(super) fn on_stop(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
         self.life = match self.take_life() {
-            Life::Elsewhere => {
-                turn.refuse(ticket, Refusal::Elsewhere { key: self.key.clone() });
-                Life::Elsewhere
-            }
-            life @ (Life::Resting | Life::UndoingTask { .. }) => {
+            life @ (Life::Elsewhere | Life::Resting | Life::UndoingTask { .. }) => {
                 turn.refuse(ticket, self.not_running());
                 life
             }
@@ -113,6 +102,10 @@ impl Task {
             Life::StartingKeeper(launch) => {
                 let launch = launch.unwanted(turn, &self.cancelled());
                 Life::CancellingKeeper { launch, waiting: vec![ticket], then: Then::Rest }
+            }
+            Life::RestartHeld(start) => {
+                start.answer(turn, &Err(self.cancelled()));
+                self.proceed(turn, Then::Rest, vec![(ticket, Ok(Outcome::StartCancelled))])
             }
             Life::Live(run) => self.stop_run(turn, run, vec![ticket], Then::Rest),
             Life::Stopping(stop) => {
@@ -149,10 +142,6 @@ impl Task {
 
     pub(super) fn on_remove(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
         self.life = match self.take_life() {
-            Life::Elsewhere => {
-                turn.refuse(ticket, Refusal::Elsewhere { key: self.key.clone() });
-                Life::Elsewhere
-            }
             Life::Resting => self.proceed(turn, Then::Remove(ticket), Vec::new()),
             Life::MakingWorkspace { epoch, start } => {
                 start.answer(turn, &Err(self.cancelled()));
@@ -166,6 +155,10 @@ impl Task {
                 let launch = launch.unwanted(turn, &self.cancelled());
                 Life::CancellingKeeper { launch, waiting: Vec::new(), then: Then::Remove(ticket) }
             }
+            Life::RestartHeld(start) => {
+                start.answer(turn, &Err(self.cancelled()));
+                self.proceed(turn, Then::Remove(ticket), Vec::new())
+            }
             Life::Live(run) => self.stop_run(turn, run, Vec::new(), Then::Remove(ticket)),
             life @ (Life::Stopping(_)
             | Life::CancellingWorkspace { .. }
@@ -174,15 +167,16 @@ impl Task {
             | Life::UndoingWorkspace { .. }) => {
                 life.and_then(|then| then.and_remove(turn, &self.key, ticket))
             }
-            Life::UndoingTask { epoch, answers } => {
-                turn.refuse(ticket, self.busy(Doing::BeingRemoved));
-                Life::UndoingTask { epoch, answers }
+            // The table has refused these already.
+            life @ (Life::Elsewhere | Life::UndoingTask { .. }) => {
+                turn.refuse(ticket, self.busy());
+                life
             }
         }
     }
 
-    pub(super) fn on_idle(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
-        match self.may_become(TaskStatus::Idle) {
+    pub(super) fn on_idle(&mut self, turn: &mut Turn<'_>, ticket: Ticket, room: Result<(), Refusal>) {
+        match self.may_become(TaskStatus::Idle, room) {
             Ok(idle) => {
                 self.enter(turn, idle);
                 turn.grant(ticket, Outcome::Idle);
@@ -192,8 +186,14 @@ impl Task {
     }
 
     /// A verdict leaves a live run alone.
-    pub(super) fn on_mark(&mut self, turn: &mut Turn<'_>, ticket: Ticket, verdict: Verdict) {
-        match self.may_become(verdict.into()) {
+    pub(super) fn on_mark(
+        &mut self,
+        turn: &mut Turn<'_>,
+        ticket: Ticket,
+        verdict: Verdict,
+        room: Result<(), Refusal>,
+    ) {
+        match self.may_become(verdict.into(), room) {
             Ok(status) => {
                 self.enter(turn, status);
                 turn.grant(ticket, Outcome::Marked(status));
@@ -202,30 +202,23 @@ impl Task {
         }
     }
 
-    /// While a start or a removal is on its way, what is said now would be overwritten by it without a word.
-    fn may_become(&self, next: TaskStatus) -> Result<TaskStatus, Refusal> {
+    /// A status that cannot come next is the better reason: trying again would not help.
+    fn may_become(&self, next: TaskStatus, room: Result<(), Refusal>) -> Result<TaskStatus, Refusal> {
         if matches!(self.life, Life::Elsewhere) {
-            return Err(Refusal::Elsewhere { key: self.key.clone() });
+            return room.and(Err(self.busy()));
         }
         let status = self.step(self.status, next)?;
-        match (next, self.doing()) {
-            (_, None) => Ok(status),
-            // A run that is being stopped cannot pause.
-            (TaskStatus::Idle, Some(doing)) => Err(self.busy(doing)),
-            (_, Some(Doing::Stopping | Doing::Cancelling | Doing::CleaningUp)) => Ok(status),
-            (
-                _,
-                Some(doing @ (Doing::SettingUp | Doing::Starting | Doing::Restarting | Doing::BeingRemoved)),
-            ) => Err(self.busy(doing)),
-        }
+        room.map(|()| status)
     }
 
     pub(super) fn on_adopt(&mut self, turn: &mut Turn<'_>, ticket: Ticket, run: RunId, terms: RunTerms) {
-        if let Err(refusal) = self.may_adopt(&run) {
-            return turn.refuse(ticket, refusal);
-        }
-        if self.live_run().is_none() {
-            self.life = Life::Live(Run::begun(run.clone(), terms, turn.now));
+        match self.live_run() {
+            Some(other) if *other != run => {
+                let refusal = Refusal::HasARun { key: self.key.clone(), run: other.clone() };
+                return turn.refuse(ticket, refusal);
+            }
+            Some(_) => {}
+            None => self.life = Life::Live(Run::begun(run.clone(), terms, turn.now)),
         }
         match self.status {
             TaskStatus::Draft | TaskStatus::Stopped => self.enter(turn, TaskStatus::Running),
@@ -237,21 +230,6 @@ impl Task {
             | TaskStatus::Merged => {}
         }
         turn.grant(ticket, Outcome::Adopted { run });
-    }
-
-    fn may_adopt(&self, run: &RunId) -> Result<(), Refusal> {
-        if matches!(self.life, Life::Elsewhere) {
-            return Err(Refusal::Elsewhere { key: self.key.clone() });
-        }
-        if let Some(doing) = self.doing() {
-            return Err(self.busy(doing));
-        }
-        match self.live_run() {
-            Some(other) if other != run => {
-                Err(Refusal::HasARun { key: self.key.clone(), run: other.clone() })
-            }
-            Some(_) | None => Ok(()),
-        }
     }
 }
 

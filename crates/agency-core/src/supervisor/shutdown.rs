@@ -118,6 +118,7 @@ impl Task {
                 let launch = launch.unwanted(turn, &closing);
                 Life::CancellingKeeper { launch, waiting: Vec::new(), then: Then::Rest }
             }
+            Life::RestartHeld(start) => self.proceed(turn, Then::Rest, start.answers(&Err(closing))),
             Life::Live(run) => self.stop_run(turn, run, Vec::new(), Then::Rest),
             life @ (Life::Stopping(_)
             | Life::CancellingWorkspace { .. }
@@ -137,6 +138,7 @@ impl Task {
             | Life::MakingWorkspace { .. }
             | Life::SettingUp { .. }
             | Life::StartingKeeper(_)
+            | Life::RestartHeld(_)
             | Life::Live(_)
             | Life::CancellingWorkspace { .. }
             | Life::CancellingSetup { .. }
@@ -152,7 +154,8 @@ impl Task {
             Life::Elsewhere | Life::Resting | Life::Live(_) => {}
             Life::MakingWorkspace { start, .. }
             | Life::SettingUp { start, .. }
-            | Life::StartingKeeper(Launch { start, .. }) => {
+            | Life::StartingKeeper(Launch { start, .. })
+            | Life::RestartHeld(start) => {
                 start.answer(turn, &Err(Refusal::ShuttingDown));
             }
             Life::Stopping(stop) => drop(self.give_up(turn, stop)),

@@ -6,8 +6,9 @@
 //! also when nobody wants it any more.
 
 use super::effect::StartCause;
-use super::event::{Origin, RunTerms, StartPlan, Workspace};
-use super::refusal::{Doing, Refusal};
+use super::event::{MadeBy, Origin, RunTerms, StartPlan};
+use super::occupation::Occupation;
+use super::refusal::Refusal;
 use super::turn::{Answer, Turn};
 use crate::Time;
 use crate::exit::RunExit;
@@ -37,6 +38,8 @@ pub(super) enum Life {
         start: Start,
     },
     StartingKeeper(Launch),
+    /// The agent crashed while the daemon changed its files. It starts again when they have settled.
+    RestartHeld(Start),
     Live(Run),
     Stopping(Stop),
     /// Nobody wants the workspace that is being made.
@@ -97,12 +100,6 @@ pub(super) struct Launch {
     pub(super) early_exits: Vec<(RunId, RunExit)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MadeBy {
-    ThisStart,
-    Somebody,
-}
-
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) id: RunId,
@@ -151,6 +148,7 @@ impl Task {
             | Life::MakingWorkspace { .. }
             | Life::SettingUp { .. }
             | Life::StartingKeeper(_)
+            | Life::RestartHeld(_)
             | Life::CancellingWorkspace { .. }
             | Life::CancellingSetup { .. }
             | Life::CancellingKeeper { .. }
@@ -163,9 +161,11 @@ impl Task {
     pub(super) fn holds_slot(&self) -> bool {
         match &self.life {
             Life::MakingWorkspace { start, .. } | Life::SettingUp { start, .. } => start.aim == Aim::Agent,
-            Life::StartingKeeper(_) | Life::Live(_) | Life::Stopping(_) | Life::CancellingKeeper { .. } => {
-                true
-            }
+            Life::StartingKeeper(_)
+            | Life::RestartHeld(_)
+            | Life::Live(_)
+            | Life::Stopping(_)
+            | Life::CancellingKeeper { .. } => true,
             Life::CancellingWorkspace { then, .. }
             | Life::CancellingSetup { then, .. }
             | Life::UndoingWorkspace { then, .. } => then.is_start(),
@@ -178,19 +178,21 @@ impl Task {
         matches!(self.life, Life::Elsewhere | Life::Resting)
     }
 
-    pub(super) fn doing(&self) -> Option<Doing> {
+    pub(super) fn occupation(&self) -> Occupation {
         match &self.life {
-            Life::Elsewhere | Life::Resting | Life::Live(_) => None,
-            Life::MakingWorkspace { start, .. } | Life::StartingKeeper(Launch { start, .. }) => {
-                Some(start.doing())
-            }
-            Life::SettingUp { .. } => Some(Doing::SettingUp),
-            Life::Stopping(stop) => Some(stop.then.doing(Doing::Stopping)),
+            Life::Elsewhere => Occupation::Elsewhere,
+            Life::Resting => Occupation::Free,
+            Life::Live(_) => Occupation::Live,
+            Life::MakingWorkspace { start, .. }
+            | Life::StartingKeeper(Launch { start, .. })
+            | Life::RestartHeld(start) => start.occupation(),
+            Life::SettingUp { .. } => Occupation::SettingUp,
+            Life::Stopping(stop) => stop.then.occupation(Occupation::Stopping),
             Life::CancellingWorkspace { then, .. }
             | Life::CancellingSetup { then, .. }
-            | Life::CancellingKeeper { then, .. } => Some(then.doing(Doing::Cancelling)),
-            Life::UndoingWorkspace { then, .. } => Some(then.doing(Doing::CleaningUp)),
-            Life::UndoingTask { .. } => Some(Doing::BeingRemoved),
+            | Life::CancellingKeeper { then, .. } => then.occupation(Occupation::Cancelling),
+            Life::UndoingWorkspace { then, .. } => then.occupation(Occupation::CleaningUp),
+            Life::UndoingTask { .. } => Occupation::Removing,
         }
     }
 
@@ -206,8 +208,8 @@ impl Task {
         }
     }
 
-    pub(super) fn busy(&self, doing: Doing) -> Refusal {
-        Refusal::Busy { key: self.key.clone(), doing }
+    pub(super) fn busy(&self) -> Refusal {
+        Refusal::Busy { key: self.key.clone(), doing: self.occupation() }
     }
 
     pub(super) fn cancelled(&self) -> Refusal {
@@ -237,6 +239,7 @@ impl Life {
             | Life::MakingWorkspace { .. }
             | Life::SettingUp { .. }
             | Life::StartingKeeper(_)
+            | Life::RestartHeld(_)
             | Life::Live(_)
             | Life::UndoingTask { .. } => self,
         }
@@ -263,7 +266,7 @@ impl Start {
     }
 
     pub(super) fn after_crash(run: Run) -> Self {
-        let plan = StartPlan { workspace: Workspace::Ready, task: Origin::Existing, terms: run.terms };
+        let plan = StartPlan { task: Origin::Existing, terms: run.terms };
         let (cause, aim) = (StartCause::Crash, Aim::Agent);
         Start { tickets: Vec::new(), plan, cause, aim, history: run.history }
     }
@@ -281,11 +284,6 @@ impl Start {
         }
     }
 
-    fn without_workspace(mut self) -> Self {
-        self.plan.workspace = Workspace::Missing;
-        self
-    }
-
     pub(super) fn answer(self, turn: &mut Turn<'_>, outcome: &Answer) {
         for ticket in self.tickets {
             turn.answer(ticket, outcome.clone());
@@ -296,10 +294,10 @@ impl Start {
         self.tickets.into_iter().map(|ticket| (ticket, outcome.clone())).collect()
     }
 
-    fn doing(&self) -> Doing {
+    fn occupation(&self) -> Occupation {
         match self.cause {
-            StartCause::Asked => Doing::Starting,
-            StartCause::Restarted | StartCause::Crash => Doing::Restarting,
+            StartCause::Asked => Occupation::Starting,
+            StartCause::Restarted | StartCause::Crash => Occupation::Restarting,
         }
     }
 }
@@ -311,14 +309,6 @@ impl Run {
 }
 
 impl Then {
-    /// The workspace has gone meanwhile.
-    pub(super) fn without_workspace(self) -> Then {
-        match self {
-            Then::Start(start) => Then::Start(start.without_workspace()),
-            Then::Rest | Then::Remove(_) => self,
-        }
-    }
-
     fn is_start(&self) -> bool {
         match self {
             Then::Start(_) => true,
@@ -326,11 +316,11 @@ impl Then {
         }
     }
 
-    fn doing(&self, otherwise: Doing) -> Doing {
+    fn occupation(&self, otherwise: Occupation) -> Occupation {
         match self {
             Then::Rest => otherwise,
-            Then::Start(start) => start.doing(),
-            Then::Remove(_) => Doing::BeingRemoved,
+            Then::Start(start) => start.occupation(),
+            Then::Remove(_) => Occupation::Removing,
         }
     }
 
@@ -343,7 +333,7 @@ impl Then {
                 Then::Start(start)
             }
             Then::Remove(ticket) => {
-                let refusal = Refusal::Busy { key: key.clone(), doing: Doing::BeingRemoved };
+                let refusal = Refusal::Busy { key: key.clone(), doing: Occupation::Removing };
                 wanted.answer(turn, &Err(refusal));
                 Then::Remove(ticket)
             }
@@ -359,7 +349,7 @@ impl Then {
                 Then::Remove(ticket)
             }
             Then::Remove(first) => {
-                turn.refuse(ticket, Refusal::Busy { key: key.clone(), doing: Doing::BeingRemoved });
+                turn.refuse(ticket, Refusal::Busy { key: key.clone(), doing: Occupation::Removing });
                 Then::Remove(first)
             }
         }

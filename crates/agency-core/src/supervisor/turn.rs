@@ -23,14 +23,26 @@ pub(super) enum Hours {
 pub(super) struct Turn<'a> {
     pub(super) now: Time,
     pub(super) hours: Hours,
+    /// The daemon carries out an operation on the task's files.
+    pub(super) are_files_changing: bool,
     last_epoch: &'a mut Epoch,
     effects: Vec<Effect>,
-    forget: bool,
+    leaving: Leaving,
+}
+
+/// What becomes of the task after the event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    Stays,
+    /// Its file goes at once.
+    Forgotten,
+    /// The daemon removes its workspace and its file.
+    Removed,
 }
 
 impl<'a> Turn<'a> {
-    pub(super) fn new(now: Time, hours: Hours, last_epoch: &'a mut Epoch) -> Self {
-        Turn { now, hours, last_epoch, effects: Vec::new(), forget: false }
+    pub(super) fn new(now: Time, hours: Hours, are_files_changing: bool, last_epoch: &'a mut Epoch) -> Self {
+        Turn { now, hours, are_files_changing, last_epoch, effects: Vec::new(), leaving: Leaving::Stays }
     }
 
     pub(super) fn next_epoch(&mut self) -> Epoch {
@@ -68,13 +80,12 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The task is no longer ours to know.
-    pub(super) fn forget(&mut self) {
-        self.forget = true;
+    pub(super) fn leave(&mut self, leaving: Leaving) {
+        self.leaving = leaving;
     }
 
-    /// The effects, and whether the task is to be forgotten.
-    pub(super) fn finish(self) -> (Vec<Effect>, bool) {
-        (self.effects, self.forget)
+    /// The effects, and what becomes of the task.
+    pub(super) fn finish(self) -> (Vec<Effect>, Leaving) {
+        (self.effects, self.leaving)
     }
 }

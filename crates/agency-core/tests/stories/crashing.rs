@@ -7,7 +7,7 @@ fn a_run_that_ends_leaves_a_running_or_idle_task_stopped() {
     for status in ["running", "idle"] {
         check(&format!(
             "
-            0 boot 1={status}:a ->
+            given 1={status}:a
             1 exit 1 a 0 -> write 1 a exit 0 raw 0; dismiss 1 a; write 1 stopped
         "
         ));
@@ -18,7 +18,7 @@ fn a_run_that_ends_leaves_a_running_or_idle_task_stopped() {
 fn a_crash_is_reported_and_stays_down_where_nobody_wants_restarts() {
     check(
         "
-        0 boot 1=running:a ->
+        given 1=running:a
         1 exit 1 a -11 -> write 1 a exit -11 raw -11; dismiss 1 a; report crashed 1 a -11; write 1 stopped
     ",
     );
@@ -28,9 +28,7 @@ fn a_crash_is_reported_and_stays_down_where_nobody_wants_restarts() {
 fn an_end_that_nobody_can_explain_is_not_called_a_crash() {
     check(
         "
-        0 boot 1=stopped ->
-        0 start 1 #1 on-crash=3 -> keeper 1 e1 again asked
-        0 ready 1 e1 a -> write 1 running; #1 started a
+        given 1=started:a on-crash=3
         1 exit 1 a unknown -> write 1 a exit unknown raw unknown; dismiss 1 a; write 1 stopped
     ",
     );
@@ -40,15 +38,13 @@ fn an_end_that_nobody_can_explain_is_not_called_a_crash() {
 fn a_crash_is_restarted_until_the_attempts_are_used_up() {
     check(
         "
-        0 boot 1=stopped ->
-        0 start 1 #1 on-crash=2 -> keeper 1 e1 again asked
-        0 ready 1 e1 a -> write 1 running; #1 started a
+        given 1=started:a on-crash=2
         1 exit 1 a 1 -> write 1 a exit 1 raw 1; dismiss 1 a; report crashed 1 a 1
-        ; report restarting 1 attempt 1; keeper 1 e2 again crash
-        2 ready 1 e2 b ->
+        ; report restarting 1 attempt 1; keeper 1 e1 crash
+        2 ready 1 e1 b ->
         3 exit 1 b 1 -> write 1 b exit 1 raw 1; dismiss 1 b; report crashed 1 b 1
-        ; report restarting 1 attempt 2; keeper 1 e3 again crash
-        4 ready 1 e3 c ->
+        ; report restarting 1 attempt 2; keeper 1 e2 crash
+        4 ready 1 e2 c ->
         5 exit 1 c 1 -> write 1 c exit 1 raw 1; dismiss 1 c; report crashed 1 c 1
         ; report given up 1: crashed again after 2 restarts; write 1 stopped
     ",
@@ -59,14 +55,12 @@ fn a_crash_is_restarted_until_the_attempts_are_used_up() {
 fn ten_seconds_of_life_give_all_attempts_back() {
     check(
         "
-        0 boot 1=stopped ->
-        0 start 1 #1 on-crash=1 -> keeper 1 e1 again asked
-        0 ready 1 e1 a -> write 1 running; #1 started a
+        given 1=started:a on-crash=1
         1 exit 1 a 1 -> write 1 a exit 1 raw 1; dismiss 1 a; report crashed 1 a 1
-        ; report restarting 1 attempt 1; keeper 1 e2 again crash
-        2 ready 1 e2 b ->
+        ; report restarting 1 attempt 1; keeper 1 e1 crash
+        2 ready 1 e1 b ->
         12 exit 1 b 1 -> write 1 b exit 1 raw 1; dismiss 1 b; report crashed 1 b 1
-        ; report restarting 1 attempt 1; keeper 1 e3 again crash
+        ; report restarting 1 attempt 1; keeper 1 e2 crash
     ",
     );
 }
@@ -75,13 +69,11 @@ fn ten_seconds_of_life_give_all_attempts_back() {
 fn an_idle_task_that_is_restarted_stays_idle() {
     check(
         "
-        0 boot 1=stopped ->
-        0 start 1 #1 on-crash=3 -> keeper 1 e1 again asked
-        0 ready 1 e1 a -> write 1 running; #1 started a
+        given 1=started:a on-crash=3
         1 idle 1 #2 -> write 1 idle; #2 idle
         2 exit 1 a 1 -> write 1 a exit 1 raw 1; dismiss 1 a; report crashed 1 a 1
-        ; report restarting 1 attempt 1; keeper 1 e2 again crash
-        3 ready 1 e2 b ->
+        ; report restarting 1 attempt 1; keeper 1 e1 crash
+        3 ready 1 e1 b ->
         4 start 1 #3 -> write 1 running; #3 resumed b
     ",
     );
@@ -91,16 +83,14 @@ fn an_idle_task_that_is_restarted_stays_idle() {
 fn a_start_that_meets_a_restart_after_a_crash_joins_it_and_makes_the_task_running() {
     check(
         "
-        0 boot 1=stopped ->
-        0 start 1 #1 on-crash=1 -> keeper 1 e1 again asked
-        0 ready 1 e1 a -> write 1 running; #1 started a
+        given 1=started:a on-crash=1
         1 idle 1 #2 -> write 1 idle; #2 idle
         2 exit 1 a 1 -> write 1 a exit 1 raw 1; dismiss 1 a; report crashed 1 a 1
-        ; report restarting 1 attempt 1; keeper 1 e2 again crash
+        ; report restarting 1 attempt 1; keeper 1 e1 crash
         3 start 1 #3 ->
-        4 ready 1 e2 b -> write 1 running; #3 started b
+        4 ready 1 e1 b -> write 1 running; #3 started b
         5 exit 1 b 1 -> write 1 b exit 1 raw 1; dismiss 1 b; report crashed 1 b 1
-        ; report restarting 1 attempt 1; keeper 1 e3 again crash
+        ; report restarting 1 attempt 1; keeper 1 e2 crash
     ",
     );
 }
@@ -109,12 +99,10 @@ fn a_start_that_meets_a_restart_after_a_crash_joins_it_and_makes_the_task_runnin
 fn a_restart_after_a_crash_that_cannot_be_made_is_given_up() {
     check(
         "
-        0 boot 1=stopped ->
-        0 start 1 #1 on-crash=3 -> keeper 1 e1 again asked
-        0 ready 1 e1 a -> write 1 running; #1 started a
+        given 1=started:a on-crash=3
         1 exit 1 a 1 -> write 1 a exit 1 raw 1; dismiss 1 a; report crashed 1 a 1
-        ; report restarting 1 attempt 1; keeper 1 e2 again crash
-        2 not-ready 1 e2 the workspace is gone
+        ; report restarting 1 attempt 1; keeper 1 e1 crash
+        2 not-ready 1 e1 the workspace is gone
         -> report restart failed 1: could not start the agent of task 1: the workspace is gone; write 1 stopped
     ",
     );
@@ -124,13 +112,11 @@ fn a_restart_after_a_crash_that_cannot_be_made_is_given_up() {
 fn a_stop_ends_the_restarting_too() {
     check(
         "
-        0 boot 1=stopped ->
-        0 start 1 #1 on-crash=3 -> keeper 1 e1 again asked
-        0 ready 1 e1 a -> write 1 running; #1 started a
+        given 1=started:a on-crash=3
         1 exit 1 a 1 -> write 1 a exit 1 raw 1; dismiss 1 a; report crashed 1 a 1
-        ; report restarting 1 attempt 1; keeper 1 e2 again crash
+        ; report restarting 1 attempt 1; keeper 1 e1 crash
         2 stop 1 #2 ->
-        3 ready 1 e2 b -> stop 1 b 2s
+        3 ready 1 e1 b -> stop 1 b 2s
         4 exit 1 b term:0 -> write 1 b exit -15 raw 0; dismiss 1 b; write 1 stopped; #2 stopped -15
     ",
     );
@@ -141,9 +127,7 @@ fn an_agent_whose_work_was_called_done_is_not_brought_back() {
     for (said, status) in [("complete", "completed"), ("fail", "failed"), ("review", "reviewed")] {
         check(&format!(
             "
-            0 boot 1=stopped ->
-            0 start 1 #1 on-crash=3 -> keeper 1 e1 again asked
-            0 ready 1 e1 a -> write 1 running; #1 started a
+            given 1=started:a on-crash=3
             1 {said} 1 #2 -> write 1 {status}; #2 marked {status}
             2 exit 1 a 1 -> write 1 a exit 1 raw 1; dismiss 1 a; report crashed 1 a 1
         "
@@ -155,17 +139,15 @@ fn an_agent_whose_work_was_called_done_is_not_brought_back() {
 fn an_agent_that_lives_just_long_enough_does_not_loop_for_ever() {
     let mut story = String::from(
         "
-        0 boot 1=stopped ->
-        0 start 1 #1 on-crash=3 -> keeper 1 e1 again asked
-        0 ready 1 e1 run0 -> write 1 running; #1 started run0
+        given 1=started:run0 on-crash=3
     ",
     );
     for crash in 1..=10 {
-        let (now, before, epoch) = (crash * 11, crash - 1, crash + 1);
+        let (now, before, epoch) = (crash * 11, crash - 1, crash);
         story += &format!(
             "
         {now} exit 1 run{before} 1 -> write 1 run{before} exit 1 raw 1; dismiss 1 run{before}
-        ; report crashed 1 run{before} 1; report restarting 1 attempt 1; keeper 1 e{epoch} again crash
+        ; report crashed 1 run{before} 1; report restarting 1 attempt 1; keeper 1 e{epoch} crash
         {now} ready 1 e{epoch} run{crash} ->
         "
         );
@@ -173,7 +155,7 @@ fn an_agent_that_lives_just_long_enough_does_not_loop_for_ever() {
     story += "
         121 exit 1 run10 1 -> write 1 run10 exit 1 raw 1; dismiss 1 run10; report crashed 1 run10 1
         ; report given up 1: more than 10 restarts in 5 minutes; write 1 stopped
-        122 start 1 #2 on-crash=3 -> keeper 1 e12 again asked
+        122 start 1 #2 on-crash=3 -> keeper 1 e11 asked
     ";
     check(&story);
 }

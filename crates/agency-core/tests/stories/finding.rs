@@ -11,7 +11,7 @@ fn boot_spawns_nothing_adopts_what_lives_and_marks_the_rest() {
         1 start 4 #1 -> #1 already running a
         1 start 5 #2 -> write 5 running; #2 resumed b
         1 exit 6 c 0 -> write 6 c exit 0 raw 0; dismiss 6 c
-        1 start 2 #3 -> keeper 2 e1 again asked
+        1 start 2 #3 -> keeper 2 e1 asked
         deadline -> none
     ",
     );
@@ -35,7 +35,7 @@ fn a_live_run_is_adopted_with_the_status_its_task_had() {
     for status in ["draft", "stopped", "failed", "reviewed", "merged"] {
         check(&format!(
             "
-            0 boot 1={status}:a ->
+            given 1={status}:a
             1 stop 1 #1 -> stop 1 a 2s
             2 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; #1 stopped -15
         "
@@ -47,7 +47,7 @@ fn a_live_run_is_adopted_with_the_status_its_task_had() {
 fn a_task_of_another_host_is_looked_at_and_never_touched() {
     check(
         "
-        0 boot 1=running@elsewhere ->
+        given 1=running@elsewhere
         1 start 1 #1 -> #1 refused: task 1 runs on another host
         1 stop 1 #2 -> #2 refused: task 1 runs on another host
         1 restart 1 #3 -> #3 refused: task 1 runs on another host
@@ -57,7 +57,7 @@ fn a_task_of_another_host_is_looked_at_and_never_touched() {
         1 adopt 1 a #7 -> #7 refused: task 1 runs on another host
         2 seen 1=idle@elsewhere ->
         3 seen 1=idle -> write 1 stopped
-        4 start 1 #8 -> keeper 1 e1 again asked
+        4 start 1 #8 -> keeper 1 e1 asked
         5 seen 1=running@elsewhere ->
         6 ready 1 e1 a -> #8 started a
     ",
@@ -68,7 +68,7 @@ fn a_task_of_another_host_is_looked_at_and_never_touched() {
 fn a_file_edited_by_hand_is_picked_up() {
     check(
         "
-        0 boot 1=stopped 2=running:b ->
+        given 1=stopped 2=running:b
         1 seen 1=merged ->
         2 start 1 #1 -> #1 refused: task 1 cannot go from merged to running
         3 seen 1=running -> write 1 stopped
@@ -86,7 +86,7 @@ fn a_file_edited_by_hand_is_picked_up() {
 fn an_orphan_is_taken_into_its_task() {
     check(
         "
-        0 boot 1=stopped 2=completed 3=running:c ->
+        given 1=stopped 2=completed 3=running:c
         1 adopt 1 a #1 -> write 1 running; #1 adopted a
         1 adopt 1 a #2 -> #2 adopted a
         2 adopt 2 b #3 -> #3 adopted b

@@ -6,8 +6,8 @@ use crate::script::check;
 fn one_more_than_the_limit_is_refused_and_nothing_is_made() {
     check(
         "
-        0 boot 1=running:a 2=running:b 3=running:c 4=running:d 5=running:e 6=running:f 7=running:g
-        + 8=running:h 9=running:i 10=running:j 11=stopped ->
+        given 1=running:a 2=running:b 3=running:c 4=running:d 5=running:e 6=running:f 7=running:g
+        + 8=running:h 9=running:i 10=running:j 11=stopped
         1 start 11 #1 -> #1 refused: maximum number of agents reached (10)
         1 start 12 #2 new -> undo-task 12; #2 refused: maximum number of agents reached (10)
         1 start 12 #3 -> #3 refused: there is no task 12
@@ -22,7 +22,7 @@ fn zero_is_no_limit() {
         "
         max 0
         0 boot{all} 51=stopped ->
-        1 start 51 #1 -> keeper 51 e1 again asked
+        1 start 51 #1 -> keeper 51 e1 asked
     "
     ));
 }
@@ -32,8 +32,8 @@ fn stopped_tasks_hold_no_slot_and_idle_ones_keep_theirs() {
     check(
         "
         max 1
-        0 boot 1=stopped 2=completed 3=draft 4=running@elsewhere ->
-        1 start 1 #1 -> keeper 1 e1 again asked
+        given 1=stopped 2=completed 3=draft 4=running@elsewhere
+        1 start 1 #1 -> keeper 1 e1 asked
         2 ready 1 e1 a -> write 1 running; #1 started a
         3 idle 1 #2 -> write 1 idle; #2 idle
         4 start 2 #3 -> #3 refused: maximum number of agents reached (1)
@@ -41,7 +41,7 @@ fn stopped_tasks_hold_no_slot_and_idle_ones_keep_theirs() {
         6 stop 1 #5 -> stop 1 a 2s
         7 start 2 #6 -> #6 refused: maximum number of agents reached (1)
         8 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; write 1 stopped; #5 stopped -15
-        9 start 2 #7 -> keeper 2 e2 again asked
+        9 start 2 #7 -> keeper 2 e2 asked
     ",
     );
 }
@@ -51,7 +51,7 @@ fn two_starts_cannot_share_the_last_slot() {
     check(
         "
         max 1
-        0 boot 1=draft 2=draft ->
+        given 1=draft 2=draft
         1 start 1 #1 fresh -> make 1 e1
         1 start 2 #2 fresh -> #2 refused: maximum number of agents reached (1)
         1 start 1 #3 fresh ->
@@ -67,12 +67,12 @@ fn a_cancelled_start_gives_its_slot_back_when_no_process_can_come_of_it_any_more
     check(
         "
         max 1
-        0 boot 1=draft 2=draft ->
+        given 1=draft 2=draft
         1 start 1 #1 fresh -> make 1 e1
         2 stop 1 #2 -> #1 refused: the start of task 1 was cancelled
         3 start 2 #3 fresh -> make 2 e2
         3 start 1 #4 fresh -> #4 refused: maximum number of agents reached (1)
-        4 made 2 e2 -> keeper 2 e3 first asked
+        4 made 2 e2 -> keeper 2 e3 asked
         5 stop 2 #5 -> #3 refused: the start of task 2 was cancelled
         6 made 1 e1 -> undo-workspace 1 e4
         6 start 1 #6 fresh -> #6 refused: maximum number of agents reached (1)
@@ -89,9 +89,9 @@ fn a_restart_needs_no_second_slot() {
     check(
         "
         max 1
-        0 boot 1=running:a 2=running:b ->
+        given 1=running:a 2=running:b
         1 restart 1 #1 -> stop 1 a 2s
-        2 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; keeper 1 e1 again restarted
+        2 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; keeper 1 e1 restarted
         3 ready 1 e1 c -> #1 started c
     ",
     );

@@ -1,17 +1,28 @@
 //! The language of the stories: `seconds event -> effect; effect`.
 //!
 //! A line that starts with `->`, `;` or `+` goes on with the line above. `max` and `wait` set limits before the
-//! story begins. Tasks are numbers, runs are letters, tickets are `#1`, epochs are `e1`.
+//! story begins. Tasks are numbers, runs are letters, tickets are `#1`. Epochs are `e1`, `e2`, … in the order in
+//! which the story shows them.
 //!
 //! ```text
-//! start 1 #1        the workspace is there     start 1 #1 fresh   it must be made
+//! given 1=running:a 2=draft          the daemon booted and found these, which led to nothing
+//! given 1=started:a on-crash=3       a start that nobody waits for any more led to run a
+//! given 1=merging                    the daemon is in the middle of this operation
+//! start 1 #1        its workspace is there     start 1 #1 fresh   it must be made
 //! start 1 #1 new    so must the task           + grace=30 on-crash=3
-//! made 1 e1         it is ready to work in     made 1 e1 raw      it has to be set up
+//! made 1 e1         this start made it         made 1 e1 raw      and it has to be set up
+//! found 1 e1        it was there before        found 1 e1 raw     and it has to be set up
 //! boot 1=draft 2=running:a 3=running@elsewhere 4=running!b/1      a lives, b has ended with 1
-//! exit 1 a -11      by itself                  exit 1 a term:0    because of our SIGTERM, saying 0
+//! exit 1 a -11      by itself                  exit 1 a term:0    because of our SIGTERM, and it says 0
+//! begin sync 1      an operation of the daemon's; the agent works
+//! begin sync 1 at-rest                         the agent waits for input
+//! finish sync 1     it is over
+//! discard 1 #1      removes it, also if its agent lives; `rm 1 #1` does not
+//! is 1 -> starting  asks what the task is in the middle of
 //! deadline -> 37    asks when a tick is due
 //! ```
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
@@ -19,20 +30,297 @@ use agency_core::ids::{Epoch, ProjectId, RunId, TaskId, TaskKey, Ticket};
 use agency_core::restart::RestartPolicy;
 use agency_core::supervisor::*;
 
+/// Tells a story and compares each line with what is expected of it.
 pub(crate) fn check(story: &str) {
-    let mut limits = Limits::default();
-    let mut supervisor = None;
+    let mut told = Story::new();
     for (line, expected) in lines(story) {
+        assert_eq!(told.tell(&line), expected, "\nafter `{line}` in{story}");
+    }
+}
+
+/// A supervisor and what the script needs to speak with it.
+pub(crate) struct Story {
+    limits: Limits,
+    pub(crate) supervisor: Supervisor,
+    has_begun: bool,
+    /// The epochs that the story has shown: `e1` is the first.
+    epochs: Vec<Epoch>,
+    /// Tasks whose workspace is there: the script answers for git.
+    with_workspace: BTreeSet<TaskKey>,
+}
+
+impl Story {
+    pub(crate) fn new() -> Story {
+        let limits = Limits::default();
+        Story {
+            limits,
+            supervisor: Supervisor::new(limits),
+            has_begun: false,
+            epochs: Vec::new(),
+            with_workspace: BTreeSet::new(),
+        }
+    }
+
+    /// What one line leads to.
+    pub(crate) fn tell(&mut self, line: &str) -> String {
         if let Some(max) = line.strip_prefix("max ") {
-            limits.max_agents = number(max) as u32;
-            continue;
+            self.limits.max_agents = number(max) as u32;
+            return String::new();
         }
         if let Some(wait) = line.strip_prefix("wait ") {
-            limits.shutdown_timeout = Duration::from_secs(number(wait));
-            continue;
+            self.limits.shutdown_timeout = Duration::from_secs(number(wait));
+            return String::new();
         }
-        let supervisor = supervisor.get_or_insert_with(|| Supervisor::new(limits));
-        assert_eq!(happens(supervisor, &line), expected, "\nafter `{line}` in{story}");
+        if !self.has_begun {
+            self.has_begun = true;
+            self.supervisor = Supervisor::new(self.limits);
+        }
+        if let Some(tasks) = line.strip_prefix("given ") {
+            self.give(tasks);
+            return String::new();
+        }
+        if let Some(task) = line.strip_prefix("is ") {
+            return self.supervisor.occupation(&key(task)).to_string();
+        }
+        if line == "deadline" {
+            return self.supervisor.deadline().map_or("none".into(), |due| due.as_secs().to_string());
+        }
+        let (seconds, event) = line.split_once(' ').expect("a time and an event");
+        self.happen(Duration::from_secs(number(seconds)), event)
+    }
+
+    /// Puts tasks into a state without telling how they came there.
+    fn give(&mut self, words: &str) {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let (tasks, how): (Vec<&str>, Vec<&str>) =
+            words.into_iter().partition(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+        for word in tasks {
+            let (task, state) = word.split_once('=').expect("task=state");
+            if let Some(run) = state.strip_prefix("started:") {
+                self.give_run(task, run, &how);
+            } else if let Some(operation) = operation_under_way(state) {
+                let begun = self.supervisor.begin(&key(task), operation, AgentActivity::AtRest);
+                begun.expect("a task in which the operation can begin");
+            } else {
+                let tasks = vec![found(word)];
+                let effects = self.supervisor.handle(Duration::ZERO, Event::Booted { tasks });
+                assert_eq!(effects, [], "`given {word}` leads to something: use `boot`");
+            }
+        }
+    }
+
+    fn give_run(&mut self, task: &str, id: &str, how: &[&str]) {
+        self.give(&format!("{task}=stopped"));
+        self.with_workspace.insert(key(task));
+        let start = Event::Start { key: key(task), ticket: Ticket(0), plan: plan(how) };
+        let effects = self.handle(Duration::ZERO, start);
+        let Some(Effect::StartKeeper { epoch, .. }) = effects.last() else {
+            panic!("no keeper is started: {effects:?}")
+        };
+        let ready = Event::KeeperReady { key: key(task), epoch: *epoch, run: run(id) };
+        self.handle(Duration::ZERO, ready);
+    }
+
+    fn happen(&mut self, now: Duration, text: &str) -> String {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words.as_slice() {
+            ["begin", word, task, rest @ ..] => {
+                let agent = match rest {
+                    ["at-rest"] => AgentActivity::AtRest,
+                    _ => AgentActivity::AtWork,
+                };
+                match self.supervisor.begin(&key(task), operation(word), agent) {
+                    Ok(()) => "begun".into(),
+                    Err(refusal) => format!("refused: {refusal}"),
+                }
+            }
+            ["orphan", task, id] => {
+                self.supervisor.add_orphan(key(task), run(id));
+                String::new()
+            }
+            ["no-orphan", id] => {
+                self.supervisor.remove_orphan(&run(id));
+                String::new()
+            }
+            ["unsettled", task] => {
+                self.supervisor.leave_unsettled(&key(task));
+                String::new()
+            }
+            ["empty-trash"] => match self.supervisor.begin_emptying(&key("0").project) {
+                Ok(()) => "begun".into(),
+                Err(refusal) => format!("refused: {refusal}"),
+            },
+            ["emptied"] => {
+                self.supervisor.end_emptying(&key("0").project);
+                String::new()
+            }
+            ["turn-ended", task] => match self.supervisor.begin_snapshot(&key(task)) {
+                true => "snapshot".into(),
+                false => String::new(),
+            },
+            ["turn-kept", task] => match self.supervisor.end_snapshot(&key(task)) {
+                true => "once more".into(),
+                false => String::new(),
+            },
+            words => {
+                let event = self.event_of(words);
+                let effects = self.handle(now, event);
+                effects.iter().map(|effect| self.show_effect(effect)).collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+
+    /// Where a workspace is there, the answer to `MakeWorkspace` comes at once.
+    fn handle(&mut self, now: Duration, event: Event) -> Vec<Effect> {
+        let mut effects = self.supervisor.handle(now, event);
+        let made = effects.iter().position(
+            |effect| matches!(effect, Effect::MakeWorkspace { key, .. } if self.with_workspace.contains(key)),
+        );
+        if let Some(at) = made
+            && let Effect::MakeWorkspace { key, epoch } = effects.remove(at)
+        {
+            let (made_by, readiness) = (MadeBy::Earlier, Readiness::Ready);
+            effects.extend(self.handle(now, Event::WorkspaceMade { key, epoch, made_by, readiness }));
+        }
+        effects
+    }
+
+    fn start(&mut self, task: &str, how: &[&str]) -> StartPlan {
+        match how.iter().any(|word| ["fresh", "new"].contains(word)) {
+            true => self.with_workspace.remove(&key(task)),
+            false => self.with_workspace.insert(key(task)),
+        };
+        plan(how)
+    }
+
+    fn event_of(&mut self, words: &[&str]) -> Event {
+        match words {
+            ["boot", tasks @ ..] => Event::Booted { tasks: tasks.iter().map(|task| found(task)).collect() },
+            ["seen", task] => Event::TaskSeen(found(task)),
+            ["start", task, at, how @ ..] => {
+                Event::Start { key: key(task), ticket: ticket(at), plan: self.start(task, how) }
+            }
+            ["restart", task, at, how @ ..] => {
+                Event::Restart { key: key(task), ticket: ticket(at), plan: self.start(task, how) }
+            }
+            ["stop", task, at] => Event::Stop { key: key(task), ticket: ticket(at) },
+            ["idle", task, at] => Event::Idle { key: key(task), ticket: ticket(at) },
+            ["complete", task, at] => mark(task, at, Verdict::Completed),
+            ["fail", task, at] => mark(task, at, Verdict::Failed),
+            ["review", task, at] => mark(task, at, Verdict::Reviewed),
+            ["merged", task, at] => mark(task, at, Verdict::Merged),
+            ["rm", task, at] => Event::Remove { key: key(task), ticket: ticket(at), discard: false },
+            ["discard", task, at] => Event::Remove { key: key(task), ticket: ticket(at), discard: true },
+            ["finish", word, task] => Event::Finished { key: key(task), operation: operation(word) },
+            ["adopt", task, id, at] => {
+                Event::Adopt { key: key(task), ticket: ticket(at), run: run(id), terms: plan(&[]).terms }
+            }
+            ["shutdown", at] => Event::Shutdown { ticket: ticket(at) },
+            ["tick"] => Event::Tick,
+            ["set-up", task, at, how @ ..] => {
+                Event::SetUp { key: key(task), ticket: ticket(at), plan: self.start(task, how) }
+            }
+            ["made", task, at] => self.made(task, at, MadeBy::ThisStart, Readiness::Ready),
+            ["made", task, at, "raw"] => self.made(task, at, MadeBy::ThisStart, Readiness::Raw),
+            ["found", task, at] => self.made(task, at, MadeBy::Earlier, Readiness::Ready),
+            ["found", task, at, "raw"] => self.made(task, at, MadeBy::Earlier, Readiness::Raw),
+            ["setup-done", task, at] => Event::SetupDone { key: key(task), epoch: self.epoch(at) },
+            ["setup-failed", task, at, error @ ..] => {
+                Event::SetupFailed { key: key(task), epoch: self.epoch(at), error: error.join(" ") }
+            }
+            ["not-made", task, at, error @ ..] => {
+                Event::WorkspaceFailed { key: key(task), epoch: self.epoch(at), error: error.join(" ") }
+            }
+            ["undone", task, at] => Event::WorkspaceUndone { key: key(task), epoch: self.epoch(at) },
+            ["ready", task, at, id] => {
+                Event::KeeperReady { key: key(task), epoch: self.epoch(at), run: run(id) }
+            }
+            ["not-ready", task, at, error @ ..] => {
+                Event::KeeperFailed { key: key(task), epoch: self.epoch(at), error: error.join(" ") }
+            }
+            ["exit", task, id, how] => Event::RunExited { key: key(task), run: run(id), exit: exit(how) },
+            other => panic!("no such event: {other:?}"),
+        }
+    }
+
+    fn made(&self, task: &str, at: &str, made_by: MadeBy, readiness: Readiness) -> Event {
+        Event::WorkspaceMade { key: key(task), epoch: self.epoch(at), made_by, readiness }
+    }
+
+    /// One that the story has not shown is none that the supervisor waits for.
+    fn epoch(&self, text: &str) -> Epoch {
+        let shown = number(text.strip_prefix('e').expect("an epoch"));
+        self.epochs.get(shown as usize - 1).copied().unwrap_or(Epoch(1_000_000 + shown))
+    }
+
+    fn show_epoch(&mut self, epoch: Epoch) -> String {
+        if !self.epochs.contains(&epoch) {
+            self.epochs.push(epoch);
+        }
+        let place = self.epochs.iter().position(|shown| *shown == epoch).expect("it is there");
+        format!("e{}", place + 1)
+    }
+
+    fn show_effect(&mut self, effect: &Effect) -> String {
+        match effect {
+            Effect::MakeWorkspace { key, epoch } => format!("make {} {}", key.task, self.show_epoch(*epoch)),
+            Effect::UndoWorkspace { key, epoch } => {
+                format!("undo-workspace {} {}", key.task, self.show_epoch(*epoch))
+            }
+            Effect::SetUp { key, epoch } => format!("setup {} {}", key.task, self.show_epoch(*epoch)),
+            Effect::EndSetup { key, epoch } => format!("end-setup {} {}", key.task, self.show_epoch(*epoch)),
+            Effect::StartKeeper { key, epoch, cause } => {
+                let cause = format!("{cause:?}").to_lowercase();
+                format!("keeper {} {} {cause}", key.task, self.show_epoch(*epoch))
+            }
+            Effect::StopRun { key, run, grace } => format!("stop {} {run} {grace:?}", key.task),
+            Effect::KillRun { key, run } => format!("kill {} {run}", key.task),
+            Effect::DismissRun { key, run } => format!("dismiss {} {run}", key.task),
+            Effect::WriteStatus { key, status } => format!("write {} {status}", key.task),
+            Effect::WriteExit { key, run, exit } => {
+                format!("write {} {run} exit {} raw {}", key.task, exit.code, exit.raw)
+            }
+            Effect::UndoTask { key } => format!("undo-task {}", key.task),
+            Effect::Reply { ticket, outcome: Ok(outcome) } => format!("{ticket} {}", show_outcome(outcome)),
+            Effect::Reply { ticket, outcome: Err(refusal) } => format!("{ticket} refused: {refusal}"),
+            Effect::Report(notice) => format!("report {}", show_notice(notice)),
+            Effect::Quit => "quit".into(),
+        }
+    }
+}
+
+/// The operation that the daemon is in the middle of, for `given 1=merging`.
+fn operation_under_way(state: &str) -> Option<Operation> {
+    match state {
+        "merging" => Some(Operation::Merge),
+        "syncing" => Some(Operation::Sync),
+        "restoring-turn" => Some(Operation::RestoreTurn),
+        "restoring" => Some(Operation::RestoreTask),
+        _ => None,
+    }
+}
+
+pub(crate) fn operation(word: &str) -> Operation {
+    match word {
+        "start" => Operation::Start,
+        "restart" => Operation::Restart,
+        "set-up" => Operation::SetUp,
+        "stop" => Operation::Stop,
+        "idle" => Operation::Pause,
+        "mark" => Operation::Mark,
+        "adopt" => Operation::Adopt,
+        "send" => Operation::Send,
+        "merge" => Operation::Merge,
+        "sync" => Operation::Sync,
+        "restore-turn" => Operation::RestoreTurn,
+        "restore-files" => Operation::RestoreFiles,
+        "restore-task" => Operation::RestoreTask,
+        "rm" => Operation::Remove,
+        "discard" => Operation::Discard,
+        "tear-down" => Operation::TearDown,
+        "finish-removal" => Operation::FinishRemoval,
+        "keep-turn" => Operation::KeepTurn,
+        other => panic!("no such operation: {other}"),
     }
 }
 
@@ -52,62 +340,6 @@ fn lines(story: &str) -> Vec<(String, String)> {
 
 fn trimmed((event, effects): (&str, &str)) -> (String, String) {
     (event.trim().to_owned(), effects.trim().to_owned())
-}
-
-fn happens(supervisor: &mut Supervisor, line: &str) -> String {
-    if line == "deadline" {
-        return supervisor.deadline().map_or("none".into(), |due| due.as_secs().to_string());
-    }
-    let (seconds, event) = line.split_once(' ').expect("a time and an event");
-    let effects = supervisor.handle(Duration::from_secs(number(seconds)), event_of(event));
-    effects.iter().map(effect_told).collect::<Vec<_>>().join("; ")
-}
-
-fn event_of(text: &str) -> Event {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    match words.as_slice() {
-        ["boot", tasks @ ..] => Event::Booted { tasks: tasks.iter().map(|task| found(task)).collect() },
-        ["seen", task] => Event::TaskSeen(found(task)),
-        ["start", task, at, how @ ..] => Event::Start { key: key(task), ticket: ticket(at), plan: plan(how) },
-        ["restart", task, at, how @ ..] => {
-            Event::Restart { key: key(task), ticket: ticket(at), plan: plan(how) }
-        }
-        ["stop", task, at] => Event::Stop { key: key(task), ticket: ticket(at) },
-        ["idle", task, at] => Event::Idle { key: key(task), ticket: ticket(at) },
-        ["complete", task, at] => mark(task, at, Verdict::Completed),
-        ["fail", task, at] => mark(task, at, Verdict::Failed),
-        ["review", task, at] => mark(task, at, Verdict::Reviewed),
-        ["merge", task, at] => mark(task, at, Verdict::Merged),
-        ["rm", task, at] => Event::Remove { key: key(task), ticket: ticket(at) },
-        ["adopt", task, id, at] => {
-            Event::Adopt { key: key(task), ticket: ticket(at), run: run(id), terms: plan(&[]).terms }
-        }
-        ["shutdown", at] => Event::Shutdown { ticket: ticket(at) },
-        ["tick"] => Event::Tick,
-        ["set-up", task, at, how @ ..] => {
-            Event::SetUp { key: key(task), ticket: ticket(at), plan: plan(how) }
-        }
-        ["made", task, at] => made(task, at, Readiness::Ready),
-        ["made", task, at, "raw"] => made(task, at, Readiness::Raw),
-        ["setup-done", task, at] => Event::SetupDone { key: key(task), epoch: epoch(at) },
-        ["setup-failed", task, at, error @ ..] => {
-            Event::SetupFailed { key: key(task), epoch: epoch(at), error: error.join(" ") }
-        }
-        ["not-made", task, at, error @ ..] => {
-            Event::WorkspaceFailed { key: key(task), epoch: epoch(at), error: error.join(" ") }
-        }
-        ["undone", task, at] => Event::WorkspaceUndone { key: key(task), epoch: epoch(at) },
-        ["ready", task, at, id] => Event::KeeperReady { key: key(task), epoch: epoch(at), run: run(id) },
-        ["not-ready", task, at, error @ ..] => {
-            Event::KeeperFailed { key: key(task), epoch: epoch(at), error: error.join(" ") }
-        }
-        ["exit", task, id, how] => Event::RunExited { key: key(task), run: run(id), exit: exit(how) },
-        other => panic!("no such event: {other:?}"),
-    }
-}
-
-fn made(task: &str, at: &str, readiness: Readiness) -> Event {
-    Event::WorkspaceMade { key: key(task), epoch: epoch(at), readiness }
 }
 
 fn mark(task: &str, at: &str, verdict: Verdict) -> Event {
@@ -132,12 +364,12 @@ fn found(text: &str) -> FoundTask {
 
 fn plan(how: &[&str]) -> StartPlan {
     let terms = RunTerms { stop_grace: Duration::from_secs(2), restart: RestartPolicy::Never };
-    let mut plan = StartPlan { workspace: Workspace::Ready, task: Origin::Existing, terms };
+    let mut plan = StartPlan { task: Origin::Existing, terms };
     for word in how {
         match word.split_once('=').unwrap_or((word, "")) {
-            ("fresh", _) => plan.workspace = Workspace::Missing,
-            ("new", _) => (plan.workspace, plan.task) = (Workspace::Missing, Origin::MadeByThisCall),
-            ("new-here", _) => plan.task = Origin::MadeByThisCall,
+            // The workspace is not there: the story says what comes of making it.
+            ("fresh", _) => {}
+            ("new" | "new-here", _) => plan.task = Origin::MadeByThisCall,
             ("grace", seconds) => plan.terms.stop_grace = Duration::from_secs(number(seconds)),
             ("on-crash", max) => {
                 plan.terms.restart = RestartPolicy::OnCrash { max_restarts: number(max) as u32 }
@@ -157,32 +389,7 @@ fn exit(text: &str) -> RunExit {
     }
 }
 
-fn effect_told(effect: &Effect) -> String {
-    match effect {
-        Effect::MakeWorkspace { key, epoch } => format!("make {} {epoch}", key.task),
-        Effect::UndoWorkspace { key, epoch } => format!("undo-workspace {} {epoch}", key.task),
-        Effect::SetUp { key, epoch } => format!("setup {} {epoch}", key.task),
-        Effect::EndSetup { key, epoch } => format!("end-setup {} {epoch}", key.task),
-        Effect::StartKeeper { key, epoch, resume, cause } => {
-            let resume = if *resume { "again" } else { "first" };
-            format!("keeper {} {epoch} {resume} {}", key.task, format!("{cause:?}").to_lowercase())
-        }
-        Effect::StopRun { key, run, grace } => format!("stop {} {run} {grace:?}", key.task),
-        Effect::KillRun { key, run } => format!("kill {} {run}", key.task),
-        Effect::DismissRun { key, run } => format!("dismiss {} {run}", key.task),
-        Effect::WriteStatus { key, status } => format!("write {} {status}", key.task),
-        Effect::WriteExit { key, run, exit } => {
-            format!("write {} {run} exit {} raw {}", key.task, exit.code, exit.raw)
-        }
-        Effect::UndoTask { key } => format!("undo-task {}", key.task),
-        Effect::Reply { ticket, outcome: Ok(outcome) } => format!("{ticket} {}", outcome_told(outcome)),
-        Effect::Reply { ticket, outcome: Err(refusal) } => format!("{ticket} refused: {refusal}"),
-        Effect::Report(notice) => format!("report {}", notice_told(notice)),
-        Effect::Quit => "quit".into(),
-    }
-}
-
-fn outcome_told(outcome: &Outcome) -> String {
+fn show_outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Started { run } => format!("started {run}"),
         Outcome::Resumed { run } => format!("resumed {run}"),
@@ -202,7 +409,7 @@ fn outcome_told(outcome: &Outcome) -> String {
     }
 }
 
-fn notice_told(notice: &Notice) -> String {
+fn show_notice(notice: &Notice) -> String {
     match notice {
         Notice::Crashed { key, run, exit } => format!("crashed {} {run} {}", key.task, exit.code),
         Notice::Restarting { key, attempt } => format!("restarting {} attempt {attempt}", key.task),
@@ -215,7 +422,7 @@ fn notice_told(notice: &Notice) -> String {
     }
 }
 
-fn key(text: &str) -> TaskKey {
+pub(crate) fn key(text: &str) -> TaskKey {
     TaskKey { project: ProjectId("p".into()), task: TaskId(number(text)) }
 }
 
@@ -225,10 +432,6 @@ fn run(text: &str) -> RunId {
 
 fn ticket(text: &str) -> Ticket {
     Ticket(number(text.strip_prefix('#').expect("a ticket")))
-}
-
-fn epoch(text: &str) -> Epoch {
-    Epoch(number(text.strip_prefix('e').expect("an epoch")))
 }
 
 fn code(text: &str) -> ExitCode {

@@ -6,12 +6,12 @@ use crate::script::check;
 fn a_raw_workspace_is_set_up_before_the_agent_starts() {
     check(
         "
-        0 boot 1=draft ->
+        given 1=draft
         1 start 1 #1 new -> make 1 e1
         2 made 1 e1 raw -> setup 1 e2
         2 start 1 #2 ->
         2 complete 1 #3 -> #3 refused: task 1 cannot go from draft to completed
-        3 setup-done 1 e2 -> keeper 1 e3 first asked
+        3 setup-done 1 e2 -> keeper 1 e3 asked
         4 ready 1 e3 a -> write 1 running; #1 started a; #2 started a
     ",
     );
@@ -27,7 +27,7 @@ fn a_setup_that_fails_keeps_the_workspace_and_the_task() {
         -> #1 refused: could not set up the workspace of task 1: npm ended with 1
         4 start 1 #2 fresh -> make 1 e3
         5 made 1 e3 raw -> setup 1 e4
-        6 setup-done 1 e4 -> keeper 1 e5 first asked
+        6 setup-done 1 e4 -> keeper 1 e5 asked
         7 not-ready 1 e5 no such program
         -> #2 refused: could not start the agent of task 1: no such program
     ",
@@ -40,7 +40,7 @@ fn an_agent_that_does_not_start_leaves_what_was_set_up_for_it() {
         "
         1 start 1 #1 new -> make 1 e1
         2 made 1 e1 raw -> setup 1 e2
-        3 setup-done 1 e2 -> keeper 1 e3 first asked
+        3 setup-done 1 e2 -> keeper 1 e3 asked
         4 not-ready 1 e3 no -> #1 refused: could not start the agent of task 1: no
     ",
     );
@@ -51,7 +51,7 @@ fn a_stop_ends_the_setup_and_waits_for_its_end() {
     for over in ["setup-done 1 e2", "setup-failed 1 e2 killed"] {
         check(&format!(
             "
-            0 boot 1=stopped ->
+            given 1=stopped
             1 start 1 #1 fresh -> make 1 e1
             2 made 1 e1 raw -> setup 1 e2
             3 stop 1 #2 -> #1 refused: the start of task 1 was cancelled; end-setup 1 e2
@@ -67,13 +67,13 @@ fn a_stop_ends_the_setup_and_waits_for_its_end() {
 fn a_start_after_a_stop_begins_the_setup_again() {
     check(
         "
-        0 boot 1=stopped ->
+        given 1=stopped
         1 start 1 #1 fresh -> make 1 e1
         2 made 1 e1 raw -> setup 1 e2
         3 stop 1 #2 -> #1 refused: the start of task 1 was cancelled; end-setup 1 e2
         3 start 1 #3 fresh ->
         4 setup-failed 1 e2 killed -> #2 start cancelled; setup 1 e3
-        5 setup-done 1 e3 -> keeper 1 e4 again asked
+        5 setup-done 1 e3 -> keeper 1 e4 asked
         6 ready 1 e4 a -> write 1 running; #3 started a
     ",
     );
@@ -83,7 +83,7 @@ fn a_start_after_a_stop_begins_the_setup_again() {
 fn a_removal_ends_the_setup_first() {
     check(
         "
-        0 boot 1=stopped ->
+        given 1=stopped
         1 start 1 #1 fresh -> make 1 e1
         2 made 1 e1 raw -> setup 1 e2
         3 rm 1 #2 -> #1 refused: the start of task 1 was cancelled; end-setup 1 e2
@@ -96,7 +96,7 @@ fn a_removal_ends_the_setup_first() {
 fn a_shutdown_ends_setups_too() {
     check(
         "
-        0 boot 1=stopped ->
+        given 1=stopped
         1 start 1 #1 fresh -> make 1 e1
         2 made 1 e1 raw -> setup 1 e2
         3 shutdown #2 -> #1 refused: the daemon is shutting down; end-setup 1 e2
@@ -110,7 +110,7 @@ fn a_setup_alone_starts_nothing_and_needs_no_slot() {
     check(
         "
         max 1
-        0 boot 1=stopped 2=running:a ->
+        given 1=stopped 2=running:a
         1 set-up 1 #1 fresh -> make 1 e1
         2 made 1 e1 raw -> setup 1 e2
         2 set-up 1 #2 fresh -> #2 refused: task 1 is being set up
@@ -126,11 +126,11 @@ fn a_setup_alone_starts_nothing_and_needs_no_slot() {
 fn a_start_during_a_setup_alone_goes_on_to_the_agent() {
     check(
         "
-        0 boot 1=stopped ->
+        given 1=stopped
         1 set-up 1 #1 fresh -> make 1 e1
         2 made 1 e1 raw -> setup 1 e2
         2 start 1 #2 fresh ->
-        3 setup-done 1 e2 -> keeper 1 e3 again asked
+        3 setup-done 1 e2 -> keeper 1 e3 asked
         4 ready 1 e3 a -> write 1 running; #1 started a; #2 started a
     ",
     );

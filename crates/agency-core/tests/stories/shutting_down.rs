@@ -6,7 +6,7 @@ use crate::script::check;
 fn a_daemon_without_agents_quits_at_once() {
     check(
         "
-        0 boot 1=stopped 2=running@elsewhere ->
+        given 1=stopped 2=running@elsewhere
         1 shutdown #1 -> #1 shut down; quit
         deadline -> none
         2 shutdown #2 -> #2 shut down
@@ -19,7 +19,7 @@ fn a_daemon_without_agents_quits_at_once() {
 fn all_agents_are_asked_in_parallel_and_the_daemon_quits_after_the_last() {
     check(
         "
-        0 boot 1=running:a 2=idle:b 3=completed:c ->
+        given 1=running:a 2=idle:b 3=completed:c
         1 shutdown #1 -> stop 1 a 2s; stop 2 b 2s; stop 3 c 2s
         2 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; write 1 stopped
         2 exit 3 c 1 -> write 3 c exit -15 raw 1; dismiss 3 c
@@ -35,8 +35,8 @@ fn the_limit_over_all_cuts_long_graces_short() {
     check(
         "
         wait 30
-        0 boot 1=stopped 2=running:b ->
-        0 start 1 #1 grace=600 -> keeper 1 e1 again asked
+        given 1=stopped 2=running:b
+        0 start 1 #1 grace=600 -> keeper 1 e1 asked
         0 ready 1 e1 a -> write 1 running; #1 started a
         1 shutdown #2 -> stop 1 a 600s; stop 2 b 2s
         deadline -> 8
@@ -56,7 +56,7 @@ fn what_survives_sigkill_does_not_keep_the_daemon_and_is_not_called_stopped() {
     check(
         "
         wait 30
-        0 boot 1=running:a ->
+        given 1=running:a
         0 stop 1 #1 -> stop 1 a 2s
         1 shutdown #2 ->
         7 tick -> kill 1 a
@@ -71,10 +71,10 @@ fn what_survives_sigkill_does_not_keep_the_daemon_and_is_not_called_stopped() {
 fn starts_in_flight_are_cancelled_and_what_comes_of_them_is_ended() {
     check(
         "
-        0 boot 1=draft 2=stopped 3=stopped ->
+        given 1=draft 2=stopped 3=stopped
         0 start 1 #1 fresh -> make 1 e1
-        0 start 2 #2 -> keeper 2 e2 again asked
-        0 start 3 #3 -> keeper 3 e3 again asked
+        0 start 2 #2 -> keeper 2 e2 asked
+        0 start 3 #3 -> keeper 3 e3 asked
         1 shutdown #4 -> #1 refused: the daemon is shutting down; #2 refused: the daemon is shutting down
         ; #3 refused: the daemon is shutting down
         2 made 1 e1 -> undo-workspace 1 e4
@@ -91,9 +91,9 @@ fn a_keeper_that_comes_in_overtime_is_killed() {
     check(
         "
         wait 30
-        0 boot 1=stopped 2=stopped ->
-        0 start 1 #1 -> keeper 1 e1 again asked
-        0 start 2 #2 -> keeper 2 e2 again asked
+        given 1=stopped 2=stopped
+        0 start 1 #1 -> keeper 1 e1 asked
+        0 start 2 #2 -> keeper 2 e2 asked
         1 shutdown #3 -> #1 refused: the daemon is shutting down; #2 refused: the daemon is shutting down
         31 tick ->
         32 ready 1 e1 a -> kill 1 a
@@ -109,8 +109,8 @@ fn a_run_that_is_killed_at_the_last_moment_has_its_time_to_die() {
     check(
         "
         wait 30
-        0 boot 1=stopped ->
-        0 start 1 #1 -> keeper 1 e1 again asked
+        given 1=stopped
+        0 start 1 #1 -> keeper 1 e1 asked
         1 shutdown #2 -> #1 refused: the daemon is shutting down
         31 tick ->
         deadline -> 41
@@ -125,11 +125,11 @@ fn a_run_that_is_killed_at_the_last_moment_has_its_time_to_die() {
 fn nothing_new_begins_and_nothing_crashed_comes_back() {
     check(
         "
-        0 boot 1=stopped 2=running:b 3=running:c ->
-        0 start 1 #1 on-crash=3 -> keeper 1 e1 again asked
+        given 1=stopped 2=running:b 3=running:c
+        0 start 1 #1 on-crash=3 -> keeper 1 e1 asked
         0 ready 1 e1 a -> write 1 running; #1 started a
         1 restart 2 #2 -> stop 2 b 2s
-        1 rm 3 #3 -> stop 3 c 2s
+        1 discard 3 #3 -> stop 3 c 2s
         2 shutdown #4 -> stop 1 a 2s; #2 refused: the daemon is shutting down
         ; #3 refused: the daemon is shutting down
         3 start 9 #5 new -> undo-task 9; #5 refused: the daemon is shutting down
@@ -148,7 +148,7 @@ fn a_live_run_that_turns_up_meanwhile_is_ended_too() {
     check(
         "
         wait 30
-        0 boot 1=running:a ->
+        given 1=running:a
         1 shutdown #1 -> stop 1 a 2s
         2 seen 2=running:b -> stop 2 b 2s
         3 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; write 1 stopped
@@ -162,11 +162,11 @@ fn nobody_is_left_without_an_answer_when_the_world_does_not_answer() {
     check(
         "
         wait 30
-        0 boot 1=draft 2=draft ->
+        given 1=draft 2=draft
         0 start 1 #1 fresh -> make 1 e1
         0 stop 1 #2 -> #1 refused: the start of task 1 was cancelled
         0 start 2 #3 new -> make 2 e2
-        0 made 2 e2 -> keeper 2 e3 first asked
+        0 made 2 e2 -> keeper 2 e3 asked
         0 not-ready 2 e3 oops -> undo-workspace 2 e4
         1 shutdown #4 ->
         31 tick ->

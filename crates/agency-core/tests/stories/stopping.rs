@@ -6,7 +6,7 @@ use crate::script::check;
 fn a_stop_is_answered_when_the_process_is_gone_and_the_status_written() {
     check(
         "
-        0 boot 1=running:a ->
+        given 1=running:a
         1 stop 1 #1 -> stop 1 a 2s
         2 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; write 1 stopped; #1 stopped -15
         deadline -> none
@@ -19,7 +19,7 @@ fn a_stop_is_answered_when_the_process_is_gone_and_the_status_written() {
 fn a_run_that_needed_sigkill_says_so() {
     check(
         "
-        0 boot 1=idle:a ->
+        given 1=idle:a
         1 stop 1 #1 -> stop 1 a 2s
         3 exit 1 a kill:-9 -> write 1 a exit -9 raw -9; dismiss 1 a; write 1 stopped; #1 stopped -9
     ",
@@ -30,9 +30,7 @@ fn a_run_that_needed_sigkill_says_so() {
 fn a_stop_that_crosses_a_crash_is_still_a_stop() {
     check(
         "
-        0 boot 1=stopped ->
-        0 start 1 #1 on-crash=3 -> keeper 1 e1 again asked
-        0 ready 1 e1 a -> write 1 running; #1 started a
+        given 1=started:a on-crash=3
         1 stop 1 #2 -> stop 1 a 2s
         1 exit 1 a 1 -> write 1 a exit -15 raw 1; dismiss 1 a; write 1 stopped; #2 stopped -15
     ",
@@ -43,7 +41,7 @@ fn a_stop_that_crosses_a_crash_is_still_a_stop() {
 fn stops_join() {
     check(
         "
-        0 boot 1=running:a ->
+        given 1=running:a
         1 stop 1 #1 -> stop 1 a 2s
         1 stop 1 #2 ->
         2 exit 1 a term:-15 -> write 1 a exit -15 raw -15; dismiss 1 a; write 1 stopped
@@ -58,7 +56,7 @@ fn only_what_lives_can_be_stopped() {
     for status in ["draft", "stopped", "completed", "failed", "reviewed", "merged"] {
         check(&format!(
             "
-            0 boot 1={status} ->
+            given 1={status}
             1 stop 1 #1 -> #1 refused: task 1 is not running: it is {status}
         "
         ));
@@ -84,14 +82,14 @@ fn a_stop_cancels_a_workspace_in_the_making_and_keeps_the_draft() {
 fn a_stop_cancels_a_keeper_on_its_way_and_ends_it_when_it_comes() {
     check(
         "
-        0 boot 1=draft ->
+        given 1=draft
         0 start 1 #1 fresh -> make 1 e1
-        1 made 1 e1 -> keeper 1 e2 first asked
+        1 made 1 e1 -> keeper 1 e2 asked
         2 stop 1 #2 -> #1 refused: the start of task 1 was cancelled
         2 stop 1 #3 ->
         3 ready 1 e2 a -> stop 1 a 2s
         4 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; #2 stopped -15; #3 stopped -15
-        5 start 1 #4 -> keeper 1 e3 first asked
+        5 start 1 #4 -> keeper 1 e3 asked
     ",
     );
 }
@@ -100,15 +98,15 @@ fn a_stop_cancels_a_keeper_on_its_way_and_ends_it_when_it_comes() {
 fn a_cancelled_keeper_that_never_comes_leaves_nothing() {
     check(
         "
-        0 boot 1=draft 2=stopped ->
+        given 1=draft 2=stopped
         0 start 1 #1 fresh -> make 1 e1
-        1 made 1 e1 -> keeper 1 e2 first asked
+        1 made 1 e1 -> keeper 1 e2 asked
         2 stop 1 #2 -> #1 refused: the start of task 1 was cancelled
         3 not-ready 1 e2 too slow -> undo-workspace 1 e3
         3 stop 1 #3 -> #3 refused: task 1 is not running: it is draft
         4 undone 1 e3 -> #2 start cancelled
 
-        5 start 2 #4 -> keeper 2 e4 again asked
+        5 start 2 #4 -> keeper 2 e4 asked
         5 stop 2 #5 -> #4 refused: the start of task 2 was cancelled
         6 not-ready 2 e4 too slow -> #5 start cancelled
     ",
@@ -119,8 +117,8 @@ fn a_cancelled_keeper_that_never_comes_leaves_nothing() {
 fn a_cancelled_keeper_that_came_and_went_at_once_is_written_down() {
     check(
         "
-        0 boot 1=stopped ->
-        0 start 1 #1 -> keeper 1 e1 again asked
+        given 1=stopped
+        0 start 1 #1 -> keeper 1 e1 asked
         1 stop 1 #2 -> #1 refused: the start of task 1 was cancelled
         1 exit 1 a 0 ->
         2 ready 1 e1 a -> stop 1 a 2s; write 1 a exit -15 raw 0; dismiss 1 a; #2 stopped -15
@@ -132,13 +130,13 @@ fn a_cancelled_keeper_that_came_and_went_at_once_is_written_down() {
 fn a_start_after_a_cancelled_one_waits_so_that_there_are_never_two() {
     check(
         "
-        0 boot 1=draft ->
+        given 1=draft
         0 start 1 #1 fresh -> make 1 e1
-        1 made 1 e1 -> keeper 1 e2 first asked
+        1 made 1 e1 -> keeper 1 e2 asked
         2 stop 1 #2 -> #1 refused: the start of task 1 was cancelled
         2 start 1 #3 ->
         3 ready 1 e2 a -> stop 1 a 2s
-        4 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; #2 stopped -15; keeper 1 e3 first asked
+        4 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; #2 stopped -15; keeper 1 e3 asked
         5 ready 1 e3 b -> write 1 running; #3 started b
     ",
     );
@@ -148,14 +146,14 @@ fn a_start_after_a_cancelled_one_waits_so_that_there_are_never_two() {
 fn a_start_after_a_cancelled_one_takes_over_its_workspace_and_its_duties() {
     check(
         "
-        0 boot 1=draft ->
+        given 1=draft
         0 start 1 #1 fresh -> make 1 e1
         1 stop 1 #2 -> #1 refused: the start of task 1 was cancelled
         1 start 1 #3 fresh ->
-        2 made 1 e1 -> #2 start cancelled; keeper 1 e2 first asked
+        2 made 1 e1 -> #2 start cancelled; keeper 1 e2 asked
         3 stop 1 #4 -> #3 refused: the start of task 1 was cancelled
         3 start 1 #5 fresh ->
-        4 not-ready 1 e2 no such program -> #4 start cancelled; keeper 1 e3 first asked
+        4 not-ready 1 e2 no such program -> #4 start cancelled; keeper 1 e3 asked
         5 not-ready 1 e3 no such program -> undo-workspace 1 e4
         6 undone 1 e4 -> #5 refused: could not start the agent of task 1: no such program
     ",
@@ -166,10 +164,10 @@ fn a_start_after_a_cancelled_one_takes_over_its_workspace_and_its_duties() {
 fn a_start_after_a_cancelled_one_tries_again_what_failed() {
     check(
         "
-        0 boot 1=draft ->
+        given 1=draft
         0 start 1 #1 fresh -> make 1 e1
         1 stop 1 #2 -> #1 refused: the start of task 1 was cancelled
-        1 start 1 #3 ->
+        1 start 1 #3 fresh ->
         2 not-made 1 e1 disk full -> #2 start cancelled; make 1 e2
     ",
     );
@@ -179,9 +177,9 @@ fn a_start_after_a_cancelled_one_tries_again_what_failed() {
 fn a_stop_during_the_cleaning_up_cancels_the_start_that_waits_for_it() {
     check(
         "
-        0 boot 1=draft ->
+        given 1=draft
         0 start 1 #1 fresh -> make 1 e1
-        1 made 1 e1 -> keeper 1 e2 first asked
+        1 made 1 e1 -> keeper 1 e2 asked
         2 not-ready 1 e2 oops -> undo-workspace 1 e3
         2 start 1 #2 fresh ->
         2 stop 1 #3 -> #2 refused: the start of task 1 was cancelled
@@ -194,9 +192,9 @@ fn a_stop_during_the_cleaning_up_cancels_the_start_that_waits_for_it() {
 fn a_restart_waits_until_the_old_process_is_gone() {
     check(
         "
-        0 boot 1=running:a ->
+        given 1=running:a
         1 restart 1 #1 -> stop 1 a 2s
-        3 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; keeper 1 e1 again restarted
+        3 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; keeper 1 e1 restarted
         4 ready 1 e1 b -> #1 started b
     ",
     );
@@ -206,8 +204,8 @@ fn a_restart_waits_until_the_old_process_is_gone() {
 fn a_restart_of_what_does_not_live_is_a_start() {
     check(
         "
-        0 boot 1=stopped ->
-        1 restart 1 #1 -> keeper 1 e1 again restarted
+        given 1=stopped
+        1 restart 1 #1 -> keeper 1 e1 restarted
         2 ready 1 e1 a -> write 1 running; #1 started a
     ",
     );
@@ -217,7 +215,7 @@ fn a_restart_of_what_does_not_live_is_a_start() {
 fn a_restart_that_fails_half_way_leaves_the_task_stopped() {
     check(
         "
-        0 boot 1=idle:a ->
+        given 1=idle:a
         1 restart 1 #1 fresh -> stop 1 a 2s
         3 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; make 1 e1
         4 not-made 1 e1 disk full -> write 1 stopped; #1 refused: could not make the workspace of task 1: disk full
@@ -229,10 +227,10 @@ fn a_restart_that_fails_half_way_leaves_the_task_stopped() {
 fn a_task_is_called_stopped_as_soon_as_its_restart_has_failed() {
     check(
         "
-        0 boot 1=running:a ->
+        given 1=running:a
         1 restart 1 #1 fresh -> stop 1 a 2s
         3 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; make 1 e1
-        4 made 1 e1 -> keeper 1 e2 again restarted
+        4 made 1 e1 -> keeper 1 e2 restarted
         5 not-ready 1 e2 oops -> write 1 stopped; undo-workspace 1 e3
         6 stop 1 #2 -> #2 refused: task 1 is not running: it is stopped
         7 undone 1 e3 -> #1 refused: could not start the agent of task 1: oops
@@ -244,9 +242,9 @@ fn a_task_is_called_stopped_as_soon_as_its_restart_has_failed() {
 fn a_restart_makes_a_task_running_that_a_person_had_called_done() {
     check(
         "
-        0 boot 1=completed:a ->
+        given 1=completed:a
         1 restart 1 #1 -> stop 1 a 2s
-        3 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; keeper 1 e1 again restarted
+        3 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; keeper 1 e1 restarted
         4 ready 1 e1 b -> write 1 running; #1 started b
     ",
     );
@@ -256,11 +254,11 @@ fn a_restart_makes_a_task_running_that_a_person_had_called_done() {
 fn a_start_while_stopping_follows_the_stop() {
     check(
         "
-        0 boot 1=running:a ->
+        given 1=running:a
         1 stop 1 #1 -> stop 1 a 2s
         1 start 1 #2 ->
         1 restart 1 #3 ->
-        2 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; #1 stopped -15; keeper 1 e1 again asked
+        2 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; #1 stopped -15; keeper 1 e1 asked
         3 ready 1 e1 b -> #2 started b; #3 started b
     ",
     );
@@ -270,13 +268,13 @@ fn a_start_while_stopping_follows_the_stop() {
 fn a_stop_during_a_restart_leaves_it_stopped() {
     check(
         "
-        0 boot 1=running:a 2=running:x ->
+        given 1=running:a 2=running:x
         1 restart 1 #1 -> stop 1 a 2s
         1 stop 1 #2 -> #1 refused: the start of task 1 was cancelled
         2 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; write 1 stopped; #2 stopped -15
 
         3 restart 2 #3 -> stop 2 x 2s
-        4 exit 2 x term:0 -> write 2 x exit -15 raw 0; dismiss 2 x; keeper 2 e1 again restarted
+        4 exit 2 x term:0 -> write 2 x exit -15 raw 0; dismiss 2 x; keeper 2 e1 restarted
         5 stop 2 #4 -> #3 refused: the start of task 2 was cancelled
         6 not-ready 2 e1 oops -> write 2 stopped; #4 start cancelled
     ",
@@ -287,7 +285,7 @@ fn a_stop_during_a_restart_leaves_it_stopped() {
 fn a_keeper_that_did_not_hear_the_stop_is_told_to_kill_once() {
     check(
         "
-        0 boot 1=running:a ->
+        given 1=running:a
         1 stop 1 #1 -> stop 1 a 2s
         deadline -> 8
         7 tick ->
@@ -304,7 +302,7 @@ fn a_keeper_that_did_not_hear_the_stop_is_told_to_kill_once() {
 fn what_survives_sigkill_is_said_to_live_and_may_be_stopped_again() {
     check(
         "
-        0 boot 1=running:a ->
+        given 1=running:a
         1 restart 1 #1 -> stop 1 a 2s
         8 tick -> kill 1 a
         9 stop 1 #2 -> #1 refused: the start of task 1 was cancelled

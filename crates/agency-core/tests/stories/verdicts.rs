@@ -6,7 +6,7 @@ use crate::script::check;
 fn idle_is_a_pause_of_what_runs() {
     check(
         "
-        0 boot 1=running:a ->
+        given 1=running:a
         1 idle 1 #1 -> write 1 idle; #1 idle
         2 idle 1 #2 -> #2 refused: task 1 cannot go from idle to idle
         3 complete 1 #3 -> #3 refused: task 1 cannot go from idle to completed
@@ -16,7 +16,7 @@ fn idle_is_a_pause_of_what_runs() {
     for status in ["draft", "stopped", "completed", "failed", "reviewed", "merged"] {
         check(&format!(
             "
-            0 boot 1={status} ->
+            given 1={status}
             1 idle 1 #1 -> #1 refused: task 1 cannot go from {status} to idle
         "
         ));
@@ -28,7 +28,7 @@ fn a_verdict_leaves_the_run_alone_and_the_run_leaves_the_verdict_alone() {
     for (said, status) in [("complete", "completed"), ("fail", "failed"), ("review", "reviewed")] {
         check(&format!(
             "
-            0 boot 1=running:a 2=running:b ->
+            given 1=running:a 2=running:b
             1 {said} 1 #1 -> write 1 {status}; #1 marked {status}
             2 exit 1 a 0 -> write 1 a exit 0 raw 0; dismiss 1 a
             3 {said} 2 #2 -> write 2 {status}; #2 marked {status}
@@ -43,7 +43,7 @@ fn a_verdict_leaves_the_run_alone_and_the_run_leaves_the_verdict_alone() {
 fn verdicts_follow_the_contract() {
     check(
         "
-        0 boot 1=draft 2=stopped 3=completed 4=failed 5=reviewed 6=merged ->
+        given 1=draft 2=stopped 3=completed 4=failed 5=reviewed 6=merged
         1 complete 1 #1 -> #1 refused: task 1 cannot go from draft to completed
         1 fail 2 #2 -> write 2 failed; #2 marked failed
         1 review 3 #3 -> write 3 reviewed; #3 marked reviewed
@@ -58,13 +58,13 @@ fn verdicts_follow_the_contract() {
 fn nothing_is_said_about_a_task_whose_start_would_overwrite_it() {
     check(
         "
-        0 boot 1=stopped 2=running:b ->
-        1 start 1 #1 -> keeper 1 e1 again asked
+        given 1=stopped 2=running:b
+        1 start 1 #1 -> keeper 1 e1 asked
         1 complete 1 #2 -> #2 refused: task 1 is starting
         2 restart 2 #3 -> stop 2 b 2s
         2 complete 2 #4 -> #4 refused: task 2 is restarting
         2 idle 2 #5 -> #5 refused: task 2 is restarting
-        3 rm 2 #6 -> #3 refused: the start of task 2 was cancelled
+        3 discard 2 #6 -> #3 refused: the start of task 2 was cancelled
         3 complete 2 #7 -> #7 refused: task 2 is being removed
     ",
     );
@@ -74,7 +74,7 @@ fn nothing_is_said_about_a_task_whose_start_would_overwrite_it() {
 fn a_task_may_be_called_done_while_it_stops() {
     check(
         "
-        0 boot 1=running:a ->
+        given 1=running:a
         1 stop 1 #1 -> stop 1 a 2s
         1 idle 1 #2 -> #2 refused: task 1 is stopping
         1 complete 1 #3 -> write 1 completed; #3 marked completed

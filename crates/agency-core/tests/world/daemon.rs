@@ -45,6 +45,7 @@ impl World {
             tick_late_by: self.dice.one_of(&[Duration::ZERO, Duration::from_millis(700)]),
             closing: false,
         });
+        self.go_on_with_what_was_cut_off();
         let tasks = self.known_keys().into_iter().map(|key| self.found(&key)).collect();
         self.beyond_limit = self.living().count().saturating_sub(self.limits.max_agents as usize);
         self.announce_all();
@@ -154,7 +155,7 @@ impl World {
                 let (delay, generation) = (Duration::from_millis(self.dice.below(100)), self.generation);
                 self.later(delay, Happening::SetupIsOver { key, generation, epoch, done: false });
             }
-            Effect::StartKeeper { key, epoch, cause, .. } => self.start_keeper(key, epoch, cause),
+            Effect::StartKeeper { key, epoch, cause } => self.start_keeper(key, epoch, cause),
             Effect::StopRun { run, grace, .. } => self.stop_run(run, grace),
             Effect::KillRun { run, .. } => {
                 self.tally.kills += 1;
@@ -172,7 +173,10 @@ impl World {
             Effect::Report(notice) => {
                 let kind = match notice {
                     Notice::Crashed { .. } => "crashed",
-                    Notice::Restarting { .. } => "restarting",
+                    Notice::Restarting { ref key, .. } => {
+                        self.tally.held_restarts += u64::from(self.works.contains_key(key));
+                        "restarting"
+                    }
                     Notice::RestartGivenUp { .. } => "restart given up",
                     Notice::RestartFailed { .. } => "restart failed",
                     Notice::WontDie { .. } => "won't die",
@@ -185,8 +189,6 @@ impl World {
     }
 
     fn make_workspace(&mut self, key: TaskKey, epoch: Epoch) {
-        let is_there = self.files[&key].workspace.as_ref().is_some_and(|it| it.set_up);
-        assert!(!is_there, "a workspace is made over another");
         let fails = self.dice.percent(self.faults.git_fails);
         self.git_begins(key, epoch, GitKind::Make { fails });
     }
@@ -195,9 +197,6 @@ impl World {
         self.tally.undone_workspaces += 1;
         assert!(!self.setups.contains_key(&key), "the ground is pulled from under a setup");
         let workspace = self.files[&key].workspace.as_ref().expect("something to undo");
-        if !workspace.set_up && (workspace.lived_in || workspace.made_in != self.generation) {
-            return self.git_begins(key, epoch, GitKind::LeaveAlone);
-        }
         assert!(workspace.made_in == self.generation, "a workspace that was there before is deleted");
         assert!(!workspace.lived_in, "a workspace that an agent has worked in is deleted");
         assert!(!self.lives(&key), "the ground is pulled from under an agent");
@@ -207,6 +206,7 @@ impl World {
     fn set_up(&mut self, key: TaskKey, epoch: Epoch) {
         self.tally.setups += 1;
         assert!(!self.lives(&key) && !self.git.contains_key(&key), "a setup disturbs somebody");
+        assert!(!self.works.contains_key(&key), "a setup begins while files change");
         let file = self.files.get_mut(&key).expect("a task that is set up has a file");
         file.workspace.as_mut().expect("a setup runs in a workspace").lived_in = true;
         let generation = self.generation;
@@ -218,6 +218,7 @@ impl World {
     }
 
     fn git_begins(&mut self, key: TaskKey, epoch: Epoch, kind: GitKind) {
+        assert!(!self.works.contains_key(&key), "git is sent to a workspace whose files change");
         let generation = self.generation;
         let other = self.git.insert(key.clone(), GitJob { generation, epoch, kind });
         assert!(other.is_none(), "git is sent to do two things at once to {key}");
@@ -227,6 +228,7 @@ impl World {
 
     fn start_keeper(&mut self, key: TaskKey, epoch: Epoch, cause: StartCause) {
         assert!(self.files[&key].workspace.is_some(), "an agent is sent to where no workspace is");
+        assert!(!self.works.contains_key(&key), "an agent is started while its files change");
         let now = self.now;
         let restarts = self.daemon().crash_restarts.entry(key.clone()).or_default();
         match cause {
@@ -330,14 +332,12 @@ impl World {
     }
 
     fn remove(&mut self, key: TaskKey) {
-        assert!(!self.lives(&key) && !self.git.contains_key(&key), "a task goes that is at work");
-        assert!(!self.setups.contains_key(&key), "a task goes that is being set up");
-        // Removing is git's work and may fail; then the task is seen again.
-        if self.dice.percent(self.faults.git_fails) {
-            let (delay, generation) = (self.dice.delay(), self.generation);
-            return self.later(delay, Happening::TaskIsSeen { key, generation });
+        self.removals.insert(key.clone());
+        self.work_begins(key.clone(), Operation::Remove);
+        if self.dice.percent(30) {
+            let begun = self.daemon().supervisor.begin(&key, Operation::TearDown, AgentActivity::AtWork);
+            begun.expect("a teardown is a part of a removal");
         }
-        self.files.remove(&key);
     }
 
     fn quit(&mut self) {
@@ -349,12 +349,18 @@ impl World {
     }
 }
 
-fn kind_of(refusal: &Refusal) -> &'static str {
+pub(crate) fn kind_of(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::MaxAgentsReached { .. } => "max agents",
         Refusal::Transition { .. } => "transition",
         Refusal::NotRunning { .. } => "not running",
         Refusal::Busy { .. } => "busy",
+        Refusal::AgentAtWork { .. } => "agent at work",
+        Refusal::AgentLives { .. } => "agent lives",
+        Refusal::Unsettled { .. } => "unsettled",
+        Refusal::Orphaned { .. } => "orphaned",
+        Refusal::EmptyingTrash => "emptying trash",
+        Refusal::ComingBack => "coming back",
         Refusal::Elsewhere { .. } => "elsewhere",
         Refusal::UnknownTask { .. } => "unknown",
         Refusal::HasARun { .. } => "has a run",

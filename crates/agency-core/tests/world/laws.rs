@@ -1,7 +1,7 @@
 //! What must hold after every step of every story.
 
 use agency_core::ids::TaskKey;
-use agency_core::supervisor::Supervisor;
+use agency_core::supervisor::{Occupation, Supervisor};
 
 use crate::daemon::Daemon;
 use crate::universe::{Tally, Temper, World};
@@ -13,6 +13,7 @@ impl World {
         for key in self.files.keys() {
             self.check_task(daemon, key);
         }
+        self.check_that_operations_exclude_each_other(&daemon.supervisor);
         self.check_that_nobody_is_forgotten(daemon);
     }
 
@@ -21,6 +22,7 @@ impl World {
         assert!(!self.lives(key), "two processes for {key}");
         assert!(!self.git.contains_key(key), "an agent starts in a workspace that git works on");
         assert!(!self.setups.contains_key(key), "an agent starts in a workspace that is being set up");
+        assert!(!self.works.contains_key(key), "an agent starts in a workspace whose files change");
         let alive = self.living().count() + 1;
         let max = self.limits.max_agents as usize;
         assert!(max == 0 || alive <= max + self.beyond_limit, "{alive} agents live, {max} may");
@@ -31,7 +33,7 @@ impl World {
             let owned = if run.announced {
                 supervisor.live_run(&run.key) == Some(id)
             } else {
-                supervisor.doing(&run.key).is_some()
+                supervisor.occupation(&run.key).is_busy()
             };
             assert!(owned, "{id} of {} lives and nobody owns it", run.key);
         }
@@ -44,7 +46,7 @@ impl World {
             return assert!(!self.lives(key), "{key} is forgotten and lives");
         };
         assert_eq!(status, file.status, "the file of {key} and the supervisor disagree");
-        let at_rest = daemon.supervisor.doing(key).is_none() && daemon.supervisor.live_run(key).is_none();
+        let at_rest = daemon.supervisor.occupation(key) == Occupation::Free;
         if at_rest && !file.elsewhere {
             assert!(!status.claims_a_process(), "{key} rests and claims to be {status}");
             assert!(!self.git.contains_key(key), "{key} rests and git works on it");
@@ -55,11 +57,32 @@ impl World {
         }
     }
 
+    /// An operation on files is alone with them, and the supervisor knows of it, and of no other.
+    fn check_that_operations_exclude_each_other(&self, supervisor: &Supervisor) {
+        for (key, (_, operation)) in &self.works {
+            assert!(!self.git.contains_key(key), "{operation:?} of {key} while its workspace is made");
+            assert!(!self.setups.contains_key(key), "{operation:?} of {key} while it is set up");
+            let occupation = supervisor.occupation(key);
+            assert!(works_with(occupation), "{operation:?} of {key}, which is {occupation}");
+        }
+        for key in self.files.keys().chain(self.trash.keys()) {
+            let occupation = supervisor.occupation(key);
+            let is_own = self.tasks_own(supervisor, key);
+            let has_work = self.works.contains_key(key) || is_own;
+            assert!(has_work || !works_with(occupation), "{key} is {occupation}, and nobody does it");
+        }
+    }
+
+    /// A removal that still waits for the end of a process is the supervisor's own.
+    fn tasks_own(&self, supervisor: &Supervisor, key: &TaskKey) -> bool {
+        supervisor.status(key).is_some() && supervisor.occupation(key) == Occupation::Removing
+    }
+
     /// Who waits for a task waits because it is in the middle of something.
     fn check_that_nobody_is_forgotten(&self, daemon: &Daemon) {
         for (ticket, key) in &daemon.waiting {
             let served = match key {
-                Some(key) => daemon.supervisor.doing(key).is_some(),
+                Some(key) => daemon.supervisor.occupation(key).is_busy(),
                 None => daemon.closing,
             };
             assert!(served, "{ticket} waits for {key:?}, where nothing happens");
@@ -71,7 +94,10 @@ impl World {
         let Some(daemon) = &self.daemon else { return };
         assert!(daemon.waiting.is_empty(), "still without an answer: {:?}", daemon.waiting);
         for key in self.files.keys() {
-            assert_eq!(daemon.supervisor.doing(key), None, "{key} never comes to rest");
+            let occupation = daemon.supervisor.occupation(key);
+            assert!(!occupation.is_busy(), "{key} is {occupation} for ever");
+            let is_noted = self.removals.contains(key);
+            assert_eq!(occupation == Occupation::Unsettled, is_noted, "{key} is {occupation}");
         }
         for (key, run) in daemon.supervisor.live_runs() {
             assert!(self.runs[run].exit.is_none(), "{run} of {key} is dead and taken for alive");
@@ -91,8 +117,32 @@ impl World {
         for (key, file) in self.files.iter().filter(|(_, file)| !file.elsewhere) {
             // An end that was told too late is held by the keeper, for the next daemon to write down.
             let kept = self.runs.values().any(|run| run.key == *key && !run.dismissed);
-            assert!(kept || !file.status.claims_a_process(), "{key} is {} for ever", file.status);
+            // Nobody makes the file of a task true that is half removed.
+            let is_true = kept || self.removals.contains(key) || !file.status.claims_a_process();
+            assert!(is_true, "{key} is {} for ever", file.status);
         }
+    }
+}
+
+fn works_with(occupation: Occupation) -> bool {
+    match occupation {
+        Occupation::Merging
+        | Occupation::Syncing
+        | Occupation::RestoringTurn
+        | Occupation::Restoring
+        | Occupation::Removing
+        | Occupation::TearingDown => true,
+        Occupation::Free
+        | Occupation::SettingUp
+        | Occupation::Starting
+        | Occupation::Restarting
+        | Occupation::Live
+        | Occupation::Stopping
+        | Occupation::Cancelling
+        | Occupation::CleaningUp
+        | Occupation::Unsettled
+        | Occupation::Orphaned
+        | Occupation::Elsewhere => false,
     }
 }
 
@@ -111,8 +161,27 @@ impl Tally {
         ] {
             assert!(count > 100, "{what}: only {count}");
         }
-        let refused =
-            ["max agents", "transition", "not running", "busy", "elsewhere", "unknown", "cancelled"];
+        let rare =
+            [("unsettled removal", self.unsettled), ("restart that waits for files", self.held_restarts)];
+        for (what, count) in rare {
+            assert!(count > 20, "{what}: only {count}");
+        }
+        for kind in ["Merge", "Sync", "RestoreTurn", "RestoreFiles", "RestoreTask", "Remove", "FinishRemoval"]
+        {
+            assert!(self.works.get(kind).is_some_and(|count| *count > 100), "never done: {kind}");
+        }
+        let refused = [
+            "max agents",
+            "transition",
+            "not running",
+            "busy",
+            "agent at work",
+            "agent lives",
+            "unsettled",
+            "elsewhere",
+            "unknown",
+            "cancelled",
+        ];
         let failed = ["workspace failed", "setup failed", "keeper failed", "won't die", "shutting down"];
         for kind in refused.iter().chain(&failed) {
             assert!(self.refusals.get(kind).is_some_and(|count| *count > 20), "never refused: {kind}");

@@ -8,6 +8,7 @@ mod dice;
 mod laws;
 mod person;
 mod universe;
+mod works;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,6 +4,7 @@ use agency_core::ids::{TaskKey, Ticket};
 use agency_core::supervisor::*;
 use agency_core::task_status::TaskStatus;
 
+use crate::daemon::kind_of;
 use crate::universe::{Happening, TaskOnDisk, WorkspaceOnDisk, World};
 
 impl World {
@@ -25,34 +26,39 @@ impl World {
         }
         let key = self.dice.one_of(&keys);
         match self.dice.below(100) {
-            0..27 => self.asks(key, |world, key, ticket| Event::Start {
-                key: key.clone(),
+            0..20 => self.asks(key, |world, key, ticket| Event::Start {
+                key,
                 ticket,
-                plan: world.plan(&key),
+                plan: world.plan(Origin::Existing),
             }),
-            27..30 => self.asks(key, |world, key, ticket| Event::SetUp {
-                key: key.clone(),
+            20..23 => self.asks(key, |world, key, ticket| Event::SetUp {
+                key,
                 ticket,
-                plan: world.plan(&key),
+                plan: world.plan(Origin::Existing),
             }),
-            30..50 => self.asks(key, |_, key, ticket| Event::Stop { key, ticket }),
+            23..25 => self.asks_for_work(key, Operation::Merge),
+            25..28 => self.asks_for_work(key, Operation::Sync),
+            28..30 => self.asks_for_work(key, Operation::RestoreTurn),
+            30..32 => self.asks_for_work(key, Operation::RestoreFiles),
+            32..35 => self.brings_a_task_back(),
+            35..50 => self.asks(key, |_, key, ticket| Event::Stop { key, ticket }),
             50..65 => self.asks(key, |world, key, ticket| Event::Restart {
-                key: key.clone(),
+                key,
                 ticket,
-                plan: world.plan(&key),
+                plan: world.plan(Origin::Existing),
             }),
             65..72 => self.asks(key, |_, key, ticket| Event::Idle { key, ticket }),
             72..80 => self.asks(key, |world, key, ticket| {
                 let verdicts = [Verdict::Completed, Verdict::Failed, Verdict::Reviewed, Verdict::Merged];
                 Event::Mark { key, ticket, verdict: world.dice.one_of(&verdicts) }
             }),
-            80..86 => self.asks(key, |_, key, ticket| Event::Remove { key, ticket }),
+            80..86 => self.removes(key),
             86..90 => self.edits(key),
             90..93 => self.finds_an_orphan(key),
             93..95 => self.shuts_down(),
             95..97 => self.daemon_dies(),
             _ => self.asks(self.a_stranger(), |world, key, ticket| {
-                let plan = world.plan_in(Workspace::Ready, Origin::Existing);
+                let plan = world.plan(Origin::Existing);
                 Event::Start { key, ticket, plan }
             }),
         }
@@ -75,15 +81,8 @@ impl World {
         ticket
     }
 
-    /// What the daemon sees when it looks, which is only the files.
-    fn plan(&mut self, key: &TaskKey) -> StartPlan {
-        let is_ready = self.files[key].workspace.as_ref().is_some_and(|it| it.set_up);
-        let workspace = if is_ready { Workspace::Ready } else { Workspace::Missing };
-        self.plan_in(workspace, Origin::Existing)
-    }
-
-    fn plan_in(&mut self, workspace: Workspace, task: Origin) -> StartPlan {
-        StartPlan { workspace, task, terms: self.new_terms() }
+    fn plan(&mut self, task: Origin) -> StartPlan {
+        StartPlan { task, terms: self.new_terms() }
     }
 
     fn makes_a_task(&mut self) {
@@ -95,8 +94,36 @@ impl World {
         }
         let ticket = self.new_ticket(Some(key.clone()));
         self.files.get_mut(&key).expect("just made").made_by = Some(ticket);
-        let plan = self.plan_in(Workspace::Missing, Origin::MadeByThisCall);
+        let plan = self.plan(Origin::MadeByThisCall);
         self.handle(Event::Start { key, ticket, plan });
+    }
+
+    /// What could not be finished is tried again.
+    fn removes(&mut self, key: TaskKey) {
+        let occupation = self.daemon.as_ref().expect("a daemon to ask").supervisor.occupation(&key);
+        if occupation == Occupation::Unsettled {
+            return self.asks_for_work(key, Operation::FinishRemoval);
+        }
+        let discard = self.dice.percent(50);
+        self.asks(key, |_, key, ticket| Event::Remove { key, ticket, discard });
+    }
+
+    fn asks_for_work(&mut self, key: TaskKey, operation: Operation) {
+        let agent = self.dice.one_of(&[AgentActivity::AtRest, AgentActivity::AtWork]);
+        self.say(|| format!("{operation:?} of {key} is asked for"));
+        let supervisor = &mut self.daemon.as_mut().expect("a daemon to ask").supervisor;
+        match supervisor.begin(&key, operation, agent) {
+            Ok(()) => self.work_begins(key, operation),
+            Err(refusal) => *self.tally.refusals.entry(kind_of(&refusal)).or_default() += 1,
+        }
+    }
+
+    fn brings_a_task_back(&mut self) {
+        let keys: Vec<TaskKey> = self.trash.keys().cloned().collect();
+        if !keys.is_empty() {
+            let key = self.dice.one_of(&keys);
+            self.asks_for_work(key, Operation::RestoreTask);
+        }
     }
 
     fn edits(&mut self, key: TaskKey) {
@@ -109,9 +136,9 @@ impl World {
     fn finds_an_orphan(&mut self, key: TaskKey) {
         let daemon = self.daemon.as_ref().expect("a daemon to ask");
         let supervisor = &daemon.supervisor;
-        let at_rest = supervisor.doing(&key).is_none() && supervisor.live_run(&key).is_none();
+        let is_free = supervisor.occupation(&key) == Occupation::Free;
         let known = supervisor.status(&key).is_some();
-        if daemon.closing || !at_rest || !known || self.files[&key].elsewhere {
+        if daemon.closing || !is_free || !known || self.files[&key].elsewhere {
             return;
         }
         let ours = WorkspaceOnDisk { made_in: 0, lived_in: true, set_up: true };

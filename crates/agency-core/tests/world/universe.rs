@@ -9,7 +9,7 @@ use agency_core::Time;
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskId, TaskKey, Ticket};
 use agency_core::restart::RestartPolicy;
-use agency_core::supervisor::{Event, Limits, Readiness, RunTerms};
+use agency_core::supervisor::{Event, Limits, MadeBy, Operation, Readiness, RunTerms};
 use agency_core::task_status::TaskStatus;
 
 use crate::daemon::Daemon;
@@ -27,8 +27,16 @@ pub(crate) struct World {
     pub(crate) generation: u64,
     pub(crate) files: BTreeMap<TaskKey, TaskOnDisk>,
     pub(crate) runs: BTreeMap<RunId, RunInTheWorld>,
+    /// Tasks that were removed and can be brought back.
+    pub(crate) trash: BTreeMap<TaskKey, TaskOnDisk>,
+    /// Notes that a removal has begun; they survive the daemon.
+    pub(crate) removals: BTreeSet<TaskKey>,
+    /// Notes that a task is coming back from the trash; they survive the daemon.
+    pub(crate) returns: BTreeSet<TaskKey>,
     /// What git is at work on: one thing at a time for each task.
     pub(crate) git: BTreeMap<TaskKey, GitJob>,
+    /// Operations on files that the daemon carries out: merges, syncs, removals, what comes back.
+    pub(crate) works: BTreeMap<TaskKey, (u64, Operation)>,
     /// Commands of the user's that run in a workspace.
     pub(crate) setups: BTreeMap<TaskKey, (u64, Epoch)>,
     /// How many may live beyond the limit: adopting what lives asks for no slot.
@@ -73,12 +81,8 @@ pub(crate) struct GitJob {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GitKind {
-    Make {
-        fails: bool,
-    },
+    Make { fails: bool },
     Undo,
-    /// It was there before, so there is nothing to undo.
-    LeaveAlone,
 }
 
 pub(crate) struct RunInTheWorld {
@@ -103,10 +107,10 @@ pub(crate) enum Temper {
 pub(crate) enum Happening {
     PersonActs,
     DaemonBoots,
-    TaskIsSeen { key: TaskKey, generation: u64 },
     Told { generation: u64, event: Event },
     GitIsDone { key: TaskKey, generation: u64, epoch: Epoch },
     SetupIsOver { key: TaskKey, generation: u64, epoch: Epoch, done: bool },
+    WorkIsOver { key: TaskKey, generation: u64 },
     KeeperSpawns { key: TaskKey, generation: u64, epoch: Epoch, terms: RunTerms },
     StopArrives { run: RunId, grace: Duration },
     KillArrives { run: RunId },
@@ -123,6 +127,9 @@ pub(crate) struct Tally {
     pub(crate) deaths_of_the_daemon: u64,
     pub(crate) shutdowns: u64,
     pub(crate) setups: u64,
+    pub(crate) works: BTreeMap<&'static str, u64>,
+    pub(crate) unsettled: u64,
+    pub(crate) held_restarts: u64,
     pub(crate) undone_workspaces: u64,
     pub(crate) undone_tasks: u64,
     pub(crate) crash_restarts: u64,
@@ -161,7 +168,11 @@ impl World {
             generation: 0,
             files: BTreeMap::new(),
             runs: BTreeMap::new(),
+            trash: BTreeMap::new(),
+            removals: BTreeSet::new(),
+            returns: BTreeSet::new(),
             git: BTreeMap::new(),
+            works: BTreeMap::new(),
             setups: BTreeMap::new(),
             beyond_limit: 0,
             acts_left: 20 + dice.below(30) as u32,
@@ -248,12 +259,12 @@ impl World {
         match happening {
             Happening::PersonActs => self.person_acts(),
             Happening::DaemonBoots => self.daemon_boots(),
-            Happening::TaskIsSeen { key, generation } => self.task_is_seen(key, generation),
             Happening::Told { generation, event } => self.told(generation, event),
             Happening::GitIsDone { key, generation, epoch } => self.git_is_done(key, generation, epoch),
             Happening::SetupIsOver { key, generation, epoch, done } => {
                 self.setup_is_over(key, generation, epoch, done)
             }
+            Happening::WorkIsOver { key, generation } => self.work_is_over(key, generation),
             Happening::KeeperSpawns { key, generation, epoch, terms } => {
                 self.keeper_spawns(key, generation, epoch, terms)
             }
@@ -295,11 +306,11 @@ impl World {
             }
             (GitKind::Make { fails: false }, Some(file)) => {
                 let fresh = WorkspaceOnDisk { made_in: job.generation, lived_in: false, set_up };
+                let made_by = if file.workspace.is_some() { MadeBy::Earlier } else { MadeBy::ThisStart };
                 let is_ready = file.workspace.get_or_insert(fresh).set_up;
                 let readiness = if is_ready { Readiness::Ready } else { Readiness::Raw };
-                Event::WorkspaceMade { key, epoch, readiness }
+                Event::WorkspaceMade { key, epoch, made_by, readiness }
             }
-            (GitKind::LeaveAlone, Some(_)) => Event::WorkspaceUndone { key, epoch },
             (GitKind::Undo, Some(file)) => {
                 file.workspace = None;
                 Event::WorkspaceUndone { key, epoch }
@@ -423,6 +434,8 @@ impl World {
     pub(crate) fn fate_of_what_was_under_way(&mut self) {
         // The next daemon ends what is left of them before anything else.
         self.setups.clear();
+        // What a removal or a return has done so far, its note tells; a merge or a sync is settled at boot.
+        self.works.clear();
         let jobs: Vec<TaskKey> = self.git.keys().cloned().collect();
         for key in jobs {
             let job = self.git.remove(&key).expect("it was just seen");
@@ -459,6 +472,11 @@ impl Tally {
         self.deaths_of_the_daemon += other.deaths_of_the_daemon;
         self.shutdowns += other.shutdowns;
         self.setups += other.setups;
+        self.unsettled += other.unsettled;
+        self.held_restarts += other.held_restarts;
+        for (kind, count) in other.works {
+            *self.works.entry(kind).or_default() += count;
+        }
         self.undone_workspaces += other.undone_workspaces;
         self.undone_tasks += other.undone_tasks;
         self.crash_restarts += other.crash_restarts;

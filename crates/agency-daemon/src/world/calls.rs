@@ -11,7 +11,7 @@ use agency_core::agent::Driver;
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::slug::{Slug, TaskName};
-use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Origin, StartPlan, Workspace as Standing};
+use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Origin, StartPlan};
 use agency_core::task_file::{Fields, TaskFile};
 use agency_workspace::Project;
 
@@ -280,8 +280,7 @@ impl World {
             }
         };
         self.refresh_limits(Some(&key.project), &caller.overrides);
-        // Whether there is one already is looked at when it is made, with the eyes of git.
-        let start = StartPlan { workspace: Standing::Missing, task: origin, terms: plan.terms };
+        let start = StartPlan { task: origin, terms: plan.terms };
         self.plans.insert(key.clone(), plan);
         let setup = if wish.skip_setup { SetupMode::Skip } else { SetupMode::IfOwed };
         self.wish(&key, caller, setup);

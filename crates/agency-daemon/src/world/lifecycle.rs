@@ -7,7 +7,7 @@ use agency_api::Failure;
 use agency_api::method::{Removed, Started, Stopped};
 use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey, Ticket};
-use agency_core::supervisor::{Event, Outcome, Refusal};
+use agency_core::supervisor::{Event, MadeBy, Operation, Outcome, Refusal};
 use agency_core::task_file::Field;
 use agency_workspace::{Project, Workspace, WorkspaceName};
 
@@ -28,12 +28,16 @@ impl World {
             Ok(workspace) => {
                 self.is_back(&key);
                 self.mark_cut_off(&key, None);
-                if let Some(workspace) = workspace {
-                    self.note(&key, workspace.warnings.clone());
-                    self.made.insert(key.clone(), workspace);
-                }
+                let made_by = match workspace {
+                    Some(workspace) => {
+                        self.note(&key, workspace.warnings.clone());
+                        self.made.insert(key.clone(), workspace);
+                        MadeBy::ThisStart
+                    }
+                    None => MadeBy::Earlier,
+                };
                 let readiness = self.readiness(&key);
-                self.decide(Event::WorkspaceMade { key, epoch, readiness });
+                self.decide(Event::WorkspaceMade { key, epoch, made_by, readiness });
             }
             Err(failure) => {
                 self.expect_no_workspace(&key);
@@ -159,7 +163,11 @@ impl World {
         let verdict =
             verdict.and_then(|()| self.not_being_removed(&key)).and_then(|()| self.not_landing(&key));
         match verdict {
-            Ok(()) => self.decide(Event::Remove { key, ticket }),
+            Ok(()) => {
+                let discard =
+                    matches!(self.pending.get(&ticket), Some(Pending::Remove { wish, .. }) if wish.discard);
+                self.decide(Event::Remove { key, ticket, discard });
+            }
             Err(failure) => {
                 if let Some(Pending::Remove { answer, .. }) = self.pending.remove(&ticket) {
                     answer.give(Err(failure));
@@ -178,7 +186,7 @@ impl World {
     ) {
         let begun = outcome.map_err(refused).and_then(|_| {
             // The supervisor has let go of it; the file brings it back.
-            self.begin_removal(&key, wish).inspect_err(|_| self.see_again(&key))
+            self.begin_removal(&key, wish).inspect_err(|_| self.bring_back_to_supervisor(&key))
         });
         match begun {
             Ok(()) => self.remove_workspace(key, wish, answer),
@@ -201,14 +209,22 @@ impl World {
             Ok(Removed { id: key.task.0, slug, kept_as, trash, notes })
         });
         match &gone {
-            Ok(_) => self.forget_removed(key),
+            Ok(_) => {
+                self.decide(Event::Finished { key: key.clone(), operation: Operation::Remove });
+                self.forget_removed(key);
+            }
             // The supervisor has let go of it; the file brings it back.
             Err(_) => {
                 self.give_removal_up(key);
-                self.see_again(key);
+                self.bring_back_to_supervisor(key);
             }
         }
         answer.give_as(gone);
+    }
+
+    fn bring_back_to_supervisor(&mut self, key: &TaskKey) {
+        self.decide(Event::Finished { key: key.clone(), operation: Operation::Remove });
+        self.see_again(key);
     }
 
     pub(super) fn forget_removed(&mut self, key: &TaskKey) {

@@ -123,7 +123,8 @@ impl World {
     }
 
     fn may_land(&self, key: &TaskKey) -> Result<(), Failure> {
-        if let Some(doing) = self.supervisor.doing(key) {
+        let doing = self.supervisor.occupation(key);
+        if doing.is_busy() {
             return Err(Failure::new(format!("task {} is {doing}", key.task)).hint("try again in a moment"));
         }
         if let Some(host) = self.elsewhere.get(key) {

@@ -13,7 +13,7 @@ use agency_api::method::{Caller, Stream};
 use agency_core::config::{Config, Key, WorkspaceConfig};
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::restart::RestartPolicy;
-use agency_core::supervisor::{Event, Origin, Readiness, RunTerms, StartPlan, Workspace as Standing};
+use agency_core::supervisor::{Event, Origin, Readiness, RunTerms, StartPlan};
 use agency_core::tokens::{Ports, Tokens};
 use agency_workspace::{CopyError, Project, Removal, Vcs, WorkspaceName};
 use serde_json::json;
@@ -248,11 +248,11 @@ impl World {
             return answer.give(Err(failure));
         }
         // One that is in the middle of something is refused, and its own wish stands.
-        if self.supervisor.doing(&key).is_none() {
+        if !self.supervisor.occupation(&key).is_busy() {
             self.wish(&key, caller, SetupMode::Again);
         }
         let terms = RunTerms { stop_grace: Duration::ZERO, restart: RestartPolicy::Never };
-        let plan = StartPlan { workspace: Standing::Missing, task: Origin::Existing, terms };
+        let plan = StartPlan { task: Origin::Existing, terms };
         let ticket = self.ticket(Pending::Start { key: key.clone(), answer });
         self.decide(Event::SetUp { key, ticket, plan });
     }

@@ -345,7 +345,7 @@ impl World {
             AgentState::Starting | AgentState::Running => true,
             AgentState::NeedsInput { .. } | AgentState::Stale { .. } | AgentState::Exited { .. } => false,
         });
-        if works || self.supervisor.doing(key).is_some() {
+        if works || self.supervisor.occupation(key).is_busy() {
             return Err(Failure::new(format!("the agent of task {} is at work", key.task)).hint(format!(
                 "wait until its turn ends, or: agency interrupt {0}, agency stop {0}",
                 key.task
@@ -505,7 +505,7 @@ impl World {
             Ok(_) if self.elsewhere.contains_key(key) => Some("it runs on another host".to_owned()),
             Ok(_) if self.live_run(key).is_ok() => Some("its agent lives".to_owned()),
             Ok(_) if is_orphaned => Some("a process of an earlier run lives: agency orphans".to_owned()),
-            Ok(_) if self.supervisor.doing(key).is_some() || self.chores.contains_key(key) => {
+            Ok(_) if self.supervisor.occupation(key).is_busy() || self.chores.contains_key(key) => {
                 Some("something is under way in it".to_owned())
             }
             Ok(TaskStatus::Draft) => Some("it is a draft".to_owned()),

@@ -27,7 +27,8 @@ impl World {
     pub(super) fn heed_vanished(&mut self, key: &TaskKey, run: &RunId) {
         let is_gone =
             self.workspace_of(key).is_ok_and(|(project, name)| agency_workspace::gone(&project, &name));
-        if !is_gone || self.supervisor.live_run(key) != Some(run) || self.supervisor.doing(key).is_some() {
+        if !is_gone || self.supervisor.live_run(key) != Some(run) || self.supervisor.occupation(key).is_busy()
+        {
             return;
         }
         tracing::error!(task = %key, %run, "the workspace is gone; its agent is stopped");

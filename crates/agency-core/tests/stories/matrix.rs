@@ -1,0 +1,167 @@
+//! Each operation, begun while a task is in the middle of each occupation.
+//!
+//! The letters are what really happens when a supervisor is brought there and asked; core's table must say the same.
+
+use agency_core::supervisor::{AgentActivity, Occupation, Operation, Permit};
+
+use crate::script::{Story, key, operation};
+
+/// B begins, J joins, F follows, R begins if the agent is at rest, W waits in the queue, - is refused.
+const MATRIX: &str = "
+                 free
+                 | set-up
+                 | | starting
+                 | | | restarting
+                 | | | | live
+                 | | | | | stopping
+                 | | | | | | cancelling
+                 | | | | | | | cleaning-up
+                 | | | | | | | | merging
+                 | | | | | | | | | syncing
+                 | | | | | | | | | | restoring-turn
+                 | | | | | | | | | | | restoring
+                 | | | | | | | | | | | | removing
+                 | | | | | | | | | | | | | tearing-down
+                 | | | | | | | | | | | | | | unsettled
+                 | | | | | | | | | | | | | | | orphaned
+                 | | | | | | | | | | | | | | | | elsewhere
+start            B J J J J F F F - - - - - - - - -
+restart          B J J J F F F F - - - - - - - - -
+set-up           B - - - - - - - - - - - - - - B -
+stop             - B B B B J J - B B B B J B - B -
+idle             B - - - B - - - B B B B - - - B -
+mark             B - - - B B B B B B B B - - - B -
+adopt            B - - - J - - - - - - - - - - B -
+send             - - - B B B - - W W W W - - - B -
+merge            B - - - - - - - - - - - - - - - -
+sync             B - - - R - - - - - - - - - - B -
+restore-turn     B - - - R - - - - - - - - - - B -
+restore-files    B - - - R - - - - - - - - - - B -
+restore-task     B - - - - - - - - - - - - - - B -
+rm               B F F F - - F F - - - - - - - B -
+discard          B F F F F F F F - - - - - - - B -
+tear-down        - - - - - - - - - - - - B - - B -
+finish-removal   B - - - - - - - - - - - - - B B -
+keep-turn        B B B B B B B B B B B B - - - B -
+";
+
+/// How a task gets into each occupation, in the order of the columns.
+const WAYS: [&str; 17] = [
+    "given 1=stopped",
+    "given 1=stopped | 1 start 1 #1 fresh | 2 made 1 e1 raw",
+    "given 1=stopped | 1 start 1 #1 fresh",
+    "given 1=stopped | 1 restart 1 #1 fresh",
+    "given 1=running:a",
+    "given 1=running:a | 1 stop 1 #1",
+    "given 1=stopped | 1 start 1 #1 fresh | 2 stop 1 #2",
+    "given 1=stopped | 1 start 1 #1 fresh | 2 made 1 e1 | 3 not-ready 1 e2 oops",
+    "given 1=stopped | given 1=merging",
+    "given 1=running:a | given 1=syncing",
+    "given 1=running:a | given 1=restoring-turn",
+    "given 1=restoring",
+    "given 1=stopped | 1 rm 1 #1",
+    "given 1=stopped | 1 rm 1 #1 | 2 begin tear-down 1",
+    "given 1=stopped | 1 rm 1 #1 | 2 unsettled 1",
+    "given 1=stopped | 1 orphan 1 z",
+    "given 1=running@elsewhere",
+];
+
+fn brought_into(way: &str) -> Story {
+    let mut story = Story::new();
+    for line in way.split(" | ") {
+        story.tell(line);
+    }
+    story
+}
+
+fn rows() -> impl Iterator<Item = (&'static str, Vec<char>)> {
+    let rows = MATRIX.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()));
+    rows.map(|row| {
+        let mut words = row.split_whitespace();
+        let name = words.next().expect("a name");
+        (name, words.map(|cell| cell.chars().next().expect("a letter")).collect())
+    })
+}
+
+#[test]
+fn the_ways_lead_to_the_occupations() {
+    for (way, occupation) in WAYS.iter().zip(Occupation::ALL) {
+        assert_eq!(brought_into(way).supervisor.occupation(&key("1")), occupation, "{way}");
+    }
+}
+
+#[test]
+fn the_table_of_core_is_this_one() {
+    assert_eq!(rows().count(), Operation::ALL.len());
+    for (name, cells) in rows() {
+        for (cell, occupation) in cells.into_iter().zip(Occupation::ALL) {
+            let letter = match operation(name).permit(occupation) {
+                Permit::Begins => 'B',
+                Permit::Joins => 'J',
+                Permit::Follows => 'F',
+                Permit::IfAtRest => 'R',
+                Permit::Waits => 'W',
+                Permit::Refused => '-',
+            };
+            assert_eq!(letter, cell, "{name} while {occupation:?}");
+        }
+    }
+}
+
+/// The event by which an operation is asked for, where it is one.
+fn event(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "start" => "9 start 1 #9",
+        "restart" => "9 restart 1 #9",
+        "set-up" => "9 set-up 1 #9",
+        "stop" => "9 stop 1 #9",
+        "rm" => "9 rm 1 #9",
+        "discard" => "9 discard 1 #9",
+        "adopt" => "9 adopt 1 a #9",
+        _ => return None,
+    })
+}
+
+#[test]
+fn what_the_table_refuses_is_refused_and_nothing_changes() {
+    for (name, cells) in rows() {
+        for ((way, occupation), cell) in WAYS.iter().zip(Occupation::ALL).zip(cells.clone()) {
+            // Beside its orphan the task is free, and both must permit it.
+            let cell = if occupation == Occupation::Orphaned && cells[0] == '-' { '-' } else { cell };
+            let mut story = brought_into(way);
+            let told = match event(name) {
+                Some(event) => story.tell(event),
+                None => tell_begin(&mut story, name, AgentActivity::AtWork),
+            };
+            let is_refused = told.contains("#9 refused: ") || told.starts_with("refused: ");
+            // A stop that only the daemon can carry out, or of an agent that is not there beside a merge.
+            let is_daemons = name == "stop" && story.supervisor.live_run(&key("1")).is_none();
+            match cell {
+                '-' | 'W' | 'R' => {
+                    assert!(is_refused, "{name} while {occupation:?}: {told}");
+                    assert_eq!(story.supervisor.occupation(&key("1")), occupation, "{name} changed it");
+                }
+                _ => assert!(!is_refused || is_daemons, "{name} while {occupation:?}: {told}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn an_agent_at_rest_lets_its_files_change() {
+    for (name, cells) in rows().filter(|(_, cells)| cells.contains(&'R')) {
+        for ((way, occupation), _) in
+            WAYS.iter().zip(Occupation::ALL).zip(cells).filter(|(_, cell)| *cell == 'R')
+        {
+            let told = tell_begin(&mut brought_into(way), name, AgentActivity::AtRest);
+            assert_eq!(told, "begun", "{name} while {occupation:?}");
+        }
+    }
+}
+
+fn tell_begin(story: &mut Story, name: &str, agent: AgentActivity) -> String {
+    match story.supervisor.begin(&key("1"), operation(name), agent) {
+        Ok(()) => "begun".into(),
+        Err(refusal) => format!("refused: {refusal}"),
+    }
+}
