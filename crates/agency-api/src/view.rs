@@ -362,19 +362,3 @@ impl Figure {
         self.limit.saturating_sub(self.used) < needed
     }
 }
-
-/// What happened, in the one shape every subscriber sees.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Event {
-    /// Counts up, over daemons too. 0 for what is only told and not kept: `SetupOutput`, `Missed`.
-    pub seq: u64,
-    /// RFC 3339.
-    pub time: String,
-    pub project: Option<Bytes>,
-    pub task: Option<u64>,
-    pub agent: Option<String>,
-    pub run: Option<String>,
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub data: serde_json::Value,
-}

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use agency_api::Failure;
+use agency_api::event::Event;
 use agency_api::method::Method;
 use agency_api::paths::StateDir;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Outcome, Request, Response};
-use agency_api::view::Event;
 use agency_stream::Stream;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use agency_api::event::Event;
 use agency_api::paths::StateDir;
-use agency_api::view::Event;
 
 use crate::json_lines::JsonLines;
 

@@ -11,6 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agency_api::event::EventData;
 use agency_api::keeper::{Ended, Frame, FromKeeper, InputSource, PROBE_TAG, TerminalProbe, ToKeeper};
 use agency_api::method::ScreenDump;
 use agency_api::pty::ViewerNotice;
@@ -137,9 +138,9 @@ pub enum RunNews {
     /// The agent does not have the conversation that it was to go on with.
     SessionLost,
     Viewers(usize),
-    /// What happened in its conversation up to a record: when, which kind of event, its data.
+    /// What happened in its conversation up to a record, and when.
     Told {
-        happened: Vec<(Duration, (&'static str, serde_json::Value))>,
+        happened: Vec<(Duration, EventData)>,
         next_seq: u64,
     },
     /// The agent may do something only if somebody says so.

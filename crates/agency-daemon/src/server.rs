@@ -6,11 +6,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use agency_api::event::{Event, MissedEvent};
 use agency_api::method::{ChatRead, EventSubscribe, EventSubscribeParams, Method, Nothing};
 use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, Response};
-use agency_api::{Failure, socket, view};
+use agency_api::{Failure, socket};
 use agency_stream::Stream;
 use axum::Router;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
@@ -47,7 +48,7 @@ pub struct Door {
     pub state: StateDir,
     pub reporter: Reporter,
     pub streams: Arc<Streams>,
-    pub events: broadcast::Sender<view::Event>,
+    pub events: broadcast::Sender<Event>,
     pub unsent: Arc<Semaphore>,
 }
 
@@ -202,36 +203,41 @@ fn unreadable(cause: std::io::Error) -> Failure {
 
 /// A subscriber that falls behind is told how much it missed; nothing is dropped silently.
 async fn pass_events(
-    past: Vec<view::Event>,
-    mut events: broadcast::Receiver<view::Event>,
+    past: Vec<Event>,
+    mut events: broadcast::Receiver<Event>,
     answers: mpsc::Sender<Outbound>,
 ) {
     let mut passed = 0;
     for event in past {
         passed = event.seq;
-        if !pass_on(serde_json::to_value(event), &answers).await {
+        if !pass_on(event, &answers).await {
             return;
         }
     }
     loop {
-        let params = match events.recv().await {
+        let event = match events.recv().await {
             // It came between the subscription and the look at the past.
             Ok(event) if (1..=passed).contains(&event.seq) => continue,
-            Ok(event) => serde_json::to_value(event),
-            Err(broadcast::error::RecvError::Lagged(count)) => Ok(serde_json::json!({
-                "seq": 0, "time": crate::clock::timestamp(), "type": "Missed", "data": { "count": count },
-            })),
+            Ok(event) => event,
+            Err(broadcast::error::RecvError::Lagged(count)) => missed(count),
             Err(broadcast::error::RecvError::Closed) => return,
         };
-        if !pass_on(params, &answers).await {
+        if !pass_on(event, &answers).await {
             return;
         }
     }
 }
 
-/// `false` once nobody listens any more.
-async fn pass_on(event: serde_json::Result<Value>, answers: &mpsc::Sender<Outbound>) -> bool {
-    let text = event.and_then(|params| serde_json::to_string(&Request::new(None, "event", params)));
+fn missed(count: u64) -> Event {
+    let time = crate::clock::timestamp();
+    let data = MissedEvent { count }.into();
+    Event { seq: 0, time, project: None, task: None, agent: None, run: None, data }
+}
+
+/// `false` once the subscriber has gone.
+async fn pass_on(event: Event, answers: &mpsc::Sender<Outbound>) -> bool {
+    let text = serde_json::to_value(event)
+        .and_then(|params| serde_json::to_string(&Request::new(None, "event", params)));
     let Ok(text) = text else { return true };
     answers.send(Outbound { text, _unsent: None }).await.is_ok()
 }

@@ -6,9 +6,10 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agency_api::event::{self, ApprovalDecision, EventData};
 use agency_api::{Failure, chat};
 use agency_core::agent_state::Timing;
-use agency_core::conversation::{Approval, Entry, Item, Outcome};
+use agency_core::conversation::{Approval, Entry, Item, Outcome, TurnEnd, Usage};
 use agency_core::exit::RunExit;
 use agency_driver::acp::ConnectionNote;
 use agency_driver::conversation::{ConversationEvent, ConversationRun, ConversationTerms};
@@ -310,54 +311,91 @@ const LONGEST_TOLD: usize = 16_000;
 
 fn shorten(value: &mut Value, longest: usize) {
     match value {
-        Value::String(text) if text.len() > longest => {
-            let end = (0..=longest).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-            let more = text.len() - end;
-            text.truncate(end);
-            text.push_str(&format!("… ({more} bytes more)"));
-        }
+        Value::String(text) => shorten_text(text, longest),
         Value::Array(values) => values.iter_mut().for_each(|value| shorten(value, longest)),
         Value::Object(fields) => fields.values_mut().for_each(|value| shorten(value, longest)),
         _ => {}
     }
 }
 
-/// The kind of the event that ends a turn.
-pub const TURN_END: &str = "TurnEnd";
+fn shorten_text(text: &mut String, longest: usize) {
+    if text.len() <= longest {
+        return;
+    }
+    let end = text.floor_char_boundary(longest);
+    let more = text.len() - end;
+    text.truncate(end);
+    text.push_str(&format!("… ({more} bytes more)"));
+}
 
-/// An event as subscribers see it: its kind and its data. None for what only the conversation shows.
-pub fn announced(event: &ConversationEvent, session_id: Option<&str>) -> Option<(&'static str, Value)> {
-    use serde_json::json;
-    let (kind, mut data) = match event {
-        ConversationEvent::Output { text } => ("Output", json!({ "text": text })),
-        ConversationEvent::Thinking { text } => ("Thinking", json!({ "text": text })),
+/// An event as subscribers see it. None for what only the conversation shows.
+pub fn announced(event: &ConversationEvent, session_id: Option<&str>) -> Option<EventData> {
+    Some(match event {
+        ConversationEvent::Output { text } => event::OutputEvent { text: shortened(text) }.into(),
+        ConversationEvent::Thinking { text } => event::ThinkingEvent { text: shortened(text) }.into(),
         ConversationEvent::ToolUse { id, name, input } => {
-            ("ToolUse", json!({ "id": id, "name": name, "input": input }))
+            let mut input = input.clone();
+            shorten(&mut input, LONGEST_TOLD);
+            event::ToolUseEvent { id: id.clone(), name: shortened(name), input }.into()
         }
-        ConversationEvent::ToolResult { id, name, output, success } => {
-            ("ToolResult", json!({ "id": id, "name": name, "output": output, "success": success }))
+        ConversationEvent::ToolResult { id, name, output, success } => event::ToolResultEvent {
+            id: id.clone(),
+            name: shortened(name),
+            output: shortened(output),
+            success: *success,
         }
-        ConversationEvent::ApprovalRequested { id, tool, title } => {
-            ("Approval", json!({ "id": id, "tool": tool, "title": title, "decision": null }))
+        .into(),
+        ConversationEvent::ApprovalRequested { id, tool, title } => event::ApprovalEvent {
+            id: id.clone(),
+            tool: Some(shortened(tool)),
+            title: Some(shortened(title)),
+            ..event::ApprovalEvent::default()
         }
-        ConversationEvent::ApprovalWithdrawn { id } => {
-            ("Approval", json!({ "id": id, "decision": "withdrawn" }))
+        .into(),
+        ConversationEvent::ApprovalWithdrawn { id } => event::ApprovalEvent {
+            id: id.clone(),
+            decision: Some(ApprovalDecision::Withdrawn),
+            ..event::ApprovalEvent::default()
         }
-        ConversationEvent::ApprovalDecided { id, outcome } => {
-            let decision = if outcome.allowed { "allowed" } else { "denied" };
-            let Outcome { by, message: why, answer, .. } = outcome;
-            ("Approval", json!({ "id": id, "decision": decision, "by": by, "why": why, "answer": answer }))
+        .into(),
+        ConversationEvent::ApprovalDecided { id, outcome } => decided(id, outcome).into(),
+        ConversationEvent::TurnEnd(end) => turn_end(end, session_id).into(),
+        ConversationEvent::Error { message, cause } => event::ErrorEvent {
+            message: shortened(message),
+            cause: cause.as_deref().map(shortened),
+            agent: None,
         }
-        ConversationEvent::TurnEnd(end) => {
-            let mut data = serde_json::to_value(end).unwrap_or_default();
-            data["session_id"] = json!(session_id);
-            (TURN_END, data)
-        }
-        ConversationEvent::Error { message, cause } => {
-            ("Error", json!({ "message": message, "cause": cause }))
-        }
+        .into(),
         ConversationEvent::SettingAnswered { .. } | ConversationEvent::Other { .. } => return None,
-    };
-    shorten(&mut data, LONGEST_TOLD);
-    Some((kind, data))
+    })
+}
+
+fn decided(id: &str, outcome: &Outcome) -> event::ApprovalEvent {
+    let decision = if outcome.allowed { ApprovalDecision::Allowed } else { ApprovalDecision::Denied };
+    event::ApprovalEvent {
+        id: id.to_owned(),
+        decision: Some(decision),
+        by: outcome.by.clone(),
+        why: outcome.message.as_deref().map(shortened),
+        answer: outcome.answer.as_deref().map(shortened),
+        ..event::ApprovalEvent::default()
+    }
+}
+
+fn turn_end(end: &TurnEnd, session_id: Option<&str>) -> event::TurnEndEvent {
+    let Usage { input_tokens, output_tokens, cached_tokens, cost_usd } = end.usage;
+    event::TurnEndEvent {
+        text: end.text.as_deref().map(shortened),
+        reason: end.reason.as_deref().map(shortened),
+        failed: end.failed,
+        usage: chat::Usage { input_tokens, output_tokens, cached_tokens, cost_usd },
+        session_id: session_id.map(str::to_owned),
+    }
+}
+
+/// A text as long as events may hold it.
+fn shortened(text: &str) -> String {
+    let mut text = text.to_owned();
+    shorten_text(&mut text, LONGEST_TOLD);
+    text
 }

@@ -34,16 +34,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agency_api::config::Overrides;
+use agency_api::event::{self, ErrorEvent, EventData};
 use agency_api::keeper::Ended;
 use agency_api::paths::StateDir;
-use agency_api::{Bytes, Failure, view};
+use agency_api::{Bytes, Failure};
 use agency_core::approval::NamedRule;
 use agency_core::evidence::{Change, Rules, Standing};
 use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
 use agency_core::task_file::Field;
 use agency_workspace::Workspace;
-use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 
@@ -59,7 +59,6 @@ use crate::run_meta::RunMeta;
 use crate::settings::SettingsFiles;
 use crate::store::Store;
 use crate::streams::Streams;
-use crate::talk::TURN_END;
 use crate::trust::TrustBook;
 use crate::vanishing::Watch;
 use crate::workspace_record::WorkspaceRecords;
@@ -79,7 +78,7 @@ pub struct Ground {
     /// The user's own limit of open files, before the daemon raised it.
     pub open_files: Option<(u64, u64)>,
     pub streams: Arc<Streams>,
-    pub events: broadcast::Sender<view::Event>,
+    pub events: broadcast::Sender<event::Event>,
     pub reporter: Reporter,
 }
 
@@ -353,9 +352,10 @@ impl World {
                 self.notices.notifier.viewed(&key, viewers > 0);
             }
             RunNews::Told { happened, next_seq } => {
-                let has_turn_ended = happened.iter().any(|(_, (kind, _))| *kind == TURN_END);
-                for (at, (kind, data)) in happened {
-                    self.announce_at(clock::timestamp_of(at), Some(&key), Some(&run), kind, data);
+                let has_turn_ended =
+                    happened.iter().any(|(_, data)| matches!(data, EventData::TurnEnd(_)));
+                for (at, data) in happened {
+                    self.announce_at(clock::timestamp_of(at), Some(&key), Some(&run), data);
                 }
                 if has_turn_ended {
                     self.heed_vanished(&key, &run);
@@ -384,17 +384,13 @@ impl World {
             RunNews::Rescued { keeper } => {
                 tracing::warn!(task = %key, %run, "the keeper was killed; another one holds the run now");
                 live.handle.keeper = keeper;
-                self.announce(Some(&key), Some(&run), "Error", keeper_killed());
+                self.announce(Some(&key), Some(&run), keeper_killed());
             }
             RunNews::Journal { cause: Some(cause) } => {
                 live.trouble = Some(cause.clone());
                 tracing::error!(task = %key, %run, %cause, "the journal cannot be written");
-                self.announce(
-                    Some(&key),
-                    Some(&run),
-                    "Error",
-                    error_data("the journal cannot be written", &cause),
-                );
+                let error = ErrorEvent::new("the journal cannot be written", cause);
+                self.announce(Some(&key), Some(&run), error);
             }
             RunNews::Journal { cause: None } => {
                 live.trouble = None;
@@ -428,18 +424,18 @@ impl World {
     fn announce_state(&mut self, key: &TaskKey, run: &RunId, change: &Change) {
         let (now, new) = (clock::now(), &change.new);
         let time = clock::timestamp_of(new.since.at);
-        let data = serde_json::json!({
-            "old": crate::view::state(change.old, now, now),
-            "new": crate::view::state(new.state, new.since.at, now),
-            "why": new.state.waiting().map(|(_, why)| crate::view::why(why)),
-            "evidence": crate::view::evidence(&new.evidence),
-            "offset": new.since.offset,
-        });
-        self.announce_at(time, Some(key), Some(run), "StateChange", data);
+        let change = event::StateChangeEvent {
+            old: crate::view::state(change.old, now, now),
+            new: crate::view::state(new.state, new.since.at, now),
+            why: new.state.waiting().map(|(_, why)| crate::view::why(why)),
+            evidence: crate::view::evidence(&new.evidence),
+            offset: new.since.offset,
+        };
+        self.announce_at(time, Some(key), Some(run), change);
     }
 
-    fn announce(&mut self, key: Option<&TaskKey>, run: Option<&RunId>, kind: &str, data: Value) {
-        self.announce_at(clock::timestamp_of(clock::now()), key, run, kind, data);
+    fn announce(&mut self, key: Option<&TaskKey>, run: Option<&RunId>, data: impl Into<EventData>) {
+        self.announce_at(clock::timestamp_of(clock::now()), key, run, data);
     }
 
     fn announce_at(
@@ -447,15 +443,14 @@ impl World {
         time: String,
         key: Option<&TaskKey>,
         run: Option<&RunId>,
-        kind: &str,
-        data: Value,
+        data: impl Into<EventData>,
     ) {
-        let event = self.event(time, key, run, kind, data);
+        let event = self.event(time, key, run, data.into());
         self.announce_event(event);
     }
 
     /// Numbers it, keeps it, and tells who listens.
-    fn announce_event(&mut self, mut event: view::Event) {
+    fn announce_event(&mut self, mut event: event::Event) {
         self.last_event += 1;
         event.seq = self.last_event;
         if let Err(cause) = self.event_log.append(&event) {
@@ -465,9 +460,9 @@ impl World {
         self.ground.events.send(event).unwrap_or_default();
     }
 
-    /// For those who listen now: what it says is kept elsewhere. It has no number of its own.
-    fn announce_in_passing(&mut self, key: &TaskKey, kind: &str, data: Value) {
-        let event = self.event(clock::timestamp_of(clock::now()), Some(key), None, kind, data);
+    /// Sends an event without a number to the subscribers of this moment. Its content is kept elsewhere.
+    fn announce_in_passing(&mut self, key: &TaskKey, data: impl Into<EventData>) {
+        let event = self.event(clock::timestamp_of(clock::now()), Some(key), None, data.into());
         self.ground.events.send(event).unwrap_or_default();
     }
 
@@ -476,19 +471,17 @@ impl World {
         time: String,
         key: Option<&TaskKey>,
         run: Option<&RunId>,
-        kind: &str,
-        data: Value,
-    ) -> view::Event {
+        data: EventData,
+    ) -> event::Event {
         let root = key.and_then(|key| self.store.project(&key.project)).map(|project| project.root().into());
         let agent = run.and_then(|run| self.runs.get(run)).map(|live| live.meta.agent.clone());
-        view::Event {
+        event::Event {
             seq: 0,
             time,
             project: root,
             task: key.map(|key| key.task.0),
             agent,
             run: run.map(|run| run.0.clone()),
-            kind: kind.to_string(),
             data,
         }
     }
@@ -507,13 +500,9 @@ impl World {
     }
 }
 
-fn keeper_killed() -> Value {
-    error_data(
+fn keeper_killed() -> ErrorEvent {
+    ErrorEvent::new(
         "the keeper was killed",
         "another one holds the run now; what was printed meanwhile may be missing",
     )
-}
-
-fn error_data(message: &str, cause: &str) -> Value {
-    serde_json::json!({ "message": message, "cause": cause })
 }

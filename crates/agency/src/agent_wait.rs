@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use agency_api::Failure;
+use agency_api::event::{Event, EventData};
 use agency_api::method::{EventSubscribe, EventSubscribeParams, TaskGet, TaskRef};
-use agency_api::view::{AgentState, Event, Task};
+use agency_api::view::{AgentState, Task};
 use agency_client::Client;
 
 use crate::context::Context;
@@ -80,7 +81,7 @@ async fn follow_events(
         return Ok(Some(end));
     }
     while let Some(event) = daemon.next_event().await {
-        if event.kind == "Missed" {
+        if matches!(event.data, EventData::Missed(_)) {
             let now = daemon.call(TaskGet, task.clone()).await?;
             if let Some(end) = end_by_task(&now, until)? {
                 return Ok(Some(end));
@@ -105,11 +106,13 @@ fn end_by_task(task: &Task, until: &[Until]) -> Result<Option<WaitEnd>, Failure>
 }
 
 fn end_by_event(task: &Task, event: &Event, until: &[Until]) -> Option<WaitEnd> {
-    let is_ours = event.kind == "StateChange"
-        && event.task == Some(task.id)
-        && event.project.as_ref() == Some(&task.project);
-    let state = serde_json::from_value(event.data["new"].clone()).ok().filter(|_| is_ours)?;
-    end_by_state(&state, event.data["evidence"]["detail"].as_str(), until)
+    let is_ours = event.task == Some(task.id) && event.project.as_ref() == Some(&task.project);
+    match &event.data {
+        EventData::StateChange(change) if is_ours => {
+            end_by_state(&change.new, change.evidence.detail.as_deref(), until)
+        }
+        _ => None,
+    }
 }
 
 fn end_by_state(state: &AgentState, detail: Option<&str>, until: &[Until]) -> Option<WaitEnd> {

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use agency_api::Failure;
+use agency_api::event::{Event, EventData, SetupPhase};
 use agency_api::method::{EventSubscribe, EventSubscribeParams, Method, TaskRef, TaskStop};
-use agency_api::view::Event;
 use agency_client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -110,19 +110,18 @@ async fn hear_the_rest(daemon: &mut Client, heard: &RefCell<Heard>) {
 
 impl Heard {
     fn hear(&mut self, event: &Event) {
-        let asked_by = event.data["asked_by"].as_array();
-        if !asked_by.is_some_and(|words| words.iter().any(|word| *word == self.watch)) {
-            return;
-        }
-        match event.kind.as_str() {
-            "SetupStarted" => {
+        let is_ours = |asked_by: &[String]| asked_by.contains(&self.watch);
+        match &event.data {
+            EventData::SetupStarted(started) if is_ours(&started.asked_by) => {
                 let name = event.task.map(|task| task.to_string()).unwrap_or_default();
                 self.at_work = event.project.clone().map(|cwd| TaskRef { cwd, name });
-                self.is_teardown = event.data["phase"] == "teardown";
+                self.is_teardown = started.phase == SetupPhase::Teardown;
                 self.has_begun = true;
             }
-            "SetupOutput" => event.data["text"].as_str().unwrap_or_default().lines().for_each(progress::line),
-            "SetupEnded" => self.at_work = None,
+            EventData::SetupOutput(output) if is_ours(&output.asked_by) => {
+                output.text.lines().for_each(progress::line);
+            }
+            EventData::SetupEnded(ended) if is_ours(&ended.asked_by) => self.at_work = None,
             _ => {}
         }
     }

@@ -5,13 +5,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use agency_api::Failure;
 use agency_api::connection::{Connection as View, Connections, Sessions, Status as Shown};
+use agency_api::event::{self, AgentStatusEvent, ErrorEvent, EventData};
 use agency_api::paths::RunDir;
-use agency_api::{Failure, view};
 use agency_core::connection::{ConnectError, Connection, Effect, Event, Status};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Origin;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::World;
@@ -110,11 +111,8 @@ impl World {
                 wire.failure = Some(error.clone());
                 let ConnectError { message, cause } = error;
                 tracing::error!(connection = name, %message, cause, "a connection failed");
-                self.announce_wire(
-                    &agent,
-                    "error",
-                    json!({ "agent": agent, "message": message, "cause": cause }),
-                );
+                let event = ErrorEvent { message, cause, agent: Some(agent.clone()) };
+                self.announce_wire(&agent, event);
             }
             Effect::Answer { ticket, answer } => self.wire_answer(name, ticket, answer),
         }
@@ -159,8 +157,8 @@ impl World {
                 wire.left_behind = lost;
             }
         }
-        let data = json!({ "agent": agent, "status": shown(status).as_str() });
-        self.announce_wire(&agent, "agent:status", data);
+        let event = AgentStatusEvent { agent: agent.clone(), status: shown(status) };
+        self.announce_wire(&agent, event);
         for key in left_behind {
             self.start_again(key);
         }
@@ -211,16 +209,15 @@ impl World {
         self.begin(key, &caller, Wish::default(), Origin::Existing, Answer(answer), false);
     }
 
-    fn announce_wire(&mut self, agent: &str, kind: &str, data: Value) {
-        self.announce_event(view::Event {
+    fn announce_wire(&mut self, agent: &str, data: impl Into<EventData>) {
+        self.announce_event(event::Event {
             seq: 0,
             time: clock::timestamp_of(clock::now()),
             project: None,
             task: None,
             agent: Some(agent.to_owned()),
             run: None,
-            kind: kind.to_owned(),
-            data,
+            data: data.into(),
         });
     }
 

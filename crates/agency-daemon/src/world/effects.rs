@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use agency_api::Failure;
+use agency_api::event::{ErrorEvent, StatusChangeEvent};
 use agency_api::keeper::Start;
 use agency_api::paths::{RunDir, create_private};
 use agency_core::agent::Driver;
@@ -19,7 +20,7 @@ use agency_workspace::{Presence, Project, Vcs, Workspace, WorkspaceName};
 use rustix::process::Signal;
 
 use super::notices::ended_with;
-use super::{Pending, World, error_data};
+use super::{Pending, World};
 use crate::clock;
 use crate::environment;
 use crate::fold;
@@ -236,8 +237,7 @@ impl World {
 
     pub(super) fn write_status(&mut self, key: &TaskKey, status: TaskStatus) {
         self.write(key, vec![Field::Status(status)]);
-        let data = serde_json::json!({ "status": status.as_str() });
-        self.announce(Some(key), None, "StatusChange", data);
+        self.announce(Some(key), None, StatusChangeEvent { status: crate::view::status(status) });
     }
 
     /// With the status that is about to be written anyway: the disk is asked once.
@@ -255,8 +255,8 @@ impl World {
         if let Err(cause) = self.store.set(key, fields) {
             tracing::error!(task = %key, %cause, "the task file cannot be written");
             self.failures.insert(key.clone(), super::tasks::store_failure_of(&cause));
-            let data = error_data("the task file cannot be written", &cause.to_string());
-            self.announce(Some(key), None, "Error", data);
+            let error = ErrorEvent::new("the task file cannot be written", cause.to_string());
+            self.announce(Some(key), None, error);
         }
     }
 
@@ -272,8 +272,8 @@ impl World {
         match notice {
             Notice::Crashed { key, run, exit } => {
                 tracing::warn!(task = %key, %run, code = %exit.code, "the agent crashed");
-                let data = error_data("the agent crashed", &ended_with(exit));
-                self.announce(Some(&key), Some(&run), "Error", data);
+                let error = ErrorEvent::new("the agent crashed", ended_with(exit));
+                self.announce(Some(&key), Some(&run), error);
                 self.ended_unasked(&key, Some(&run), ended_with(exit));
             }
             Notice::Restarting { key, attempt } => {
@@ -282,30 +282,22 @@ impl World {
             }
             Notice::RestartGivenUp { key, why } => {
                 tracing::error!(task = %key, %why, "not restarted any more");
-                self.announce(
-                    Some(&key),
-                    None,
-                    "Error",
-                    error_data("not restarted any more", &why.to_string()),
-                );
+                let error = ErrorEvent::new("not restarted any more", why.to_string());
+                self.announce(Some(&key), None, error);
                 self.last_error(&key, "the agent is not restarted any more", &why.to_string());
                 self.tell_unsent(&key);
                 self.ended_unasked(&key, None, format!("not restarted any more: {why}"));
             }
             Notice::RestartFailed { key, error } => {
                 tracing::error!(task = %key, cause = %error, "the restart failed");
-                self.announce(Some(&key), None, "Error", error_data("the restart failed", &error));
+                self.announce(Some(&key), None, ErrorEvent::new("the restart failed", error.clone()));
                 self.last_error(&key, "the restart failed", &error);
                 self.ended_unasked(&key, None, format!("the restart failed: {error}"));
             }
             Notice::WontDie { key, run } => {
                 tracing::error!(task = %key, %run, "not even SIGKILL ended the run");
-                self.announce(
-                    Some(&key),
-                    Some(&run),
-                    "Error",
-                    error_data("the run does not end", "SIGKILL did not help"),
-                );
+                let error = ErrorEvent::new("the run does not end", "SIGKILL did not help");
+                self.announce(Some(&key), Some(&run), error);
             }
             Notice::DaemonResumeMarkStopped { marked_stopped, adopted, elsewhere } => {
                 tracing::info!(marked_stopped, adopted, elsewhere, "daemon_resume_mark_stopped");

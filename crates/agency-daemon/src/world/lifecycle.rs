@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agency_api::Failure;
+use agency_api::event::TaskRemovedEvent;
 use agency_api::method::{Removed, Started, Stopped};
 use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey, Ticket};
@@ -237,7 +238,7 @@ impl World {
         self.environments.remove(key);
         self.wishes.remove(key);
         self.turn_locks.remove(key);
-        self.announce(Some(key), None, "TaskRemoved", serde_json::Value::Null);
+        self.announce(Some(key), None, TaskRemovedEvent {});
         self.look_at(&key.project);
     }
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use agency_api::event::{ErrorEvent, MergeTakenBackEvent, MergedEvent, SyncedEvent};
 use agency_api::method::Caller;
 use agency_api::work::{MergeHow, MergeParams, Merged, SyncHow, SyncParams, Synced};
 use agency_api::{Bytes, Failure};
@@ -19,11 +20,10 @@ use agency_workspace::{
     Environment, How, MergeRequest, OperationCause, OperationError, Outcome as Ended, Project, Recovered,
     ToolError, Vcs, WorkspaceName,
 };
-use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::effects::refused;
-use super::{Pending, World, error_data};
+use super::{Pending, World};
 use crate::discarded::operation_failure;
 use crate::happening::{Answer, Happening, Landed, TaskCall};
 use crate::{chore, clock, environment, rpc};
@@ -200,16 +200,21 @@ impl World {
 
     fn synced(&mut self, key: &TaskKey, synced: agency_workspace::Synced) -> Result<Synced, Failure> {
         if synced.commits > 0 {
-            let data = json!({ "base": synced.base, "commits": synced.commits, "before": synced.before, "after": synced.after });
-            self.announce(Some(key), None, "Synced", data);
+            let agency_workspace::Synced { base, commits, before, after, kept: _ } = synced.clone();
+            self.announce(Some(key), None, SyncedEvent { base, commits, before, after });
         }
         let agency_workspace::Synced { base, commits, before, after, kept } = synced;
         Ok(Synced { task: self.view(key)?, base, commits, before, after, kept })
     }
 
     fn announce_merged(&mut self, key: &TaskKey, merged: &agency_workspace::Merged) {
-        let data = json!({ "into": merged.into, "before": merged.before, "after": merged.after });
-        self.announce(Some(key), None, "Merged", data);
+        let event = MergedEvent {
+            into: Some(merged.into.clone()),
+            before: Some(merged.before.clone()),
+            after: Some(merged.after.clone()),
+            cut_off: false,
+        };
+        self.announce(Some(key), None, event);
     }
 
     /// The branch has moved; now the task says so too.
@@ -289,8 +294,8 @@ impl World {
                 // Left for the next try, by a merge or by a daemon.
                 Err(failure) => {
                     tracing::error!(task = %key, cause = %failure, "a merge that was cut off cannot be settled");
-                    let data = error_data("a merge that was cut off cannot be settled", &failure.to_string());
-                    self.announce(Some(&key), None, "Error", data);
+                    let message = "a merge that was cut off cannot be settled";
+                    self.announce(Some(&key), None, ErrorEvent::new(message, failure.to_string()));
                 }
             }
         }
@@ -310,8 +315,8 @@ impl World {
                 // Left for the next try, by a sync, a merge or a daemon.
                 Err(failure) => {
                     tracing::error!(task = %key, cause = %failure, "a sync that was cut off cannot be settled");
-                    let data = error_data("a sync that was cut off cannot be settled", &failure.to_string());
-                    self.announce(Some(&key), None, "Error", data);
+                    let message = "a sync that was cut off cannot be settled";
+                    self.announce(Some(&key), None, ErrorEvent::new(message, failure.to_string()));
                 }
             }
         }
@@ -321,7 +326,8 @@ impl World {
         tracing::warn!(task = %key, ?settled, "a merge was cut off");
         match settled {
             Settled::Merged { into } => {
-                self.announce(Some(&key), None, "Merged", json!({ "cut_off": true, "into": into }));
+                let event = MergedEvent { into: into.clone(), cut_off: true, ..MergedEvent::default() };
+                self.announce(Some(&key), None, event);
                 if let Some(into) = into {
                     self.write_target(&key, &into);
                 }
@@ -331,7 +337,7 @@ impl World {
                 self.mark_cut_off(&key, None);
             }
             Settled::TakenBack { kept } => {
-                self.announce(Some(&key), None, "MergeTakenBack", json!({ "kept": kept }));
+                self.announce(Some(&key), None, MergeTakenBackEvent { kept });
                 self.mark_cut_off(&key, Some(clock::timestamp()));
             }
         }

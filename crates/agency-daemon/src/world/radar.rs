@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use agency_api::event::{ConflictsEvent, Event};
 use agency_api::view::Conflict;
 use agency_api::work::{Colliding, Conflicts};
-use agency_api::{Bytes, Failure, view};
+use agency_api::{Bytes, Failure};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{Collision, Project, Radar, With, WorkspaceName};
@@ -171,15 +172,14 @@ impl World {
     fn announce_conflicts(&mut self, project: &ProjectId) {
         let conflicts = self.colliding(project);
         let root = self.store.project(project).map(|known| Bytes::from(known.root()));
-        self.announce_event(view::Event {
+        self.announce_event(Event {
             seq: 0,
             time: clock::timestamp_of(clock::now()),
             project: root,
             task: None,
             agent: None,
             run: None,
-            kind: "Conflicts".to_owned(),
-            data: serde_json::json!({ "conflicts": conflicts }),
+            data: ConflictsEvent { conflicts }.into(),
         });
     }
 

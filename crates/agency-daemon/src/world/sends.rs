@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agency_api::event::{DroppedEvent, ErrorEvent, QueuedEvent, SentEvent};
 use agency_api::method::{Queue, Queued, Receipt, ReceiptKind, TaskSendParams};
 use agency_api::{Bytes, Failure};
 use agency_core::evidence::Why;
@@ -64,7 +65,7 @@ impl World {
             .push(key, text)
             .map_err(|err| Failure::new("the text cannot be kept").caused_by(&err))?;
         let before = self.queue.of(key).count() - 1;
-        self.announce(Some(key), None, "Queued", serde_json::json!({ "id": id, "bytes": bytes }));
+        self.announce(Some(key), None, QueuedEvent { id, bytes });
         self.deliver_next(key);
         let why = match before {
             _ if self.live_run(key).is_err() => {
@@ -122,11 +123,16 @@ impl World {
     }
 
     pub(super) fn on_text_sent(&mut self, key: &TaskKey, id: u64, outcome: Result<Receipt, Failure>) {
-        let data = match &outcome {
-            Ok(receipt) => {
-                serde_json::json!({ "id": id, "receipt": receipt.receipt, "bytes": receipt.bytes, "why": receipt.why })
+        let sent = match &outcome {
+            Ok(Receipt { receipt, bytes, why, .. }) => {
+                SentEvent { id, receipt: *receipt, bytes: Some(*bytes), why: why.clone() }
             }
-            Err(failure) => serde_json::json!({ "id": id, "receipt": "refused", "why": failure.message }),
+            Err(failure) => SentEvent {
+                id,
+                receipt: ReceiptKind::Refused,
+                bytes: None,
+                why: Some(failure.message.clone()),
+            },
         };
         let stays = step_after(&outcome);
         let kept = match stays {
@@ -136,7 +142,7 @@ impl World {
         if let Err(cause) = kept {
             tracing::warn!(task = %key, %cause, "the queue of texts cannot be written");
         }
-        self.announce(Some(key), None, "Sent", data);
+        self.announce(Some(key), None, sent);
         match stays {
             None => self.deliver_next(key),
             Some(_) if self.live_run(key).is_err() => self.tell_unsent(key),
@@ -160,7 +166,7 @@ impl World {
             ),
         };
         self.last_error(key, &message, &cause);
-        self.announce(Some(key), None, "Error", super::error_data(&message, &cause));
+        self.announce(Some(key), None, ErrorEvent::new(message, cause));
     }
 
     pub(super) fn queue_list(&mut self, task: Option<TaskCall>) -> Result<Queue, Failure> {
@@ -184,7 +190,7 @@ impl World {
                 .hint(format!("agency queue {}", key.task)));
         }
         for waiting in &taken {
-            self.announce(Some(&key), None, "Dropped", serde_json::json!({ "id": waiting.id }));
+            self.announce(Some(&key), None, DroppedEvent { id: waiting.id });
         }
         Ok(Queue { queued: taken.iter().filter_map(|waiting| self.queued(waiting)).collect() })
     }

@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use agency_api::Failure;
 use agency_api::config::Overrides;
+use agency_api::event::{
+    SetupEndedEvent, SetupOutcome, SetupOutputEvent, SetupPhase, SetupStartedEvent,
+};
 use agency_api::method::{Caller, Stream};
 use agency_core::config::{Config, Key, WorkspaceConfig};
 use agency_core::ids::{Epoch, TaskKey};
@@ -16,7 +19,6 @@ use agency_core::restart::RestartPolicy;
 use agency_core::supervisor::{Event, Origin, Readiness, RunTerms, StartPlan};
 use agency_core::tokens::{Ports, Tokens};
 use agency_workspace::{CopyError, Project, Removal, Vcs, WorkspaceName};
-use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -73,7 +75,7 @@ impl RemovalWish {
 
 /// A setup or teardown that runs.
 pub(super) struct AtWork {
-    phase: Phase,
+    phase: SetupPhase,
     stop: watch::Sender<bool>,
     /// Counts what was printed, for those who follow the log.
     printed: watch::Sender<u64>,
@@ -81,25 +83,10 @@ pub(super) struct AtWork {
     task: JoinHandle<()>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Setup,
-    Teardown,
-}
-
 impl AtWork {
-    fn new(phase: Phase, stop: watch::Sender<bool>, watch: Option<String>, task: JoinHandle<()>) -> AtWork {
+    fn new(phase: SetupPhase, stop: watch::Sender<bool>, watch: Option<String>, task: JoinHandle<()>) -> AtWork {
         let (printed, _) = watch::channel(0);
         AtWork { phase, stop, printed, asked_by: watch.into_iter().collect(), task }
-    }
-}
-
-impl Phase {
-    fn name(self) -> &'static str {
-        match self {
-            Phase::Setup => "setup",
-            Phase::Teardown => "teardown",
-        }
     }
 }
 
@@ -273,7 +260,7 @@ impl World {
     pub(super) fn not_being_removed(&self, key: &TaskKey) -> Result<(), Failure> {
         self.is_unsettled(key).map_or(Ok(()), Err)?;
         match self.chores.get(key) {
-            Some(AtWork { phase: Phase::Teardown, .. }) => {
+            Some(AtWork { phase: SetupPhase::Teardown, .. }) => {
                 Err(Failure::new(format!("task {} is being removed", key.task)))
             }
             _ if self.removing.contains_key(key) => {
@@ -300,7 +287,7 @@ impl World {
             reporter.report(Happening::SetupOver { key, epoch, outcome }).await;
         });
         let watch = self.wishes.get(&key).and_then(|wish| wish.watch.clone());
-        self.at_work(&key, AtWork::new(Phase::Setup, stop, watch, task));
+        self.at_work(&key, AtWork::new(SetupPhase::Setup, stop, watch, task));
     }
 
     fn desk(&self, key: &TaskKey) -> Desk {
@@ -310,12 +297,13 @@ impl World {
     fn at_work(&mut self, key: &TaskKey, at_work: AtWork) {
         let phase = at_work.phase;
         self.chores.insert(key.clone(), at_work);
-        self.announce_chore(key, "SetupStarted", phase, json!({}));
+        let asked_by = self.asked_by(key);
+        self.announce(Some(key), None, SetupStartedEvent { phase, asked_by });
     }
 
     /// Whether a teardown was there to be ended: the supervisor has let go of its task.
     pub(super) fn end_teardown(&mut self, key: &TaskKey) -> bool {
-        let is_teardown = self.chores.get(key).is_some_and(|at_work| at_work.phase == Phase::Teardown);
+        let is_teardown = self.chores.get(key).is_some_and(|at_work| at_work.phase == SetupPhase::Teardown);
         if is_teardown {
             self.end_setup(key);
         }
@@ -389,9 +377,9 @@ impl World {
     pub(super) fn on_setup_printed(&mut self, key: &TaskKey, text: String) {
         let Some(at_work) = self.chores.get(key) else { return };
         at_work.printed.send_modify(|count| *count += 1);
-        let data = json!({ "text": text, "phase": at_work.phase.name(), "asked_by": at_work.asked_by });
+        let output = SetupOutputEvent { text, phase: at_work.phase, asked_by: at_work.asked_by.clone() };
         // Its log has it for those who come later.
-        self.announce_in_passing(key, "SetupOutput", data);
+        self.announce_in_passing(key, output);
     }
 
     /// What the last setup printed, and goes on printing.
@@ -405,10 +393,13 @@ impl World {
         self.promise(key, Promised::SetupLog { path, grows })
     }
 
-    fn announce_chore(&mut self, key: &TaskKey, kind: &str, phase: Phase, mut data: serde_json::Value) {
-        data["phase"] = json!(phase.name());
-        data["asked_by"] = json!(self.chores.get(key).map(|at_work| at_work.asked_by.clone()));
-        self.announce(Some(key), None, kind, data);
+    fn asked_by(&self, key: &TaskKey) -> Vec<String> {
+        self.chores.get(key).map(|at_work| at_work.asked_by.clone()).unwrap_or_default()
+    }
+
+    fn announce_setup_end(&mut self, key: &TaskKey, phase: SetupPhase, outcome: SetupOutcome) {
+        let asked_by = self.asked_by(key);
+        self.announce(Some(key), None, SetupEndedEvent { outcome, phase, asked_by });
     }
 
     pub(super) fn on_setup_over(
@@ -418,16 +409,16 @@ impl World {
         outcome: Result<Vec<String>, SetupTrouble>,
     ) {
         let skipped = self.wishes.get(&key).is_some_and(|wish| wish.mode == SetupMode::Skip);
-        let (mark, word) = match &outcome {
-            Ok(_) if skipped => (Mark::Skipped, "done"),
-            Ok(_) => (Mark::Done, "done"),
-            Err(trouble) if trouble.stopped => (Mark::Pending, "stopped"),
-            Err(_) => (Mark::Failed, "failed"),
+        let (mark, ended) = match &outcome {
+            Ok(_) if skipped => (Mark::Skipped, SetupOutcome::Done),
+            Ok(_) => (Mark::Done, SetupOutcome::Done),
+            Err(trouble) if trouble.stopped => (Mark::Pending, SetupOutcome::Stopped),
+            Err(_) => (Mark::Failed, SetupOutcome::Failed),
         };
         self.mark_setup(&key, mark);
         self.rests(&key);
-        tracing::info!(task = %key, outcome = word, "setup over");
-        self.announce_chore(&key, "SetupEnded", Phase::Setup, json!({ "outcome": word }));
+        tracing::info!(task = %key, outcome = ?ended, "setup over");
+        self.announce_setup_end(&key, SetupPhase::Setup, ended);
         self.chores.remove(&key);
         match outcome {
             Ok(notes) => {
@@ -527,7 +518,7 @@ impl World {
             reporter.report(Happening::WorkspaceRemoved { key, answer, removed, notes }).await;
         });
         if has_teardown {
-            self.at_work(&key, AtWork::new(Phase::Teardown, stop, caller.watch.clone(), task));
+            self.at_work(&key, AtWork::new(SetupPhase::Teardown, stop, caller.watch.clone(), task));
         }
     }
 
@@ -550,15 +541,15 @@ impl World {
     /// Its teardown, if there was one, is over.
     pub(super) fn teardown_over(&mut self, key: &TaskKey, is_removed: bool) {
         if self.chores.contains_key(key) {
-            let word = if is_removed { "done" } else { "failed" };
-            self.announce_chore(key, "SetupEnded", Phase::Teardown, json!({ "outcome": word }));
+            let outcome = if is_removed { SetupOutcome::Done } else { SetupOutcome::Failed };
+            self.announce_setup_end(key, SetupPhase::Teardown, outcome);
             self.chores.remove(key);
             self.rests(key);
         }
     }
 
     pub(super) fn setup_view(&self, key: &TaskKey) -> Option<agency_api::view::SetupState> {
-        let runs = self.chores.get(key).is_some_and(|at_work| at_work.phase == Phase::Setup);
+        let runs = self.chores.get(key).is_some_and(|at_work| at_work.phase == SetupPhase::Setup);
         view::setup(self.workspaces.get(key).setup, runs)
     }
 }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use agency_api::Failure;
+use agency_api::event::{FilesRestoredEvent, TaskRestoredEvent};
 use agency_api::method::Removed;
 use agency_api::paths::{RunDir, StateDir};
 use agency_api::trash::{Discarded, Expired, Restored, Spent, SpentTask, TrashExpireParams};
@@ -14,7 +15,6 @@ use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_file::Field;
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{Presence, Project, Trashed, Vcs, WorkspaceName};
-use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::World;
@@ -368,7 +368,7 @@ impl World {
             self.history.insert(key.clone(), runs);
             self.see_again(&key);
             self.touch_index(&key);
-            self.announce(Some(&key), None, "TaskRestored", json!({ "entry": removal.id }));
+            self.announce(Some(&key), None, TaskRestoredEvent { entry: removal.id.clone() });
             let task = self.view(&key)?;
             Ok(Restored { entry: Entry::Task(removal.clone()).shown(), task: Some(task), notes })
         });
@@ -433,7 +433,7 @@ impl World {
             if task.is_none() {
                 notes.push("its task is not kept: only the workspace is back".to_owned());
             } else {
-                self.announce(Some(key), None, "FilesRestored", json!({ "entry": shown.id }));
+                self.announce(Some(key), None, FilesRestoredEvent { entry: shown.id.clone() });
             }
             Restored { entry: shown, task, notes }
         }));

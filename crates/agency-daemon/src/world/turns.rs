@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use agency_api::Failure;
+use agency_api::event::{TurnKeptEvent, TurnTakenBackEvent};
 use agency_api::trash::{Turn, TurnRestored, Turns};
 use agency_core::ids::TaskKey;
 use agency_workspace::{Project, Snapshot, Vcs, WorkspaceName};
-use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::World;
@@ -57,12 +57,8 @@ impl World {
         let once_more = self.snapshotting.remove(key).unwrap_or_default();
         match kept {
             Ok(Some(snapshot)) => {
-                let data = json!({
-                    "turn": snapshot.number,
-                    "reference": snapshot.reference,
-                    "warnings": snapshot.warnings,
-                });
-                self.announce(Some(key), None, "TurnKept", data);
+                let Snapshot { number: turn, reference, warnings, .. } = snapshot;
+                self.announce(Some(key), None, TurnKeptEvent { turn, reference, warnings });
             }
             Ok(None) => {}
             Err(cause) => tracing::warn!(task = %key, %cause, "a turn ended, and its files are not kept"),
@@ -119,7 +115,7 @@ impl World {
         self.rewinding.remove(key);
         self.deliver_next(key);
         answer.give_as(back.and_then(|(turn, kept_as)| {
-            self.announce(Some(key), None, "TurnTakenBack", json!({ "turn": turn, "kept_as": kept_as }));
+            self.announce(Some(key), None, TurnTakenBackEvent { turn, kept_as: kept_as.clone() });
             let lives = self.live_run(key).is_ok();
             let notes = lives.then(|| "its agent does not know: tell it with your next message".to_owned());
             Ok(TurnRestored { task: self.view(key)?, turn, kept_as, notes: notes.into_iter().collect() })

@@ -1,10 +1,11 @@
 //! Agents whose workspace disappears under them: they are stopped, and people are told.
 
+use agency_api::event::ErrorEvent;
 use agency_core::ids::{RunId, TaskKey};
 use agency_core::supervisor::{Event, Outcome, Refusal};
 use agency_workspace::Vcs;
 
-use super::{Pending, World, error_data};
+use super::{Pending, World};
 use crate::clock;
 
 impl World {
@@ -36,8 +37,9 @@ impl World {
         if let Err(cause) = self.workspaces.change(key, |record| record.vanished = Some(now)) {
             tracing::warn!(task = %key, %cause, "that a workspace is gone is not kept");
         }
-        let data = error_data("the workspace is gone", "its directory disappeared; the agent is stopped");
-        self.announce(Some(key), Some(run), "Error", data);
+        let error =
+            ErrorEvent::new("the workspace is gone", "its directory disappeared; the agent is stopped");
+        self.announce(Some(key), Some(run), error);
         let ticket = self.ticket(Pending::Vanished { key: key.clone() });
         self.decide(Event::Stop { key: key.clone(), ticket });
     }

@@ -1,8 +1,10 @@
 //! `agency events`: what happens, one line each, as it happens.
 
 use agency_api::Failure;
+use agency_api::event::{Event, EventData, StateChangeEvent};
 use agency_api::method::{EventSubscribe, EventSubscribeParams};
-use agency_api::view::{Event, Evidence};
+use agency_api::view::Evidence;
+use serde_json::Value;
 
 use crate::cli::Events;
 use crate::context::Context;
@@ -25,19 +27,23 @@ pub(super) async fn events(context: &Context, args: Events) -> Done {
 }
 
 fn human(event: &Event) -> String {
-    let mut words = vec![moment::format_local(&event.time), format!("{:<12}", event.kind)];
+    let mut words = vec![moment::format_local(&event.time), format!("{:<12}", event.data.kind())];
     words.extend(event.task.map(|task| format!("task {task}")));
     words.extend(event.agent.clone());
-    words.extend(state_change(event).or((!event.data.is_null()).then(|| event.data.to_string())));
+    words.extend(match &event.data {
+        EventData::StateChange(change) => Some(state_change(change)),
+        other => Some(other.data()).filter(|data| !is_empty(data)).map(|data| data.to_string()),
+    });
     printable(&words.join("  "))
 }
 
-/// A change of state as people say it.
-fn state_change(event: &Event) -> Option<String> {
-    let state =
-        serde_json::from_value(event.data["new"].clone()).ok().filter(|_| event.kind == "StateChange")?;
-    let evidence: Evidence = serde_json::from_value(event.data["evidence"].clone()).ok()?;
-    let Evidence { source, rule, confidence, detail } = &evidence;
-    let words = output::state_name(&state, detail.as_deref());
-    Some(format!("{words:<40}  {source}: {rule} ({confidence})"))
+fn is_empty(data: &Value) -> bool {
+    data.is_null() || data.as_object().is_some_and(|keys| keys.is_empty())
+}
+
+/// A change of state in the words that `agency ls` uses.
+fn state_change(change: &StateChangeEvent) -> String {
+    let Evidence { source, rule, confidence, detail } = &change.evidence;
+    let words = output::state_name(&change.new, detail.as_deref());
+    format!("{words:<40}  {source}: {rule} ({confidence})")
 }

@@ -27,7 +27,7 @@ fn the_page_of_the_api_is_true() {
     let mut types = SchemaSettings::draft2020_12().into_generator();
     let methods = method::described(&mut types);
     // Only sent, never an answer.
-    drop(types.subschema_for::<agency_api::view::Event>());
+    drop(types.subschema_for::<agency_api::event::Event>());
     let mut page = HEAD.to_owned();
     for method in &methods {
         assert!(!method.about.is_empty(), "{} has no description", method.name);

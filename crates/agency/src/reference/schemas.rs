@@ -3,6 +3,7 @@
 use agency_api::chat::{Approvals, Decisions, Entry, Setting};
 use agency_api::config::Shown;
 use agency_api::connection::{Connections, Sessions};
+use agency_api::event::Event;
 use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
 use agency_api::search::Found;
@@ -42,7 +43,7 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency conflicts --json", "conflicts", of::<work::Conflicts>()),
         ("agency diff TASK --json", "diff", of::<work::Diff>()),
         ("agency doctor --json", "doctor", of::<doctor::Report>()),
-        ("agency events --json", "events", of::<view::Event>()),
+        ("agency events --json", "events", of::<Event>()),
         ("agency gc --json", "gc", of::<gc::Collected>()),
         ("agency gc --trash --json", "gc-trash", of::<Expired>()),
         ("agency ls --json", "ls", of::<TaskListing>()),

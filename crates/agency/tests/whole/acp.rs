@@ -219,7 +219,7 @@ fn a_process_that_dies_comes_back_with_its_sessions_and_what_it_was_asked_is_los
     assert_eq!(times_said(&stage, "one", "Working."), 1, "what was said before is not told twice");
     assert_eq!(statuses(&stage), ["starting", "connected", "disconnected", "reconnecting", "connected"]);
     let events = events(&stage);
-    assert!(of_kind(&events, "error").iter().any(|data| data["agent"] == "fake"), "{events:#?}");
+    assert!(of_kind(&events, "Error").iter().any(|data| data["agent"] == "fake"), "{events:#?}");
 
     stage.run(["reconnect", "fake"]).ok();
     assert_eq!(started(&stage), 3);
@@ -245,7 +245,7 @@ fn a_start_that_fails_says_why_is_not_tried_again_and_leaves_nothing() {
         stage.eventually("no process is left", SOON, || stage.keepers().is_empty().then_some(()));
     }
     let events = events(&stage);
-    assert!(of_kind(&events, "error").iter().all(|data| data["message"] == "Could not connect to Shell"));
+    assert!(of_kind(&events, "Error").iter().all(|data| data["message"] == "Could not connect to Shell"));
     // What it needs is there in the end.
     configure(&stage, &[], "");
     begin(&stage, "x", "!say Here.; end");
