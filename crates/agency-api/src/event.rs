@@ -226,7 +226,7 @@ pub struct ThinkingEvent {
 /// The agent called a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolUseEvent {
-    /// The id of the call; its [`ToolResultEvent`] has the same.
+    /// The id of the call; its `ToolResult` has the same.
     pub id: String,
     /// The name of the tool.
     pub name: String,
@@ -558,7 +558,8 @@ mod tests {
 
     #[test]
     fn unknown_kinds_and_unknown_data_are_passed_on_unchanged() {
-        for (kind, data) in [("Telepathy", json!({ "to": [1] })), ("Sent", json!("how?")), ("x", Value::Null)] {
+        for (kind, data) in [("Telepathy", json!({ "to": [1] })), ("Sent", json!("how?")), ("x", Value::Null)]
+        {
             let event = read(kind, data.clone());
             assert_eq!((event.data.kind(), event.data.data()), (kind, data.clone()));
             assert!(matches!(event.data, EventData::Unknown(_)), "{kind}");

@@ -1,37 +1,56 @@
-//! A failure as a person reads it: what, why, and the way out.
+//! A failure as people read it, and as programs match it: what failed, why, and how to go on.
+//!
+//! Does not decide what is a failure: each crate does that with errors of its own and converts them.
 
 use std::error::Error;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+use crate::FailureCode;
+
+/// Why a request was refused, or what went wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
+    /// For programs.
+    #[serde(default)]
+    pub code: FailureCode,
+    /// What was refused or failed, in one sentence for people.
     pub message: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Why, the nearest cause first.
+    #[serde(default)]
     pub causes: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What to do about it.
+    #[serde(default)]
     pub hint: Option<String>,
 }
 
 impl Failure {
+    /// A failure with the code `failed`, without causes and hint.
     pub fn new(message: impl Into<String>) -> Self {
-        Failure { message: message.into(), causes: Vec::new(), hint: None }
+        Failure { code: FailureCode::Failed, message: message.into(), causes: Vec::new(), hint: None }
     }
 
-    /// An error that speaks for itself, with its way out.
-    pub fn told(error: &(dyn Error + 'static), hint: Option<impl Into<String>>) -> Self {
+    /// The text of `error` as message, its sources as causes.
+    pub fn from_error(error: &(dyn Error + 'static), hint: Option<impl Into<String>>) -> Self {
         let failure = Failure::new(error.to_string()).caused_by_source(error);
         Failure { hint: hint.map(Into::into), ..failure }
     }
 
-    /// What could not be done because of it.
-    pub fn within(self, message: impl Into<String>) -> Self {
-        let causes = std::iter::once(self.message).chain(self.causes).collect();
-        Failure { message: message.into(), causes, hint: self.hint }
+    /// Sets the code.
+    pub fn code(mut self, code: FailureCode) -> Self {
+        self.code = code;
+        self
     }
 
-    /// Keeps the whole chain of `error` as causes.
+    /// Makes `message` the message and the one before its first cause. Code and hint stay.
+    pub fn within(self, message: impl Into<String>) -> Self {
+        let causes = std::iter::once(self.message).chain(self.causes).collect();
+        Failure { code: self.code, message: message.into(), causes, hint: self.hint }
+    }
+
+    /// Adds `error` and all of its sources as causes.
     pub fn caused_by(mut self, error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
         while let Some(cause) = next {
@@ -44,7 +63,7 @@ impl Failure {
         self
     }
 
-    /// Keeps what is behind `error`, whose own text is the message.
+    /// Adds the sources of `error` as causes. Its own text is the message already.
     pub fn caused_by_source(self, error: &(dyn Error + 'static)) -> Self {
         match error.source() {
             Some(source) => self.caused_by(source),
@@ -52,11 +71,13 @@ impl Failure {
         }
     }
 
+    /// Adds a cause.
     pub fn because(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());
         self
     }
 
+    /// Sets the hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -85,14 +106,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_went_wrong_is_a_cause_of_what_could_not_be_done() {
+    fn the_error_is_a_cause_of_what_could_not_be_done() {
         let error = io::Error::other("the disk is full");
-        let failure =
-            Failure::told(&error, Some("delete something")).because("really").within("cannot start");
+        let failure = Failure::from_error(&error, Some("delete something"))
+            .because("really")
+            .code(FailureCode::IoError)
+            .within("cannot start");
         let expected =
             "Error: cannot start\nCaused by: the disk is full\nCaused by: really\nHint: delete something";
         assert_eq!(failure.to_string(), expected);
-        assert_eq!(Failure::told(&error, None::<String>), Failure::new("the disk is full"));
+        assert_eq!(failure.code, FailureCode::IoError);
+        assert_eq!(Failure::from_error(&error, None::<String>), Failure::new("the disk is full"));
     }
 
     #[test]
@@ -104,5 +128,11 @@ mod tests {
             failure.to_string(),
             "Error: cannot remove workspace 12-fix-login\nCaused by: 3 files are not committed\nHint: commit them, or pass --discard"
         );
+    }
+
+    #[test]
+    fn a_failure_without_a_code_is_read() {
+        let failure: Failure = serde_json::from_str(r#"{"message":"no task 9"}"#).unwrap();
+        assert_eq!(failure, Failure::new("no task 9"));
     }
 }

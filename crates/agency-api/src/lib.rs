@@ -8,6 +8,7 @@ pub mod config;
 pub mod connection;
 pub mod event;
 pub mod failure;
+pub mod failure_code;
 pub mod keeper;
 pub mod mcp;
 pub mod method;
@@ -24,4 +25,5 @@ pub mod work;
 
 pub use bytes::Bytes;
 pub use failure::Failure;
+pub use failure_code::FailureCode;
 pub use process::ProcessIdentity;

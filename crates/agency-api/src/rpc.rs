@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Failure;
+use crate::{Failure, FailureCode};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
@@ -41,6 +41,9 @@ pub struct ErrorObject {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorData {
+    /// Absent in an error of a daemon that knew no codes.
+    #[serde(default)]
+    pub code: FailureCode,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +59,7 @@ pub const INVALID_PARAMS: i64 = -32602;
 
 impl From<Failure> for ErrorObject {
     fn from(failure: Failure) -> Self {
-        let data = ErrorData { causes: failure.causes, hint: failure.hint };
+        let data = ErrorData { code: failure.code, causes: failure.causes, hint: failure.hint };
         ErrorObject { code: REFUSED, message: failure.message, data: Some(data) }
     }
 }
@@ -64,7 +67,7 @@ impl From<Failure> for ErrorObject {
 impl From<ErrorObject> for Failure {
     fn from(error: ErrorObject) -> Self {
         let data = error.data.unwrap_or_default();
-        Failure { message: error.message, causes: data.causes, hint: data.hint }
+        Failure { code: data.code, message: error.message, causes: data.causes, hint: data.hint }
     }
 }
 
@@ -120,11 +123,12 @@ mod tests {
             serde_json::to_string(&request).unwrap(),
             r#"{"jsonrpc":"2.0","id":1,"method":"task.list","params":{}}"#
         );
-        let error = ErrorObject::from(Failure::new("no task 9").hint("agency ls"));
+        let failure = Failure::new("no task 9").code(FailureCode::TaskNotFound).hint("agency ls");
+        let error = ErrorObject::from(failure);
         let response = Response::new(1.into(), Err(error));
         assert_eq!(
             serde_json::to_string(&response).unwrap(),
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no task 9","data":{"hint":"agency ls"}}}"#
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no task 9","data":{"code":"task_not_found","hint":"agency ls"}}}"#
         );
         assert!(serde_json::from_str::<Request>(r#"{"jsonrpc":"1.0","method":"x"}"#).is_err());
     }

@@ -162,7 +162,7 @@ pub fn bring_workspace_back(
     let Some(reference) = &removal.reference else { return Ok(Vec::new()) };
     let name = workspace_name(removal)?;
     let looked = agency_workspace::presence(project, &name);
-    let presence = looked.map_err(|err| Failure::told(&err, err.hint()))?;
+    let presence = looked.map_err(|err| Failure::from_error(&err, err.hint()))?;
     let trash = agency_workspace::trash(project).map_err(trash_failure)?;
     let Some(trashed) = trash.into_iter().find(|trashed| trashed.reference == *reference) else {
         return match presence {
@@ -174,7 +174,7 @@ pub fn bring_workspace_back(
     if was_cut_off && presence != Presence::Absent {
         let removal = agency_workspace::Removal::discarding();
         agency_workspace::remove(project, &name, None, removal)
-            .map_err(|err| Failure::told(&err, err.hint()))?;
+            .map_err(|err| Failure::from_error(&err, err.hint()))?;
     }
     agency_workspace::restore(project, &trashed)
         .map(|workspace| workspace.warnings)
@@ -247,7 +247,7 @@ fn finish(project: &Project, name: &WorkspaceName, keep_ignored: bool, aside: &P
                 let path = agency_workspace::workspace_path(project, name);
                 std::fs::rename(&path, aside).map_err(|cause| in_the_way(&path, &cause))?;
             }
-            Err(err) => return Err(Failure::told(&err, err.hint())),
+            Err(err) => return Err(Failure::from_error(&err, err.hint())),
         }
     }
 }
@@ -303,11 +303,11 @@ fn workspace_name(removal: &Removal) -> Result<WorkspaceName, Failure> {
 }
 
 pub fn operation_failure(error: &OperationError) -> Failure {
-    Failure::told(error, error.hint())
+    Failure::from_error(error, error.hint())
 }
 
 fn trash_failure(error: agency_workspace::TrashError) -> Failure {
-    Failure::told(&error, error.hint())
+    Failure::from_error(&error, error.hint())
 }
 
 pub fn time(at: SystemTime) -> String {

@@ -349,7 +349,7 @@ fn environment_of(caller: &Caller) -> Environment {
 async fn open(cwd: Bytes, vcs: Option<Vcs>, environment: Environment) -> Result<Project, Failure> {
     blocking(move || {
         let path: &Path = cwd.as_path();
-        Project::open_with(path, vcs, environment).map_err(|err| Failure::told(&err, err.hint()))
+        Project::open_with(path, vcs, environment).map_err(|err| Failure::from_error(&err, err.hint()))
     })
     .await
 }

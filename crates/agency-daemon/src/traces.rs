@@ -174,7 +174,7 @@ fn erase_project(known: &KnownProject, params: &ProjectEraseParams) -> Result<Er
     for name in &before.workspaces {
         let removal = Removal { discard: params.discard, ..Removal::default() };
         let removed = agency_workspace::remove(&project, name, None, removal)
-            .map_err(|err| Failure::told(&err, err.hint()))?;
+            .map_err(|err| Failure::from_error(&err, err.hint()))?;
         erased.removed.extend(removed.directory.map(|dir| dir.display().to_string()));
         erased.removed.extend(removed.branch.map(|branch| format!("branch {branch}")));
     }

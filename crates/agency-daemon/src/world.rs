@@ -352,8 +352,7 @@ impl World {
                 self.notices.notifier.viewed(&key, viewers > 0);
             }
             RunNews::Told { happened, next_seq } => {
-                let has_turn_ended =
-                    happened.iter().any(|(_, data)| matches!(data, EventData::TurnEnd(_)));
+                let has_turn_ended = happened.iter().any(|(_, data)| matches!(data, EventData::TurnEnd(_)));
                 for (at, data) in happened {
                     self.announce_at(clock::timestamp_of(at), Some(&key), Some(&run), data);
                 }

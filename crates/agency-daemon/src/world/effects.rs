@@ -80,7 +80,7 @@ impl World {
             if let (Ok(project), Some(workspace)) = (project, made) {
                 let undone = rpc::blocking(move || {
                     agency_workspace::undo(&project, &workspace)
-                        .map_err(|err| Failure::told(&err, err.hint()))
+                        .map_err(|err| Failure::from_error(&err, err.hint()))
                 });
                 if let Err(left) = undone.await {
                     tracing::warn!(task = %key, %left, "a workspace stays behind");
@@ -353,15 +353,15 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
 }
 
 fn launch_failure(error: &LaunchError) -> Failure {
-    Failure::told(error, room::hint(error))
+    Failure::from_error(error, room::hint(error))
 }
 
 /// The workspace of a task: made anew, or its directory brought back to a branch that is still there.
 fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Option<Workspace>, Failure> {
     let failed = |err: agency_workspace::CreateError| workspace_failure(&err);
-    agency_workspace::exclude(project).map_err(|err| Failure::told(&err, err.hint()))?;
+    agency_workspace::exclude(project).map_err(|err| Failure::from_error(&err, err.hint()))?;
     let presence =
-        agency_workspace::presence(project, name).map_err(|err| Failure::told(&err, err.hint()))?;
+        agency_workspace::presence(project, name).map_err(|err| Failure::from_error(&err, err.hint()))?;
     match presence {
         Presence::Ready => Ok(None),
         Presence::DirectoryGone => {
@@ -380,7 +380,7 @@ fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<O
 }
 
 pub fn workspace_failure(error: &agency_workspace::CreateError) -> Failure {
-    Failure::told(error, error.hint())
+    Failure::from_error(error, error.hint())
 }
 
 /// Blocking. Ends a keeper that nobody can talk to, and its agent with it: a start that failed leaves no process.

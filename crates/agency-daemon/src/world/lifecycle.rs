@@ -301,7 +301,7 @@ fn without_proc(proc: &Path) -> Option<String> {
 }
 
 pub(super) fn removal_failure(error: &agency_workspace::RemoveError) -> Failure {
-    Failure::told(error, error.hint())
+    Failure::from_error(error, error.hint())
 }
 
 /// Blocking. Refuses what could not be removed, and while there is work in the workspace unless that is to be

@@ -477,7 +477,7 @@ impl Place {
     fn open(&self) -> Result<Project, Failure> {
         let (root, vcs) = (self.project.root(), self.project.vcs());
         Project::open_with(root, Some(vcs), self.environment.clone())
-            .map_err(|err| Failure::told(&err, err.hint()))
+            .map_err(|err| Failure::from_error(&err, err.hint()))
     }
 }
 

@@ -114,7 +114,8 @@ impl World {
             let begun = Instant::now();
             let looked = tokio::task::spawn_blocking(move || {
                 workspaces.retain(|(name, _)| agency_workspace::workspace_path(&project, name).is_dir());
-                let found = radar.look(&project, &workspaces).map_err(|err| Failure::told(&err, err.hint()));
+                let found =
+                    radar.look(&project, &workspaces).map_err(|err| Failure::from_error(&err, err.hint()));
                 (radar, found)
             });
             let (radar, found) = looked.await.unwrap_or_else(|cause| {

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use agency_api::Failure;
 use agency_api::config::Overrides;
-use agency_api::event::{
-    SetupEndedEvent, SetupOutcome, SetupOutputEvent, SetupPhase, SetupStartedEvent,
-};
+use agency_api::event::{SetupEndedEvent, SetupOutcome, SetupOutputEvent, SetupPhase, SetupStartedEvent};
 use agency_api::method::{Caller, Stream};
 use agency_core::config::{Config, Key, WorkspaceConfig};
 use agency_core::ids::{Epoch, TaskKey};
@@ -84,7 +82,12 @@ pub(super) struct AtWork {
 }
 
 impl AtWork {
-    fn new(phase: SetupPhase, stop: watch::Sender<bool>, watch: Option<String>, task: JoinHandle<()>) -> AtWork {
+    fn new(
+        phase: SetupPhase,
+        stop: watch::Sender<bool>,
+        watch: Option<String>,
+        task: JoinHandle<()>,
+    ) -> AtWork {
         let (printed, _) = watch::channel(0);
         AtWork { phase, stop, printed, asked_by: watch.into_iter().collect(), task }
     }
@@ -624,7 +627,7 @@ async fn furnish(
     let Setup { project, name, patterns, chore, hint } = setup;
     let told = |err: CopyError| SetupTrouble {
         stopped: matches!(err, CopyError::Stopped),
-        failure: Failure::told(&err, err.hint()),
+        failure: Failure::from_error(&err, err.hint()),
     };
     let stop = stopped.clone();
     let copying = tokio::task::spawn_blocking(move || {

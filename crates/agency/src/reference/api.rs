@@ -43,10 +43,17 @@ fn the_page_of_the_api_is_true() {
     check("api.md", &page);
 }
 
-fn definition(schema: &Value) -> String {
+pub(super) fn definition(schema: &Value) -> String {
     let about =
         schema["description"].as_str().map(|about| format!("{}\n\n", one_line(about))).unwrap_or_default();
     let body = match (schema["properties"].as_object(), alternatives(schema)) {
+        (Some(fields), Some(alternatives)) if !fields.is_empty() => {
+            format!(
+                "{}\nand the keys of one of:\n\n{}",
+                table(fields, &schema["required"]),
+                list(alternatives)
+            )
+        }
         (Some(fields), _) if !fields.is_empty() => table(fields, &schema["required"]),
         (_, Some(alternatives)) => list(alternatives),
         _ if schema["enum"].is_array() => format!("One of {}.\n", kind(schema)),
@@ -67,7 +74,7 @@ fn table(fields: &Map<String, Value>, required: &Value) -> String {
     format!("| key | type | |\n|---|---|---|\n{}", fields.iter().map(row).collect::<String>())
 }
 
-fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
+pub(super) fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
     schema["oneOf"].as_array().or(schema["anyOf"].as_array())
 }
 
@@ -122,6 +129,6 @@ fn keys(schema: &Value) -> String {
     format!("{{ {} }}", fields.join(", "))
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

@@ -3,7 +3,7 @@
 use agency_api::chat::{Approvals, Decisions, Entry, Setting};
 use agency_api::config::Shown;
 use agency_api::connection::{Connections, Sessions};
-use agency_api::event::Event;
+use agency_api::event::{Event, EventData, KINDS};
 use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
 use agency_api::search::Found;
@@ -13,10 +13,12 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
+use super::api::{alternatives, definition, one_line};
 use super::check;
 use crate::command::{agents, config, cost, doctor, gc, notify, screen, uninstall};
 use crate::output::SCHEMA_VERSION;
 
+/// The page. Below the list of schemas: events, kind by kind.
 const HEAD: &str = "\
 # JSON for programs
 
@@ -78,7 +80,40 @@ fn the_schemas_are_true() {
         check(&format!("schema/{name}.json"), &format!("{text}\n"));
         page.push_str(&format!("| `{command}` | [schema/{name}.json](schema/{name}.json) |\n"));
     }
+    page.push_str(&events());
     check("json.md", &page);
+}
+
+const EVENTS: &str = "
+## Events
+
+`agency events --json` prints one event a line, the newest last; `event.subscribe` of the API sends the same. Each has
+`seq`, `time`, `project`, `task`, `agent`, `run`, its `type` and its `data`. `seq` counts up, also across daemons, and is
+0 for events that are sent but not kept. Pass over types that you do not know: a later version may have more.
+
+";
+
+fn events() -> String {
+    let mut types = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let kinds = types.subschema_for::<EventData>().to_value();
+    let name =
+        |reference: &Value| reference.as_str().and_then(|path| path.rsplit('/').next()).map(str::to_owned);
+    let definitions = Value::Object(types.definitions().clone());
+    let kinds = &definitions[name(&kinds["$ref"]).expect("a definition")];
+    let mut page = EVENTS.to_owned();
+    let mut listed = Vec::new();
+    for kind in alternatives(kinds).expect("a list of kinds") {
+        let word = kind["properties"]["type"]["const"].as_str().expect("a word");
+        let about = one_line(kind["description"].as_str().expect("a description"));
+        let data = name(&kind["properties"]["data"]["$ref"]).expect("a type of its own");
+        let mut fields = definitions[&data].clone();
+        fields["description"] = Value::Null;
+        page.push_str(&format!("### `{word}`\n\n{about}\n\n{}\n", definition(&fields)));
+        listed.push(word);
+    }
+    assert_eq!(listed, KINDS, "every kind of event is documented");
+    // The types are described there.
+    page.replace("](#", "](api.md#")
 }
 
 /// As it is printed: with the version beside the keys of its type.
