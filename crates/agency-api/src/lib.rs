@@ -6,6 +6,7 @@ pub mod bytes;
 pub mod chat;
 pub mod config;
 pub mod connection;
+pub mod environment;
 pub mod event;
 pub mod failure;
 pub mod failure_code;

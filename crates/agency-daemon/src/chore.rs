@@ -15,15 +15,14 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agency_run::environment::Environment;
+use agency_run::process_tree::end_tree;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
-
-use crate::environment::Environment;
-use crate::world::end_tree;
 
 /// Nobody reads faster, and each piece is an event.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
@@ -358,7 +357,7 @@ fn lock(shared: &Shared) -> std::sync::MutexGuard<'_, Option<Log>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment;
+    use agency_run::environment;
 
     fn chore(dir: &Path, lines: &[&str], limit: Option<Duration>) -> Chore {
         let run = format!("test-{}-{}", std::process::id(), dir.display());

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant, SystemTime};
 use agency_api::Failure;
 use agency_api::trash::{Discarded, DiscardedKind, Expired, Trash};
 use agency_core::ids::{ProjectId, TaskKey};
+use agency_run::run_meta::RunMeta;
 use agency_workspace::{OperationError, Presence, Project, RemoveCause, Trashed, Why, WorkspaceName};
 
 use crate::removal::{Bin, Removal, Step};
-use crate::run_meta::RunMeta;
 
 /// Git may still be deleting files for a daemon that was killed.
 const DELETED_WITHIN: Duration = Duration::from_secs(10);

@@ -13,17 +13,18 @@ use agency_api::{Bytes, Failure};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Verdict;
 use agency_driver::conversation::AgentSetting;
+use agency_run::plan::Wish;
+use agency_run::report::{Report, ReportSink};
+use agency_run::run::RunHandle;
+use agency_run::run_meta::RunMeta;
+use agency_run::switchboard::{BoardCommand, WirePlan, WireSpec};
+use agency_run::talk::Wanted;
 use agency_workspace::{Collision, Merged, Project, Radar, Removed, Snapshot, Synced, Workspace};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::discarded::{Back, CutOff, Entry};
-use crate::plan::Wish;
 use crate::removal::Removal;
-use crate::run::{RunHandle, RunNews};
-use crate::run_meta::RunMeta;
-use crate::switchboard::{BoardCommand, WireNews, WirePlan, WireSpec};
-use crate::talk::Wanted;
 
 /// Requests wait here while the loop is busy; every sender waits its turn.
 const WAITING: usize = 1024;
@@ -66,16 +67,8 @@ pub enum Happening {
         spec: Box<WireSpec>,
         answer: oneshot::Sender<Result<mpsc::Sender<BoardCommand>, Failure>>,
     },
-    /// What became of a connection's process.
-    Wire {
-        name: String,
-        attempt: u64,
-        news: WireNews,
-    },
-    RunNews {
-        run: RunId,
-        news: RunNews,
-    },
+    /// What a run or a connection reports.
+    Reported(Report),
     /// What became of a text that was held.
     TextSent {
         key: TaskKey,
@@ -441,6 +434,15 @@ impl Reporter {
         if self.0.send(happening).await.is_err() {
             tracing::debug!("the loop has ended; a report falls away");
         }
+    }
+
+    /// Where runs and connections report.
+    pub fn sink(&self) -> ReportSink {
+        let reporter = self.clone();
+        ReportSink::new(move |report| {
+            let reporter = reporter.clone();
+            Box::pin(async move { reporter.report(Happening::Reported(report)).await })
+        })
     }
 
     pub async fn call(&self, call: Call) -> Result<Value, Failure> {

@@ -8,10 +8,9 @@ use std::path::Path;
 use agency_api::ProcessIdentity;
 use agency_api::paths::StateDir;
 use agency_keeper::platform;
+use agency_store::atomic;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
-
-use crate::atomic;
 
 /// Held for as long as the daemon lives.
 #[derive(Debug)]

@@ -11,9 +11,8 @@ use agency_api::Bytes;
 use agency_api::paths::{StateDir, create_private};
 use agency_core::ids::{ProjectId, TaskId};
 use agency_core::slug::{Slug, TaskName};
+use agency_store::atomic;
 use serde::{Deserialize, Serialize};
-
-use crate::atomic;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removal {

@@ -15,12 +15,12 @@ use agency_core::agent::Driver;
 use agency_core::ids::RunId;
 use agency_core::supervisor::Verdict;
 use agency_driver::conversation::AgentSetting;
+use agency_run::plan::Wish;
+use agency_run::talk::Wanted;
 use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use serde_json::Value;
 
 use crate::happening::{Call, NewTask, Reporter, TaskCall};
-use crate::plan::Wish;
-use crate::talk::Wanted;
 use crate::traces;
 
 pub async fn answer(reporter: &Reporter, request: Request) -> Result<Value, ErrorObject> {

@@ -12,6 +12,10 @@ use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, Response};
 use agency_api::{Failure, socket};
+use agency_run::hold::{screen_colours, screen_size};
+use agency_run::run::RunCommand;
+use agency_run::viewer::{Next, Outgoing, ViewerId, ViewerQueue};
+use agency_store::event_log::EventLog;
 use agency_stream::Stream;
 use axum::Router;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
@@ -26,13 +30,9 @@ use tokio::net::UnixListener;
 use tokio::net::unix::SocketAddr;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
-use crate::event_log::EventLog;
 use crate::happening::Reporter;
-use crate::hold::{screen_colours, screen_size};
 use crate::rpc;
-use crate::run::RunCommand;
 use crate::streams::{Promised, Streams};
-use crate::viewer::{Next, Outgoing, ViewerId, ViewerQueue};
 
 /// A prompt of many megabytes is pasted now and then; beyond this it is an accident.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
@@ -229,7 +229,7 @@ async fn pass_events(
 }
 
 fn missed(count: u64) -> Event {
-    let time = crate::clock::timestamp();
+    let time = agency_store::clock::timestamp();
     let data = MissedEvent { count }.into();
     Event { seq: 0, time, project: None, task: None, agent: None, run: None, data }
 }
@@ -271,9 +271,9 @@ async fn stream(promised: Promised, socket: WebSocket) {
             // A run that is over has forgotten its viewers.
             run.send(RunCommand::Detach { viewer }).await.unwrap_or_default();
         }
-        Promised::Log(request) => stream_log(socket, crate::logs::read(request)).await,
+        Promised::Log(request) => stream_log(socket, agency_run::logs::read(request)).await,
         Promised::SetupLog { path, grows } => {
-            stream_log(socket, crate::logs::read_setup(path, grows)).await;
+            stream_log(socket, agency_run::logs::read_setup(path, grows)).await;
         }
     }
 }

@@ -5,11 +5,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use agency_run::audience::View;
+use agency_run::logs::LogRequest;
+use agency_run::run::RunCommand;
 use tokio::sync::{mpsc, watch};
-
-use crate::audience::View;
-use crate::logs::LogRequest;
-use crate::run::RunCommand;
 
 /// A caller opens its stream at once; what was never opened makes room for others.
 const MAX_WAITING: usize = 64;

@@ -11,12 +11,12 @@ use agency_api::paths::{RunDir, StateDir, project_id};
 use agency_api::view::{ProjectTraces, RunElsewhere, WorkspaceTraces};
 use agency_api::{Bytes, Failure};
 use agency_core::ids::RunId;
+use agency_run::run_meta::{self, RunMeta};
 use agency_workspace::{Environment, Project, Removal, Vcs, WorkspaceName};
 use serde::{Deserialize, Serialize};
 
 use crate::happening::{Call, Reporter};
 use crate::rpc::blocking;
-use crate::run_meta::{self, RunMeta};
 
 /// The loop's word on what there is.
 #[derive(Debug, Serialize, Deserialize)]

@@ -43,29 +43,30 @@ use agency_core::evidence::{Change, Rules, Standing};
 use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
 use agency_core::task_file::Field;
+use agency_run::plan::LaunchPlan;
+use agency_run::report::Report;
+use agency_run::run::{RunCommand, RunHandle, RunNews};
+use agency_run::run_meta::RunMeta;
+use agency_search::Index;
+use agency_store::event_log::EventLog;
+use agency_store::prompt_queue::PromptQueue;
+use agency_store::rule_book::RuleBook;
+use agency_store::settings::SettingsFiles;
+use agency_store::store::Store;
+use agency_store::trust::TrustBook;
+use agency_store::workspace_record::WorkspaceRecords;
+use agency_store::{clock, told_mark};
 use agency_workspace::Workspace;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::event_log::EventLog;
 use crate::happening::{Answer, Happening, Reporter};
-use crate::index::Index;
-use crate::plan::LaunchPlan;
-use crate::prompt_queue::PromptQueue;
 use crate::removal::Removal;
-use crate::rule_book::RuleBook;
-use crate::run::{RunCommand, RunHandle, RunNews};
-use crate::run_meta::RunMeta;
-use crate::settings::SettingsFiles;
-use crate::store::Store;
 use crate::streams::Streams;
-use crate::trust::TrustBook;
 use crate::vanishing::Watch;
-use crate::workspace_record::WorkspaceRecords;
-use crate::{clock, told_mark};
 
 pub use effects::workspace_failure;
-pub use orphans::{OrphanRun, end_tree};
+pub use orphans::OrphanRun;
 
 /// What the world is given and never changes.
 pub struct Ground {
@@ -222,7 +223,7 @@ impl World {
             let deadline = deadlines.into_iter().flatten().min();
             let happening = tokio::select! {
                 happening = inbox.recv() => happening,
-                () = crate::run::sleep_until(deadline) => None,
+                () = agency_run::run::sleep_until(deadline) => None,
             };
             match happening {
                 Some(happening) => self.happened(happening),
@@ -269,8 +270,10 @@ impl World {
             Happening::SetupOver { key, epoch, outcome } => self.on_setup_over(key, epoch, outcome),
             Happening::KeeperStarted { key, epoch, started } => self.on_keeper_started(key, epoch, started),
             Happening::EnsureWire { plan, spec, answer } => self.ensure_wire(plan, *spec, answer),
-            Happening::Wire { name, attempt, news } => self.on_wire_news(&name, attempt, news),
-            Happening::RunNews { run, news } => self.on_run_news(run, news),
+            Happening::Reported(Report::Connection { name, attempt, news }) => {
+                self.on_wire_news(&name, attempt, news);
+            }
+            Happening::Reported(Report::Run { run, news }) => self.on_run_news(run, news),
             Happening::TextSent { key, id, outcome } => self.on_text_sent(&key, id, outcome),
             Happening::Looked { key } => self.looked(&key),
             Happening::RemovalChecked { key, ticket, verdict } => {
@@ -424,10 +427,10 @@ impl World {
         let (now, new) = (clock::now(), &change.new);
         let time = clock::timestamp_of(new.since.at);
         let change = event::StateChangeEvent {
-            old: crate::view::state(change.old, now, now),
-            new: crate::view::state(new.state, new.since.at, now),
-            why: new.state.waiting().map(|(_, why)| crate::view::why(why)),
-            evidence: crate::view::evidence(&new.evidence),
+            old: agency_run::view::state(change.old, now, now),
+            new: agency_run::view::state(new.state, new.since.at, now),
+            why: new.state.waiting().map(|(_, why)| agency_run::view::why(why)),
+            evidence: agency_run::view::evidence(&new.evidence),
             offset: new.since.offset,
         };
         self.announce_at(time, Some(key), Some(run), change);

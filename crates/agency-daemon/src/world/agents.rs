@@ -7,11 +7,12 @@ use agency_api::view::{self, AgentCommand};
 use agency_api::{Bytes, Failure};
 use agency_core::agent::{Agent, Driver, built_ins};
 use agency_core::config::{Config, Key, Origin};
+use agency_run::environment::Environment;
+use agency_run::environment::find_program;
+use agency_run::plan;
 use agency_workspace::Project;
 
 use super::World;
-use crate::environment::Environment;
-use crate::plan::{self, find_program};
 
 impl World {
     /// Of the project if there is one, else of the user alone.

@@ -5,6 +5,10 @@ use agency_api::{Failure, view};
 use agency_core::approval::{Asker, Ruling, ruling};
 use agency_core::conversation::Approval;
 use agency_core::ids::{ProjectId, RunId, TaskKey};
+use agency_run::run::RunCommand;
+use agency_run::run_meta::RunMeta;
+use agency_run::talk::{self, Decided, PastTalk};
+use agency_store::settings;
 use tokio::sync::mpsc;
 
 use super::World;
@@ -12,10 +16,6 @@ use super::boot::is_talk;
 use super::talks::asked;
 use crate::happening::{Answer, TaskCall};
 use crate::rpc;
-use crate::run::RunCommand;
-use crate::run_meta::RunMeta;
-use crate::settings;
-use crate::talk::{self, Decided, PastTalk};
 
 /// Where the decisions of a task are.
 struct Source {

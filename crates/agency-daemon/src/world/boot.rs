@@ -20,25 +20,25 @@ use agency_core::task_status::TaskStatus;
 use agency_keeper::launch::ABANDONED_FILE;
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
+use agency_run::fold;
+use agency_run::hold::{Hold, RunContext};
+use agency_run::plan;
+use agency_run::run::{self, NewsDesk, RunHandle};
+use agency_run::run_meta::{self, RunMeta};
+use agency_run::talk::TalkSource;
+use agency_search::Index;
+use agency_store::clock;
+use agency_store::event_log::EventLog;
+use agency_store::prompt_queue::PromptQueue;
+use agency_store::settings::SettingsFiles;
+use agency_store::store::Store;
+use agency_store::trust::TrustBook;
+use agency_store::workspace_record::WorkspaceRecords;
 use rustix::fs::{FlockOperation, flock};
 
 use super::connections::Board;
 use super::{Ground, OrphanRun, World};
-use crate::clock;
-use crate::event_log::EventLog;
-use crate::fold;
-use crate::hold::{Hold, RunContext};
-use crate::index::Index;
-use crate::plan;
-use crate::prompt_queue::PromptQueue;
-use crate::run::{self, NewsDesk, RunHandle};
-use crate::run_meta::{self, RunMeta};
-use crate::settings::SettingsFiles;
-use crate::store::Store;
-use crate::talk::TalkSource;
-use crate::trust::TrustBook;
 use crate::vanishing::Watch;
-use crate::workspace_record::WorkspaceRecords;
 
 /// A keeper that holds its run has its agent within milliseconds.
 const LAUNCHED_WITHIN: Duration = Duration::from_secs(5);
@@ -137,7 +137,7 @@ impl World {
                 let (mut context, elsewhere) =
                     (self.context_of(&meta), meta.host != self.ground.state.host());
                 context.before = self.talks_before(&talks, &meta);
-                let news = NewsDesk { reporter: self.ground.reporter.clone(), run: meta.run.clone() };
+                let news = NewsDesk { reporter: self.ground.reporter.sink(), run: meta.run.clone() };
                 let board = self.board_of(&meta);
                 tokio::spawn(async move {
                     let remains = match (elsewhere, board) {

@@ -13,6 +13,15 @@ use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::slug::{Slug, TaskName};
 use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Origin, StartPlan};
 use agency_core::task_file::{Fields, TaskFile};
+use agency_run::audience::View;
+use agency_run::hold::screen_size;
+use agency_run::logs::LogRequest;
+use agency_run::plan::{self, PlannedTask, Wish};
+use agency_run::room::{self, Room};
+use agency_run::run::RunCommand;
+use agency_run::{environment, limits};
+use agency_store::settings::SettingsFiles;
+use agency_store::{clock, trust};
 use agency_workspace::Project;
 
 use super::boot::is_talk;
@@ -22,17 +31,9 @@ use super::setups::{RemovalWish, SetupMode};
 use super::talks::no_terminal;
 use super::tasks::store_failure;
 use super::{Pending, World};
-use crate::audience::View;
 use crate::happening::{Answer, Call, Happening, NewTask, OrphanIntent, TaskCall};
-use crate::hold::screen_size;
-use crate::logs::LogRequest;
-use crate::plan::{self, PlannedTask, Wish};
-use crate::room::{self, Room};
 use crate::rpc;
-use crate::run::RunCommand;
-use crate::settings::SettingsFiles;
 use crate::streams::Promised;
-use crate::{clock, environment, limits, trust};
 
 impl World {
     pub(super) fn called(&mut self, call: Call, answer: Answer) {
@@ -471,7 +472,7 @@ impl World {
         }
         if let Some(target) = params.ssh_auth_sock.as_ref().filter(|target| !target.0.is_empty()) {
             let dir = self.ground.state.run(&live.meta.run.0);
-            if let Err(cause) = plan::refresh_ssh_link(&dir, target.as_os_str()) {
+            if let Err(cause) = agency_run::environment::refresh_ssh_link(&dir, target.as_os_str()) {
                 tracing::warn!(%cause, "the link to the ssh agent stays as it was");
             }
         }

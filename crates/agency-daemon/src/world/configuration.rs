@@ -10,14 +10,14 @@ use agency_api::paths::{create_private, project_id};
 use agency_api::{Bytes, Failure};
 use agency_core::config::{self, Config, EditError, GENERAL_KEYS, Key, Layer, NAMED_TABLES, Origin, Value};
 use agency_core::ids::ProjectId;
+use agency_store::read_small::Links;
+use agency_store::settings::{self, Settings};
+use agency_store::{atomic, trust};
 use agency_terminal::keys::DetachKeys;
 use agency_workspace::Project;
 
 use super::World;
 use super::consent::cannot_remember;
-use crate::read_small::Links;
-use crate::settings::{self, Settings};
-use crate::{atomic, trust};
 
 /// A file that is about to be changed.
 struct Target {

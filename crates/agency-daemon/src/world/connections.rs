@@ -12,19 +12,19 @@ use agency_api::paths::RunDir;
 use agency_core::connection::{ConnectError, Connection, Effect, Event, Status};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Origin;
+use agency_run::plan::Wish;
+use agency_run::run_meta::{self, RunMeta};
+use agency_run::switchboard::{
+    self, BoardCommand, GivenUp, Progress, Sitting, Switchboard, Switchroom, WireMeta, WireNews, WirePlan,
+    WireSpec,
+};
+use agency_store::clock;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::World;
 use super::boot::key_of;
-use crate::clock;
 use crate::happening::Answer;
-use crate::plan::Wish;
-use crate::run_meta::{self, RunMeta};
-use crate::switchboard::{
-    self, BoardCommand, GivenUp, Progress, Sitting, Switchboard, Switchroom, WireMeta, WireNews, WirePlan,
-    WireSpec,
-};
 
 pub type Board = mpsc::Sender<BoardCommand>;
 
@@ -59,7 +59,7 @@ impl World {
             epoch: self.ground.epoch,
             keeper_binary: self.ground.keeper_binary.clone(),
             rule_book: self.ground.rule_book.clone(),
-            reporter: self.ground.reporter.clone(),
+            reporter: self.ground.reporter.sink(),
         }
     }
 
@@ -128,7 +128,7 @@ impl World {
         match wire.waiting.remove(&ticket) {
             Some(Waiting::Start(answer)) => {
                 let board = wire.board.clone();
-                crate::run::tell(answer, outcome.map(|()| board).map_err(failure));
+                agency_run::run::tell(answer, outcome.map(|()| board).map_err(failure));
             }
             Some(Waiting::Reconnect(answer)) => {
                 let view = shown.ok_or_else(|| Failure::new("the connection is gone"));

@@ -6,11 +6,11 @@ use agency_api::method::{Changes, Trust, TrustedProject, TrustedProjects};
 use agency_api::{Bytes, Failure};
 use agency_core::config::{Key, Layer};
 use agency_core::ids::{ProjectId, TaskId};
+use agency_store::settings::{self, ConfigFile};
+use agency_store::trust;
 use agency_workspace::Project;
 
 use super::World;
-use crate::settings::{self, ConfigFile};
-use crate::trust;
 
 /// All that waits for consent, read once: what is shown is what is agreed to.
 struct Wanted {

@@ -15,24 +15,23 @@ use agency_core::task_file::{Field, LastExit};
 use agency_core::task_status::TaskStatus;
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
+use agency_run::environment;
+use agency_run::fold;
+use agency_run::hold::{RunContext, screen_size};
+use agency_run::launch::{LaunchError, start_keeper};
+use agency_run::plan::{LaunchPlan, Place, Wish};
+use agency_run::room;
+use agency_run::run::{self, NewsDesk, RunCommand};
+use agency_run::run_meta::{self, AcpMeta, RunMeta};
+use agency_run::switchboard::{WirePlan, WireSpec};
+use agency_store::clock;
 use agency_workspace::{Presence, Project, Vcs, Workspace, WorkspaceName};
-
 use rustix::process::Signal;
 
 use super::notices::ended_with;
 use super::{Pending, World};
-use crate::clock;
-use crate::environment;
-use crate::fold;
 use crate::happening::{Happening, Reporter, StartedRun};
-use crate::hold::{RunContext, screen_size};
-use crate::launch::{LaunchError, start_keeper};
-use crate::plan::{LaunchPlan, Place, Wish};
-use crate::room;
 use crate::rpc;
-use crate::run::{self, NewsDesk, RunCommand};
-use crate::run_meta::{self, AcpMeta, RunMeta};
-use crate::switchboard::{WirePlan, WireSpec};
 
 impl World {
     pub(super) fn perform(&mut self, effect: Effect, next: &[Effect]) {
@@ -237,7 +236,7 @@ impl World {
 
     pub(super) fn write_status(&mut self, key: &TaskKey, status: TaskStatus) {
         self.write(key, vec![Field::Status(status)]);
-        self.announce(Some(key), None, StatusChangeEvent { status: crate::view::status(status) });
+        self.announce(Some(key), None, StatusChangeEvent { status: agency_run::view::status(status) });
     }
 
     /// With the status that is about to be written anyway: the disk is asked once.
@@ -453,7 +452,7 @@ impl Launch {
             let (answer, told) = tokio::sync::oneshot::channel();
             reporter.report(Happening::EnsureWire { plan: wire, spec: Box::new(spec), answer }).await;
             let board = told.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))?;
-            let news = NewsDesk { reporter: reporter.clone(), run };
+            let news = NewsDesk { reporter: reporter.sink(), run };
             Ok((run::seated(&board, context, news, false).await?, notes))
         };
         match seated.await {
@@ -491,7 +490,7 @@ impl Launch {
         .await?;
         let run = context.id.clone();
         let dir = context.dir.clone();
-        match run::follow(context, NewsDesk { reporter, run }).await {
+        match run::follow(context, NewsDesk { reporter: reporter.sink(), run }).await {
             Ok(handle) => Ok(StartedRun { meta, handle, notes }),
             Err(cause) => {
                 rpc::blocking(move || end_keeper(&dir)).await?;

@@ -6,13 +6,14 @@ use agency_api::Failure;
 use agency_api::view::{Explanation, Witness};
 use agency_core::evidence::Standing;
 use agency_core::ids::TaskKey;
+use agency_run::explain;
+use agency_run::run::RunCommand;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::World;
 use crate::happening::{Answer, TaskCall};
-use crate::run::RunCommand;
-use crate::{explain, rpc};
+use crate::rpc;
 
 /// A run whose keeper is stopped answers nothing; what was written down of it is still true.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);

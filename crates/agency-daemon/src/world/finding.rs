@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use agency_api::Failure;
 use agency_api::search::{Found, Hit};
 use agency_core::ids::{ProjectId, TaskKey};
+use agency_search::{self as index, Index, Listed, Match, Scope, Talk};
 use agency_workspace::Project;
 
 use super::World;
 use super::boot::is_talk;
 use crate::happening::{Answer, TaskCall};
-use crate::index::{self, Index, Listed, Match, Scope, Talk};
 use crate::rpc;
 
 /// A screen full.

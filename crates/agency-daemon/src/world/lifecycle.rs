@@ -10,13 +10,13 @@ use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey, Ticket};
 use agency_core::supervisor::{Event, MadeBy, Operation, Outcome, Refusal};
 use agency_core::task_file::Field;
+use agency_run::run::RunCommand;
 use agency_workspace::{Project, Workspace, WorkspaceName};
 
 use super::effects::refused;
 use super::setups::RemovalWish;
 use super::{Pending, World};
 use crate::happening::{Answer, StartedRun};
-use crate::run::RunCommand;
 
 impl World {
     pub(super) fn on_workspace_made(

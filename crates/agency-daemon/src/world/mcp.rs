@@ -9,10 +9,10 @@ use agency_core::config::{Mcp, TOOLS};
 use agency_core::ids::{ProjectId, RunId, TaskKey};
 use agency_core::tokens;
 use agency_driver::acp::McpServer;
+use agency_run::environment;
 use agency_workspace::Project;
 
 use super::{Pending, World};
-use crate::environment;
 use crate::happening::TaskCall;
 
 /// Files can be edited by hand into a circle.

@@ -16,6 +16,8 @@ use agency_core::evidence::Why;
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::supervisor::{Event, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
+use agency_run::environment;
+use agency_store::clock;
 use agency_workspace::{
     Environment, How, MergeRequest, OperationCause, OperationError, Outcome as Ended, Project, Recovered,
     ToolError, Vcs, WorkspaceName,
@@ -26,7 +28,7 @@ use super::effects::refused;
 use super::{Pending, World};
 use crate::discarded::operation_failure;
 use crate::happening::{Answer, Happening, Landed, TaskCall};
-use crate::{chore, clock, environment, rpc};
+use crate::{chore, rpc};
 
 /// A hook of the user's may take longer; the next daemon sees to that.
 const ENDED_WITHIN: Duration = Duration::from_secs(10);

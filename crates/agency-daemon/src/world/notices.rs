@@ -8,12 +8,12 @@ use agency_core::evidence::Standing;
 use agency_core::exit::RunExit;
 use agency_core::ids::{RunId, TaskKey};
 use agency_core::notify::{Cause, Notifier, Occasion};
+use agency_notify::{Herald, words};
+use agency_run::run::RunCommand;
+use agency_store::clock;
 
 use super::World;
-use crate::clock;
 use crate::happening::Answer;
-use crate::notify::{Herald, words};
-use crate::run::RunCommand;
 
 #[derive(Default)]
 pub(super) struct Notices {

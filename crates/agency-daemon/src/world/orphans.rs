@@ -1,6 +1,6 @@
 //! Keepers and processes that no task owns: shown, ended, or taken back.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agency_api::method::{OrphanAdopted, Stopped};
 use agency_api::{Failure, ProcessIdentity, view};
@@ -9,19 +9,17 @@ use agency_core::slug::{Slug, TaskName};
 use agency_core::supervisor::{Event, FoundRun, FoundTask, Outcome, Refusal};
 use agency_core::task_file::{Fields, TaskFile};
 use agency_core::task_status::TaskStatus;
-use agency_keeper::platform;
+use agency_run::run::{self, NewsDesk, RunCommand, RunHandle, RunNews};
+use agency_run::run_meta::RunMeta;
 use agency_workspace::{Project, Vcs};
 
 use super::effects::refused;
 use super::tasks::store_failure;
 use super::{Pending, World};
-use crate::environment;
 use crate::happening::{Answer, Happening, OrphanIntent};
-use crate::run::{self, NewsDesk, RunCommand, RunHandle, RunNews};
-use crate::run_meta::RunMeta;
 
-/// Between SIGTERM and SIGKILL for what nobody owns.
-const GRACE: Duration = Duration::from_secs(2);
+/// Between SIGTERM and SIGKILL for a run that no task owns.
+const STOP_GRACE: Duration = Duration::from_secs(2);
 
 pub struct OrphanRun {
     pub meta: RunMeta,
@@ -66,7 +64,7 @@ impl World {
         let context = self.context_of(&orphan.meta);
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
-            let news = NewsDesk { reporter: reporter.clone(), run: run.clone() };
+            let news = NewsDesk { reporter: reporter.sink(), run: run.clone() };
             let followed = run::follow(context, news)
                 .await
                 .map_err(|err| Failure::new(format!("cannot reach the keeper of {run}")).caused_by(&err));
@@ -88,7 +86,7 @@ impl World {
         match intent {
             OrphanIntent::End => {
                 handle.command(RunCommand::Begin);
-                handle.command(RunCommand::Stop { grace: GRACE });
+                handle.command(RunCommand::Stop { grace: STOP_GRACE });
                 if let Some(orphan) = self.orphans.get_mut(&run) {
                     orphan.ending = Some((handle, answer));
                 }
@@ -166,7 +164,9 @@ impl World {
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
             let name = run.0.clone();
-            let ended = tokio::task::spawn_blocking(move || end_tree(&name)).await.unwrap_or(0);
+            let ended = tokio::task::spawn_blocking(move || agency_run::process_tree::end_tree(&name))
+                .await
+                .unwrap_or(0);
             reporter.report(Happening::OrphanEnded { run, intent, answer, ended }).await;
         });
     }
@@ -199,35 +199,5 @@ impl World {
             handle.command(RunCommand::Dismiss);
             answer.give_as(Ok(Stopped { task: None, code: Some(exit.code.to_string()), ended }));
         }
-    }
-}
-
-/// Blocking. TERM, grace, KILL to everything that carries the run's name.
-pub fn end_tree(run: &str) -> usize {
-    // A daemon that an agent started carries its name, and must not end itself.
-    let own = std::process::id() as i32;
-    let members = || {
-        let mut members = platform::processes_with_environment(environment::RUN_ID, run);
-        members.retain(|process| process.pid != own);
-        members
-    };
-    let first = members();
-    for process in &first {
-        signal(process, rustix::process::Signal::TERM);
-        signal(process, rustix::process::Signal::HUP);
-    }
-    let deadline = Instant::now() + GRACE;
-    while !members().is_empty() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    for process in members() {
-        signal(&process, rustix::process::Signal::KILL);
-    }
-    first.len()
-}
-
-fn signal(process: &platform::Process, signal: rustix::process::Signal) {
-    if let Err(cause) = platform::signal_if_same(&process.identity(), signal) {
-        tracing::warn!(pid = process.identity().pid, %cause, "cannot signal an orphaned process");
     }
 }

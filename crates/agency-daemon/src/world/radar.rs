@@ -12,11 +12,11 @@ use agency_api::work::{Colliding, Conflicts};
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_status::TaskStatus;
+use agency_store::{clock, sighting};
 use agency_workspace::{Collision, Project, Radar, With, WorkspaceName};
 
 use super::World;
 use crate::happening::{Answer, Happening};
-use crate::{clock, sighting};
 
 /// Changes come in bursts, and a second later is soon enough.
 const LOOK_EVERY: Duration = Duration::from_secs(2);

@@ -9,15 +9,15 @@ use agency_core::evidence::Why;
 use agency_core::ids::TaskKey;
 use agency_core::plain::one_line;
 use agency_driver::sending::SendOrder;
+use agency_run::run::RunCommand;
+use agency_run::sending::Order;
+use agency_store::prompt_queue::{Step, Waiting};
 use agency_terminal::keys::Keystroke;
 use tokio::sync::{mpsc, oneshot};
 
 use super::boot::is_talk;
 use super::{LiveRun, World};
 use crate::happening::{Answer, Happening, TaskCall};
-use crate::prompt_queue::{Step, Waiting};
-use crate::run::RunCommand;
-use crate::sending::Order;
 
 /// An agent that does not read fills its terminal's buffer; a keeper that is stopped takes nothing.
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);

@@ -16,22 +16,23 @@ use agency_core::ids::{Epoch, TaskKey};
 use agency_core::restart::RestartPolicy;
 use agency_core::supervisor::{Event, Origin, Readiness, RunTerms, StartPlan};
 use agency_core::tokens::{Ports, Tokens};
+use agency_run::environment::{self, Environment};
+use agency_run::process_tree::end_tree;
+use agency_run::run_meta;
+use agency_run::view;
+use agency_store::ports;
+use agency_store::settings::Settings;
+use agency_store::workspace_record::Mark;
 use agency_workspace::{CopyError, Project, Removal, Vcs, WorkspaceName};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::tasks::store_failure;
-use super::{Pending, World, end_tree};
+use super::{Pending, World};
 use crate::chore::{self, Chore, Log, Trouble};
-use crate::environment::{self, Environment};
 use crate::happening::{Answer, Happening, Reporter, SetupTrouble};
-use crate::ports;
 use crate::rpc;
-use crate::run_meta;
-use crate::settings::Settings;
 use crate::streams::Promised;
-use crate::view;
-use crate::workspace_record::Mark;
 
 /// What the one who asked for a start said about its setup.
 #[derive(Debug, Clone, Default)]
@@ -358,7 +359,7 @@ impl World {
         env.insert("PWD".into(), cwd.clone().into());
         env.insert(environment::RUN_ID.into(), run.clone().into());
         env.insert(environment::SOCKET.into(), self.ground.state.daemon_socket().into());
-        crate::plan::drop_long_variables(&mut env);
+        agency_run::environment::drop_long_variables(&mut env);
         let is_at_work = !commands.is_empty();
         let written = self.workspaces.change(key, |record| {
             record.run = Some(run.clone());

@@ -8,16 +8,16 @@ use agency_api::{Failure, chat, view};
 use agency_core::conversation::Item;
 use agency_core::ids::TaskKey;
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
+use agency_run::piped::{Answering, Reading, Tuning};
+use agency_run::run::RunCommand;
+use agency_run::talk::{PastTalk, Wanted};
+use agency_store::last_words;
 use tokio::sync::{mpsc, oneshot};
 
 use super::boot::is_talk;
 use super::{LiveRun, World};
 use crate::happening::{Answer, Happening, Reporter, TaskCall};
-use crate::last_words;
-use crate::piped::{Answering, Reading, Tuning};
 use crate::rpc;
-use crate::run::RunCommand;
-use crate::talk::{PastTalk, Wanted};
 
 impl World {
     /// The live run of a task that has a terminal.

@@ -10,14 +10,15 @@ use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::task_status::TaskStatus;
+use agency_run::environment;
+use agency_run::plan::{self, LaunchPlan, PlannedTask, Wish};
+use agency_store::settings::Settings;
+use agency_store::store::StoreError;
+use agency_store::{clock, trust};
 use agency_workspace::{Project, WorkspaceName};
 
 use super::{LiveRun, World};
 use crate::happening::TaskCall;
-use crate::plan::{self, LaunchPlan, PlannedTask, Wish};
-use crate::settings::Settings;
-use crate::store::StoreError;
-use crate::{clock, environment, trust};
 
 impl World {
     /// Makes the project known and picks up what was edited by hand.
@@ -158,13 +159,14 @@ impl World {
             id: key.task.0,
             slug: task.name.slug.as_str().to_string(),
             project: known.root().into(),
-            status: crate::view::status(status),
-            state: live
-                .map(|live| crate::view::state(live.standing.state, live.standing.since.at, clock::now())),
-            evidence: live.map(|live| crate::view::evidence(&live.standing.evidence)),
+            status: agency_run::view::status(status),
+            state: live.map(|live| {
+                agency_run::view::state(live.standing.state, live.standing.since.at, clock::now())
+            }),
+            evidence: live.map(|live| agency_run::view::evidence(&live.standing.evidence)),
             seen: live.is_some_and(LiveRun::is_seen),
             queued: self.queue.of(key).count() as u64,
-            workspace_status: crate::view::workspace_status(WorkspaceStatus::derive(
+            workspace_status: agency_run::view::workspace_status(WorkspaceStatus::derive(
                 status, state, last_exit,
             )),
             agent_name: shown_agent(config, &agent, fields.command.as_deref()),

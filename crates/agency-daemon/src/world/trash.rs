@@ -14,6 +14,8 @@ use agency_core::agent_state::AgentState;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_file::Field;
 use agency_core::task_status::TaskStatus;
+use agency_run::run_meta::{self, RunMeta};
+use agency_store::workspace_record::Mark;
 use agency_workspace::{Presence, Project, Trashed, Vcs, WorkspaceName};
 use tokio::task::JoinHandle;
 
@@ -25,8 +27,6 @@ use crate::discarded::{self, Back, CutOff, Entry, Settled};
 use crate::happening::{Answer, Happening};
 use crate::removal::{Bin, Removal, Step};
 use crate::rpc;
-use crate::run_meta::{self, RunMeta};
-use crate::workspace_record::Mark;
 
 /// Work that may be lost is named, up to so many files.
 const NAMED_FILES: usize = 3;

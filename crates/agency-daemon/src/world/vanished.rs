@@ -3,10 +3,10 @@
 use agency_api::event::ErrorEvent;
 use agency_core::ids::{RunId, TaskKey};
 use agency_core::supervisor::{Event, Outcome, Refusal};
+use agency_store::clock;
 use agency_workspace::Vcs;
 
 use super::{Pending, World};
-use crate::clock;
 
 impl World {
     /// From here on a deletion beside the workspace is heard of.

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use agency_api::method::Receipt;
 use agency_api::{Failure, chat};
+use agency_store::clock;
 use tokio::sync::oneshot;
-
-use crate::clock;
 
 /// A keeper holds 1 MiB that the agent has not read; this leaves room.
 const PIECE: usize = 256 << 10;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use agency_core::agent_state::AgentState;
 use agency_core::evidence::{Activity, Detector, Rung, Standing};
 use agency_driver::sending::Observation;
+use agency_store::clock;
 
 use super::RunTask;
-use crate::clock;
 
 impl RunTask {
     /// What can be seen of the agent by who wants to send it something.

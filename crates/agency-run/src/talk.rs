@@ -14,11 +14,11 @@ use agency_core::exit::RunExit;
 use agency_driver::acp::ConnectionNote;
 use agency_driver::conversation::{ConversationEvent, ConversationRun, ConversationTerms};
 use agency_journal::{Body, Reader, Record, Stream};
+use agency_store::last_words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fold::{run_exit, unseal};
-use crate::last_words;
 
 /// The tag of notes that say who answers a request: JSON of a [`Decision`].
 pub const DECISION: &str = "decision";

@@ -38,7 +38,7 @@ pub fn inject(argv: &mut Vec<OsString>, run_dir: &RunDir, keeper: &Path) -> io::
 
 fn write(run_dir: &RunDir, keeper: &Path) -> io::Result<PathBuf> {
     let path = run_dir.path().join("hooks.json");
-    crate::atomic::write(&path, &serde_json::to_vec_pretty(&settings(keeper))?)?;
+    agency_store::atomic::write(&path, &serde_json::to_vec_pretty(&settings(keeper))?)?;
     Ok(path)
 }
 

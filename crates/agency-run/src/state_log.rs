@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use agency_api::view::StateChange;
 use agency_core::evidence::{Change, Standing};
+use agency_store::clock;
+use agency_store::json_lines::JsonLines;
 use serde::{Deserialize, Serialize};
 
-use crate::json_lines::JsonLines;
-use crate::{clock, view};
+use crate::view;
 
 /// A line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -25,22 +25,23 @@ use agency_core::evidence::{Change, Detector, Evidence, Standing};
 use agency_core::exit::{ExitCode, RunExit};
 use agency_core::ids::RunId;
 use agency_journal::{Body, Record};
+use agency_store::clock;
 use agency_terminal::{Colours, ScreenEvent, Size};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::audience::{Audience, View};
 use crate::bulletin::Bulletin;
+use crate::explain;
 use crate::fold::Fold;
-use crate::happening::{Happening, Reporter};
 use crate::hold::{Heard, Hold, RunContext, wire_size};
 use crate::link::LinkError;
 use crate::piped::{Answering, PipedTask, Reading, Tuning};
+use crate::report::{Report, ReportSink};
 use crate::seal;
 use crate::sending::{Order, Sending};
 use crate::switchboard::BoardCommand;
 use crate::talk::Decided;
 use crate::viewer::{ViewerId, ViewerQueue};
-use crate::{clock, explain};
 
 /// Folding this much again takes a fraction of a second; a checkpoint costs some ten milliseconds.
 const CHECKPOINT_EVERY_BYTES: u64 = 16 << 20;
@@ -179,13 +180,13 @@ pub struct RunHandle {
 
 /// Where a run's news go.
 pub struct NewsDesk {
-    pub reporter: Reporter,
+    pub reporter: ReportSink,
     pub run: RunId,
 }
 
 impl NewsDesk {
     pub async fn tell(&self, news: RunNews) {
-        self.reporter.report(Happening::RunNews { run: self.run.clone(), news }).await;
+        self.reporter.report(Report::Run { run: self.run.clone(), news }).await;
     }
 }
 
@@ -535,14 +536,14 @@ impl RunTask {
             RunCommand::Begin => {}
             RunCommand::Attach { viewer, queue, view } => {
                 let wanted = self.audience.attach(self.fold.run.screen(), viewer, queue, view);
-                self.news.tell(RunNews::Viewers(self.audience.len())).await;
+                self.news.tell(RunNews::Viewers(self.audience.count())).await;
                 if let Some(size) = wanted {
                     self.hold.resize(size).await?;
                 }
             }
             RunCommand::Detach { viewer } => {
                 self.audience.detach(self.fold.run.screen(), viewer);
-                self.news.tell(RunNews::Viewers(self.audience.len())).await;
+                self.news.tell(RunNews::Viewers(self.audience.count())).await;
             }
             RunCommand::Typed { viewer, bytes } if self.audience.is_controller(viewer) => {
                 self.hold.frames.send(&Frame::Input { source: InputSource::User, id: 0, bytes }).await?;

@@ -19,6 +19,7 @@ use agency_driver::terminal::Settings;
 use agency_journal::{Decoded, Record};
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
+use agency_store::rule_book::RuleBook;
 use agency_terminal::{Colours, Rgb, Size};
 use rustix::process::Signal;
 
@@ -26,7 +27,6 @@ use crate::fold::Fold;
 use crate::launch::{LaunchError, start_keeper};
 use crate::limits;
 use crate::link::{Frames, Link, LinkError};
-use crate::rule_book::RuleBook;
 use crate::talk::TalkSource;
 
 /// A keeper that lost its socket binds it anew within milliseconds of being asked.

@@ -7,8 +7,7 @@ use agency_core::agent_state::AgentState;
 use agency_core::evidence::{Evidence, Standing, Why};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::task_status::TaskStatus;
-
-use crate::workspace_record::Mark;
+use agency_store::workspace_record::Mark;
 
 pub fn status(status: TaskStatus) -> view::TaskStatus {
     match status {

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use agency_api::config::Overrides;
@@ -20,7 +19,9 @@ use agency_core::supervisor::RunTerms;
 use agency_core::task_file::TaskFile;
 use agency_core::tokens::{self, Ports, Tokens};
 
-use crate::environment::{self, Environment};
+use crate::environment::{
+    self, Environment, drop_long_variables, find_program, link_ssh_agent, path_directories,
+};
 use crate::hold::FoldTerms;
 use crate::switchboard::WireSpec;
 use crate::{hooks, limits};
@@ -275,31 +276,6 @@ impl LaunchPlan {
     }
 }
 
-/// Replaced by a link that follows the user: their agent socket is another one after each login.
-pub fn link_ssh_agent(env: &mut Environment, run_dir: &RunDir) -> std::io::Result<()> {
-    let Some(target) = env.get(OsStr::new("SSH_AUTH_SOCK")).filter(|target| !target.is_empty()) else {
-        return Ok(());
-    };
-    let link = refresh_ssh_link(run_dir, target)?;
-    env.insert("SSH_AUTH_SOCK".into(), link.into());
-    Ok(())
-}
-
-pub fn refresh_ssh_link(run_dir: &RunDir, target: &OsStr) -> std::io::Result<PathBuf> {
-    let link = run_dir.path().join("ssh");
-    if Path::new(target) == link {
-        // A caller inside this very run.
-        return Ok(link);
-    }
-    let fresh = run_dir.path().join("ssh.new");
-    if fresh.symlink_metadata().is_ok() {
-        std::fs::remove_file(&fresh)?;
-    }
-    std::os::unix::fs::symlink(target, &fresh)?;
-    std::fs::rename(&fresh, &link)?;
-    Ok(link)
-}
-
 /// Exec takes no single value beyond 128 KiB: a longer prompt waits in a file, and the agent is told where.
 fn pass_long_values_by_file(
     argv: &mut [OsString],
@@ -317,7 +293,7 @@ fn pass_long_values_by_file(
         .map(|name| format!("the variable {name} is too long for a program: the agent runs without it"))
         .collect();
     if told || !text.is_empty() {
-        crate::atomic::write(&path, tokens::first_message(file.body()))
+        agency_store::atomic::write(&path, tokens::first_message(file.body()))
             .map_err(|err| Failure::new(format!("cannot write {}", path.display())).caused_by(&err))?;
         env.insert(environment::PROMPT_FILE.into(), path.clone().into());
         let size = file.body().len();
@@ -372,19 +348,6 @@ fn replaced(haystack: &[u8], needle: &[u8], instead: &[u8]) -> Vec<u8> {
     result
 }
 
-/// Returns the names; values are nobody's business.
-pub fn drop_long_variables(env: &mut Environment) -> Vec<String> {
-    let mut dropped = Vec::new();
-    env.retain(|name, value| {
-        let fits = name.len() + value.len() <= limits::LONGEST_EXEC_VALUE;
-        if !fits {
-            dropped.push(name.to_string_lossy().into_owned());
-        }
-        fits
-    });
-    dropped
-}
-
 pub fn agent_failure(error: AgentError) -> Failure {
     Failure::new(error.to_string()).hint(error.hint())
 }
@@ -392,24 +355,6 @@ pub fn agent_failure(error: AgentError) -> Failure {
 /// A program whose path contains a token is known only once the workspace is there.
 fn mentions_place(program: &str) -> bool {
     program.contains("$AGENCY_")
-}
-
-/// Where exec would find it.
-pub fn find_program(program: &str, env: &Environment, directory: &Path) -> Option<PathBuf> {
-    if program.contains('/') {
-        return Some(directory.join(program)).filter(|path| is_executable(path));
-    }
-    path_directories(env).map(|dir| dir.join(program)).find(|path| is_executable(path))
-}
-
-fn path_directories(env: &Environment) -> impl Iterator<Item = PathBuf> + '_ {
-    let path =
-        env.get(OsStr::new("PATH")).map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), OsString::as_os_str);
-    path.as_bytes().split(|byte| *byte == b':').map(|dir| PathBuf::from(OsStr::from_bytes(dir)))
-}
-
-fn is_executable(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

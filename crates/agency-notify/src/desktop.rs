@@ -6,9 +6,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use agency_api::environment::{Environment, find_program};
+
 use super::program::{self, Complaints};
-use crate::environment::Environment;
-use crate::plan::find_program;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Means {

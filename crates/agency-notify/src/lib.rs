@@ -10,13 +10,12 @@ pub mod words;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agency_api::notify::{Notice, Way, WayOutcome};
 use agency_core::config::Notify;
 use tokio::sync::Semaphore;
 
-use crate::clock;
 use program::Complaints;
 
 /// A way that hangs has its time; this many of them at once are a way that always hangs.
@@ -51,7 +50,7 @@ type Sent = (WayOutcome, String);
 pub struct Herald {
     slots: Arc<Semaphore>,
     /// How the last notice fared on each road, and when that was logged.
-    last: Arc<Mutex<BTreeMap<Road, (Sent, Duration)>>>,
+    last: Arc<Mutex<BTreeMap<Road, (Sent, Instant)>>>,
 }
 
 impl Default for Herald {
@@ -109,7 +108,7 @@ impl Herald {
     }
 
     fn note(&self, road: Road, sent: Sent) {
-        let (now, mut last) = (clock::now(), self.last());
+        let (now, mut last) = (Instant::now(), self.last());
         let said = last.get(&road).filter(|(before, at)| *before == sent && now < *at + SAID_AGAIN_AFTER);
         let said = said.map(|(_, at)| *at);
         if said.is_none() && sent.0 == WayOutcome::Failed {
@@ -118,7 +117,7 @@ impl Herald {
         last.insert(road, (sent, said.unwrap_or(now)));
     }
 
-    fn last(&self) -> MutexGuard<'_, BTreeMap<Road, (Sent, Duration)>> {
+    fn last(&self) -> MutexGuard<'_, BTreeMap<Road, (Sent, Instant)>> {
         self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

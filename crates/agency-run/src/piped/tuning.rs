@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use agency_api::{Failure, chat};
 use agency_driver::conversation::{AgentSetting, ConversationEvent};
+use agency_store::clock;
 use tokio::sync::oneshot;
 
 use super::PipedTask;
-use crate::clock;
 use crate::outbox::Then;
 use crate::run::tell;
 use crate::talk::Told;

@@ -8,8 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use agency_api::paths::{StateDir, create_private, short_hash};
-
-use crate::atomic;
+use agency_store::atomic;
 
 const NAME: &str = "agency-keeper";
 

@@ -19,6 +19,7 @@ use agency_core::conversation::{Approval, Entry, Item};
 use agency_driver::conversation::{AnswerError, ApprovalAnswer};
 use agency_driver::sending::SendOrder;
 use agency_journal::{Body, Record};
+use agency_store::{clock, told_mark};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::bulletin::Bulletin;
@@ -28,7 +29,7 @@ use crate::outbox::{Outbox, Then, Written};
 use crate::run::{Flow, NewsDesk, RunCommand, RunHandle, RunNews, sleep_until, tell};
 use crate::sending::Order;
 use crate::talk::{self, Decision, TalkFold, TalkSource, Told, Wanted};
-use crate::{clock, explain, seal, told_mark};
+use crate::{explain, seal};
 
 pub use tuning::Tuning;
 
@@ -679,7 +680,7 @@ impl PipedTask {
                 tracing::error!(run = %self.hold.context.id, %cause, "the run is lost");
                 // Nobody can talk to it any more, and the next run must not meet it in the same workspace.
                 let run = self.hold.context.id.0.clone();
-                let ended = tokio::task::spawn_blocking(move || crate::world::end_tree(&run)).await;
+                let ended = tokio::task::spawn_blocking(move || crate::process_tree::end_tree(&run)).await;
                 tracing::info!(run = %self.hold.context.id, ended = ended.unwrap_or(0), "what was left of it is ended");
                 self.hold.is_gone(Vec::new(), 0);
                 self.hold.left = true;

@@ -104,7 +104,7 @@ async fn write_all(request: LogRequest, sink: mpsc::Sender<Vec<u8>>) -> io::Resu
 fn past(request: &LogRequest, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<(Output, u64)> {
     let mut out = Output { rendering: Rendering::new(request.form), ready: Vec::new() };
     let mut next_seq = 0;
-    let asked = crate::clock::now();
+    let asked = agency_store::clock::now();
     for (at, run) in request.runs.iter().enumerate() {
         if at > 0 {
             out.end_of_run();

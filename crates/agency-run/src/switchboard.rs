@@ -23,20 +23,20 @@ use agency_driver::conversation::ConversationTerms;
 use agency_journal::{Body, ExitStatus, Limits, Reader, Record, Stream, Writer};
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
+use agency_store::atomic;
+use agency_store::clock;
+use agency_store::rule_book::RuleBook;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::clock;
 use crate::environment::{self, Environment};
-use crate::happening::{Happening, Reporter};
 use crate::hold::{FoldTerms, Heard, Hold, RunContext};
 use crate::launch::{LaunchError, start_keeper};
 use crate::outbox::{Outbox, Written};
-use crate::rule_book::RuleBook;
+use crate::report::{Report, ReportSink};
 use crate::run::sleep_until;
-use crate::{atomic, fold, limits, plan, run_meta};
-
+use crate::{fold, limits, run_meta};
 use seat::{FromSeat, Host, Seat, SeatLine, ToSeat};
 pub use seat::{GivenUp, Progress};
 
@@ -72,7 +72,7 @@ pub struct Switchroom {
     pub epoch: u64,
     pub keeper_binary: PathBuf,
     pub rule_book: Arc<RuleBook>,
-    pub reporter: Reporter,
+    pub reporter: ReportSink,
 }
 
 #[derive(Debug)]
@@ -347,7 +347,7 @@ impl Switchboard {
 
     async fn news(&self, attempt: u64, news: WireNews) {
         let name = self.room.plan.name.clone();
-        self.room.reporter.report(Happening::Wire { name, attempt, news }).await;
+        self.room.reporter.report(Report::Connection { name, attempt, news }).await;
     }
 
     fn context(
@@ -650,7 +650,7 @@ impl Switchboard {
             },
             Err(_) => {
                 let run = line.hold.context.id.0.clone();
-                let ended = tokio::task::spawn_blocking(move || crate::world::end_tree(&run)).await;
+                let ended = tokio::task::spawn_blocking(move || crate::process_tree::end_tree(&run)).await;
                 tracing::info!(
                     connection = self.room.plan.name,
                     ended = ended.unwrap_or(0),
@@ -776,7 +776,7 @@ fn launch_spec(
     let mut env = spec.env;
     env.insert(environment::RUN_ID.into(), id.0.clone().into());
     env.insert(environment::SOCKET.into(), daemon_socket.into());
-    plan::link_ssh_agent(&mut env, dir)?;
+    environment::link_ssh_agent(&mut env, dir)?;
     Ok(LaunchSpec {
         run_id: id.0.clone(),
         name: name.to_owned(),

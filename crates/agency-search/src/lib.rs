@@ -20,13 +20,12 @@ use agency_api::search::HitKind;
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{RunId, TaskKey};
 use agency_core::task_file::TaskFile;
+use agency_run::piped::Reading;
+use agency_run::run::RunCommand;
+use agency_run::talk::{PastTalk, Wanted};
+use agency_store::last_words;
+use agency_store::read_small::{Links, read_small};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-
-use crate::last_words;
-use crate::piped::Reading;
-use crate::read_small::{Links, read_small};
-use crate::run::RunCommand;
-use crate::talk::{PastTalk, Wanted};
 
 use passage::Passage;
 use passage::milliseconds;

@@ -7,9 +7,8 @@ use agency_api::paths::{RunDir, StateDir};
 use agency_core::ids::RunId;
 use agency_driver::acp::{AcpTerms, McpServer};
 use agency_driver::conversation::ConversationTerms;
+use agency_store::atomic;
 use serde::{Deserialize, Serialize};
-
-use crate::atomic;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunMeta {

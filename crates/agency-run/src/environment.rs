@@ -1,10 +1,14 @@
 //! The environment of an agent: the caller's own, less what belongs to the caller's terminal, plus ours.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use agency_api::Bytes;
+pub use agency_api::environment::{Environment, find_program, from_wire, path_directories, to_wire};
+use agency_api::paths::RunDir;
+
+use crate::limits;
 
 /// Known only to the run it was made for; also how a rescuing keeper finds the tree again.
 pub const RUN_ID: &str = "AGENCY_RUN_ID";
@@ -34,8 +38,6 @@ const REMOVED: &[&str] = &[
 const REMOVED_PREFIXES: &[&str] =
     &["TERM_PROGRAM", "KITTY_", "AGENCY_", "ITERM_", "WEZTERM_", "GHOSTTY_", "VTE_", "ZELLIJ_", "ALACRITTY_"];
 
-pub type Environment = BTreeMap<OsString, OsString>;
-
 /// What of the caller's environment an agent gets.
 pub fn from_caller(caller: &[(Bytes, Bytes)]) -> Environment {
     let kept = caller.iter().filter(|(name, _)| !is_removed(name.as_os_str()));
@@ -50,14 +52,6 @@ pub fn from_caller(caller: &[(Bytes, Bytes)]) -> Environment {
         env.remove(OsStr::new("LC_CTYPE"));
     }
     env
-}
-
-pub fn to_wire(env: Environment) -> Vec<(Bytes, Bytes)> {
-    env.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
-}
-
-pub fn from_wire(env: Vec<(Bytes, Bytes)>) -> Environment {
-    env.into_iter().map(|(name, value)| (name.as_os_str().to_owned(), value.as_os_str().to_owned())).collect()
 }
 
 fn is_removed(name: &OsStr) -> bool {
@@ -76,6 +70,44 @@ fn speaks_utf8(env: &Environment) -> bool {
         let value = value.to_string_lossy().to_ascii_lowercase();
         value.contains("utf-8") || value.contains("utf8")
     })
+}
+
+/// Replaced by a link that follows the user: their agent socket is another one after each login.
+pub fn link_ssh_agent(env: &mut Environment, run_dir: &RunDir) -> std::io::Result<()> {
+    let Some(target) = env.get(OsStr::new("SSH_AUTH_SOCK")).filter(|target| !target.is_empty()) else {
+        return Ok(());
+    };
+    let link = refresh_ssh_link(run_dir, target)?;
+    env.insert("SSH_AUTH_SOCK".into(), link.into());
+    Ok(())
+}
+
+pub fn refresh_ssh_link(run_dir: &RunDir, target: &OsStr) -> std::io::Result<PathBuf> {
+    let link = run_dir.path().join("ssh");
+    if Path::new(target) == link {
+        // A caller inside this very run.
+        return Ok(link);
+    }
+    let fresh = run_dir.path().join("ssh.new");
+    if fresh.symlink_metadata().is_ok() {
+        std::fs::remove_file(&fresh)?;
+    }
+    std::os::unix::fs::symlink(target, &fresh)?;
+    std::fs::rename(&fresh, &link)?;
+    Ok(link)
+}
+
+/// Returns the names; values are nobody's business.
+pub fn drop_long_variables(env: &mut Environment) -> Vec<String> {
+    let mut dropped = Vec::new();
+    env.retain(|name, value| {
+        let fits = name.len() + value.len() <= limits::LONGEST_EXEC_VALUE;
+        if !fits {
+            dropped.push(name.to_string_lossy().into_owned());
+        }
+        fits
+    });
+    dropped
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ enum Show {
 }
 
 impl Audience {
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.viewers.len()
     }
 
