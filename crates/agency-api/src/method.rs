@@ -1,10 +1,11 @@
-//! The methods of the one API: name, parameters, answer.
+//! The methods of the API: name, parameters, result.
 //!
-//! Everything a person can do goes through these; the command line has no other way in.
+//! Each method is declared here once, and the daemon registers one handler for it. The command line uses only these
+//! methods: everything that a user can do, a program can do, too.
 
 use schemars::{JsonSchema, SchemaGenerator};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Bytes;
 use crate::chat;
@@ -19,14 +20,19 @@ use crate::trash;
 use crate::view;
 use crate::work;
 
-pub trait Method {
+/// One method of the API. The daemon registers one handler for each; the handler compiles only if it answers with
+/// `Result`.
+pub trait Method: Copy + Send + Sync + 'static {
+    /// The name of the method in JSON.
     const NAME: &'static str;
-    type Params: Serialize + DeserializeOwned + JsonSchema;
-    type Answer: Serialize + DeserializeOwned + JsonSchema;
+    /// The parameters that a caller sends.
+    type Params: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+    /// The result that the daemon answers with, unless it answers with a [`crate::Failure`].
+    type Result: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
 }
 
 macro_rules! methods {
-    ($($(#[doc = $doc:literal])* $name:ident = $wire:literal : $params:ty => $answer:ty;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $wire:literal : $params:ty => $result:ty;)*) => {
         $(
             $(#[doc = $doc])*
             #[derive(Debug, Clone, Copy)]
@@ -35,525 +41,698 @@ macro_rules! methods {
             impl Method for $name {
                 const NAME: &'static str = $wire;
                 type Params = $params;
-                type Answer = $answer;
+                type Result = $result;
             }
         )*
 
-        /// Every method's wire name.
+        /// The names of all methods in JSON.
         pub const NAMES: &[&str] = &[$($wire),*];
 
-        /// Every method as the reference shows it; the types go to the generator.
-        pub fn described(types: &mut SchemaGenerator) -> Vec<Described> {
-            vec![$(Described {
+        /// Describes every method for the reference. `types` collects the schemas of the types.
+        pub fn describe_all(types: &mut SchemaGenerator) -> Vec<MethodDescription> {
+            vec![$(MethodDescription {
                 name: $wire,
                 about: concat!($($doc,)* ""),
                 params: types.subschema_for::<$params>().to_value(),
-                answer: types.subschema_for::<$answer>().to_value(),
+                result: types.subschema_for::<$result>().to_value(),
             }),*]
         }
     };
 }
 
-/// A method, for readers.
+/// A method as the reference describes it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Described {
+pub struct MethodDescription {
+    /// The name in JSON.
     pub name: &'static str,
+    /// The description of the method.
     pub about: &'static str,
-    /// JSON Schema, mostly a reference to a type.
+    /// The JSON Schema of the parameters, mostly a reference to a type.
     pub params: serde_json::Value,
-    pub answer: serde_json::Value,
+    /// The JSON Schema of the result, mostly a reference to a type.
+    pub result: serde_json::Value,
+}
+
+/// Parameters that name the task that the call is about.
+pub trait NamesTask {
+    /// The task.
+    fn task(&self) -> &TaskRef;
+}
+
+/// Parameters that say in which directory the caller is, and so which project the call is about.
+pub trait NamesProject {
+    /// The caller's directory.
+    fn cwd(&self) -> &Bytes;
+}
+
+macro_rules! names_task {
+    ($($params:ty),* $(,)?) => {
+        $(impl NamesTask for $params {
+            fn task(&self) -> &TaskRef {
+                &self.task
+            }
+        })*
+    };
+}
+
+macro_rules! names_project {
+    ($($params:ty),* $(,)?) => {
+        $(impl NamesProject for $params {
+            fn cwd(&self) -> &Bytes {
+                &self.cwd
+            }
+        })*
+    };
+}
+
+names_task! {
+    TaskStartParams,
+    TaskSetupParams,
+    TaskExplainParams,
+    TaskPlanParams,
+    TaskRemoveParams,
+    TaskSendParams,
+    QueueDropParams,
+    PtyAttachParams,
+    LogReadParams,
+    chat::ReadParams,
+    chat::AnswerParams,
+    chat::SettingParams,
+    trash::TurnRestoreParams,
+    work::DiffParams,
+    work::MergeParams,
+    work::SyncParams,
+}
+
+names_project! {
+    TrustAgreeParams,
+    mcp::TermsParams,
+    trash::TrashExpireParams,
+    trash::TrashRestoreParams,
+}
+
+impl NamesProject for mcp::PermitParams {
+    fn cwd(&self) -> &Bytes {
+        &self.who.cwd
+    }
 }
 
 methods! {
-    /// The daemon itself: its process, its version, where its files are.
+    /// Shows the daemon's process, its version, and where its files are.
     DaemonStatus = "daemon.status": Nothing => view::Daemon;
-    /// Answers, then leaves. With `agents`, once every agent has ended.
+    /// Stops the daemon. It answers first, then it exits. With `agents`, it ends every agent before it answers.
     DaemonStop = "daemon.stop": DaemonStopParams => Nothing;
-    /// Makes a task and starts its agent, unless it is a draft.
+    /// Makes a task, and starts its agent unless the task is a draft.
     TaskNew = "task.new": TaskNewParams => Started;
-    /// Starts a task's agent, or wakes an idle one. A task never has two.
+    /// Starts the agent of a task, or sets an idle task to running. A task never has two agents.
     TaskStart = "task.start": TaskStartParams => Started;
-    /// Ends a task's agent, waits until it is gone, starts it again.
+    /// Ends the agent of a task, waits until its processes are gone, and starts it again.
     TaskRestart = "task.restart": TaskStartParams => Started;
-    /// Sets a task's workspace up again: copies files, runs the commands of `workspace.setup`; starts no agent.
+    /// Sets the workspace of a task up again: copies files and runs the commands of `workspace.setup`. It starts no
+    /// agent.
     TaskSetup = "task.setup": TaskSetupParams => Started;
-    /// Ends a task's agent and everything it started; a setup that runs too.
+    /// Ends the agent of a task and every process that the agent started. It also ends a setup that is running.
     TaskStop = "task.stop": TaskRef => Stopped;
-    /// Sets a running task aside; its agent lives on.
+    /// Marks a running task as idle. Its agent keeps running.
     TaskIdle = "task.idle": TaskRef => view::Task;
-    /// Says that a task's work is done.
+    /// Marks a task as completed: its work is done.
     TaskComplete = "task.complete": TaskRef => view::Task;
-    /// Says that a task's work has failed.
+    /// Marks a task as failed.
     TaskFail = "task.fail": TaskRef => view::Task;
-    /// What a task's workspace changes, against its base or in one turn.
+    /// Shows what the workspace of a task changes: compared with its base, or in one turn.
     TaskDiff = "task.diff": work::DiffParams => work::Diff;
-    /// Says that a task's work has been looked at and is good.
+    /// Marks a task as reviewed: a person has looked at its work and accepts it.
     TaskReview = "task.review": TaskRef => view::Task;
-    /// Merges the work of a completed or reviewed task, all of it or nothing; the task becomes merged.
+    /// Merges the work of a completed or reviewed task, all of it or nothing. The task becomes merged.
     TaskMerge = "task.merge": work::MergeParams => work::Merged;
     /// Brings the new commits of a task's base into its workspace, all of them or nothing.
     TaskSync = "task.sync": work::SyncParams => work::Synced;
-    /// Which workspaces of a project would collide with their base or with each other, looked at now.
+    /// Shows which workspaces of a project conflict with their base or with each other, as of now.
     ConflictList = "conflict.list": ProjectRef => work::Conflicts;
-    /// Removes a task and its workspace. Refuses to lose work, unless told to.
+    /// Removes a task and its workspace. Fails if work would be lost, unless `discard` is set.
     TaskRemove = "task.remove": TaskRemoveParams => Removed;
-    /// Which tasks are finished and may go without a loss, and why the others stay. Removes nothing.
+    /// Shows which finished tasks can be removed without losing work, and why the others stay. It removes nothing.
     TaskSpent = "task.spent": ProjectRef => trash::Spent;
-    /// What was removed or replaced in a project and can be brought back.
+    /// Lists the trash of a project: everything that was removed or replaced and can be restored.
     TrashList = "trash.list": ProjectRef => trash::Trash;
-    /// Brings back what was removed or replaced: a task with workspace, branch and runs, or earlier files.
+    /// Restores a trash entry: a task with its workspace, branch and runs, or earlier files of a workspace.
     TrashRestore = "trash.restore": trash::TrashRestoreParams => trash::Restored;
-    /// Deletes for good what has been in the trash for so long. Nothing else ever does.
+    /// Deletes trash entries that are older than the given age, for good. Only this method deletes from the trash.
     TrashExpire = "trash.expire": trash::TrashExpireParams => trash::Expired;
-    /// The ends of an agent's turns at which its workspace changed.
+    /// Lists the turns of an agent after which the files of its workspace had changed.
     TurnList = "turn.list": TaskRef => trash::Turns;
-    /// Puts the files back as they were after an earlier turn. Refuses while the agent works.
+    /// Restores the files of a workspace as they were after an earlier turn. Fails while the agent is working.
     TurnRestore = "turn.restore": trash::TurnRestoreParams => trash::TurnRestored;
-    /// The tasks of a project, or of all.
+    /// Lists the tasks of one project, or of all projects.
     TaskList = "task.list": TaskListParams => TaskListing;
-    /// One task.
+    /// Shows one task.
     TaskGet = "task.get": TaskRef => view::Task;
-    /// Why a task's agent is said to be in its state, now or at a time in the past.
+    /// Explains which evidence decided the state of a task's agent, now or at a time in the past.
     TaskExplain = "task.explain": TaskExplainParams => view::Explanation;
-    /// Sends a text to a task's agent: typed as it can take it, entered at its prompt; or holds it until it is there.
+    /// Sends a text to the agent of a task. In a terminal the daemon types the text at the agent's prompt. It can
+    /// also queue the text until the agent is at its prompt.
     TaskSend = "task.send": TaskSendParams => Receipt;
-    /// Texts that wait for their agents' prompts.
+    /// Lists the queued texts, which wait until their agents are at their prompts.
     QueueList = "queue.list": QueueListParams => Queue;
-    /// Takes texts back before they are sent; answered with those.
+    /// Drops queued texts before they are sent. The result lists the dropped texts.
     QueueDrop = "queue.drop": QueueDropParams => Queue;
-    /// The conversation with an agent that is driven by a protocol: its end, a page of it, or what is new.
+    /// Reads a conversation: its end, one page of it, or only the new entries.
     ChatRead = "chat.read": chat::ReadParams => chat::Chat;
-    /// Words in conversations and in the texts of tasks, the newest first.
+    /// Searches conversations and task texts for words, the newest hits first.
     ChatSearch = "chat.search": search::SearchParams => search::Found;
-    /// What agents may do only if somebody says so, and their questions, as far as nobody has answered.
+    /// Lists open approvals: actions that agents ask for, and their questions, that have no answer yet.
     ApprovalList = "approval.list": chat::ApprovalListParams => chat::Approvals;
-    /// Answers one of them. Of two who answer at once one is told that the other was first.
+    /// Answers one open approval. If two callers answer at the same time, the second one gets a failure.
     ApprovalAnswer = "approval.answer": chat::AnswerParams => chat::OpenApproval;
-    /// What was answered so far, by people and by rules, oldest first.
+    /// Lists the answered approvals, by people and by rules, the oldest first.
     ApprovalLog = "approval.log": chat::ApprovalListParams => chat::Decisions;
-    /// Ends an agent's turn and keeps its session.
+    /// Interrupts the turn of an agent. Its session stays.
     TaskInterrupt = "task.interrupt": TaskRef => Nothing;
-    /// Shows which model an agent uses and which it offers, or has it use another.
+    /// Shows which model an agent uses and which models it offers, or chooses another one.
     TaskModel = "task.model": chat::SettingParams => chat::Setting;
-    /// Shows how much an agent may do without asking, or changes it.
+    /// Shows the mode of an agent, which says what it may do without an approval, or chooses another one.
     TaskMode = "task.mode": chat::SettingParams => chat::Setting;
-    /// Connections to agents that serve many tasks with one process.
+    /// Lists the connections to agents that serve many tasks with one process.
     ConnectionList = "connection.list": Nothing => connection::Connections;
-    /// Connects anew, whatever has become of the attempts before, and brings its sessions back. Answered once it is there.
+    /// Connects again, even if earlier attempts failed, and resumes the sessions. The daemon answers once the
+    /// connection is up.
     ConnectionReconnect = "connection.reconnect": connection::ConnectionRef => connection::Connection;
-    /// The sessions that an agent knows, those of others included.
+    /// Lists the sessions that the agent of a connection knows, including sessions that Agency did not start.
     ConnectionSessions = "connection.sessions": connection::ConnectionRef => connection::Sessions;
-    /// What a command in the task's workspace needs; the caller runs it.
+    /// Shows what the caller needs to run a command in the workspace of a task. The daemon does not run it.
     TaskPlan = "task.plan": TaskPlanParams => Plan;
-    /// A stream of a task's terminal, to look at and to type into.
+    /// Opens a stream to the terminal of a task: the caller sees it and can type into it.
     PtyAttach = "pty.attach": PtyAttachParams => Stream;
-    /// The screen of a live run as it is now, and the exact state behind it.
+    /// Shows the current screen of a live run, and the exact state of its terminal.
     PtyScreen = "pty.screen": TaskRef => ScreenDump;
-    /// A stream of what a task's agent printed.
+    /// Opens a stream of everything that the agent of a task printed.
     LogRead = "log.read": LogReadParams => Stream;
-    /// Live agents that no task owns.
+    /// Lists orphans: live keepers and processes that belong to no task.
     OrphanList = "orphan.list": Nothing => Orphans;
-    /// Ends an orphan and everything it started.
+    /// Ends an orphan and every process that it started.
     OrphanKill = "orphan.kill": OrphanRef => Stopped;
-    /// Takes a keeper back into its task, remade if it is gone; with only the process left, ends that.
+    /// Gives an orphaned keeper back to its task, and makes the task again if it is gone. If only a process is left,
+    /// ends that process.
     OrphanAdopt = "orphan.adopt": OrphanRef => OrphanAdopted;
-    /// Every agent: what it runs, whether that is installed for this caller, where it was defined.
+    /// Lists every agent: which command it runs, whether that program is installed, and where the agent is defined.
     AgentList = "agent.list": AgentListParams => AgentListing;
-    /// All that Agency has made in repositories, project by project.
+    /// Lists everything that Agency has made in repositories, by project.
     ProjectTraces = "project.traces": Nothing => Traces;
-    /// Takes out of a repository what Agency made there. Workspaces with work in them refuse, unless told to go.
+    /// Removes everything that Agency has made in a repository. Fails if a workspace has work in it, unless `discard`
+    /// is set.
     ProjectErase = "project.erase": ProjectEraseParams => Erased;
-    /// What a project's own files would run.
+    /// Shows which commands and settings in a project's files need the user's consent.
     TrustShow = "trust.show": ProjectRef => Trust;
-    /// Every project whose content was agreed to.
+    /// Lists the projects whose files the user has agreed to.
     TrustList = "trust.list": Nothing => TrustedProjects;
-    /// Agrees to exactly what was shown, or takes the agreement back.
+    /// Records that the user agrees to exactly the content that was shown, or revokes the agreement.
     TrustAgree = "trust.agree": TrustAgreeParams => Trust;
-    /// The configuration in force where the caller stands, and where each value comes from.
+    /// Shows the configuration in effect in the caller's directory, and where each value comes from.
     ConfigShow = "config.show": config::ShowParams => config::Shown;
-    /// Sets one key of a file, or takes it out; the rest of the file stays as it is.
+    /// Sets or unsets one key in a configuration file. The rest of the file stays as it is.
     ConfigSet = "config.set": config::SetParams => config::Changed;
-    /// The text of a configuration file.
+    /// Reads a configuration file.
     ConfigRead = "config.read": config::FileParams => config::FileContent;
-    /// Replaces a file, if the new content can be used.
+    /// Replaces a configuration file, if the new content is valid.
     ConfigWrite = "config.write": config::WriteParams => config::Changed;
-    /// Which tools an agent has, and whose agent it is.
+    /// Shows which MCP tools an agent may use, and to which task the agent belongs.
     McpTerms = "mcp.terms": mcp::TermsParams => mcp::Terms;
-    /// Whether an agent may use a tool on a task now; a refusal says why not.
+    /// Checks whether an agent may use a tool on a task now. A failure gives the reason.
     McpPermit = "mcp.permit": mcp::PermitParams => mcp::Terms;
-    /// From now on this connection gets `event` notifications; with `since`, first those that are kept from then on.
+    /// Subscribes this connection to `event` notifications. With `since`, the daemon first sends the stored events
+    /// from that time on.
     EventSubscribe = "event.subscribe": EventSubscribeParams => Nothing;
-    /// Sends a notice of no importance by every way that is set up, and says how that went.
+    /// Sends a test notification through every configured channel, and shows the outcome of each.
     NotifyTest = "notify.test": notify::TestParams => notify::Tested;
-    /// The ways to reach people as they are set up, and how the last notice fared.
+    /// Lists the notification channels as they are configured, and the outcome of the last notification of each.
     NotifyWays = "notify.ways": Nothing => notify::Ways;
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// No parameters, or a result that says nothing but that it was done. Fields that a caller sends are ignored.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Nothing {}
 
+impl<'de> Deserialize<'de> for Nothing {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Nothing {})
+    }
+}
+
+/// Which events the caller wants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventSubscribeParams {
-    /// RFC 3339.
+    /// Also send the stored events from this time on, in RFC 3339.
     #[serde(default)]
     pub since: Option<String>,
 }
 
+/// Which state to explain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskExplainParams {
+    /// The task.
     pub task: TaskRef,
-    /// RFC 3339; absent for now.
+    /// A time in RFC 3339; absent for the current state.
     #[serde(default)]
     pub at: Option<String>,
 }
 
+/// How to stop the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonStopParams {
+    /// End every agent, too.
     pub agents: bool,
+    /// Configuration for this call only.
     #[serde(default)]
     pub overrides: Overrides,
 }
 
-/// Where the caller stands; the project is found from there.
+/// The project that a directory is in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectRef {
+    /// The caller's directory.
     pub cwd: Bytes,
 }
 
-/// A task by id, slug, `id-slug` or a unique prefix of the slug.
+/// A task of the project that a directory is in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRef {
+    /// The caller's directory.
     pub cwd: Bytes,
+    /// The id, the slug, `id-slug` or a unique prefix of the slug.
     pub name: String,
 }
 
-/// What a launch takes from the terminal and process that asked for it.
+/// The properties of the caller's terminal and process that a started program takes over.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Caller {
+    /// The environment variables.
     pub env: Vec<(Bytes, Bytes)>,
+    /// The size of the terminal.
     pub size: Option<Size>,
-    /// The caller's (soft, hard) limit of open files.
+    /// The soft and the hard limit of open files.
     pub open_files: Option<(u64, u64)>,
+    /// Configuration for this call only.
     #[serde(default)]
     pub overrides: Overrides,
-    /// A word of the caller's own. Events about the setup it asked for, or waits for, carry it in `asked_by`.
+    /// A word that the caller chooses. Events of a setup that this call starts or waits for carry it in `asked_by`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<String>,
 }
 
+/// The new task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskNewParams {
+    /// The caller's directory. The task belongs to the project that it is in.
     pub cwd: Bytes,
+    /// The short name of the task.
     pub slug: String,
+    /// The text of the task, which is the agent's first message.
     pub body: Bytes,
+    /// The name of the agent; the default agent when absent.
     #[serde(default)]
     pub agent: Option<String>,
+    /// `terminal`, `stream-json` or `acp`; the usual driver of the agent when absent.
     #[serde(default)]
     pub driver: Option<String>,
+    /// The branch or revision that the workspace starts from; the current one of the main checkout when absent.
     #[serde(default)]
     pub base_branch: Option<String>,
+    /// Labels of the task.
     #[serde(default)]
     pub labels: Vec<String>,
+    /// Make only the task file: no workspace, no agent.
     #[serde(default)]
     pub draft: bool,
+    /// A command to run instead of the agent's own.
     #[serde(default)]
     pub command: Option<Vec<Bytes>>,
-    /// `git`, `jj` or `none`; found out when absent.
+    /// `git`, `jj` or `none`; detected when absent.
     #[serde(default)]
     pub vcs: Option<String>,
-    /// The run of the agent that wants it: the task is shown under that agent's, and the limits of `[mcp]` hold.
+    /// The run of the agent that makes the task. The new task is listed under that agent's task, and the limits of
+    /// `[mcp]` apply.
     #[serde(default)]
     pub on_behalf_of: Option<String>,
+    /// The caller, for the launch of the agent.
     #[serde(default)]
     pub caller: Caller,
 }
 
+/// How to start the agent of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskStartParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
-    /// Another driver than so far: it goes on with the same session, or the start is refused.
+    /// Switch to this driver. It resumes the session of the last one; if it cannot, the start fails.
     #[serde(default)]
     pub driver: Option<String>,
     /// Begin a new session.
     #[serde(default)]
     pub fresh: bool,
-    /// Go on without the commands of a setup that is still to be done.
+    /// Start without running the setup commands that have not run yet.
     #[serde(default)]
     pub skip_setup: bool,
+    /// The caller, for the launch of the agent.
     #[serde(default)]
     pub caller: Caller,
 }
 
+/// Which workspace to set up again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSetupParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
+    /// The caller, for the setup commands.
     #[serde(default)]
     pub caller: Caller,
 }
 
+/// A task that was made, started or set up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Started {
+    /// The task.
     pub task: view::Task,
-    /// What the user should know of it: which agent was chosen, what was left out.
+    /// Notes for the user, for example which agent was chosen.
     pub notes: Vec<String>,
 }
 
+/// A run that was ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stopped {
+    /// The task; absent for an orphan.
     pub task: Option<view::Task>,
+    /// The exit status of the agent; absent when no agent was running.
     pub code: Option<String>,
-    /// Processes outside the agent's group that were ended with it.
+    /// Processes outside the agent's process group that were ended, too.
     pub ended: Vec<Ended>,
 }
 
+/// Which task to remove.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRemoveParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
+    /// Remove the task even if its agent is running or its work is not merged.
     #[serde(default)]
     pub discard: bool,
-    /// Why it goes, for whoever looks into the trash, where no person said so.
+    /// The reason that the trash shows, when a program and not a person removes the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whose environment the commands of `workspace.teardown` get.
+    /// The caller, whose environment the commands of `workspace.teardown` get.
     #[serde(default)]
     pub caller: Caller,
 }
 
+/// A task that was removed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Removed {
+    /// The id of the task.
     pub id: u64,
+    /// The slug of the task.
     pub slug: String,
-    /// The hidden ref that keeps what was discarded.
+    /// The hidden ref that keeps the discarded work.
     pub kept_as: Option<String>,
-    /// What it is called in the trash.
+    /// The id of the trash entry.
     pub trash: String,
-    /// What the user should know of it: a teardown that failed.
+    /// Notes for the user, for example that a teardown command failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
+/// Which tasks to list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskListParams {
-    /// The project around this directory; all projects when absent.
+    /// List the project that this directory is in; all projects when absent.
     pub cwd: Option<Bytes>,
 }
 
+/// Tasks and orphans.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskListing {
+    /// The tasks, by project and id.
     pub tasks: Vec<view::Task>,
+    /// Live keepers and processes that belong to no task.
     pub orphans: Vec<view::Orphan>,
+    /// Problems that the user should know about.
     pub warnings: Vec<String>,
 }
 
+/// A text or keys for an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSendParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
+    /// The text.
     pub text: Bytes,
     /// Press Enter after the text.
     pub enter: bool,
-    /// Type it whatever is on the screen.
+    /// Type the text even if the agent is not at its prompt.
     #[serde(default)]
     pub anyway: bool,
-    /// Hold it until the agent is at its prompt.
+    /// Queue the text until the agent is at its prompt.
     #[serde(default)]
     pub queue: bool,
-    /// Keys to press instead of a text: `down`, `enter`, `ctrl-c`.
+    /// Keys to press instead of the text: `down`, `enter`, `ctrl-c`.
     #[serde(default)]
     pub keys: Vec<String>,
 }
 
-/// What is known of a text that was sent.
+/// How far a text got, as far as the daemon knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiptKind {
-    /// There is evidence that the agent has taken it.
+    /// There is evidence that the agent has taken the text.
     Delivered,
-    /// Its terminal has taken every byte; whether the agent did is not known.
+    /// The terminal has taken every byte. Whether the agent has read them is not known.
     Typed,
-    /// It was not sent off.
+    /// The text was not sent.
     Refused,
-    /// It waits for the agent's prompt.
+    /// The text waits until the agent is at its prompt.
     Queued,
 }
 
-/// A text that waits for its agent's prompt.
+/// A text that waits until its agent is at its prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Queued {
-    /// What it is called when it is taken back.
+    /// The number of the text, for `queue.drop`.
     pub id: u64,
+    /// The id of the task.
     pub task: u64,
+    /// The slug of the task.
     pub slug: String,
+    /// The root directory of the project.
     pub project: Bytes,
+    /// The text.
     pub text: Bytes,
-    /// RFC 3339.
+    /// When the text was queued, in RFC 3339.
     pub time: String,
-    /// It may have been typed already: neither it nor those behind it are sent until it is dropped.
+    /// The daemon may have typed the text already. It sends neither this text nor later ones until this one is
+    /// dropped.
     pub uncertain: bool,
-    /// No agent runs that could take it: it waits for a start.
+    /// The task has no live agent: the text waits until one is started.
     #[serde(default)]
     pub stranded: bool,
 }
 
+/// Which queued texts to list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueListParams {
-    /// Absent: of every task of every project.
+    /// The task; all tasks of all projects when absent.
     #[serde(default)]
     pub task: Option<TaskRef>,
 }
 
+/// Queued texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
+    /// The texts, in the order in which they are sent.
     pub queued: Vec<Queued>,
 }
 
+/// Which queued texts to drop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueDropParams {
+    /// The task.
     pub task: TaskRef,
-    /// Absent: all of them.
+    /// The number of the text; all texts of the task when absent.
     #[serde(default)]
     pub id: Option<u64>,
 }
 
+/// The receipt of a text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
+    /// How far the text got.
     pub receipt: ReceiptKind,
+    /// How many bytes of the text were sent or queued.
     pub bytes: u64,
-    /// What shows it, or why not.
+    /// The evidence, or the reason.
     #[serde(default)]
     pub why: Option<String>,
-    /// What is on the screen, if that is the reason.
+    /// The screen, if it is the reason.
     #[serde(default)]
     pub screen: Option<String>,
 }
 
+/// Which command the caller wants to run in a workspace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskPlanParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
-    /// The agent's `run` action with this message; nothing but the place when absent.
+    /// The message for the agent's `run` action; without it the result has no command.
     #[serde(default)]
     pub message: Option<Bytes>,
+    /// Configuration for this call only.
     #[serde(default)]
     pub overrides: Overrides,
 }
 
+/// Everything that the caller needs to run a command in a workspace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
+    /// The task.
     pub task: view::Task,
+    /// The directory of the workspace.
     pub cwd: Bytes,
-    /// Empty unless a message was given.
+    /// The command; empty without a message.
     pub argv: Vec<Bytes>,
-    /// To be added to the caller's own environment.
+    /// Variables to add to the caller's own environment.
     pub env: Vec<(Bytes, Bytes)>,
-    /// What `workspace.opener` is here; empty when it is not configured.
+    /// The command of `workspace.opener` for this workspace; empty when it is not configured.
     #[serde(default)]
     pub opener: Vec<Bytes>,
 }
 
+/// How to attach to a terminal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PtyAttachParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
+    /// The size of the viewer's terminal.
     pub size: Size,
+    /// Whether the viewer types or only looks on.
     pub mode: AttachMode,
-    /// The run the caller itself runs in, if any: attaching a run to itself is refused.
+    /// The run that the caller itself runs in, if any. A run cannot be attached to itself.
     #[serde(default)]
     pub inside_run: Option<String>,
+    /// The caller's `SSH_AUTH_SOCK`, which the agent uses from now on.
     #[serde(default)]
     pub ssh_auth_sock: Option<Bytes>,
-    /// This viewer was attached before and has the scrollback: begin with the screen alone.
+    /// The viewer was attached before and has the scrollback: send only the screen first.
     #[serde(default)]
     pub screen_only: bool,
-    /// Have every picture drawn by the daemon, also where the size of the viewer's terminal fits.
+    /// Have the daemon draw every frame, even if the viewer's terminal has the size of the run's.
     #[serde(default)]
     pub frames: bool,
+    /// Configuration for this call only.
     #[serde(default)]
     pub overrides: Overrides,
 }
 
+/// The screen of a live run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenDump {
+    /// The size of the screen.
     pub size: Size,
     /// Row and column, from 0.
     pub cursor: (u16, u16),
+    /// The title of the terminal.
     pub title: String,
     /// The alternate screen is shown, as by an editor.
     pub alternate: bool,
-    /// The terminal modes in force, by name.
+    /// The terminal modes in effect, by name.
     pub modes: serde_json::Value,
-    /// Scrollback and screen, a line each.
+    /// Scrollback and screen as text, line by line.
     pub text: String,
-    /// What draws it on a terminal of this size.
+    /// Bytes that draw the screen on a terminal of this size.
     pub ansi: Bytes,
-    /// The journal up to but not including this record is in it.
+    /// The dump contains every record of the journal before this one.
     pub next_seq: u64,
-    /// Opaque, and equal for equal journals.
+    /// The exact state of the terminal. Opaque, and equal for equal journals.
     pub dump: Bytes,
 }
 
 /// A token for one WebSocket at `/stream/{token}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
+    /// The token.
     pub stream: String,
+    /// The task.
     pub task: view::Task,
-    /// What `detach_keys` is for this call, with its variables and options.
+    /// The value of `detach_keys` for this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detach_keys: Option<String>,
-    /// What the viewer should know, such as a configuration that is left out.
+    /// Notes for the user, for example that a configuration file cannot be used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
+/// Which output to read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LogReadParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
+    /// The form of the output.
     #[serde(default)]
     pub form: LogForm,
+    /// Keep the stream open, and send new output as it comes.
     #[serde(default)]
     pub follow: bool,
 }
 
+/// The form of a task's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogForm {
-    /// What a person would read.
+    /// Readable text.
     #[default]
     Text,
-    /// Every byte as it came.
+    /// Every byte as the agent wrote it.
     Raw,
-    /// asciicast v2 without what was typed.
+    /// asciicast v2, without input.
     Cast,
+    /// asciicast v2, with input.
     CastWithInput,
-    /// What the last setup of the workspace printed.
+    /// The output of the last setup of the workspace.
     Setup,
 }
 
+/// Live keepers and processes that belong to no task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Orphans {
+    /// The orphans.
     pub orphans: Vec<view::Orphan>,
 }
 
+/// One orphan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrphanRef {
+    /// The id of its run.
     pub run: String,
 }
 
+/// An orphan that was given back to its task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OrphanAdopted {
-    /// Its task, live again; without a run when only a process was left: that has been ended, and the
+    /// The task, with its live run. Without a run if only a process was left: the daemon has ended the process, and
+    /// the
     /// caller starts the task again.
     pub task: Option<view::Task>,
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
+/// Whose agents to list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentListParams {
-    /// The project around this directory, if there is one, has a say too.
+    /// Use the configuration of the project that this directory is in, too, if it is in one.
     #[serde(default)]
     pub cwd: Option<Bytes>,
     /// The caller's `PATH`.
@@ -561,27 +740,33 @@ pub struct AgentListParams {
     pub path: Option<Bytes>,
 }
 
+/// The agents that a caller can use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentListing {
+    /// The agents.
     pub agents: Vec<view::Agent>,
+    /// Problems that the user should know about.
     pub warnings: Vec<String>,
 }
 
+/// Everything that Agency has made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Traces {
+    /// In repositories, by project.
     pub projects: Vec<view::ProjectTraces>,
     /// Directories of runs whose task is gone.
     pub forgotten_runs: Vec<Bytes>,
-    /// Runs that another host holds in the same state directory.
+    /// Live runs of other hosts that share this state directory.
     #[serde(default)]
     pub elsewhere: Vec<view::RunElsewhere>,
 }
 
+/// The repository to clean up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectEraseParams {
-    /// The project's root directory, as `project.traces` names it.
+    /// The root directory of the project, as in the result of `project.traces`.
     pub root: Bytes,
-    /// Remove workspaces even with uncommitted or unmerged work.
+    /// Remove workspaces even if they have uncommitted or unmerged work.
     #[serde(default)]
     pub discard: bool,
     /// Hidden refs that stay.
@@ -589,59 +774,73 @@ pub struct ProjectEraseParams {
     pub spare: Vec<String>,
 }
 
+/// The outcome of a cleanup.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Erased {
-    /// What is gone, a line each.
+    /// The removed things, one line for each.
     pub removed: Vec<String>,
-    /// What was left, and why.
+    /// The things that stay, each with the reason.
     pub left: Vec<String>,
 }
 
+/// The commands and settings in a project's files that need consent, and whether the user has agreed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trust {
+    /// The configuration file of the project.
     pub file: Bytes,
-    /// The exact text to agree to, absent when the project has no such file.
+    /// The exact text to agree to; absent when the project has no such file.
     pub content: Option<Bytes>,
+    /// The digest of everything that needs consent, for `trust.agree`; absent when nothing does.
     pub digest: Option<String>,
-    /// The commands in it and in task files, one a line.
+    /// The commands in the file and in task files that need consent, one line for each.
     pub commands: Vec<String>,
-    /// What else in it waits for consent, one a line.
+    /// The other settings in the file that need consent, one line for each.
     #[serde(default)]
     pub settings: Vec<String>,
+    /// The user has agreed to everything.
     pub trusted: bool,
-    /// Against what was last agreed to; absent when nothing was.
+    /// The changes since the user last agreed; absent when the user never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
 }
 
-/// Lines that came and went.
+/// Lines that were added and removed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
+    /// The added lines.
     pub added: Vec<String>,
+    /// The removed lines.
     pub removed: Vec<String>,
 }
 
+/// The projects whose files the user has agreed to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustedProjects {
+    /// The projects.
     pub projects: Vec<TrustedProject>,
 }
 
+/// A project whose files the user has agreed to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustedProject {
+    /// The root directory.
     pub root: Bytes,
-    /// When the last word was given.
+    /// When the user last agreed, in RFC 3339.
     pub agreed_at: Option<String>,
-    /// What was last agreed to in its configuration, one a line.
+    /// The settings of the project that the user last agreed to, one line for each.
     pub lines: Vec<String>,
-    /// Contents and commands that were agreed to, all in all.
+    /// How many contents and commands the user has agreed to so far.
     pub agreements: u64,
 }
 
+/// The user's agreement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustAgreeParams {
+    /// The caller's directory.
     pub cwd: Bytes,
-    /// Of the content that was shown; another one is refused.
+    /// The digest of the content that the user saw. The call fails if the content is another one by now.
     pub digest: Option<String>,
+    /// Revoke every agreement for this project instead.
     pub revoke: bool,
 }
 

@@ -56,7 +56,7 @@ impl Client {
         self.is_broken
     }
 
-    pub async fn call<M: Method>(&mut self, method: M, params: M::Params) -> Result<M::Answer, Failure> {
+    pub async fn call<M: Method>(&mut self, method: M, params: M::Params) -> Result<M::Result, Failure> {
         let mut kept = VecDeque::new();
         let answer = self.call_hearing(method, params, |event| kept.push_back(event)).await;
         self.events.append(&mut kept);
@@ -69,7 +69,7 @@ impl Client {
         _method: M,
         params: M::Params,
         mut hear: impl FnMut(Event),
-    ) -> Result<M::Answer, Failure> {
+    ) -> Result<M::Result, Failure> {
         self.next_id += 1;
         let id = self.next_id;
         let params = serde_json::to_value(params).map_err(|err| garbled(M::NAME, &err))?;

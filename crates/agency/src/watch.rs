@@ -40,7 +40,7 @@ pub(crate) async fn call<M: Method>(
     method: M,
     params: M::Params,
     watch: String,
-) -> (Result<M::Answer, Failure>, Heard) {
+) -> (Result<M::Result, Failure>, Heard) {
     let heard = RefCell::new(Heard { watch, ..Heard::default() });
     let outcome = async {
         let mut daemon = context.daemon().await?;

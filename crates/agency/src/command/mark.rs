@@ -12,7 +12,7 @@ use crate::stop::Done;
 
 pub(super) async fn mark<M>(context: &Context, method: M, args: TaskName) -> Done
 where
-    M: Method<Params = TaskRef, Answer = Task>,
+    M: Method<Params = TaskRef, Result = Task>,
 {
     let task = context.task(&args.task)?;
     let task = context.daemon().await?.call(method, task).await?;

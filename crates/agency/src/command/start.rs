@@ -47,7 +47,7 @@ pub(super) async fn again(context: &Context, task: &Task) -> Done {
 
 async fn begin<M>(context: &Context, method: M, args: Start) -> Done
 where
-    M: Method<Params = TaskStartParams, Answer = Started>,
+    M: Method<Params = TaskStartParams, Result = Started>,
 {
     let wishes = Wishes { driver: args.driver, fresh: args.fresh, skip_setup: args.skip_setup };
     let started = launched(context, method, context.task(&args.name.task)?, wishes).await?;
@@ -60,7 +60,7 @@ where
 
 async fn launched<M>(context: &Context, method: M, task: TaskRef, wishes: Wishes) -> Result<Started, Failure>
 where
-    M: Method<Params = TaskStartParams, Answer = Started>,
+    M: Method<Params = TaskStartParams, Result = Started>,
 {
     let watch = watch::word();
     let Wishes { driver, fresh, skip_setup } = wishes;

@@ -25,14 +25,14 @@ In the tables a `?` marks what may be left out.
 #[test]
 fn the_page_of_the_api_is_true() {
     let mut types = SchemaSettings::draft2020_12().into_generator();
-    let methods = method::described(&mut types);
+    let methods = method::describe_all(&mut types);
     // Only sent, never an answer.
     drop(types.subschema_for::<agency_api::event::Event>());
     let mut page = HEAD.to_owned();
     for method in &methods {
         assert!(!method.about.is_empty(), "{} has no description", method.name);
         page.push_str(&format!("\n### {}\n\n{}\n\n", method.name, method.about.trim()));
-        page.push_str(&format!("Parameters: {}. Answer: {}.\n", kind(&method.params), kind(&method.answer)));
+        page.push_str(&format!("Parameters: {}. Answer: {}.\n", kind(&method.params), kind(&method.result)));
     }
     page.push_str("\n## Types\n");
     let mut definitions = Value::Object(types.definitions().clone());

@@ -8,7 +8,7 @@ use agency_client::Client;
 use crate::stage::Stage;
 
 /// A call to the daemon that runs.
-fn call<M: Method>(stage: &Stage, method: M, params: M::Params) -> Result<M::Answer, Failure> {
+fn call<M: Method>(stage: &Stage, method: M, params: M::Params) -> Result<M::Result, Failure> {
     let state = StateDir::at(stage.state());
     runtime().block_on(async { Client::connect(&state).await?.call(method, params).await })
 }
@@ -43,7 +43,7 @@ impl Line {
 
     /// The answer to a call that is not refused.
     #[track_caller]
-    pub fn call<M: Method>(&mut self, method: M, params: M::Params) -> M::Answer {
+    pub fn call<M: Method>(&mut self, method: M, params: M::Params) -> M::Result {
         let answer = self.runtime.block_on(self.daemon.call(method, params));
         answer.unwrap_or_else(|failure| panic!("{}: {failure}", M::NAME))
     }
