@@ -5,16 +5,26 @@
 
 mod chore;
 mod discarded;
-mod happening;
 mod lock;
 mod log;
+mod loop_event;
 mod removal;
+mod reply;
+mod router;
 mod rpc;
 mod server;
 mod streams;
 mod traces;
 mod vanishing;
 mod world;
+
+/// The names that files use which have not been converted yet.
+mod happening {
+    pub use crate::loop_event::{
+        Landed, LoopEvent as Happening, Reporter, SetupTrouble, StartedRun, TaskCall, channel,
+    };
+    pub use crate::reply::Answer;
+}
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixListener;
@@ -168,7 +178,8 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     watch_signals(reporter.clone());
     let world = World::boot(ground).await;
     let unsent = Arc::new(Semaphore::new(UNSENT_ANSWERS as usize));
-    let door = Door { state: state.clone(), reporter, streams, events, unsent: unsent.clone() };
+    let router = Arc::new(world::router());
+    let door = Door { state: state.clone(), router, reporter, streams, events, unsent: unsent.clone() };
     tokio::spawn(listen(prepared.listener, door.clone()));
     bind_anew_when_asked(state.clone(), door);
     say("ready");

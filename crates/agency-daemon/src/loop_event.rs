@@ -1,39 +1,36 @@
-//! All that can happen to the daemon, as one enum, and the sender everything reports to.
+//! Everything that can happen to the daemon's loop, as one enum, and the sender that reports it.
 
+use std::fmt;
 use std::time::Duration;
 
-use agency_api::chat::AnswerParams;
-use agency_api::config::{self, Overrides};
-use agency_api::mcp::PermitParams;
-use agency_api::method::{Caller, LogForm, PtyAttachParams, Receipt, TaskNewParams, TaskSendParams};
-use agency_api::notify::TestParams;
-use agency_api::trash::{Discarded, TrashExpireParams};
-use agency_api::work::{MergeParams, SyncParams};
-use agency_api::{Bytes, Failure};
+use agency_api::method::{OrphanAdopted, Receipt, Started, Stopped, TaskNewParams};
+use agency_api::trash::Discarded;
+use agency_api::{Failure, FailureCode};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
-use agency_core::supervisor::Verdict;
-use agency_driver::conversation::AgentSetting;
-use agency_run::plan::Wish;
 use agency_run::report::{Report, ReportSink};
 use agency_run::run::RunHandle;
 use agency_run::run_meta::RunMeta;
 use agency_run::switchboard::{BoardCommand, WirePlan, WireSpec};
-use agency_run::talk::Wanted;
 use agency_workspace::{Collision, Merged, Project, Radar, Removed, Snapshot, Synced, Workspace};
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::discarded::{Back, CutOff, Entry};
 use crate::removal::Removal;
+use crate::reply::{Answer, Reply};
+use crate::world::World;
 
 /// Requests wait here while the loop is busy; every sender waits its turn.
 const WAITING: usize = 1024;
 
 #[derive(Debug)]
-pub enum Happening {
-    Called {
-        call: Call,
-        answer: Answer,
+pub enum LoopEvent {
+    /// A caller wants something.
+    Request(LoopRequest),
+    /// Git has said whether the workspace of a new task can be made.
+    NewTaskChecked {
+        new: Box<NewTask>,
+        checked: Result<WorkspaceCheck, Failure>,
+        reply: Reply<Started>,
     },
     WorkspaceMade {
         key: TaskKey,
@@ -148,14 +145,12 @@ pub enum Happening {
     DirectoriesChanged,
     OrphanFollowed {
         run: RunId,
-        intent: OrphanIntent,
-        answer: Answer,
+        request: OrphanRequest,
         followed: Result<RunHandle, Failure>,
     },
     OrphanEnded {
         run: RunId,
-        intent: OrphanIntent,
-        answer: Answer,
+        request: OrphanRequest,
         ended: usize,
     },
     /// SIGTERM or SIGINT: end the agents, then leave.
@@ -190,10 +185,21 @@ pub struct StartedRun {
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OrphanIntent {
-    End,
-    Adopt,
+/// What a caller wants to have done with an orphan.
+#[derive(Debug)]
+pub enum OrphanRequest {
+    End(Reply<Stopped>),
+    Adopt(Reply<OrphanAdopted>),
+}
+
+impl OrphanRequest {
+    /// Answers with a failure.
+    pub fn refuse(self, failure: Failure) {
+        match self {
+            OrphanRequest::End(reply) => reply.send(Err(failure)),
+            OrphanRequest::Adopt(reply) => reply.send(Err(failure)),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -202,236 +208,53 @@ pub struct TaskCall {
     pub name: String,
 }
 
-/// A task whose workspace has been found possible.
+/// A task that a caller wants to make.
 #[derive(Debug)]
 pub struct NewTask {
     pub project: Project,
     pub params: TaskNewParams,
-    /// What the workspace starts from; none for a plain directory.
+}
+
+/// What git says about a workspace that could be made.
+#[derive(Debug)]
+pub struct WorkspaceCheck {
+    /// What the workspace would start from; `None` for a plain directory.
     pub base: Option<String>,
+    /// What the user should know about the workspace before it is made.
     pub warning: Option<String>,
 }
 
-#[derive(Debug)]
-pub enum Call {
-    Status,
-    Stop {
-        agents: bool,
-        overrides: Overrides,
-    },
-    /// Answered with the name the next task would have.
-    NextName {
-        project: Project,
-        slug: String,
-    },
-    New(Box<NewTask>),
-    Start {
-        task: TaskCall,
-        caller: Caller,
-        wish: Wish,
-    },
-    Restart {
-        task: TaskCall,
-        caller: Caller,
-        wish: Wish,
-    },
-    Setup {
-        task: TaskCall,
-        caller: Caller,
-    },
-    StopTask(TaskCall),
-    Idle(TaskCall),
-    Mark(TaskCall, Verdict),
-    Diff {
-        task: TaskCall,
-        turn: Option<u64>,
-        stat: bool,
-    },
-    Merge {
-        task: TaskCall,
-        params: Box<MergeParams>,
-    },
-    Sync {
-        task: TaskCall,
-        params: Box<SyncParams>,
-    },
-    Conflicts {
-        project: Project,
-    },
-    Remove {
-        task: TaskCall,
-        discard: bool,
-        reason: Option<String>,
-        caller: Caller,
-    },
-    Spent {
-        project: Project,
-    },
-    TrashList {
-        project: Project,
-    },
-    TrashRestore {
-        project: Project,
-        id: Option<String>,
-    },
-    TrashExpire {
-        project: Project,
-        params: TrashExpireParams,
-    },
-    Turns(TaskCall),
-    TurnRestore {
-        task: TaskCall,
-        turn: Option<u64>,
-    },
-    List {
-        project: Option<Project>,
-    },
-    Get(TaskCall),
-    Explain {
-        task: TaskCall,
-        at: Option<String>,
-    },
-    Send {
-        task: TaskCall,
-        params: Box<TaskSendParams>,
-    },
-    Chat {
-        task: TaskCall,
-        wanted: Wanted,
-        wait: bool,
-        looking: bool,
-    },
-    Search {
-        task: Option<TaskCall>,
-        project: Option<Project>,
-        words: String,
-        limit: Option<u64>,
-    },
-    Approvals {
-        task: Option<TaskCall>,
-    },
-    Decisions {
-        task: Option<TaskCall>,
-    },
-    AnswerApproval {
-        task: TaskCall,
-        params: Box<AnswerParams>,
-    },
-    Interrupt(TaskCall),
-    Connections,
-    Reconnect {
-        name: String,
-    },
-    AgentSessions {
-        name: String,
-    },
-    Tune {
-        task: TaskCall,
-        setting: AgentSetting,
-        wanted: Option<String>,
-    },
-    QueueList {
-        task: Option<TaskCall>,
-    },
-    QueueDrop {
-        task: TaskCall,
-        id: Option<u64>,
-    },
-    Plan {
-        task: TaskCall,
-        message: Option<Bytes>,
-        overrides: Overrides,
-    },
-    Attach {
-        task: TaskCall,
-        params: PtyAttachParams,
-    },
-    Screen(TaskCall),
-    Log {
-        task: TaskCall,
-        form: LogForm,
-        follow: bool,
-    },
-    Orphans,
-    OrphanKill {
-        run: RunId,
-    },
-    OrphanAdopt {
-        run: RunId,
-    },
-    ConfigShow {
-        project: Option<Project>,
-        params: config::ShowParams,
-    },
-    ConfigSet {
-        project: Option<Project>,
-        params: config::SetParams,
-    },
-    ConfigRead {
-        project: Option<Project>,
-        params: config::FileParams,
-    },
-    ConfigWrite {
-        project: Option<Project>,
-        params: config::WriteParams,
-    },
-    Agents {
-        project: Option<Project>,
-        path: Option<Bytes>,
-    },
-    /// What a look at the disk needs to know of every project.
-    Known,
-    TrustShow {
-        project: Project,
-    },
-    McpTerms {
-        project: Project,
-        run: Option<String>,
-    },
-    McpPermit {
-        project: Project,
-        params: PermitParams,
-    },
-    NotifyTest(TestParams),
-    NotifyWays,
-    TrustList,
-    TrustAgree {
-        project: Project,
-        digest: Option<String>,
-        revoke: bool,
-    },
+/// A request of a caller, with the handler that answers it.
+pub struct LoopRequest {
+    method: &'static str,
+    handle: Box<dyn FnOnce(&mut World) + Send>,
 }
 
-/// Whoever called, waiting.
-#[derive(Debug)]
-pub struct Answer(pub oneshot::Sender<Result<Value, Failure>>);
-
-impl Answer {
-    pub fn give(self, outcome: Result<Value, Failure>) {
-        // A caller that hung up meanwhile needs no answer.
-        drop(self.0.send(outcome));
+impl LoopRequest {
+    /// Runs the handler.
+    pub fn handle(self, world: &mut World) {
+        (self.handle)(world);
     }
+}
 
-    pub fn give_as<T: serde::Serialize>(self, outcome: Result<T, Failure>) {
-        self.give(outcome.and_then(|value| {
-            serde_json::to_value(value)
-                .map_err(|err| Failure::new("an answer cannot be written").caused_by(&err))
-        }));
+impl fmt::Debug for LoopRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LoopRequest({})", self.method)
     }
 }
 
 #[derive(Debug, Clone)]
-pub struct Reporter(mpsc::Sender<Happening>);
+pub struct Reporter(mpsc::Sender<LoopEvent>);
 
-pub fn channel() -> (Reporter, mpsc::Receiver<Happening>) {
+pub fn channel() -> (Reporter, mpsc::Receiver<LoopEvent>) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (Reporter(sender), receiver)
 }
 
 impl Reporter {
-    /// Waits while the loop is behind. Nothing is ever dropped, except once the loop has ended.
-    pub async fn report(&self, happening: Happening) {
-        if self.0.send(happening).await.is_err() {
+    /// Waits while the loop is behind. Drops an event only after the loop has ended.
+    pub async fn report(&self, event: LoopEvent) {
+        if self.0.send(event).await.is_err() {
             tracing::debug!("the loop has ended; a report falls away");
         }
     }
@@ -441,13 +264,24 @@ impl Reporter {
         let reporter = self.clone();
         ReportSink::new(move |report| {
             let reporter = reporter.clone();
-            Box::pin(async move { reporter.report(Happening::Reported(report)).await })
+            Box::pin(async move { reporter.report(LoopEvent::Reported(report)).await })
         })
     }
 
-    pub async fn call(&self, call: Call) -> Result<Value, Failure> {
-        let (answer, outcome) = oneshot::channel();
-        self.report(Happening::Called { call, answer: Answer(answer) }).await;
-        outcome.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))
+    /// Has `handle` run in the loop, and waits for its reply.
+    pub async fn request<T>(
+        &self,
+        method: &'static str,
+        handle: impl FnOnce(&mut World, Reply<T>) + Send + 'static,
+    ) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+    {
+        let (reply, outcome) = Reply::channel();
+        let handle = Box::new(move |world: &mut World| handle(world, reply));
+        self.report(LoopEvent::Request(LoopRequest { method, handle })).await;
+        outcome
+            .await
+            .unwrap_or_else(|_| Err(Failure::new("the daemon is leaving").code(FailureCode::DaemonLost)))
     }
 }

@@ -17,7 +17,6 @@ use agency_run::run::RunCommand;
 use agency_run::viewer::{Next, Outgoing, ViewerId, ViewerQueue};
 use agency_store::event_log::EventLog;
 use agency_stream::Stream;
-use axum::Router;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -30,7 +29,8 @@ use tokio::net::UnixListener;
 use tokio::net::unix::SocketAddr;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
-use crate::happening::Reporter;
+use crate::loop_event::Reporter;
+use crate::router::{self, Router};
 use crate::rpc;
 use crate::streams::{Promised, Streams};
 
@@ -46,6 +46,7 @@ pub const UNSENT_ANSWERS: u32 = 1 << 20;
 #[derive(Clone)]
 pub struct Door {
     pub state: StateDir,
+    pub router: Arc<Router>,
     pub reporter: Reporter,
     pub streams: Arc<Streams>,
     pub events: broadcast::Sender<Event>,
@@ -61,11 +62,11 @@ struct Outbound {
 pub async fn serve(listener: std::os::unix::net::UnixListener, door: Door) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = Owners(UnixListener::from_std(listener)?);
-    let router = Router::new()
+    let paths = axum::Router::new()
         .route("/rpc", any(open_rpc))
         .route("/stream/{token}", any(open_stream))
         .with_state(door);
-    axum::serve(listener, router).await
+    axum::serve(listener, paths).await
 }
 
 /// Accepts connections of the user who runs us; others are dropped without a word.
@@ -150,7 +151,7 @@ async fn respond(
             // Who waits to read something new and hangs up waits no longer; anything else is done all the same.
             let is_waiting = request.method == ChatRead::NAME;
             tokio::select! {
-                outcome = rpc::answer(&door.reporter, request) => (id, outcome),
+                outcome = door.router.answer(&door.reporter, request) => (id, outcome),
                 _ = presence.changed(), if is_waiting => return,
             }
         }
@@ -174,7 +175,7 @@ async fn subscribe(
     answers: &mpsc::Sender<Outbound>,
     mut presence: watch::Receiver<()>,
 ) -> Result<Value, ErrorObject> {
-    let params: EventSubscribeParams = rpc::params_of::<EventSubscribe>(params)?;
+    let params: EventSubscribeParams = router::parse_params::<EventSubscribe>(params)?;
     let live = door.events.subscribe();
     let past = match params.since {
         None => Vec::new(),

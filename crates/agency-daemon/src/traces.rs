@@ -1,6 +1,7 @@
-//! What Agency has made in repositories, and taking it out again.
+//! Finds everything that Agency has made in repositories, and removes it.
 //!
-//! Runs git, so it happens beside the loop, which only says what it knows.
+//! Runs git and blocks, so the loop only says which projects, tasks and runs it knows, and a task of its own does the
+//! rest.
 
 use std::fs;
 use std::io;
@@ -9,29 +10,25 @@ use std::path::{Path, PathBuf};
 use agency_api::method::{Erased, ProjectEraseParams, Traces};
 use agency_api::paths::{RunDir, StateDir, project_id};
 use agency_api::view::{ProjectTraces, RunElsewhere, WorkspaceTraces};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::ids::RunId;
 use agency_run::run_meta::{self, RunMeta};
 use agency_workspace::{Environment, Project, Removal, Vcs, WorkspaceName};
-use serde::{Deserialize, Serialize};
 
-use crate::happening::{Call, Reporter};
-use crate::rpc::blocking;
-
-/// The loop's word on what there is.
-#[derive(Debug, Serialize, Deserialize)]
+/// What the loop knows.
+#[derive(Debug)]
 pub struct Known {
     pub projects: Vec<KnownProject>,
     /// Roots of projects that could not be opened.
     pub unreachable: Vec<PathBuf>,
     /// The directory of the state.
     pub state: PathBuf,
-    /// Runs that live, whosever they are.
+    /// All live runs, those of orphans included.
     pub live: Vec<RunId>,
 }
 
 impl Known {
-    /// Whatever their projects and tasks are: their files are in the same state directory.
+    /// Runs of other hosts that share the state directory, of all projects and tasks.
     fn runs_elsewhere(state: &StateDir, runs: &[(RunDir, RunMeta)]) -> Vec<RunElsewhere> {
         let elsewhere =
             runs.iter().filter(|(dir, meta)| meta.host != state.host() && dir.pid_file().exists());
@@ -40,7 +37,7 @@ impl Known {
             .collect()
     }
 
-    /// Runs whose task is gone, of projects that could be looked at.
+    /// Runs whose task is gone, of projects that could be opened.
     fn forgotten_runs(&self, state: &StateDir, runs: &[(RunDir, RunMeta)]) -> Vec<Bytes> {
         let is_forgotten = |meta: &RunMeta| {
             meta.host == state.host()
@@ -59,7 +56,7 @@ impl Known {
     }
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub struct KnownProject {
     pub root: PathBuf,
     pub vcs: String,
@@ -67,7 +64,7 @@ pub struct KnownProject {
     pub live_runs: u64,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub struct KnownTask {
     pub id: u64,
     /// `{id}-{slug}`
@@ -75,27 +72,18 @@ pub struct KnownTask {
     pub base: Option<String>,
 }
 
-pub async fn look(reporter: &Reporter) -> Result<Traces, Failure> {
-    let known = known(reporter).await?;
-    blocking(move || {
-        let mut projects: Vec<ProjectTraces> = known.projects.iter().map(of_project).collect();
-        let gone = |root: &PathBuf| unreachable(root, "it is not there, or cannot be opened".to_owned());
-        projects.extend(known.unreachable.iter().map(gone));
-        let state = StateDir::at(known.state.clone());
-        let runs = run_meta::all(&state);
-        Ok(Traces {
-            projects,
-            forgotten_runs: known.forgotten_runs(&state, &runs),
-            elsewhere: Known::runs_elsewhere(&state, &runs),
-        })
-    })
-    .await
-}
-
-async fn known(reporter: &Reporter) -> Result<Known, Failure> {
-    let known = reporter.call(Call::Known).await?;
-    serde_json::from_value(known)
-        .map_err(|err| Failure::new("the list of projects is garbled").caused_by(&err))
+/// Blocking. Looks at every project, and at the files of every run.
+pub fn find(known: &Known) -> Traces {
+    let mut projects: Vec<ProjectTraces> = known.projects.iter().map(of_project).collect();
+    let gone = |root: &PathBuf| unreachable(root, "it is not there, or cannot be opened".to_owned());
+    projects.extend(known.unreachable.iter().map(gone));
+    let state = StateDir::at(known.state.clone());
+    let runs = run_meta::all(&state);
+    Traces {
+        projects,
+        forgotten_runs: known.forgotten_runs(&state, &runs),
+        elsewhere: Known::runs_elsewhere(&state, &runs),
+    }
 }
 
 fn of_project(known: &KnownProject) -> ProjectTraces {
@@ -146,14 +134,14 @@ fn of_workspace(project: &Project, name: &WorkspaceName, known: &KnownProject) -
     }
 }
 
-pub async fn erase(reporter: &Reporter, params: ProjectEraseParams) -> Result<Erased, Failure> {
-    let root = params.root.as_path().to_path_buf();
-    let found = known(reporter).await?.projects.into_iter().find(|project| project.root == root);
-    let Some(project) = found else {
-        return Err(Failure::new(format!("no project is known at {}", root.display())));
-    };
+/// The project at `root`, if Agency can be taken out of it: no task and no agent is left there.
+pub fn to_erase(known: Known, root: &Path) -> Result<KnownProject, Failure> {
+    let found = known.projects.into_iter().find(|project| project.root == root);
+    let unknown =
+        || Failure::new(format!("no project is known at {}", root.display())).code(FailureCode::NotAProject);
+    let project = found.ok_or_else(unknown)?;
     refuse_what_is_in_use(&project)?;
-    blocking(move || erase_project(&project, &params)).await
+    Ok(project)
 }
 
 fn refuse_what_is_in_use(project: &KnownProject) -> Result<(), Failure> {
@@ -162,12 +150,14 @@ fn refuse_what_is_in_use(project: &KnownProject) -> Result<(), Failure> {
         (0, 0) => Ok(()),
         (0, tasks) => Err(refused().because(format!("{tasks} of its tasks are still there"))),
         (live, _) => Err(refused()
+            .code(FailureCode::AgentRunning)
             .because(format!("{live} of its agents live"))
             .hint("end them first: agency daemon stop --agents")),
     }
 }
 
-fn erase_project(known: &KnownProject, params: &ProjectEraseParams) -> Result<Erased, Failure> {
+/// Blocking. Removes everything that Agency made there.
+pub fn erase(known: &KnownProject, params: &ProjectEraseParams) -> Result<Erased, Failure> {
     let project = open(known)?;
     let before = agency_workspace::traces(&project).map_err(|err| failure(&err))?;
     let mut erased = Erased { removed: Vec::new(), left: Vec::new() };
@@ -189,7 +179,7 @@ fn erase_project(known: &KnownProject, params: &ProjectEraseParams) -> Result<Er
     Ok(erased)
 }
 
-/// What is ours goes; what somebody else put there stays, and the directory with it.
+/// Removes the files that Agency made. Files of others stay, and then the directory stays, too.
 fn empty_directory(directory: &Path, tracked: bool, erased: &mut Erased) {
     for dir in [directory.join("tasks"), directory.join("worktrees")] {
         note(fs::remove_dir(&dir), &dir, erased);

@@ -4,6 +4,7 @@
 
 mod agents;
 mod approvals;
+pub(crate) mod argument;
 mod boot;
 mod calls;
 mod configuration;
@@ -62,11 +63,37 @@ use tokio::task::JoinHandle;
 
 use crate::happening::{Answer, Happening, Reporter};
 use crate::removal::Removal;
+use crate::router::Router;
 use crate::streams::Streams;
 use crate::vanishing::Watch;
 
-pub use effects::workspace_failure;
 pub use orphans::OrphanRun;
+
+/// The handlers of all methods of the API.
+pub fn router() -> Router {
+    let mut router = Router::default();
+    for register in [
+        agents::register,
+        approvals::register,
+        calls::register,
+        configuration::register,
+        connections::register,
+        consent::register,
+        diffs::register,
+        explain::register,
+        finding::register,
+        mcp::register,
+        notices::register,
+        orphans::register,
+        radar::register,
+        sends::register,
+        talks::register,
+        traces::register,
+    ] {
+        register(&mut router);
+    }
+    router
+}
 
 /// What the world is given and never changes.
 pub struct Ground {
@@ -257,9 +284,13 @@ impl World {
 
     fn happened(&mut self, happening: Happening) {
         match happening {
-            Happening::Called { call, answer } => {
-                self.called(call, answer);
+            Happening::Request(request) => {
+                self.heed_rules();
+                request.handle(self);
                 self.heed_approve_rules();
+            }
+            Happening::NewTaskChecked { new, checked, reply } => {
+                self.on_new_task_checked(*new, checked, reply);
             }
             Happening::WorkspaceMade { key, epoch, made } => self.on_workspace_made(key, epoch, made),
             Happening::WorkspaceUndone { key, epoch } => {
@@ -305,12 +336,10 @@ impl World {
                 self.look_for_vanished();
                 self.heed_approve_rules();
             }
-            Happening::OrphanFollowed { run, intent, answer, followed } => {
-                self.on_orphan_followed(run, intent, answer, followed);
+            Happening::OrphanFollowed { run, request, followed } => {
+                self.on_orphan_followed(run, request, followed);
             }
-            Happening::OrphanEnded { run, intent, answer, ended } => {
-                self.on_orphan_ended(&run, intent, answer, ended);
-            }
+            Happening::OrphanEnded { run, request, ended } => self.on_orphan_ended(&run, request, ended),
             Happening::EndAll => self.end_all(&Overrides::default(), None),
             Happening::Leave => self.leaving = true,
         }

@@ -2,26 +2,54 @@
 
 use std::path::Path;
 
-use agency_api::method::AgentListing;
+use agency_api::method::{self, AgentListParams, AgentListing};
 use agency_api::view::{self, AgentCommand};
 use agency_api::{Bytes, Failure};
 use agency_core::agent::{Agent, Driver, built_ins};
 use agency_core::config::{Config, Key, Origin};
+use agency_core::ids::ProjectId;
 use agency_run::environment::Environment;
 use agency_run::environment::find_program;
 use agency_run::plan;
 use agency_workspace::Project;
 
 use super::World;
+use super::argument::{Argument, open_project};
+use crate::router::Router;
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::AgentList, World::agent_listing);
+}
+
+/// Whose agents a caller asks for.
+struct AgentQuery {
+    /// `None` outside a project: then the agents of the user alone.
+    project: Option<ProjectId>,
+    /// The caller's `PATH`.
+    path: Option<Bytes>,
+}
+
+impl Argument<AgentListParams> for AgentQuery {
+    type Prepared = (Option<Project>, Option<Bytes>);
+
+    async fn prepare(params: AgentListParams) -> Result<Self::Prepared, Failure> {
+        let project = match params.cwd {
+            // Agents exist outside projects, too.
+            Some(cwd) => open_project(cwd).await.ok(),
+            None => None,
+        };
+        Ok((project, params.path))
+    }
+
+    fn resolve(world: &mut World, (project, path): Self::Prepared) -> Result<AgentQuery, Failure> {
+        let project = project.map(|project| world.open_project(project)).transpose()?;
+        Ok(AgentQuery { project, path })
+    }
+}
 
 impl World {
-    /// Of the project if there is one, else of the user alone.
-    pub(super) fn agent_listing(
-        &mut self,
-        project: Option<Project>,
-        path: Option<Bytes>,
-    ) -> Result<AgentListing, Failure> {
-        let id = project.map(|project| self.open_project(project)).transpose()?;
+    fn agent_listing(&mut self, query: AgentQuery) -> Result<AgentListing, Failure> {
+        let AgentQuery { project: id, path } = query;
         let root = id.as_ref().and_then(|id| self.store.project(id)).map(|known| known.root().to_path_buf());
         let settings = self.settings(id.as_ref())?;
         let look = Look {

@@ -1,7 +1,7 @@
 //! What agents ask for: put before the user's rules, and every answer kept.
 
-use agency_api::chat::{DecidedApproval, Decisions};
-use agency_api::{Failure, view};
+use agency_api::chat::{ApprovalListParams, DecidedApproval, Decisions};
+use agency_api::{Failure, method, view};
 use agency_core::approval::{Asker, Ruling, ruling};
 use agency_core::conversation::Approval;
 use agency_core::ids::{ProjectId, RunId, TaskKey};
@@ -12,10 +12,32 @@ use agency_store::settings;
 use tokio::sync::mpsc;
 
 use super::World;
+use super::argument::{Argument, open_task};
 use super::boot::is_talk;
 use super::talks::asked;
-use crate::happening::{Answer, TaskCall};
+use crate::loop_event::TaskCall;
+use crate::router::{Later, Router};
 use crate::rpc;
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::ApprovalLog, World::decisions);
+}
+
+/// The task whose approvals are meant; all tasks if it is `None`.
+impl Argument<ApprovalListParams> for Option<TaskKey> {
+    type Prepared = Option<TaskCall>;
+
+    async fn prepare(params: ApprovalListParams) -> Result<Option<TaskCall>, Failure> {
+        match params.task {
+            Some(task) => open_task(task).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn resolve(world: &mut World, task: Option<TaskCall>) -> Result<Option<TaskKey>, Failure> {
+        task.map(|task| world.find(task)).transpose()
+    }
+}
 
 /// Where the decisions of a task are.
 struct Source {
@@ -78,15 +100,11 @@ impl World {
     }
 
     /// What was decided so far, of a task or of all.
-    pub(super) fn decisions(&mut self, task: Option<TaskCall>, answer: Answer) {
-        let wanted = match task.map(|task| self.find(task)).transpose() {
-            Ok(key) => key,
-            Err(failure) => return answer.give(Err(failure)),
-        };
+    fn decisions(&mut self, wanted: Option<TaskKey>) -> Result<Later<Decisions>, Failure> {
         let talks =
             self.history.iter().filter(|(key, _)| wanted.as_ref().is_none_or(|wanted| wanted == *key));
         let sources: Vec<Source> = talks.filter_map(|(key, runs)| self.source(key, runs)).collect();
-        tokio::spawn(async move {
+        Ok(Later::new(async move {
             let mut decisions = Vec::new();
             for source in sources {
                 let (task, agent) = (source.task.clone(), source.agent.clone());
@@ -95,8 +113,8 @@ impl World {
             }
             decisions.sort_by_key(|(at, _)| *at);
             let decisions = decisions.into_iter().map(|(_, decided)| decided).collect();
-            answer.give_as(Ok(Decisions { decisions }));
-        });
+            Ok(Decisions { decisions })
+        }))
     }
 
     fn source(&self, key: &TaskKey, runs: &[RunMeta]) -> Option<Source> {

@@ -1,17 +1,25 @@
 //! What callers ask for: answered at once, or handed to the supervisor with a ticket.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use agency_api::config::Overrides;
 use agency_api::method::{
-    Caller, LogForm, Nothing, Orphans, Plan, PtyAttachParams, Started, Stopped, Stream, TaskListing,
+    self, Caller, DaemonStopParams, LogForm, LogReadParams, Nothing, Plan, PtyAttachParams, Removed,
+    ScreenDump, Started, Stopped, Stream, TaskListParams, TaskListing, TaskNewParams, TaskPlanParams,
+    TaskRemoveParams, TaskSetupParams, TaskStartParams,
 };
-use agency_api::{Bytes, Failure, view};
+use agency_api::trash::{
+    Expired, Restored, Spent, Trash, TrashExpireParams, TrashRestoreParams, TurnRestoreParams, TurnRestored,
+    Turns,
+};
+use agency_api::work::{MergeParams, Merged, SyncParams, Synced};
+use agency_api::{Bytes, Failure, FailureCode, view};
 use agency_core::agent::Driver;
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::slug::{Slug, TaskName};
-use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Origin, StartPlan};
+use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Origin, StartPlan, Verdict};
 use agency_core::task_file::{Fields, TaskFile};
 use agency_run::audience::View;
 use agency_run::hold::screen_size;
@@ -22,118 +30,134 @@ use agency_run::run::RunCommand;
 use agency_run::{environment, limits};
 use agency_store::settings::SettingsFiles;
 use agency_store::{clock, trust};
-use agency_workspace::Project;
+use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 
+use super::argument::{Argument, open_project, open_project_as};
 use super::boot::is_talk;
 use super::consent::cannot_remember;
+use super::effects::workspace_failure;
 use super::lifecycle::may_remove;
 use super::setups::{RemovalWish, SetupMode};
 use super::talks::no_terminal;
 use super::tasks::store_failure;
 use super::{Pending, World};
-use crate::happening::{Answer, Call, Happening, NewTask, OrphanIntent, TaskCall};
+use crate::loop_event::{LoopEvent, NewTask, TaskCall, WorkspaceCheck};
+use crate::reply::Reply;
+use crate::router::{Later, Router};
 use crate::rpc;
 use crate::streams::Promised;
 
+pub(super) fn register(router: &mut Router) {
+    router.on(method::DaemonStatus, World::daemon_view);
+    router.on_reply(method::DaemonStop, World::stop_daemon);
+    router.on_reply(method::TaskNew, World::new_task);
+    router.on_reply(method::TaskStart, World::start);
+    router.on_reply(method::TaskRestart, World::restart);
+    router.on_reply(method::TaskStop, World::stop_task);
+    router.on_reply(method::TaskIdle, World::idle);
+    router.on_reply(method::TaskComplete, World::complete);
+    router.on_reply(method::TaskFail, World::fail);
+    router.on_reply(method::TaskReview, World::review);
+    router.on_reply(method::TaskRemove, World::remove_task);
+    router.on(method::TaskList, World::list);
+    router.on(method::TaskGet, World::get);
+    router.on(method::TaskPlan, World::plan);
+    router.on(method::PtyAttach, World::attach);
+    router.on(method::PtyScreen, World::screen);
+    router.on(method::LogRead, World::log);
+    register_unconverted(router);
+}
+
+/// Handlers in files that still answer without a type.
+fn register_unconverted(router: &mut Router) {
+    router.on_reply(
+        method::TaskSetup,
+        |world: &mut World, (key, params): (TaskKey, TaskSetupParams), reply: Reply<Started>| {
+            world.setup_task(key, &params.caller, reply.erase());
+        },
+    );
+    router.on_reply(
+        method::TaskMerge,
+        |world: &mut World, (task, params): (TaskCall, MergeParams), reply: Reply<Merged>| {
+            world.merge(task, params, reply.erase());
+        },
+    );
+    router.on_reply(
+        method::TaskSync,
+        |world: &mut World, (task, params): (TaskCall, SyncParams), reply: Reply<Synced>| {
+            world.sync(task, params, reply.erase());
+        },
+    );
+    router.on_reply(method::TaskSpent, |world: &mut World, project: Project, reply: Reply<Spent>| {
+        world.spent(project, reply.erase());
+    });
+    router.on_reply(method::TrashList, |world: &mut World, project: Project, reply: Reply<Trash>| {
+        world.trash_list(project, reply.erase());
+    });
+    router.on_reply(
+        method::TrashRestore,
+        |world: &mut World, (project, params): (Project, TrashRestoreParams), reply: Reply<Restored>| {
+            world.undo(project, params.id, reply.erase());
+        },
+    );
+    router.on_reply(
+        method::TrashExpire,
+        |world: &mut World, (project, params): (Project, TrashExpireParams), reply: Reply<Expired>| {
+            world.expire_trash(project, params, reply.erase());
+        },
+    );
+    router.on_reply(method::TurnList, |world: &mut World, key: TaskKey, reply: Reply<Turns>| {
+        world.turns(&key, reply.erase());
+    });
+    router.on_reply(
+        method::TurnRestore,
+        |world: &mut World, (key, params): (TaskKey, TurnRestoreParams), reply: Reply<TurnRestored>| {
+            world.take_turn_back(key, params.turn, reply.erase());
+        },
+    );
+}
+
+impl Argument<TaskNewParams> for NewTask {
+    type Prepared = NewTask;
+
+    async fn prepare(params: TaskNewParams) -> Result<NewTask, Failure> {
+        let vcs = params.vcs.as_deref().map(str::parse::<Vcs>).transpose();
+        let vcs = vcs.map_err(|err| Failure::new(err.to_string()).code(FailureCode::InvalidArgument))?;
+        let project = open_project_as(params.cwd.clone(), vcs, environment_of(&params.caller)).await?;
+        Ok(NewTask { project, params })
+    }
+
+    fn resolve(_world: &mut World, new: NewTask) -> Result<NewTask, Failure> {
+        Ok(new)
+    }
+}
+
+/// The project whose tasks are meant; all projects if it is `None`.
+impl Argument<TaskListParams> for Option<ProjectId> {
+    type Prepared = Option<Project>;
+
+    async fn prepare(params: TaskListParams) -> Result<Option<Project>, Failure> {
+        match params.cwd {
+            Some(cwd) => open_project(cwd).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn resolve(world: &mut World, project: Option<Project>) -> Result<Option<ProjectId>, Failure> {
+        project.map(|project| world.open_project(project)).transpose()
+    }
+}
+
 impl World {
-    pub(super) fn called(&mut self, call: Call, answer: Answer) {
-        self.heed_rules();
-        match call {
-            Call::Status => answer.give_as(Ok(self.daemon_view())),
-            Call::Stop { agents: true, overrides } => self.end_all(&overrides, Some(answer)),
-            Call::Stop { agents: false, .. } => {
-                answer.give_as(Ok(Nothing {}));
-                self.leaving = true;
-            }
-            Call::NextName { project, slug } => answer.give_as(self.next_name(project, &slug)),
-            Call::New(new) => self.new_task(*new, answer),
-            Call::Start { task, caller, wish } => self.start(task, caller, wish, answer, false),
-            Call::Restart { task, caller, wish } => self.start(task, caller, wish, answer, true),
-            Call::Setup { task, caller } => {
-                self.with_task(task, answer, |world, key, answer| world.setup_task(key, &caller, answer));
-            }
-            Call::StopTask(task) => self.stop_task(task, answer),
-            Call::Idle(task) => self.with_task(task, answer, |world, key, answer| {
-                let ticket = world.ticket(Pending::Mark { key: key.clone(), answer });
-                world.decide(Event::Idle { key, ticket });
-            }),
-            Call::Mark(task, verdict) => self.with_task(task, answer, |world, key, answer| {
-                let ticket = world.ticket(Pending::Mark { key: key.clone(), answer });
-                world.decide(Event::Mark { key, ticket, verdict });
-            }),
-            Call::Diff { task, turn, stat } => self.diff(task, turn, stat, answer),
-            Call::Merge { task, params } => self.merge(task, *params, answer),
-            Call::Sync { task, params } => self.sync(task, *params, answer),
-            Call::Conflicts { project } => self.conflicts(project, answer),
-            Call::Remove { task, discard, reason, caller } => {
-                self.with_task(task, answer, move |world, key, answer| {
-                    world.remove_task(key, RemovalWish { discard, reason, caller }, answer);
-                })
-            }
-            Call::Spent { project } => self.spent(project, answer),
-            Call::TrashList { project } => self.trash_list(project, answer),
-            Call::TrashRestore { project, id } => self.undo(project, id, answer),
-            Call::TrashExpire { project, params } => self.expire_trash(project, params, answer),
-            Call::Turns(task) => self.with_task(task, answer, |world, key, answer| world.turns(&key, answer)),
-            Call::TurnRestore { task, turn } => self.with_task(task, answer, move |world, key, answer| {
-                world.take_turn_back(key, turn, answer);
-            }),
-            Call::List { project } => answer.give_as(self.list(project)),
-            Call::Get(task) => {
-                let view = self.find(task).and_then(|key| self.view(&key));
-                answer.give_as(view);
-            }
-            Call::Explain { task, at } => self.explain(task, at, answer),
-            Call::Send { task, params } => self.send(task, *params, answer),
-            Call::Chat { task, wanted, wait, looking } => {
-                self.chat(task, wanted, wait, wait && looking, answer)
-            }
-            Call::Search { task, project, words, limit } => self.search(task, project, &words, limit, answer),
-            Call::Approvals { task } => self.approvals(task, answer),
-            Call::Decisions { task } => self.decisions(task, answer),
-            Call::AnswerApproval { task, params } => self.answer_approval(task, *params, answer),
-            Call::Tune { task, setting, wanted } => self.tune(task, setting, wanted, answer),
-            Call::Interrupt(task) => self.interrupt(task, answer),
-            Call::Connections => answer.give_as(Ok(self.connections())),
-            Call::Reconnect { name } => self.reconnect(&name, answer),
-            Call::AgentSessions { name } => self.agent_sessions(&name, answer),
-            Call::QueueList { task } => answer.give_as(self.queue_list(task)),
-            Call::QueueDrop { task, id } => answer.give_as(self.queue_drop(task, id)),
-            Call::Plan { task, message, overrides } => answer.give_as(self.plan(task, message, &overrides)),
-            Call::Attach { task, params } => answer.give_as(self.attach(task, &params)),
-            Call::Screen(task) => self.screen(task, answer),
-            Call::Log { task, form, follow } => answer.give_as(self.log(task, form, follow)),
-            Call::Orphans => answer.give_as(Ok(Orphans { orphans: self.orphan_views() })),
-            Call::OrphanKill { run } => self.see_to_orphan(run, OrphanIntent::End, answer),
-            Call::OrphanAdopt { run } => self.see_to_orphan(run, OrphanIntent::Adopt, answer),
-            Call::ConfigShow { project, params } => {
-                answer.give_as(self.config_show(project.as_ref(), &params))
-            }
-            Call::ConfigSet { project, params } => answer.give_as(self.config_set(project, &params)),
-            Call::ConfigRead { project, params } => answer.give_as(self.config_read(project, &params)),
-            Call::ConfigWrite { project, params } => answer.give_as(self.config_write(project, params)),
-            Call::Agents { project, path } => answer.give_as(self.agent_listing(project, path)),
-            Call::Known => answer.give_as(Ok(self.known_projects())),
-            Call::TrustShow { project } => answer.give_as(self.trust_view(project)),
-            Call::McpTerms { project, run } => answer.give_as(self.mcp_terms(project, run.as_deref())),
-            Call::McpPermit { project, params } => answer.give_as(self.mcp_permit(project, &params)),
-            Call::NotifyTest(params) => self.test_notices(&params, answer),
-            Call::NotifyWays => answer.give_as(self.notice_ways()),
-            Call::TrustList => answer.give_as(Ok(self.trust_list())),
-            Call::TrustAgree { project, digest, revoke } => {
-                answer.give_as(self.agree(project, digest, revoke))
-            }
+    fn stop_daemon(&mut self, params: DaemonStopParams, reply: Reply<Nothing>) {
+        if params.agents {
+            return self.end_all(&params.overrides, Some(reply.erase()));
         }
+        reply.send(Ok(Nothing {}));
+        self.leaving = true;
     }
 
-    fn with_task(&mut self, task: TaskCall, answer: Answer, then: impl FnOnce(&mut World, TaskKey, Answer)) {
-        match self.find(task) {
-            Ok(key) => then(self, key, answer),
-            Err(failure) => answer.give(Err(failure)),
-        }
-    }
-
-    fn daemon_view(&self) -> view::Daemon {
+    fn daemon_view(&mut self, _: Nothing) -> view::Daemon {
         let state = &self.ground.state;
         view::Daemon {
             pid: std::process::id() as i32,
@@ -151,33 +175,57 @@ impl World {
         }
     }
 
-    /// What the task would be called, if nobody makes another one first.
-    fn next_name(&mut self, project: Project, slug: &str) -> Result<String, Failure> {
-        let slug = Slug::new(slug).map_err(|err| Failure::new(err.to_string()).hint(err.hint()))?;
-        let id = self.open_project(project)?;
-        Ok(self.store.next_name(&id, slug).to_string())
+    /// Has git say whether the workspace can be made, before anything is written.
+    fn new_task(&mut self, new: NewTask, reply: Reply<Started>) {
+        let name = match self.next_name(&new) {
+            Ok(name) => name,
+            Err(failure) => return reply.send(Err(failure)),
+        };
+        let reporter = self.ground.reporter.clone();
+        tokio::spawn(async move {
+            let (project, base) = (new.project.clone(), new.params.base_branch.clone());
+            let checked = rpc::blocking(move || check_workspace(&project, &name, base.as_deref())).await;
+            reporter.report(LoopEvent::NewTaskChecked { new: Box::new(new), checked, reply }).await;
+        });
     }
 
-    fn new_task(&mut self, mut new: NewTask, answer: Answer) {
+    /// The name of the workspace, unless another task is made first.
+    fn next_name(&mut self, new: &NewTask) -> Result<WorkspaceName, Failure> {
+        let slug = parse_slug(&new.params.slug)?;
+        let id = self.open_project(new.project.clone())?;
+        let name = self.store.next_name(&id, slug).to_string();
+        name.parse().map_err(|err: agency_workspace::NameError| Failure::new(err.to_string()))
+    }
+
+    pub(super) fn on_new_task_checked(
+        &mut self,
+        mut new: NewTask,
+        checked: Result<WorkspaceCheck, Failure>,
+        reply: Reply<Started>,
+    ) {
         self.lend_environment(&mut new.params);
-        match self.create_task(&new) {
+        match checked.and_then(|checked| self.create_task(&new, checked)) {
             Ok((key, notes)) if new.params.draft => {
                 let task = self.view(&key);
-                answer.give_as(task.map(|task| Started { task, notes }));
+                reply.send(task.map(|task| Started { task, notes }));
             }
             Ok((key, notes)) => {
                 self.notes.insert(key.clone(), notes);
                 let wish = Wish::default();
-                self.begin(key, &new.params.caller, wish, Origin::MadeByThisCall, answer, false);
+                self.begin(key, &new.params.caller, wish, Origin::MadeByThisCall, reply, false);
             }
-            Err(failure) => answer.give(Err(failure)),
+            Err(failure) => reply.send(Err(failure)),
         }
     }
 
-    /// Checks everything, then writes the task file.
-    fn create_task(&mut self, new: &NewTask) -> Result<(TaskKey, Vec<String>), Failure> {
+    /// Checks everything else, then writes the task file.
+    fn create_task(
+        &mut self,
+        new: &NewTask,
+        checked: WorkspaceCheck,
+    ) -> Result<(TaskKey, Vec<String>), Failure> {
         let params = &new.params;
-        let slug = Slug::new(&params.slug).map_err(|err| Failure::new(err.to_string()).hint(err.hint()))?;
+        let slug = parse_slug(&params.slug)?;
         let id = self.open_project(new.project.clone())?;
         let asker = params.on_behalf_of.as_deref().map(|run| self.parent_for(&id, run)).transpose()?;
         if params.vcs.is_some() {
@@ -185,7 +233,7 @@ impl World {
         }
         // What was found out of another kind of repository than the project's tasks have says nothing of theirs.
         let vcs = self.store.project(&id).map(|known| known.project.vcs());
-        let base = if vcs == Some(new.project.vcs()) { &new.base } else { &params.base_branch }.clone();
+        let base = if vcs == Some(new.project.vcs()) { checked.base } else { params.base_branch.clone() };
         let mut settings = self.settings_with(Some(&id), &params.caller.overrides)?;
         let mut notes = std::mem::take(&mut settings.warnings);
         if params.agent.is_none() && params.command.is_none() {
@@ -195,13 +243,11 @@ impl World {
         let chosen = plan::choose_agent(&settings.config, params.agent.as_deref(), &env);
         let (agent, chosen) = chosen.map_err(|failure| settings.about_trust(failure))?;
         notes.extend(chosen.filter(|_| params.command.is_none()));
-        let driver = params.driver.as_deref().map(str::parse::<Driver>).transpose();
-        let driver =
-            driver.map_err(|err| Failure::new(err.to_string()).hint("terminal, stream-json or acp"))?;
+        let driver = parse_driver(params.driver.as_deref())?;
         let command = params.command.as_ref().map(|words| texts(words)).transpose()?;
         let driver = driver.or_else(|| Some(plan::driver_for(agent, command.is_some())));
         let name = self.store.next_name(&id, slug);
-        notes.extend(new.warning.clone());
+        notes.extend(checked.warning);
         notes.extend(self.namesake(&id, &name));
         if !params.draft {
             self.has_room()?;
@@ -244,10 +290,26 @@ impl World {
         Some(format!("task {} is called {slug} too: name this one {} or {name}", other.id, name.id))
     }
 
-    fn start(&mut self, task: TaskCall, caller: Caller, wish: Wish, answer: Answer, restart: bool) {
-        self.with_task(task, answer, |world, key, answer| {
-            world.begin(key, &caller, wish, Origin::Existing, answer, restart);
-        });
+    fn start(&mut self, call: (TaskKey, TaskStartParams), reply: Reply<Started>) {
+        self.start_existing(call, false, reply);
+    }
+
+    fn restart(&mut self, call: (TaskKey, TaskStartParams), reply: Reply<Started>) {
+        self.start_existing(call, true, reply);
+    }
+
+    fn start_existing(
+        &mut self,
+        (key, params): (TaskKey, TaskStartParams),
+        restart: bool,
+        reply: Reply<Started>,
+    ) {
+        let driver = match parse_driver(params.driver.as_deref()) {
+            Ok(driver) => driver,
+            Err(failure) => return reply.send(Err(failure)),
+        };
+        let wish = Wish { driver, fresh: params.fresh, skip_setup: params.skip_setup };
+        self.begin(key, &params.caller, wish, Origin::Existing, reply, restart);
     }
 
     pub(super) fn begin(
@@ -256,7 +318,7 @@ impl World {
         caller: &Caller,
         wish: Wish,
         origin: Origin,
-        answer: Answer,
+        reply: Reply<Started>,
         restart: bool,
     ) {
         self.look_elsewhere(&key);
@@ -277,7 +339,7 @@ impl World {
                         .undo_create(&key)
                         .unwrap_or_else(|left| tracing::warn!(%left, "a task file stays behind"));
                 }
-                return answer.give(Err(failure));
+                return reply.send(Err(failure));
             }
         };
         self.refresh_limits(Some(&key.project), &caller.overrides);
@@ -285,7 +347,7 @@ impl World {
         self.plans.insert(key.clone(), plan);
         let setup = if wish.skip_setup { SetupMode::Skip } else { SetupMode::IfOwed };
         self.wish(&key, caller, setup);
-        let ticket = self.ticket(Pending::Start { key: key.clone(), answer });
+        let ticket = self.ticket(Pending::Start { key: key.clone(), answer: reply.erase() });
         self.decide(match restart {
             false => Event::Start { key, ticket, plan: start },
             true => Event::Restart { key, ticket, plan: start },
@@ -336,7 +398,7 @@ impl World {
     }
 
     /// A run that is silent has no reason of its own to look at the rules again.
-    fn heed_rules(&mut self) {
+    pub(super) fn heed_rules(&mut self) {
         let rules = self.ground.rule_book.rules();
         if !Arc::ptr_eq(&rules, &self.rules) {
             self.rules = rules;
@@ -344,20 +406,44 @@ impl World {
         }
     }
 
-    fn stop_task(&mut self, task: TaskCall, answer: Answer) {
-        self.with_task(task, answer, |world, key, answer| {
-            if world.end_teardown(&key) {
-                let stopped = |task| Stopped { task: Some(task), code: None, ended: Vec::new() };
-                return answer.give_as(world.view(&key).map(stopped));
-            }
-            let ticket = world.ticket(Pending::Stop { key: key.clone(), answer });
-            world.decide(Event::Stop { key, ticket });
-        });
+    fn stop_task(&mut self, key: TaskKey, reply: Reply<Stopped>) {
+        if self.end_teardown(&key) {
+            let stopped = |task| Stopped { task: Some(task), code: None, ended: Vec::new() };
+            return reply.send(self.view(&key).map(stopped));
+        }
+        let ticket = self.ticket(Pending::Stop { key: key.clone(), answer: reply.erase() });
+        self.decide(Event::Stop { key, ticket });
     }
 
-    fn list(&mut self, project: Option<Project>) -> Result<TaskListing, Failure> {
+    fn idle(&mut self, key: TaskKey, reply: Reply<view::Task>) {
+        let ticket = self.ticket(Pending::Mark { key: key.clone(), answer: reply.erase() });
+        self.decide(Event::Idle { key, ticket });
+    }
+
+    fn complete(&mut self, key: TaskKey, reply: Reply<view::Task>) {
+        self.mark(key, Verdict::Completed, reply);
+    }
+
+    fn fail(&mut self, key: TaskKey, reply: Reply<view::Task>) {
+        self.mark(key, Verdict::Failed, reply);
+    }
+
+    fn review(&mut self, key: TaskKey, reply: Reply<view::Task>) {
+        self.mark(key, Verdict::Reviewed, reply);
+    }
+
+    fn mark(&mut self, key: TaskKey, verdict: Verdict, reply: Reply<view::Task>) {
+        let ticket = self.ticket(Pending::Mark { key: key.clone(), answer: reply.erase() });
+        self.decide(Event::Mark { key, ticket, verdict });
+    }
+
+    fn get(&mut self, key: TaskKey) -> Result<view::Task, Failure> {
+        self.view(&key)
+    }
+
+    fn list(&mut self, project: Option<ProjectId>) -> Result<TaskListing, Failure> {
         let projects: Vec<ProjectId> = match project {
-            Some(project) => vec![self.open_project(project)?],
+            Some(project) => vec![project],
             None => self.store.projects().map(|(id, _)| id.clone()).collect(),
         };
         self.look_for_whoever_asks(&projects);
@@ -397,49 +483,42 @@ impl World {
         Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings })
     }
 
-    fn screen(&mut self, task: TaskCall, answer: Answer) {
-        let commands = self.find(task).and_then(|key| Ok(self.live_terminal(&key)?.handle.commands.clone()));
-        match commands {
-            Err(failure) => answer.give(Err(failure)),
-            Ok(commands) => {
-                tokio::spawn(async move {
-                    let (sender, dump) = tokio::sync::oneshot::channel();
-                    // A run that ends meanwhile lets go of the question, which is the answer.
-                    drop(commands.send(RunCommand::Screen { answer: sender }).await);
-                    answer.give_as(
-                        dump.await.map_err(|_| Failure::new("the run ended before it could be looked at")),
-                    );
-                });
-            }
-        }
+    fn screen(&mut self, key: TaskKey) -> Result<Later<ScreenDump>, Failure> {
+        let commands = self.live_terminal(&key)?.handle.commands.clone();
+        Ok(Later::new(async move {
+            let (answer, dump) = tokio::sync::oneshot::channel();
+            // A run that ends meanwhile drops the sender.
+            drop(commands.send(RunCommand::Screen { answer }).await);
+            let ended =
+                |_| Failure::new("the run ended before it could be looked at").code(FailureCode::NotRunning);
+            dump.await.map_err(ended)
+        }))
     }
 
     /// The live run of a task; the way out when there is none.
     pub(super) fn live_run(&self, key: &TaskKey) -> Result<&super::LiveRun, Failure> {
         let name = self.store.task(key).map_or_else(|| key.task.to_string(), |task| task.name.to_string());
         if let Some(host) = self.elsewhere.get(key) {
-            return Err(Failure::new(format!("task {name} runs on {host}")).hint("use `agency` there"));
+            return Err(Failure::new(format!("task {name} runs on {host}"))
+                .code(FailureCode::RunningElsewhere)
+                .hint("use `agency` there"));
         }
         let live = self.supervisor.live_run(key).and_then(|run| self.runs.get(run));
         live.ok_or_else(|| {
             let status = self.supervisor.status(key).map_or("not known", |status| status.as_str());
             Failure::new(format!("task {name} has no live agent: it is {status}"))
+                .code(FailureCode::NotRunning)
                 .hint(format!("agency start {}", key.task))
         })
     }
 
-    fn plan(
-        &mut self,
-        task: TaskCall,
-        message: Option<Bytes>,
-        overrides: &Overrides,
-    ) -> Result<Plan, Failure> {
-        let key = self.find(task)?;
+    fn plan(&mut self, (key, params): (TaskKey, TaskPlanParams)) -> Result<Plan, Failure> {
+        let TaskPlanParams { message, overrides, .. } = params;
         let cwd = self.workspace_to_enter(&key)?;
         self.give_ports(&key)?;
         let tokens = self.tokens_of(&key, message.as_ref().map(|message| message.as_os_str().to_owned()))?;
         let file = self.store.file(&key).map_err(store_failure)?;
-        let settings = self.settings_with(Some(&key.project), overrides)?;
+        let settings = self.settings_with(Some(&key.project), &overrides)?;
         let opener = settings.config.workspace.opener.as_deref().unwrap_or_default();
         let opener = tokens.expand(opener).into_iter().map(Bytes::from).collect();
         let argv = match message {
@@ -462,8 +541,7 @@ impl World {
         Ok(Plan { task: self.view(&key)?, cwd: cwd.into(), argv, env, opener })
     }
 
-    fn attach(&mut self, task: TaskCall, params: &PtyAttachParams) -> Result<Stream, Failure> {
-        let key = self.find(task)?;
+    fn attach(&mut self, (key, params): (TaskKey, PtyAttachParams)) -> Result<Stream, Failure> {
         let live = self.live_terminal(&key)?;
         if params.inside_run.as_deref() == Some(live.meta.run.0.as_str()) {
             return Err(Failure::new("cannot attach a run to itself")
@@ -472,7 +550,7 @@ impl World {
         }
         if let Some(target) = params.ssh_auth_sock.as_ref().filter(|target| !target.0.is_empty()) {
             let dir = self.ground.state.run(&live.meta.run.0);
-            if let Err(cause) = agency_run::environment::refresh_ssh_link(&dir, target.as_os_str()) {
+            if let Err(cause) = environment::refresh_ssh_link(&dir, target.as_os_str()) {
                 tracing::warn!(%cause, "the link to the ssh agent stays as it was");
             }
         }
@@ -505,8 +583,8 @@ impl World {
         })
     }
 
-    fn log(&mut self, task: TaskCall, form: LogForm, follow: bool) -> Result<Stream, Failure> {
-        let key = self.find(task)?;
+    fn log(&mut self, (key, params): (TaskKey, LogReadParams)) -> Result<Stream, Failure> {
+        let LogReadParams { form, follow, .. } = params;
         if form == LogForm::Setup {
             return self.setup_log(&key, follow);
         }
@@ -527,22 +605,25 @@ impl World {
         Ok(Stream { stream, task: self.view(key)?, detach_keys: None, notes: Vec::new() })
     }
 
-    fn remove_task(&mut self, key: TaskKey, wish: RemovalWish, answer: Answer) {
-        let discard = wish.discard;
+    fn remove_task(&mut self, (key, params): (TaskKey, TaskRemoveParams), reply: Reply<Removed>) {
+        let TaskRemoveParams { discard, reason, caller, .. } = params;
+        let wish = RemovalWish { discard, reason, caller };
         if self.is_unsettled(&key).is_some() {
-            return self.remove_again(&key, answer);
+            return self.remove_again(&key, reply.erase());
         }
         if let Err(failure) = self.not_being_removed(&key).and_then(|()| self.not_landing(&key)) {
-            return answer.give(Err(failure));
+            return reply.send(Err(failure));
         }
         if let (Ok(live), false) = (self.live_run(&key), discard) {
             let name = live.meta.name();
-            return answer.give(Err(Failure::new(format!("cannot remove task {name}"))
+            return reply.send(Err(Failure::new(format!("cannot remove task {name}"))
+                .code(FailureCode::AgentRunning)
                 .because("its agent is still there")
                 .hint(format!("agency stop {}, or pass --discard", key.task))));
         }
         let checked = self.workspace_of(&key);
         let base = self.base_of(&key);
+        let answer = reply.erase();
         let ticket = self.ticket(Pending::Remove { key: key.clone(), wish: Box::new(wish), answer });
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
@@ -551,9 +632,48 @@ impl World {
                 may_remove(&project, &name, base.as_deref(), discard)
             })
             .await;
-            reporter.report(Happening::RemovalChecked { key, ticket, verdict }).await;
+            reporter.report(LoopEvent::RemovalChecked { key, ticket, verdict }).await;
         });
     }
+}
+
+/// Blocking. Fails where making the workspace would fail.
+fn check_workspace(
+    project: &Project,
+    name: &WorkspaceName,
+    base: Option<&str>,
+) -> Result<WorkspaceCheck, Failure> {
+    let base = agency_workspace::check(project, name, base).map_err(|err| workspace_failure(&err))?;
+    if project.vcs() == Vcs::Plain {
+        return Ok(WorkspaceCheck { base: None, warning: None });
+    }
+    // The number is only for a warning, so a failure to count is no failure.
+    let warning = match agency_workspace::dirty_checkout(project).unwrap_or_default().len() {
+        0 => None,
+        1 => Some("1 file with uncommitted changes in your checkout is not in the workspace".to_string()),
+        many => {
+            Some(format!("{many} files with uncommitted changes in your checkout are not in the workspace"))
+        }
+    };
+    Ok(WorkspaceCheck { base: base.map(|base| base.name), warning })
+}
+
+fn environment_of(caller: &Caller) -> Environment {
+    let pairs = |(name, value): &(Bytes, Bytes)| -> (OsString, OsString) {
+        (name.as_os_str().to_owned(), value.as_os_str().to_owned())
+    };
+    Environment::of(caller.env.iter().map(pairs))
+}
+
+fn parse_slug(slug: &str) -> Result<Slug, Failure> {
+    Slug::new(slug)
+        .map_err(|err| Failure::new(err.to_string()).code(FailureCode::InvalidArgument).hint(err.hint()))
+}
+
+fn parse_driver(driver: Option<&str>) -> Result<Option<Driver>, Failure> {
+    driver.map(str::parse::<Driver>).transpose().map_err(|err| {
+        Failure::new(err.to_string()).code(FailureCode::InvalidArgument).hint("terminal, stream-json or acp")
+    })
 }
 
 fn texts(words: &[Bytes]) -> Result<Vec<String>, Failure> {

@@ -7,7 +7,7 @@ use agency_api::config::{
     ShowParams, Shown, WriteParams,
 };
 use agency_api::paths::{create_private, project_id};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, method};
 use agency_core::config::{self, Config, EditError, GENERAL_KEYS, Key, Layer, NAMED_TABLES, Origin, Value};
 use agency_core::ids::ProjectId;
 use agency_store::read_small::Links;
@@ -17,7 +17,66 @@ use agency_terminal::keys::DetachKeys;
 use agency_workspace::Project;
 
 use super::World;
+use super::argument::{Argument, open_project};
 use super::consent::cannot_remember;
+use crate::router::Router;
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::ConfigShow, World::config_show);
+    router.on(method::ConfigSet, World::config_set);
+    router.on(method::ConfigRead, World::config_read);
+    router.on(method::ConfigWrite, World::config_write);
+}
+
+/// Parameters of a method about configuration files.
+trait ConfigParams {
+    fn cwd(&self) -> &Bytes;
+    fn scope(&self) -> Scope;
+}
+
+impl ConfigParams for ShowParams {
+    fn cwd(&self) -> &Bytes {
+        &self.cwd
+    }
+
+    /// Outside a project the user's own configuration is shown.
+    fn scope(&self) -> Scope {
+        Scope::User
+    }
+}
+
+macro_rules! config_params {
+    ($($params:ty),*) => {
+        $(impl ConfigParams for $params {
+            fn cwd(&self) -> &Bytes {
+                &self.cwd
+            }
+
+            fn scope(&self) -> Scope {
+                self.scope
+            }
+        })*
+    };
+}
+
+config_params!(SetParams, FileParams, WriteParams);
+
+/// The project around the caller. `None` outside a project, if the user's own configuration is meant.
+impl<P: ConfigParams + Send + 'static> Argument<P> for (Option<Project>, P) {
+    type Prepared = (Option<Project>, P);
+
+    async fn prepare(params: P) -> Result<(Option<Project>, P), Failure> {
+        match (open_project(params.cwd().clone()).await, params.scope()) {
+            (Ok(project), _) => Ok((Some(project), params)),
+            (Err(_), Scope::User) => Ok((None, params)),
+            (Err(failure), Scope::Project) => Err(failure),
+        }
+    }
+
+    fn resolve(_world: &mut World, prepared: Self::Prepared) -> Result<Self::Prepared, Failure> {
+        Ok(prepared)
+    }
+}
 
 /// A file that is about to be changed.
 struct Target {
@@ -29,13 +88,9 @@ struct Target {
 }
 
 impl World {
-    pub(super) fn config_show(
-        &self,
-        project: Option<&Project>,
-        params: &ShowParams,
-    ) -> Result<Shown, Failure> {
+    fn config_show(&mut self, (project, params): (Option<Project>, ShowParams)) -> Result<Shown, Failure> {
         let key = params.key.as_deref().map(named).transpose()?;
-        let project = project.map(|project| (ProjectId(project_id(project.root())), project.root()));
+        let project = project.as_ref().map(|project| (ProjectId(project_id(project.root())), project.root()));
         let place = project.as_ref().map(|(id, root)| (id, *root));
         let Settings { config, mut warnings, .. } =
             self.settings_files.load(place, &self.trust, &params.overrides)?;
@@ -56,20 +111,15 @@ impl World {
         Ok(Shown { files, settings, warnings })
     }
 
-    pub(super) fn config_read(
+    fn config_read(
         &mut self,
-        project: Option<Project>,
-        params: &FileParams,
+        (project, params): (Option<Project>, FileParams),
     ) -> Result<FileContent, Failure> {
         let target = self.target(project, params.scope)?;
         Ok(FileContent { file: target.path.into(), content: target.before.map(Bytes) })
     }
 
-    pub(super) fn config_set(
-        &mut self,
-        project: Option<Project>,
-        params: &SetParams,
-    ) -> Result<Changed, Failure> {
+    fn config_set(&mut self, (project, params): (Option<Project>, SetParams)) -> Result<Changed, Failure> {
         let key = named(&params.key)?;
         let value = params.words.as_ref().map(|words| self.typed(&key, words)).transpose()?;
         let target = self.target(project, params.scope)?;
@@ -90,10 +140,9 @@ impl World {
         Ok(Changed { file, changed, notes })
     }
 
-    pub(super) fn config_write(
+    fn config_write(
         &mut self,
-        project: Option<Project>,
-        params: WriteParams,
+        (project, params): (Option<Project>, WriteParams),
     ) -> Result<Changed, Failure> {
         let target = self.target(project, params.scope)?;
         if target.before != params.before.map(|before| before.0) {

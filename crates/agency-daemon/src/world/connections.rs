@@ -5,10 +5,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use agency_api::Failure;
-use agency_api::connection::{Connection as View, Connections, Sessions, Status as Shown};
+use agency_api::connection::{Connection as View, ConnectionRef, Connections, Sessions, Status as Shown};
 use agency_api::event::{self, AgentStatusEvent, ErrorEvent, EventData};
+use agency_api::method::{self, Nothing};
 use agency_api::paths::RunDir;
+use agency_api::{Failure, FailureCode};
 use agency_core::connection::{ConnectError, Connection, Effect, Event, Status};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Origin;
@@ -24,7 +25,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::World;
 use super::boot::key_of;
-use crate::happening::Answer;
+use crate::reply::Reply;
+use crate::router::{Later, Router};
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::ConnectionList, World::connections);
+    router.on_reply(method::ConnectionReconnect, World::reconnect);
+    router.on(method::ConnectionSessions, World::agent_sessions);
+}
 
 pub type Board = mpsc::Sender<BoardCommand>;
 
@@ -47,7 +55,7 @@ pub(super) struct Wire {
 
 enum Waiting {
     Start(oneshot::Sender<Result<Board, Failure>>),
-    Reconnect(Answer),
+    Reconnect(Reply<View>),
     Shutdown,
 }
 
@@ -122,7 +130,7 @@ impl World {
         let shown = self.wire_view(name);
         let Some(wire) = self.wires.get_mut(name) else { return };
         let failure = |err: ConnectError| {
-            let failure = Failure::new(err.message);
+            let failure = Failure::new(err.message).code(FailureCode::ConnectionFailed);
             err.cause.into_iter().fold(failure, Failure::because)
         };
         match wire.waiting.remove(&ticket) {
@@ -130,9 +138,8 @@ impl World {
                 let board = wire.board.clone();
                 agency_run::run::tell(answer, outcome.map(|()| board).map_err(failure));
             }
-            Some(Waiting::Reconnect(answer)) => {
-                let view = shown.ok_or_else(|| Failure::new("the connection is gone"));
-                answer.give_as(outcome.map_err(failure).and(view));
+            Some(Waiting::Reconnect(reply)) => {
+                reply.send(outcome.map_err(failure).and(shown.ok_or_else(connection_gone)));
             }
             Some(Waiting::Shutdown) | None => {}
         }
@@ -204,9 +211,9 @@ impl World {
     fn start_again(&mut self, key: TaskKey) {
         let environment = self.environments.remove(&key).unwrap_or_default();
         let caller = agency_api::method::Caller { env: environment, ..Default::default() };
-        // Nobody waits; what comes of it is told by events.
-        let (answer, _) = oneshot::channel();
-        self.begin(key, &caller, Wish::default(), Origin::Existing, Answer(answer), false);
+        // No caller waits; events say what becomes of it.
+        let reply = Reply::without_caller();
+        self.begin(key, &caller, Wish::default(), Origin::Existing, reply, false);
     }
 
     fn announce_wire(&mut self, agent: &str, data: impl Into<EventData>) {
@@ -372,7 +379,7 @@ impl World {
         self.wires.get(meta.wire_name()?).map(|wire| wire.board.clone())
     }
 
-    pub(super) fn connections(&self) -> Connections {
+    fn connections(&mut self, _: Nothing) -> Connections {
         let mut connections: Vec<View> = self.wires.keys().filter_map(|name| self.wire_view(name)).collect();
         connections.sort_by(|one, other| one.name.cmp(&other.name));
         Connections { connections }
@@ -395,15 +402,15 @@ impl World {
         })
     }
 
-    pub(super) fn reconnect(&mut self, name: &str, answer: Answer) {
-        let name = match self.wire_named(name) {
+    fn reconnect(&mut self, connection: ConnectionRef, reply: Reply<View>) {
+        let name = match self.wire_named(&connection.name) {
             Ok(name) => name,
-            Err(failure) => return answer.give(Err(failure)),
+            Err(failure) => return reply.send(Err(failure)),
         };
         self.next_ticket += 1;
         let ticket = Ticket(self.next_ticket);
         if let Some(wire) = self.wires.get_mut(&name) {
-            wire.waiting.insert(ticket, Waiting::Reconnect(answer));
+            wire.waiting.insert(ticket, Waiting::Reconnect(reply));
         }
         self.wire_event(&name, Event::Reconnect { ticket });
     }
@@ -413,23 +420,21 @@ impl World {
             return Ok(name.to_owned());
         }
         let known: Vec<&str> = self.wires.keys().map(String::as_str).collect();
-        let failure = Failure::new(format!("there is no connection called `{}`", name.escape_debug()));
+        let failure = Failure::new(format!("there is no connection called `{}`", name.escape_debug()))
+            .code(FailureCode::NotFound);
         Err(match known.is_empty() {
             true => failure.because("no task has needed one yet").hint("agency new TASK --driver acp"),
             false => failure.hint(format!("there is: {}", known.join(", "))),
         })
     }
 
-    pub(super) fn agent_sessions(&mut self, name: &str, answer: Answer) {
-        match self.wire_named(name).map(|name| self.wires.get(&name).map(|wire| wire.board.clone())) {
-            Ok(Some(board)) => drop(tokio::spawn(async move {
-                let listed = sessions_of(board).await;
-                let sessions = |result: Value| result["sessions"].as_array().cloned().unwrap_or_default();
-                answer.give_as(listed.map(|result| Sessions { sessions: sessions(result) }));
-            })),
-            Ok(None) => answer.give(Err(Failure::new("the connection is gone"))),
-            Err(failure) => answer.give(Err(failure)),
-        }
+    fn agent_sessions(&mut self, connection: ConnectionRef) -> Result<Later<Sessions>, Failure> {
+        let name = self.wire_named(&connection.name)?;
+        let board = self.wires.get(&name).map(|wire| wire.board.clone()).ok_or_else(connection_gone)?;
+        Ok(Later::new(async move {
+            let result = sessions_of(board).await?;
+            Ok(Sessions { sessions: result["sessions"].as_array().cloned().unwrap_or_default() })
+        }))
     }
 }
 
@@ -472,9 +477,12 @@ impl Wire {
 
 async fn sessions_of(board: Board) -> Result<Value, Failure> {
     let (answer, told) = oneshot::channel();
-    let gone = || Failure::new("the connection is gone");
-    board.send(BoardCommand::Sessions { answer }).await.map_err(|_| gone())?;
-    told.await.map_err(|_| gone())?
+    board.send(BoardCommand::Sessions { answer }).await.map_err(|_| connection_gone())?;
+    told.await.map_err(|_| connection_gone())?
+}
+
+fn connection_gone() -> Failure {
+    Failure::new("the connection is gone").code(FailureCode::ConnectionFailed)
 }
 
 fn shown(status: Status) -> Shown {

@@ -2,15 +2,21 @@
 
 use std::path::PathBuf;
 
-use agency_api::method::{Changes, Trust, TrustedProject, TrustedProjects};
-use agency_api::{Bytes, Failure};
+use agency_api::method::{self, Changes, Nothing, Trust, TrustAgreeParams, TrustedProject, TrustedProjects};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::config::{Key, Layer};
 use agency_core::ids::{ProjectId, TaskId};
 use agency_store::settings::{self, ConfigFile};
 use agency_store::trust;
-use agency_workspace::Project;
 
 use super::World;
+use crate::router::Router;
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::TrustShow, World::trust_view);
+    router.on(method::TrustList, World::trust_list);
+    router.on(method::TrustAgree, World::agree);
+}
 
 /// All that waits for consent, read once: what is shown is what is agreed to.
 struct Wanted {
@@ -21,12 +27,11 @@ struct Wanted {
 }
 
 impl World {
-    pub(super) fn trust_view(&mut self, project: Project) -> Result<Trust, Failure> {
-        let id = self.open_project(project)?;
+    fn trust_view(&mut self, id: ProjectId) -> Result<Trust, Failure> {
         Ok(self.wanted(&id)?.view)
     }
 
-    pub(super) fn trust_list(&self) -> TrustedProjects {
+    fn trust_list(&mut self, _: Nothing) -> TrustedProjects {
         let projects = self.trust.agreements().map(|(id, agreed)| TrustedProject {
             root: agreed.root.clone().unwrap_or_else(|| self.root_of(id).into()),
             agreed_at: agreed.agreed_at.clone(),
@@ -36,20 +41,15 @@ impl World {
         TrustedProjects { projects: projects.collect() }
     }
 
-    pub(super) fn agree(
-        &mut self,
-        project: Project,
-        digest: Option<String>,
-        revoke: bool,
-    ) -> Result<Trust, Failure> {
-        let id = self.open_project(project)?;
-        if revoke {
+    fn agree(&mut self, (id, params): (ProjectId, TrustAgreeParams)) -> Result<Trust, Failure> {
+        if params.revoke {
             self.trust.revoke(&self.ground.state, &id).map_err(|err| cannot_remember(&err))?;
             return Ok(self.wanted(&id)?.view);
         }
         let Wanted { view, digests, shown } = self.wanted(&id)?;
-        if view.digest != digest {
+        if view.digest != params.digest {
             return Err(Failure::new("what this repository wants to run has changed since it was shown")
+                .code(FailureCode::ChangedMeanwhile)
                 .hint("look again: agency trust"));
         }
         let root = self.root_of(&id);

@@ -1,33 +1,34 @@
 //! What the workspace of a task changes, as callers see it.
 
-use agency_api::{Failure, work};
+use agency_api::{Failure, FailureCode, method, work};
 use agency_core::ids::TaskKey;
 use agency_core::task_status::TaskStatus;
 use agency_workspace::{Diff, FileDiff, FileStatus, Project, Snapshot, WorkspaceName};
 
 use super::World;
 use crate::discarded::operation_failure;
-use crate::happening::{Answer, TaskCall};
+use crate::router::{Later, Router};
 use crate::rpc;
 
 /// A patch that nobody reads; whoever wants it has git.
 const LONGEST_PATCH: usize = 64 << 20;
 
+pub(super) fn register(router: &mut Router) {
+    router.on(method::TaskDiff, World::diff);
+}
+
 impl World {
-    pub(super) fn diff(&mut self, task: TaskCall, turn: Option<u64>, stat: bool, answer: Answer) {
-        match self.find(task).and_then(|key| Ok((self.question(&key, turn, stat)?, self.turn_lock(&key)))) {
-            Ok((question, lock)) => {
-                tokio::spawn(async move {
-                    // A turn that has just ended is one already.
-                    let _alone = if turn.is_some() { Some(lock.lock().await) } else { None };
-                    answer.give_as(rpc::blocking(move || question.answered()).await);
-                });
-            }
-            Err(failure) => answer.give(Err(failure)),
-        }
+    fn diff(&mut self, (key, params): (TaskKey, work::DiffParams)) -> Result<Later<work::Diff>, Failure> {
+        let (question, lock) = (self.question(&key, &params)?, self.turn_lock(&key));
+        Ok(Later::new(async move {
+            // A turn that has just ended counts: wait until its snapshot is taken.
+            let _alone = if params.turn.is_some() { Some(lock.lock().await) } else { None };
+            rpc::blocking(move || question.answered()).await
+        }))
     }
 
-    fn question(&self, key: &TaskKey, turn: Option<u64>, stat: bool) -> Result<Question, Failure> {
+    fn question(&self, key: &TaskKey, params: &work::DiffParams) -> Result<Question, Failure> {
+        let (turn, stat) = (params.turn, params.stat);
         let (project, name) = self.workspace_of(key)?;
         let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_owned()).unwrap_or_default();
         let is_final = self.supervisor.status(key) == Some(TaskStatus::Merged);
@@ -86,7 +87,8 @@ impl Question {
         let gone = format!("the workspace of {} is gone", self.name);
         let again = (!self.is_final).then(|| format!("`agency start {}` makes it again", self.id));
         if diff.files.is_empty() {
-            return Err(again.into_iter().fold(Failure::new(gone), Failure::hint));
+            let failure = Failure::new(gone).code(FailureCode::WorkspaceMissing);
+            return Err(again.into_iter().fold(failure, Failure::hint));
         }
         let told = again.map(|again| format!("; {again}")).unwrap_or_default();
         let warning = format!("{gone}, and only what was committed is shown{told}");
@@ -133,7 +135,8 @@ impl Question {
 }
 
 fn no_turn(name: &WorkspaceName, turn: u64, taken: &[Snapshot]) -> Failure {
-    let failure = Failure::new(format!("nothing is kept of turn {turn} of {name}"));
+    let failure =
+        Failure::new(format!("nothing is kept of turn {turn} of {name}")).code(FailureCode::NotFound);
     match (taken.first(), taken.last()) {
         (Some(first), Some(last)) => {
             failure.because(format!("there are turns {} to {}", first.number, last.number))

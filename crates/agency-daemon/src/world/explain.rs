@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use agency_api::Failure;
+use agency_api::method::{self, TaskExplainParams};
 use agency_api::view::{Explanation, Witness};
+use agency_api::{Failure, FailureCode};
 use agency_core::evidence::Standing;
 use agency_core::ids::TaskKey;
 use agency_run::explain;
@@ -12,32 +13,29 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::World;
-use crate::happening::{Answer, TaskCall};
+use crate::router::{Later, Router};
 use crate::rpc;
 
 /// A run whose keeper is stopped answers nothing; what was written down of it is still true.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-impl World {
-    pub(super) fn explain(&mut self, task: TaskCall, at: Option<String>, answer: Answer) {
-        match self.find(task).and_then(|key| self.explained(&key, at)) {
-            Ok(work) => drop(tokio::spawn(async move { answer.give_as(work.await) })),
-            Err(failure) => answer.give(Err(failure)),
-        }
-    }
+pub(super) fn register(router: &mut Router) {
+    router.on(method::TaskExplain, World::explain);
+}
 
-    fn explained(
+impl World {
+    fn explain(
         &mut self,
-        key: &TaskKey,
-        at: Option<String>,
-    ) -> Result<impl Future<Output = Result<Explanation, Failure>> + Send + use<>, Failure> {
+        (key, params): (TaskKey, TaskExplainParams),
+    ) -> Result<Later<Explanation>, Failure> {
+        let at = params.at;
         let time = at.as_deref().map(parsed).transpose()?;
-        let task = self.view(key)?;
-        let runs = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
+        let task = self.view(&key)?;
+        let runs = self.history.get(&key).map(Vec::as_slice).unwrap_or_default();
         let logs: Vec<_> = runs.iter().map(|meta| self.ground.state.run(&meta.run.0).states()).collect();
         let run = runs.last().map(|meta| meta.run.0.clone());
-        let live = self.live_run(key).ok().map(|live| live.handle.commands.clone()).filter(|_| at.is_none());
-        Ok(async move {
+        let live = self.live_run(&key).ok().map(|live| live.handle.commands.clone()).filter(|_| at.is_none());
+        Ok(Later::new(async move {
             let now = match live {
                 Some(commands) => timeout(ANSWERS_WITHIN, asked(commands)).await.ok().flatten(),
                 None => None,
@@ -51,7 +49,7 @@ impl World {
                 None => Default::default(),
             };
             Ok(Explanation { task, at, run, state, witnesses, outlook, before })
-        })
+        }))
     }
 }
 
@@ -65,6 +63,7 @@ async fn asked(commands: mpsc::Sender<RunCommand>) -> Option<(Standing, Vec<Witn
 fn parsed(time: &str) -> Result<jiff::Timestamp, Failure> {
     time.parse().map_err(|_| {
         Failure::new(format!("`{time}` is not a time"))
+            .code(FailureCode::InvalidArgument)
             .hint("for example 2026-01-31T14:05:00Z, 14:05, or `10m` ago")
     })
 }

@@ -2,20 +2,47 @@
 
 use std::collections::HashMap;
 
-use agency_api::Failure;
-use agency_api::search::{Found, Hit};
+use agency_api::search::{Found, Hit, SearchParams};
+use agency_api::{Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_search::{self as index, Index, Listed, Match, Scope, Talk};
 use agency_workspace::Project;
 
 use super::World;
+use super::argument::{Argument, open_project, open_task};
 use super::boot::is_talk;
-use crate::happening::{Answer, TaskCall};
+use crate::loop_event::TaskCall;
+use crate::router::{Later, Router};
 use crate::rpc;
 
 /// A screen full.
 const USUAL_HITS: u64 = 20;
 const MOST_HITS: u64 = 1000;
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::ChatSearch, World::search);
+}
+
+/// A search, with the tasks that it is limited to.
+impl Argument<SearchParams> for (Scope, SearchParams) {
+    type Prepared = (Option<TaskCall>, Option<Project>, SearchParams);
+
+    async fn prepare(params: SearchParams) -> Result<Self::Prepared, Failure> {
+        let task = match params.task.clone() {
+            Some(task) => Some(open_task(task).await?),
+            None => None,
+        };
+        let project = match params.cwd.clone() {
+            Some(cwd) => Some(open_project(cwd).await?),
+            None => None,
+        };
+        Ok((task, project, params))
+    }
+
+    fn resolve(world: &mut World, (task, project, params): Self::Prepared) -> Result<Self, Failure> {
+        Ok((world.scope(task, project)?, params))
+    }
+}
 
 impl World {
     /// Something may be new in a task.
@@ -54,29 +81,16 @@ impl World {
         self.past_talk(key).map_or(Talk::None, |journals| Talk::Past { runs, journals: Box::new(journals) })
     }
 
-    pub(super) fn search(
-        &mut self,
-        task: Option<TaskCall>,
-        project: Option<Project>,
-        words: &str,
-        limit: Option<u64>,
-        answer: Answer,
-    ) {
-        let asked = self.scope(task, project).and_then(|scope| {
-            let expression = index::expression(words).ok_or_else(no_word)?;
-            let limit = limit.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS);
-            Ok(Question { expression, scope, limit })
-        });
-        let question = match asked {
-            Ok(question) => question,
-            Err(failure) => return answer.give(Err(failure)),
-        };
+    fn search(&mut self, (scope, params): (Scope, SearchParams)) -> Result<Later<Found>, Failure> {
+        let expression = index::expression(&params.words).ok_or_else(no_word)?;
+        let limit = params.limit.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS);
+        let question = Question { expression, scope, limit };
         self.pick_up_edits();
         let tasks = self.all_listed();
         let names = tasks.iter().map(|listed| (listed.key.clone(), listed.clone())).collect();
         self.index.sweep(tasks);
         let index = self.index.clone();
-        tokio::spawn(async move { answer.give_as(found(&index, question, names).await) });
+        Ok(Later::new(async move { found(&index, question, names).await }))
     }
 
     fn scope(&mut self, task: Option<TaskCall>, project: Option<Project>) -> Result<Scope, Failure> {
@@ -107,7 +121,9 @@ struct Question {
 }
 
 fn no_word() -> Failure {
-    Failure::new("there is no word to search for").hint("letters or digits are needed: agency search login")
+    Failure::new("there is no word to search for")
+        .code(FailureCode::InvalidArgument)
+        .hint("letters or digits are needed: agency search login")
 }
 
 /// A file that turns out to be damaged is made anew, once.

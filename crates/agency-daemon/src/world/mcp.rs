@@ -2,18 +2,17 @@
 
 use std::path::Path;
 
-use agency_api::Failure;
-use agency_api::mcp::{PermitParams, Terms};
-use agency_api::method::TaskNewParams;
+use agency_api::mcp::{PermitParams, Terms, TermsParams};
+use agency_api::method::{self, TaskNewParams};
+use agency_api::{Failure, FailureCode};
 use agency_core::config::{Mcp, TOOLS};
 use agency_core::ids::{ProjectId, RunId, TaskKey};
 use agency_core::tokens;
 use agency_driver::acp::McpServer;
 use agency_run::environment;
-use agency_workspace::Project;
 
 use super::{Pending, World};
-use crate::happening::TaskCall;
+use crate::router::Router;
 
 /// Files can be edited by hand into a circle.
 const DEEPEST: u32 = 100;
@@ -25,22 +24,25 @@ const NOT_TO_ITSELF: [&str; 5] =
 /// An agent ends only what it began.
 const ONLY_BELOW: [&str; 2] = ["interrupt_task", "stop_task"];
 
+pub(super) fn register(router: &mut Router) {
+    router.on(method::McpTerms, World::mcp_terms);
+    router.on(method::McpPermit, World::mcp_permit);
+}
+
 impl World {
-    pub(super) fn mcp_terms(&mut self, project: Project, run: Option<&str>) -> Result<Terms, Failure> {
-        let id = self.open_project(project)?;
-        let asker = run.map(|run| self.asker(&id, run)).transpose()?;
+    fn mcp_terms(&mut self, (id, params): (ProjectId, TermsParams)) -> Result<Terms, Failure> {
+        let asker = params.run.as_deref().map(|run| self.asker(&id, run)).transpose()?;
         let asker = asker.map(|key| self.view(&key)).transpose()?;
         Ok(Terms { allow: self.mcp_settings(&id)?.allow, asker })
     }
 
     /// Refuses with the reason.
-    pub(super) fn mcp_permit(&mut self, project: Project, params: &PermitParams) -> Result<Terms, Failure> {
-        let id = self.open_project(project.clone())?;
+    fn mcp_permit(&mut self, (id, params): (ProjectId, PermitParams)) -> Result<Terms, Failure> {
         let mcp = self.mcp_settings(&id)?;
         let tool = params.tool.as_str();
         is_allowed(&mcp, tool)?;
         let asker = params.who.run.as_deref().map(|run| self.asker(&id, run)).transpose()?;
-        let about = params.task.clone().map(|name| self.find(TaskCall { project, name })).transpose()?;
+        let about = params.task.as_deref().map(|name| self.find_in(&id, name)).transpose()?;
         if let (Some(asker), Some(about)) = (&asker, &about) {
             self.may_touch(asker, about, tool)?;
         }
@@ -98,6 +100,7 @@ impl World {
         let key = live.map(|live| live.key.clone()).filter(|key| key.project == *project);
         key.ok_or_else(|| {
             Failure::new("it is not known whose agent asks")
+                .code(FailureCode::NotAllowed)
                 .because(format!("no task of this project has a live run {run}"))
                 .hint("start the agent again: AGENCY_RUN_ID in its environment says who it is")
         })
@@ -106,10 +109,12 @@ impl World {
     fn may_touch(&self, asker: &TaskKey, about: &TaskKey, tool: &str) -> Result<(), Failure> {
         if asker == about && NOT_TO_ITSELF.contains(&tool) {
             return Err(Failure::new(format!("{tool} is for other tasks"))
+                .code(FailureCode::NotAllowed)
                 .because(format!("task {} is the one that asks", self.name(asker))));
         }
         if ONLY_BELOW.contains(&tool) && !self.is_below(about, asker) {
             return Err(Failure::new(format!("task {} is not for you to end", self.name(about)))
+                .code(FailureCode::NotAllowed)
                 .because("an agent may interrupt and stop only the tasks that it started"));
         }
         Ok(())
@@ -123,12 +128,14 @@ impl World {
                 _ => format!("task {} was started by an agent itself", self.name(asker)),
             };
             return Err(Failure::new("this agent may not start others")
+                .code(FailureCode::NotAllowed)
                 .because(format!("{stands}, and `depth` in [mcp] is {}", mcp.depth))
                 .hint(format!("the user can allow it: agency config set mcp.depth {}", above + 1)));
         }
         let live = self.live_children(asker);
         if mcp.max_tasks > 0 && live >= mcp.max_tasks as usize {
             return Err(Failure::new(format!("task {} has {live} live tasks already", self.name(asker)))
+                .code(FailureCode::MaxAgentsReached)
                 .because(format!("`max_tasks` in [mcp] is {}", mcp.max_tasks))
                 .hint("wait for one of them, or stop one"));
         }
@@ -174,8 +181,9 @@ fn is_allowed(mcp: &Mcp, tool: &str) -> Result<(), Failure> {
         return Ok(());
     }
     if !TOOLS.contains(&tool) {
-        return Err(Failure::new(format!("there is no tool {tool}")));
+        return Err(Failure::new(format!("there is no tool {tool}")).code(FailureCode::NotFound));
     }
     Err(Failure::new(format!("{tool} is not allowed"))
+        .code(FailureCode::NotAllowed)
         .because("`allow` in [mcp] of the user's configuration does not name it"))
 }

@@ -1,6 +1,7 @@
 //! Who is told about what: what happens to runs goes to the notifier, what is due goes to people.
 
 use agency_api::config::Overrides;
+use agency_api::method::{self, Nothing};
 use agency_api::notify::{NoticeTask, TestParams, Tested, Way, Ways};
 use agency_api::{Failure, pty::ViewerNotice};
 use agency_core::config::Notify;
@@ -13,7 +14,12 @@ use agency_run::run::RunCommand;
 use agency_store::clock;
 
 use super::World;
-use crate::happening::Answer;
+use crate::router::{Later, Router};
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::NotifyTest, World::test_notices);
+    router.on(method::NotifyWays, World::notice_ways);
+}
 
 #[derive(Default)]
 pub(super) struct Notices {
@@ -98,21 +104,18 @@ impl World {
         })
     }
 
-    pub(super) fn test_notices(&mut self, params: &TestParams, answer: Answer) {
-        let settings = match self.settings_with(None, &params.overrides) {
-            Ok(settings) => settings,
-            Err(failure) => return answer.give(Err(failure)),
-        };
+    fn test_notices(&mut self, params: TestParams) -> Result<Later<Tested>, Failure> {
+        let settings = self.settings_with(None, &params.overrides)?;
         let (herald, warnings) = (self.notices.herald.clone(), settings.warnings);
         let settings = settings.config.notify;
-        tokio::spawn(async move {
+        Ok(Later::new(async move {
             let ways = herald.test(&settings, &words::test(clock::timestamp())).await;
             let terminal = settings.terminal.as_str().to_owned();
-            answer.give_as(Ok(Tested { ways, terminal, warnings }));
-        });
+            Ok(Tested { ways, terminal, warnings })
+        }))
     }
 
-    pub(super) fn notice_ways(&self) -> Result<Ways, Failure> {
+    fn notice_ways(&mut self, _: Nothing) -> Result<Ways, Failure> {
         let settings = self.settings_with(None, &Overrides::default())?.config.notify;
         let ways: Vec<Way> = self.notices.herald.ways(&settings);
         Ok(Ways { ways })

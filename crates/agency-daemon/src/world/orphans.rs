@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use agency_api::method::{OrphanAdopted, Stopped};
-use agency_api::{Failure, ProcessIdentity, view};
+use agency_api::method::{self, Nothing, OrphanAdopted, OrphanRef, Orphans, Stopped};
+use agency_api::{Failure, FailureCode, ProcessIdentity, view};
 use agency_core::ids::{RunId, TaskId, TaskKey};
 use agency_core::slug::{Slug, TaskName};
 use agency_core::supervisor::{Event, FoundRun, FoundTask, Outcome, Refusal};
 use agency_core::task_file::{Fields, TaskFile};
 use agency_core::task_status::TaskStatus;
+use agency_run::process_tree::end_tree;
 use agency_run::run::{self, NewsDesk, RunCommand, RunHandle, RunNews};
 use agency_run::run_meta::RunMeta;
 use agency_workspace::{Project, Vcs};
@@ -16,20 +17,40 @@ use agency_workspace::{Project, Vcs};
 use super::effects::refused;
 use super::tasks::store_failure;
 use super::{Pending, World};
-use crate::happening::{Answer, Happening, OrphanIntent};
+use crate::loop_event::{LoopEvent, OrphanRequest};
+use crate::reply::{Answer, Reply};
+use crate::router::Router;
 
-/// Between SIGTERM and SIGKILL for a run that no task owns.
+/// Between SIGTERM and SIGKILL for what nobody owns.
 const STOP_GRACE: Duration = Duration::from_secs(2);
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::OrphanList, World::orphan_list);
+    router.on_reply(method::OrphanKill, World::kill_orphan);
+    router.on_reply(method::OrphanAdopt, World::adopt_orphan);
+}
 
 pub struct OrphanRun {
     pub meta: RunMeta,
     pub kind: view::OrphanKind,
     pub process: Option<ProcessIdentity>,
-    /// Being ended: who waits, and through what.
-    pub ending: Option<(RunHandle, Answer)>,
+    /// Set while it is being ended: through which keeper, and for which caller.
+    pub ending: Option<(RunHandle, Reply<Stopped>)>,
 }
 
 impl World {
+    fn orphan_list(&mut self, _: Nothing) -> Orphans {
+        Orphans { orphans: self.orphan_views() }
+    }
+
+    fn kill_orphan(&mut self, orphan: OrphanRef, reply: Reply<Stopped>) {
+        self.see_to_orphan(RunId(orphan.run), OrphanRequest::End(reply));
+    }
+
+    fn adopt_orphan(&mut self, orphan: OrphanRef, reply: Reply<OrphanAdopted>) {
+        self.see_to_orphan(RunId(orphan.run), OrphanRequest::Adopt(reply));
+    }
+
     pub(super) fn orphan_views(&self) -> Vec<view::Orphan> {
         let seen = |orphan: &OrphanRun| view::Orphan {
             run: orphan.meta.run.0.clone(),
@@ -44,22 +65,27 @@ impl World {
     }
 
     fn orphan(&self, run: &RunId) -> Result<&OrphanRun, Failure> {
-        let unknown =
-            || Failure::new(format!("no orphan is called {run}")).hint("`agency orphans` lists them");
+        let unknown = || {
+            Failure::new(format!("no orphan is called {run}"))
+                .code(FailureCode::NotFound)
+                .hint("`agency orphans` lists them")
+        };
         self.orphans.get(run).ok_or_else(unknown)
     }
 
-    pub(super) fn see_to_orphan(&mut self, run: RunId, intent: OrphanIntent, answer: Answer) {
+    fn see_to_orphan(&mut self, run: RunId, request: OrphanRequest) {
         match self.orphan(&run).map(|orphan| (orphan.kind, orphan.ending.is_some())) {
-            Err(failure) => answer.give(Err(failure)),
-            Ok((_, true)) => answer.give(Err(Failure::new(format!("{run} is being ended already")))),
-            Ok((view::OrphanKind::Keeper, false)) => self.follow_orphan(run, intent, answer),
+            Err(failure) => request.refuse(failure),
+            Ok((_, true)) => {
+                request.refuse(Failure::new(format!("{run} is being ended already")).code(FailureCode::Busy))
+            }
+            Ok((view::OrphanKind::Keeper, false)) => self.follow_orphan(run, request),
             // Its terminal is gone with its keeper, so nobody can look at it again: either way it ends.
-            Ok((view::OrphanKind::Process, false)) => self.end_process(run, intent, answer),
+            Ok((view::OrphanKind::Process, false)) => self.end_process(run, request),
         }
     }
 
-    fn follow_orphan(&mut self, run: RunId, intent: OrphanIntent, answer: Answer) {
+    fn follow_orphan(&mut self, run: RunId, request: OrphanRequest) {
         let Some(orphan) = self.orphans.get(&run) else { return };
         let context = self.context_of(&orphan.meta);
         let reporter = self.ground.reporter.clone();
@@ -68,32 +94,31 @@ impl World {
             let followed = run::follow(context, news)
                 .await
                 .map_err(|err| Failure::new(format!("cannot reach the keeper of {run}")).caused_by(&err));
-            reporter.report(Happening::OrphanFollowed { run, intent, answer, followed }).await;
+            reporter.report(LoopEvent::OrphanFollowed { run, request, followed }).await;
         });
     }
 
     pub(super) fn on_orphan_followed(
         &mut self,
         run: RunId,
-        intent: OrphanIntent,
-        answer: Answer,
+        request: OrphanRequest,
         followed: Result<RunHandle, Failure>,
     ) {
         let handle = match followed {
             Ok(handle) => handle,
-            Err(failure) => return answer.give(Err(failure)),
+            Err(failure) => return request.refuse(failure),
         };
-        match intent {
-            OrphanIntent::End => {
+        match request {
+            OrphanRequest::End(reply) => {
                 handle.command(RunCommand::Begin);
                 handle.command(RunCommand::Stop { grace: STOP_GRACE });
                 if let Some(orphan) = self.orphans.get_mut(&run) {
-                    orphan.ending = Some((handle, answer));
+                    orphan.ending = Some((handle, reply));
                 }
             }
-            OrphanIntent::Adopt => match self.task_for(&run) {
-                Ok(key) => self.take_in(key, run, handle, answer),
-                Err(failure) => answer.give(Err(failure)),
+            OrphanRequest::Adopt(reply) => match self.task_for(&run) {
+                Ok(key) => self.take_in(key, run, handle, reply),
+                Err(failure) => reply.send(Err(failure)),
             },
         }
     }
@@ -127,7 +152,7 @@ impl World {
         Ok(key)
     }
 
-    fn take_in(&mut self, key: TaskKey, run: RunId, handle: RunHandle, answer: Answer) {
+    fn take_in(&mut self, key: TaskKey, run: RunId, handle: RunHandle, reply: Reply<OrphanAdopted>) {
         let Some(orphan) = self.orphans.remove(&run) else { return };
         let terms = self.terms_of(&key, &orphan.meta);
         self.register(key.clone(), orphan.meta.clone(), handle);
@@ -135,7 +160,8 @@ impl World {
         if !history.contains(&orphan.meta) {
             history.push(orphan.meta);
         }
-        let ticket = self.ticket(Pending::Adopt { key: key.clone(), run: run.clone(), answer });
+        let ticket =
+            self.ticket(Pending::Adopt { key: key.clone(), run: run.clone(), answer: reply.erase() });
         self.decide(Event::Adopt { key, ticket, run, terms });
     }
 
@@ -160,32 +186,26 @@ impl World {
     }
 
     /// Only the process is left: its terminal cannot be had back, so it is ended.
-    fn end_process(&mut self, run: RunId, intent: OrphanIntent, answer: Answer) {
+    fn end_process(&mut self, run: RunId, request: OrphanRequest) {
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
             let name = run.0.clone();
-            let ended = tokio::task::spawn_blocking(move || agency_run::process_tree::end_tree(&name))
-                .await
-                .unwrap_or(0);
-            reporter.report(Happening::OrphanEnded { run, intent, answer, ended }).await;
+            let ended = tokio::task::spawn_blocking(move || end_tree(&name)).await.unwrap_or(0);
+            reporter.report(LoopEvent::OrphanEnded { run, request, ended }).await;
         });
     }
 
-    pub(super) fn on_orphan_ended(
-        &mut self,
-        run: &RunId,
-        intent: OrphanIntent,
-        answer: Answer,
-        ended: usize,
-    ) {
+    pub(super) fn on_orphan_ended(&mut self, run: &RunId, request: OrphanRequest, ended: usize) {
         tracing::info!(%run, ended, "an orphaned process tree was ended");
-        match intent {
-            OrphanIntent::End => answer.give_as(Ok(Stopped { task: None, code: None, ended: Vec::new() })),
-            // Whoever asked has the environment to start it again with; nobody here has.
-            OrphanIntent::Adopt => {
+        match request {
+            OrphanRequest::End(reply) => {
+                reply.send(Ok(Stopped { task: None, code: None, ended: Vec::new() }));
+            }
+            // Only the caller has an environment to start the task again with.
+            OrphanRequest::Adopt(reply) => {
                 let task = self.task_for(run).and_then(|key| self.view(&key));
                 let notes = vec!["only its process was left, and has been ended".to_string()];
-                answer.give_as(task.map(|task| OrphanAdopted { task: Some(task), notes }));
+                reply.send(task.map(|task| OrphanAdopted { task: Some(task), notes }));
             }
         }
         self.orphans.remove(run);
@@ -195,9 +215,9 @@ impl World {
     pub(super) fn on_orphan_news(&mut self, run: &RunId, news: RunNews) {
         let RunNews::Over { exit, ended } = news else { return };
         let Some(orphan) = self.orphans.remove(run) else { return };
-        if let Some((handle, answer)) = orphan.ending {
+        if let Some((handle, reply)) = orphan.ending {
             handle.command(RunCommand::Dismiss);
-            answer.give_as(Ok(Stopped { task: None, code: Some(exit.code.to_string()), ended }));
+            reply.send(Ok(Stopped { task: None, code: Some(exit.code.to_string()), ended }));
         }
     }
 }

@@ -9,20 +9,26 @@ use std::time::{Duration, Instant};
 use agency_api::event::{ConflictsEvent, Event};
 use agency_api::view::Conflict;
 use agency_api::work::{Colliding, Conflicts};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_status::TaskStatus;
 use agency_store::{clock, sighting};
-use agency_workspace::{Collision, Project, Radar, With, WorkspaceName};
+use agency_workspace::{Collision, Radar, With, WorkspaceName};
 
 use super::World;
-use crate::happening::{Answer, Happening};
+use crate::loop_event::LoopEvent;
+use crate::reply::Reply;
+use crate::router::Router;
 
 /// Changes come in bursts, and a second later is soon enough.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// So many times as long as the last look took, nobody looks again.
 const REST: u32 = 10;
+
+pub(super) fn register(router: &mut Router) {
+    router.on_reply(method::ConflictList, World::conflicts);
+}
 
 #[derive(Default)]
 pub(super) struct Radars {
@@ -40,8 +46,8 @@ struct Sight {
     /// No earlier, unless somebody asks.
     earliest: Duration,
     /// Those who ask get what a look finds that begins after they asked.
-    asking: Vec<Answer>,
-    served: Vec<Answer>,
+    asking: Vec<Reply<Conflicts>>,
+    served: Vec<Reply<Conflicts>>,
 }
 
 impl Radars {
@@ -79,16 +85,11 @@ impl World {
         }
     }
 
-    pub(super) fn conflicts(&mut self, project: Project, answer: Answer) {
-        match self.open_project(project) {
-            Ok(id) => {
-                let sight = self.radars.sights.entry(id).or_default();
-                sight.asking.push(answer);
-                sight.due = Some(clock::now());
-                self.look_when_due();
-            }
-            Err(failure) => answer.give(Err(failure)),
-        }
+    fn conflicts(&mut self, project: ProjectId, reply: Reply<Conflicts>) {
+        let sight = self.radars.sights.entry(project).or_default();
+        sight.asking.push(reply);
+        sight.due = Some(clock::now());
+        self.look_when_due();
     }
 
     /// Begins the look that is due, if nobody looks.
@@ -125,7 +126,7 @@ impl World {
                 )
             });
             let (radar, took) = (Box::new(radar), begun.elapsed());
-            reporter.report(Happening::CollisionsFound { project: id, radar, took, found }).await;
+            reporter.report(LoopEvent::CollisionsFound { project: id, radar, took, found }).await;
         });
     }
 
@@ -156,9 +157,8 @@ impl World {
                 tracing::warn!(%project, cause = %failure, "nobody knows which workspaces collide")
             }
         }
-        for answer in served {
-            let known = outcome.clone().map(|_| Conflicts { conflicts: self.colliding(project) });
-            answer.give_as(known);
+        for reply in served {
+            reply.send(outcome.clone().map(|_| Conflicts { conflicts: self.colliding(project) }));
         }
         self.look_when_due();
     }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use agency_api::event::{DroppedEvent, ErrorEvent, QueuedEvent, SentEvent};
-use agency_api::method::{Queue, Queued, Receipt, ReceiptKind, TaskSendParams};
-use agency_api::{Bytes, Failure};
+use agency_api::method::{
+    self, Queue, QueueDropParams, QueueListParams, Queued, Receipt, ReceiptKind, TaskSendParams,
+};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::evidence::Why;
 use agency_core::ids::TaskKey;
 use agency_core::plain::one_line;
@@ -15,22 +17,46 @@ use agency_store::prompt_queue::{Step, Waiting};
 use agency_terminal::keys::Keystroke;
 use tokio::sync::{mpsc, oneshot};
 
+use super::argument::{Argument, open_task};
 use super::boot::is_talk;
 use super::{LiveRun, World};
-use crate::happening::{Answer, Happening, TaskCall};
+use crate::loop_event::{LoopEvent, TaskCall};
+use crate::router::{Later, Router};
 
 /// An agent that does not read fills its terminal's buffer; a keeper that is stopped takes nothing.
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 
-impl World {
-    pub(super) fn send(&mut self, task: TaskCall, params: TaskSendParams, answer: Answer) {
-        match self.find(task).and_then(|key| self.ordered(&key, params)) {
-            Ok(Ordered::Send(commands, what)) => {
-                tokio::spawn(async move { answer.give_as(handed(commands, what).await) });
-            }
-            Ok(Ordered::Held(receipt)) => answer.give_as(Ok(receipt)),
-            Err(failure) => answer.give(Err(failure)),
+pub(super) fn register(router: &mut Router) {
+    router.on(method::TaskSend, World::send);
+    router.on(method::QueueList, World::queue_list);
+    router.on(method::QueueDrop, World::queue_drop);
+}
+
+/// The task whose queue is meant; all tasks if it is `None`.
+impl Argument<QueueListParams> for Option<TaskKey> {
+    type Prepared = Option<TaskCall>;
+
+    async fn prepare(params: QueueListParams) -> Result<Option<TaskCall>, Failure> {
+        match params.task {
+            Some(task) => open_task(task).await.map(Some),
+            None => Ok(None),
         }
+    }
+
+    fn resolve(world: &mut World, task: Option<TaskCall>) -> Result<Option<TaskKey>, Failure> {
+        task.map(|task| world.find(task)).transpose()
+    }
+}
+
+impl World {
+    fn send(&mut self, (key, params): (TaskKey, TaskSendParams)) -> Result<Later<Receipt>, Failure> {
+        let ordered = self.ordered(&key, params)?;
+        Ok(Later::new(async move {
+            match ordered {
+                Ordered::Send(commands, what) => handed(commands, what).await,
+                Ordered::Held(receipt) => Ok(receipt),
+            }
+        }))
     }
 
     fn ordered(&mut self, key: &TaskKey, params: TaskSendParams) -> Result<Ordered, Failure> {
@@ -52,7 +78,10 @@ impl World {
             [] => SendOrder::Text { text: params.text.0, enter: params.enter, anyway: params.anyway },
             keys => {
                 let strokes: Result<_, _> = keys.iter().map(|name| Keystroke::parse(name)).collect();
-                SendOrder::Keys(strokes.map_err(|err| Failure::new(err.to_string()))?)
+                SendOrder::Keys(
+                    strokes
+                        .map_err(|err| Failure::new(err.to_string()).code(FailureCode::InvalidArgument))?,
+                )
             }
         };
         Ok(Ordered::Send(commands, what))
@@ -118,7 +147,7 @@ impl World {
                 // A line that its input has taken is in the journal whole: it will be read, however late.
                 receipt.receipt = ReceiptKind::Delivered;
             }
-            reporter.report(Happening::TextSent { key, id, outcome }).await;
+            reporter.report(LoopEvent::TextSent { key, id, outcome }).await;
         });
     }
 
@@ -169,16 +198,15 @@ impl World {
         self.announce(Some(key), None, ErrorEvent::new(message, cause));
     }
 
-    pub(super) fn queue_list(&mut self, task: Option<TaskCall>) -> Result<Queue, Failure> {
-        let key = task.map(|task| self.find(task)).transpose()?;
+    fn queue_list(&mut self, key: Option<TaskKey>) -> Queue {
         let is_meant = |waiting: &&Waiting| key.as_ref().is_none_or(|key| waiting.key() == *key);
-        Ok(Queue {
+        Queue {
             queued: self.queue.all().filter(is_meant).filter_map(|waiting| self.queued(waiting)).collect(),
-        })
+        }
     }
 
-    pub(super) fn queue_drop(&mut self, task: TaskCall, id: Option<u64>) -> Result<Queue, Failure> {
-        let key = self.find(task)?;
+    fn queue_drop(&mut self, (key, params): (TaskKey, QueueDropParams)) -> Result<Queue, Failure> {
+        let id = params.id;
         let is_meant = |waiting: &Waiting| {
             waiting.key() == key && waiting.step != Step::Leaving && id.is_none_or(|id| waiting.id == id)
         };
@@ -186,6 +214,7 @@ impl World {
         let taken = taken.map_err(|err| Failure::new("the queue cannot be written").caused_by(&err))?;
         if let (true, Some(id)) = (taken.is_empty(), id) {
             return Err(Failure::new(format!("no text {id} is held for task {}", key.task))
+                .code(FailureCode::NotFound)
                 .because("it has been sent, or it never was")
                 .hint(format!("agency queue {}", key.task)));
         }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use agency_api::chat::{AnswerParams, Approvals, OpenApproval};
-use agency_api::method::Nothing;
+use agency_api::chat::{AnswerParams, Approvals, Chat, OpenApproval, ReadParams, Setting, SettingParams};
+use agency_api::method::{self, Nothing};
 use agency_api::{Failure, chat, view};
 use agency_core::conversation::Item;
 use agency_core::ids::TaskKey;
@@ -16,8 +16,19 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::boot::is_talk;
 use super::{LiveRun, World};
-use crate::happening::{Answer, Happening, Reporter, TaskCall};
+use crate::loop_event::{LoopEvent, Reporter};
+use crate::reply::Reply;
+use crate::router::{Later, Router};
 use crate::rpc;
+
+pub(super) fn register(router: &mut Router) {
+    router.on_reply(method::ChatRead, World::chat);
+    router.on(method::ApprovalList, World::approvals);
+    router.on(method::ApprovalAnswer, World::answer_approval);
+    router.on(method::TaskModel, World::tune_model);
+    router.on(method::TaskMode, World::tune_mode);
+    router.on(method::TaskInterrupt, World::interrupt);
+}
 
 impl World {
     /// The live run of a task that has a terminal.
@@ -32,44 +43,35 @@ impl World {
         if is_talk(&live.meta) { Ok(live) } else { Err(no_talk(key)) }
     }
 
-    pub(super) fn chat(
-        &mut self,
-        task: TaskCall,
-        wanted: Wanted,
-        wait: bool,
-        looking: bool,
-        mut answer: Answer,
-    ) {
-        let key = match self.find(task) {
-            Ok(key) => key,
-            Err(failure) => return answer.give(Err(failure)),
-        };
+    fn chat(&mut self, (key, params): (TaskKey, ReadParams), mut reply: Reply<Chat>) {
+        let wanted = Wanted { since: params.since, before: params.before, limit: params.limit };
+        let wait = params.wait;
         match self.live_talk(&key).map(|live| (live.handle.commands.clone(), live.meta.run.clone())) {
             Ok((commands, run)) => {
                 self.saw(&run);
                 let ask = move |answer| RunCommand::Chat(Reading { wanted, wait, answer });
-                let looker = looking.then(|| self.looks(&key));
+                let looker = (wait && params.looking).then(|| self.looks(&key));
                 tokio::spawn(async move {
                     let read = tokio::select! {
                         read = asked(commands, ask) => Some(read),
                         // They have gone, and see nothing any more.
-                        () = answer.0.closed() => None,
+                        () = reply.closed() => None,
                     };
                     if let Some((reporter, key)) = looker {
-                        reporter.report(Happening::Looked { key }).await;
+                        reporter.report(LoopEvent::Looked { key }).await;
                     }
                     if let Some(read) = read {
-                        answer.give_as(read);
+                        reply.send(read);
                     }
                 });
             }
             Err(_) => match self.past_talk(&key).ok_or_else(|| no_talk(&key)) {
                 Ok(past) => {
                     tokio::spawn(async move {
-                        answer.give_as(rpc::blocking(move || past.read(wanted)).await);
+                        reply.send(rpc::blocking(move || past.read(wanted)).await);
                     });
                 }
-                Err(failure) => answer.give(Err(failure)),
+                Err(failure) => reply.send(Err(failure)),
             },
         }
     }
@@ -116,11 +118,7 @@ impl World {
         self.last_word(key, Item::Error { message, cause });
     }
 
-    pub(super) fn approvals(&mut self, task: Option<TaskCall>, answer: Answer) {
-        let asked_of = match task.map(|task| self.find(task)).transpose() {
-            Ok(key) => key,
-            Err(failure) => return answer.give(Err(failure)),
-        };
+    fn approvals(&mut self, asked_of: Option<TaskKey>) -> Result<Later<Approvals>, Failure> {
         let is_meant =
             |live: &&LiveRun| is_talk(&live.meta) && asked_of.as_ref().is_none_or(|key| live.key == *key);
         let runs = self.runs.values().filter(is_meant);
@@ -128,7 +126,7 @@ impl World {
             .filter_map(|live| Some((self.view(&live.key).ok()?, live.handle.commands.clone())))
             .collect();
         runs.sort_by(|(one, _), (other, _)| (&one.project.0, one.id).cmp(&(&other.project.0, other.id)));
-        tokio::spawn(async move {
+        Ok(Later::new(async move {
             let mut approvals = Vec::new();
             for (task, commands) in runs {
                 // One that ends meanwhile asks nothing any more.
@@ -136,56 +134,49 @@ impl World {
                 let open = open.unwrap_or_default().into_iter();
                 approvals.extend(open.map(|approval| of_task(&task, approval)));
             }
-            answer.give_as(Ok(Approvals { approvals }));
-        });
+            Ok(Approvals { approvals })
+        }))
     }
 
-    pub(super) fn answer_approval(&mut self, task: TaskCall, params: AnswerParams, answer: Answer) {
-        let found = self.find(task).and_then(|key| {
-            let verdict = verdict(&params)?;
-            Ok((self.view(&key)?, self.live_talk(&key)?.handle.commands.clone(), verdict))
-        });
-        let (task, commands, verdict) = match found {
-            Ok(found) => found,
-            Err(failure) => return answer.give(Err(failure)),
-        };
+    fn answer_approval(
+        &mut self,
+        (key, params): (TaskKey, AnswerParams),
+    ) -> Result<Later<OpenApproval>, Failure> {
+        let verdict = verdict(&params)?;
+        let (task, commands) = (self.view(&key)?, self.live_talk(&key)?.handle.commands.clone());
         let by = params.by.unwrap_or_else(|| "somebody".to_owned());
         let (id, why) = (params.id, params.message);
         let ask = move |answer| RunCommand::Answer(Answering { id, verdict, by, why, answer });
-        tokio::spawn(async move {
+        Ok(Later::new(async move {
             let decided = asked(commands, ask).await.and_then(|decided| decided);
-            answer.give_as(decided.map(|approval| of_task(&task, approval)));
-        });
+            decided.map(|approval| of_task(&task, approval))
+        }))
     }
 
-    pub(super) fn tune(
+    fn tune_model(&mut self, call: (TaskKey, SettingParams)) -> Result<Later<Setting>, Failure> {
+        self.tune(call, AgentSetting::Model)
+    }
+
+    fn tune_mode(&mut self, call: (TaskKey, SettingParams)) -> Result<Later<Setting>, Failure> {
+        self.tune(call, AgentSetting::Mode)
+    }
+
+    fn tune(
         &mut self,
-        task: TaskCall,
+        (key, params): (TaskKey, SettingParams),
         setting: AgentSetting,
-        wanted: Option<String>,
-        answer: Answer,
-    ) {
-        match self.find(task).and_then(|key| Ok(self.live_talk(&key)?.handle.commands.clone())) {
-            Err(failure) => answer.give(Err(failure)),
-            Ok(commands) => {
-                let ask = move |answer| RunCommand::Tune(Tuning { setting, wanted, answer });
-                tokio::spawn(async move {
-                    answer.give_as(asked(commands, ask).await.and_then(|told| told));
-                });
-            }
-        }
+    ) -> Result<Later<Setting>, Failure> {
+        let commands = self.live_talk(&key)?.handle.commands.clone();
+        let ask = move |answer| RunCommand::Tune(Tuning { setting, wanted: params.name, answer });
+        Ok(Later::new(async move { asked(commands, ask).await? }))
     }
 
-    pub(super) fn interrupt(&mut self, task: TaskCall, answer: Answer) {
-        match self.find(task).and_then(|key| Ok(self.live_talk(&key)?.handle.commands.clone())) {
-            Err(failure) => answer.give(Err(failure)),
-            Ok(commands) => {
-                tokio::spawn(async move {
-                    let done = asked(commands, |answer| RunCommand::Interrupt { answer }).await;
-                    answer.give_as(done.and_then(|done| done).map(|()| Nothing {}));
-                });
-            }
-        }
+    fn interrupt(&mut self, key: TaskKey) -> Result<Later<Nothing>, Failure> {
+        let commands = self.live_talk(&key)?.handle.commands.clone();
+        Ok(Later::new(async move {
+            asked(commands, |answer| RunCommand::Interrupt { answer }).await??;
+            Ok(Nothing {})
+        }))
     }
 }
 

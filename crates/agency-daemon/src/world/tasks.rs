@@ -39,7 +39,12 @@ impl World {
 
     pub(super) fn find(&mut self, task: TaskCall) -> Result<TaskKey, Failure> {
         let project = self.open_project(task.project)?;
-        self.store.resolve(&project, &task.name).map_err(|err| Failure::new(err.to_string()).hint(err.hint()))
+        self.find_in(&project, &task.name)
+    }
+
+    /// The task of that name in a project that was just opened.
+    pub(super) fn find_in(&self, project: &ProjectId, name: &str) -> Result<TaskKey, Failure> {
+        self.store.resolve(project, name).map_err(|err| Failure::new(err.to_string()).hint(err.hint()))
     }
 
     pub(super) fn settings(&self, project: Option<&ProjectId>) -> Result<Settings, Failure> {

@@ -1,12 +1,31 @@
 //! What a look for traces on the disk needs to know: every project, its tasks, what lives there.
 
+use agency_api::Failure;
+use agency_api::method::{self, Erased, Nothing, ProjectEraseParams, Traces};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 
 use super::World;
-use crate::traces::{Known, KnownProject, KnownTask};
+use crate::router::{Later, Router};
+use crate::rpc::blocking;
+use crate::traces::{self, Known, KnownProject, KnownTask};
+
+pub(super) fn register(router: &mut Router) {
+    router.on(method::ProjectTraces, World::traces);
+    router.on(method::ProjectErase, World::erase_project);
+}
 
 impl World {
-    pub(super) fn known_projects(&self) -> Known {
+    fn traces(&mut self, _: Nothing) -> Result<Later<Traces>, Failure> {
+        let known = self.known_projects();
+        Ok(Later::new(blocking(move || Ok(traces::find(&known)))))
+    }
+
+    fn erase_project(&mut self, params: ProjectEraseParams) -> Result<Later<Erased>, Failure> {
+        let project = traces::to_erase(self.known_projects(), params.root.as_path())?;
+        Ok(Later::new(blocking(move || traces::erase(&project, &params))))
+    }
+
+    fn known_projects(&self) -> Known {
         let projects = self.store.projects().map(|(id, known)| KnownProject {
             root: known.root().to_path_buf(),
             vcs: known.project.vcs().to_string(),

@@ -1,0 +1,147 @@
+//! What handlers get instead of bare parameters: the task or the project that a call is about.
+
+use std::path::Path;
+
+use agency_api::method::{NamesProject, NamesTask, ProjectRef, TaskRef};
+use agency_api::{Bytes, Failure};
+use agency_core::ids::{ProjectId, TaskKey};
+use agency_workspace::{Environment, Project, Vcs};
+
+use super::World;
+use crate::loop_event::TaskCall;
+use crate::rpc::blocking;
+
+/// What a handler takes, made from the parameters `P` in two steps: opening a project runs git, and the loop never
+/// waits for git.
+pub trait Argument<P>: Sized {
+    /// What the loop gets.
+    type Prepared: Send + 'static;
+
+    /// Runs on the task of the caller's request, and may take long.
+    fn prepare(params: P) -> impl Future<Output = Result<Self::Prepared, Failure>> + Send;
+
+    /// Runs in the loop, just before the handler.
+    fn resolve(world: &mut World, prepared: Self::Prepared) -> Result<Self, Failure>;
+}
+
+/// The parameters themselves.
+impl<P: Send + 'static> Argument<P> for P {
+    type Prepared = P;
+
+    async fn prepare(params: P) -> Result<P, Failure> {
+        Ok(params)
+    }
+
+    fn resolve(_world: &mut World, params: P) -> Result<P, Failure> {
+        Ok(params)
+    }
+}
+
+impl Argument<TaskRef> for TaskKey {
+    type Prepared = TaskCall;
+
+    async fn prepare(task: TaskRef) -> Result<TaskCall, Failure> {
+        open_task(task).await
+    }
+
+    fn resolve(world: &mut World, task: TaskCall) -> Result<TaskKey, Failure> {
+        world.find(task)
+    }
+}
+
+impl<P: NamesTask + Send + 'static> Argument<P> for (TaskKey, P) {
+    type Prepared = (TaskCall, P);
+
+    async fn prepare(params: P) -> Result<(TaskCall, P), Failure> {
+        Ok((open_task(params.task().clone()).await?, params))
+    }
+
+    fn resolve(world: &mut World, (task, params): (TaskCall, P)) -> Result<(TaskKey, P), Failure> {
+        Ok((world.find(task)?, params))
+    }
+}
+
+impl Argument<ProjectRef> for ProjectId {
+    type Prepared = Project;
+
+    async fn prepare(project: ProjectRef) -> Result<Project, Failure> {
+        open_project(project.cwd).await
+    }
+
+    fn resolve(world: &mut World, project: Project) -> Result<ProjectId, Failure> {
+        world.open_project(project)
+    }
+}
+
+impl<P: NamesProject + Send + 'static> Argument<P> for (ProjectId, P) {
+    type Prepared = (Project, P);
+
+    async fn prepare(params: P) -> Result<(Project, P), Failure> {
+        Ok((open_project(params.cwd().clone()).await?, params))
+    }
+
+    fn resolve(world: &mut World, (project, params): (Project, P)) -> Result<(ProjectId, P), Failure> {
+        Ok((world.open_project(project)?, params))
+    }
+}
+
+// For handlers that open the project and find the task themselves.
+
+impl<P: NamesTask + Send + 'static> Argument<P> for (TaskCall, P) {
+    type Prepared = (TaskCall, P);
+
+    async fn prepare(params: P) -> Result<(TaskCall, P), Failure> {
+        Ok((open_task(params.task().clone()).await?, params))
+    }
+
+    fn resolve(_world: &mut World, prepared: (TaskCall, P)) -> Result<(TaskCall, P), Failure> {
+        Ok(prepared)
+    }
+}
+
+impl Argument<ProjectRef> for Project {
+    type Prepared = Project;
+
+    async fn prepare(project: ProjectRef) -> Result<Project, Failure> {
+        open_project(project.cwd).await
+    }
+
+    fn resolve(_world: &mut World, project: Project) -> Result<Project, Failure> {
+        Ok(project)
+    }
+}
+
+impl<P: NamesProject + Send + 'static> Argument<P> for (Project, P) {
+    type Prepared = (Project, P);
+
+    async fn prepare(params: P) -> Result<(Project, P), Failure> {
+        Ok((open_project(params.cwd().clone()).await?, params))
+    }
+
+    fn resolve(_world: &mut World, prepared: (Project, P)) -> Result<(Project, P), Failure> {
+        Ok(prepared)
+    }
+}
+
+/// Opens the project of a task that a caller names.
+pub(super) async fn open_task(task: TaskRef) -> Result<TaskCall, Failure> {
+    Ok(TaskCall { project: open_project(task.cwd).await?, name: task.name })
+}
+
+/// Opens the project that the caller's directory is in.
+pub(super) async fn open_project(cwd: Bytes) -> Result<Project, Failure> {
+    open_project_as(cwd, None, Environment::inherited()).await
+}
+
+/// Opens the project that the caller's directory is in, as one of that kind and with that environment.
+pub(super) async fn open_project_as(
+    cwd: Bytes,
+    vcs: Option<Vcs>,
+    environment: Environment,
+) -> Result<Project, Failure> {
+    blocking(move || {
+        let path: &Path = cwd.as_path();
+        Project::open_with(path, vcs, environment).map_err(|err| Failure::from_error(&err, err.hint()))
+    })
+    .await
+}
