@@ -9,7 +9,9 @@ use agency_api::Failure;
 use agency_api::trash::{Discarded, DiscardedKind, Expired, Trash};
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_run::run_meta::RunMeta;
-use agency_workspace::{OperationError, Presence, Project, RemoveCause, Trashed, Why, WorkspaceName};
+use agency_workspace::{
+    OperationError, Presence, Project, RemoveCause, TrashEntry, TrashReason, WorkspaceName,
+};
 
 use crate::removal::{Bin, Removal, Step};
 
@@ -22,7 +24,7 @@ const DELETED_WITHIN: Duration = Duration::from_secs(10);
 pub enum Entry {
     Task(Removal),
     /// What no removal speaks of.
-    Kept(Trashed, Discarded),
+    Kept(TrashEntry, Discarded),
 }
 
 impl Entry {
@@ -64,8 +66,8 @@ pub fn list(project: &Project, bin: &Bin) -> Result<Trash, Failure> {
 /// The newest first. What is only just being removed is not among them.
 pub fn entries(project: &Project, bin: &Bin) -> Result<Vec<Entry>, Failure> {
     let removals = bin.all();
-    let refs = agency_workspace::trash(project).map_err(trash_failure)?;
-    let is_named = |trashed: &Trashed| {
+    let refs = agency_workspace::trash_entries(project).map_err(trash_failure)?;
+    let is_named = |trashed: &TrashEntry| {
         removals.iter().any(|removal| removal.reference.as_ref() == Some(&trashed.reference))
     };
     let mut entries = Vec::new();
@@ -82,12 +84,12 @@ pub fn entries(project: &Project, bin: &Bin) -> Result<Vec<Entry>, Failure> {
     Ok(entries)
 }
 
-fn described(project: &Project, trashed: &Trashed) -> Discarded {
-    let (what, why) = match trashed.why {
-        Why::Removed => (DiscardedKind::Workspace, "the workspace was removed"),
-        Why::PutBack => (DiscardedKind::Files, "older files were put back over them"),
-        Why::Rebased => (DiscardedKind::Commits, "they were written anew on top of the base"),
-        Why::Loose => (DiscardedKind::Commit, "nothing else held it"),
+fn described(project: &Project, trashed: &TrashEntry) -> Discarded {
+    let (what, why) = match trashed.reason {
+        TrashReason::Removed => (DiscardedKind::Workspace, "the workspace was removed"),
+        TrashReason::PutBack => (DiscardedKind::Files, "older files were put back over them"),
+        TrashReason::Rebased => (DiscardedKind::Commits, "they were written anew on top of the base"),
+        TrashReason::Loose => (DiscardedKind::Commit, "nothing else held it"),
     };
     let name = trashed.workspace.to_string();
     let slug = name.split_once('-').map(|(_, slug)| slug.to_owned()).unwrap_or_default();
@@ -99,12 +101,12 @@ fn described(project: &Project, trashed: &Trashed) -> Discarded {
         why: why.to_owned(),
         time: time(trashed.at),
         // A size that cannot be told is no reason to hide the rest.
-        bytes: agency_workspace::trashed_bytes(project, trashed).unwrap_or(0),
+        bytes: agency_workspace::trash_entry_bytes(project, trashed).unwrap_or(0),
         reference: Some(trashed.reference.clone()),
     }
 }
 
-fn task_of(trashed: &Trashed) -> u64 {
+fn task_of(trashed: &TrashEntry) -> u64 {
     trashed.workspace.task_id().parse().unwrap_or_default()
 }
 
@@ -163,7 +165,7 @@ pub fn bring_workspace_back(
     let name = workspace_name(removal)?;
     let looked = agency_workspace::presence(project, &name);
     let presence = looked.map_err(|err| Failure::from_error(&err, err.hint()))?;
-    let trash = agency_workspace::trash(project).map_err(trash_failure)?;
+    let trash = agency_workspace::trash_entries(project).map_err(trash_failure)?;
     let Some(trashed) = trash.into_iter().find(|trashed| trashed.reference == *reference) else {
         return match presence {
             Presence::Ready => Ok(Vec::new()),
@@ -172,7 +174,7 @@ pub fn bring_workspace_back(
         };
     };
     if was_cut_off && presence != Presence::Absent {
-        let removal = agency_workspace::Removal::discarding();
+        let removal = agency_workspace::RemoveOptions::discarding();
         agency_workspace::remove(project, &name, None, removal)
             .map_err(|err| Failure::from_error(&err, err.hint()))?;
     }
@@ -217,9 +219,9 @@ pub enum Settled {
 /// `has_task`: its file is still there.
 pub fn settle(project: &Project, bin: &Bin, removal: &Removal, has_task: bool) -> Result<Settled, Failure> {
     let name = workspace_name(removal)?;
-    let trash = agency_workspace::trash(project).map_err(trash_failure)?;
-    let is_its = |trashed: &&Trashed| {
-        trashed.why == Why::Removed && trashed.workspace == name && trashed.at >= removal.at()
+    let trash = agency_workspace::trash_entries(project).map_err(trash_failure)?;
+    let is_its = |trashed: &&TrashEntry| {
+        trashed.reason == TrashReason::Removed && trashed.workspace == name && trashed.at >= removal.at()
     };
     // The first has all of it; what is kept below is what was left.
     let Some(trashed) = trash.iter().rfind(is_its) else {
@@ -229,13 +231,13 @@ pub fn settle(project: &Project, bin: &Bin, removal: &Removal, has_task: bool) -
         });
     };
     finish(project, &name, removal.keep_ignored, &bin.leftover(&removal.id))?;
-    let bytes = agency_workspace::trashed_bytes(project, trashed).unwrap_or(0);
+    let bytes = agency_workspace::trash_entry_bytes(project, trashed).unwrap_or(0);
     Ok(Settled::Gone { reference: Some(trashed.reference.clone()), bytes })
 }
 
 /// `aside`: where a directory goes that git has let go of without deleting all of it.
 fn finish(project: &Project, name: &WorkspaceName, keep_ignored: bool, aside: &Path) -> Result<(), Failure> {
-    let removal = agency_workspace::Removal { discard: true, keep_ignored };
+    let removal = agency_workspace::RemoveOptions { discard: true, keep_ignored };
     let deadline = Instant::now() + DELETED_WITHIN;
     loop {
         match agency_workspace::remove(project, name, None, removal) {
@@ -288,9 +290,9 @@ pub fn expire(
     if dry_run || old.is_empty() {
         return Ok((expired, Vec::new()));
     }
-    let mut refs = agency_workspace::trash(project).map_err(trash_failure)?;
+    let mut refs = agency_workspace::trash_entries(project).map_err(trash_failure)?;
     refs.retain(|kept| expired.expired.iter().any(|entry| entry.reference.as_ref() == Some(&kept.reference)));
-    agency_workspace::expire(project, &refs).map_err(trash_failure)?;
+    agency_workspace::expire_trash(project, &refs).map_err(trash_failure)?;
     let removals = old.into_iter().filter_map(|entry| match entry {
         Entry::Task(removal) => Some(removal),
         Entry::Kept(..) => None,

@@ -11,7 +11,9 @@ use agency_run::report::{Report, ReportSink};
 use agency_run::run::RunHandle;
 use agency_run::run_meta::RunMeta;
 use agency_run::switchboard::{BoardCommand, WirePlan, WireSpec};
-use agency_workspace::{Collision, Merged, Project, Radar, Removed, Snapshot, Synced, Workspace};
+use agency_workspace::{
+    ConflictScanner, Merged, Project, Removed, Snapshot, Synced, Workspace, WorkspaceConflict,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::discarded::{Back, CutOff, Entry};
@@ -97,9 +99,9 @@ pub enum LoopEvent {
     },
     CollisionsFound {
         project: ProjectId,
-        radar: Box<Radar>,
+        radar: Box<ConflictScanner>,
         took: Duration,
-        found: Result<Vec<Collision>, Failure>,
+        found: Result<Vec<WorkspaceConflict>, Failure>,
     },
     /// What a daemon before us had begun is over, after we began to answer. With whoever asked for another try.
     RemovalSettled {

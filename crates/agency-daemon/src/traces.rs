@@ -13,7 +13,7 @@ use agency_api::view::{ProjectTraces, RunElsewhere, WorkspaceTraces};
 use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::ids::RunId;
 use agency_run::run_meta::{self, RunMeta};
-use agency_workspace::{Environment, Project, Removal, Vcs, WorkspaceName};
+use agency_workspace::{Environment, Project, RemoveOptions, Vcs, WorkspaceName};
 
 /// What the loop knows.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ pub fn find(known: &Known) -> Traces {
 
 fn of_project(known: &KnownProject) -> ProjectTraces {
     let looked = open(known).and_then(|project| {
-        let traces = agency_workspace::traces(&project).map_err(|err| failure(&err))?;
+        let traces = agency_workspace::find_traces(&project).map_err(|err| failure(&err))?;
         Ok((project, traces))
     });
     let (project, traces) = match looked {
@@ -102,7 +102,7 @@ fn of_project(known: &KnownProject) -> ProjectTraces {
         directory: Some(known.root.join(".agency")).filter(|dir| dir.is_dir()).map(Bytes::from),
         tasks: known.tasks.iter().map(|task| task.id).collect(),
         workspaces: workspaces.collect(),
-        kept: traces.kept,
+        kept: traces.hidden_refs,
         exclude: traces.exclude.map(Bytes::from),
         live_runs: known.live_runs,
     }
@@ -125,7 +125,7 @@ fn of_workspace(project: &Project, name: &WorkspaceName, known: &KnownProject) -
     let base = known.tasks.iter().find(|task| task.name == name.as_str()).and_then(|task| task.base.clone());
     let path = agency_workspace::workspace_path(project, name);
     let branch = agency_workspace::state(project, name, base.as_deref()).ok().and_then(|state| state.branch);
-    let at_risk = agency_workspace::removable(project, name, base.as_deref(), Default::default()).err();
+    let at_risk = agency_workspace::check_remove(project, name, base.as_deref(), Default::default()).err();
     WorkspaceTraces {
         name: name.to_string(),
         directory: path.exists().then(|| path.into()),
@@ -159,19 +159,19 @@ fn refuse_what_is_in_use(project: &KnownProject) -> Result<(), Failure> {
 /// Blocking. Removes everything that Agency made there.
 pub fn erase(known: &KnownProject, params: &ProjectEraseParams) -> Result<Erased, Failure> {
     let project = open(known)?;
-    let before = agency_workspace::traces(&project).map_err(|err| failure(&err))?;
+    let before = agency_workspace::find_traces(&project).map_err(|err| failure(&err))?;
     let mut erased = Erased { removed: Vec::new(), left: Vec::new() };
     for name in &before.workspaces {
-        let removal = Removal { discard: params.discard, ..Removal::default() };
+        let removal = RemoveOptions { discard: params.discard, ..RemoveOptions::default() };
         let removed = agency_workspace::remove(&project, name, None, removal)
             .map_err(|err| Failure::from_error(&err, err.hint()))?;
         erased.removed.extend(removed.directory.map(|dir| dir.display().to_string()));
         erased.removed.extend(removed.branch.map(|branch| format!("branch {branch}")));
     }
-    let kept = agency_workspace::traces(&project).map_err(|err| failure(&err))?.kept;
+    let kept = agency_workspace::find_traces(&project).map_err(|err| failure(&err))?.hidden_refs;
     let (left, gone): (Vec<String>, Vec<String>) =
         kept.into_iter().partition(|name| params.spare.contains(name));
-    agency_workspace::erase(&project, &gone).map_err(|err| failure(&err))?;
+    agency_workspace::erase_traces(&project, &gone).map_err(|err| failure(&err))?;
     erased.removed.extend(gone);
     erased.left.extend(left.into_iter().map(|name| format!("{name}: it keeps work that was discarded")));
     erased.removed.extend(before.exclude.map(|path| format!("the line in {}", path.display())));

@@ -25,7 +25,7 @@ impl Watch {
     pub fn begin(reporter: Reporter) -> Watch {
         let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
             .map_err(io::Error::from)
-            .and_then(|kernel| agency_stream::watched(kernel, Interest::READABLE));
+            .and_then(|kernel| agency_stream::watch_descriptor(kernel, Interest::READABLE));
         match opened {
             Ok(kernel) => {
                 let kernel = Arc::new(kernel);

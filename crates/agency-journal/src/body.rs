@@ -34,7 +34,7 @@ pub enum ExitStatus {
 
 /// What our own stop needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Asked {
+pub enum StopSignal {
     Term,
     Kill,
 }
@@ -73,10 +73,10 @@ pub enum Body {
         x_pixels: u16,
         y_pixels: u16,
     },
-    /// `asked`: what our stop needed, `None` if nobody asked.
+    /// `stopped_by`: the signal that our own stop needed, `None` if nobody asked.
     Exit {
         status: ExitStatus,
-        asked: Option<Asked>,
+        stopped_by: Option<StopSignal>,
     },
     /// Opaque to the journal.
     Note {
@@ -113,7 +113,7 @@ pub enum BodyRef<'a> {
     Input { source: Source, bytes: &'a [u8] },
     HiddenInput { source: Source, len: u64 },
     Resize { cols: u16, rows: u16, x_pixels: u16, y_pixels: u16 },
-    Exit { status: ExitStatus, asked: Option<Asked> },
+    Exit { status: ExitStatus, stopped_by: Option<StopSignal> },
     Note { tag: &'a str, bytes: &'a [u8] },
     Anchor { wall_unix_ns: i64, boottime_ns: u64, boot_id: [u8; 16] },
     Gap { output_bytes: u64, cause: GapCause },
@@ -130,7 +130,7 @@ impl<'a> From<&'a Body> for BodyRef<'a> {
             Body::Resize { cols, rows, x_pixels, y_pixels } => {
                 BodyRef::Resize { cols: *cols, rows: *rows, x_pixels: *x_pixels, y_pixels: *y_pixels }
             }
-            Body::Exit { status, asked } => BodyRef::Exit { status: *status, asked: *asked },
+            Body::Exit { status, stopped_by } => BodyRef::Exit { status: *status, stopped_by: *stopped_by },
             Body::Note { tag, bytes } => BodyRef::Note { tag, bytes },
             Body::Anchor { wall_unix_ns, boottime_ns, boot_id } => {
                 BodyRef::Anchor { wall_unix_ns: *wall_unix_ns, boottime_ns: *boottime_ns, boot_id: *boot_id }

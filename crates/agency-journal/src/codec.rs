@@ -3,7 +3,7 @@
 //! Knows nothing of headers and checksums. Small fields stand first, the bytes that travel as they are last.
 //! What a version does not know it keeps as `Unknown`.
 
-use crate::body::{Asked, Body, BodyRef, ExitStatus, GapCause, Source, Stream};
+use crate::body::{Body, BodyRef, ExitStatus, GapCause, Source, StopSignal, Stream};
 use crate::payload::Payload;
 
 pub(crate) mod kind {
@@ -26,7 +26,9 @@ impl BodyRef<'_> {
             BodyRef::Input { source, .. } => (kind::INPUT, source.code()),
             BodyRef::HiddenInput { source, .. } => (kind::HIDDEN_INPUT, source.code()),
             BodyRef::Resize { .. } => (kind::RESIZE, 0),
-            BodyRef::Exit { status, asked } => (kind::EXIT, status.code() | asked_code(asked) << 4),
+            BodyRef::Exit { status, stopped_by } => {
+                (kind::EXIT, status.code() | stop_signal_code(stopped_by) << 4)
+            }
             BodyRef::Note { .. } => (kind::NOTE, 0),
             BodyRef::Anchor { .. } => (kind::ANCHOR, 0),
             BodyRef::Gap { cause, .. } => (kind::GAP, cause.code()),
@@ -126,7 +128,7 @@ impl Body {
             },
             kind::EXIT => Body::Exit {
                 status: ExitStatus::from_code(flags & 0xf, payload.i32()?)?,
-                asked: asked_from_code(flags >> 4)?,
+                stopped_by: stop_signal_from_code(flags >> 4)?,
             },
             kind::NOTE => {
                 let tag_len = payload.u64()?;
@@ -213,17 +215,19 @@ impl ExitStatus {
     }
 }
 
-fn asked_code(asked: Option<Asked>) -> u8 {
-    match asked {
+fn stop_signal_code(stopped_by: Option<StopSignal>) -> u8 {
+    match stopped_by {
         None => 0,
-        Some(Asked::Term) => 1,
-        Some(Asked::Kill) => 2,
+        Some(StopSignal::Term) => 1,
+        Some(StopSignal::Kill) => 2,
     }
 }
 
 /// The outer `Option` is "not known to this version".
-fn asked_from_code(code: u8) -> Option<Option<Asked>> {
-    [None, Some(Asked::Term), Some(Asked::Kill)].into_iter().find(|asked| asked_code(*asked) == code)
+fn stop_signal_from_code(code: u8) -> Option<Option<StopSignal>> {
+    [None, Some(StopSignal::Term), Some(StopSignal::Kill)]
+        .into_iter()
+        .find(|signal| stop_signal_code(*signal) == code)
 }
 
 impl GapCause {

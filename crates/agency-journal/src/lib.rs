@@ -18,7 +18,7 @@ mod walk;
 mod window;
 mod writer;
 
-pub use body::{Asked, Body, BodyRef, ExitStatus, GapCause, Source, Stream};
+pub use body::{Body, BodyRef, ExitStatus, GapCause, Source, StopSignal, Stream};
 pub use checkpoint::latest_checkpoint;
 pub use disk::{Appendable, Disk, RealDisk};
 pub use reader::Reader;

@@ -151,7 +151,7 @@ impl Writer {
     }
 
     /// Gives back the memory that large records needed.
-    pub fn relax(&mut self) {
+    pub fn release_memory(&mut self) {
         self.scratch = Vec::new();
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use agency_api::Bytes;
 use agency_api::keeper::{CLOSED_TAG, Ended, FromKeeper, PROBE_TAG, Probe};
-use agency_journal::{Asked, BodyRef, ExitStatus, Stream};
+use agency_journal::{BodyRef, ExitStatus, StopSignal, Stream};
 use rustix::event::PollFlags;
 use rustix::process::{WaitOptions, wait};
 
@@ -219,9 +219,9 @@ impl Keeper {
         let asked = self.state.stop_requested.then(|| match (&self.state.termination, &self.tree.child) {
             // KILL may also have been sent to an agent that had just died of TERM.
             (Some(termination), Some(child)) if termination.has_killed(child) && is_kill(status) => {
-                Asked::Kill
+                StopSignal::Kill
             }
-            _ => Asked::Term,
+            _ => StopSignal::Term,
         });
         self.state.life.on_exit(Exit { status, asked }, Instant::now());
         self.port.on_agent_exit();
@@ -323,7 +323,7 @@ impl Keeper {
         self.peers.tick(now);
         self.journal.tick(now, &mut self.peers);
         if let Some(Exit { status, asked }) = self.state.life.take_due_exit(self.port.is_drained(), now) {
-            self.journal.record(BodyRef::Exit { status, asked }, &mut self.peers);
+            self.journal.record(BodyRef::Exit { status, stopped_by: asked }, &mut self.peers);
             self.end_tree(now, GRACE_AFTER_EXIT);
         }
         if !self.state.life.is_gone()

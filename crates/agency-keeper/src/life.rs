@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use agency_journal::{Asked, ExitStatus};
+use agency_journal::{ExitStatus, StopSignal};
 
 /// A background process may hold the terminal for ever, so the drain ends after this long without output.
 const QUIET_BEFORE_EXIT: Duration = Duration::from_millis(200);
@@ -32,7 +32,7 @@ pub(crate) enum Life {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exit {
     pub(crate) status: ExitStatus,
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<StopSignal>,
 }
 
 impl Life {

@@ -134,7 +134,7 @@ impl RunJournal {
     }
 
     pub(crate) fn release_memory(&mut self) {
-        self.writer.relax();
+        self.writer.release_memory();
     }
 
     /// Why the journal cannot be written, if it cannot.
@@ -174,7 +174,7 @@ fn to_owned_body(body: &BodyRef<'_>) -> Body {
         BodyRef::Input { source, bytes } => Body::Input { source, bytes: bytes.to_vec() },
         BodyRef::HiddenInput { source, len } => Body::HiddenInput { source, len },
         BodyRef::Resize { cols, rows, x_pixels, y_pixels } => Body::Resize { cols, rows, x_pixels, y_pixels },
-        BodyRef::Exit { status, asked } => Body::Exit { status, asked },
+        BodyRef::Exit { status, stopped_by } => Body::Exit { status, stopped_by },
         BodyRef::Note { tag, bytes } => Body::Note { tag: tag.to_string(), bytes: bytes.to_vec() },
         BodyRef::Anchor { wall_unix_ns, boottime_ns, boot_id } => {
             Body::Anchor { wall_unix_ns, boottime_ns, boot_id }

@@ -8,7 +8,7 @@ use agency_api::keeper::{HOOK_TAG, PROBE_TAG, Probe, TerminalProbe};
 use agency_core::evidence::Hook;
 use agency_core::exit::{ExitCode, RunExit, StoppedBy};
 use agency_driver::terminal::{Settings, TerminalRun};
-use agency_journal::{Asked, Body, ExitStatus, Reader, Record, Source};
+use agency_journal::{Body, ExitStatus, Reader, Record, Source, StopSignal};
 use agency_terminal::{ScreenEvent, Size};
 
 use crate::probe;
@@ -111,7 +111,7 @@ impl Fold {
                 let size = Size { cols: *cols, rows: *rows, x_pixels: *x_pixels, y_pixels: *y_pixels };
                 self.run.on_resize(size, at);
             }
-            Body::Exit { status, asked } => {
+            Body::Exit { status, stopped_by: asked } => {
                 let exit = run_exit(*status, *asked);
                 self.run.on_exit(exit.code, at);
                 self.exit = Some(exit);
@@ -194,15 +194,15 @@ pub fn unseal(path: &Path) -> io::Result<Vec<u8>> {
     zstd::decode_all(std::fs::File::open(path)?)
 }
 
-pub fn run_exit(status: ExitStatus, asked: Option<Asked>) -> RunExit {
+pub fn run_exit(status: ExitStatus, asked: Option<StopSignal>) -> RunExit {
     let raw = match status {
         ExitStatus::Code(code) => ExitCode::Code(code),
         ExitStatus::Signal(signal) => ExitCode::Signal(signal),
         ExitStatus::Unknown => ExitCode::Unknown,
     };
     match asked {
-        Some(Asked::Term) => RunExit::stopped(StoppedBy::Term, raw),
-        Some(Asked::Kill) => RunExit::stopped(StoppedBy::Kill, raw),
+        Some(StopSignal::Term) => RunExit::stopped(StoppedBy::Term, raw),
+        Some(StopSignal::Kill) => RunExit::stopped(StoppedBy::Kill, raw),
         None => RunExit::unasked(raw),
     }
 }
@@ -226,7 +226,7 @@ fn last_exit(journal: &Path, from_seq: u64) -> io::Result<Option<RunExit>> {
     reader.seek(from_seq)?;
     let mut exit = None;
     while let Some(record) = reader.next()? {
-        if let Body::Exit { status, asked } = record.body {
+        if let Body::Exit { status, stopped_by: asked } = record.body {
             exit = Some(run_exit(status, asked));
         }
     }

@@ -179,7 +179,7 @@ impl TalkFold {
                 return self.run.on_output(bytes, at);
             }
             Body::Input { bytes, .. } => return self.run.on_input(bytes, at),
-            Body::Exit { status, asked } => {
+            Body::Exit { status, stopped_by: asked } => {
                 let exit = run_exit(*status, *asked);
                 self.exit = Some(exit);
                 return self.run.on_exit(exit.code, at);

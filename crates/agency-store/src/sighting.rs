@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use agency_api::Bytes;
 use agency_api::paths::{StateDir, create_private};
-use agency_workspace::{Collision, With};
+use agency_workspace::{ConflictWith, WorkspaceConflict};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
@@ -27,13 +27,13 @@ enum Other {
 }
 
 /// Nothing where nothing can be read: it is found out again.
-pub fn read(state: &StateDir, project: &str) -> Vec<Collision> {
+pub fn read(state: &StateDir, project: &str) -> Vec<WorkspaceConflict> {
     let text = std::fs::read(path(state, project)).unwrap_or_default();
     let lines: Vec<Line> = serde_json::from_slice(&text).unwrap_or_default();
     lines.into_iter().filter_map(collision).collect()
 }
 
-pub fn write(state: &StateDir, project: &str, found: &[Collision]) -> io::Result<()> {
+pub fn write(state: &StateDir, project: &str, found: &[WorkspaceConflict]) -> io::Result<()> {
     create_private(&state.project(project))?;
     let lines: Vec<Line> = found.iter().map(line).collect();
     atomic::write(&path(state, project), &serde_json::to_vec(&lines)?)
@@ -43,22 +43,22 @@ fn path(state: &StateDir, project: &str) -> PathBuf {
     state.project(project).join("collisions.json")
 }
 
-fn line(collision: &Collision) -> Line {
+fn line(collision: &WorkspaceConflict) -> Line {
     let with = match &collision.with {
-        With::Base(base) => Other::Base(base.clone()),
-        With::Workspace(name) => Other::Workspace(name.to_string()),
+        ConflictWith::Base(base) => Other::Base(base.clone()),
+        ConflictWith::Workspace(name) => Other::Workspace(name.to_string()),
     };
     let files = collision.files.iter().map(|file| Bytes::from(file.as_path())).collect();
     Line { workspace: collision.workspace.to_string(), with, files }
 }
 
-fn collision(line: Line) -> Option<Collision> {
+fn collision(line: Line) -> Option<WorkspaceConflict> {
     let with = match line.with {
-        Other::Base(base) => With::Base(base),
-        Other::Workspace(name) => With::Workspace(name.parse().ok()?),
+        Other::Base(base) => ConflictWith::Base(base),
+        Other::Workspace(name) => ConflictWith::Workspace(name.parse().ok()?),
     };
     let files = line.files.into_iter().map(|file| PathBuf::from(file.into_os_string())).collect();
-    Some(Collision { workspace: line.workspace.parse().ok()?, with, files })
+    Some(WorkspaceConflict { workspace: line.workspace.parse().ok()?, with, files })
 }
 
 #[cfg(test)]
@@ -73,8 +73,16 @@ mod tests {
         let (one, two) = ("1-one".parse().unwrap(), "2-two".parse().unwrap());
         let files = vec![PathBuf::from("a b"), PathBuf::from("ü")];
         let found = [
-            Collision { workspace: one, with: With::Base("main".into()), files: files.clone() },
-            Collision { workspace: two, with: With::Workspace("1-one".parse().unwrap()), files },
+            WorkspaceConflict {
+                workspace: one,
+                with: ConflictWith::Base("main".into()),
+                files: files.clone(),
+            },
+            WorkspaceConflict {
+                workspace: two,
+                with: ConflictWith::Workspace("1-one".parse().unwrap()),
+                files,
+            },
         ];
         write(&state, "p", &found).unwrap();
         assert_eq!(read(&state, "p"), found);

@@ -22,7 +22,7 @@ pub struct Stream {
 impl Stream {
     pub fn new(socket: UnixStream) -> io::Result<Stream> {
         socket.set_nonblocking(true)?;
-        Ok(Stream { socket: watched(socket, Interest::READABLE)?, room: None })
+        Ok(Stream { socket: watch_descriptor(socket, Interest::READABLE)?, room: None })
     }
 
     /// Appends what has come to `buffer`, into the room that it has; 0 at the end of the stream.
@@ -62,7 +62,7 @@ impl Stream {
             Some(room) => room,
             None => {
                 let duplicate = self.socket.as_fd().try_clone_to_owned()?;
-                self.room.insert(watched(duplicate, Interest::WRITABLE)?)
+                self.room.insert(watch_descriptor(duplicate, Interest::WRITABLE)?)
             }
         };
         ready!(room.poll_write_ready(cx))?.clear_ready();
@@ -72,7 +72,10 @@ impl Stream {
 
 /// A descriptor that the runtime watches for this alone.
 #[allow(unsafe_code)]
-pub fn watched<T: Into<OwnedFd> + std::os::fd::AsRawFd>(fd: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+pub fn watch_descriptor<T: Into<OwnedFd> + std::os::fd::AsRawFd>(
+    fd: T,
+    interest: Interest,
+) -> io::Result<AsyncFd<T>> {
     // SAFETY: sockets and owned descriptors keep their number for as long as they live.
     Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
 }

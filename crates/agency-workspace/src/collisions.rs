@@ -28,14 +28,14 @@ type Fingerprint = u64;
 type Seen = HashMap<WorkspaceName, (Fingerprint, String)>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Collision {
+pub struct WorkspaceConflict {
     pub workspace: WorkspaceName,
-    pub with: With,
+    pub with: ConflictWith,
     pub files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum With {
+pub enum ConflictWith {
     /// The name of the base.
     Base(String),
     Workspace(WorkspaceName),
@@ -43,12 +43,12 @@ pub enum With {
 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot tell which workspaces of {} collide", root.display())]
-pub struct CollisionsError {
+pub struct ConflictsError {
     pub root: PathBuf,
     pub source: ToolError,
 }
 
-impl CollisionsError {
+impl ConflictsError {
     pub fn hint(&self) -> Option<String> {
         self.source.hint()
     }
@@ -62,20 +62,20 @@ type Tips<'a> = HashMap<Option<&'a str>, Option<String>>;
 
 /// What was found out so far, for one project.
 #[derive(Debug, Default)]
-pub struct Radar {
+pub struct ConflictScanner {
     seen: Seen,
     tried: HashMap<(String, String), Vec<PathBuf>>,
     merges: u64,
 }
 
-impl Radar {
+impl ConflictScanner {
     /// All collisions between these workspaces and with their bases (as in [`crate::state()`]). A workspace that
     /// cannot be read collides with nothing.
-    pub fn look(
+    pub fn scan(
         &mut self,
         project: &Project,
         workspaces: &[(WorkspaceName, Option<String>)],
-    ) -> Result<Vec<Collision>, CollisionsError> {
+    ) -> Result<Vec<WorkspaceConflict>, ConflictsError> {
         let Some(repository) = project.store() else { return Ok(Vec::new()) };
         let work = self.work_in(project, workspaces);
         let found = self.compare(project, repository, &work).or_else(|err| {
@@ -85,7 +85,7 @@ impl Radar {
             let work = self.work_in(project, workspaces);
             self.compare(project, repository, &work)
         });
-        found.map_err(|source| CollisionsError { root: project.root().to_owned(), source })
+        found.map_err(|source| ConflictsError { root: project.root().to_owned(), source })
     }
 
     fn work_in<'a>(
@@ -107,7 +107,7 @@ impl Radar {
     }
 
     /// How many merges were tried so far: what a look has cost.
-    pub fn merges(&self) -> u64 {
+    pub fn merge_count(&self) -> u64 {
         self.merges
     }
 
@@ -116,7 +116,7 @@ impl Radar {
         project: &Project,
         repository: &Repository,
         work: &[Work],
-    ) -> Result<Vec<Collision>, ToolError> {
+    ) -> Result<Vec<WorkspaceConflict>, ToolError> {
         let before = std::mem::take(&mut self.tried);
         let tips = tips_of(project, work)?;
         let mut with_base = Vec::new();
@@ -128,14 +128,14 @@ impl Radar {
         }
         let mut found = Vec::new();
         for (at, (name, base, commit)) in work.iter().enumerate() {
-            let with = With::Base(base.unwrap_or("HEAD").to_owned());
-            found.push(Collision { workspace: (*name).clone(), with, files: with_base[at].clone() });
+            let with = ConflictWith::Base(base.unwrap_or("HEAD").to_owned());
+            found.push(WorkspaceConflict { workspace: (*name).clone(), with, files: with_base[at].clone() });
             for (after, (other, _, other_commit)) in work.iter().enumerate().skip(at + 1) {
-                let with = With::Workspace((*other).clone());
+                let with = ConflictWith::Workspace((*other).clone());
                 let mut files = self.conflicts(repository, &before, commit, other_commit)?;
                 // What only one of them has against the base is not the other's doing.
                 files.retain(|file| with_base[at].contains(file) == with_base[after].contains(file));
-                found.push(Collision { workspace: (*name).clone(), with, files });
+                found.push(WorkspaceConflict { workspace: (*name).clone(), with, files });
             }
         }
         found.retain(|collision| !collision.files.is_empty());

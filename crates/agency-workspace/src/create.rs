@@ -33,7 +33,7 @@ pub struct Workspace {
     pub(crate) made: Made,
 }
 
-/// What the call that returned the workspace made, and [`crate::undo()`] may therefore take away.
+/// What the call that returned the workspace made, and [`crate::undo_create()`] may therefore take away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Made {
     Nothing,
@@ -142,7 +142,7 @@ impl CreateCause {
 
 /// Finds out everything that [`create`] would refuse, before anything is made, and what the
 /// workspace would start from (None for a plain directory).
-pub fn check(
+pub fn check_create(
     project: &Project,
     name: &WorkspaceName,
     base: Option<&str>,

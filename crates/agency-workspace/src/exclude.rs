@@ -35,7 +35,7 @@ impl ExcludeError {
 }
 
 /// Adds the line once. A plain directory inside a repository is kept out of that one.
-pub fn exclude(project: &Project) -> Result<(), ExcludeError> {
+pub fn exclude_agency_dir(project: &Project) -> Result<(), ExcludeError> {
     let Some((path, pattern)) = place(project)? else { return Ok(()) };
     add_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
 }

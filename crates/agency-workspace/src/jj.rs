@@ -25,7 +25,7 @@ use crate::tool::{ToolError, not_started, succeeded};
 pub(crate) use combine::{commit_all, may_merge, merge, recover_all, sync};
 pub(crate) use creation::{check, create, reattach};
 pub(crate) use glance::Glance;
-pub use own::Unfinished;
+pub use own::UnfinishedCommit;
 pub(crate) use removal::{removable, remove, undo};
 pub(crate) use repository::JjRepository;
 pub(crate) use restoration::{over, restore};

@@ -12,7 +12,7 @@ use crate::git::Git;
 use crate::glance::Glance;
 use crate::jj;
 use crate::landing::{Landing, mark_of};
-use crate::merging::{self, Merging, Outcome};
+use crate::merging::{self, MergeOutcome, Merging};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
@@ -22,10 +22,10 @@ use crate::scratch::{in_the_way, paths};
 use crate::state::Found;
 use crate::syncing;
 use crate::tool::ToolError;
-use crate::work::Work;
+use crate::work::WorkAtRisk;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum How {
+pub enum MergeMethod {
     /// A merge commit, always.
     #[default]
     Merge,
@@ -39,7 +39,7 @@ pub enum How {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MergeRequest {
-    pub how: How,
+    pub how: MergeMethod,
     /// A local branch. Unless given, it is that of `base`, or where there is no base that could be merged into
     /// (a tag, a commit), the current one of the main checkout.
     pub into: Option<String>,
@@ -79,7 +79,7 @@ pub fn merge(
 }
 
 /// Whether [`merge`] would refuse once all the work is committed.
-pub fn may_merge_into(
+pub fn check_merge(
     project: &Project,
     name: &WorkspaceName,
     request: &MergeRequest,
@@ -151,7 +151,7 @@ fn finished_tip(repository: &Repository, name: &WorkspaceName) -> Result<String,
     let found = Found::look(repository, name)?;
     if let Some(worktree) = &found.worktree {
         refuse_unfinished(repository, name, &found, worktree)?;
-        if let Some(work) = Work::uncommitted_in(repository, name, &found)? {
+        if let Some(work) = WorkAtRisk::uncommitted_in(repository, name, &found)? {
             return Err(OperationCause::HasWork(work));
         }
     }
@@ -313,21 +313,21 @@ fn merged_commit(
 ) -> Result<String, OperationCause> {
     let message = message(repository, name, (&target.branch, &target.tip), &[tip], request)?;
     match request.how {
-        How::FastForward => fast_forward(repository, target, tip),
-        How::Merge => {
+        MergeMethod::FastForward => fast_forward(repository, target, tip),
+        MergeMethod::Merge => {
             let aside = Aside::on(repository, &target.tip, alone)?;
             let args = ["merge", "--no-ff", "--no-edit", "--no-progress", "-m", &message, tip];
             aside.attempt(&args, &target.branch)?;
             Ok(aside.head()?)
         }
-        How::Squash => {
+        MergeMethod::Squash => {
             let aside = Aside::on(repository, &target.tip, alone)?;
             aside.attempt(&["merge", "--squash", "--no-progress", tip], &target.branch)?;
             refuse_nothing_staged(&aside, target)?;
             aside.git().change_with_hooks(&["commit", "--quiet", "--message", &message])?;
             Ok(aside.head()?)
         }
-        How::Rebase => {
+        MergeMethod::Rebase => {
             let aside = Aside::on(repository, tip, alone)?;
             aside.attempt(&["rebase", "--quiet", &target.tip], &target.branch)?;
             let after = aside.head()?;
@@ -352,7 +352,7 @@ pub(crate) fn message(
     let default = || format!("Merge {} into {into}", name.branch());
     match (&request.message, request.how) {
         (Some(message), _) => Ok(message.clone()),
-        (None, How::Squash) => {
+        (None, MergeMethod::Squash) => {
             let title = request.title.clone().unwrap_or_else(default);
             squash_message(repository, name, before, tips, title)
         }
@@ -428,8 +428,8 @@ fn move_checkout(
     };
     match merging.recover(repository).map_err(|left| unsettled(checkout, left))? {
         // It moved the branch and failed afterwards.
-        Outcome::Merged => Ok(()),
-        Outcome::TakenBack { kept } => {
+        MergeOutcome::Merged => Ok(()),
+        MergeOutcome::RolledBack { trash_ref: kept } => {
             let refused = refused_by_git(repository, merging, err)?;
             Err(match kept {
                 Some(kept) => {

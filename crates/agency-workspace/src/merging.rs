@@ -19,9 +19,9 @@ use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::scratch::{Scratch, paths};
-use crate::syncing::settle_syncs;
+use crate::syncing::recover_syncs;
 use crate::tool::ToolError;
-use crate::trash::{self, Why};
+use crate::trash::{self, TrashReason};
 
 const FOLDER: &str = "refs/agency/merging/";
 
@@ -38,26 +38,26 @@ pub(crate) struct Merging {
 
 /// A merge that was cut off and is settled now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveredMerge {
     pub workspace: WorkspaceName,
     pub into: String,
-    pub outcome: Outcome,
+    pub outcome: MergeOutcome,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum MergeOutcome {
     Merged,
     /// The checkout is as before the merge. What was in it is kept under the ref, if it was changed.
-    TakenBack {
-        kept: Option<String>,
+    RolledBack {
+        trash_ref: Option<String>,
     },
 }
 
 /// Settles merges and syncs that were cut off: by a crash, a kill or a power cut. Only merges are told. To be
 /// called when nothing of this project is under way; [`crate::merge()`] does it by itself.
-pub fn recover(project: &Project) -> Result<Vec<Recovered>, OperationError> {
+pub fn recover_integrations(project: &Project) -> Result<Vec<RecoveredMerge>, OperationError> {
     let Some(repository) = project.store() else { return Ok(Vec::new()) };
-    settle_syncs(project)?;
+    recover_syncs(project)?;
     let notes = notes(repository).inspect_err(|err| warn!(%err, "notes of merges cannot be read"));
     let Some(first) = notes.unwrap_or_default().into_iter().next() else {
         sweep_asides(&project.kind);
@@ -90,11 +90,11 @@ pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, Operat
     looked().map_err(|err| Operation::Merge.failed(name)(err.into()))
 }
 
-pub(crate) fn recover_all(repository: &Repository, _: &Alone) -> Result<Vec<Recovered>, OperationCause> {
+pub(crate) fn recover_all(repository: &Repository, _: &Alone) -> Result<Vec<RecoveredMerge>, OperationCause> {
     aside::sweep(repository)?;
     let recover = |merging: &Merging| {
         let outcome = merging.recover(repository)?;
-        Ok(Recovered { workspace: merging.name.clone(), into: merging.target.clone(), outcome })
+        Ok(RecoveredMerge { workspace: merging.name.clone(), into: merging.target.clone(), outcome })
     };
     notes(repository)?.iter().map(recover).collect()
 }
@@ -136,7 +136,7 @@ impl Merging {
         repository.git().change_by(&["update-ref", "--stdin"], steps.as_bytes())
     }
 
-    pub(crate) fn recover(&self, repository: &Repository) -> Result<Outcome, OperationCause> {
+    pub(crate) fn recover(&self, repository: &Repository) -> Result<MergeOutcome, OperationCause> {
         let tip = repository.branch_tip(&self.target)?;
         let has_it = match &tip {
             Some(tip) => Landing::at(tip, "").missing_from(repository, &[&self.new])? == 0,
@@ -144,7 +144,7 @@ impl Merging {
         };
         if has_it {
             self.finish(repository)?;
-            return Ok(Outcome::Merged);
+            return Ok(MergeOutcome::Merged);
         }
         let checkout = TargetCheckout::of(repository, &self.target)?;
         // A branch that somebody moved elsewhere has files that are theirs.
@@ -153,7 +153,7 @@ impl Merging {
             None => None,
         };
         self.strike(repository)?;
-        Ok(Outcome::TakenBack { kept })
+        Ok(MergeOutcome::RolledBack { trash_ref: kept })
     }
 
     /// The target does not have it.
@@ -192,7 +192,7 @@ impl Merging {
             return Ok(None);
         }
         let contents = Contents { tree: now.to_owned(), head: Some(self.old.clone()), ..Contents::default() };
-        trash::keep_contents(repository, &self.name, &contents, Kept::default(), Why::Loose).map(Some)
+        trash::keep_contents(repository, &self.name, &contents, Kept::default(), TrashReason::Loose).map(Some)
     }
 
     /// Files that the merge wrote, as far as it came.

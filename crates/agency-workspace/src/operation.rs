@@ -7,12 +7,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::create::CreateCause;
-use crate::jj::Unfinished;
+use crate::jj::UnfinishedCommit;
 use crate::name::WorkspaceName;
 use crate::remove::RemoveCause;
 use crate::state::Presence;
 use crate::tool::ToolError;
-use crate::work::Work;
+use crate::work::WorkAtRisk;
 
 /// More files than this are counted, not named.
 const MOST_NAMED: usize = 5;
@@ -69,11 +69,11 @@ pub enum OperationCause {
     #[error("{}", conflict(with, files))]
     Conflicts { with: String, files: Vec<PathBuf> },
     #[error("{0}")]
-    HasWork(Work),
+    HasWork(WorkAtRisk),
     #[error("{target} would also get {}", listed(commits))]
-    Unfinished {
+    UnfinishedCommits {
         target: String,
-        commits: Vec<Unfinished>,
+        commits: Vec<UnfinishedCommit>,
         /// Whether a rebase would do without them.
         leaves_out: bool,
     },
@@ -160,8 +160,8 @@ impl OperationCause {
             OperationCause::Conflicts { with, .. } => Some(format!(
                 "nothing was changed; merge {with} by hand in the workspace, or tell the agent to"
             )),
-            OperationCause::Unfinished { commits, leaves_out, .. } => {
-                let ways: Vec<String> = commits.iter().map(Unfinished::way_out).collect();
+            OperationCause::UnfinishedCommits { commits, leaves_out, .. } => {
+                let ways: Vec<String> = commits.iter().map(UnfinishedCommit::way_out).collect();
                 let without = format!(", or `agency merge {workspace} --rebase` leaves it out");
                 let without = if *leaves_out { &without } else { "" };
                 Some(format!("nothing was changed; {}{without}", ways.join(", ")))
@@ -247,8 +247,8 @@ fn conflict(with: &str, files: &[PathBuf]) -> String {
     }
 }
 
-fn listed(commits: &[Unfinished]) -> String {
-    let named: Vec<String> = commits.iter().map(Unfinished::to_string).collect();
+fn listed(commits: &[UnfinishedCommit]) -> String {
+    let named: Vec<String> = commits.iter().map(UnfinishedCommit::to_string).collect();
     named.join("; and ")
 }
 

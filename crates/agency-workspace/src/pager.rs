@@ -6,7 +6,7 @@ use crate::project::Project;
 use crate::repository::{Repository, text};
 
 /// None where nothing is configured; `cat` where git is told to use none.
-pub fn pager(project: &Project) -> Option<String> {
+pub fn diff_pager(project: &Project) -> Option<String> {
     let repository = project.store()?;
     let of_diffs = configured(repository, "pager.diff");
     match of_diffs.as_deref().map(str::to_ascii_lowercase).as_deref() {

@@ -16,15 +16,15 @@ use crate::record::{Force, Record, other_user_of_branch};
 use crate::repository::Repository;
 use crate::state::{Found, Place, Presence};
 use crate::tool::ToolError;
-use crate::trash::{self, Why};
-use crate::work::Work;
+use crate::trash::{self, TrashReason};
+use crate::work::WorkAtRisk;
 
 /// What is gone, and where it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removed {
     /// `refs/agency/trash/…`: the files, the index and the branch as they were. None if there was
     /// nothing to remove.
-    pub trash: Option<String>,
+    pub trash_ref: Option<String>,
     /// The branch that was deleted.
     pub branch: Option<String>,
     /// The directory that was deleted.
@@ -42,7 +42,7 @@ pub struct RemoveError {
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveCause {
     #[error("{0}")]
-    HasWork(Work),
+    HasWork(WorkAtRisk),
     #[error("{} is not a worktree that git knows of this repository", path.display())]
     NotOurs { path: PathBuf },
     #[error("its worktree is locked: {reason}")]
@@ -54,7 +54,7 @@ pub enum RemoveCause {
     #[error("cannot copy the index in {}", path.display())]
     Index { path: PathBuf, source: io::Error },
     #[error("it could not be removed completely")]
-    Unfinished { kept: Option<String>, source: ToolError },
+    Unfinished { trash_ref: Option<String>, source: ToolError },
     #[error(transparent)]
     Unreadable(Box<OperationCause>),
     #[error(transparent)]
@@ -82,7 +82,7 @@ impl RemoveCause {
             RemoveCause::NestedRepositories { .. } => {
                 Some("push what they hold and delete them, or move them somewhere else".into())
             }
-            RemoveCause::Unfinished { kept, source } => kept
+            RemoveCause::Unfinished { trash_ref, source } => trash_ref
                 .as_ref()
                 .map(|kept| format!("everything in it is kept as {kept}"))
                 .or_else(|| source.hint()),
@@ -94,14 +94,14 @@ impl RemoveCause {
 
 /// How a workspace is to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Removal {
+pub struct RemoveOptions {
     /// Also with work that is uncommitted, or not in the base.
     pub discard: bool,
     /// The trash gets ignored files too, which may be many.
     pub keep_ignored: bool,
 }
 
-impl Removal {
+impl RemoveOptions {
     /// With whatever is in it.
     pub fn discarding() -> Self {
         Self { discard: true, ..Self::default() }
@@ -111,12 +111,12 @@ impl Removal {
 /// Removes directory, record and branch. `base` as in [`crate::state()`].
 ///
 /// Work that is uncommitted, or not in the base, refuses unless it is to be discarded. Either way everything but
-/// ignored files, and those too if asked, is first kept under [`Removed::trash`].
+/// ignored files, and those too if asked, is first kept under [`Removed::trash_ref`].
 pub fn remove(
     project: &Project,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: Removal,
+    removal: RemoveOptions,
 ) -> Result<Removed, RemoveError> {
     match &project.kind {
         Kind::Git(repository) => remove_worktree(repository, name, base, removal)
@@ -129,11 +129,11 @@ pub fn remove(
 }
 
 /// Whether [`remove`] would refuse, found out without touching anything but the object store.
-pub fn removable(
+pub fn check_remove(
     project: &Project,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: Removal,
+    removal: RemoveOptions,
 ) -> Result<(), RemoveError> {
     let checked = match &project.kind {
         Kind::Git(repository) => refuse(repository, name, base, removal).and_then(|found| {
@@ -160,16 +160,16 @@ fn remove_worktree(
     repository: &Repository,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: Removal,
+    removal: RemoveOptions,
 ) -> Result<Removed, RemoveCause> {
     let found = refuse(repository, name, base, removal)?;
     let force = force_for(repository, &found, removal.discard)?;
     let ignored = if removal.keep_ignored { Ignored::Kept } else { Ignored::Left };
-    let trash = trash::keep(repository, name, &found, Why::Removed, ignored)?;
-    let unfinished = |source| RemoveCause::Unfinished { kept: trash.clone(), source };
+    let trash_ref = trash::keep(repository, name, &found, TrashReason::Removed, ignored)?;
+    let unfinished = |source| RemoveCause::Unfinished { trash_ref: trash_ref.clone(), source };
     let directory = delete_worktree(repository, &found, force).map_err(unfinished)?;
     let branch = delete_branch(repository, name, &found).map_err(unfinished)?;
-    Ok(Removed { trash, branch, directory })
+    Ok(Removed { trash_ref, branch, directory })
 }
 
 /// All that there is, if it may go.
@@ -177,7 +177,7 @@ fn refuse(
     repository: &Repository,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: Removal,
+    removal: RemoveOptions,
 ) -> Result<Found, RemoveCause> {
     let found = Found::look(repository, name)?;
     refuse_foreign(repository, name, &found)?;
@@ -208,7 +208,7 @@ fn refuse_work(
     base: Option<&str>,
 ) -> Result<(), RemoveCause> {
     let landing = Landing::of(repository, name, base)?;
-    match Work::at_risk(repository, name, found, &landing)? {
+    match WorkAtRisk::at_risk(repository, name, found, &landing)? {
         Some(work) => Err(RemoveCause::HasWork(work)),
         None => Ok(()),
     }

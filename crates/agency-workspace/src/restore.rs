@@ -18,13 +18,13 @@ use crate::repository::Repository;
 use crate::scratch::in_the_way;
 use crate::state::{Found, Place, Presence};
 use crate::tool::ToolError;
-use crate::trash::{self, Trashed, Why};
+use crate::trash::{self, TrashEntry, TrashReason};
 use crate::versions::Ready;
 
 /// Brings back the directory with all its files, the index, `HEAD` and the branch, and takes the entry out of
 /// the trash. The state before a snapshot was put back, or before a rebase, goes over the workspace as it is
 /// now, which is itself kept first.
-pub fn restore(project: &Project, trashed: &Trashed) -> Result<Workspace, OperationError> {
+pub fn restore(project: &Project, trashed: &TrashEntry) -> Result<Workspace, OperationError> {
     let restored = || {
         let (store, reference) = (project.versions()?, &trashed.reference);
         if store.commit(reference)?.as_ref() != Some(&trashed.commit) {
@@ -37,7 +37,7 @@ pub fn restore(project: &Project, trashed: &Trashed) -> Result<Workspace, Operat
     restored().map_err(Operation::Restore.failed(&trashed.workspace))
 }
 
-fn restore_entry(project: &Project, trashed: &Trashed) -> Result<Workspace, OperationCause> {
+fn restore_entry(project: &Project, trashed: &TrashEntry) -> Result<Workspace, OperationCause> {
     match (&project.kind, &trashed.kept.operation) {
         (Kind::Git(repository), None) => restore_worktree(repository, trashed),
         (Kind::Jj(repository), Some(_)) => jj::restore(repository, trashed),
@@ -47,11 +47,11 @@ fn restore_entry(project: &Project, trashed: &Trashed) -> Result<Workspace, Oper
     }
 }
 
-fn restore_worktree(repository: &Repository, trashed: &Trashed) -> Result<Workspace, OperationCause> {
+fn restore_worktree(repository: &Repository, trashed: &TrashEntry) -> Result<Workspace, OperationCause> {
     let name = &trashed.workspace;
     let found = Found::look(repository, name)?;
-    match (trashed.why, found.presence()) {
-        (Why::PutBack | Why::Rebased, Presence::Ready) => {
+    match (trashed.reason, found.presence()) {
+        (TrashReason::PutBack | TrashReason::Rebased, Presence::Ready) => {
             over(repository, name, &trashed.commit)?;
             Ok(made_workspace(repository, name, Vec::new(), Made::Nothing))
         }
@@ -67,7 +67,7 @@ pub(crate) fn over(
     commit: &str,
 ) -> Result<String, OperationCause> {
     let ready = Ready::look(repository, name)?;
-    let present = trash::keep(repository, name, &ready.found, Why::PutBack, Ignored::Left)?;
+    let present = trash::keep(repository, name, &ready.found, TrashReason::PutBack, Ignored::Left)?;
     put_tree(repository, &ready.worktree, &tree_of(repository, commit)?)?;
     let (kept, head_then) = Kept::read(repository, commit)?;
     move_branch(repository, name, &ready, &kept, head_then.as_deref())?;
@@ -119,7 +119,7 @@ fn anew(
     repository: &Repository,
     name: &WorkspaceName,
     found: &Found,
-    trashed: &Trashed,
+    trashed: &TrashEntry,
 ) -> Result<Workspace, OperationCause> {
     if found.place == Place::Occupied {
         return Err(OperationCause::PathTaken { path: repository.workspace_path(name) });
@@ -160,7 +160,7 @@ fn fill(
     repository: &Repository,
     name: &WorkspaceName,
     found: &Found,
-    trashed: &Trashed,
+    trashed: &TrashEntry,
 ) -> Result<Vec<String>, OperationCause> {
     let (kept, head_then) = Kept::read(repository, &trashed.commit)?;
     let (checkout, told) =

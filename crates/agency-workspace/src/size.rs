@@ -4,10 +4,10 @@
 
 use crate::project::Project;
 use crate::tool::ToolError;
-use crate::trash::{TrashError, Trashed};
+use crate::trash::{TrashEntry, TrashError};
 
 /// All files that would come back, in bytes.
-pub fn trashed_bytes(project: &Project, trashed: &Trashed) -> Result<u64, TrashError> {
+pub fn trash_entry_bytes(project: &Project, trashed: &TrashEntry) -> Result<u64, TrashError> {
     let Some(repository) = project.store() else { return Ok(0) };
     let files = trashed.kept.ignored.as_deref().unwrap_or(&trashed.commit);
     let listed = repository.git().read(&["ls-tree", "-r", "-l", "--full-tree", files]);

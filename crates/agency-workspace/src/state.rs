@@ -83,7 +83,7 @@ pub fn presence(project: &Project, name: &WorkspaceName) -> Result<Presence, Sta
 
 /// Whether the directory of a workspace that was there has disappeared, or is another one now. Asks the file
 /// system only, so it can be called often.
-pub fn gone(project: &Project, name: &WorkspaceName) -> bool {
+pub fn is_gone(project: &Project, name: &WorkspaceName) -> bool {
     match &project.kind {
         Kind::Git(repository) => {
             let link = repository.workspace_path(name).join(".git");

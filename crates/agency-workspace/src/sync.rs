@@ -19,11 +19,11 @@ use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::scratch::in_the_way;
 use crate::syncing::{self, Syncing};
-use crate::trash::{self, Why};
+use crate::trash::{self, TrashReason};
 use crate::versions::Ready;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SyncHow {
+pub enum SyncMethod {
     /// The workspace's commits are written anew on top of the base.
     #[default]
     Rebase,
@@ -40,7 +40,7 @@ pub struct Synced {
     pub before: String,
     pub after: String,
     /// Where the workspace as it was before a rebase is kept.
-    pub kept: Option<String>,
+    pub trash_ref: Option<String>,
 }
 
 /// `base` as in [`crate::state()`].
@@ -48,7 +48,7 @@ pub fn sync(
     project: &Project,
     name: &WorkspaceName,
     base: Option<&str>,
-    how: SyncHow,
+    how: SyncMethod,
 ) -> Result<Synced, OperationError> {
     let synced = match &project.kind {
         Kind::Git(repository) => sync_worktree(repository, name, base, how),
@@ -62,7 +62,7 @@ fn sync_worktree(
     repository: &Repository,
     name: &WorkspaceName,
     base: Option<&str>,
-    how: SyncHow,
+    how: SyncMethod,
 ) -> Result<Synced, OperationCause> {
     let alone = Alone::with(repository)?;
     syncing::settle(repository, name, &alone)?;
@@ -72,18 +72,20 @@ fn sync_worktree(
     let before = ready.found.head().unwrap_or_default().to_owned();
     let commits = Landing::at(&before, "").missing_from(repository, &[&commit])?;
     if commits == 0 {
-        return Ok(Synced { base, commits, after: before.clone(), before, kept: None });
+        return Ok(Synced { base, commits, after: before.clone(), before, trash_ref: None });
     }
     let after = synced_commit(repository, name, &before, (&base, &commit), how, &alone)?;
     refuse_in_the_way(repository, &ready, &before, &after)?;
-    let kept = match how {
-        SyncHow::Rebase => trash::keep(repository, name, &ready.found, Why::Rebased, Ignored::Left)?,
-        SyncHow::Merge => None,
+    let trash_ref = match how {
+        SyncMethod::Rebase => {
+            trash::keep(repository, name, &ready.found, TrashReason::Rebased, Ignored::Left)?
+        }
+        SyncMethod::Merge => None,
     };
     let syncing = Syncing { name: name.clone(), base, before, after };
     advance(repository, &ready, &syncing, &alone)?;
     let Syncing { base, before, after, .. } = syncing;
-    Ok(Synced { base, commits, before, after, kept })
+    Ok(Synced { base, commits, before, after, trash_ref })
 }
 
 fn base_commit(repository: &Repository, base: Option<&str>) -> Result<(String, String), OperationCause> {
@@ -99,13 +101,13 @@ fn synced_commit(
     name: &WorkspaceName,
     before: &str,
     (base, commit): (&str, &str),
-    how: SyncHow,
+    how: SyncMethod,
     alone: &Alone,
 ) -> Result<String, OperationCause> {
     let aside = Aside::on(repository, before, alone)?;
     match how {
-        SyncHow::Rebase => aside.attempt(&["rebase", "--quiet", commit], base)?,
-        SyncHow::Merge => {
+        SyncMethod::Rebase => aside.attempt(&["rebase", "--quiet", commit], base)?,
+        SyncMethod::Merge => {
             let message = format!("Merge {base} into {}", name.branch());
             aside.attempt(&["merge", "--no-edit", "--ff", "--no-progress", "-m", &message, commit], base)?;
         }

@@ -20,7 +20,7 @@ use crate::record::Worktree;
 use crate::repository::Repository;
 use crate::scratch::paths;
 use crate::tool::ToolError;
-use crate::trash::{self, Why};
+use crate::trash::{self, TrashReason};
 use crate::versions::Ready;
 
 const FOLDER: &str = "refs/agency/syncing/";
@@ -34,8 +34,8 @@ pub(crate) struct Syncing {
     pub(crate) after: String,
 }
 
-/// Settles syncs that were cut off: each is finished, or taken back. [`crate::recover()`] does it too.
-pub fn settle_syncs(project: &Project) -> Result<(), OperationError> {
+/// Settles syncs that were cut off: each is finished, or taken back. [`crate::recover_integrations()`] does it too.
+pub fn recover_syncs(project: &Project) -> Result<(), OperationError> {
     // Of jj a sync is one operation.
     let Kind::Git(repository) = &project.kind else { return Ok(()) };
     let notes = notes(repository, FOLDER).inspect_err(|err| warn!(%err, "notes of syncs cannot be read"));
@@ -142,7 +142,7 @@ impl Syncing {
         let tree = scratch.tree()?;
         let head = Some(self.before.clone());
         let contents = Contents { tree: tree.clone(), head, ..Contents::default() };
-        trash::keep_contents(repository, &self.name, &contents, Kept::default(), Why::Loose)?;
+        trash::keep_contents(repository, &self.name, &contents, Kept::default(), TrashReason::Loose)?;
         scratch.put(&tree, &then)?;
         worktree.git(repository).change(&["update-index", "-q", "--refresh"])?;
         Ok(())

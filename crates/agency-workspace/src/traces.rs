@@ -21,7 +21,7 @@ pub struct Traces {
     /// Every name that a directory or a branch goes by.
     pub workspaces: BTreeSet<WorkspaceName>,
     /// Hidden refs that keep what was removed.
-    pub kept: Vec<String>,
+    pub hidden_refs: Vec<String>,
     /// The exclude file that has our line.
     pub exclude: Option<PathBuf>,
     /// Files of `.agency` that the repository itself holds: they are not ours.
@@ -36,7 +36,7 @@ pub enum TracesError {
     Exclude(#[from] ExcludeError),
 }
 
-pub fn traces(project: &Project) -> Result<Traces, TracesError> {
+pub fn find_traces(project: &Project) -> Result<Traces, TracesError> {
     let exclude = exclude::excluded(project)?;
     match &project.kind {
         Kind::Plain(_) => Ok(Traces { exclude, ..Traces::default() }),
@@ -56,7 +56,7 @@ fn of_repository(repository: &Repository) -> Result<Traces, ToolError> {
     let directories = directories.filter_map(|entry| entry.file_name().into_string().ok());
     Ok(Traces {
         workspaces: branches.chain(directories).filter_map(|name| name.parse().ok()).collect(),
-        kept: refs.lines().filter(|name| name.starts_with(HIDDEN)).map(str::to_owned).collect(),
+        hidden_refs: refs.lines().filter(|name| name.starts_with(HIDDEN)).map(str::to_owned).collect(),
         exclude: None,
         tracked: has_tracked_files(repository)?,
     })
@@ -71,7 +71,7 @@ fn has_tracked_files(repository: &Repository) -> Result<bool, ToolError> {
 }
 
 /// Deletes these hidden refs, and the line in the exclude file.
-pub fn erase(project: &Project, refs: &[String]) -> Result<(), TracesError> {
+pub fn erase_traces(project: &Project, refs: &[String]) -> Result<(), TracesError> {
     if let Some(repository) = project.store() {
         for name in refs.iter().filter(|name| name.starts_with(HIDDEN)) {
             let deleted = repository.git().change(&["update-ref", "-d", name]);

@@ -18,18 +18,18 @@ pub(crate) const TRASH: &str = "refs/agency/trash/";
 
 /// One thing that can be brought back with [`crate::restore()`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trashed {
+pub struct TrashEntry {
     /// `refs/agency/trash/…`
     pub reference: String,
     pub workspace: WorkspaceName,
     pub at: SystemTime,
-    pub why: Why,
+    pub reason: TrashReason,
     pub(crate) commit: String,
     pub(crate) kept: Kept,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum TrashReason {
     /// The workspace was removed.
     Removed,
     /// An earlier snapshot was put back over it.
@@ -53,8 +53,9 @@ impl TrashError {
     }
 }
 
-impl Why {
-    const ALL: [Why; 4] = [Why::Removed, Why::PutBack, Why::Rebased, Why::Loose];
+impl TrashReason {
+    const ALL: [TrashReason; 4] =
+        [TrashReason::Removed, TrashReason::PutBack, TrashReason::Rebased, TrashReason::Loose];
 
     fn subject(self, name: &WorkspaceName) -> String {
         format!("agency: workspace {name}, {}", self.words())
@@ -62,27 +63,27 @@ impl Why {
 
     fn words(self) -> &'static str {
         match self {
-            Why::Removed => "as it was removed",
-            Why::PutBack => "before a snapshot was put back",
-            Why::Rebased => "before it was rebased",
-            Why::Loose => "a commit of it",
+            TrashReason::Removed => "as it was removed",
+            TrashReason::PutBack => "before a snapshot was put back",
+            TrashReason::Rebased => "before it was rebased",
+            TrashReason::Loose => "a commit of it",
         }
     }
 
     fn of(subject: &str) -> Self {
-        Self::ALL.into_iter().find(|why| subject.ends_with(why.words())).unwrap_or(Why::Loose)
+        Self::ALL.into_iter().find(|reason| subject.ends_with(reason.words())).unwrap_or(TrashReason::Loose)
     }
 }
 
 /// All that is in the trash of a project, the newest first.
-pub fn trash(project: &Project) -> Result<Vec<Trashed>, TrashError> {
+pub fn trash_entries(project: &Project) -> Result<Vec<TrashEntry>, TrashError> {
     let Some(repository) = project.store() else { return Ok(Vec::new()) };
     list(repository).map_err(|source| TrashError { root: project.root().to_owned(), source })
 }
 
 /// Deletes these for good, as far as they are there, and the snapshots and marks of workspaces of which nothing
 /// else is left. Returns the refs that are gone.
-pub fn expire(project: &Project, entries: &[Trashed]) -> Result<Vec<String>, TrashError> {
+pub fn expire_trash(project: &Project, entries: &[TrashEntry]) -> Result<Vec<String>, TrashError> {
     let Some(repository) = project.store() else { return Ok(Vec::new()) };
     let expired = || {
         let (old, stays): (Vec<_>, Vec<_>) =
@@ -114,20 +115,21 @@ pub(crate) fn delete_leftovers(
     Ok(refs.into_iter().map(|kept| kept.reference).collect())
 }
 
-pub(crate) fn list(repository: &Repository) -> Result<Vec<Trashed>, ToolError> {
+pub(crate) fn list(repository: &Repository) -> Result<Vec<TrashEntry>, ToolError> {
     let mut entries: Vec<_> = repository.kept_refs(TRASH)?.into_iter().filter_map(parse).collect();
     entries.sort_by(|one, other| (other.at, &other.reference).cmp(&(one.at, &one.reference)));
     Ok(entries)
 }
 
-fn parse(kept: KeptRef) -> Option<Trashed> {
+fn parse(kept: KeptRef) -> Option<TrashEntry> {
     let KeptRef { reference, commit, message, .. } = kept;
     let (name, at_ms) = reference.strip_prefix(TRASH)?.rsplit_once('-')?;
     let workspace: WorkspaceName = name.parse().ok()?;
     let kept = Kept::parse(&message);
-    let why = if kept.workspace.is_some() { Why::of(message.lines().next()?) } else { Why::Loose };
+    let reason =
+        if kept.workspace.is_some() { TrashReason::of(message.lines().next()?) } else { TrashReason::Loose };
     let at = UNIX_EPOCH + Duration::from_millis(at_ms.parse().ok()?);
-    Some(Trashed { workspace, at, why, kept, reference, commit })
+    Some(TrashEntry { workspace, at, reason, kept, reference, commit })
 }
 
 /// Keeps all there is of a workspace. None if there is nothing.
@@ -135,7 +137,7 @@ pub(crate) fn keep(
     repository: &Repository,
     name: &WorkspaceName,
     found: &Found,
-    why: Why,
+    reason: TrashReason,
     ignored: Ignored,
 ) -> Result<Option<String>, RemoveCause> {
     let head = found.head().map(str::to_owned);
@@ -144,7 +146,7 @@ pub(crate) fn keep(
         (None, Some(head)) => Contents::of_commit(repository, head)?,
         (None, None) => return Ok(None),
     };
-    Ok(keep_contents(repository, name, &contents, described(name, found), why).map(Some)?)
+    Ok(keep_contents(repository, name, &contents, described(name, found), reason).map(Some)?)
 }
 
 pub(crate) fn keep_contents(
@@ -152,9 +154,9 @@ pub(crate) fn keep_contents(
     name: &WorkspaceName,
     contents: &Contents,
     kept: Kept,
-    why: Why,
+    reason: TrashReason,
 ) -> Result<String, ToolError> {
-    let commit = contents.keep(repository, &why.subject(name), kept)?;
+    let commit = contents.keep(repository, &reason.subject(name), kept)?;
     keep_commit(repository, name, &commit)
 }
 
@@ -176,8 +178,8 @@ mod tests {
     #[test]
     fn why_something_is_in_the_trash_is_read_from_its_first_line() {
         let name: WorkspaceName = "1-fix".parse().unwrap();
-        for why in Why::ALL {
-            assert_eq!(Why::of(&why.subject(&name)), why);
+        for reason in TrashReason::ALL {
+            assert_eq!(TrashReason::of(&reason.subject(&name)), reason);
         }
     }
 }

@@ -9,7 +9,11 @@ use crate::project::Project;
 use crate::snapshot::{Snapshot, Taking, snapshots};
 
 /// Keeps the workspace as it is before its first turn, under the number 0, unless there are snapshots of it.
-pub fn snapshot_before(project: &Project, name: &WorkspaceName, label: &str) -> Result<(), OperationError> {
+pub fn snapshot_before_first_turn(
+    project: &Project,
+    name: &WorkspaceName,
+    label: &str,
+) -> Result<(), OperationError> {
     if !snapshots(project, name)?.is_empty() {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use crate::repository::Repository;
 use crate::state::{Found, Presence};
 use crate::tool::ToolError;
 use crate::trash::delete_leftovers;
-use crate::work::Work;
+use crate::work::WorkAtRisk;
 
 #[derive(Debug, thiserror::Error)]
 #[error("workspace {workspace} stays")]
@@ -28,7 +28,7 @@ pub struct UndoError {
 #[derive(Debug, thiserror::Error)]
 pub enum UndoCause {
     #[error("{0}")]
-    HasWork(Work),
+    HasWork(WorkAtRisk),
     #[error("{} is not a worktree of this repository", path.display())]
     NotOurs { path: PathBuf },
     #[error(transparent)]
@@ -47,7 +47,7 @@ impl UndoError {
 }
 
 /// Removes what the call that returned `workspace` made, if nothing was changed in it since.
-pub fn undo(project: &Project, workspace: &Workspace) -> Result<(), UndoError> {
+pub fn undo_create(project: &Project, workspace: &Workspace) -> Result<(), UndoError> {
     let name = &workspace.name;
     let undone = match (&project.kind, &workspace.made) {
         (Kind::Plain(_), _) | (Kind::Git(_), Made::Nothing) => Ok(()),
@@ -89,7 +89,7 @@ fn undo_worktree(
     if found.presence() == Presence::NotOurs {
         return Err(UndoCause::NotOurs { path: repository.workspace_path(name) });
     }
-    if let Some(work) = Work::at_risk(repository, name, &found, landing)? {
+    if let Some(work) = WorkAtRisk::at_risk(repository, name, &found, landing)? {
         return Err(UndoCause::HasWork(work));
     }
     if let Some(record) = &found.record {

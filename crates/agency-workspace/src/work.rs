@@ -11,14 +11,14 @@ use crate::state::Found;
 use crate::tool::ToolError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Work {
+pub struct WorkAtRisk {
     uncommitted_files: usize,
     unmerged_commits: u64,
     workspace: WorkspaceName,
     words: String,
 }
 
-impl Work {
+impl WorkAtRisk {
     /// None if there is nothing to lose.
     pub(crate) fn at_risk(
         repository: &Repository,
@@ -60,7 +60,7 @@ impl Work {
     }
 }
 
-impl fmt::Display for Work {
+impl fmt::Display for WorkAtRisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.workspace;
         match self.uncommitted_files {

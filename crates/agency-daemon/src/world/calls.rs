@@ -643,7 +643,7 @@ fn check_workspace(
     name: &WorkspaceName,
     base: Option<&str>,
 ) -> Result<WorkspaceCheck, Failure> {
-    let base = agency_workspace::check(project, name, base).map_err(|err| workspace_failure(&err))?;
+    let base = agency_workspace::check_create(project, name, base).map_err(|err| workspace_failure(&err))?;
     if project.vcs() == Vcs::Plain {
         return Ok(WorkspaceCheck { base: None, warning: None });
     }

@@ -61,7 +61,7 @@ impl Question {
             None => self.of_what_is_there()?,
         };
         let patch = if self.stat { None } else { Some(self.patch(&diff)?) };
-        let pager = patch.as_ref().and_then(|_| agency_workspace::pager(&self.project));
+        let pager = patch.as_ref().and_then(|_| agency_workspace::diff_pager(&self.project));
         Ok(work::Diff {
             task: self.id,
             slug: self.slug,

@@ -78,7 +78,7 @@ impl World {
         tokio::spawn(async move {
             if let (Ok(project), Some(workspace)) = (project, made) {
                 let undone = rpc::blocking(move || {
-                    agency_workspace::undo(&project, &workspace)
+                    agency_workspace::undo_create(&project, &workspace)
                         .map_err(|err| Failure::from_error(&err, err.hint()))
                 });
                 if let Err(left) = undone.await {
@@ -358,7 +358,7 @@ fn launch_failure(error: &LaunchError) -> Failure {
 /// The workspace of a task: made anew, or its directory brought back to a branch that is still there.
 fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Option<Workspace>, Failure> {
     let failed = |err: agency_workspace::CreateError| workspace_failure(&err);
-    agency_workspace::exclude(project).map_err(|err| Failure::from_error(&err, err.hint()))?;
+    agency_workspace::exclude_agency_dir(project).map_err(|err| Failure::from_error(&err, err.hint()))?;
     let presence =
         agency_workspace::presence(project, name).map_err(|err| Failure::from_error(&err, err.hint()))?;
     match presence {
@@ -407,7 +407,7 @@ fn remove_run_dir(dir: &RunDir) {
 /// What there was before the first turn. An agent is not kept from its work for that.
 async fn keep_beginning(project: Project, name: WorkspaceName) {
     let kept = rpc::blocking(move || {
-        agency_workspace::snapshot_before(&project, &name, "before the first turn")
+        agency_workspace::snapshot_before_first_turn(&project, &name, "before the first turn")
             .map_err(|err| crate::discarded::operation_failure(&err))
     });
     if let Err(cause) = kept.await {

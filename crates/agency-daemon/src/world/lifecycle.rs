@@ -205,7 +205,7 @@ impl World {
         self.teardown_over(key, removed.is_ok());
         let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_string()).unwrap_or_default();
         let gone = removed.and_then(|(removed, bytes)| {
-            let kept_as = removed.trash;
+            let kept_as = removed.trash_ref;
             let trash = self.end_removal(key, kept_as.clone(), bytes)?.id;
             Ok(Removed { id: key.task.0, slug, kept_as, trash, notes })
         });
@@ -312,6 +312,6 @@ pub(super) fn may_remove(
     base: Option<&str>,
     discard: bool,
 ) -> Result<(), Failure> {
-    let removal = agency_workspace::Removal { discard, ..Default::default() };
-    agency_workspace::removable(project, name, base, removal).map_err(|err| removal_failure(&err))
+    let removal = agency_workspace::RemoveOptions { discard, ..Default::default() };
+    agency_workspace::check_remove(project, name, base, removal).map_err(|err| removal_failure(&err))
 }

@@ -19,8 +19,8 @@ use agency_core::task_status::TaskStatus;
 use agency_run::environment;
 use agency_store::clock;
 use agency_workspace::{
-    Environment, How, MergeRequest, OperationCause, OperationError, Outcome as Ended, Project, Recovered,
-    ToolError, Vcs, WorkspaceName,
+    Environment, MergeMethod, MergeOutcome, MergeRequest, OperationCause, OperationError, Project,
+    RecoveredMerge, ToolError, Vcs, WorkspaceName,
 };
 use tokio::task::JoinHandle;
 
@@ -202,10 +202,10 @@ impl World {
 
     fn synced(&mut self, key: &TaskKey, synced: agency_workspace::Synced) -> Result<Synced, Failure> {
         if synced.commits > 0 {
-            let agency_workspace::Synced { base, commits, before, after, kept: _ } = synced.clone();
+            let agency_workspace::Synced { base, commits, before, after, trash_ref: _ } = synced.clone();
             self.announce(Some(key), None, SyncedEvent { base, commits, before, after });
         }
-        let agency_workspace::Synced { base, commits, before, after, kept } = synced;
+        let agency_workspace::Synced { base, commits, before, after, trash_ref: kept } = synced;
         Ok(Synced { task: self.view(key)?, base, commits, before, after, kept })
     }
 
@@ -279,13 +279,16 @@ impl World {
         self.settle_syncs().await;
         let cut: Vec<TaskKey> =
             self.workspaces.all().filter(|(_, record)| record.merging).map(|(key, _)| key.clone()).collect();
-        let mut recovered: HashMap<ProjectId, Vec<Recovered>> = HashMap::new();
+        let mut recovered: HashMap<ProjectId, Vec<RecoveredMerge>> = HashMap::new();
         for key in cut {
             let Ok((project, name)) = self.workspace_of(&key) else { continue };
             // One look settles all merges of a project.
             let mut known = recovered.remove(&key.project).unwrap_or_default();
             let settled = rpc::blocking(move || {
-                known.extend(agency_workspace::recover(&project).map_err(|err| operation_failure(&err))?);
+                known.extend(
+                    agency_workspace::recover_integrations(&project)
+                        .map_err(|err| operation_failure(&err))?,
+                );
                 Ok((settled(&project, &name, &known)?, known))
             });
             match settled.await {
@@ -310,7 +313,7 @@ impl World {
         for key in cut {
             let Ok((project, _)) = self.workspace_of(&key) else { continue };
             let settled = rpc::blocking(move || {
-                agency_workspace::settle_syncs(&project).map_err(|err| operation_failure(&err))
+                agency_workspace::recover_syncs(&project).map_err(|err| operation_failure(&err))
             });
             match settled.await {
                 Ok(()) => self.strike_merging(&key),
@@ -414,15 +417,15 @@ impl Place {
         message: &str,
     ) -> Result<Option<String>, Failure> {
         let failed = |err: OperationError| self.merge_failed(&err, params);
-        agency_workspace::may_merge_into(project, &self.name, request).map_err(failed)?;
+        agency_workspace::check_merge(project, &self.name, request).map_err(failed)?;
         agency_workspace::commit_all(project, &self.name, message).map_err(failed)
     }
 
     /// Blocking.
     fn sync(self, base: Option<&str>, how: SyncHow) -> Result<Landed, Failure> {
         let (way, by) = match how {
-            SyncHow::Rebase => (agency_workspace::SyncHow::Rebase, MergeHow::Rebase),
-            SyncHow::Merge => (agency_workspace::SyncHow::Merge, MergeHow::Merge),
+            SyncHow::Rebase => (agency_workspace::SyncMethod::Rebase, MergeHow::Rebase),
+            SyncHow::Merge => (agency_workspace::SyncMethod::Merge, MergeHow::Merge),
         };
         let synced = agency_workspace::sync(&self.open()?, &self.name, base, way);
         synced.map(Landed::Synced).map_err(|err| match &err.cause {
@@ -503,12 +506,12 @@ fn option(how: MergeHow) -> &'static str {
     }
 }
 
-fn how(how: MergeHow) -> How {
+fn how(how: MergeHow) -> MergeMethod {
     match how {
-        MergeHow::Merge => How::Merge,
-        MergeHow::Squash => How::Squash,
-        MergeHow::Rebase => How::Rebase,
-        MergeHow::FastForward => How::FastForward,
+        MergeHow::Merge => MergeMethod::Merge,
+        MergeHow::Squash => MergeMethod::Squash,
+        MergeHow::Rebase => MergeMethod::Rebase,
+        MergeHow::FastForward => MergeMethod::FastForward,
     }
 }
 
@@ -539,7 +542,11 @@ enum Settled {
 }
 
 /// Blocking. Where nothing was left to recover, the branch says it.
-fn settled(project: &Project, name: &WorkspaceName, recovered: &[Recovered]) -> Result<Settled, Failure> {
+fn settled(
+    project: &Project,
+    name: &WorkspaceName,
+    recovered: &[RecoveredMerge],
+) -> Result<Settled, Failure> {
     if let Some(settled) = told(name, recovered) {
         return Ok(settled);
     }
@@ -547,11 +554,11 @@ fn settled(project: &Project, name: &WorkspaceName, recovered: &[Recovered]) -> 
     Ok(if is_merged { Settled::Merged { into: None } } else { Settled::TakenBack { kept: None } })
 }
 
-fn told(name: &WorkspaceName, recovered: &[Recovered]) -> Option<Settled> {
+fn told(name: &WorkspaceName, recovered: &[RecoveredMerge]) -> Option<Settled> {
     let own = recovered.iter().find(|one| one.workspace == *name)?;
     Some(match &own.outcome {
-        Ended::Merged => Settled::Merged { into: Some(own.into.clone()) },
-        Ended::TakenBack { kept } => Settled::TakenBack { kept: kept.clone() },
+        MergeOutcome::Merged => Settled::Merged { into: Some(own.into.clone()) },
+        MergeOutcome::RolledBack { trash_ref: kept } => Settled::TakenBack { kept: kept.clone() },
     })
 }
 
@@ -562,9 +569,10 @@ mod tests {
     #[test]
     fn what_was_recovered_decides_and_not_the_branch() {
         let name = |id| WorkspaceName::new(id, "fix").unwrap();
-        let one = |id, outcome| Recovered { workspace: name(id), into: "main".to_owned(), outcome };
+        let one = |id, outcome| RecoveredMerge { workspace: name(id), into: "main".to_owned(), outcome };
         let kept = Some("refs/agency/trash/2-fix-1".to_owned());
-        let recovered = [one(1, Ended::Merged), one(2, Ended::TakenBack { kept: kept.clone() })];
+        let recovered =
+            [one(1, MergeOutcome::Merged), one(2, MergeOutcome::RolledBack { trash_ref: kept.clone() })];
         assert_eq!(told(&name(1), &recovered), Some(Settled::Merged { into: Some("main".to_owned()) }));
         assert_eq!(told(&name(2), &recovered), Some(Settled::TakenBack { kept }));
         assert_eq!(told(&name(3), &recovered), None);

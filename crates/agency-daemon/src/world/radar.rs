@@ -13,7 +13,7 @@ use agency_api::{Bytes, Failure, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_status::TaskStatus;
 use agency_store::{clock, sighting};
-use agency_workspace::{Collision, Radar, With, WorkspaceName};
+use agency_workspace::{ConflictScanner, ConflictWith, WorkspaceConflict, WorkspaceName};
 
 use super::World;
 use crate::loop_event::LoopEvent;
@@ -40,8 +40,8 @@ pub(super) struct Radars {
 #[derive(Default)]
 struct Sight {
     /// Away while somebody looks.
-    radar: Option<Radar>,
-    found: Vec<Collision>,
+    radar: Option<ConflictScanner>,
+    found: Vec<WorkspaceConflict>,
     due: Option<Duration>,
     /// No earlier, unless somebody asks.
     earliest: Duration,
@@ -116,12 +116,12 @@ impl World {
             let looked = tokio::task::spawn_blocking(move || {
                 workspaces.retain(|(name, _)| agency_workspace::workspace_path(&project, name).is_dir());
                 let found =
-                    radar.look(&project, &workspaces).map_err(|err| Failure::from_error(&err, err.hint()));
+                    radar.scan(&project, &workspaces).map_err(|err| Failure::from_error(&err, err.hint()));
                 (radar, found)
             });
             let (radar, found) = looked.await.unwrap_or_else(|cause| {
                 (
-                    Radar::default(),
+                    ConflictScanner::default(),
                     Err(Failure::new("the look for collisions failed badly").caused_by(&cause)),
                 )
             });
@@ -133,9 +133,9 @@ impl World {
     pub(super) fn on_collisions_found(
         &mut self,
         project: &ProjectId,
-        radar: Radar,
+        radar: ConflictScanner,
         took: Duration,
-        found: Result<Vec<Collision>, Failure>,
+        found: Result<Vec<WorkspaceConflict>, Failure>,
     ) {
         self.radars.looking = false;
         let Some(sight) = self.radars.sights.get_mut(project) else { return };
@@ -215,28 +215,33 @@ impl World {
         self.supervisor.status(&key) == Some(TaskStatus::Merged)
     }
 
-    /// With what a task's work collides, as far as it was looked at.
+    /// ConflictWith what a task's work collides, as far as it was looked at.
     pub(super) fn conflicts_of(&self, key: &TaskKey, name: &WorkspaceName) -> Vec<Conflict> {
         let Some(sight) = self.radars.sights.get(&key.project) else { return Vec::new() };
         if self.is_merged(&key.project, key.task.0) {
             return Vec::new();
         }
-        let seen_from_here = |collision: &Collision| match &collision.with {
+        let seen_from_here = |collision: &WorkspaceConflict| match &collision.with {
             _ if collision.workspace == *name => self.conflict(&key.project, &collision.with, collision),
-            With::Workspace(other) if other == name => {
-                self.conflict(&key.project, &With::Workspace(collision.workspace.clone()), collision)
+            ConflictWith::Workspace(other) if other == name => {
+                self.conflict(&key.project, &ConflictWith::Workspace(collision.workspace.clone()), collision)
             }
-            With::Workspace(_) | With::Base(_) => None,
+            ConflictWith::Workspace(_) | ConflictWith::Base(_) => None,
         };
         sight.found.iter().filter_map(seen_from_here).collect()
     }
 
     /// None with a task that has gone since, or is merged: then it is the base's.
-    fn conflict(&self, project: &ProjectId, with: &With, collision: &Collision) -> Option<Conflict> {
+    fn conflict(
+        &self,
+        project: &ProjectId,
+        with: &ConflictWith,
+        collision: &WorkspaceConflict,
+    ) -> Option<Conflict> {
         let files = collision.files.iter().map(|file| Bytes::from(file.as_path())).collect();
         match with {
-            With::Base(base) => Some(Conflict { with: base.clone(), task: None, files }),
-            With::Workspace(other) => {
+            ConflictWith::Base(base) => Some(Conflict { with: base.clone(), task: None, files }),
+            ConflictWith::Workspace(other) => {
                 let (id, _) = self.named(project, other).filter(|(id, _)| !self.is_merged(project, *id))?;
                 Some(Conflict { with: other.to_string(), task: Some(id), files })
             }

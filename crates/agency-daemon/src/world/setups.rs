@@ -23,7 +23,7 @@ use agency_run::view;
 use agency_store::ports;
 use agency_store::settings::Settings;
 use agency_store::workspace_record::Mark;
-use agency_workspace::{CopyError, Project, Removal, Vcs, WorkspaceName};
+use agency_workspace::{CopyError, Project, RemoveOptions, Vcs, WorkspaceName};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -500,7 +500,7 @@ impl World {
     pub(super) fn remove_workspace(&mut self, key: TaskKey, wish: &RemovalWish, answer: Answer) {
         let (discard, caller) = (wish.discard, &wish.caller);
         let keep_ignored = self.removing.get(&key).is_some_and(|removal| removal.keep_ignored);
-        let removal = Removal { discard, keep_ignored };
+        let removal = RemoveOptions { discard, keep_ignored };
         let workspace = self.workspace_of(&key);
         let base = self.base_of(&key);
         let teardown = self.prepare_teardown(&key, caller);
@@ -673,22 +673,22 @@ fn remove(
     run: Option<String>,
     (project, name): (Project, WorkspaceName),
     base: Option<String>,
-    removal: Removal,
+    removal: RemoveOptions,
 ) -> Result<(agency_workspace::Removed, u64), Failure> {
     if let Some(run) = run {
         end_tree(&run);
     }
     let removed = agency_workspace::remove(&project, &name, base.as_deref(), removal)
         .map_err(|err| super::lifecycle::removal_failure(&err))?;
-    let bytes = removed.trash.as_deref().map_or(0, |reference| kept_bytes(&project, reference));
+    let bytes = removed.trash_ref.as_deref().map_or(0, |reference| kept_bytes(&project, reference));
     Ok((removed, bytes))
 }
 
 /// Only to be told to people: one that cannot be found out is left out.
 fn kept_bytes(project: &Project, reference: &str) -> u64 {
-    let entries = agency_workspace::trash(project).unwrap_or_default();
+    let entries = agency_workspace::trash_entries(project).unwrap_or_default();
     let entry = entries.iter().find(|entry| entry.reference == reference);
-    entry.and_then(|entry| agency_workspace::trashed_bytes(project, entry).ok()).unwrap_or(0)
+    entry.and_then(|entry| agency_workspace::trash_entry_bytes(project, entry).ok()).unwrap_or(0)
 }
 
 fn one_line(failure: &Failure) -> String {

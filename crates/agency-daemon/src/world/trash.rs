@@ -16,7 +16,7 @@ use agency_core::task_file::Field;
 use agency_core::task_status::TaskStatus;
 use agency_run::run_meta::{self, RunMeta};
 use agency_store::workspace_record::Mark;
-use agency_workspace::{Presence, Project, Trashed, Vcs, WorkspaceName};
+use agency_workspace::{Presence, Project, TrashEntry, Vcs, WorkspaceName};
 use tokio::task::JoinHandle;
 
 use super::World;
@@ -592,7 +592,7 @@ fn named(files: &[std::path::PathBuf]) -> String {
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to a thread")]
 enum Return {
     Task { removal: Removal, project: Project, was_cut_off: bool, state: StateDir },
-    Files { key: TaskKey, project: Project, trashed: Trashed, shown: Discarded, lock: TurnLock },
+    Files { key: TaskKey, project: Project, trashed: TrashEntry, shown: Discarded, lock: TurnLock },
 }
 
 impl Return {

@@ -27,7 +27,7 @@ impl World {
     /// One look at the file system.
     pub(super) fn heed_vanished(&mut self, key: &TaskKey, run: &RunId) {
         let is_gone =
-            self.workspace_of(key).is_ok_and(|(project, name)| agency_workspace::gone(&project, &name));
+            self.workspace_of(key).is_ok_and(|(project, name)| agency_workspace::is_gone(&project, &name));
         if !is_gone || self.supervisor.live_run(key) != Some(run) || self.supervisor.occupation(key).is_busy()
         {
             return;

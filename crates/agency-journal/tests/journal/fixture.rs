@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agency_journal::{
-    Asked, Body, ExitStatus, GapCause, Limits, Reader, Record, Source, Stream, Writer, latest_checkpoint,
-    seal,
+    Body, ExitStatus, GapCause, Limits, Reader, Record, Source, StopSignal, Stream, Writer,
+    latest_checkpoint, seal,
 };
 use tempfile::TempDir;
 
@@ -110,7 +110,7 @@ pub(crate) fn every_kind() -> Vec<Body> {
         Body::Gap { output_bytes: 100, cause: GapCause::KeeperLost },
         Body::Unknown { kind: 200, flags: 3, bytes: b"from the future".to_vec() },
         output("bye\r\n"),
-        Body::Exit { status: ExitStatus::Signal(15), asked: Some(Asked::Term) },
+        Body::Exit { status: ExitStatus::Signal(15), stopped_by: Some(StopSignal::Term) },
     ]
 }
 

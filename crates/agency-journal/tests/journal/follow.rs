@@ -97,7 +97,9 @@ fn a_reader_beside_a_running_writer_sees_every_record_once() {
             for number in 0..count {
                 writer.append(number, &output(&format!("{number}\n").repeat(5))).expect("room");
             }
-            writer.append(count, &Body::Exit { status: ExitStatus::Code(0), asked: None }).expect("room");
+            writer
+                .append(count, &Body::Exit { status: ExitStatus::Code(0), stopped_by: None })
+                .expect("room");
         });
         let mut seen = Vec::new();
         while !matches!(seen.last(), Some(agency_journal::Record { body: Body::Exit { .. }, .. })) {

@@ -1,6 +1,6 @@
 //! What goes in comes out.
 
-use agency_journal::{Asked, Body, Decoded, ExitStatus, GapCause, Record, Source, Stream, records};
+use agency_journal::{Body, Decoded, ExitStatus, GapCause, Record, Source, StopSignal, Stream, records};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -24,8 +24,8 @@ fn exit() -> impl Strategy<Value = Body> {
         any::<i32>().prop_map(ExitStatus::Signal),
         Just(ExitStatus::Unknown)
     ];
-    let asked = prop_oneof![Just(None), Just(Some(Asked::Term)), Just(Some(Asked::Kill))];
-    (status, asked).prop_map(|(status, asked)| Body::Exit { status, asked })
+    let stopped_by = prop_oneof![Just(None), Just(Some(StopSignal::Term)), Just(Some(StopSignal::Kill))];
+    (status, stopped_by).prop_map(|(status, stopped_by)| Body::Exit { status, stopped_by })
 }
 
 fn cause() -> impl Strategy<Value = GapCause> {

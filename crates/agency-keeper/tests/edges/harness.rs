@@ -15,7 +15,7 @@ use agency_api::keeper::{
     ToKeeper, Welcome,
 };
 use agency_api::{Bytes, ProcessIdentity};
-use agency_journal::{Asked, Body, Decoded, ExitStatus, Reader, Record};
+use agency_journal::{Body, Decoded, ExitStatus, Reader, Record, StopSignal};
 use agency_keeper::platform::{self, Watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -355,9 +355,11 @@ impl Client {
         }
     }
 
-    pub(crate) fn wait_for_exit(&mut self) -> (ExitStatus, Option<Asked>) {
+    pub(crate) fn wait_for_exit(&mut self) -> (ExitStatus, Option<StopSignal>) {
         self.wait("the exit", |event| match event {
-            Event::Record(Record { body: Body::Exit { status, asked }, .. }) => Some((*status, *asked)),
+            Event::Record(Record { body: Body::Exit { status, stopped_by: asked }, .. }) => {
+                Some((*status, *asked))
+            }
             _ => None,
         })
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agency_api::keeper::{Frame, FromKeeper, Size, ToKeeper};
-use agency_journal::{Asked, Body, ExitStatus, Source, Stream};
+use agency_journal::{Body, ExitStatus, Source, StopSignal, Stream};
 
 use crate::harness::{Event, Run, on_pipes};
 
@@ -173,10 +173,10 @@ fn a_resize_reaches_the_program_and_the_journal() {
 #[test]
 fn a_polite_program_ends_at_term_and_a_rude_one_at_kill() {
     for (script, status, asked) in [
-        ("echo up; exec sleep 1000", ExitStatus::Signal(15), Asked::Term),
-        ("trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done", ExitStatus::Code(7), Asked::Term),
-        ("trap '' TERM; echo up; while :; do sleep 0.01; done", ExitStatus::Signal(1), Asked::Term),
-        ("trap '' TERM HUP; echo up; while :; do sleep 0.01; done", ExitStatus::Signal(9), Asked::Kill),
+        ("echo up; exec sleep 1000", ExitStatus::Signal(15), StopSignal::Term),
+        ("trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done", ExitStatus::Code(7), StopSignal::Term),
+        ("trap '' TERM; echo up; while :; do sleep 0.01; done", ExitStatus::Signal(1), StopSignal::Term),
+        ("trap '' TERM HUP; echo up; while :; do sleep 0.01; done", ExitStatus::Signal(9), StopSignal::Kill),
     ] {
         let run = Run::script(script);
         let mut daemon = run.daemon();
@@ -194,7 +194,7 @@ fn a_second_stop_can_only_be_quicker() {
     daemon.wait_for_text("up");
     daemon.stop(Duration::from_secs(3600));
     daemon.stop(Duration::ZERO);
-    assert_eq!(daemon.wait_for_exit(), (ExitStatus::Signal(9), Some(Asked::Kill)));
+    assert_eq!(daemon.wait_for_exit(), (ExitStatus::Signal(9), Some(StopSignal::Kill)));
 }
 
 #[test]

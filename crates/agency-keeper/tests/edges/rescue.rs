@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agency_api::ProcessIdentity;
 use agency_api::keeper::{LaunchAnswer, LaunchSpec, Start};
-use agency_journal::{Asked, Body, ExitStatus, GapCause};
+use agency_journal::{Body, ExitStatus, GapCause, StopSignal};
 use agency_keeper::platform;
 use rustix::process::Signal;
 
@@ -102,7 +102,7 @@ fn a_rescued_tree_is_ended_completely() {
         probe.processes.iter().any(|process| process.pid == deaf)
     });
     daemon.stop(Duration::from_millis(200));
-    assert_eq!(daemon.wait_for_exit(), (ExitStatus::Signal(15), Some(Asked::Term)));
+    assert_eq!(daemon.wait_for_exit(), (ExitStatus::Signal(15), Some(StopSignal::Term)));
     let ended = daemon.wait_for_gone();
     assert!(!is_alive(deaf));
     assert!(ended.iter().any(|ended| ended.pid == deaf && ended.killed), "{ended:?}");

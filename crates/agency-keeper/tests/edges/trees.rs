@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agency_journal::{Asked, ExitStatus};
+use agency_journal::{ExitStatus, StopSignal};
 use agency_keeper::platform;
 use rustix::process::Signal;
 
@@ -34,7 +34,7 @@ fn children_that_left_the_group_are_ended_and_listed() {
     let [session, orphan, deaf, group] = names.map(|name| pid(&daemon, name));
     assert!([session, orphan, deaf, group].into_iter().all(is_alive));
     daemon.stop(Duration::from_millis(300));
-    assert_eq!(daemon.wait_for_exit().1, Some(Asked::Term), "the agent itself went at once");
+    assert_eq!(daemon.wait_for_exit().1, Some(StopSignal::Term), "the agent itself went at once");
     let ended = daemon.wait_for_gone();
     for pid in [session, orphan, deaf, group] {
         assert!(!is_alive(pid), "{pid} is left");
@@ -116,7 +116,7 @@ fn term_to_the_keeper_ends_the_tree_and_then_the_keeper() {
     daemon.type_in(1, b"after hup\n");
     daemon.wait_for_text("after hup");
     assert!(platform::signal_if_same(&run.keeper, Signal::TERM).expect("ours"));
-    assert_eq!(daemon.wait_for_exit().1, Some(Asked::Term));
+    assert_eq!(daemon.wait_for_exit().1, Some(StopSignal::Term));
     daemon.wait_for_gone();
     run.wait_for_keeper();
     assert_eq!(platform::processes_with_environment("AGENCY_RUN_ID", &run_id(run.dir.path())), []);

@@ -12,7 +12,7 @@ use agency_api::keeper::{Frame, FromKeeper, ToKeeper, VERSION, Welcome};
 use agency_api::paths::RunDir;
 use agency_api::{Bytes, ProcessIdentity};
 use agency_core::ids::RunId;
-use agency_journal::{Asked, Body, ExitStatus, Limits, Reader, Record, Source, Stream, Writer, records};
+use agency_journal::{Body, ExitStatus, Limits, Reader, Record, Source, StopSignal, Stream, Writer, records};
 use agency_keeper::anchor::Clocks;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -229,7 +229,7 @@ impl SeatTask {
                 self.say(&FromKeeper::Environment { id, env }).await?;
             }
             ToKeeper::Follow { from_seq } => self.follow(from_seq).await?,
-            ToKeeper::Stop { .. } => self.end(ExitStatus::Code(0), Some(Asked::Term)).await?,
+            ToKeeper::Stop { .. } => self.end(ExitStatus::Code(0), Some(StopSignal::Term)).await?,
             ToKeeper::Dismiss => return Ok(std::ops::ControlFlow::Break(())),
             // There is no terminal, and the process is not this run's alone.
             ToKeeper::Resize { .. } | ToKeeper::Probe { .. } | ToKeeper::CloseInput | ToKeeper::Unknown => {}
@@ -308,9 +308,9 @@ impl SeatTask {
         self.append(now(), Body::Note { tag: CONNECTION.to_owned(), bytes }).await
     }
 
-    async fn end(&mut self, status: ExitStatus, asked: Option<Asked>) -> io::Result<()> {
+    async fn end(&mut self, status: ExitStatus, asked: Option<StopSignal>) -> io::Result<()> {
         if !std::mem::replace(&mut self.over, true) {
-            self.append(now(), Body::Exit { status, asked }).await?;
+            self.append(now(), Body::Exit { status, stopped_by: asked }).await?;
             let_go(&self.dir);
         }
         self.say(&FromKeeper::Gone { ended: Vec::new() }).await
@@ -394,7 +394,7 @@ pub fn close(dir: &RunDir, cause: &str) -> io::Result<()> {
         let note = serde_json::to_vec(&WireNote::Lost { cause: cause.to_owned() })?;
         writer.append(now(), &Body::Note { tag: CONNECTION.to_owned(), bytes: note })?;
     }
-    writer.append(now(), &Body::Exit { status: ExitStatus::Unknown, asked: None })?;
+    writer.append(now(), &Body::Exit { status: ExitStatus::Unknown, stopped_by: None })?;
     let_go(dir);
     Ok(())
 }

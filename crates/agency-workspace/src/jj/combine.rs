@@ -14,14 +14,14 @@ use crate::jj::removal::keep;
 use crate::jj::repository::{JjRepository, Revision, any_of, quoted, revisions};
 use crate::jj::workspace::{Jujutsu, parents_of};
 use crate::kept::{Ignored, tree_of};
-use crate::merge::{How, MergeRequest, Merged, message};
-use crate::merging::{self, Merging, Outcome, Recovered};
+use crate::merge::{MergeMethod, MergeRequest, Merged, message};
+use crate::merging::{self, MergeOutcome, Merging, RecoveredMerge};
 use crate::name::{BRANCHES, WorkspaceName};
 use crate::operation::OperationCause;
-use crate::sync::{SyncHow, Synced};
+use crate::sync::{SyncMethod, Synced};
 use crate::tool::ToolError;
-use crate::trash::Why;
-use crate::work::Work;
+use crate::trash::TrashReason;
+use crate::work::WorkAtRisk;
 
 /// Without what jj itself would throw away.
 const NOT_BLANK: &str = "~ (empty() & description(exact:\"\"))";
@@ -95,7 +95,7 @@ fn finished(repository: &JjRepository, name: &WorkspaceName) -> Result<Vec<Strin
     let target = standing(repository, name)?;
     if !target.is_described && !target.is_empty {
         let files = crate::jj::state(repository, name, None)?.uncommitted.len();
-        if let Some(work) = Work::of(name, files.max(1), 0, String::new()) {
+        if let Some(work) = WorkAtRisk::of(name, files.max(1), 0, String::new()) {
             return Err(OperationCause::HasWork(work));
         }
     }
@@ -152,31 +152,34 @@ fn land(repository: &JjRepository, unseen: Unseen, merging: &Merging) -> Result<
     let landed = unseen.integrate(repository).and_then(|()| merging.finish(repository.store()));
     let Err(err) = landed else { return Ok(()) };
     match settled(repository, merging) {
-        Ok(Outcome::Merged) => Ok(()),
-        Ok(Outcome::TakenBack { .. }) => Err(err.into()),
+        Ok(MergeOutcome::Merged) => Ok(()),
+        Ok(MergeOutcome::RolledBack { .. }) => Err(err.into()),
         Err(source) => Err(OperationCause::Unsure { branch: merging.target.clone(), source }),
     }
 }
 
 /// Settles merges that were cut off: the operation is in the log, or it is not.
-pub(crate) fn recover_all(repository: &JjRepository, _: &Alone) -> Result<Vec<Recovered>, OperationCause> {
+pub(crate) fn recover_all(
+    repository: &JjRepository,
+    _: &Alone,
+) -> Result<Vec<RecoveredMerge>, OperationCause> {
     let settle = |merging: &Merging| {
         let outcome = settled(repository, merging)?;
-        Ok(Recovered { workspace: merging.name.clone(), into: merging.target.clone(), outcome })
+        Ok(RecoveredMerge { workspace: merging.name.clone(), into: merging.target.clone(), outcome })
     };
     merging::notes(repository.store())?.iter().map(settle).collect()
 }
 
-fn settled(repository: &JjRepository, merging: &Merging) -> Result<Outcome, ToolError> {
+fn settled(repository: &JjRepository, merging: &Merging) -> Result<MergeOutcome, ToolError> {
     let (store, bookmark) = (repository.store(), quoted(&merging.target));
     let arrived = format!("present({}) & ::bookmarks(exact:{bookmark})", merging.new);
     if repository.revisions(&arrived)?.is_empty() {
         merging.strike(store)?;
-        return Ok(Outcome::TakenBack { kept: None });
+        return Ok(MergeOutcome::RolledBack { trash_ref: None });
     }
     repository.export()?;
     merging.finish(store)?;
-    Ok(Outcome::Merged)
+    Ok(MergeOutcome::Merged)
 }
 
 /// Whether [`merge`] would refuse once all the work is committed. Nothing of the attempt gets into the log.
@@ -225,7 +228,7 @@ fn attempt(
     let message = message(repository.store(), name, (&into, &before), &at, request)?;
     let after = combined(&mut unseen, (&into, &before), tips, &own.commits, (request.how, &message))?;
     let files = unseen.conflicts(&format!("{before}..{after}"))?;
-    let is_new_commit = matches!(request.how, How::Squash | How::Rebase);
+    let is_new_commit = matches!(request.how, MergeMethod::Squash | MergeMethod::Rebase);
     if is_new_commit && tree_of(repository.store(), &after)? == tree_of(repository.store(), &before)? {
         return Err(OperationCause::NothingNew { target: into });
     }
@@ -272,12 +275,12 @@ fn combined(
     (into, before): (&str, &str),
     tips: &[String],
     own: &str,
-    (how, message): (How, &str),
+    (how, message): (MergeMethod, &str),
 ) -> Result<String, OperationCause> {
     let all: Vec<&str> = [before].into_iter().chain(tips.iter().map(String::as_str)).collect();
     match how {
-        How::Merge => Ok(unseen.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?),
-        How::Squash => {
+        MergeMethod::Merge => Ok(unseen.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?),
+        MergeMethod::Squash => {
             let merged = unseen.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?;
             let start = unseen.heads()?;
             let squashed = unseen.make(&["new", "--no-edit", "-m", message, before])?;
@@ -286,8 +289,8 @@ fn combined(
             unseen.run(&["abandon", &merged])?;
             Ok(made.unwrap_or(squashed))
         }
-        How::Rebase => Ok(unseen.make(&["duplicate", "--onto", before, own])?),
-        How::FastForward => fast_forward(unseen, into, before, tips),
+        MergeMethod::Rebase => Ok(unseen.make(&["duplicate", "--onto", before, own])?),
+        MergeMethod::FastForward => fast_forward(unseen, into, before, tips),
     }
 }
 
@@ -308,7 +311,7 @@ pub(crate) fn sync(
     repository: &JjRepository,
     name: &WorkspaceName,
     base: Option<&str>,
-    how: SyncHow,
+    how: SyncMethod,
 ) -> Result<Synced, OperationCause> {
     let _alone = Alone::with(repository.store())?;
     let found = Jujutsu::take_in(repository, name)?;
@@ -322,14 +325,14 @@ pub(crate) fn sync(
     };
     let commits = repository.revisions(&format!("::{commit} ~ ::{before}"))?.len() as u64;
     if commits == 0 {
-        return Ok(Synced { base, commits, after: before.clone(), before, kept: None });
+        return Ok(Synced { base, commits, after: before.clone(), before, trash_ref: None });
     }
-    let kept = match how {
-        SyncHow::Rebase => rebase(repository, name, &found, &before, (&base, &commit))?,
-        SyncHow::Merge => merge_base(repository, name, (&base, &commit))?,
+    let trash_ref = match how {
+        SyncMethod::Rebase => rebase(repository, name, &found, &before, (&base, &commit))?,
+        SyncMethod::Merge => merge_base(repository, name, (&base, &commit))?,
     };
     let after = Jujutsu::take_in(repository, name)?.target.map(|target| target.id).unwrap_or_default();
-    Ok(Synced { base, commits, before, after, kept })
+    Ok(Synced { base, commits, before, after, trash_ref })
 }
 
 /// Only the commits that no other workspace stands on: those of the user are not ours to move.
@@ -348,7 +351,7 @@ fn rebase(
     if !files.is_empty() && were_there.is_empty() {
         return Err(OperationCause::Conflicts { with: base.to_owned(), files });
     }
-    let kept = keep(repository, name, found, Why::Rebased, Ignored::Left)?;
+    let kept = keep(repository, name, found, TrashReason::Rebased, Ignored::Left)?;
     unseen.integrate(repository)?;
     Ok(kept)
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::jj::repository::{JjRepository, any_of};
-use crate::merge::How;
+use crate::merge::MergeMethod;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::tool::ToolError;
@@ -27,7 +27,7 @@ pub(super) struct Own {
 
 /// A commit that is not ready to be merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedCommit {
     /// As jj names it.
     pub change: String,
     /// The workspace whose working copy it is, with an `@`.
@@ -54,14 +54,14 @@ impl Own {
     pub(super) fn notes(
         &self,
         repository: &JjRepository,
-        how: How,
+        how: MergeMethod,
         into: &str,
     ) -> Result<Vec<String>, ToolError> {
         let along = match how {
-            How::Merge | How::Squash | How::FastForward => {
+            MergeMethod::Merge | MergeMethod::Squash | MergeMethod::FastForward => {
                 shown(repository, &format!("({}) & ::@", self.all))?
             }
-            How::Rebase => Vec::new(),
+            MergeMethod::Rebase => Vec::new(),
         };
         let named: Vec<String> =
             along.iter().map(|one| format!("{} ({})", one.change, one.subject)).collect();
@@ -75,15 +75,15 @@ impl Own {
     pub(super) fn refuse_unfinished(
         &self,
         repository: &JjRepository,
-        how: How,
+        how: MergeMethod,
         into: &str,
     ) -> Result<(), OperationCause> {
         let Self { all, standing, bare, commits } = self;
         let unfinished = match how {
-            How::Merge | How::FastForward => format!("({standing}) | ({bare})"),
+            MergeMethod::Merge | MergeMethod::FastForward => format!("({standing}) | ({bare})"),
             // Its own are one commit afterwards, with a description.
-            How::Squash => format!("({standing}) | ({bare}) & ::({standing})"),
-            How::Rebase => format!("({bare}) & ({commits})"),
+            MergeMethod::Squash => format!("({standing}) | ({bare}) & ::({standing})"),
+            MergeMethod::Rebase => format!("({bare}) & ({commits})"),
         };
         let found = shown(repository, &unfinished)?;
         if found.is_empty() {
@@ -91,23 +91,23 @@ impl Own {
         }
         let can_leave_out = !repository.revisions(&format!("({all}) & ({commits})"))?.is_empty();
         let leaves_out = can_leave_out && found.iter().any(|commit| commit.working_copy.is_some());
-        Err(OperationCause::Unfinished { target: into.to_owned(), commits: found, leaves_out })
+        Err(OperationCause::UnfinishedCommits { target: into.to_owned(), commits: found, leaves_out })
     }
 }
 
-fn shown(repository: &JjRepository, revset: &str) -> Result<Vec<Unfinished>, ToolError> {
+fn shown(repository: &JjRepository, revset: &str) -> Result<Vec<UnfinishedCommit>, ToolError> {
     let lines = repository.jj().lines(&["log", "--no-graph", "-r", revset, "-T", SHOWN])?;
     Ok(lines.iter().filter_map(|line| parse(line)).collect())
 }
 
-fn parse(line: &str) -> Option<Unfinished> {
+fn parse(line: &str) -> Option<UnfinishedCommit> {
     let mut fields = line.splitn(3, ' ');
     let (change, names, subject) = (fields.next()?, fields.next()?, fields.next()?);
     let working_copy = (!names.is_empty()).then(|| names.to_owned());
-    Some(Unfinished { change: change.to_owned(), working_copy, subject: subject.to_owned() })
+    Some(UnfinishedCommit { change: change.to_owned(), working_copy, subject: subject.to_owned() })
 }
 
-impl Unfinished {
+impl UnfinishedCommit {
     /// With how to finish it, as a user would.
     pub(crate) fn way_out(&self) -> String {
         let change = &self.change;
@@ -119,7 +119,7 @@ impl Unfinished {
     }
 }
 
-impl fmt::Display for Unfinished {
+impl fmt::Display for UnfinishedCommit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { change, working_copy, subject } = self;
         match (working_copy.as_deref(), subject.as_str()) {

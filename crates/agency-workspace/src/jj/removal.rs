@@ -9,26 +9,26 @@ use crate::jj::workspace::{Jujutsu, parents_of};
 use crate::kept::{Contents, Ignored};
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
-use crate::remove::{Removal, RemoveCause, Removed};
+use crate::remove::{RemoveCause, RemoveOptions, Removed};
 use crate::state::{Place, Presence};
 use crate::tool::ToolError;
-use crate::trash::{self, Why};
+use crate::trash::{self, TrashReason};
 use crate::undo::UndoCause;
-use crate::work::Work;
+use crate::work::WorkAtRisk;
 
 fn work_at_risk(
     repository: &JjRepository,
     name: &WorkspaceName,
     found: &Jujutsu,
     base: Option<&str>,
-) -> Result<Option<Work>, OperationCause> {
+) -> Result<Option<WorkAtRisk>, OperationCause> {
     let files = found.uncommitted(repository, name)?.len();
     let commits = found.unmerged(repository, name, base)?;
     let words = match base {
         Some(bookmark) if repository.has_bookmark(base)? => format!("not in {bookmark}"),
         _ => "in no other bookmark".to_owned(),
     };
-    Ok(Work::of(name, files, commits, words))
+    Ok(WorkAtRisk::of(name, files, commits, words))
 }
 
 pub(crate) fn undo(repository: &JjRepository, name: &WorkspaceName, commit: &str) -> Result<(), UndoCause> {
@@ -42,7 +42,7 @@ pub(crate) fn undo(repository: &JjRepository, name: &WorkspaceName, commit: &str
         Some(target) => new_commits(repository, &target.id, commit)?,
         None => 0,
     };
-    if let Some(work) = Work::of(name, files, commits, "new".into()) {
+    if let Some(work) = WorkAtRisk::of(name, files, commits, "new".into()) {
         return Err(UndoCause::HasWork(work));
     }
     if found.target.is_some() {
@@ -64,7 +64,7 @@ fn refuse(
     repository: &JjRepository,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: Removal,
+    removal: RemoveOptions,
 ) -> Result<Jujutsu, RemoveCause> {
     let found = Jujutsu::take_in(repository, name)?;
     if found.presence() == Presence::NotOurs {
@@ -82,7 +82,7 @@ pub(crate) fn removable(
     repository: &JjRepository,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: Removal,
+    removal: RemoveOptions,
 ) -> Result<(), RemoveCause> {
     let found = refuse(repository, name, base, removal)?;
     Ok(contents(repository, name, &found, Ignored::Left).map(drop)?)
@@ -92,16 +92,17 @@ pub(crate) fn remove(
     repository: &JjRepository,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: Removal,
+    removal: RemoveOptions,
 ) -> Result<Removed, RemoveCause> {
     let found = refuse(repository, name, base, removal)?;
     let path = repository.workspace_path(name);
     let ignored = if removal.keep_ignored { Ignored::Kept } else { Ignored::Left };
-    let trash = keep(repository, name, &found, Why::Removed, ignored).map_err(RemoveCause::from)?;
-    let unfinished = |source| RemoveCause::Unfinished { kept: trash.clone(), source };
+    let trash_ref =
+        keep(repository, name, &found, TrashReason::Removed, ignored).map_err(RemoveCause::from)?;
+    let unfinished = |source| RemoveCause::Unfinished { trash_ref: trash_ref.clone(), source };
     let directory = (found.place != Place::Missing).then_some(path);
     take_away(repository, name, &found).map_err(unfinished)?;
-    Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash })
+    Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash_ref })
 }
 
 /// Keeps all there is of it. None if there is nothing.
@@ -109,12 +110,12 @@ pub(crate) fn keep(
     repository: &JjRepository,
     name: &WorkspaceName,
     found: &Jujutsu,
-    why: Why,
+    reason: TrashReason,
     ignored: Ignored,
 ) -> Result<Option<String>, OperationCause> {
     let Some(contents) = contents(repository, name, found, ignored)? else { return Ok(None) };
     let kept = found.described(repository, name)?;
-    Ok(Some(trash::keep_contents(repository.store(), name, &contents, kept, why)?))
+    Ok(Some(trash::keep_contents(repository.store(), name, &contents, kept, reason)?))
 }
 
 /// Refuses if anything cannot be kept.
@@ -147,7 +148,7 @@ pub(super) fn keep_loose(
     }
     let contents = Contents::of_commit(repository.store(), &target.id)?;
     let kept = found.described(repository, name)?;
-    trash::keep_contents(repository.store(), name, &contents, kept, Why::Loose).map(Some)
+    trash::keep_contents(repository.store(), name, &contents, kept, TrashReason::Loose).map(Some)
 }
 
 /// Forgets the workspace, abandons what only it leads to, deletes its bookmark and its directory.

@@ -15,7 +15,7 @@ use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::state::{Place, Presence};
 use crate::tool::ToolError;
-use crate::trash::{Trashed, Why};
+use crate::trash::{TrashEntry, TrashReason};
 
 /// Puts the files of a kept commit over those of now, with the commits of then below them.
 pub(crate) fn over(
@@ -25,7 +25,7 @@ pub(crate) fn over(
 ) -> Result<String, OperationCause> {
     let found = Jujutsu::take_in(repository, name)?;
     let now = found.ready(repository, name)?.clone();
-    let present = keep(repository, name, &found, Why::PutBack, Ignored::Left)?;
+    let present = keep(repository, name, &found, TrashReason::PutBack, Ignored::Left)?;
     let (_, then) = Kept::read(repository.store(), commit)?;
     let then = then.unwrap_or_else(|| commit.to_owned());
     let inside = repository.jj_inside(&repository.workspace_path(name));
@@ -51,10 +51,11 @@ fn describe_as(repository: &JjRepository, inside: &crate::jj::Jj, commit: &str) 
     if text.is_empty() { Ok(()) } else { inside.run(&["describe", "-m", &text]).map(drop) }
 }
 
-pub(crate) fn restore(repository: &JjRepository, trashed: &Trashed) -> Result<Workspace, OperationCause> {
+pub(crate) fn restore(repository: &JjRepository, trashed: &TrashEntry) -> Result<Workspace, OperationCause> {
     let name = &trashed.workspace;
     let found = Jujutsu::look(repository, name)?;
-    let is_over = matches!(trashed.why, Why::PutBack | Why::Rebased) && found.presence() == Presence::Ready;
+    let is_over = matches!(trashed.reason, TrashReason::PutBack | TrashReason::Rebased)
+        && found.presence() == Presence::Ready;
     if is_over {
         over(repository, name, &trashed.commit)?;
         return Ok(made(repository, name, Made::Nothing));
@@ -79,7 +80,7 @@ fn anew(
     repository: &JjRepository,
     name: &WorkspaceName,
     found: &Jujutsu,
-    trashed: &Trashed,
+    trashed: &TrashEntry,
 ) -> Result<(), OperationCause> {
     let (kept, then) = Kept::read(repository.store(), &trashed.commit)?;
     let then = then.unwrap_or_else(|| trashed.commit.clone());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use agency_workspace::{Collision, Project, Radar, With, WorkspaceName, create};
+use agency_workspace::{ConflictScanner, ConflictWith, Project, WorkspaceConflict, WorkspaceName, create};
 
 use crate::ground::{Ground, name, write};
 
@@ -10,7 +10,7 @@ struct Scene {
     ground: Ground,
     root: PathBuf,
     project: Project,
-    radar: Radar,
+    radar: ConflictScanner,
     workspaces: Vec<(WorkspaceName, Option<String>)>,
 }
 
@@ -26,7 +26,7 @@ fn scene_on(ground: Ground, names: &[&str]) -> Scene {
         create(&project, &name(one), None).unwrap();
     }
     let workspaces = names.iter().map(|one| (name(one), Some("main".to_owned()))).collect();
-    Scene { ground, root, project, radar: Radar::default(), workspaces }
+    Scene { ground, root, project, radar: ConflictScanner::default(), workspaces }
 }
 
 impl Scene {
@@ -36,15 +36,15 @@ impl Scene {
 
     /// `1-a × main: file, file`
     fn seen(&mut self) -> Vec<String> {
-        let found = self.radar.look(&self.project, &self.workspaces).unwrap();
+        let found = self.radar.scan(&self.project, &self.workspaces).unwrap();
         found.iter().map(told).collect()
     }
 }
 
-fn told(collision: &Collision) -> String {
+fn told(collision: &WorkspaceConflict) -> String {
     let with = match &collision.with {
-        With::Base(base) => base.clone(),
-        With::Workspace(name) => name.to_string(),
+        ConflictWith::Base(base) => base.clone(),
+        ConflictWith::Workspace(name) => name.to_string(),
     };
     let files: Vec<_> = collision.files.iter().map(|file| file.display().to_string()).collect();
     format!("{} × {with}: {}", collision.workspace, files.join(", "))
@@ -87,13 +87,13 @@ fn nothing_is_merged_when_nothing_changed_and_one_change_costs_only_its_own_merg
         write(&scene.path(workspace).join(workspace), "x");
     }
     scene.seen();
-    let first = scene.radar.merges();
+    let first = scene.radar.merge_count();
     assert_eq!(first, 4 + 6);
     scene.seen();
-    assert_eq!(scene.radar.merges(), first);
+    assert_eq!(scene.radar.merge_count(), first);
     write(&scene.path("2-b").join("2-b"), "y");
     scene.seen();
-    assert_eq!(scene.radar.merges(), first + 1 + 3);
+    assert_eq!(scene.radar.merge_count(), first + 1 + 3);
 }
 
 #[test]

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agency_workspace::{
-    How, MergeRequest, OperationError, Presence, Project, Radar, Removal, SyncHow, Vcs, With, check,
-    commit_all, create, diff, diff_between, dirty_checkout, exclude, expire, gone, merge, patch, reattach,
-    recover, remove, restore, restore_snapshot, snapshot, snapshot_before, snapshots, state, sync, trash,
-    undo, workspace_path,
+    ConflictScanner, ConflictWith, MergeMethod, MergeRequest, OperationError, Presence, Project,
+    RemoveOptions, SyncMethod, Vcs, check_create, commit_all, create, diff, diff_between, dirty_checkout,
+    exclude_agency_dir, expire_trash, is_gone, merge, patch, reattach, recover_integrations, remove, restore,
+    restore_snapshot, snapshot, snapshot_before_first_turn, snapshots, state, sync, trash_entries,
+    undo_create, workspace_path,
 };
 
 use crate::ground::{Ground, files_under, name, told, write};
@@ -53,7 +54,7 @@ fn plain() -> Scene {
 impl Scene {
     /// Makes a workspace that is known to be kept out of the repository.
     fn make(&self, workspace: &str) -> PathBuf {
-        exclude(&self.project).unwrap();
+        exclude_agency_dir(&self.project).unwrap();
         create(&self.project, &name(workspace), Some("main")).unwrap().path
     }
 
@@ -126,7 +127,7 @@ fn a_workspace_is_made_ready_and_clean_where_it_was_announced() {
         assert_eq!((state.presence, &state.path), (Presence::Ready, &made.path));
         assert_eq!((state.uncommitted.len(), state.unmerged_commits), (0, 0));
         assert_eq!(state.branch, made.branch);
-        assert!(!gone(&scene.project, &name("1-fix")));
+        assert!(!is_gone(&scene.project, &name("1-fix")));
     });
 }
 
@@ -140,15 +141,15 @@ fn a_jj_repository_without_a_git_beside_it_does_all_of_it_too() {
         (scene.uncommitted("1-fix"), scene.changed("1-fix")),
         (vec!["own".into()], vec!["own".into()])
     );
-    remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
-    restore(&scene.project, &trash(&scene.project).unwrap()[0]).unwrap();
+    remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::discarding()).unwrap();
+    restore(&scene.project, &trash_entries(&scene.project).unwrap()[0]).unwrap();
     commit_all(&scene.project, &name("1-fix"), "work").unwrap().unwrap();
     scene.commit("theirs", "2\n");
-    sync(&scene.project, &name("1-fix"), Some("main"), SyncHow::Rebase).unwrap();
+    sync(&scene.project, &name("1-fix"), Some("main"), SyncMethod::Rebase).unwrap();
     let request = MergeRequest { into: Some("main".into()), ..MergeRequest::default() };
     merge(&scene.project, &name("1-fix"), &request).unwrap();
     assert_eq!([scene.on_main("own"), scene.on_main("theirs")], ["1", "2"]);
-    remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).unwrap();
+    remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).unwrap();
     assert_eq!(scene.ground.jj(&scene.root, &["diff", "--summary"]), "");
     let err = create(&scene.project, &name("2-near"), Some("mian")).unwrap_err();
     assert!(told(&err, err.hint()).ends_with("did you mean main?"));
@@ -158,7 +159,7 @@ fn a_jj_repository_without_a_git_beside_it_does_all_of_it_too() {
 fn a_check_makes_nothing() {
     every_kind(|scene| {
         let before = (files_under(&scene.root), scene.history());
-        check(&scene.project, &name("1-fix"), None).unwrap();
+        check_create(&scene.project, &name("1-fix"), None).unwrap();
         assert_eq!((files_under(&scene.root), scene.history()), before);
     });
 }
@@ -168,8 +169,8 @@ fn an_undone_workspace_leaves_no_trace_and_can_be_undone_twice() {
     every_kind(|scene| {
         let before = (files_under(&scene.root), scene.history());
         let made = create(&scene.project, &name("1-fix"), None).unwrap();
-        undo(&scene.project, &made).unwrap();
-        undo(&scene.project, &made).unwrap();
+        undo_create(&scene.project, &made).unwrap();
+        undo_create(&scene.project, &made).unwrap();
         assert_eq!((files_under(&scene.root), scene.history()), before);
     });
 }
@@ -177,16 +178,16 @@ fn an_undone_workspace_leaves_no_trace_and_can_be_undone_twice() {
 #[test]
 fn a_workspace_somebody_worked_in_is_not_undone() {
     every_versioned_kind(|scene| {
-        exclude(&scene.project).unwrap();
+        exclude_agency_dir(&scene.project).unwrap();
         let made = create(&scene.project, &name("1-fix"), None).unwrap();
         write(&made.path.join("new"), "x");
-        let err = undo(&scene.project, &made).unwrap_err();
+        let err = undo_create(&scene.project, &made).unwrap_err();
         let expected = "Error: workspace 1-fix stays\n\
                         Caused by: 1 file in .agency/worktrees/1-fix is not committed";
         assert_eq!(told(&err, err.hint()), expected);
         assert_eq!(content(&made.path.join("new")), "x");
         commit_all(&scene.project, &name("1-fix"), "work").unwrap().unwrap();
-        undo(&scene.project, &made).unwrap_err();
+        undo_create(&scene.project, &made).unwrap_err();
         assert_eq!(content(&made.path.join("new")), "x");
     });
 }
@@ -194,12 +195,18 @@ fn a_workspace_somebody_worked_in_is_not_undone() {
 #[test]
 fn removing_a_workspace_leaves_the_users_own_files_alone() {
     every_kind(|scene| {
-        exclude(&scene.project).unwrap();
+        exclude_agency_dir(&scene.project).unwrap();
         fs::write(scene.root.join("notes"), "mine").unwrap();
         let before = files_under(&scene.root);
         for discard in [false, true] {
             create(&scene.project, &name("1-fix"), None).unwrap();
-            remove(&scene.project, &name("1-fix"), None, Removal { discard, ..Removal::default() }).unwrap();
+            remove(
+                &scene.project,
+                &name("1-fix"),
+                None,
+                RemoveOptions { discard, ..RemoveOptions::default() },
+            )
+            .unwrap();
             assert_eq!(files_under(&scene.root), before);
         }
     });
@@ -209,8 +216,8 @@ fn removing_a_workspace_leaves_the_users_own_files_alone() {
 fn removing_what_was_never_made_is_no_error_and_removes_nothing() {
     every_kind(|scene| {
         let before = files_under(&scene.root);
-        let removed = remove(&scene.project, &name("7-never"), None, Removal::discarding()).unwrap();
-        assert_eq!((removed.trash, removed.branch, removed.directory), (None, None, None));
+        let removed = remove(&scene.project, &name("7-never"), None, RemoveOptions::discarding()).unwrap();
+        assert_eq!((removed.trash_ref, removed.branch, removed.directory), (None, None, None));
         assert_eq!(files_under(&scene.root), before);
     });
 }
@@ -221,7 +228,7 @@ fn a_directory_that_is_not_ours_is_never_touched() {
         let path = workspace_path(&scene.project, &name("1-fix"));
         write(&path.join("mine"), "x");
         create(&scene.project, &name("1-fix"), None).unwrap_err();
-        remove(&scene.project, &name("1-fix"), None, Removal::discarding()).unwrap_err();
+        remove(&scene.project, &name("1-fix"), None, RemoveOptions::discarding()).unwrap_err();
         assert_eq!(state(&scene.project, &name("1-fix"), None).unwrap().presence, Presence::NotOurs);
         assert_eq!(content(&path.join("mine")), "x");
     });
@@ -241,7 +248,7 @@ fn the_project_is_found_again_from_inside_its_workspace() {
 #[test]
 fn agencys_own_files_are_neither_dirt_nor_untracked() {
     every_kind(|scene| {
-        exclude(&scene.project).unwrap();
+        exclude_agency_dir(&scene.project).unwrap();
         create(&scene.project, &name("1-fix"), None).unwrap();
         assert!(dirty_checkout(&scene.project).unwrap().is_empty());
         if scene.project.vcs() == Vcs::Jj {
@@ -328,7 +335,7 @@ fn turns_are_told_apart_and_taken_back_with_their_commits() {
         assert_eq!(scene.changed("1-fix"), ["one"]);
         assert_eq!((scene.uncommitted("1-fix"), scene.unmerged("1-fix")), (vec!["one".into()], 0));
 
-        restore(&scene.project, &trash(&scene.project).unwrap()[0]).unwrap();
+        restore(&scene.project, &trash_entries(&scene.project).unwrap()[0]).unwrap();
         assert_eq!(content(&path.join("readme")), "spoilt\n");
         assert_eq!(scene.changed("1-fix"), ["readme", "two"]);
     });
@@ -345,26 +352,26 @@ fn work_refuses_to_be_removed_and_what_is_discarded_comes_back_whole() {
         write(&path.join("target/cache"), "ignored");
         // More than jj takes in by itself.
         fs::write(path.join("big"), vec![b'x'; 2_000_000]).unwrap();
-        let err = remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).unwrap_err();
+        let err = remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).unwrap_err();
         let expected = "Error: cannot remove workspace 1-fix\n\
                         Caused by: 3 files in .agency/worktrees/1-fix are not committed, \
                         and 1 commit on agency/1-fix is not in main\n\
                         Hint: commit and merge them, or pass --discard";
         assert_eq!(told(&err, err.hint()), expected);
         let before = files_under(&path);
-        let removal = Removal { discard: true, keep_ignored: true };
+        let removal = RemoveOptions { discard: true, keep_ignored: true };
         let removed = remove(&scene.project, &name("1-fix"), Some("main"), removal).unwrap();
-        assert!(!path.exists() && removed.trash.is_some());
+        assert!(!path.exists() && removed.trash_ref.is_some());
         assert_eq!(state(&scene.project, &name("1-fix"), None).unwrap().presence, Presence::Absent);
 
-        restore(&scene.project, &trash(&scene.project).unwrap()[0]).unwrap();
+        restore(&scene.project, &trash_entries(&scene.project).unwrap()[0]).unwrap();
         assert_eq!(files_under(&path), before);
         assert_eq!(content(&path.join("readme")), "changed\n");
         assert_eq!(content(&path.join("target/cache")), "ignored");
         assert_eq!(content(&path.join("big")).len(), 2_000_000);
         assert_eq!(scene.uncommitted("1-fix"), ["big", "new dir/größe", "readme"]);
         assert_eq!(scene.unmerged("1-fix"), 1);
-        assert!(trash(&scene.project).unwrap().is_empty());
+        assert!(trash_entries(&scene.project).unwrap().is_empty());
     });
 }
 
@@ -374,12 +381,12 @@ fn the_trash_is_emptied_only_when_asked() {
         let path = scene.make("1-fix");
         write(&path.join("work"), "1");
         snapshot(&scene.project, &name("1-fix"), "turn 1").unwrap();
-        remove(&scene.project, &name("1-fix"), None, Removal::discarding()).unwrap();
-        assert!(expire(&scene.project, &[]).unwrap().is_empty());
-        let kept = trash(&scene.project).unwrap();
+        remove(&scene.project, &name("1-fix"), None, RemoveOptions::discarding()).unwrap();
+        assert!(expire_trash(&scene.project, &[]).unwrap().is_empty());
+        let kept = trash_entries(&scene.project).unwrap();
         assert_eq!(kept.len(), 1);
-        assert_eq!(expire(&scene.project, &kept).unwrap().len(), 2);
-        assert!(trash(&scene.project).unwrap().is_empty());
+        assert_eq!(expire_trash(&scene.project, &kept).unwrap().len(), 2);
+        assert!(trash_entries(&scene.project).unwrap().is_empty());
     });
 }
 
@@ -389,19 +396,19 @@ fn a_deleted_directory_is_noticed_and_comes_back_with_what_was_committed() {
         let path = scene.make("1-fix");
         scene.commit_in("1-fix", "work", "1");
         fs::remove_dir_all(&path).unwrap();
-        assert!(gone(&scene.project, &name("1-fix")));
+        assert!(is_gone(&scene.project, &name("1-fix")));
         assert_eq!(state(&scene.project, &name("1-fix"), None).unwrap().presence, Presence::DirectoryGone);
         assert_eq!(scene.changed("1-fix"), ["work"]);
         reattach(&scene.project, &name("1-fix")).unwrap();
         assert_eq!(content(&path.join("work")), "1");
         assert_eq!((scene.uncommitted("1-fix"), scene.unmerged("1-fix")), (Vec::new(), 1));
-        assert!(!gone(&scene.project, &name("1-fix")));
+        assert!(!is_gone(&scene.project, &name("1-fix")));
     });
 }
 
 #[test]
 fn new_commits_of_the_base_come_in_below_the_work_or_beside_it() {
-    for how in [SyncHow::Rebase, SyncHow::Merge] {
+    for how in [SyncMethod::Rebase, SyncMethod::Merge] {
         every_versioned_kind(|scene| {
             let path = scene.make("1-fix");
             scene.commit_in("1-fix", "own", "1");
@@ -418,7 +425,7 @@ fn new_commits_of_the_base_come_in_below_the_work_or_beside_it() {
 
 #[test]
 fn a_sync_that_conflicts_changes_nothing() {
-    for how in [SyncHow::Rebase, SyncHow::Merge] {
+    for how in [SyncMethod::Rebase, SyncMethod::Merge] {
         every_versioned_kind(|scene| {
             let path = scene.make("1-fix");
             scene.commit_in("1-fix", "readme", "own\n");
@@ -433,12 +440,12 @@ fn a_sync_that_conflicts_changes_nothing() {
 
 #[test]
 fn every_way_to_merge_brings_the_work_to_the_target_and_the_workspace_can_go() {
-    for how in [How::Merge, How::Squash, How::Rebase, How::FastForward] {
+    for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase, MergeMethod::FastForward] {
         every_versioned_kind(|scene| {
             scene.make("1-fix");
             scene.commit_in("1-fix", "own", "1");
             scene.commit_in("1-fix", "more", "2");
-            if how != How::FastForward {
+            if how != MergeMethod::FastForward {
                 scene.commit("theirs", "3");
             }
             let request = MergeRequest {
@@ -450,14 +457,14 @@ fn every_way_to_merge_brings_the_work_to_the_target_and_the_workspace_can_go() {
             let merged = merge(&scene.project, &name("1-fix"), &request).unwrap();
             assert_ne!(merged.before, merged.after);
             assert_eq!([scene.on_main("own"), scene.on_main("more")], ["1", "2"]);
-            if how != How::FastForward {
+            if how != MergeMethod::FastForward {
                 assert_eq!(scene.on_main("theirs"), "3");
             }
             assert_eq!(scene.unmerged("1-fix"), 0, "{how:?}");
-            assert!(recover(&scene.project).unwrap().is_empty());
+            assert!(recover_integrations(&scene.project).unwrap().is_empty());
             let err = merge(&scene.project, &name("1-fix"), &request).unwrap_err();
             assert!(told(&err, None).ends_with("main has all of it already"), "{how:?} {}", told(&err, None));
-            remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).unwrap();
+            remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).unwrap();
         });
     }
 }
@@ -475,13 +482,16 @@ fn a_merge_that_conflicts_or_is_not_finished_changes_nothing() {
         };
         write(&path.join("readme"), "own\n");
         state(&scene.project, &name("1-fix"), None).unwrap();
-        assert!(refused(How::Merge).ends_with("1 file in .agency/worktrees/1-fix is not committed"));
+        assert!(refused(MergeMethod::Merge).ends_with("1 file in .agency/worktrees/1-fix is not committed"));
         commit_all(&scene.project, &name("1-fix"), "work").unwrap().unwrap();
         scene.commit("readme", "theirs\n");
-        for how in [How::Merge, How::Squash, How::Rebase] {
+        for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase] {
             assert!(refused(how).ends_with("readme conflicts with main"), "{how:?}");
         }
-        assert!(refused(How::FastForward).ends_with("main has 1 commits that the workspace does not have"));
+        assert!(
+            refused(MergeMethod::FastForward)
+                .ends_with("main has 1 commits that the workspace does not have")
+        );
         let nowhere = MergeRequest { into: Some("nowhere".into()), ..MergeRequest::default() };
         let err = merge(&scene.project, &name("1-fix"), &nowhere).unwrap_err();
         let named = if scene.project.vcs() == Vcs::Jj { "bookmark" } else { "local branch" };
@@ -496,17 +506,20 @@ fn workspaces_that_would_collide_are_told() {
         write(&one.join("readme"), "one\n");
         scene.commit_in("2-b", "readme", "two\n");
         write(&two.join("other"), "x");
-        let mut radar = Radar::default();
+        let mut radar = ConflictScanner::default();
         let both = [(name("1-a"), Some("main".to_owned())), (name("2-b"), Some("main".to_owned()))];
-        let found = radar.look(&scene.project, &both).unwrap();
+        let found = radar.scan(&scene.project, &both).unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!((&found[0].workspace, &found[0].with), (&name("1-a"), &With::Workspace(name("2-b"))));
+        assert_eq!(
+            (&found[0].workspace, &found[0].with),
+            (&name("1-a"), &ConflictWith::Workspace(name("2-b")))
+        );
         assert_eq!(found[0].files, [Path::new("readme")]);
-        let merges = radar.merges();
-        radar.look(&scene.project, &both).unwrap();
-        assert_eq!(radar.merges(), merges);
+        let merges = radar.merge_count();
+        radar.scan(&scene.project, &both).unwrap();
+        assert_eq!(radar.merge_count(), merges);
         scene.commit("readme", "theirs\n");
-        assert_eq!(radar.look(&scene.project, &both).unwrap().len(), 3);
+        assert_eq!(radar.scan(&scene.project, &both).unwrap().len(), 3);
     });
 }
 
@@ -519,23 +532,25 @@ fn a_plain_directory_says_why_it_has_no_versions() {
         err(diff(project, &fix, None).unwrap_err()),
         err(snapshot(project, &fix, "turn").unwrap_err()),
         err(commit_all(project, &fix, "work").unwrap_err()),
-        err(sync(project, &fix, None, SyncHow::Rebase).unwrap_err()),
+        err(sync(project, &fix, None, SyncMethod::Rebase).unwrap_err()),
         err(merge(project, &fix, &MergeRequest::default()).unwrap_err()),
     ];
     for said in all {
         assert!(said.contains("is a plain directory: it has no versions"), "{said}");
     }
-    assert!(trash(project).unwrap().is_empty() && snapshots(project, &fix).unwrap().is_empty());
-    assert!(expire(project, &[]).unwrap().is_empty() && recover(project).unwrap().is_empty());
-    assert!(Radar::default().look(project, &[(fix, None)]).unwrap().is_empty());
+    assert!(trash_entries(project).unwrap().is_empty() && snapshots(project, &fix).unwrap().is_empty());
+    assert!(
+        expire_trash(project, &[]).unwrap().is_empty() && recover_integrations(project).unwrap().is_empty()
+    );
+    assert!(ConflictScanner::default().scan(project, &[(fix, None)]).unwrap().is_empty());
 }
 
 #[test]
 fn a_start_that_is_taken_back_leaves_no_turn_to_the_next_task_of_its_number() {
     every_versioned_kind(|scene| {
         let made = create(&scene.project, &name("1-fix"), None).unwrap();
-        snapshot_before(&scene.project, &name("1-fix"), "before the first turn").unwrap();
-        undo(&scene.project, &made).unwrap();
+        snapshot_before_first_turn(&scene.project, &name("1-fix"), "before the first turn").unwrap();
+        undo_create(&scene.project, &made).unwrap();
         assert_eq!(snapshots(&scene.project, &name("1-other")).unwrap(), Vec::new());
     });
 }

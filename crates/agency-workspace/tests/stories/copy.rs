@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use agency_workspace::{
-    CopyError, INCLUDE_FILE, Project, copy_ignored, create, exclude, includes_files, workspace_path,
+    CopyError, INCLUDE_FILE, Project, copy_ignored, create, exclude_agency_dir, includes_files,
+    workspace_path,
 };
 
 use crate::ground::{Ground, files_under, name, write};
@@ -26,7 +27,7 @@ fn scene(include: &str) -> Scene {
     let root = ground.repository("git");
     ground.commit(&root, ".gitignore", IGNORED);
     let project = ground.open(&root);
-    exclude(&project).unwrap();
+    exclude_agency_dir(&project).unwrap();
     if !include.is_empty() {
         write(&root.join(INCLUDE_FILE), include);
     }

@@ -252,7 +252,8 @@ fn many_workspaces_are_made_and_removed_at_once() {
     thread::scope(|scope| {
         for name in &names {
             scope.spawn(|| {
-                agency_workspace::remove(&project, name, None, agency_workspace::Removal::default()).unwrap()
+                agency_workspace::remove(&project, name, None, agency_workspace::RemoveOptions::default())
+                    .unwrap()
             });
         }
     });

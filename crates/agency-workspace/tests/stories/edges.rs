@@ -4,15 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agency_workspace::{
-    FileStatus, How, MergeRequest, Presence, Project, Removal, SyncHow, commit_all, create, diff, exclude,
-    merge, remove, restore, restore_snapshot, snapshot, state, sync, trash,
+    FileStatus, MergeMethod, MergeRequest, Presence, Project, RemoveOptions, SyncMethod, commit_all, create,
+    diff, exclude_agency_dir, merge, remove, restore, restore_snapshot, snapshot, state, sync, trash_entries,
 };
 
 use crate::ground::{Ground, name, told, write};
 
 /// Everything a task goes through, from its base to the end. Returns the directory it had.
 fn whole_life(ground: &Ground, project: &Project, base: &str, into: &str) -> PathBuf {
-    exclude(project).unwrap();
+    exclude_agency_dir(project).unwrap();
     let made = create(project, &name("1-life"), Some(base)).unwrap();
     assert_eq!(state(project, &name("1-life"), Some(base)).unwrap().presence, Presence::Ready);
     let taken = snapshot(project, &name("1-life"), "start").unwrap();
@@ -22,15 +22,16 @@ fn whole_life(ground: &Ground, project: &Project, base: &str, into: &str) -> Pat
     assert_eq!(files, [(FileStatus::Added, "größe neu/life")]);
     restore_snapshot(project, &name("1-life"), &taken).unwrap();
     assert!(!made.path.join("größe neu").exists());
-    restore(project, &trash(project).unwrap()[0]).unwrap();
+    restore(project, &trash_entries(project).unwrap()[0]).unwrap();
     commit_all(project, &name("1-life"), "life").unwrap().unwrap();
-    remove(project, &name("1-life"), Some(base), Removal::discarding()).unwrap();
-    restore(project, &trash(project).unwrap()[0]).unwrap();
-    sync(project, &name("1-life"), Some(base), SyncHow::Rebase).unwrap();
-    let request = MergeRequest { how: How::Merge, into: Some(into.into()), ..MergeRequest::default() };
+    remove(project, &name("1-life"), Some(base), RemoveOptions::discarding()).unwrap();
+    restore(project, &trash_entries(project).unwrap()[0]).unwrap();
+    sync(project, &name("1-life"), Some(base), SyncMethod::Rebase).unwrap();
+    let request =
+        MergeRequest { how: MergeMethod::Merge, into: Some(into.into()), ..MergeRequest::default() };
     let merged = merge(project, &name("1-life"), &request).unwrap();
     assert_eq!(ground.git(project.root(), &["show", &format!("{}:größe neu/life", merged.after)]), "1");
-    remove(project, &name("1-life"), Some(into), Removal::default()).unwrap();
+    remove(project, &name("1-life"), Some(into), RemoveOptions::default()).unwrap();
     made.path
 }
 
@@ -176,8 +177,8 @@ fn large_files_without_git_lfs_are_pointers_and_that_is_said() {
     assert_eq!(made.warnings, [told]);
     assert_eq!(fs::read_to_string(made.path.join("big.bin")).unwrap(), pointer);
     write(&made.path.join("other.bin"), pointer);
-    remove(&project, &name("2-lfs"), None, Removal::discarding()).unwrap();
-    restore(&project, &trash(&project).unwrap()[0]).unwrap();
+    remove(&project, &name("2-lfs"), None, RemoveOptions::discarding()).unwrap();
+    restore(&project, &trash_entries(&project).unwrap()[0]).unwrap();
     assert_eq!(fs::read_to_string(made.path.join("other.bin")).unwrap(), pointer);
     whole_life(&ground, &project, "main", "main");
 }
@@ -199,7 +200,7 @@ fn hooks_that_fail_are_told_and_lose_nothing() {
     ground.hook(&root, "reference-transaction", "[ \"$1\" != prepared ] || { echo locked >&2; exit 1; }");
     let before = ground.everything(&root);
     create(&project, &name("3-none"), None).unwrap_err();
-    remove(&project, &name("2-hooks"), None, Removal::discarding()).unwrap_err();
+    remove(&project, &name("2-hooks"), None, RemoveOptions::discarding()).unwrap_err();
     assert_eq!(ground.everything(&root), before);
     fs::remove_file(root.join(".git/hooks/reference-transaction")).unwrap();
     for hook in ["post-checkout", "post-merge", "post-commit", "post-rewrite"] {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::thread;
 
-use agency_workspace::{create, exclude};
+use agency_workspace::{create, exclude_agency_dir};
 
 use crate::ground::{Ground, name, write};
 
@@ -18,7 +18,7 @@ fn the_line_is_added_once_and_what_was_there_stays() {
     let project = ground.open(&root);
     let inside = ground.open(&create(&project, &name("1-fix"), None).unwrap().path);
     for project in [&project, &inside, &project] {
-        exclude(project).unwrap();
+        exclude_agency_dir(project).unwrap();
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "*.swp\r\n# no newline at the end\n/.agency/\n");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
@@ -34,7 +34,7 @@ fn many_at_once_add_one_line() {
     fs::remove_dir_all(root.join(".git/info")).unwrap();
     thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| exclude(&project).unwrap());
+            scope.spawn(|| exclude_agency_dir(&project).unwrap());
         }
     });
     assert_eq!(fs::read_to_string(root.join(".git/info/exclude")).unwrap(), "/.agency/\n");
@@ -49,7 +49,7 @@ fn an_exclude_file_that_is_a_link_stays_one() {
     write(&dotfile, "");
     fs::remove_file(&file).unwrap();
     symlink(&dotfile, &file).unwrap();
-    exclude(&ground.open(&root)).unwrap();
+    exclude_agency_dir(&ground.open(&root)).unwrap();
     assert!(file.symlink_metadata().unwrap().is_symlink());
     assert_eq!(fs::read_to_string(&dotfile).unwrap(), "/.agency/\n");
 }
@@ -60,9 +60,9 @@ fn a_plain_directory_inside_a_repository_is_kept_out_of_it() {
     let root = ground.repository("root");
     let docs = root.join("odd [name] *");
     write(&docs.join(".agency/tasks/1-fix.md"), "");
-    exclude(&ground.open_plain(&docs)).unwrap();
+    exclude_agency_dir(&ground.open_plain(&docs)).unwrap();
     assert_eq!(ground.git(&root, &["status", "--porcelain"]), "");
-    exclude(&ground.open_plain(&root)).unwrap();
+    exclude_agency_dir(&ground.open_plain(&root)).unwrap();
     let content = fs::read_to_string(root.join(".git/info/exclude")).unwrap();
     assert!(content.ends_with("/odd \\[name] \\*/.agency/\n/.agency/\n"), "{content}");
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use agency_workspace::{
-    How, MergeRequest, Outcome, Presence, Project, Radar, Removal, SyncHow, Vcs, Why, check, commit_all,
-    create, diff, exclude, is_merged, may_merge_into, merge, reattach, recover, removable, remove, restore,
-    state, sync, trash,
+    ConflictScanner, MergeMethod, MergeOutcome, MergeRequest, Presence, Project, RemoveOptions, SyncMethod,
+    TrashReason, Vcs, check_create, check_merge, check_remove, commit_all, create, diff, exclude_agency_dir,
+    is_merged, merge, reattach, recover_integrations, remove, restore, state, sync, trash_entries,
 };
 
 use crate::ground::{Ground, cut_in, name, told, write};
@@ -23,7 +23,7 @@ fn scene() -> Scene {
     let ground = Ground::new();
     let root = ground.jj_repository("mit Größe", true);
     let project = ground.open(&root);
-    exclude(&project).unwrap();
+    exclude_agency_dir(&project).unwrap();
     Scene { ground, root, project }
 }
 
@@ -46,7 +46,7 @@ impl Scene {
     }
 }
 
-fn into_main(how: How) -> MergeRequest {
+fn into_main(how: MergeMethod) -> MergeRequest {
     MergeRequest {
         how,
         into: Some("main".into()),
@@ -60,14 +60,14 @@ fn the_users_own_change_is_never_moved() {
     let scene = scene();
     write(&scene.root.join("mine"), "work of the user\n");
     let before = scene.own_change();
-    for how in [How::Merge, How::Squash, How::Rebase] {
+    for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase] {
         let made = create(&scene.project, &name("1-fix"), Some("main")).unwrap();
         write(&made.path.join(format!("{how:?}")), "1\n");
         commit_all(&scene.project, &name("1-fix"), "work").unwrap().unwrap();
         diff(&scene.project, &name("1-fix"), Some("main")).unwrap();
         merge(&scene.project, &name("1-fix"), &into_main(how)).unwrap();
-        sync(&scene.project, &name("1-fix"), Some("main"), SyncHow::Rebase).unwrap();
-        remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
+        sync(&scene.project, &name("1-fix"), Some("main"), SyncMethod::Rebase).unwrap();
+        remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::discarding()).unwrap();
         assert_eq!(scene.own_change(), before, "{how:?}");
     }
     assert_eq!(fs::read_to_string(scene.root.join("mine")).unwrap(), "work of the user\n");
@@ -89,7 +89,7 @@ fn a_workspace_stands_on_what_the_user_has_in_front_of_them_or_below_it_while_th
         scene.jj(&["log", "--no-graph", "-r", "@", "-T", "commit_id"])
     );
     // Whoever finds the base first and makes the workspace by its name gets the same.
-    let base = check(&scene.project, &name("3-found"), None).unwrap().unwrap().name;
+    let base = check_create(&scene.project, &name("3-found"), None).unwrap().unwrap().name;
     assert_eq!(on.base.unwrap().name, base);
     let found = create(&scene.project, &name("3-found"), Some(&base)).unwrap();
     assert_eq!(fs::read_to_string(found.path.join("mine")).unwrap(), "in progress\n");
@@ -103,7 +103,7 @@ fn a_workspace_stands_on_what_the_user_has_in_front_of_them_or_below_it_while_th
 fn what_the_user_goes_on_with_is_not_the_work_of_the_task_on_it() {
     let scene = scene();
     let path = on_the_users_change(&scene);
-    let base = check(&scene.project, &name("2-next"), None).unwrap().unwrap().name;
+    let base = check_create(&scene.project, &name("2-next"), None).unwrap().unwrap().name;
     let seen = || {
         let seen = diff(&scene.project, &name("1-fix"), Some(&base)).unwrap();
         seen.files.into_iter().map(|file| file.path).collect::<Vec<_>>()
@@ -117,10 +117,10 @@ fn what_the_user_goes_on_with_is_not_the_work_of_the_task_on_it() {
     assert_eq!(seen(), [PathBuf::from("own")]);
     assert_eq!(fs::read_to_string(path.join("mine")).unwrap(), "further\n");
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
-    let err = remove(&scene.project, &name("1-fix"), Some(&base), Removal::default()).unwrap_err();
+    let err = remove(&scene.project, &name("1-fix"), Some(&base), RemoveOptions::default()).unwrap_err();
     assert!(told(&err, None).contains("1 commit on agency/1-fix is in no other bookmark"));
-    merge(&scene.project, &name("1-fix"), &into_main(How::Merge)).unwrap();
-    remove(&scene.project, &name("1-fix"), Some(&base), Removal::default()).unwrap();
+    merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap();
+    remove(&scene.project, &name("1-fix"), Some(&base), RemoveOptions::default()).unwrap();
 }
 
 /// A task that stands on what the user is writing.
@@ -143,14 +143,14 @@ fn files_that_jj_has_not_seen_stay_when_their_base_is_rewritten() {
         scene.jj(&["status"]);
         let log = scene.jj(&["op", "log", "--no-graph", "--ignore-working-copy", "-T", "id"]);
         let workspaces = [(name("1-fix"), Some("main".to_owned()))];
-        Radar::default().look(&scene.project, &workspaces).unwrap();
+        ConflictScanner::default().scan(&scene.project, &workspaces).unwrap();
         assert_eq!(fs::read_to_string(path.join("own")).unwrap(), further, "a look changes no file");
         assert_eq!(scene.jj(&["op", "log", "--no-graph", "--ignore-working-copy", "-T", "id"]), log);
         diff(&scene.project, &name("1-fix"), None).unwrap();
         assert_eq!(files(), further.repeat(2), "up to date, with all that was there");
         assert_eq!(scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "if(divergent, 'x')"]), "");
     }
-    assert!(remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).is_err());
+    assert!(remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).is_err());
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn conflicts_of_the_work_itself_are_shown_as_they_are_and_not_merged() {
     let own = scene.own_change();
     let seen = diff(&scene.project, &name("1-fix"), Some("main")).unwrap();
     assert_eq!(seen.files.iter().map(|file| &file.path).collect::<Vec<_>>(), [&PathBuf::from("readme")]);
-    let err = merge(&scene.project, &name("1-fix"), &into_main(How::Merge)).unwrap_err();
+    let err = merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap_err();
     let said = told(&err, err.hint());
     assert!(said.contains("nobody has resolved: readme") && said.contains("`jj resolve`"), "{said}");
     assert_eq!(scene.own_change(), own);
@@ -215,7 +215,7 @@ fn the_users_own_change_is_not_merged_with_a_task_that_stands_on_it() {
     on_the_users_change(&scene);
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
     let before = all_of_it(&scene);
-    for how in [How::Merge, How::Squash, How::FastForward] {
+    for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::FastForward] {
         let err = merge(&scene.project, &name("1-fix"), &into_main(how)).unwrap_err();
         let said = told(&err, err.hint());
         assert!(said.contains("main would also get") && said.contains("your own working copy @"), "{said}");
@@ -223,7 +223,7 @@ fn the_users_own_change_is_not_merged_with_a_task_that_stands_on_it() {
         assert_eq!(all_of_it(&scene), before, "{how:?}");
     }
     let own = scene.own_change();
-    merge(&scene.project, &name("1-fix"), &into_main(How::Rebase)).unwrap();
+    merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Rebase)).unwrap();
     assert_eq!(scene.own_change(), own);
     assert_eq!(scene.jj(&["file", "list", "-r", "main"]), "own\nreadme");
     assert_eq!(state(&scene.project, &name("1-fix"), Some("main")).unwrap().unmerged_commits, 0);
@@ -236,7 +236,7 @@ fn what_the_user_has_finished_below_a_task_is_merged_with_it() {
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
     scene.jj(&["commit", "-m", "mine is done"]);
     let own = scene.own_change();
-    merge(&scene.project, &name("1-fix"), &into_main(How::Merge)).unwrap();
+    merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap();
     assert_eq!(scene.own_change(), own);
     assert_eq!(scene.jj(&["file", "list", "-r", "main"]), "mine\nown\nreadme");
 }
@@ -249,10 +249,10 @@ fn commits_without_a_description_are_named_and_a_squash_takes_them() {
     scene.ground.jj(&path, &["new"]);
     write(&path.join("more"), "2\n");
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
-    let err = merge(&scene.project, &name("1-fix"), &into_main(How::Merge)).unwrap_err();
+    let err = merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap_err();
     let said = told(&err, err.hint());
     assert!(said.contains("which has no description") && said.contains("`jj describe -r "), "{said}");
-    merge(&scene.project, &name("1-fix"), &into_main(How::Squash)).unwrap();
+    merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Squash)).unwrap();
     assert_eq!(scene.jj(&["file", "list", "-r", "main"]), "more\nown\nreadme");
 }
 
@@ -265,7 +265,7 @@ fn a_user_who_looks_at_the_work_from_above_is_not_in_the_way() {
     scene.jj(&["new", "agency/1-fix"]);
     write(&scene.root.join("tried"), "out\n");
     let own = scene.own_change();
-    merge(&scene.project, &name("1-fix"), &into_main(How::Rebase)).unwrap();
+    merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Rebase)).unwrap();
     assert_eq!(scene.own_change(), own);
     assert_eq!(scene.jj(&["file", "list", "-r", "main"]), "own\nreadme");
 }
@@ -276,12 +276,12 @@ fn what_would_be_refused_is_known_before_anything_is_committed() {
     let path = on_the_users_change(&scene);
     state(&scene.project, &name("1-fix"), None).unwrap();
     let before = all_of_it(&scene);
-    let err = may_merge_into(&scene.project, &name("1-fix"), &into_main(How::Merge)).unwrap_err();
+    let err = check_merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap_err();
     assert!(told(&err, err.hint()).contains("your own working copy @"));
-    let elsewhere = MergeRequest { into: Some("nowhere".into()), ..into_main(How::Rebase) };
-    let err = may_merge_into(&scene.project, &name("1-fix"), &elsewhere).unwrap_err();
+    let elsewhere = MergeRequest { into: Some("nowhere".into()), ..into_main(MergeMethod::Rebase) };
+    let err = check_merge(&scene.project, &name("1-fix"), &elsewhere).unwrap_err();
     assert!(told(&err, err.hint()).contains("`nowhere`"));
-    may_merge_into(&scene.project, &name("1-fix"), &into_main(How::Rebase)).unwrap();
+    check_merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Rebase)).unwrap();
     assert_eq!(all_of_it(&scene), before);
     write(&path.join("readme"), "theirs\n");
     let theirs = scene.ground.path().join("theirs");
@@ -289,7 +289,7 @@ fn what_would_be_refused_is_known_before_anything_is_committed() {
     scene.ground.jj_commit(&theirs, "readme", "ours\n");
     state(&scene.project, &name("1-fix"), None).unwrap();
     let before = all_of_it(&scene);
-    let err = may_merge_into(&scene.project, &name("1-fix"), &into_main(How::Rebase)).unwrap_err();
+    let err = check_merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Rebase)).unwrap_err();
     assert!(told(&err, err.hint()).contains("readme conflicts with main"));
     assert_eq!(all_of_it(&scene), before);
 }
@@ -300,7 +300,7 @@ fn a_repository_without_a_commit_asks_for_one() {
     let root = ground.path().join("new");
     fs::create_dir(&root).unwrap();
     ground.jj(&root, &["git", "init", "--colocate"]);
-    let err = check(&ground.open(&root), &name("1-fix"), None).unwrap_err();
+    let err = check_create(&ground.open(&root), &name("1-fix"), None).unwrap_err();
     assert!(told(&err, err.hint()).contains("the repository has no commit yet"));
 }
 
@@ -386,14 +386,14 @@ fn what_was_merged_stays_when_its_workspace_is_removed() {
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
-    let merged = merge(&scene.project, &name("1-fix"), &into_main(How::FastForward)).unwrap();
+    let merged = merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::FastForward)).unwrap();
     let others = || scene.jj(&["bookmark", "list", "main", "-T", "name ++ ' ' ++ normal_target.commit_id()"]);
     let before = others();
     assert_eq!(before, format!("main {}", merged.after));
-    remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).unwrap();
+    remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).unwrap();
     assert_eq!(others(), before);
     assert_eq!(scene.jj(&["file", "show", "-r", "main", "own"]), "1");
-    restore(&scene.project, &trash(&scene.project).unwrap().remove(0)).unwrap();
+    restore(&scene.project, &trash_entries(&scene.project).unwrap().remove(0)).unwrap();
     assert_eq!(others(), before);
     assert!(scene.jj(&["bookmark", "list", "-T", "name ++ '\\n'"]).contains("agency/1-fix"));
 }
@@ -416,8 +416,8 @@ fn a_removal_leaves_commits_that_somebody_else_leads_to() {
     };
     let before = log();
     assert_eq!(before.matches(r"\n").count(), 3);
-    remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
-    remove(&scene.project, &name("2-next"), Some("main"), Removal::discarding()).unwrap();
+    remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::discarding()).unwrap();
+    remove(&scene.project, &name("2-next"), Some("main"), RemoveOptions::discarding()).unwrap();
     assert_eq!(log(), before);
     assert!(scene.jj(&["bookmark", "list", "-T", "name ++ '\\n'"]).contains("kept"));
 }
@@ -430,7 +430,7 @@ fn a_squash_leaves_no_other_commit_behind() {
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
     let base = Some("main".into());
     let title = Some("fix the login".into());
-    let request = MergeRequest { how: How::Squash, base, title, ..MergeRequest::default() };
+    let request = MergeRequest { how: MergeMethod::Squash, base, title, ..MergeRequest::default() };
     assert_eq!(merge(&scene.project, &name("1-fix"), &request).unwrap().into, "main");
     assert_eq!(scene.jj(&["log", "--no-graph", "-r", "merges()", "-T", "commit_id"]), "");
     let said = scene.jj(&["log", "--no-graph", "-r", "main", "-T", "description"]);
@@ -444,9 +444,9 @@ fn what_was_removed_is_also_an_operation_away() {
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
-    remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
+    remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::discarding()).unwrap();
     assert!(!scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "description"]).contains("the work"));
-    let entry = trash(&scene.project).unwrap().remove(0);
+    let entry = trash_entries(&scene.project).unwrap().remove(0);
     let said = scene.ground.git(&scene.root, &["log", "-1", "--format=%B", &entry.reference]);
     let operation = said.lines().find_map(|line| line.strip_prefix("Agency-Operation: ")).unwrap();
     scene.jj(&["op", "restore", operation]);
@@ -475,7 +475,7 @@ fn many_workspaces_are_made_at_once() {
 #[test]
 fn a_merge_that_is_killed_anywhere_leaves_the_bookmark_as_before_or_merged() {
     if let Some(project) = cut_in() {
-        merge(&project, &name("1-fix"), &into_main(How::Squash)).unwrap();
+        merge(&project, &name("1-fix"), &into_main(MergeMethod::Squash)).unwrap();
         return;
     }
     let (mut scene, mut outcomes) = (diverged(), Vec::new());
@@ -511,14 +511,14 @@ fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
     scene.ground.deadly("jj", call);
     let story = "jj::a_merge_that_is_killed_anywhere_leaves_the_bookmark_as_before_or_merged";
     let is_through = scene.ground.elsewhere(story, &scene.root);
-    let recovered = recover(&scene.project).unwrap();
+    let recovered = recover_integrations(&scene.project).unwrap();
     let has_it = scene.jj(&["log", "--no-graph", "-r", "main", "-T", "description"]) == "the fix";
     assert_eq!(is_merged(&scene.project, &name("1-fix")).unwrap(), has_it, "killed after call {call}");
     assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency/merging"]), "");
     if has_it {
         assert_eq!(scene.jj(&["file", "show", "-r", "main", "own", "theirs"]), "1\n2");
         assert_eq!(scene.ground.git(&scene.root, &["show", "main:own"]), "1", "killed after call {call}");
-        assert!(is_through || recovered[0].outcome == Outcome::Merged, "killed after call {call}");
+        assert!(is_through || recovered[0].outcome == MergeOutcome::Merged, "killed after call {call}");
     } else {
         assert!(!is_through && log() == before, "killed after call {call}: {}", log());
     }
@@ -536,7 +536,7 @@ exec "$real" "$@""#,
     );
     scene.ground.instead_of("jj", &fails_once);
     let project = scene.ground.open_with_bin(&scene.root);
-    assert_eq!(merge(&project, &name("1-fix"), &into_main(How::Merge)).unwrap().into, "main");
+    assert_eq!(merge(&project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap().into, "main");
     assert!(once.exists() && is_merged(&project, &name("1-fix")).unwrap());
     assert_eq!(scene.ground.git(&scene.root, &["show", "main:own"]), "1");
 }
@@ -548,13 +548,13 @@ fn a_merge_settles_an_earlier_one_that_was_cut_off() {
     let fails = r#"case " $* " in *" git export "*) echo no >&2; exit 1; esac; exec "$real" "$@""#;
     scene.ground.instead_of("jj", fails);
     let project = scene.ground.open_with_bin(&scene.root);
-    let err = merge(&project, &name("1-fix"), &into_main(How::Merge)).unwrap_err();
+    let err = merge(&project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap_err();
     assert!(told(&err, err.hint()).contains("main may have the merge already"));
     write(&second.join("more"), "2\n");
     commit_all(&scene.project, &name("2-next"), "more").unwrap().unwrap();
-    merge(&scene.project, &name("2-next"), &into_main(How::Merge)).unwrap();
+    merge(&scene.project, &name("2-next"), &into_main(MergeMethod::Merge)).unwrap();
     assert!(is_merged(&scene.project, &name("1-fix")).unwrap());
-    assert_eq!(recover(&scene.project).unwrap(), Vec::new());
+    assert_eq!(recover_integrations(&scene.project).unwrap(), Vec::new());
 }
 
 /// Lets jj make no workspace from now on, after `first` was done with the path of it in `$path`.
@@ -575,15 +575,15 @@ fn work_whose_directory_is_gone_is_kept_until_it_is_back() {
     scene.ground.jj(&path, &["describe", "-m", "half of it"]);
     fs::remove_dir_all(&path).unwrap();
     reattach(&without_workspaces(&scene, "true"), &name("1-fix")).unwrap_err();
-    let entry = trash(&scene.project).unwrap().remove(0);
-    assert_eq!(entry.why, Why::Loose);
+    let entry = trash_entries(&scene.project).unwrap().remove(0);
+    assert_eq!(entry.reason, TrashReason::Loose);
     restore(&scene.project, &entry).unwrap();
     assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n");
 
     fs::remove_dir_all(&path).unwrap();
     reattach(&scene.project, &name("1-fix")).unwrap();
     assert_eq!(fs::read_to_string(path.join("own")).unwrap(), "1\n");
-    assert_eq!(trash(&scene.project).unwrap(), Vec::new());
+    assert_eq!(trash_entries(&scene.project).unwrap(), Vec::new());
 }
 
 #[test]
@@ -601,9 +601,9 @@ fn what_somebody_puts_where_a_workspace_is_being_made_stays() {
 #[test]
 fn a_bookmark_that_somebody_made_meanwhile_is_not_moved_by_a_restore() {
     let scene = diverged();
-    remove(&scene.project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap();
+    remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::discarding()).unwrap();
     scene.jj(&["bookmark", "create", "agency/1-fix", "-r", "main"]);
-    let entry = trash(&scene.project).unwrap().remove(0);
+    let entry = trash_entries(&scene.project).unwrap().remove(0);
     let seen = || scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "commit_id ++ bookmarks ++ '\\n'"]);
     let before = seen();
     let err = restore(&scene.project, &entry).unwrap_err();
@@ -620,8 +620,8 @@ fn a_bookmark_that_somebody_made_meanwhile_is_not_moved_by_a_restore() {
 fn what_cannot_be_removed_is_known_beforehand() {
     let scene = scene();
     let refused = |task: &str| {
-        let removal = Removal::discarding();
-        let err = removable(&scene.project, &name(task), Some("main"), removal).unwrap_err();
+        let removal = RemoveOptions::discarding();
+        let err = check_remove(&scene.project, &name(task), Some("main"), removal).unwrap_err();
         let removed = remove(&scene.project, &name(task), Some("main"), removal).unwrap_err();
         assert_eq!(told(&err, err.hint()), told(&removed, removed.hint()));
         told(&err, err.hint())
@@ -639,7 +639,8 @@ fn what_cannot_be_removed_is_known_beforehand() {
 #[test]
 fn a_base_that_only_looks_like_one_of_a_server_is_no_bookmark() {
     let scene = diverged();
-    let removed = removable(&scene.project, &name("1-fix"), Some("feature/gone"), Removal::default());
+    let removed =
+        check_remove(&scene.project, &name("1-fix"), Some("feature/gone"), RemoveOptions::default());
     let told = told(&removed.unwrap_err(), None);
     assert!(told.contains("1 commit on agency/1-fix is in no other bookmark"), "{told}");
 }

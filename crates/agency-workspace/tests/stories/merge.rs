@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use agency_workspace::{
-    How, MergeRequest, Merged, Outcome, Project, Removal, commit_all, create, is_merged, merge, recover,
-    remove, state, trash,
+    MergeMethod, MergeOutcome, MergeRequest, Merged, Project, RemoveOptions, commit_all, create, is_merged,
+    merge, recover_integrations, remove, state, trash_entries,
 };
 
 use crate::ground::{Ground, cut_in, name, told, write};
@@ -28,7 +28,7 @@ fn scene() -> Scene {
     Scene { ground, root, project, path }
 }
 
-fn request(how: How) -> MergeRequest {
+fn request(how: MergeMethod) -> MergeRequest {
     MergeRequest {
         how,
         into: Some("main".into()),
@@ -42,11 +42,11 @@ impl Scene {
         self.ground.git(&self.root, args)
     }
 
-    fn merge(&self, how: How) -> Merged {
+    fn merge(&self, how: MergeMethod) -> Merged {
         merge(&self.project, &name("1-fix"), &request(how)).unwrap()
     }
 
-    fn refused(&self, how: How) -> String {
+    fn refused(&self, how: MergeMethod) -> String {
         let before = self.seen();
         let err = merge(&self.project, &name("1-fix"), &request(how)).unwrap_err();
         assert_eq!(self.seen(), before);
@@ -82,9 +82,9 @@ impl Scene {
 #[test]
 fn every_way_brings_all_of_it_into_a_clean_checkout_and_the_workspace_can_go() {
     let logs = [
-        (How::Merge, "the fix\ntheirs\nshared\nreadme"),
-        (How::Squash, "the fix\ntheirs\nshared\nreadme"),
-        (How::Rebase, "shared\nown\ntheirs\nshared\nreadme"),
+        (MergeMethod::Merge, "the fix\ntheirs\nshared\nreadme"),
+        (MergeMethod::Squash, "the fix\ntheirs\nshared\nreadme"),
+        (MergeMethod::Rebase, "shared\nown\ntheirs\nshared\nreadme"),
     ];
     for (how, log) in logs {
         let scene = scene();
@@ -95,7 +95,7 @@ fn every_way_brings_all_of_it_into_a_clean_checkout_and_the_workspace_can_go() {
         assert_eq!(scene.git(&["log", "--format=%s", "--first-parent"]), log, "{how:?}");
         assert_eq!(scene.git(&["rev-parse", "main"]), merged.after);
         scene.has_all();
-        remove(&scene.project, &name("1-fix"), Some("main"), Removal::default()).unwrap();
+        remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).unwrap();
     }
 }
 
@@ -103,13 +103,13 @@ fn every_way_brings_all_of_it_into_a_clean_checkout_and_the_workspace_can_go() {
 fn a_fast_forward_takes_the_commits_as_they_are_or_refuses() {
     let scene = scene();
     let tip = scene.ground.commit(&scene.path, "own", "1");
-    assert_eq!(scene.merge(How::FastForward).after, tip);
+    assert_eq!(scene.merge(MergeMethod::FastForward).after, tip);
     scene.ground.commit(&scene.path, "more", "1");
     scene.ground.commit(&scene.root, "theirs", "1");
     let expected = "Error: cannot merge workspace 1-fix\n\
                     Caused by: main has 1 commits that the workspace does not have\n\
                     Hint: `agency sync 1-fix` brings them in, or merge without --ff";
-    assert_eq!(scene.refused(How::FastForward), expected);
+    assert_eq!(scene.refused(MergeMethod::FastForward), expected);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_branch_that_nobody_has_checked_out_moves_by_itself() {
     scene.git(&["switch", "--quiet", "--create", "elsewhere"]);
     write(&scene.root.join("readme"), "changed here\n");
     let before = scene.git(&["status", "--porcelain", "--branch"]);
-    let merged = scene.merge(How::Merge);
+    let merged = scene.merge(MergeMethod::Merge);
     assert_eq!((merged.checkout, scene.git(&["rev-parse", "main"])), (None, merged.after));
     assert_eq!(scene.git(&["status", "--porcelain", "--branch"]), before);
     assert_eq!(scene.git(&["show", "main:own"]), "1");
@@ -134,7 +134,7 @@ fn a_bare_repository_is_merged_in_too() {
     let project = ground.open(&bare);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
     ground.commit(&path, "own", "1");
-    let merged = merge(&project, &name("1-fix"), &request(How::Squash)).unwrap();
+    let merged = merge(&project, &name("1-fix"), &request(MergeMethod::Squash)).unwrap();
     assert_eq!(ground.git(&bare, &["rev-parse", "main"]), merged.after);
     assert_eq!(ground.git(&bare, &["show", "main:own"]), "1");
 }
@@ -144,7 +144,7 @@ fn conflicts_are_listed_and_nothing_is_half_merged() {
     let scene = scene();
     scene.diverge();
     scene.ground.commit(&scene.root, "shared", "theirs\n2\n3\n");
-    for how in [How::Merge, How::Squash, How::Rebase] {
+    for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase] {
         let expected = "Error: cannot merge workspace 1-fix\n\
                         Caused by: shared conflicts with main\n\
                         Hint: nothing was changed; merge main by hand in the workspace, or tell the agent to";
@@ -157,26 +157,26 @@ fn a_dirty_checkout_and_files_in_the_way_refuse_with_the_way_out() {
     let scene = scene();
     scene.diverge();
     write(&scene.root.join("readme"), "changed\n");
-    let refused = scene.refused(How::Merge);
+    let refused = scene.refused(MergeMethod::Merge);
     assert!(refused.contains(&format!("main is checked out in {}", scene.root.display())), "{refused}");
     assert!(refused.contains("with changes of its own: readme"), "{refused}");
     assert!(refused.ends_with("stash"), "{refused}");
     scene.git(&["checkout", "--quiet", "readme"]);
     write(&scene.root.join(".git/info/exclude"), "own\n.agency\n");
     write(&scene.root.join("own"), "an ignored file of the user");
-    assert!(scene.refused(How::Merge).contains("files that git does not track are in the way"));
+    assert!(scene.refused(MergeMethod::Merge).contains("files that git does not track are in the way"));
 }
 
 #[test]
 fn uncommitted_work_refuses_until_it_is_committed() {
     let scene = scene();
     write(&scene.path.join("own"), "1");
-    let refused = scene.refused(How::Merge);
+    let refused = scene.refused(MergeMethod::Merge);
     assert!(refused.contains("1 file in .agency/worktrees/1-fix is not committed"), "{refused}");
     let commit = commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
     assert_eq!(commit_all(&scene.project, &name("1-fix"), "again").unwrap(), None);
-    assert_eq!(scene.merge(How::FastForward).after, commit);
-    assert!(scene.refused(How::Merge).contains("main has all of it already"));
+    assert_eq!(scene.merge(MergeMethod::FastForward).after, commit);
+    assert!(scene.refused(MergeMethod::Merge).contains("main has all of it already"));
 }
 
 #[test]
@@ -200,17 +200,19 @@ fn what_cannot_be_merged_into_is_named() {
     let nowhere = MergeRequest { into: Some("origin/main".into()), ..MergeRequest::default() };
     let err = merge(&scene.project, &name("1-fix"), &nowhere).unwrap_err();
     assert!(told(&err, err.hint()).contains("there is no local branch `origin/main` to merge into"));
-    let err = merge(&scene.project, &name("7-never"), &request(How::Merge)).unwrap_err();
+    let err = merge(&scene.project, &name("7-never"), &request(MergeMethod::Merge)).unwrap_err();
     assert!(told(&err, None).contains("there is no "));
     scene.ground.git(&scene.path, &["checkout", "--quiet", "--detach"]);
-    assert!(scene.refused(How::Merge).contains("not on its own branch"));
+    assert!(scene.refused(MergeMethod::Merge).contains("not on its own branch"));
 }
 
 #[test]
 fn hooks_of_the_user_see_the_files_and_may_refuse() {
-    for (hook, how) in
-        [("pre-merge-commit", How::Merge), ("pre-commit", How::Squash), ("commit-msg", How::Squash)]
-    {
+    for (hook, how) in [
+        ("pre-merge-commit", MergeMethod::Merge),
+        ("pre-commit", MergeMethod::Squash),
+        ("commit-msg", MergeMethod::Squash),
+    ] {
         let scene = scene();
         scene.diverge();
         scene.ground.hook(
@@ -234,9 +236,9 @@ fn a_target_that_a_hook_protects_does_not_move() {
                    test \"$1 $name\" = \"prepared refs/heads/main\" && { echo protected >&2; exit 1; }\ndone\nexit 0";
     scene.ground.hook(&scene.root, "reference-transaction", protect);
     let tip = scene.git(&["rev-parse", "main"]);
-    merge(&scene.project, &name("1-fix"), &request(How::Merge)).unwrap_err();
+    merge(&scene.project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap_err();
     scene.git(&["switch", "--quiet", "main"]);
-    merge(&scene.project, &name("1-fix"), &request(How::Merge)).unwrap_err();
+    merge(&scene.project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap_err();
     assert_eq!(scene.git(&["rev-parse", "main"]), tip);
     assert_eq!(scene.git(&["status", "--porcelain"]), "");
     assert_eq!(scene.git(&["for-each-ref", "refs/agency"]), "", "nothing was anybody's but the merge's own");
@@ -254,7 +256,7 @@ fn signing_is_asked_of_the_users_own_program() {
     fs::set_permissions(&signer, fs::Permissions::from_mode(0o755)).unwrap();
     scene.git(&["config", "commit.gpgSign", "true"]);
     scene.git(&["config", "gpg.program", signer.to_str().unwrap()]);
-    let merged = scene.merge(How::Merge);
+    let merged = scene.merge(MergeMethod::Merge);
     assert!(scene.git(&["cat-file", "-p", &merged.after]).contains("BEGIN PGP SIGNATURE"));
 }
 
@@ -264,7 +266,7 @@ fn a_signature_that_cannot_be_made_leaves_all_as_it_was() {
     scene.diverge();
     scene.git(&["config", "commit.gpgSign", "true"]);
     scene.git(&["config", "gpg.program", "false"]);
-    for how in [How::Merge, How::Squash, How::Rebase] {
+    for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase] {
         let refusal = scene.refused(how);
         assert!(refusal.contains("sign"), "{how:?}: {refusal}");
     }
@@ -287,7 +289,7 @@ fn who_commits_may_be_told_by_the_environment_alone() {
     let path = create(&project, &name("1-fix"), None).unwrap().path;
     write(&path.join("own"), "1");
     commit_all(&project, &name("1-fix"), "work").unwrap();
-    merge(&project, &name("1-fix"), &request(How::Merge)).unwrap();
+    merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap();
     for commit in ["main", "main^2"] {
         let who = ground.git(&root, &["log", "-1", "--format=%an %ae, %cn %ce", commit]);
         assert_eq!(who, "Grace g@example.org, Hopper h@example.org", "{commit}");
@@ -299,7 +301,8 @@ fn a_squashed_commit_says_what_went_into_it() {
     let scene = scene();
     scene.diverge();
     let title = Some("Make the login work".to_owned());
-    let into_main = MergeRequest { how: How::Squash, into: Some("main".into()), ..MergeRequest::default() };
+    let into_main =
+        MergeRequest { how: MergeMethod::Squash, into: Some("main".into()), ..MergeRequest::default() };
     merge(&scene.project, &name("1-fix"), &MergeRequest { title, ..into_main }).unwrap();
     let expected = "Make the login work\n\nSquashed from agency/1-fix:\n\n* own\n* shared";
     assert_eq!(scene.git(&["log", "-1", "--format=%B", "main"]).trim_end(), expected);
@@ -342,7 +345,7 @@ fn many_workspaces_are_merged_at_once_and_none_is_lost() {
     }
     std::thread::scope(|scope| {
         for one in &names {
-            scope.spawn(|| merge(&scene.project, one, &request(How::Merge)).unwrap());
+            scope.spawn(|| merge(&scene.project, one, &request(MergeMethod::Merge)).unwrap());
         }
     });
     for one in &names {
@@ -354,7 +357,7 @@ fn many_workspaces_are_merged_at_once_and_none_is_lost() {
 #[test]
 fn a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged() {
     if let Some(project) = cut_in() {
-        merge(&project, &name("1-fix"), &request(How::Merge)).unwrap();
+        merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap();
         return;
     }
     let diverged = || {
@@ -386,7 +389,7 @@ fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
     scene.ground.deadly("git", call);
     let story = "merge::a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged";
     let is_through = scene.ground.elsewhere(story, &scene.root);
-    recover(&scene.project).unwrap();
+    recover_integrations(&scene.project).unwrap();
     assert_eq!(scene.git(&["status", "--porcelain"]), "", "killed after call {call}");
     assert_eq!(scene.git(&["for-each-ref", "refs/agency/merging"]), "", "killed after call {call}");
     let is_merged = scene.git(&["log", "-1", "--format=%s", "main"]) == "the fix";
@@ -406,23 +409,23 @@ fn a_checkout_that_git_was_killed_in_is_put_back_and_what_was_in_it_is_kept() {
     write(&scene.root.join(".git/info/attributes"), "file3 filter=deadly\n");
     scene.git(&["config", "filter.deadly.smudge", filter]);
     let old = scene.git(&["rev-parse", "main"]);
-    merge(&scene.project, &name("1-fix"), &request(How::FastForward)).unwrap_err();
+    merge(&scene.project, &name("1-fix"), &request(MergeMethod::FastForward)).unwrap_err();
     scene.git(&["config", "--unset", "filter.deadly.smudge"]);
     let lock = scene.root.join(".git/index.lock");
     if lock.exists() {
         // What git leaves when it is killed is for its user to take away.
         fs::remove_file(lock).unwrap();
     }
-    let recovered = recover(&scene.project).unwrap();
+    let recovered = recover_integrations(&scene.project).unwrap();
     assert_eq!(scene.git(&["rev-parse", "main"]), old);
     assert_eq!(scene.git(&["status", "--porcelain"]), "", "{recovered:?}");
     assert!(
-        matches!(&recovered[..], [one] if matches!(one.outcome, Outcome::TakenBack { .. })),
+        matches!(&recovered[..], [one] if matches!(one.outcome, MergeOutcome::RolledBack { .. })),
         "{recovered:?}"
     );
-    let kept = &trash(&scene.project).unwrap()[0].reference;
+    let kept = &trash_entries(&scene.project).unwrap()[0].reference;
     assert_eq!(scene.git(&["show", &format!("{kept}:file1")]), "new");
-    scene.merge(How::FastForward);
+    scene.merge(MergeMethod::FastForward);
     assert_eq!(fs::read_to_string(scene.root.join("file3")).unwrap(), "new\n");
 }
 
@@ -432,7 +435,7 @@ fn a_merge_that_fails_after_the_branch_has_moved_is_merged() {
     scene.diverge();
     scene.ground.instead_of("git", r#""$real" "$@" || exit; case " $* " in *" --ff-only "*) exit 1; esac"#);
     let project = scene.ground.open_with_bin(&scene.root);
-    assert_eq!(merge(&project, &name("1-fix"), &request(How::Merge)).unwrap().into, "main");
+    assert_eq!(merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap().into, "main");
     scene.has_all();
     assert!(is_merged(&project, &name("1-fix")).unwrap());
     assert_eq!(scene.git(&["for-each-ref", "refs/agency/merging"]), "");
@@ -448,9 +451,9 @@ fn what_a_failed_merge_left_in_the_checkout_is_kept_and_told() {
     scene.git(&["config", "filter.failing.smudge", "false"]);
     scene.git(&["config", "filter.failing.clean", "cat"]);
     scene.git(&["config", "filter.failing.required", "true"]);
-    let err = merge(&scene.project, &name("1-fix"), &request(How::FastForward)).unwrap_err();
+    let err = merge(&scene.project, &name("1-fix"), &request(MergeMethod::FastForward)).unwrap_err();
     let told = told(&err, err.hint());
-    let kept = trash(&scene.project).unwrap().pop().expect(&told).reference;
+    let kept = trash_entries(&scene.project).unwrap().pop().expect(&told).reference;
     assert!(told.contains(&format!("is as before; what was there when the merge failed is kept as {kept}")));
     assert!(told.contains("smudge filter failing failed"), "{told}");
     assert_eq!(scene.git(&["show", &format!("{kept}:file1")]), "new");
@@ -464,10 +467,12 @@ fn a_merge_that_cannot_be_written_down_is_not_told_as_if_nothing_had_changed() {
     let fails = r#"case " $* " in *" --stdin "*) echo no >&2; exit 1; esac; exec "$real" "$@""#;
     scene.ground.instead_of("git", fails);
     let project = scene.ground.open_with_bin(&scene.root);
-    let err = merge(&project, &name("1-fix"), &request(How::Merge)).unwrap_err();
+    let err = merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap_err();
     let told = told(&err, err.hint());
     assert!(told.contains("main may have the merge already"), "{told}");
     scene.has_all();
-    assert!(matches!(&recover(&scene.project).unwrap()[..], [one] if one.outcome == Outcome::Merged));
+    assert!(
+        matches!(&recover_integrations(&scene.project).unwrap()[..], [one] if one.outcome == MergeOutcome::Merged)
+    );
     assert!(is_merged(&scene.project, &name("1-fix")).unwrap());
 }

@@ -157,7 +157,7 @@ fn a_machine_without_git_is_told_so_and_can_use_plain_directories() {
     assert_eq!(told(&err, err.hint()), expected);
     let project = ground.open_plain(&root);
     create(&project, &name("1-fix"), None).unwrap();
-    agency_workspace::exclude(&project).unwrap();
+    agency_workspace::exclude_agency_dir(&project).unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use agency_workspace::{Presence, Project, Removal, Removed, create, removable, remove, state};
+use agency_workspace::{Presence, Project, RemoveOptions, Removed, check_remove, create, remove, state};
 
 use crate::ground::{Ground, name, told, write};
 
@@ -35,19 +35,23 @@ impl Scene {
 
     fn refused(&self, discard: bool) -> String {
         let before = self.ground.everything(&self.root);
-        let removal = Removal { discard, ..Removal::default() };
+        let removal = RemoveOptions { discard, ..RemoveOptions::default() };
         let err = remove(&self.project, &name("1-fix"), Some("main"), removal).unwrap_err();
         let told = told(&err, err.hint());
-        let err = removable(&self.project, &name("1-fix"), Some("main"), removal).unwrap_err();
+        let err = check_remove(&self.project, &name("1-fix"), Some("main"), removal).unwrap_err();
         assert_eq!(crate::ground::told(&err, err.hint()), told);
         assert_eq!(self.ground.everything(&self.root), before);
         told
     }
 
     fn removed(&self, discard: bool) -> Removed {
-        let removed =
-            remove(&self.project, &name("1-fix"), Some("main"), Removal { discard, ..Removal::default() })
-                .unwrap();
+        let removed = remove(
+            &self.project,
+            &name("1-fix"),
+            Some("main"),
+            RemoveOptions { discard, ..RemoveOptions::default() },
+        )
+        .unwrap();
         let state = state(&self.project, &name("1-fix"), None).unwrap();
         assert_eq!((state.presence, state.branch), (Presence::Absent, None));
         assert!(!self.path.exists());
@@ -98,7 +102,7 @@ fn merged_work_goes_and_its_branch_can_still_be_found() {
     let removed = scene.removed(false);
     assert_eq!(removed.branch.as_deref(), Some("agency/1-fix"));
     assert_eq!(removed.directory.as_deref(), Some(scene.path.as_path()));
-    assert_eq!(scene.git(&["rev-parse", &format!("{}^", removed.trash.unwrap())]), tip);
+    assert_eq!(scene.git(&["rev-parse", &format!("{}^", removed.trash_ref.unwrap())]), tip);
     assert!(!fs::read_to_string(scene.root.join(".git/config")).unwrap().contains("1-fix"));
 }
 
@@ -123,7 +127,7 @@ fn discarded_work_is_kept_whole_and_the_main_checkout_does_not_notice() {
     };
     let before = own();
 
-    let trash = scene.removed(true).trash.unwrap();
+    let trash = scene.removed(true).trash_ref.unwrap();
     assert!(trash.starts_with("refs/agency/trash/1-fix-"), "{trash}");
     assert_eq!(own(), before);
     let tree =
@@ -146,10 +150,10 @@ fn discarded_work_is_kept_whole_and_the_main_checkout_does_not_notice() {
 fn each_removal_has_its_own_place_in_the_trash() {
     let scene = scene();
     write(&scene.path.join("first"), "1");
-    let first = scene.removed(true).trash.unwrap();
+    let first = scene.removed(true).trash_ref.unwrap();
     create(&scene.project, &name("1-fix"), None).unwrap();
     write(&scene.path.join("second"), "2");
-    let second = scene.removed(true).trash.unwrap();
+    let second = scene.removed(true).trash_ref.unwrap();
     assert_ne!(first, second);
     assert_eq!(scene.git(&["show", &format!("{first}:first")]), "1");
     assert_eq!(scene.git(&["show", &format!("{second}:second")]), "2");
@@ -163,7 +167,7 @@ fn the_middle_of_a_conflict_is_kept_with_its_markers_and_both_commits() {
     let rebase = std::panic::catch_unwind(|| scene.git_inside(&["rebase", "--quiet", "main"]));
     assert!(rebase.is_err(), "it conflicts");
     let head = scene.git_inside(&["rev-parse", "HEAD"]);
-    let trash = scene.removed(true).trash.unwrap();
+    let trash = scene.removed(true).trash_ref.unwrap();
     assert!(scene.git(&["show", &format!("{trash}:readme")]).contains("<<<<<<<"));
     assert_eq!(scene.git(&["show", "--no-patch", "--format=%P", &trash]), format!("{head} {tip}"));
 }
@@ -174,7 +178,7 @@ fn commits_on_a_detached_head_are_kept() {
     scene.git_inside(&["switch", "--quiet", "--detach"]);
     let lonely = scene.ground.commit(&scene.path, "lonely", "1");
     assert!(scene.refused(false).contains("1 commit on agency/1-fix is not in main"));
-    let trash = scene.removed(true).trash.unwrap();
+    let trash = scene.removed(true).trash_ref.unwrap();
     assert_eq!(scene.git(&["rev-parse", &format!("{trash}^1")]), lonely);
 }
 
@@ -192,7 +196,7 @@ fn an_orphan_branch_without_a_commit_is_kept_too() {
     let scene = scene();
     scene.git_inside(&["switch", "--quiet", "--orphan", "fresh"]);
     write(&scene.path.join("start"), "again");
-    let trash = scene.removed(true).trash.unwrap();
+    let trash = scene.removed(true).trash_ref.unwrap();
     assert_eq!(scene.git(&["show", &format!("{trash}:start")]), "again");
 }
 
@@ -203,7 +207,7 @@ fn files_outside_a_sparse_checkout_are_kept() {
     scene.ground.commit(&scene.path, "outside/b", "1");
     scene.git_inside(&["sparse-checkout", "set", "inside"]);
     write(&scene.path.join("outside/new"), "1");
-    let trash = scene.removed(true).trash.unwrap();
+    let trash = scene.removed(true).trash_ref.unwrap();
     let tree = scene.git(&["ls-tree", "-r", "--name-only", &trash]);
     assert_eq!(tree, "inside/a\noutside/b\noutside/new\nreadme");
 }
@@ -283,7 +287,7 @@ fn a_commit_that_is_made_while_the_workspace_goes_stays_on_its_branch() {
         ),
     );
     let project = scene.ground.open_with_bin(&scene.root);
-    let err = remove(&project, &name("1-fix"), Some("main"), Removal::discarding()).unwrap_err();
+    let err = remove(&project, &name("1-fix"), Some("main"), RemoveOptions::discarding()).unwrap_err();
     let told = told(&err, err.hint());
     assert!(told.contains("it could not be removed completely") && told.contains("but expected"), "{told}");
     assert_eq!(scene.git(&["rev-parse", "agency/1-fix"]), late);
@@ -349,7 +353,7 @@ fn nobody_needs_a_name_to_remove_a_workspace_and_hooks_stay_out_of_it() {
     scene.git(&["config", "user.useConfigOnly", "true"]);
     scene.git(&["config", "commit.gpgSign", "true"]);
     write(&scene.path.join("work"), "x");
-    let trash = scene.removed(true).trash.unwrap();
+    let trash = scene.removed(true).trash_ref.unwrap();
     let who = scene.git(&["log", "-1", "--format=%an <%ae> %cn", &trash]);
     assert_eq!(who, "Agency <agency@localhost> Agency");
     assert!(Path::new(&scene.root).join("readme").exists());
@@ -364,7 +368,7 @@ fn a_removal_that_stops_half_way_says_where_everything_is() {
         "reference-transaction",
         "grep -q refs/heads/ && echo no >&2 && exit 1; exit 0",
     );
-    let err = remove(&scene.project, &name("1-fix"), None, Removal::discarding()).unwrap_err();
+    let err = remove(&scene.project, &name("1-fix"), None, RemoveOptions::discarding()).unwrap_err();
     let kept = scene.git(&["for-each-ref", "--format=%(refname)", "refs/agency/trash"]);
     let told = told(&err, err.hint());
     assert!(

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agency_workspace::{
-    Presence, Project, Removal, Why, create, expire, remove, restore, snapshot, snapshots, state, trash,
+    Presence, Project, RemoveOptions, TrashReason, create, expire_trash, remove, restore, snapshot,
+    snapshots, state, trash_entries,
 };
 
 use crate::ground::{Ground, files_under, name, told, write};
@@ -29,12 +30,12 @@ fn scene() -> Scene {
 
 impl Scene {
     fn discard(&self, keep_ignored: bool) -> String {
-        let removal = Removal { discard: true, keep_ignored };
-        remove(&self.project, &name("1-fix"), None, removal).unwrap().trash.unwrap()
+        let removal = RemoveOptions { discard: true, keep_ignored };
+        remove(&self.project, &name("1-fix"), None, removal).unwrap().trash_ref.unwrap()
     }
 
     fn bring_back(&self) -> agency_workspace::Workspace {
-        restore(&self.project, &trash(&self.project).unwrap()[0]).unwrap()
+        restore(&self.project, &trash_entries(&self.project).unwrap()[0]).unwrap()
     }
 
     /// All that a user can see of the workspace.
@@ -76,7 +77,7 @@ fn a_discarded_workspace_comes_back_whole() {
     let back = scene.bring_back();
     assert_eq!((back.path.as_path(), back.branch.as_deref()), (scene.path.as_path(), Some("agency/1-fix")));
     assert_eq!(scene.seen(), before);
-    assert!(trash(&scene.project).unwrap().is_empty());
+    assert!(trash_entries(&scene.project).unwrap().is_empty());
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn nothing_in_its_place_is_touched_and_a_branch_of_that_name_neither() {
     let scene = scene();
     scene.ground.commit(&scene.path, "work", "1");
     scene.discard(false);
-    let entry = &trash(&scene.project).unwrap()[0];
+    let entry = &trash_entries(&scene.project).unwrap()[0];
     write(&scene.path.join("mine"), "x");
     let before = scene.ground.everything(&scene.root);
     let err = restore(&scene.project, entry).unwrap_err();
@@ -145,7 +146,7 @@ fn a_restore_that_fails_leaves_nothing_behind_and_the_trash_as_it_is() {
     scene.ground.git(&scene.root, &["config", "filter.bad.smudge", "false"]);
     scene.ground.git(&scene.root, &["config", "filter.bad.required", "true"]);
     let before = scene.ground.everything(&scene.root);
-    restore(&scene.project, &trash(&scene.project).unwrap()[0]).unwrap_err();
+    restore(&scene.project, &trash_entries(&scene.project).unwrap()[0]).unwrap_err();
     assert_eq!(scene.ground.everything(&scene.root), before);
     scene.ground.git(&scene.root, &["config", "--unset", "filter.bad.required"]);
     scene.ground.git(&scene.root, &["config", "--unset", "filter.bad.smudge"]);
@@ -160,18 +161,18 @@ fn the_trash_is_listed_newest_first_with_reasons_and_emptied_only_when_asked() {
     write(&scene.path.join("work"), "1");
     scene.discard(false);
     create(&scene.project, &name("2-other"), None).unwrap();
-    remove(&scene.project, &name("2-other"), None, Removal::default()).unwrap();
-    let listed = trash(&scene.project).unwrap();
-    let told: Vec<_> = listed.iter().map(|entry| (entry.workspace.as_str(), entry.why)).collect();
-    assert_eq!(told, [("2-other", Why::Removed), ("1-fix", Why::Removed)]);
+    remove(&scene.project, &name("2-other"), None, RemoveOptions::default()).unwrap();
+    let listed = trash_entries(&scene.project).unwrap();
+    let told: Vec<_> = listed.iter().map(|entry| (entry.workspace.as_str(), entry.reason)).collect();
+    assert_eq!(told, [("2-other", TrashReason::Removed), ("1-fix", TrashReason::Removed)]);
     assert!(listed[0].at.elapsed().unwrap() < Duration::from_secs(600));
 
-    assert!(expire(&scene.project, &[]).unwrap().is_empty());
-    assert_eq!(trash(&scene.project).unwrap(), listed);
-    assert_eq!(expire(&scene.project, &listed[1..]).unwrap().len(), 2);
-    assert_eq!(trash(&scene.project).unwrap(), listed[..1]);
+    assert!(expire_trash(&scene.project, &[]).unwrap().is_empty());
+    assert_eq!(trash_entries(&scene.project).unwrap(), listed);
+    assert_eq!(expire_trash(&scene.project, &listed[1..]).unwrap().len(), 2);
+    assert_eq!(trash_entries(&scene.project).unwrap(), listed[..1]);
     // What is not there any more is gone.
-    assert_eq!(expire(&scene.project, &listed).unwrap(), [listed[0].reference.clone()]);
+    assert_eq!(expire_trash(&scene.project, &listed).unwrap(), [listed[0].reference.clone()]);
     assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency"]), "");
 }
 
@@ -183,8 +184,8 @@ fn snapshots_of_a_workspace_that_is_there_do_not_expire() {
     scene.bring_back();
     assert_eq!(state(&scene.project, &name("1-fix"), None).unwrap().presence, Presence::Ready);
     scene.discard(false);
-    let gone = trash(&scene.project).unwrap();
+    let gone = trash_entries(&scene.project).unwrap();
     restore(&scene.project, &gone[0]).unwrap();
-    assert!(expire(&scene.project, &gone).unwrap().is_empty());
+    assert!(expire_trash(&scene.project, &gone).unwrap().is_empty());
     assert_eq!(snapshots(&scene.project, &name("1-fix")).unwrap().len(), 1);
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use agency_workspace::{
-    Project, create, diff_between, restore, restore_snapshot, snapshot, snapshot_before, snapshot_if_changed,
-    snapshots, trash, trashed_bytes,
+    Project, create, diff_between, restore, restore_snapshot, snapshot, snapshot_before_first_turn,
+    snapshot_if_changed, snapshots, trash_entries, trash_entry_bytes,
 };
 
 use crate::ground::{Ground, files_under, name, write};
@@ -114,7 +114,7 @@ fn a_turn_is_taken_back_with_its_commits_and_the_taking_back_too() {
 
     let kept = restore_snapshot(&scene.project, &name("1-fix"), &taken).unwrap();
     assert_eq!(scene.seen(), then);
-    let entries = trash(&scene.project).unwrap();
+    let entries = trash_entries(&scene.project).unwrap();
     assert_eq!((entries.len(), &entries[0].reference), (1, &kept));
 
     restore(&scene.project, &entries[0]).unwrap();
@@ -148,8 +148,8 @@ fn an_ignored_file_in_the_way_is_not_written_over() {
 fn turns_are_counted_from_what_was_there_before_and_one_without_changes_is_left_out() {
     let scene = scene();
     let task = name("1-fix");
-    snapshot_before(&scene.project, &task, "before").unwrap();
-    snapshot_before(&scene.project, &task, "again").unwrap();
+    snapshot_before_first_turn(&scene.project, &task, "before").unwrap();
+    snapshot_before_first_turn(&scene.project, &task, "again").unwrap();
     assert_eq!(snapshot_if_changed(&scene.project, &task, "turn").unwrap(), None);
     write(&scene.path.join("new"), "1");
     let first = snapshot_if_changed(&scene.project, &task, "turn").unwrap().unwrap();
@@ -166,7 +166,7 @@ fn turns_are_counted_from_what_was_there_before_and_one_without_changes_is_left_
     assert!(listed[0].at <= listed[2].at && listed[2].at.elapsed().unwrap() < Duration::from_secs(600));
     restore_snapshot(&scene.project, &task, &listed[0]).unwrap();
     assert!(!scene.path.join("new").exists());
-    let kept = trash(&scene.project).unwrap();
+    let kept = trash_entries(&scene.project).unwrap();
     let size = |file: &str| fs::metadata(scene.path.join(file)).unwrap().len();
-    assert_eq!(trashed_bytes(&scene.project, &kept[0]).unwrap(), size("readme") + 1);
+    assert_eq!(trash_entry_bytes(&scene.project, &kept[0]).unwrap(), size("readme") + 1);
 }

@@ -135,7 +135,8 @@ fn worktrees_behind_a_link_are_recognised() {
     let made = create(&project, &name("1-fix"), None).unwrap();
     assert_eq!(state(&project, &name("1-fix"), None).unwrap().presence, Presence::Ready);
     assert_eq!(ground.open(&made.path).root(), root);
-    agency_workspace::remove(&project, &name("1-fix"), None, agency_workspace::Removal::default()).unwrap();
+    agency_workspace::remove(&project, &name("1-fix"), None, agency_workspace::RemoveOptions::default())
+        .unwrap();
     assert_eq!(state(&project, &name("1-fix"), None).unwrap().presence, Presence::Absent);
 }
 

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use agency_workspace::{Project, SyncHow, Why, create, recover, restore, sync, trash};
+use agency_workspace::{
+    Project, SyncMethod, TrashReason, create, recover_integrations, restore, sync, trash_entries,
+};
 
 use crate::ground::{Ground, cut_in, name, told, write};
 
@@ -24,11 +26,11 @@ fn scene() -> Scene {
 }
 
 impl Scene {
-    fn sync(&self, how: SyncHow) -> agency_workspace::Synced {
+    fn sync(&self, how: SyncMethod) -> agency_workspace::Synced {
         sync(&self.project, &name("1-fix"), Some("main"), how).unwrap()
     }
 
-    fn refused(&self, how: SyncHow) -> String {
+    fn refused(&self, how: SyncMethod) -> String {
         let before = self.ground.everything(&self.root);
         let status = self.ground.git(&self.path, &["status", "--porcelain", "--branch"]);
         let err = sync(&self.project, &name("1-fix"), Some("main"), how).unwrap_err();
@@ -51,15 +53,15 @@ fn a_rebase_puts_the_work_on_top_and_leaves_uncommitted_files_alone() {
     scene.ground.git(&scene.path, &["add", "readme"]);
     scene.ground.commit(&scene.root, "shared", "new\n2\n3\n");
     let status = scene.ground.git(&scene.path, &["status", "--porcelain"]);
-    let synced = scene.sync(SyncHow::Rebase);
+    let synced = scene.sync(SyncMethod::Rebase);
     assert_eq!((synced.commits, &synced.before), (1, &before));
     assert_eq!(scene.log(), "own\nshared\nshared\nreadme");
     assert_eq!(fs::read_to_string(scene.path.join("shared")).unwrap(), "new\n2\n3\n");
     assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), status);
     assert_eq!(scene.ground.git(&scene.root, &["rev-parse", "agency/1-fix"]), synced.after);
 
-    let entry = &trash(&scene.project).unwrap()[0];
-    assert_eq!((entry.why, Some(&entry.reference)), (Why::Rebased, synced.kept.as_ref()));
+    let entry = &trash_entries(&scene.project).unwrap()[0];
+    assert_eq!((entry.reason, Some(&entry.reference)), (TrashReason::Rebased, synced.trash_ref.as_ref()));
     restore(&scene.project, entry).unwrap();
     assert_eq!(scene.ground.git(&scene.root, &["rev-parse", "agency/1-fix"]), before);
     assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), status);
@@ -70,11 +72,11 @@ fn a_merge_keeps_the_commits_as_they_are() {
     let scene = scene();
     let before = scene.ground.commit(&scene.path, "own", "1");
     scene.ground.commit(&scene.root, "theirs", "1");
-    let synced = scene.sync(SyncHow::Merge);
+    let synced = scene.sync(SyncMethod::Merge);
     assert_eq!(scene.ground.git(&scene.path, &["rev-parse", "HEAD^1"]), before);
     assert_eq!(scene.log(), "Merge main into agency/1-fix\nown\nshared\nreadme");
     assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), "");
-    let again = scene.sync(SyncHow::Merge);
+    let again = scene.sync(SyncMethod::Merge);
     assert_eq!((again.commits, &again.after), (0, &synced.after));
 }
 
@@ -83,7 +85,7 @@ fn a_conflict_is_told_and_nothing_is_left_half_done() {
     let scene = scene();
     scene.ground.commit(&scene.path, "shared", "own\n2\n3\n");
     scene.ground.commit(&scene.root, "shared", "theirs\n2\n3\n");
-    for how in [SyncHow::Rebase, SyncHow::Merge] {
+    for how in [SyncMethod::Rebase, SyncMethod::Merge] {
         let expected = "Error: cannot sync workspace 1-fix\n\
                         Caused by: shared conflicts with main\n\
                         Hint: nothing was changed; merge main by hand in the workspace, or tell the agent to";
@@ -103,7 +105,7 @@ fn uncommitted_and_ignored_files_in_the_way_refuse() {
     write(&scene.root.join("ignored"), "theirs");
     scene.ground.git(&scene.root, &["add", "--force", "ignored"]);
     scene.ground.git(&scene.root, &["commit", "--quiet", "--message", "ignored"]);
-    let refused = scene.refused(SyncHow::Rebase);
+    let refused = scene.refused(SyncMethod::Rebase);
     assert!(refused.contains("files that no commit holds are in the way: ignored, new, shared"), "{refused}");
     assert_eq!(fs::read_to_string(scene.path.join("ignored")).unwrap(), "mine");
 }
@@ -114,11 +116,11 @@ fn in_the_middle_of_something_or_on_another_branch_nothing_is_synced() {
     scene.ground.commit(&scene.root, "theirs", "1");
     scene.ground.git(&scene.path, &["checkout", "--quiet", "--detach"]);
     assert!(
-        scene.refused(SyncHow::Rebase).contains("is on no branch and not on its own branch agency/1-fix")
+        scene.refused(SyncMethod::Rebase).contains("is on no branch and not on its own branch agency/1-fix")
     );
     scene.ground.git(&scene.path, &["checkout", "--quiet", "agency/1-fix"]);
     scene.ground.git(&scene.path, &["merge", "--quiet", "--no-commit", "--no-ff", "main"]);
-    assert!(scene.refused(SyncHow::Rebase).contains("a merge is under way in"));
+    assert!(scene.refused(SyncMethod::Rebase).contains("a merge is under way in"));
 }
 
 /// Work on both sides, files that no commit holds, and something staged.
@@ -137,7 +139,7 @@ fn busy() -> Scene {
 #[test]
 fn a_sync_that_is_killed_anywhere_leaves_all_as_before_or_synced() {
     if let Some(project) = cut_in() {
-        sync(&project, &name("1-fix"), Some("main"), SyncHow::Rebase).unwrap();
+        sync(&project, &name("1-fix"), Some("main"), SyncMethod::Rebase).unwrap();
         return;
     }
     let (mut scene, mut outcomes) = (busy(), Vec::new());
@@ -163,7 +165,7 @@ fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
     scene.ground.deadly("git", call);
     let story = "sync::a_sync_that_is_killed_anywhere_leaves_all_as_before_or_synced";
     let is_through = scene.ground.elsewhere(story, &scene.root);
-    recover(&scene.project).unwrap();
+    recover_integrations(&scene.project).unwrap();
     assert_eq!(status(), before, "killed after call {call}");
     assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency/syncing"]), "");
     let is_synced = scene.log() == "own\ntheirs\nshared\nshared\nreadme";
@@ -183,7 +185,7 @@ fn a_workspace_that_git_fails_in_half_way_is_put_back() {
     }
     let status = || scene.ground.git(&scene.path, &["status", "--porcelain"]);
     let (before, log) = (status(), scene.log());
-    sync(&scene.project, &name("1-fix"), Some("main"), SyncHow::Merge).unwrap_err();
+    sync(&scene.project, &name("1-fix"), Some("main"), SyncMethod::Merge).unwrap_err();
     assert_eq!((status(), scene.log()), (before, log));
     assert_eq!(fs::read_to_string(scene.path.join("shared")).unwrap(), "1\n2\n3\n");
     assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency/syncing"]), "");
@@ -202,7 +204,7 @@ case " $* " in *" read-tree -m -u "*) [ -e '{0}/once' ] || {{ touch '{0}/once'
     scene.ground.instead_of("git", &script);
     write(&scene.path.join("own"), "2");
     let project = scene.ground.open_with_bin(&scene.root);
-    let err = sync(&project, &name("1-fix"), Some("main"), SyncHow::Rebase).unwrap_err();
+    let err = sync(&project, &name("1-fix"), Some("main"), SyncMethod::Rebase).unwrap_err();
     assert_eq!(scene.log(), "late\nown\nshared\nreadme", "{}", told(&err, err.hint()));
     let told = told(&err, err.hint());
     assert!(told.contains("agency/1-fix was moved by somebody else meanwhile"), "{told}");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use agency_workspace::{Presence, create, reattach, state, undo};
+use agency_workspace::{Presence, create, reattach, state, undo_create};
 
 use crate::ground::{Ground, name, told, write};
 
@@ -14,7 +14,7 @@ fn everything_the_call_made_goes_and_nothing_else() {
     create(&project, &name("1-stays"), None).unwrap();
     let before = ground.everything(&root);
     let made = create(&project, &name("2-goes"), None).unwrap();
-    undo(&project, &made).unwrap();
+    undo_create(&project, &made).unwrap();
     assert_eq!(ground.everything(&root), before);
 }
 
@@ -26,7 +26,7 @@ fn a_workspace_somebody_worked_in_stays() {
     let made = create(&project, &name("1-fix"), None).unwrap();
     write(&made.path.join("new"), "x");
     let kept = ground.everything(&root);
-    let err = undo(&project, &made).unwrap_err();
+    let err = undo_create(&project, &made).unwrap_err();
     let expected = "Error: workspace 1-fix stays\n\
                     Caused by: 1 file in .agency/worktrees/1-fix is not committed";
     assert_eq!(told(&err, err.hint()), expected);
@@ -34,7 +34,7 @@ fn a_workspace_somebody_worked_in_stays() {
 
     ground.commit(&made.path, "new", "x");
     let kept = ground.everything(&root);
-    let err = undo(&project, &made).unwrap_err();
+    let err = undo_create(&project, &made).unwrap_err();
     assert_eq!(told(&err, None), "Error: workspace 1-fix stays\nCaused by: 1 commit on agency/1-fix is new");
     assert_eq!(ground.everything(&root), kept);
 }
@@ -48,7 +48,7 @@ fn a_directory_that_was_brought_back_goes_and_its_branch_stays() {
     let tip = ground.commit(&path, "work", "1");
     fs::remove_dir_all(&path).unwrap();
     let back = reattach(&project, &name("1-fix")).unwrap();
-    undo(&project, &back).unwrap();
+    undo_create(&project, &back).unwrap();
     assert_eq!(state(&project, &name("1-fix"), None).unwrap().presence, Presence::DirectoryGone);
     assert_eq!(ground.git(&root, &["rev-parse", "agency/1-fix"]), tip);
 }
@@ -61,7 +61,7 @@ fn something_else_in_its_place_is_left_alone() {
     let made = create(&project, &name("1-fix"), None).unwrap();
     fs::remove_dir_all(&made.path).unwrap();
     write(&made.path.join("mine"), "x");
-    let err = undo(&project, &made).unwrap_err();
+    let err = undo_create(&project, &made).unwrap_err();
     assert!(told(&err, None).ends_with("is not a worktree of this repository"));
     assert!(made.path.join("mine").exists());
 }

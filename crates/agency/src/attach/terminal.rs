@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use agency_stream::watched;
+use agency_stream::watch_descriptor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, open};
 use rustix::io::{read, retry_on_intr, write};
@@ -92,8 +92,8 @@ impl Terminal {
     /// Takes the terminal: raw from here on, given back by [`Terminal::leave`] or by dropping it.
     pub(super) fn take() -> io::Result<Terminal> {
         let before = tcgetattr(stdin())?;
-        let keyboard = watched(opened_anew(stdin())?, Interest::READABLE)?;
-        let screen = watched(opened_anew(stdout())?, Interest::WRITABLE)?;
+        let keyboard = watch_descriptor(opened_anew(stdin())?, Interest::READABLE)?;
+        let screen = watch_descriptor(opened_anew(stdout())?, Interest::WRITABLE)?;
         restore::arm(before);
         let guard = Guard;
         make_raw()?;
