@@ -50,7 +50,7 @@ pub(crate) fn named(base: Option<&str>) -> Option<&str> {
 }
 
 /// The base by its name, or the current branch of the main checkout.
-pub(crate) fn named_or_current(
+pub(crate) fn base_or_current(
     repository: &Repository,
     base: Option<&str>,
 ) -> Result<Option<String>, ToolError> {

@@ -5,17 +5,17 @@
 use std::path::PathBuf;
 use std::{fs, io};
 
-use crate::aside::Alone;
 use crate::jj;
-use crate::merge::refuse_unfinished;
+use crate::merge::refuse_busy_or_other_branch;
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
+use crate::pending_sync;
 use crate::project::{Kind, Project};
-use crate::record::Worktree;
 use crate::repository::{Repository, text};
-use crate::syncing;
 use crate::tool::ToolError;
+use crate::trial_worktree::IntegrationLock;
 use crate::versions::Ready;
+use crate::worktree::Worktree;
 
 /// The new commit; None if there was nothing to commit.
 pub fn commit_all(
@@ -37,9 +37,9 @@ fn commit_worktree(
     message: &str,
 ) -> Result<Option<String>, OperationCause> {
     // Files of a base that came half-way are not the work of anybody here.
-    syncing::settle(repository, name, &Alone::with(repository)?)?;
+    pending_sync::settle(repository, name, &IntegrationLock::with(repository)?)?;
     let ready = Ready::look(repository, name)?;
-    refuse_unfinished(repository, name, &ready.found, &ready.worktree)?;
+    refuse_busy_or_other_branch(repository, name, &ready.found, &ready.worktree)?;
     if ready.found.uncommitted(repository)?.is_empty() {
         return Ok(None);
     }

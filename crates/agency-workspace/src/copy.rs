@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use crate::include::included;
+use crate::include::list_included_files;
 use crate::name::WorkspaceName;
 use crate::project::{Project, workspace_path};
 use crate::tool::ToolError;
@@ -56,12 +56,13 @@ pub fn copy_ignored(
     mut go_on: impl FnMut() -> bool,
 ) -> Result<Copied, CopyError> {
     let (from, to) = (project.root(), workspace_path(project, name));
-    let files = included(project, patterns)?;
+    let files = list_included_files(project, patterns)?;
     let mut copied = Copied::default();
     if files.is_empty() {
         return Ok(copied);
     }
-    let mut ground = Ground::open(&to).map_err(|source| CopyError::File { path: to.join(STAGE), source })?;
+    let mut ground =
+        CopyTarget::open(&to).map_err(|source| CopyError::File { path: to.join(STAGE), source })?;
     for file in files {
         if !go_on() {
             return Err(CopyError::Stopped);
@@ -81,17 +82,17 @@ fn is_fatal(error: &io::Error) -> bool {
 }
 
 /// The workspace that is copied into.
-struct Ground {
+struct CopyTarget {
     root: PathBuf,
     stage: PathBuf,
     /// Directories that are known to be real ones, all the way down.
     directories: HashSet<PathBuf>,
 }
 
-impl Ground {
-    fn open(root: &Path) -> io::Result<Ground> {
+impl CopyTarget {
+    fn open(root: &Path) -> io::Result<CopyTarget> {
         let mut ground =
-            Ground { root: root.to_owned(), stage: root.join(STAGE), directories: HashSet::new() };
+            CopyTarget { root: root.to_owned(), stage: root.join(STAGE), directories: HashSet::new() };
         ground.enter(Path::new(STAGE))?;
         Ok(ground)
     }
@@ -105,7 +106,7 @@ impl Ground {
         let meta = from.symlink_metadata()?;
         self.enter(to.parent().unwrap_or(Path::new("")))?;
         let staged = self.stage.join("file");
-        remove_if_there(&staged)?;
+        remove_if_exists(&staged)?;
         if meta.is_symlink() {
             symlink(fs::read_link(from)?, &staged)?;
         } else if meta.is_file() {
@@ -113,7 +114,7 @@ impl Ground {
         } else {
             return Err(io::Error::new(ErrorKind::InvalidInput, "it is neither a file nor a link"));
         }
-        appear(&staged, &target)
+        rename_into_place(&staged, &target)
     }
 
     /// Makes the directory. One that is a link could lead anywhere.
@@ -136,10 +137,10 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for CopyTarget {
     /// What is left in the stage is half a file of ours; the directory above goes if nothing else is in it.
     fn drop(&mut self) {
-        let cleared = remove_if_there(&self.stage.join("file")).and_then(|()| fs::remove_dir(&self.stage));
+        let cleared = remove_if_exists(&self.stage.join("file")).and_then(|()| fs::remove_dir(&self.stage));
         if let Err(left) = cleared {
             tracing::warn!(stage = %self.stage.display(), %left, "half a copy stays behind");
         } else if let Some(above) = self.stage.parent() {
@@ -149,7 +150,7 @@ impl Drop for Ground {
     }
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(err) if err.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed,
@@ -159,7 +160,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 fn copy_file(from: &Path, to: &Path, meta: &Metadata) -> io::Result<()> {
     let mut source = OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(from)?;
     let mut target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-    if !shares_blocks(&source, &target) {
+    if !try_clone_blocks(&source, &target) {
         io::copy(&mut source, &mut target)?;
     }
     target.set_permissions(fs::Permissions::from_mode(meta.permissions().mode() & 0o7777))?;
@@ -170,18 +171,18 @@ fn copy_file(from: &Path, to: &Path, meta: &Metadata) -> io::Result<()> {
 const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 #[cfg(target_os = "linux")]
-fn shares_blocks(source: &File, target: &File) -> bool {
+fn try_clone_blocks(source: &File, target: &File) -> bool {
     rustix::fs::ioctl_ficlone(target, source).is_ok()
 }
 
 /// There `io::copy` does what can be done.
 #[cfg(not(target_os = "linux"))]
-fn shares_blocks(_source: &File, _target: &File) -> bool {
+fn try_clone_blocks(_source: &File, _target: &File) -> bool {
     false
 }
 
 /// Gives the file its name, unless somebody else has it by now.
-fn appear(staged: &Path, target: &Path) -> io::Result<bool> {
+fn rename_into_place(staged: &Path, target: &Path) -> io::Result<bool> {
     match renameat_with(CWD, staged, CWD, target, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST) => Ok(false),

@@ -10,14 +10,14 @@ use tracing::warn;
 
 use crate::base::Base;
 use crate::jj;
-use crate::landing::Landing;
+use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
 use crate::project::{Kind, Project};
-use crate::record::{Force, Record, Worktree, other_user_of_branch, record_of};
 use crate::repository::Repository;
-use crate::state::{Found, Place};
-use crate::tool::{ToolError, patiently};
+use crate::state::{GitWorkspace, PathStatus};
+use crate::tool::{ToolError, retry_while_locked};
 use crate::trash;
+use crate::worktree::{Force, Worktree, WorktreeRecord, find_record, other_worktree_on_branch};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
@@ -30,12 +30,12 @@ pub struct Workspace {
     pub base: Option<Base>,
     /// What the user should know of it: a hook that failed, a directory without `.git`.
     pub warnings: Vec<String>,
-    pub(crate) made: Made,
+    pub(crate) made: Created,
 }
 
 /// What the call that returned the workspace made, and [`crate::undo_create()`] may therefore take away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Made {
+pub(crate) enum Created {
     Nothing,
     Worktree,
     WorktreeAndBranch {
@@ -49,7 +49,7 @@ pub(crate) enum Made {
 
 /// What a worktree is to stand on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Checkout {
+pub(crate) enum CheckoutTarget {
     Branch(String),
     Detached(String),
 }
@@ -183,7 +183,7 @@ fn use_directory(project: &Project, name: &WorkspaceName) -> Result<Workspace, C
         return Err(CreateCause::DirectoryGone { path });
     }
     let (name, warnings) = (name.clone(), Vec::new());
-    Ok(Workspace { name, path, branch: None, base: None, warnings, made: Made::Nothing })
+    Ok(Workspace { name, path, branch: None, base: None, warnings, made: Created::Nothing })
 }
 
 fn create_worktree(
@@ -194,11 +194,11 @@ fn create_worktree(
     let (base, found) = check_worktree(repository, name, base)?;
     clear_stale_record(repository, name, &found)?;
     create_branch(repository, name, &base)?;
-    match add_worktree(repository, name, found.place, &Checkout::Branch(name.branch())) {
+    match add_worktree(repository, name, found.place, &CheckoutTarget::Branch(name.branch())) {
         Ok(mut warnings) => {
-            warnings.extend(lacks(repository, name));
-            let made = Made::WorktreeAndBranch { tip: base.commit.clone() };
-            Ok(Workspace { base: Some(base), ..made_workspace(repository, name, warnings, made) })
+            warnings.extend(missing_content_warnings(repository, name));
+            let made = Created::WorktreeAndBranch { tip: base.commit.clone() };
+            Ok(Workspace { base: Some(base), ..describe_workspace(repository, name, warnings, made) })
         }
         Err(err) => {
             // The branch is ours, seconds old, and without commits.
@@ -211,7 +211,7 @@ fn create_worktree(
 }
 
 /// What a fresh checkout has no files for, by what the commit itself says.
-fn lacks(repository: &Repository, name: &WorkspaceName) -> Vec<String> {
+fn missing_content_warnings(repository: &Repository, name: &WorkspaceName) -> Vec<String> {
     let path = repository.workspace_path(name);
     let mut warnings = Vec::new();
     if path.join(".gitmodules").exists() {
@@ -225,25 +225,25 @@ fn lacks(repository: &Repository, name: &WorkspaceName) -> Vec<String> {
 }
 
 fn reattach_worktree(repository: &Repository, name: &WorkspaceName) -> Result<Workspace, CreateCause> {
-    let found = Found::look(repository, name)?;
+    let found = GitWorkspace::look(repository, name)?;
     let branch = name.branch();
     if found.tip.is_none() {
         return Err(CreateCause::BranchMissing { branch });
     }
-    if let Some(path) = other_user_of_branch(repository, name)? {
+    if let Some(path) = other_worktree_on_branch(repository, name)? {
         return Err(CreateCause::BranchInUse { branch, path });
     }
     refuse_taken_path(repository, name, &found)?;
     clear_stale_record(repository, name, &found)?;
-    let warnings = add_worktree(repository, name, found.place, &Checkout::Branch(name.branch()))?;
-    Ok(made_workspace(repository, name, warnings, Made::Worktree))
+    let warnings = add_worktree(repository, name, found.place, &CheckoutTarget::Branch(name.branch()))?;
+    Ok(describe_workspace(repository, name, warnings, Created::Worktree))
 }
 
-pub(crate) fn made_workspace(
+pub(crate) fn describe_workspace(
     repository: &Repository,
     name: &WorkspaceName,
     warnings: Vec<String>,
-    made: Made,
+    made: Created,
 ) -> Workspace {
     let (path, branch) = (repository.workspace_path(name), Some(name.branch()));
     Workspace { name: name.clone(), path, branch, base: None, warnings, made }
@@ -253,9 +253,9 @@ fn check_worktree(
     repository: &Repository,
     name: &WorkspaceName,
     base: Option<&str>,
-) -> Result<(Base, Found), CreateCause> {
+) -> Result<(Base, GitWorkspace), CreateCause> {
     let base = Base::find(repository, base)?;
-    let found = Found::look(repository, name)?;
+    let found = GitWorkspace::look(repository, name)?;
     refuse_taken_path(repository, name, &found)?;
     let branch = name.branch();
     if found.tip.is_some() {
@@ -270,13 +270,13 @@ fn check_worktree(
 fn refuse_taken_path(
     repository: &Repository,
     name: &WorkspaceName,
-    found: &Found,
+    found: &GitWorkspace,
 ) -> Result<(), CreateCause> {
     let path = repository.workspace_path(name);
-    if found.place == Place::Occupied {
+    if found.place == PathStatus::Occupied {
         return Err(CreateCause::PathTaken { path });
     }
-    match found.record.as_ref().and_then(Record::locked_by_user) {
+    match found.record.as_ref().and_then(WorktreeRecord::user_lock_reason) {
         Some(reason) => Err(CreateCause::Locked { path, reason: reason.to_owned() }),
         None => Ok(()),
     }
@@ -289,13 +289,13 @@ fn refuse_taken_path(
 pub(crate) fn clear_stale_record(
     repository: &Repository,
     name: &WorkspaceName,
-    found: &Found,
+    found: &GitWorkspace,
 ) -> Result<(), ToolError> {
     let Some(record) = &found.record else { return Ok(()) };
     if let Some(head) = record.detached_head()
-        && Landing::elsewhere(name).missing_from(repository, &[head])? > 0
+        && MergedRefs::elsewhere(name).count_missing(repository, &[head])? > 0
     {
-        trash::keep_commit(repository, name, head)?;
+        trash::save_commit(repository, name, head)?;
     }
     record.forget(repository, Force::Yes)?;
     Ok(())
@@ -306,7 +306,9 @@ fn create_branch(repository: &Repository, name: &WorkspaceName, base: &Base) -> 
     let (full, why) = (format!("refs/heads/{branch}"), format!("agency: created from {}", base.name));
     // The empty old value: it must not exist, so that what exists afterwards is ours.
     match repository.git().change(&["update-ref", "-m", &why, &full, &base.commit, ""]) {
-        Err(err) if err.says("reference already exists") => Err(CreateCause::BranchExists { branch }),
+        Err(err) if err.stderr_contains("reference already exists") => {
+            Err(CreateCause::BranchExists { branch })
+        }
         created => Ok(created.map(drop)?),
     }
 }
@@ -327,22 +329,22 @@ pub(crate) fn delete_untouched_branch(
 pub(crate) fn add_worktree(
     repository: &Repository,
     name: &WorkspaceName,
-    before: Place,
-    checkout: &Checkout,
+    before: PathStatus,
+    checkout: &CheckoutTarget,
 ) -> Result<Vec<String>, ToolError> {
     let path = repository.workspace_path(name);
     let mut args: Vec<&OsStr> = ["worktree", "add", "--quiet"].map(OsStr::new).to_vec();
     let what = match checkout {
-        Checkout::Branch(branch) => branch,
-        Checkout::Detached(commit) => {
+        CheckoutTarget::Branch(branch) => branch,
+        CheckoutTarget::Detached(commit) => {
             args.push("--detach".as_ref());
             commit
         }
     };
     args.extend(["--".as_ref(), path.as_os_str(), what.as_ref()]);
-    patiently(|| match repository.git().change_with_hooks(&args) {
+    retry_while_locked(|| match repository.git().change_with_hooks(&args) {
         Ok(()) => Ok(Vec::new()),
-        Err(ToolError::Failed { stderr, .. }) if is_whole(repository, name, &path)? => {
+        Err(ToolError::Failed { stderr, .. }) if is_complete(repository, name, &path)? => {
             Ok(vec![format!("a hook failed in {}: {stderr}", path.display())])
         }
         Err(err) => {
@@ -353,20 +355,20 @@ pub(crate) fn add_worktree(
 }
 
 /// Git takes its own record away again if it cannot check everything out.
-fn is_whole(repository: &Repository, name: &WorkspaceName, path: &Path) -> Result<bool, ToolError> {
-    let recorded = record_of(repository, name)?.is_some_and(|record| !record.is_half_made());
+fn is_complete(repository: &Repository, name: &WorkspaceName, path: &Path) -> Result<bool, ToolError> {
+    let recorded = find_record(repository, name)?.is_some_and(|record| !record.is_incomplete());
     Ok(recorded && Worktree::open(repository, path).is_some())
 }
 
 /// Takes away what a failed `git worktree add` left: there was neither record nor content before.
-pub(crate) fn sweep(repository: &Repository, name: &WorkspaceName, before: Place) {
+pub(crate) fn sweep(repository: &Repository, name: &WorkspaceName, before: PathStatus) {
     let path = repository.workspace_path(name);
-    let left = record_of(repository, name).and_then(|record| match record {
+    let left = find_record(repository, name).and_then(|record| match record {
         Some(record) => record.forget(repository, Force::Yes),
         None => Ok(()),
     });
     left.unwrap_or_else(|left| warn!(%name, %left, "a worktree that failed stays behind"));
-    if before == Place::EmptyDirectory && !path.exists() {
+    if before == PathStatus::EmptyDirectory && !path.exists() {
         fs::create_dir(&path)
             .unwrap_or_else(|left| warn!(%name, %left, "an empty directory was not put back"));
     }

@@ -6,11 +6,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::kept::Contents;
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Project, Vcs};
 use crate::repository::{Repository, text};
+use crate::saved_commit::Contents;
 use crate::tool::ToolError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub fn diff(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Resu
     let compare = || {
         let repository = project.versions()?;
         let contents = project.contents(name)?;
-        let from = left_from(project, repository, base, &contents)?;
+        let from = fork_point(project, repository, base, &contents)?;
         let files = changed(repository, &from, &contents.tree)?;
         Ok(Diff { from, to: contents.tree, files, warnings: contents.warnings })
     };
@@ -81,7 +81,7 @@ pub fn patch(project: &Project, name: &WorkspaceName, diff: &Diff) -> Result<Vec
 }
 
 /// The commit at which the workspace and its base parted; the base itself if they never were together.
-fn left_from(
+fn fork_point(
     project: &Project,
     repository: &Repository,
     base: Option<&str>,

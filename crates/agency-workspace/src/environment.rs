@@ -39,14 +39,14 @@ impl Environment {
     /// That of somebody else: the CLI that asked, whose PATH finds the user's hooks and filters.
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut kept: Vec<_> = variables.into_iter().filter(|(name, _)| !steers_git(name)).collect();
-        speak_english(&mut kept);
-        let has_lfs = finds(&kept, "git-lfs");
+        set_message_language(&mut kept);
+        let has_lfs = has_program_in_path(&kept, "git-lfs");
         Self { variables: kept, has_lfs }
     }
 
     /// Whether the PATH leads to a program of that name.
     pub(crate) fn has_program(&self, program: &str) -> bool {
-        finds(&self.variables, program)
+        has_program_in_path(&self.variables, program)
     }
 
     /// Asked before every call of git, so it was found out once.
@@ -66,7 +66,7 @@ impl fmt::Debug for Environment {
     }
 }
 
-fn finds(variables: &[(OsString, OsString)], program: &str) -> bool {
+fn has_program_in_path(variables: &[(OsString, OsString)], program: &str) -> bool {
     let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
     let dirs = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
     let runs = |dir: &PathBuf| {
@@ -83,7 +83,7 @@ fn steers_git(name: &OsStr) -> bool {
 
 /// Messages are read, so they must be git's own words. `LC_ALL=C` would do, but hooks that print
 /// or read UTF-8 fail under it; so only the language of messages changes.
-fn speak_english(variables: &mut Vec<(OsString, OsString)>) {
+fn set_message_language(variables: &mut Vec<(OsString, OsString)>) {
     let all = variables.iter().find(|(name, value)| name == "LC_ALL" && !value.is_empty());
     let all = all.map(|(_, value)| value.clone());
     let dropped = |name: &OsStr| {

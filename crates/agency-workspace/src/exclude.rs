@@ -41,7 +41,7 @@ pub fn exclude_agency_dir(project: &Project) -> Result<(), ExcludeError> {
 }
 
 /// The exclude file that has our line.
-pub(crate) fn excluded(project: &Project) -> Result<Option<PathBuf>, ExcludeError> {
+pub(crate) fn find_exclude_line(project: &Project) -> Result<Option<PathBuf>, ExcludeError> {
     let found = place(project)?;
     let has_line = |(path, pattern): &(PathBuf, Vec<u8>)| {
         fs::read(path).is_ok_and(|content| has_line(&content, pattern))
@@ -52,7 +52,7 @@ pub(crate) fn excluded(project: &Project) -> Result<Option<PathBuf>, ExcludeErro
 /// Takes the line out again, and leaves the rest of the file as it is.
 pub(crate) fn include(project: &Project) -> Result<(), ExcludeError> {
     let Some((path, pattern)) = place(project)? else { return Ok(()) };
-    take_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
+    remove_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
 }
 
 /// The file, and the pattern that means this project's `.agency` in it.
@@ -60,14 +60,16 @@ fn place(project: &Project) -> Result<Option<(PathBuf, Vec<u8>)>, ExcludeError> 
     let found = match &project.kind {
         Kind::Git(repository) => Ok(Some((repository.common_dir().to_owned(), b"/.agency/".to_vec()))),
         Kind::Jj(repository) => Ok(Some((repository.store().common_dir().to_owned(), b"/.agency/".to_vec()))),
-        Kind::Plain(environment) => around(&Git::discovering(environment, project.root()), project.root()),
+        Kind::Plain(environment) => {
+            enclosing_repository(&Git::discovering(environment, project.root()), project.root())
+        }
     };
     let found = found.map_err(|source| ExcludeError::Git { root: project.root().to_owned(), source })?;
     Ok(found.map(|(common_dir, pattern)| (common_dir.join("info/exclude"), pattern)))
 }
 
 /// The repository around a plain directory, and the pattern that means its `.agency` there.
-fn around(git: &Git, root: &Path) -> Result<Option<(PathBuf, Vec<u8>)>, ToolError> {
+fn enclosing_repository(git: &Git, root: &Path) -> Result<Option<(PathBuf, Vec<u8>)>, ToolError> {
     let common_dir = match resolved(git, root, "--git-common-dir") {
         Err(ToolError::Failed { .. } | ToolError::Missing { .. }) => return Ok(None),
         found => found?,
@@ -102,7 +104,7 @@ fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
     replace(&path, &content)
 }
 
-fn take_line(path: &Path, line: &[u8]) -> io::Result<()> {
+fn remove_line(path: &Path, line: &[u8]) -> io::Result<()> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let content = match fs::read(&path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::environment::Environment;
-use crate::tool::{ToolError, not_started, patiently, succeeded, without_newline};
+use crate::tool::{ToolError, check_status, retry_while_locked, start_error, trim_newline};
 
 /// Git waits for ref locks by itself, but only 100 ms unless told.
 const REF_PATIENCE: [&str; 2] = ["core.filesRefLockTimeout=5000", "core.packedRefsTimeout=5000"];
@@ -64,56 +64,60 @@ impl Git {
 
     /// Reads; takes no locks, not even the index refresh of `git status`.
     pub(crate) fn read<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<u8>, ToolError> {
-        patiently(|| succeeded(shown(args), self.reading(args)?))
+        retry_while_locked(|| check_status(shown(args), self.reading(args)?))
     }
 
     /// Reads one line: an object id, a ref, a path.
     pub(crate) fn line<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<OsString, ToolError> {
-        self.read(args).map(without_newline)
+        self.read(args).map(trim_newline)
     }
 
     /// Reads what may not be there: git says so with exit code 1 and silence.
     pub(crate) fn maybe<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Option<OsString>, ToolError> {
-        patiently(|| {
+        retry_while_locked(|| {
             let output = self.reading(args)?;
             if output.status.code() == Some(1) && output.stderr.is_empty() {
                 return Ok(None);
             }
-            succeeded(shown(args), output).map(|out| Some(without_newline(out)))
+            check_status(shown(args), output).map(|out| Some(trim_newline(out)))
         })
     }
 
     /// Changes something, again and again while only a lock is in the way.
     pub(crate) fn change<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<OsString, ToolError> {
-        patiently(|| {
-            let output = self.command(args).output().map_err(|err| not_started("git", shown(args), err))?;
-            succeeded(shown(args), output).map(without_newline)
+        retry_while_locked(|| {
+            let output = self.command(args).output().map_err(|err| start_error("git", shown(args), err))?;
+            check_status(shown(args), output).map(trim_newline)
         })
     }
 
     /// Asks what git answers with exit code 0 or 1 (no), both with something to read.
     pub(crate) fn answer<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<(bool, Vec<u8>), ToolError> {
-        patiently(|| {
-            let output = self.command(args).output().map_err(|err| not_started("git", shown(args), err))?;
+        retry_while_locked(|| {
+            let output = self.command(args).output().map_err(|err| start_error("git", shown(args), err))?;
             match output.status.code() {
                 Some(1) if !output.stdout.is_empty() => Ok((false, output.stdout)),
-                _ => succeeded(shown(args), output).map(|out| (true, out)),
+                _ => check_status(shown(args), output).map(|out| (true, out)),
             }
         })
     }
 
     /// Changes something that is told on the standard input.
-    pub(crate) fn change_by<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<(), ToolError> {
+    pub(crate) fn change_with_input<A: AsRef<OsStr>>(
+        &self,
+        args: &[A],
+        input: &[u8],
+    ) -> Result<(), ToolError> {
         let failed = |source| ToolError::Start { command: shown(args), source };
-        patiently(|| {
+        retry_while_locked(|| {
             let mut told = tempfile::tempfile().map_err(failed)?;
             told.write_all(input).and_then(|()| told.rewind()).map_err(failed)?;
             let output = self
                 .command(args)
                 .stdin(told)
                 .output()
-                .map_err(|err| not_started("git", shown(args), err))?;
-            succeeded(shown(args), output).map(drop)
+                .map_err(|err| start_error("git", shown(args), err))?;
+            check_status(shown(args), output).map(drop)
         })
     }
 
@@ -125,15 +129,15 @@ impl Git {
         let mut stderr = tempfile::tempfile().map_err(failed)?;
         let mut command = self.command(args);
         command.stdout(Stdio::null()).stderr(stderr.try_clone().map_err(failed)?);
-        let status = command.status().map_err(|err| not_started("git", shown(args), err))?;
+        let status = command.status().map_err(|err| start_error("git", shown(args), err))?;
         let mut said = Vec::new();
         stderr.rewind().and_then(|()| stderr.read_to_end(&mut said)).map_err(failed)?;
-        succeeded(shown(args), Output { status, stdout: Vec::new(), stderr: said }).map(drop)
+        check_status(shown(args), Output { status, stdout: Vec::new(), stderr: said }).map(drop)
     }
 
     fn reading<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Output, ToolError> {
         let mut command = self.command(args);
-        command.env("GIT_OPTIONAL_LOCKS", "0").output().map_err(|err| not_started("git", shown(args), err))
+        command.env("GIT_OPTIONAL_LOCKS", "0").output().map_err(|err| start_error("git", shown(args), err))
     }
 
     fn command<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {

@@ -17,24 +17,24 @@ pub const INCLUDE_FILE: &str = ".worktreeinclude";
 
 /// Whether anything is to be copied at all: cheaper than looking for files.
 pub fn includes_files(project: &Project, patterns: &[String]) -> bool {
-    lister(project).is_some() && (!patterns.is_empty() || include_file(project.root()).is_some())
+    listing_git(project).is_some() && (!patterns.is_empty() || include_file(project.root()).is_some())
 }
 
 /// Files that git ignores and that match, relative to the project's root. A file that git would show as
 /// untracked is left out: whoever made it has not decided yet what it is.
-pub(crate) fn included(project: &Project, patterns: &[String]) -> Result<Vec<PathBuf>, ToolError> {
-    let Some(git) = lister(project) else { return Ok(Vec::new()) };
-    let matching = listed(&git, &matching_options(project.root(), patterns))?;
+pub(crate) fn list_included_files(project: &Project, patterns: &[String]) -> Result<Vec<PathBuf>, ToolError> {
+    let Some(git) = listing_git(project) else { return Ok(Vec::new()) };
+    let matching = list_files(&git, &matching_options(project.root(), patterns))?;
     if matching.is_empty() {
         return Ok(Vec::new());
     }
-    let untracked: HashSet<PathBuf> = listed(&git, &["--exclude-standard"])?.into_iter().collect();
+    let untracked: HashSet<PathBuf> = list_files(&git, &["--exclude-standard"])?.into_iter().collect();
     Ok(matching.into_iter().filter(|path| is_a_plain_file_name(path) && !untracked.contains(path)).collect())
 }
 
 /// Git over the files of the main checkout; none where every task works in the directory itself, or where
 /// there is no checkout.
-fn lister(project: &Project) -> Option<Git> {
+fn listing_git(project: &Project) -> Option<Git> {
     match &project.kind {
         Kind::Git(repository) if !repository.is_bare() => {
             Some(repository.git().with_work_tree(repository.root()))
@@ -63,7 +63,7 @@ fn matching_options(root: &Path, patterns: &[String]) -> Vec<OsString> {
     options
 }
 
-fn listed<A: AsRef<OsStr>>(git: &Git, options: &[A]) -> Result<Vec<PathBuf>, ToolError> {
+fn list_files<A: AsRef<OsStr>>(git: &Git, options: &[A]) -> Result<Vec<PathBuf>, ToolError> {
     let mut args: Vec<&OsStr> = ["ls-files", "--others", "-z"].iter().map(OsStr::new).collect();
     args.extend(options.iter().map(AsRef::as_ref));
     let listed = git.read(&args)?;

@@ -3,15 +3,15 @@
 //! Knows nothing of workspaces. Asked on the repository as a whole, it neither looks at the user's working copy
 //! nor changes it; asked in a workspace, it takes that one's files in first, as every jj command does.
 
-mod combine;
 mod creation;
 mod files;
-mod glance;
-mod own;
+mod integration;
+mod merge_commits;
 mod removal;
 mod repository;
 mod restoration;
 mod staleness;
+mod status;
 mod workspace;
 
 use std::ffi::OsStr;
@@ -20,16 +20,16 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use crate::environment::Environment;
-use crate::tool::{ToolError, not_started, succeeded};
+use crate::tool::{ToolError, check_status, start_error};
 
-pub(crate) use combine::{commit_all, may_merge, merge, recover_all, sync};
 pub(crate) use creation::{check, create, reattach};
-pub(crate) use glance::Glance;
-pub use own::UnfinishedCommit;
+pub(crate) use integration::{commit_all, may_merge, merge, recover_all, sync};
+pub use merge_commits::UnfinishedCommit;
 pub(crate) use removal::{removable, remove, undo};
 pub(crate) use repository::JjRepository;
-pub(crate) use restoration::{over, restore};
-pub(crate) use workspace::{Jujutsu, contents, is_there, presence, state};
+pub(crate) use restoration::{restore, restore_over};
+pub(crate) use status::JjStatus;
+pub(crate) use workspace::{JjWorkspace, contents, is_workspace_there, presence, state};
 
 /// Where jj runs, and how.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub(crate) struct Jj {
 }
 
 /// What a command printed and what it said besides.
-pub(crate) struct Told {
+pub(crate) struct JjOutput {
     pub(crate) out: String,
     pub(crate) said: String,
 }
@@ -50,22 +50,22 @@ pub(crate) struct Told {
 impl Jj {
     /// On the repository as a whole.
     pub(crate) fn on(environment: &Environment, root: &Path) -> Self {
-        Self { options: vec!["--ignore-working-copy".into()], ..Self::inside(environment, root) }
+        Self { options: vec!["--ignore-working-copy".into()], ..Self::in_user_workspace(environment, root) }
     }
 
     /// In the user's own workspace, whose files it takes in.
-    pub(crate) fn inside(environment: &Environment, dir: &Path) -> Self {
+    pub(crate) fn in_user_workspace(environment: &Environment, dir: &Path) -> Self {
         let (environment, dir) = (environment.clone(), dir.to_owned());
         Self { environment, dir, options: Vec::new(), updates_stale: false }
     }
 
     /// In a workspace of ours, whose files it takes in, and brings up to date if somebody rewrote their commit.
-    pub(crate) fn inside_ours(environment: &Environment, dir: &Path) -> Self {
-        Self { updates_stale: true, ..Self::inside(environment, dir) }
+    pub(crate) fn in_task_workspace(environment: &Environment, dir: &Path) -> Self {
+        Self { updates_stale: true, ..Self::in_user_workspace(environment, dir) }
     }
 
     /// Without a look at the files.
-    fn resting(&self) -> Self {
+    fn without_snapshot(&self) -> Self {
         Self { options: vec!["--ignore-working-copy".into()], updates_stale: false, ..self.clone() }
     }
 
@@ -81,10 +81,10 @@ impl Jj {
         Self { options, ..self.clone() }
     }
 
-    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Told, ToolError> {
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<JjOutput, ToolError> {
         match self.once(args) {
             Err(err) if self.updates_stale && is_stale(&err) => {
-                staleness::catch_up(self, &self.dir)?;
+                staleness::update_stale(self, &self.dir)?;
                 self.once(args)
             }
             done => done,
@@ -93,9 +93,9 @@ impl Jj {
 
     /// Times of commits are whole seconds: made again in the same one, after it was taken back, a commit would be
     /// one that is there already, and jj refuses.
-    fn once<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Told, ToolError> {
+    fn once<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<JjOutput, ToolError> {
         match self.at_once(args) {
-            Err(err) if err.says("Newly-created commit") => {
+            Err(err) if err.stderr_contains("Newly-created commit") => {
                 std::thread::sleep(Duration::from_secs(1));
                 self.at_once(args)
             }
@@ -103,12 +103,12 @@ impl Jj {
         }
     }
 
-    fn at_once<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Told, ToolError> {
+    fn at_once<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<JjOutput, ToolError> {
         let Output { status, stdout, stderr } =
-            self.command(args).output().map_err(|err| not_started("jj", shown(args), err))?;
+            self.command(args).output().map_err(|err| start_error("jj", shown(args), err))?;
         let said = String::from_utf8_lossy(&stderr).into_owned();
-        let out = succeeded(shown(args), Output { status, stdout, stderr })?;
-        Ok(Told { out: String::from_utf8_lossy(&out).into_owned(), said })
+        let out = check_status(shown(args), Output { status, stdout, stderr })?;
+        Ok(JjOutput { out: String::from_utf8_lossy(&out).into_owned(), said })
     }
 
     /// Each line of what it prints.
@@ -129,7 +129,7 @@ impl Jj {
 
 /// Somebody rewrote the commit that the workspace stands on.
 fn is_stale(err: &ToolError) -> bool {
-    err.says("working copy is stale")
+    err.stderr_contains("working copy is stale")
 }
 
 /// The name of the command, with the verb of those that have one.

@@ -5,24 +5,24 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::aside::{Alone, Aside};
 use crate::base::{commit_of, current_branch, named};
-use crate::collisions::conflicting_files;
+use crate::conflicts::conflicting_files;
 use crate::git::Git;
-use crate::glance::Glance;
 use crate::jj;
-use crate::landing::{Landing, mark_of};
-use crate::merging::{self, MergeOutcome, Merging};
+use crate::merged_refs::{MergedRefs, merged_mark_ref};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
+use crate::pending_merge::{self, MergeOutcome, PendingMerge};
+use crate::pending_sync;
 use crate::project::{Kind, Project};
-use crate::record::{Worktree, users_of_branch};
 use crate::repository::{Repository, resolved};
-use crate::scratch::{in_the_way, paths};
-use crate::state::Found;
-use crate::syncing;
+use crate::state::GitWorkspace;
+use crate::temp_index::{blocking_files, paths};
 use crate::tool::ToolError;
+use crate::trial_worktree::{IntegrationLock, TrialWorktree};
 use crate::work::WorkAtRisk;
+use crate::worktree::{Worktree, worktrees_on_branch};
+use crate::worktree_status::WorktreeStatus;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MergeMethod {
@@ -70,7 +70,7 @@ pub fn merge(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<Merged, OperationError> {
-    let merged = refuse_itself(name, request).and_then(|()| match &project.kind {
+    let merged = refuse_own_branch(name, request).and_then(|()| match &project.kind {
         Kind::Git(repository) => merge_branch(repository, name, request),
         Kind::Jj(repository) => jj::merge(repository, name, request),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
@@ -84,7 +84,7 @@ pub fn check_merge(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<(), OperationError> {
-    let looked = refuse_itself(name, request).and_then(|()| match &project.kind {
+    let looked = refuse_own_branch(name, request).and_then(|()| match &project.kind {
         Kind::Git(repository) => may_merge_branch(repository, name, request),
         Kind::Jj(repository) => jj::may_merge(repository, name, request),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
@@ -93,7 +93,7 @@ pub fn check_merge(
 }
 
 /// There all of the work is, and nobody has it.
-fn refuse_itself(name: &WorkspaceName, request: &MergeRequest) -> Result<(), OperationCause> {
+fn refuse_own_branch(name: &WorkspaceName, request: &MergeRequest) -> Result<(), OperationCause> {
     let own = name.branch();
     match request.into.as_deref().map(|into| into.strip_prefix("refs/heads/").unwrap_or(into)) {
         Some(into) if into == own => Err(OperationCause::OwnBranch { branch: own }),
@@ -107,9 +107,9 @@ fn may_merge_branch(
     request: &MergeRequest,
 ) -> Result<(), OperationCause> {
     let target = Target::find(repository, request)?;
-    target.refuse_dirty(repository)?;
-    let Some(glance) = Glance::at(repository, name)? else { return Ok(()) };
-    let files = conflicting_files(repository, &target.tip, &glance.commit(repository)?)?;
+    target.refuse_busy_or_dirty(repository)?;
+    let Some(status) = WorktreeStatus::read(repository, name)? else { return Ok(()) };
+    let files = conflicting_files(repository, &target.tip, &status.commit(repository)?)?;
     if files.is_empty() {
         return Ok(());
     }
@@ -121,17 +121,17 @@ fn merge_branch(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<Merged, OperationCause> {
-    let alone = Alone::with(repository)?;
-    merging::recover_all(repository, &alone)?;
-    syncing::settle(repository, name, &alone)?;
-    let tip = finished_tip(repository, name)?;
+    let lock = IntegrationLock::with(repository)?;
+    pending_merge::recover_all(repository, &lock)?;
+    pending_sync::settle(repository, name, &lock)?;
+    let tip = committed_tip(repository, name)?;
     let target = Target::find(repository, request)?;
-    if Landing::at(&target.tip, "").missing_from(repository, &[&tip])? == 0 {
+    if MergedRefs::at(&target.tip, "").count_missing(repository, &[&tip])? == 0 {
         return Err(OperationCause::NothingNew { target: target.branch });
     }
-    target.refuse_dirty(repository)?;
-    let after = merged_commit(repository, name, &target, &tip, request, &alone)?;
-    let merging = Merging {
+    target.refuse_busy_or_dirty(repository)?;
+    let after = create_merged_commit(repository, name, &target, &tip, request, &lock)?;
+    let pending = PendingMerge {
         name: name.clone(),
         target: target.branch.clone(),
         old: target.tip.clone(),
@@ -139,18 +139,18 @@ fn merge_branch(
         tip,
     };
     match &target.checkout {
-        None => move_ref(repository, &merging)?,
-        Some(checkout) => move_checkout(repository, &merging, checkout)?,
+        None => move_ref(repository, &pending)?,
+        Some(checkout) => move_checkout(repository, &pending, checkout)?,
     }
     let checkout = target.checkout.map(|checkout| checkout.path);
-    Ok(Merged { into: merging.target, before: merging.old, after: merging.new, checkout, notes: Vec::new() })
+    Ok(Merged { into: pending.target, before: pending.old, after: pending.new, checkout, notes: Vec::new() })
 }
 
 /// The commit of the workspace's branch, if nothing but it is to be merged.
-fn finished_tip(repository: &Repository, name: &WorkspaceName) -> Result<String, OperationCause> {
-    let found = Found::look(repository, name)?;
+fn committed_tip(repository: &Repository, name: &WorkspaceName) -> Result<String, OperationCause> {
+    let found = GitWorkspace::look(repository, name)?;
     if let Some(worktree) = &found.worktree {
-        refuse_unfinished(repository, name, &found, worktree)?;
+        refuse_busy_or_other_branch(repository, name, &found, worktree)?;
         if let Some(work) = WorkAtRisk::uncommitted_in(repository, name, &found)? {
             return Err(OperationCause::HasWork(work));
         }
@@ -160,14 +160,14 @@ fn finished_tip(repository: &Repository, name: &WorkspaceName) -> Result<String,
 }
 
 /// Refuses in the middle of something, or on another branch: the work may be elsewhere than it seems.
-pub(crate) fn refuse_unfinished(
+pub(crate) fn refuse_busy_or_other_branch(
     repository: &Repository,
     name: &WorkspaceName,
-    found: &Found,
+    found: &GitWorkspace,
     worktree: &Worktree,
 ) -> Result<(), OperationCause> {
     let path = repository.workspace_path(name);
-    if let Some(what) = under_way(&worktree.git_dir) {
+    if let Some(what) = operation_in_progress(&worktree.git_dir) {
         return Err(OperationCause::Busy { path, what });
     }
     let head = found.record.as_ref().and_then(|record| record.branch.clone());
@@ -180,7 +180,7 @@ pub(crate) fn refuse_unfinished(
 }
 
 /// What git is in the middle of, by the files it leaves meanwhile.
-pub(crate) fn under_way(git_dir: &Path) -> Option<&'static str> {
+pub(crate) fn operation_in_progress(git_dir: &Path) -> Option<&'static str> {
     let signs = [
         ("MERGE_HEAD", "a merge"),
         ("rebase-merge", "a rebase"),
@@ -217,10 +217,10 @@ impl Target {
         Ok(Self { branch, tip, checkout })
     }
 
-    fn refuse_dirty(&self, repository: &Repository) -> Result<(), OperationCause> {
+    fn refuse_busy_or_dirty(&self, repository: &Repository) -> Result<(), OperationCause> {
         let Some(checkout) = &self.checkout else { return Ok(()) };
         let path = checkout.path.clone();
-        if let Some(what) = under_way(&checkout.git_dir) {
+        if let Some(what) = operation_in_progress(&checkout.git_dir) {
             return Err(OperationCause::Busy { path, what });
         }
         let files = checkout.changed_files(repository)?;
@@ -240,7 +240,7 @@ fn target_branch(repository: &Repository, base: Option<&str>) -> Result<String, 
         let remote = format!("refs/remotes/{base}");
         if repository.commit(&remote)?.is_some() {
             let missing = OperationCause::ServersBase { base: base.to_owned() };
-            return follower_of(repository, &remote)?.ok_or(missing);
+            return local_branch_tracking(repository, &remote)?.ok_or(missing);
         }
         if commit_of(repository, base)?.is_none() {
             return Err(OperationCause::TargetMissing { branch: base.to_owned() });
@@ -250,7 +250,7 @@ fn target_branch(repository: &Repository, base: Option<&str>) -> Result<String, 
 }
 
 /// The local branch that follows one of a server.
-fn follower_of(repository: &Repository, remote: &str) -> Result<Option<String>, ToolError> {
+fn local_branch_tracking(repository: &Repository, remote: &str) -> Result<Option<String>, ToolError> {
     let args = ["for-each-ref", "--format=%(upstream)%00%(refname)", "refs/heads"];
     let listed = String::from_utf8_lossy(&repository.git().read(&args)?).into_owned();
     let follows = |line: &str| {
@@ -265,7 +265,7 @@ fn follower_of(repository: &Repository, remote: &str) -> Result<Option<String>, 
 
 impl TargetCheckout {
     pub(crate) fn of(repository: &Repository, branch: &str) -> Result<Option<Self>, ToolError> {
-        for record in users_of_branch(repository, branch)? {
+        for record in worktrees_on_branch(repository, branch)? {
             // A record without its directory has no files to bring up to date.
             let there = Git::discovering(repository.environment(), &record.path);
             match resolved(&there, &record.path, "--git-dir") {
@@ -303,34 +303,34 @@ impl TargetCheckout {
     }
 }
 
-fn merged_commit(
+fn create_merged_commit(
     repository: &Repository,
     name: &WorkspaceName,
     target: &Target,
     tip: &str,
     request: &MergeRequest,
-    alone: &Alone,
+    lock: &IntegrationLock,
 ) -> Result<String, OperationCause> {
     let message = message(repository, name, (&target.branch, &target.tip), &[tip], request)?;
     match request.how {
         MergeMethod::FastForward => fast_forward(repository, target, tip),
         MergeMethod::Merge => {
-            let aside = Aside::on(repository, &target.tip, alone)?;
+            let trial = TrialWorktree::on(repository, &target.tip, lock)?;
             let args = ["merge", "--no-ff", "--no-edit", "--no-progress", "-m", &message, tip];
-            aside.attempt(&args, &target.branch)?;
-            Ok(aside.head()?)
+            trial.attempt(&args, &target.branch)?;
+            Ok(trial.head()?)
         }
         MergeMethod::Squash => {
-            let aside = Aside::on(repository, &target.tip, alone)?;
-            aside.attempt(&["merge", "--squash", "--no-progress", tip], &target.branch)?;
-            refuse_nothing_staged(&aside, target)?;
-            aside.git().change_with_hooks(&["commit", "--quiet", "--message", &message])?;
-            Ok(aside.head()?)
+            let trial = TrialWorktree::on(repository, &target.tip, lock)?;
+            trial.attempt(&["merge", "--squash", "--no-progress", tip], &target.branch)?;
+            refuse_nothing_staged(&trial, target)?;
+            trial.git().change_with_hooks(&["commit", "--quiet", "--message", &message])?;
+            Ok(trial.head()?)
         }
         MergeMethod::Rebase => {
-            let aside = Aside::on(repository, tip, alone)?;
-            aside.attempt(&["rebase", "--quiet", &target.tip], &target.branch)?;
-            let after = aside.head()?;
+            let trial = TrialWorktree::on(repository, tip, lock)?;
+            trial.attempt(&["rebase", "--quiet", &target.tip], &target.branch)?;
+            let after = trial.head()?;
             let target_has_it = after == target.tip;
             if target_has_it {
                 Err(OperationCause::NothingNew { target: target.branch.clone() })
@@ -383,26 +383,28 @@ fn squash_message(
 }
 
 fn fast_forward(repository: &Repository, target: &Target, tip: &str) -> Result<String, OperationCause> {
-    let commits = Landing::at(tip, "").missing_from(repository, &[&target.tip])?;
+    let commits = MergedRefs::at(tip, "").count_missing(repository, &[&target.tip])?;
     if commits > 0 {
         return Err(OperationCause::NotFastForward { target: target.branch.clone(), commits });
     }
     Ok(tip.to_owned())
 }
 
-fn refuse_nothing_staged(aside: &Aside, target: &Target) -> Result<(), OperationCause> {
-    let staged = aside.git().read(&["diff-index", "--cached", "--name-only", "-z", "HEAD"])?;
+fn refuse_nothing_staged(trial: &TrialWorktree, target: &Target) -> Result<(), OperationCause> {
+    let staged = trial.git().read(&["diff-index", "--cached", "--name-only", "-z", "HEAD"])?;
     if staged.is_empty() { Err(OperationCause::NothingNew { target: target.branch.clone() }) } else { Ok(()) }
 }
 
 /// Nobody has files of it: the target moves, and the mark with it, or neither.
-fn move_ref(repository: &Repository, merging: &Merging) -> Result<(), OperationCause> {
-    let (target, mark) = (&merging.target, mark_of(&merging.name));
-    let Merging { old, new, tip, .. } = merging;
+fn move_ref(repository: &Repository, pending: &PendingMerge) -> Result<(), OperationCause> {
+    let (target, mark) = (&pending.target, merged_mark_ref(&pending.name));
+    let PendingMerge { old, new, tip, .. } = pending;
     let steps = format!("update refs/heads/{target} {new} {old}\nupdate {mark} {tip}\n");
-    let why = format!("agency: merge {}", merging.name);
-    match repository.git().change_by(&["update-ref", "-m", &why, "--stdin"], steps.as_bytes()) {
-        Err(err) if err.says("but expected") => Err(OperationCause::TargetMoved { branch: target.clone() }),
+    let why = format!("agency: merge {}", pending.name);
+    match repository.git().change_with_input(&["update-ref", "-m", &why, "--stdin"], steps.as_bytes()) {
+        Err(err) if err.stderr_contains("but expected") => {
+            Err(OperationCause::TargetMoved { branch: target.clone() })
+        }
         moved => Ok(moved?),
     }
 }
@@ -411,26 +413,26 @@ fn move_ref(repository: &Repository, merging: &Merging) -> Result<(), OperationC
 /// the next one can clean up if it is cut off.
 fn move_checkout(
     repository: &Repository,
-    merging: &Merging,
+    pending: &PendingMerge,
     checkout: &TargetCheckout,
 ) -> Result<(), OperationCause> {
     let git = checkout.git(repository);
-    let files = in_the_way(&git, &checkout.path, &merging.old, &merging.new)?;
+    let files = blocking_files(&git, &checkout.path, &pending.old, &pending.new)?;
     if !files.is_empty() {
         return Err(OperationCause::TargetBlocked { path: checkout.path.clone(), files });
     }
-    merging.note(repository)?;
-    let git = git.with_variable("GIT_REFLOG_ACTION", format!("agency merge {}", merging.name));
-    let args = ["merge", "--ff-only", "--no-overwrite-ignore", "--quiet", "--no-progress", &merging.new];
+    pending.note(repository)?;
+    let git = git.with_variable("GIT_REFLOG_ACTION", format!("agency merge {}", pending.name));
+    let args = ["merge", "--ff-only", "--no-overwrite-ignore", "--quiet", "--no-progress", &pending.new];
     let Err(err) = git.change_with_hooks(&args) else {
-        let unsure = |source| OperationCause::Unsure { branch: merging.target.clone(), source };
-        return merging.finish(repository).map_err(unsure);
+        let unsure = |source| OperationCause::Unsure { branch: pending.target.clone(), source };
+        return pending.finish(repository).map_err(unsure);
     };
-    match merging.recover(repository).map_err(|left| unsettled(checkout, left))? {
+    match pending.recover(repository).map_err(|left| unsettled(checkout, left))? {
         // It moved the branch and failed afterwards.
         MergeOutcome::Merged => Ok(()),
         MergeOutcome::RolledBack { trash_ref: kept } => {
-            let refused = refused_by_git(repository, merging, err)?;
+            let refused = refused_by_git(repository, pending, err)?;
             Err(match kept {
                 Some(kept) => {
                     OperationCause::PutBack { path: checkout.path.clone(), kept, source: Box::new(refused) }
@@ -451,10 +453,10 @@ fn unsettled(checkout: &TargetCheckout, left: OperationCause) -> OperationCause 
 
 fn refused_by_git(
     repository: &Repository,
-    merging: &Merging,
+    pending: &PendingMerge,
     err: ToolError,
 ) -> Result<OperationCause, ToolError> {
-    let branch = merging.target.clone();
-    let has_moved = repository.branch_tip(&branch)?.as_ref() != Some(&merging.old);
+    let branch = pending.target.clone();
+    let has_moved = repository.branch_tip(&branch)?.as_ref() != Some(&pending.old);
     Ok(if has_moved { OperationCause::TargetMoved { branch } } else { err.into() })
 }

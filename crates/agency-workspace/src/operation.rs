@@ -161,7 +161,7 @@ impl OperationCause {
                 "nothing was changed; merge {with} by hand in the workspace, or tell the agent to"
             )),
             OperationCause::UnfinishedCommits { commits, leaves_out, .. } => {
-                let ways: Vec<String> = commits.iter().map(UnfinishedCommit::way_out).collect();
+                let ways: Vec<String> = commits.iter().map(UnfinishedCommit::hint).collect();
                 let without = format!(", or `agency merge {workspace} --rebase` leaves it out");
                 let without = if *leaves_out { &without } else { "" };
                 Some(format!("nothing was changed; {}{without}", ways.join(", ")))

@@ -7,17 +7,17 @@ use std::path::PathBuf;
 
 use crate::create::delete_untouched_branch;
 use crate::jj;
-use crate::kept::{self, Contents, Ignored};
-use crate::landing::Landing;
+use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
 use crate::operation::{OperationCause, shown};
 use crate::project::{Kind, Project};
-use crate::record::{Force, Record, other_user_of_branch};
 use crate::repository::Repository;
-use crate::state::{Found, Place, Presence};
+use crate::saved_commit::{self, Contents, Ignored};
+use crate::state::{GitWorkspace, PathStatus, Presence};
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
 use crate::work::WorkAtRisk;
+use crate::worktree::{Force, WorktreeRecord, other_worktree_on_branch};
 
 /// What is gone, and where it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -138,7 +138,7 @@ pub fn check_remove(
     let checked = match &project.kind {
         Kind::Git(repository) => refuse(repository, name, base, removal).and_then(|found| {
             let Some(worktree) = &found.worktree else { return Ok(()) };
-            Contents::all_of(repository, worktree, found.head(), Ignored::Left).map(drop)
+            Contents::read_all(repository, worktree, found.head(), Ignored::Left).map(drop)
         }),
         Kind::Jj(repository) => jj::removable(repository, name, base, removal),
         Kind::Plain(_) => Ok(()),
@@ -164,7 +164,7 @@ fn remove_worktree(
 ) -> Result<Removed, RemoveCause> {
     let found = refuse(repository, name, base, removal)?;
     let force = force_for(repository, &found, removal.discard)?;
-    let ignored = if removal.keep_ignored { Ignored::Kept } else { Ignored::Left };
+    let ignored = if removal.keep_ignored { Ignored::Saved } else { Ignored::Left };
     let trash_ref = trash::keep(repository, name, &found, TrashReason::Removed, ignored)?;
     let unfinished = |source| RemoveCause::Unfinished { trash_ref: trash_ref.clone(), source };
     let directory = delete_worktree(repository, &found, force).map_err(unfinished)?;
@@ -178,8 +178,8 @@ fn refuse(
     name: &WorkspaceName,
     base: Option<&str>,
     removal: RemoveOptions,
-) -> Result<Found, RemoveCause> {
-    let found = Found::look(repository, name)?;
+) -> Result<GitWorkspace, RemoveCause> {
+    let found = GitWorkspace::look(repository, name)?;
     refuse_foreign(repository, name, &found)?;
     if !removal.discard {
         refuse_work(repository, name, &found, base)?;
@@ -187,15 +187,19 @@ fn refuse(
     Ok(found)
 }
 
-fn refuse_foreign(repository: &Repository, name: &WorkspaceName, found: &Found) -> Result<(), RemoveCause> {
+fn refuse_foreign(
+    repository: &Repository,
+    name: &WorkspaceName,
+    found: &GitWorkspace,
+) -> Result<(), RemoveCause> {
     let path = repository.workspace_path(name);
     if found.presence() == Presence::NotOurs {
         return Err(RemoveCause::NotOurs { path });
     }
-    if let Some(reason) = found.record.as_ref().and_then(Record::locked_by_user) {
+    if let Some(reason) = found.record.as_ref().and_then(WorktreeRecord::user_lock_reason) {
         return Err(RemoveCause::Locked { path, reason: reason.to_owned() });
     }
-    match other_user_of_branch(repository, name)? {
+    match other_worktree_on_branch(repository, name)? {
         Some(path) => Err(RemoveCause::BranchInUse { branch: name.branch(), path }),
         None => Ok(()),
     }
@@ -204,11 +208,11 @@ fn refuse_foreign(repository: &Repository, name: &WorkspaceName, found: &Found) 
 fn refuse_work(
     repository: &Repository,
     name: &WorkspaceName,
-    found: &Found,
+    found: &GitWorkspace,
     base: Option<&str>,
 ) -> Result<(), RemoveCause> {
-    let landing = Landing::of(repository, name, base)?;
-    match WorkAtRisk::at_risk(repository, name, found, &landing)? {
+    let merged_refs = MergedRefs::of(repository, name, base)?;
+    match WorkAtRisk::at_risk(repository, name, found, &merged_refs)? {
         Some(work) => Err(RemoveCause::HasWork(work)),
         None => Ok(()),
     }
@@ -217,18 +221,18 @@ fn refuse_work(
 /// The directory that went with the record, if there was one.
 fn delete_worktree(
     repository: &Repository,
-    found: &Found,
+    found: &GitWorkspace,
     force: Force,
 ) -> Result<Option<PathBuf>, ToolError> {
     let Some(record) = &found.record else { return Ok(None) };
     record.forget(repository, force)?;
-    Ok((found.place != Place::Missing).then(|| record.path.clone()))
+    Ok((found.place != PathStatus::Missing).then(|| record.path.clone()))
 }
 
 /// Git does not remove a checkout with submodules unless forced, not even a clean one.
-fn force_for(repository: &Repository, found: &Found, discard: bool) -> Result<Force, ToolError> {
+fn force_for(repository: &Repository, found: &GitWorkspace, discard: bool) -> Result<Force, ToolError> {
     let links = match &found.worktree {
-        Some(worktree) => kept::gitlinks(&worktree.git(repository))?,
+        Some(worktree) => saved_commit::gitlinks(&worktree.git(repository))?,
         None => Vec::new(),
     };
     Ok(if discard || !links.is_empty() { Force::Yes } else { Force::No })
@@ -239,13 +243,13 @@ fn force_for(repository: &Repository, found: &Found, discard: bool) -> Result<Fo
 fn delete_branch(
     repository: &Repository,
     name: &WorkspaceName,
-    found: &Found,
+    found: &GitWorkspace,
 ) -> Result<Option<String>, ToolError> {
     let Some(tip) = &found.tip else { return Ok(None) };
     delete_untouched_branch(repository, name, tip)?;
     let branch = name.branch();
     match repository.git().change(&["config", "--remove-section", &format!("branch.{branch}")]) {
-        Err(err) if !err.says("no such section") => Err(err),
+        Err(err) if !err.stderr_contains("no such section") => Err(err),
         _ => Ok(Some(branch)),
     }
 }

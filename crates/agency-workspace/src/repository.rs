@@ -26,7 +26,7 @@ pub(crate) struct Repository {
 
 /// A commit that one of our refs keeps.
 #[derive(Debug)]
-pub(crate) struct KeptRef {
+pub(crate) struct HiddenRef {
     pub(crate) reference: String,
     pub(crate) commit: String,
     pub(crate) tree: String,
@@ -34,7 +34,7 @@ pub(crate) struct KeptRef {
     pub(crate) message: String,
 }
 
-impl KeptRef {
+impl HiddenRef {
     fn parse(entry: &str) -> Option<Self> {
         let mut fields = entry.split('\0');
         let mut next = || fields.next().map(str::to_owned);
@@ -52,7 +52,7 @@ impl Repository {
         }
         let failed = |source| OpenError::Git { path: dir.to_owned(), source };
         let common_dir = match common_dir(&here, dir) {
-            Err(err) if err.says("not a git repository") => {
+            Err(err) if err.stderr_contains("not a git repository") => {
                 return Err(OpenError::NotARepository { path: dir.to_owned() });
             }
             found => found.map_err(failed)?,
@@ -68,7 +68,7 @@ impl Repository {
     }
 
     /// One whose places somebody else knows.
-    pub(crate) fn of_parts(root: &Path, common_dir: &Path, bare: bool, environment: &Environment) -> Self {
+    pub(crate) fn from_parts(root: &Path, common_dir: &Path, bare: bool, environment: &Environment) -> Self {
         let (root, common_dir) = (root.to_owned(), common_dir.to_owned());
         Self { root, common_dir, bare, environment: environment.clone() }
     }
@@ -109,16 +109,16 @@ impl Repository {
     }
 
     /// The refs of ours in a folder, or the one of that name.
-    pub(crate) fn kept_refs(&self, under: &str) -> Result<Vec<KeptRef>, ToolError> {
+    pub(crate) fn hidden_refs(&self, under: &str) -> Result<Vec<HiddenRef>, ToolError> {
         let format =
             "--format=%(refname)%00%(objectname)%00%(tree)%00%(creatordate:unix)%00%(contents)%00%01";
         let listed = self.git().read(&["for-each-ref", format, under])?;
         let listed = String::from_utf8_lossy(&listed).into_owned();
-        Ok(listed.split("\0\u{1}\n").filter_map(KeptRef::parse).collect())
+        Ok(listed.split("\0\u{1}\n").filter_map(HiddenRef::parse).collect())
     }
 
     /// Gives a commit the first name in a row that is free, and returns its number.
-    pub(crate) fn keep_ref(
+    pub(crate) fn add_hidden_ref(
         &self,
         commit: &str,
         first: u64,
@@ -129,7 +129,7 @@ impl Repository {
             let reference = name(number);
             // The empty old value: nothing that is already kept may be replaced.
             match self.git().change(&["update-ref", &reference, commit, ""]) {
-                Err(err) if err.says("reference already exists") => number += 1,
+                Err(err) if err.stderr_contains("reference already exists") => number += 1,
                 named => return named.map(|_| (number, reference)),
             }
         }

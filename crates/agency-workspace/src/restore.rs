@@ -5,63 +5,63 @@
 use tracing::warn;
 
 use crate::create::{
-    Checkout, Made, Workspace, add_worktree, clear_stale_record, delete_untouched_branch, made_workspace,
-    sweep,
+    CheckoutTarget, Created, Workspace, add_worktree, clear_stale_record, delete_untouched_branch,
+    describe_workspace, sweep,
 };
 use crate::jj;
-use crate::kept::{Ignored, Kept, tree_of};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
-use crate::record::{Worktree, users_of_branch};
 use crate::repository::Repository;
-use crate::scratch::in_the_way;
-use crate::state::{Found, Place, Presence};
+use crate::saved_commit::{Ignored, Trailers, tree_of};
+use crate::state::{GitWorkspace, PathStatus, Presence};
+use crate::temp_index::blocking_files;
 use crate::tool::ToolError;
 use crate::trash::{self, TrashEntry, TrashReason};
 use crate::versions::Ready;
+use crate::worktree::{Worktree, worktrees_on_branch};
 
 /// Brings back the directory with all its files, the index, `HEAD` and the branch, and takes the entry out of
 /// the trash. The state before a snapshot was put back, or before a rebase, goes over the workspace as it is
 /// now, which is itself kept first.
-pub fn restore(project: &Project, trashed: &TrashEntry) -> Result<Workspace, OperationError> {
+pub fn restore(project: &Project, entry: &TrashEntry) -> Result<Workspace, OperationError> {
     let restored = || {
-        let (store, reference) = (project.versions()?, &trashed.reference);
-        if store.commit(reference)?.as_ref() != Some(&trashed.commit) {
+        let (store, reference) = (project.versions()?, &entry.reference);
+        if store.commit(reference)?.as_ref() != Some(&entry.commit) {
             return Err(OperationCause::TrashMissing { reference: reference.clone() });
         }
-        let workspace = restore_entry(project, trashed)?;
-        store.git().change(&["update-ref", "-d", reference, &trashed.commit])?;
+        let workspace = restore_entry(project, entry)?;
+        store.git().change(&["update-ref", "-d", reference, &entry.commit])?;
         Ok(workspace)
     };
-    restored().map_err(Operation::Restore.failed(&trashed.workspace))
+    restored().map_err(Operation::Restore.failed(&entry.workspace))
 }
 
-fn restore_entry(project: &Project, trashed: &TrashEntry) -> Result<Workspace, OperationCause> {
-    match (&project.kind, &trashed.kept.operation) {
-        (Kind::Git(repository), None) => restore_worktree(repository, trashed),
-        (Kind::Jj(repository), Some(_)) => jj::restore(repository, trashed),
+fn restore_entry(project: &Project, entry: &TrashEntry) -> Result<Workspace, OperationCause> {
+    match (&project.kind, &entry.kept.operation) {
+        (Kind::Git(repository), None) => restore_worktree(repository, entry),
+        (Kind::Jj(repository), Some(_)) => jj::restore(repository, entry),
         (Kind::Git(_), Some(_)) => Err(OperationCause::OtherKind { kept: "jj", used: "git" }),
         (Kind::Jj(_), None) => Err(OperationCause::OtherKind { kept: "git", used: "jj" }),
         (Kind::Plain(_), _) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }
 }
 
-fn restore_worktree(repository: &Repository, trashed: &TrashEntry) -> Result<Workspace, OperationCause> {
-    let name = &trashed.workspace;
-    let found = Found::look(repository, name)?;
-    match (trashed.reason, found.presence()) {
+fn restore_worktree(repository: &Repository, entry: &TrashEntry) -> Result<Workspace, OperationCause> {
+    let name = &entry.workspace;
+    let found = GitWorkspace::look(repository, name)?;
+    match (entry.reason, found.presence()) {
         (TrashReason::PutBack | TrashReason::Rebased, Presence::Ready) => {
-            over(repository, name, &trashed.commit)?;
-            Ok(made_workspace(repository, name, Vec::new(), Made::Nothing))
+            restore_over(repository, name, &entry.commit)?;
+            Ok(describe_workspace(repository, name, Vec::new(), Created::Nothing))
         }
-        _ => anew(repository, name, &found, trashed),
+        _ => restore_removed(repository, name, &found, entry),
     }
 }
 
 /// Makes the files of the workspace those of a kept commit, and takes its branch back to where it was then.
 /// Returns the ref under which the present state is kept.
-pub(crate) fn over(
+pub(crate) fn restore_over(
     repository: &Repository,
     name: &WorkspaceName,
     commit: &str,
@@ -69,21 +69,21 @@ pub(crate) fn over(
     let ready = Ready::look(repository, name)?;
     let present = trash::keep(repository, name, &ready.found, TrashReason::PutBack, Ignored::Left)?;
     put_tree(repository, &ready.worktree, &tree_of(repository, commit)?)?;
-    let (kept, head_then) = Kept::read(repository, commit)?;
+    let (kept, head_then) = Trailers::read(repository, commit)?;
     move_branch(repository, name, &ready, &kept, head_then.as_deref())?;
     Ok(present.unwrap_or_default())
 }
 
 /// Makes the files of a worktree those of a tree.
 fn put_tree(repository: &Repository, worktree: &Worktree, wanted: &str) -> Result<(), OperationCause> {
-    let scratch = worktree.scratch(repository)?;
-    scratch.add_everything()?;
-    let now = scratch.tree()?;
-    let files = in_the_way(scratch.git(), &worktree.path, &now, wanted)?;
+    let temp_index = worktree.temp_index(repository)?;
+    temp_index.add_all_files()?;
+    let now = temp_index.tree()?;
+    let files = blocking_files(temp_index.git(), &worktree.path, &now, wanted)?;
     if !files.is_empty() {
         return Err(OperationCause::InTheWay { files });
     }
-    Ok(scratch.put(&now, wanted)?)
+    Ok(temp_index.put(&now, wanted)?)
 }
 
 /// Commits that were made since are taken off: left there, they would look as if somebody had undone them by
@@ -92,7 +92,7 @@ fn move_branch(
     repository: &Repository,
     name: &WorkspaceName,
     ready: &Ready,
-    kept: &Kept,
+    kept: &Trailers,
     head_then: Option<&str>,
 ) -> Result<(), ToolError> {
     let own = Some(name.branch());
@@ -108,25 +108,25 @@ fn move_branch(
     read_index(&ready.worktree, repository, kept)
 }
 
-fn read_index(worktree: &Worktree, repository: &Repository, kept: &Kept) -> Result<(), ToolError> {
+fn read_index(worktree: &Worktree, repository: &Repository, kept: &Trailers) -> Result<(), ToolError> {
     let Some(index) = &kept.index else { return Ok(()) };
     let git = worktree.git(repository);
     git.change(&["read-tree", index])?;
     git.change(&["update-index", "-q", "--refresh"]).map(drop)
 }
 
-fn anew(
+fn restore_removed(
     repository: &Repository,
     name: &WorkspaceName,
-    found: &Found,
-    trashed: &TrashEntry,
+    found: &GitWorkspace,
+    entry: &TrashEntry,
 ) -> Result<Workspace, OperationCause> {
-    if found.place == Place::Occupied {
+    if found.place == PathStatus::Occupied {
         return Err(OperationCause::PathTaken { path: repository.workspace_path(name) });
     }
     clear_stale_record(repository, name, found)?;
-    let made_branch = bring_branch_back(repository, found, &trashed.kept)?;
-    let filled = fill(repository, name, found, trashed);
+    let made_branch = restore_branch(repository, found, &entry.kept)?;
+    let filled = fill_worktree(repository, name, found, entry);
     if filled.is_err() {
         sweep(repository, name, found.place);
         if let Some(tip) = made_branch {
@@ -135,14 +135,14 @@ fn anew(
         }
     }
     let warnings = filled?;
-    Ok(made_workspace(repository, name, warnings, Made::Nothing))
+    Ok(describe_workspace(repository, name, warnings, Created::Nothing))
 }
 
 /// The commit of the branch, if this call made it.
-fn bring_branch_back(
+fn restore_branch(
     repository: &Repository,
-    found: &Found,
-    kept: &Kept,
+    found: &GitWorkspace,
+    kept: &Trailers,
 ) -> Result<Option<String>, OperationCause> {
     let Some((branch, tip)) = &kept.branch else { return Ok(None) };
     match &found.tip {
@@ -156,32 +156,32 @@ fn bring_branch_back(
     }
 }
 
-fn fill(
+fn fill_worktree(
     repository: &Repository,
     name: &WorkspaceName,
-    found: &Found,
-    trashed: &TrashEntry,
+    found: &GitWorkspace,
+    entry: &TrashEntry,
 ) -> Result<Vec<String>, OperationCause> {
-    let (kept, head_then) = Kept::read(repository, &trashed.commit)?;
+    let (kept, head_then) = Trailers::read(repository, &entry.commit)?;
     let (checkout, told) =
-        checkout_of(repository, name, &kept, head_then.as_deref().unwrap_or(&trashed.commit))?;
+        choose_checkout(repository, name, &kept, head_then.as_deref().unwrap_or(&entry.commit))?;
     let mut warnings = add_worktree(repository, name, found.place, &checkout)?;
     warnings.extend(told);
     let ready = Ready::look(repository, name)?;
-    let files = kept.ignored.as_deref().unwrap_or(&trashed.commit);
+    let files = kept.ignored.as_deref().unwrap_or(&entry.commit);
     put_tree(repository, &ready.worktree, &tree_of(repository, files)?)?;
     read_index(&ready.worktree, repository, &kept)?;
     Ok(warnings)
 }
 
 /// Where `HEAD` was, if it can be there again.
-fn checkout_of(
+fn choose_checkout(
     repository: &Repository,
     name: &WorkspaceName,
-    kept: &Kept,
+    kept: &Trailers,
     head_then: &str,
-) -> Result<(Checkout, Option<String>), ToolError> {
-    let detached = || Checkout::Detached(head_then.to_owned());
+) -> Result<(CheckoutTarget, Option<String>), ToolError> {
+    let detached = || CheckoutTarget::Detached(head_then.to_owned());
     let branch = match (kept.head.as_deref(), &kept.branch) {
         (Some(head), _) => match head.strip_prefix("refs/heads/") {
             Some(branch) => branch.to_owned(),
@@ -191,9 +191,9 @@ fn checkout_of(
         (None, None) => return Ok((detached(), None)),
     };
     let is_free = repository.branch_tip(&branch)?.as_deref() == Some(head_then)
-        && users_of_branch(repository, &branch)?.is_empty();
+        && worktrees_on_branch(repository, &branch)?.is_empty();
     match is_free {
-        true => Ok((Checkout::Branch(branch), None)),
+        true => Ok((CheckoutTarget::Branch(branch), None)),
         false => Ok((
             detached(),
             Some(format!("{name} was on {branch}, which is elsewhere now; it is on no branch")),

@@ -5,13 +5,13 @@
 use std::time::SystemTime;
 
 use crate::diff::{Diff, changed};
-use crate::jj::{self, Jujutsu};
-use crate::kept::{Contents, Kept, described};
+use crate::jj::{self, JjWorkspace};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
-use crate::repository::{KeptRef, Repository};
+use crate::repository::{HiddenRef, Repository};
 use crate::restore;
+use crate::saved_commit::{Contents, Trailers, describe};
 use crate::tool::ToolError;
 use crate::versions::Ready;
 
@@ -32,7 +32,7 @@ pub struct Snapshot {
 
 /// Keeps the files of the workspace as they are now.
 pub fn snapshot(project: &Project, name: &WorkspaceName, label: &str) -> Result<Snapshot, OperationError> {
-    let taken = Taking::look(project, name).and_then(|taking| taking.keep(project, name, label, 1));
+    let taken = SnapshotContents::look(project, name).and_then(|taking| taking.keep(project, name, label, 1));
     taken.map_err(Operation::Snapshot.failed(name))
 }
 
@@ -78,21 +78,21 @@ pub fn restore_snapshot(
 }
 
 /// What is in a workspace, read once, and what there is to say of it.
-pub(crate) struct Taking {
+pub(crate) struct SnapshotContents {
     pub(crate) contents: Contents,
-    kept: Kept,
+    kept: Trailers,
 }
 
-impl Taking {
+impl SnapshotContents {
     pub(crate) fn look(project: &Project, name: &WorkspaceName) -> Result<Self, OperationCause> {
         let (contents, kept) = match &project.kind {
             Kind::Git(repository) => {
                 let Ready { found, worktree } = Ready::look(repository, name)?;
-                let contents = Contents::readable_of(repository, &worktree, found.head())?;
-                (contents, described(name, &found))
+                let contents = Contents::read_readable(repository, &worktree, found.head())?;
+                (contents, describe(name, &found))
             }
             Kind::Jj(repository) => {
-                Jujutsu::look(repository, name)?.ready(repository, name)?;
+                JjWorkspace::look(repository, name)?.ready(repository, name)?;
                 jj::contents(repository, name)?
             }
             Kind::Plain(_) => return Err(OperationCause::Plain { path: project.root().to_owned() }),
@@ -110,11 +110,11 @@ impl Taking {
     ) -> Result<Snapshot, OperationCause> {
         let repository = project.versions()?;
         let Self { contents, kept } = self;
-        let kept = Kept { label: Some(label.to_owned()), ..kept };
+        let kept = Trailers { label: Some(label.to_owned()), ..kept };
         let commit = contents.keep(repository, &format!("agency: workspace {name}, {label}"), kept)?;
         let next = list(repository, name)?.last().map_or(first, |last| last.number + 1);
         let (number, reference) =
-            repository.keep_ref(&commit, next, |number| format!("{}{number}", turns_of(name)))?;
+            repository.add_hidden_ref(&commit, next, |number| format!("{}{number}", turn_refs(name)))?;
         let (label, at) = (label.to_owned(), SystemTime::now());
         let Contents { tree, warnings, .. } = contents;
         Ok(Snapshot { number, label, reference, at, warnings, commit, tree })
@@ -122,21 +122,21 @@ impl Taking {
 }
 
 /// Where its snapshots are.
-pub(crate) fn turns_of(name: &WorkspaceName) -> String {
+pub(crate) fn turn_refs(name: &WorkspaceName) -> String {
     format!("refs/agency/turns/{}/", name.task_id())
 }
 
 fn list(repository: &Repository, name: &WorkspaceName) -> Result<Vec<Snapshot>, ToolError> {
     let mut found: Vec<Snapshot> =
-        repository.kept_refs(&turns_of(name))?.into_iter().filter_map(parse).collect();
+        repository.hidden_refs(&turn_refs(name))?.into_iter().filter_map(parse).collect();
     found.sort_by_key(|snapshot| snapshot.number);
     Ok(found)
 }
 
-fn parse(kept: KeptRef) -> Option<Snapshot> {
-    let KeptRef { reference, commit, tree, at, message } = kept;
+fn parse(kept: HiddenRef) -> Option<Snapshot> {
+    let HiddenRef { reference, commit, tree, at, message } = kept;
     let number = reference.rsplit('/').next()?.parse().ok()?;
-    let label = Kept::parse(&message).label.unwrap_or_default();
+    let label = Trailers::parse(&message).label.unwrap_or_default();
     Some(Snapshot { number, label, reference, at, warnings: Vec::new(), commit, tree })
 }
 
@@ -146,8 +146,8 @@ fn put_back(project: &Project, name: &WorkspaceName, snapshot: &Snapshot) -> Res
         return Err(OperationCause::SnapshotMissing { number: snapshot.number });
     }
     match &project.kind {
-        Kind::Git(repository) => restore::over(repository, name, &snapshot.commit),
-        Kind::Jj(repository) => jj::over(repository, name, &snapshot.commit),
+        Kind::Git(repository) => restore::restore_over(repository, name, &snapshot.commit),
+        Kind::Jj(repository) => jj::restore_over(repository, name, &snapshot.commit),
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }
 }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::checkout::uncommitted;
 use crate::jj;
-use crate::landing::Landing;
+use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
-use crate::record::{Record, Worktree, record_of};
 use crate::repository::Repository;
 use crate::tool::ToolError;
+use crate::worktree::{Worktree, WorktreeRecord, find_record};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
@@ -75,7 +75,9 @@ pub fn state(
 pub fn presence(project: &Project, name: &WorkspaceName) -> Result<Presence, StateError> {
     let failed = |cause: ToolError| StateError { workspace: name.clone(), cause: cause.into() };
     match &project.kind {
-        Kind::Git(repository) => Found::look(repository, name).map(|found| found.presence()).map_err(failed),
+        Kind::Git(repository) => {
+            GitWorkspace::look(repository, name).map(|found| found.presence()).map_err(failed)
+        }
         Kind::Jj(repository) => jj::presence(repository, name).map_err(failed),
         Kind::Plain(_) => Ok(directory_state(project).presence),
     }
@@ -89,7 +91,7 @@ pub fn is_gone(project: &Project, name: &WorkspaceName) -> bool {
             let link = repository.workspace_path(name).join(".git");
             !link.symlink_metadata().is_ok_and(|meta| meta.is_file())
         }
-        Kind::Jj(repository) => !jj::is_there(repository, name),
+        Kind::Jj(repository) => !jj::is_workspace_there(repository, name),
         Kind::Plain(_) => !project.root().is_dir(),
     }
 }
@@ -99,13 +101,13 @@ fn worktree_state(
     name: &WorkspaceName,
     base: Option<&str>,
 ) -> Result<WorkspaceState, ToolError> {
-    let found = Found::look(repository, name)?;
+    let found = GitWorkspace::look(repository, name)?;
     Ok(WorkspaceState {
         path: repository.workspace_path(name),
         presence: found.presence(),
         branch: found.tip.as_ref().map(|_| name.branch()),
         uncommitted: found.uncommitted(repository)?,
-        unmerged_commits: found.unmerged(repository, &Landing::of(repository, name, base)?)?,
+        unmerged_commits: found.count_unmerged(repository, &MergedRefs::of(repository, name, base)?)?,
     })
 }
 
@@ -116,44 +118,44 @@ fn directory_state(project: &Project) -> WorkspaceState {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PathStatus {
     Missing,
     /// As good as missing: nothing can be lost with it.
     EmptyDirectory,
     Occupied,
 }
 
-impl Place {
+impl PathStatus {
     pub(crate) fn of(path: &Path) -> Self {
         match path.symlink_metadata() {
-            Err(_) => Place::Missing,
+            Err(_) => PathStatus::Missing,
             Ok(_) if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) => {
-                Place::EmptyDirectory
+                PathStatus::EmptyDirectory
             }
-            Ok(_) => Place::Occupied,
+            Ok(_) => PathStatus::Occupied,
         }
     }
 }
 
 /// All traces of one workspace.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) place: Place,
-    pub(crate) record: Option<Record>,
+pub(crate) struct GitWorkspace {
+    pub(crate) place: PathStatus,
+    pub(crate) record: Option<WorktreeRecord>,
     pub(crate) worktree: Option<Worktree>,
     /// The commit its branch points to.
     pub(crate) tip: Option<String>,
 }
 
-impl Found {
+impl GitWorkspace {
     pub(crate) fn look(repository: &Repository, name: &WorkspaceName) -> Result<Self, ToolError> {
         let path = repository.workspace_path(name);
-        let record = record_of(repository, name)?;
+        let record = find_record(repository, name)?;
         let worktree = match &record {
             Some(_) => Worktree::open(repository, &path),
             None => None,
         };
-        let place = Place::of(&path);
+        let place = PathStatus::of(&path);
         Ok(Self { place, record, worktree, tip: repository.branch_tip(&name.branch())? })
     }
 
@@ -163,13 +165,13 @@ impl Found {
     }
 
     pub(crate) fn presence(&self) -> Presence {
-        let half_made = self.record.as_ref().is_some_and(Record::is_half_made);
+        let half_made = self.record.as_ref().is_some_and(WorktreeRecord::is_incomplete);
         match (self.place, &self.worktree, &self.tip) {
-            (Place::Occupied, Some(_), _) if half_made => Presence::HalfMade,
-            (Place::Occupied, Some(_), _) => Presence::Ready,
-            (Place::Occupied, None, _) => Presence::NotOurs,
-            (Place::Missing | Place::EmptyDirectory, _, Some(_)) => Presence::DirectoryGone,
-            (Place::Missing | Place::EmptyDirectory, _, None) => Presence::Absent,
+            (PathStatus::Occupied, Some(_), _) if half_made => Presence::HalfMade,
+            (PathStatus::Occupied, Some(_), _) => Presence::Ready,
+            (PathStatus::Occupied, None, _) => Presence::NotOurs,
+            (PathStatus::Missing | PathStatus::EmptyDirectory, _, Some(_)) => Presence::DirectoryGone,
+            (PathStatus::Missing | PathStatus::EmptyDirectory, _, None) => Presence::Absent,
         }
     }
 
@@ -179,9 +181,13 @@ impl Found {
 
     /// Commits that only this workspace leads to. Another branch checked out in it stays when the
     /// workspace goes; a detached `HEAD` does not.
-    pub(crate) fn unmerged(&self, repository: &Repository, landing: &Landing) -> Result<u64, ToolError> {
-        let detached = self.record.as_ref().and_then(Record::detached_head);
+    pub(crate) fn count_unmerged(
+        &self,
+        repository: &Repository,
+        merged_refs: &MergedRefs,
+    ) -> Result<u64, ToolError> {
+        let detached = self.record.as_ref().and_then(WorktreeRecord::detached_head);
         let tips: Vec<&str> = self.tip.as_deref().into_iter().chain(detached).collect();
-        landing.missing_from(repository, &tips)
+        merged_refs.count_missing(repository, &tips)
     }
 }

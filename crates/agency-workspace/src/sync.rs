@@ -6,20 +6,20 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use crate::aside::{Alone, Aside};
-use crate::base::{commit_of, named_or_current};
+use crate::base::{base_or_current, commit_of};
 use crate::diff::changed;
 use crate::jj;
-use crate::kept::Ignored;
-use crate::landing::Landing;
-use crate::merge::refuse_unfinished;
+use crate::merge::refuse_busy_or_other_branch;
+use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
+use crate::pending_sync::{self, PendingSync};
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
-use crate::scratch::in_the_way;
-use crate::syncing::{self, Syncing};
+use crate::saved_commit::Ignored;
+use crate::temp_index::blocking_files;
 use crate::trash::{self, TrashReason};
+use crate::trial_worktree::{IntegrationLock, TrialWorktree};
 use crate::versions::Ready;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,17 +64,17 @@ fn sync_worktree(
     base: Option<&str>,
     how: SyncMethod,
 ) -> Result<Synced, OperationCause> {
-    let alone = Alone::with(repository)?;
-    syncing::settle(repository, name, &alone)?;
+    let lock = IntegrationLock::with(repository)?;
+    pending_sync::settle(repository, name, &lock)?;
     let ready = Ready::look(repository, name)?;
-    refuse_unfinished(repository, name, &ready.found, &ready.worktree)?;
+    refuse_busy_or_other_branch(repository, name, &ready.found, &ready.worktree)?;
     let (base, commit) = base_commit(repository, base)?;
     let before = ready.found.head().unwrap_or_default().to_owned();
-    let commits = Landing::at(&before, "").missing_from(repository, &[&commit])?;
+    let commits = MergedRefs::at(&before, "").count_missing(repository, &[&commit])?;
     if commits == 0 {
         return Ok(Synced { base, commits, after: before.clone(), before, trash_ref: None });
     }
-    let after = synced_commit(repository, name, &before, (&base, &commit), how, &alone)?;
+    let after = create_synced_commit(repository, name, &before, (&base, &commit), how, &lock)?;
     refuse_in_the_way(repository, &ready, &before, &after)?;
     let trash_ref = match how {
         SyncMethod::Rebase => {
@@ -82,37 +82,37 @@ fn sync_worktree(
         }
         SyncMethod::Merge => None,
     };
-    let syncing = Syncing { name: name.clone(), base, before, after };
-    advance(repository, &ready, &syncing, &alone)?;
-    let Syncing { base, before, after, .. } = syncing;
+    let pending = PendingSync { name: name.clone(), base, before, after };
+    advance(repository, &ready, &pending, &lock)?;
+    let PendingSync { base, before, after, .. } = pending;
     Ok(Synced { base, commits, before, after, trash_ref })
 }
 
 fn base_commit(repository: &Repository, base: Option<&str>) -> Result<(String, String), OperationCause> {
-    let base = named_or_current(repository, base)?.unwrap_or_else(|| "HEAD".into());
+    let base = base_or_current(repository, base)?.unwrap_or_else(|| "HEAD".into());
     match commit_of(repository, &base)? {
         Some(commit) => Ok((base, commit)),
         None => Err(OperationCause::BaseMissing { base }),
     }
 }
 
-fn synced_commit(
+fn create_synced_commit(
     repository: &Repository,
     name: &WorkspaceName,
     before: &str,
     (base, commit): (&str, &str),
     how: SyncMethod,
-    alone: &Alone,
+    lock: &IntegrationLock,
 ) -> Result<String, OperationCause> {
-    let aside = Aside::on(repository, before, alone)?;
+    let trial = TrialWorktree::on(repository, before, lock)?;
     match how {
-        SyncMethod::Rebase => aside.attempt(&["rebase", "--quiet", commit], base)?,
+        SyncMethod::Rebase => trial.attempt(&["rebase", "--quiet", commit], base)?,
         SyncMethod::Merge => {
             let message = format!("Merge {base} into {}", name.branch());
-            aside.attempt(&["merge", "--no-edit", "--ff", "--no-progress", "-m", &message, commit], base)?;
+            trial.attempt(&["merge", "--no-edit", "--ff", "--no-progress", "-m", &message, commit], base)?;
         }
     }
-    Ok(aside.head()?)
+    Ok(trial.head()?)
 }
 
 fn refuse_in_the_way(
@@ -122,7 +122,7 @@ fn refuse_in_the_way(
     after: &str,
 ) -> Result<(), OperationCause> {
     let git = ready.worktree.git(repository);
-    let mut files = in_the_way(&git, &ready.worktree.path, before, after)?;
+    let mut files = blocking_files(&git, &ready.worktree.path, before, after)?;
     let coming = changed(repository, before, after)?;
     let coming: HashSet<PathBuf> =
         coming.into_iter().flat_map(|file| file.old_path.into_iter().chain([file.path])).collect();
@@ -137,24 +137,26 @@ fn refuse_in_the_way(
 fn advance(
     repository: &Repository,
     ready: &Ready,
-    syncing: &Syncing,
-    alone: &Alone,
+    pending: &PendingSync,
+    lock: &IntegrationLock,
 ) -> Result<(), OperationCause> {
     let git = ready.worktree.git(repository);
-    let (before, after) = (&syncing.before, &syncing.after);
+    let (before, after) = (&pending.before, &pending.after);
     let path = || ready.worktree.path.clone();
     let unsettled = |left: OperationCause| OperationCause::Unsettled { path: path(), left: Box::new(left) };
     git.change(&["update-index", "-q", "--refresh"])?;
-    syncing.note(repository)?;
+    pending.note(repository)?;
     if let Err(err) = git.change(&["read-tree", "-m", "-u", before, after]) {
-        let is_synced = syncing.settle(repository, alone).map_err(unsettled)?;
+        let is_synced = pending.settle(repository, lock).map_err(unsettled)?;
         return if is_synced { Ok(()) } else { Err(err.into()) };
     }
-    let Err(err) = syncing.finish(repository) else { return Ok(()) };
+    let Err(err) = pending.finish(repository) else { return Ok(()) };
     let back = git.change(&["read-tree", "-m", "-u", after, before]);
-    back.and_then(|_| syncing.strike(repository)).map_err(|left| unsettled(left.into()))?;
+    back.and_then(|_| pending.strike(repository)).map_err(|left| unsettled(left.into()))?;
     match err {
-        err if err.says("but expected") => Err(OperationCause::TargetMoved { branch: syncing.name.branch() }),
+        err if err.stderr_contains("but expected") => {
+            Err(OperationCause::TargetMoved { branch: pending.name.branch() })
+        }
         err => Err(err.into()),
     }
 }

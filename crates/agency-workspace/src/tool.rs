@@ -52,13 +52,13 @@ impl ToolError {
         }
     }
 
-    pub(crate) fn says(&self, words: &str) -> bool {
+    pub(crate) fn stderr_contains(&self, words: &str) -> bool {
         matches!(self, ToolError::Failed { stderr, .. } if stderr.contains(words))
     }
 }
 
 /// Repeats an attempt that made nothing while only a lock is in its way.
-pub(crate) fn patiently<T>(attempt: impl Fn() -> Result<T, ToolError>) -> Result<T, ToolError> {
+pub(crate) fn retry_while_locked<T>(attempt: impl Fn() -> Result<T, ToolError>) -> Result<T, ToolError> {
     let mut wait = FIRST_WAIT;
     for _ in 1..ATTEMPTS {
         match attempt() {
@@ -74,14 +74,14 @@ pub(crate) fn patiently<T>(attempt: impl Fn() -> Result<T, ToolError>) -> Result
     attempt()
 }
 
-pub(crate) fn not_started(program: &'static str, command: String, err: io::Error) -> ToolError {
+pub(crate) fn start_error(program: &'static str, command: String, err: io::Error) -> ToolError {
     match err.kind() {
         io::ErrorKind::NotFound => ToolError::Missing { program },
         _ => ToolError::Start { command, source: err },
     }
 }
 
-pub(crate) fn succeeded(command: String, output: Output) -> Result<Vec<u8>, ToolError> {
+pub(crate) fn check_status(command: String, output: Output) -> Result<Vec<u8>, ToolError> {
     if output.status.success() {
         return Ok(output.stdout);
     }
@@ -100,7 +100,7 @@ fn said(stderr: &[u8], status: ExitStatus) -> String {
     }
 }
 
-pub(crate) fn without_newline(mut out: Vec<u8>) -> OsString {
+pub(crate) fn trim_newline(mut out: Vec<u8>) -> OsString {
     if out.last() == Some(&b'\n') {
         out.pop();
     }
@@ -132,7 +132,7 @@ mod tests {
     /// How often an attempt is made that fails twice with these words.
     fn attempts(stderr: &str) -> u32 {
         let attempts = Cell::new(0);
-        let last = patiently(|| {
+        let last = retry_while_locked(|| {
             attempts.set(attempts.get() + 1);
             if attempts.get() < 3 { Err(failed(stderr)) } else { Ok(()) }
         });

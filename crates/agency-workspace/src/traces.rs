@@ -37,18 +37,18 @@ pub enum TracesError {
 }
 
 pub fn find_traces(project: &Project) -> Result<Traces, TracesError> {
-    let exclude = exclude::excluded(project)?;
+    let exclude = exclude::find_exclude_line(project)?;
     match &project.kind {
         Kind::Plain(_) => Ok(Traces { exclude, ..Traces::default() }),
         Kind::Git(_) | Kind::Jj(_) => project
             .store()
-            .map_or(Ok(Traces::default()), of_repository)
+            .map_or(Ok(Traces::default()), find_in_repository)
             .map(|traces| Traces { exclude, ..traces })
-            .map_err(|source| cannot_look(project.root(), source)),
+            .map_err(|source| git_error(project.root(), source)),
     }
 }
 
-fn of_repository(repository: &Repository) -> Result<Traces, ToolError> {
+fn find_in_repository(repository: &Repository) -> Result<Traces, ToolError> {
     let refs = repository.git().read(&["for-each-ref", "--format=%(refname)", BRANCHES, HIDDEN])?;
     let refs = String::from_utf8_lossy(&refs).into_owned();
     let branches = refs.lines().filter_map(|name| name.strip_prefix(BRANCHES)).map(str::to_owned);
@@ -75,12 +75,12 @@ pub fn erase_traces(project: &Project, refs: &[String]) -> Result<(), TracesErro
     if let Some(repository) = project.store() {
         for name in refs.iter().filter(|name| name.starts_with(HIDDEN)) {
             let deleted = repository.git().change(&["update-ref", "-d", name]);
-            deleted.map_err(|source| cannot_look(project.root(), source))?;
+            deleted.map_err(|source| git_error(project.root(), source))?;
         }
     }
     Ok(exclude::include(project)?)
 }
 
-fn cannot_look(root: &Path, source: ToolError) -> TracesError {
+fn git_error(root: &Path, source: ToolError) -> TracesError {
     TracesError::Git { root: root.to_owned(), source }
 }

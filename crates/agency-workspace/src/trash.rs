@@ -4,14 +4,14 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::kept::{Contents, Ignored, Kept, described};
-use crate::landing::mark_of;
+use crate::merged_refs::merged_mark_ref;
 use crate::name::WorkspaceName;
 use crate::project::Project;
 use crate::remove::RemoveCause;
-use crate::repository::{KeptRef, Repository};
-use crate::snapshot::turns_of;
-use crate::state::Found;
+use crate::repository::{HiddenRef, Repository};
+use crate::saved_commit::{Contents, Ignored, Trailers, describe};
+use crate::snapshot::turn_refs;
+use crate::state::GitWorkspace;
 use crate::tool::ToolError;
 
 pub(crate) const TRASH: &str = "refs/agency/trash/";
@@ -25,7 +25,7 @@ pub struct TrashEntry {
     pub at: SystemTime,
     pub reason: TrashReason,
     pub(crate) commit: String,
-    pub(crate) kept: Kept,
+    pub(crate) kept: Trailers,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,8 +93,8 @@ pub fn expire_trash(project: &Project, entries: &[TrashEntry]) -> Result<Vec<Str
             repository.git().change(&["update-ref", "-d", &entry.reference, &entry.commit])?;
             gone.push(entry.reference);
             let spoken_for = stays.iter().any(|other| other.workspace == entry.workspace);
-            if !spoken_for && !project.has_any_of(&entry.workspace)? {
-                gone.extend(delete_leftovers(repository, &entry.workspace)?);
+            if !spoken_for && !project.has_workspace(&entry.workspace)? {
+                gone.extend(delete_snapshots_and_mark(repository, &entry.workspace)?);
             }
         }
         Ok(gone)
@@ -103,12 +103,12 @@ pub fn expire_trash(project: &Project, entries: &[TrashEntry]) -> Result<Vec<Str
 }
 
 /// Snapshots and marks.
-pub(crate) fn delete_leftovers(
+pub(crate) fn delete_snapshots_and_mark(
     repository: &Repository,
     name: &WorkspaceName,
 ) -> Result<Vec<String>, ToolError> {
-    let mut refs = repository.kept_refs(&turns_of(name))?;
-    refs.extend(repository.kept_refs(&mark_of(name))?);
+    let mut refs = repository.hidden_refs(&turn_refs(name))?;
+    refs.extend(repository.hidden_refs(&merged_mark_ref(name))?);
     for kept in &refs {
         repository.git().change(&["update-ref", "-d", &kept.reference])?;
     }
@@ -116,16 +116,16 @@ pub(crate) fn delete_leftovers(
 }
 
 pub(crate) fn list(repository: &Repository) -> Result<Vec<TrashEntry>, ToolError> {
-    let mut entries: Vec<_> = repository.kept_refs(TRASH)?.into_iter().filter_map(parse).collect();
+    let mut entries: Vec<_> = repository.hidden_refs(TRASH)?.into_iter().filter_map(parse).collect();
     entries.sort_by(|one, other| (other.at, &other.reference).cmp(&(one.at, &one.reference)));
     Ok(entries)
 }
 
-fn parse(kept: KeptRef) -> Option<TrashEntry> {
-    let KeptRef { reference, commit, message, .. } = kept;
+fn parse(kept: HiddenRef) -> Option<TrashEntry> {
+    let HiddenRef { reference, commit, message, .. } = kept;
     let (name, at_ms) = reference.strip_prefix(TRASH)?.rsplit_once('-')?;
     let workspace: WorkspaceName = name.parse().ok()?;
-    let kept = Kept::parse(&message);
+    let kept = Trailers::parse(&message);
     let reason =
         if kept.workspace.is_some() { TrashReason::of(message.lines().next()?) } else { TrashReason::Loose };
     let at = UNIX_EPOCH + Duration::from_millis(at_ms.parse().ok()?);
@@ -136,39 +136,39 @@ fn parse(kept: KeptRef) -> Option<TrashEntry> {
 pub(crate) fn keep(
     repository: &Repository,
     name: &WorkspaceName,
-    found: &Found,
+    found: &GitWorkspace,
     reason: TrashReason,
     ignored: Ignored,
 ) -> Result<Option<String>, RemoveCause> {
     let head = found.head().map(str::to_owned);
     let contents = match (&found.worktree, &head) {
-        (Some(worktree), _) => Contents::all_of(repository, worktree, head.as_deref(), ignored)?,
+        (Some(worktree), _) => Contents::read_all(repository, worktree, head.as_deref(), ignored)?,
         (None, Some(head)) => Contents::of_commit(repository, head)?,
         (None, None) => return Ok(None),
     };
-    Ok(keep_contents(repository, name, &contents, described(name, found), reason).map(Some)?)
+    Ok(save_contents(repository, name, &contents, describe(name, found), reason).map(Some)?)
 }
 
-pub(crate) fn keep_contents(
+pub(crate) fn save_contents(
     repository: &Repository,
     name: &WorkspaceName,
     contents: &Contents,
-    kept: Kept,
+    kept: Trailers,
     reason: TrashReason,
 ) -> Result<String, ToolError> {
     let commit = contents.keep(repository, &reason.subject(name), kept)?;
-    keep_commit(repository, name, &commit)
+    save_commit(repository, name, &commit)
 }
 
 /// Gives a commit a name in the trash.
-pub(crate) fn keep_commit(
+pub(crate) fn save_commit(
     repository: &Repository,
     name: &WorkspaceName,
     commit: &str,
 ) -> Result<String, ToolError> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let at_ms = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
-    repository.keep_ref(commit, at_ms, |at_ms| format!("{TRASH}{name}-{at_ms}")).map(|(_, kept)| kept)
+    repository.add_hidden_ref(commit, at_ms, |at_ms| format!("{TRASH}{name}-{at_ms}")).map(|(_, kept)| kept)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 //!
 //! Not the snapshots themselves: those are taken, listed and put back by their own file.
 
-use crate::kept::{Contents, Kept};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::Project;
-use crate::snapshot::{Snapshot, Taking, snapshots};
+use crate::saved_commit::{Contents, Trailers};
+use crate::snapshot::{Snapshot, SnapshotContents, snapshots};
 
 /// Keeps the workspace as it is before its first turn, under the number 0, unless there are snapshots of it.
 pub fn snapshot_before_first_turn(
@@ -17,7 +17,7 @@ pub fn snapshot_before_first_turn(
     if !snapshots(project, name)?.is_empty() {
         return Ok(());
     }
-    let taken = Taking::look(project, name).and_then(|taking| taking.keep(project, name, label, 0));
+    let taken = SnapshotContents::look(project, name).and_then(|taking| taking.keep(project, name, label, 0));
     taken.map(drop).map_err(Operation::Snapshot.failed(name))
 }
 
@@ -29,7 +29,7 @@ pub fn snapshot_if_changed(
 ) -> Result<Option<Snapshot>, OperationError> {
     let last = snapshots(project, name)?.pop();
     let take = || {
-        let taking = Taking::look(project, name)?;
+        let taking = SnapshotContents::look(project, name)?;
         match &last {
             Some(last) if is_same(project, &taking.contents, last)? => Ok(None),
             _ => taking.keep(project, name, label, 1).map(Some),
@@ -43,6 +43,6 @@ fn is_same(project: &Project, contents: &Contents, last: &Snapshot) -> Result<bo
     if contents.tree != last.tree {
         return Ok(false);
     }
-    let (_, head) = Kept::read(repository, &last.commit)?;
+    let (_, head) = Trailers::read(repository, &last.commit)?;
     Ok(contents.head == head)
 }

@@ -3,15 +3,15 @@
 //! Changes nothing but the object store.
 
 use crate::jj;
-use crate::kept::Contents;
-use crate::landing;
+use crate::merged_refs;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
-use crate::record::Worktree;
 use crate::repository::Repository;
-use crate::state::{Found, Presence};
+use crate::saved_commit::Contents;
+use crate::state::{GitWorkspace, Presence};
 use crate::tool::ToolError;
+use crate::worktree::Worktree;
 
 impl Project {
     /// None for a plain directory.
@@ -28,9 +28,9 @@ impl Project {
     }
 
     /// Whether a directory or a branch is left of it.
-    pub(crate) fn has_any_of(&self, name: &WorkspaceName) -> Result<bool, ToolError> {
+    pub(crate) fn has_workspace(&self, name: &WorkspaceName) -> Result<bool, ToolError> {
         match &self.kind {
-            Kind::Git(repository) => Ok(Found::look(repository, name)?.presence() != Presence::Absent),
+            Kind::Git(repository) => Ok(GitWorkspace::look(repository, name)?.presence() != Presence::Absent),
             Kind::Jj(repository) => Ok(jj::presence(repository, name)? != Presence::Absent),
             Kind::Plain(_) => Ok(false),
         }
@@ -39,7 +39,7 @@ impl Project {
     /// The commits a base stands for, its server's included; none if there is no such base.
     pub(crate) fn tips(&self, base: Option<&str>) -> Result<Vec<String>, ToolError> {
         match &self.kind {
-            Kind::Git(repository) => landing::tips(repository, base),
+            Kind::Git(repository) => merged_refs::tips(repository, base),
             Kind::Jj(repository) => repository.tips(base),
             Kind::Plain(_) => Ok(Vec::new()),
         }
@@ -49,9 +49,9 @@ impl Project {
     pub(crate) fn contents(&self, name: &WorkspaceName) -> Result<Contents, OperationCause> {
         match &self.kind {
             Kind::Git(repository) => {
-                let found = Found::look(repository, name)?;
+                let found = GitWorkspace::look(repository, name)?;
                 match (&found.worktree, found.head()) {
-                    (Some(worktree), head) => Contents::readable_of(repository, worktree, head),
+                    (Some(worktree), head) => Contents::read_readable(repository, worktree, head),
                     (None, Some(tip)) if found.presence() == Presence::DirectoryGone => {
                         Ok(Contents::of_commit(repository, tip)?)
                     }
@@ -66,13 +66,13 @@ impl Project {
 
 /// A workspace that is there to work in.
 pub(crate) struct Ready {
-    pub(crate) found: Found,
+    pub(crate) found: GitWorkspace,
     pub(crate) worktree: Worktree,
 }
 
 impl Ready {
     pub(crate) fn look(repository: &Repository, name: &WorkspaceName) -> Result<Self, OperationCause> {
-        let found = Found::look(repository, name)?;
+        let found = GitWorkspace::look(repository, name)?;
         match (&found.worktree, found.presence()) {
             (Some(worktree), Presence::Ready) => Ok(Self { worktree: worktree.clone(), found }),
             _ => Err(not_ready(repository, name, &found)),
@@ -80,6 +80,6 @@ impl Ready {
     }
 }
 
-fn not_ready(repository: &Repository, name: &WorkspaceName, found: &Found) -> OperationCause {
+fn not_ready(repository: &Repository, name: &WorkspaceName, found: &GitWorkspace) -> OperationCause {
     OperationCause::NotReady { path: repository.workspace_path(name), presence: found.presence() }
 }

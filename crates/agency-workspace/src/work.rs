@@ -4,10 +4,10 @@
 
 use std::fmt;
 
-use crate::landing::Landing;
+use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, WORKTREES};
-use crate::state::Found;
+use crate::state::GitWorkspace;
 use crate::tool::ToolError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +23,12 @@ impl WorkAtRisk {
     pub(crate) fn at_risk(
         repository: &Repository,
         name: &WorkspaceName,
-        found: &Found,
-        landing: &Landing,
+        found: &GitWorkspace,
+        merged_refs: &MergedRefs,
     ) -> Result<Option<Self>, ToolError> {
         let uncommitted_files = found.uncommitted(repository)?.len();
-        let unmerged_commits = found.unmerged(repository, landing)?;
-        Ok(Self::of(name, uncommitted_files, unmerged_commits, landing.words.clone()))
+        let unmerged_commits = found.count_unmerged(repository, merged_refs)?;
+        Ok(Self::of(name, uncommitted_files, unmerged_commits, merged_refs.words.clone()))
     }
 
     /// None if there is none.
@@ -46,7 +46,7 @@ impl WorkAtRisk {
     pub(crate) fn uncommitted_in(
         repository: &Repository,
         name: &WorkspaceName,
-        found: &Found,
+        found: &GitWorkspace,
     ) -> Result<Option<Self>, ToolError> {
         Ok(Self::of(name, found.uncommitted(repository)?.len(), 0, String::new()))
     }

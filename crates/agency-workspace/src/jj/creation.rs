@@ -7,18 +7,18 @@ use std::path::Path;
 
 use tracing::warn;
 
-use crate::aside::Alone;
 use crate::base::{Base, named, nearest};
-use crate::create::{CreateCause, Made, Workspace};
-use crate::jj::removal::keep_loose;
+use crate::create::{CreateCause, Created, Workspace};
+use crate::jj::removal::save_unreferenced;
 use crate::jj::repository::{JjRepository, Revision};
-use crate::jj::workspace::{Jujutsu, parents_of};
+use crate::jj::workspace::{JjWorkspace, find_parents};
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
-use crate::record::{Force, record_of};
 use crate::repository::WORKTREES;
-use crate::state::{Place, Presence};
-use crate::tool::{ToolError, patiently};
+use crate::state::{PathStatus, Presence};
+use crate::tool::{ToolError, retry_while_locked};
+use crate::trial_worktree::IntegrationLock;
+use crate::worktree::{Force, find_record};
 
 /// The base of a workspace, and the commits it is to stand on.
 fn find_base(repository: &JjRepository, wanted: Option<&str>) -> Result<(Base, Vec<String>), CreateCause> {
@@ -51,20 +51,24 @@ pub(crate) fn check(
     name: &WorkspaceName,
     base: Option<&str>,
 ) -> Result<Base, CreateCause> {
-    let found = Jujutsu::look(repository, name)?;
+    let found = JjWorkspace::look(repository, name)?;
     refuse_taken(repository, name, &found)?;
-    take_in_of_user(repository)?;
+    snapshot_user_files(repository)?;
     Ok(find_base(repository, base)?.0)
 }
 
 /// What the user typed last belongs to what they have in front of them.
-fn take_in_of_user(repository: &JjRepository) -> Result<(), ToolError> {
-    patiently(|| repository.jj_of_user().run(&["util", "snapshot"]).map(drop))
+fn snapshot_user_files(repository: &JjRepository) -> Result<(), ToolError> {
+    retry_while_locked(|| repository.jj_in_user_workspace().run(&["util", "snapshot"]).map(drop))
 }
 
-fn refuse_taken(repository: &JjRepository, name: &WorkspaceName, found: &Jujutsu) -> Result<(), CreateCause> {
+fn refuse_taken(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    found: &JjWorkspace,
+) -> Result<(), CreateCause> {
     match (found.place, found.presence()) {
-        (Place::Occupied, _) => Err(CreateCause::PathTaken { path: repository.workspace_path(name) }),
+        (PathStatus::Occupied, _) => Err(CreateCause::PathTaken { path: repository.workspace_path(name) }),
         (_, Presence::DirectoryGone) if found.bookmark.is_some() => {
             Err(CreateCause::BookmarkExists { bookmark: name.branch() })
         }
@@ -78,18 +82,18 @@ pub(crate) fn create(
     name: &WorkspaceName,
     base: Option<&str>,
 ) -> Result<Workspace, CreateCause> {
-    let found = Jujutsu::look(repository, name)?;
+    let found = JjWorkspace::look(repository, name)?;
     refuse_taken(repository, name, &found)?;
-    take_in_of_user(repository)?;
+    snapshot_user_files(repository)?;
     let (base, parents) = find_base(repository, base)?;
     if found.target.is_some() {
-        keep_loose(repository, name, &found)?;
+        save_unreferenced(repository, name, &found)?;
         forget(repository, name)?;
     }
     let is_first = !has_others(repository, name);
     add(repository, name, found.place, &parents)?;
-    let commit = Jujutsu::look(repository, name)?.target.map(|target| target.id).unwrap_or_default();
-    let workspace = made(repository, name, Made::Jj { commit });
+    let commit = JjWorkspace::look(repository, name)?.target.map(|target| target.id).unwrap_or_default();
+    let workspace = made(repository, name, Created::Jj { commit });
     // Said once: it is so with all of them.
     let warnings = without_git(repository, name).filter(|_| is_first).into_iter().collect();
     Ok(Workspace { base: Some(base), warnings, ..workspace })
@@ -97,15 +101,15 @@ pub(crate) fn create(
 
 /// Brings back the directory of a workspace that jj knows, or whose bookmark is there.
 pub(crate) fn reattach(repository: &JjRepository, name: &WorkspaceName) -> Result<Workspace, CreateCause> {
-    let found = Jujutsu::look(repository, name)?;
-    if found.place == Place::Occupied {
+    let found = JjWorkspace::look(repository, name)?;
+    if found.place == PathStatus::Occupied {
         return Err(CreateCause::PathTaken { path: repository.workspace_path(name) });
     }
     match (&found.target, &found.bookmark) {
         (Some(target), _) => {
-            let parents = parents_of(repository, &target.id)?;
+            let parents = find_parents(repository, &target.id)?;
             // Until the workspace leads to it again, nothing else might.
-            let kept = keep_loose(repository, name, &found)?;
+            let kept = save_unreferenced(repository, name, &found)?;
             forget(repository, name)?;
             add(repository, name, found.place, &parents)?;
             edit(repository, name, target)?;
@@ -116,10 +120,10 @@ pub(crate) fn reattach(repository: &JjRepository, name: &WorkspaceName) -> Resul
         (None, Some(tip)) => add(repository, name, found.place, std::slice::from_ref(tip))?,
         (None, None) => return Err(CreateCause::BookmarkMissing { bookmark: name.branch() }),
     }
-    Ok(made(repository, name, Made::Nothing))
+    Ok(made(repository, name, Created::Nothing))
 }
 
-pub(super) fn made(repository: &JjRepository, name: &WorkspaceName, made: Made) -> Workspace {
+pub(super) fn made(repository: &JjRepository, name: &WorkspaceName, made: Created) -> Workspace {
     let path = repository.workspace_path(name);
     Workspace { name: name.clone(), path, branch: None, base: None, warnings: Vec::new(), made }
 }
@@ -147,7 +151,7 @@ fn without_git(repository: &JjRepository, name: &WorkspaceName) -> Option<String
 pub(super) fn add(
     repository: &JjRepository,
     name: &WorkspaceName,
-    before: Place,
+    before: PathStatus,
     parents: &[String],
 ) -> Result<(), CreateCause> {
     let path = repository.workspace_path(name);
@@ -158,9 +162,13 @@ pub(super) fn add(
     let args = ["workspace", "add", "--name", name.as_str(), "-r", &on].map(AsRef::as_ref);
     let args = [&args[..], &["--".as_ref(), path.as_os_str()]].concat();
     // Where jj makes a git worktree too, two of its commands at once stumble over git's refs.
-    let _alone = Alone::with(repository.store()).map_err(unwritable)?;
-    let added = patiently(|| {
-        repository.jj_of_user().run(&args).map(drop).inspect_err(|_| sweep(repository, name, before))
+    let _lock = IntegrationLock::with(repository.store()).map_err(unwritable)?;
+    let added = retry_while_locked(|| {
+        repository
+            .jj_in_user_workspace()
+            .run(&args)
+            .map(drop)
+            .inspect_err(|_| sweep(repository, name, before))
     });
     Ok(added?)
 }
@@ -171,15 +179,15 @@ fn unwritable(cause: OperationCause) -> ToolError {
 }
 
 /// Takes away what a failed `jj workspace add` left: there was nothing before.
-pub(super) fn sweep(repository: &JjRepository, name: &WorkspaceName, before: Place) {
+pub(super) fn sweep(repository: &JjRepository, name: &WorkspaceName, before: PathStatus) {
     forget(repository, name)
         .unwrap_or_else(|left| warn!(%name, %left, "a workspace that failed stays behind"));
     let path = repository.workspace_path(name);
     let deleted = match before {
         _ if repository.is_workspace(&path) => delete(&path),
         // With files in it, somebody else made it meanwhile.
-        Place::Missing => gone(fs::remove_dir(&path)),
-        Place::EmptyDirectory | Place::Occupied => Ok(()),
+        PathStatus::Missing => gone(fs::remove_dir(&path)),
+        PathStatus::EmptyDirectory | PathStatus::Occupied => Ok(()),
     };
     deleted.unwrap_or_else(|left| warn!(%name, %left, "a directory that failed stays behind"));
 }
@@ -204,7 +212,7 @@ pub(super) fn edit(
     if commit.is_blank() {
         return Ok(());
     }
-    let inside = repository.jj_inside(&repository.workspace_path(name));
+    let inside = repository.jj_in_task(&repository.workspace_path(name));
     inside.run(&["edit", &commit.id]).map(drop)
 }
 
@@ -215,7 +223,7 @@ pub(super) fn forget(repository: &JjRepository, name: &WorkspaceName) -> Result<
     if repository.workspace_path(name).exists() {
         return Ok(());
     }
-    match record_of(repository.store(), name)? {
+    match find_record(repository.store(), name)? {
         Some(record) => record.forget(repository.store(), Force::Yes),
         None => Ok(()),
     }

@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 
 use crate::git::Git;
 use crate::jj::repository::{JjRepository, Revision};
-use crate::kept::{Contents, Ignored, commit_tree};
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::remove::RemoveCause;
-use crate::scratch::{Scratch, paths};
+use crate::saved_commit::{Contents, Ignored, commit_tree};
+use crate::temp_index::{TempIndex, paths};
 
 /// Which files need not be read again, in jj's directory of a workspace.
 const MEMORY: &str = "agency-index";
 
 /// An index of our own over the directory, as its working-copy commit has it.
-pub(super) fn scratch(
+pub(super) fn temp_index(
     repository: &JjRepository,
     name: &WorkspaceName,
     target: &Revision,
-) -> Result<Scratch, OperationCause> {
+) -> Result<TempIndex, OperationCause> {
     let git_dir = repository.store().common_dir();
     let unwritable = |source| OperationCause::Write { path: git_dir.to_owned(), source };
-    let scratch = Scratch::fresh(git_in(repository, name), git_dir).map_err(unwritable)?;
-    scratch.git().change(&["read-tree", &target.id])?;
-    Ok(scratch)
+    let temp_index = TempIndex::fresh(git_in(repository, name), git_dir).map_err(unwritable)?;
+    temp_index.git().change(&["read-tree", &target.id])?;
+    Ok(temp_index)
 }
 
 /// Git with the files of the workspace, which need not have a `.git`.
@@ -35,7 +35,7 @@ fn git_in(repository: &JjRepository, name: &WorkspaceName) -> Git {
 }
 
 /// The files as they are now. jj is not asked, so nothing gets into its log and nothing is brought up to date.
-pub(super) fn tree_now(
+pub(super) fn write_current_tree(
     repository: &JjRepository,
     name: &WorkspaceName,
     target: &Revision,
@@ -43,13 +43,13 @@ pub(super) fn tree_now(
     let memory = repository.workspace_path(name).join(".jj").join(MEMORY);
     let (git, git_dir) = (git_in(repository, name), repository.store().common_dir());
     let unwritable = |source| OperationCause::Write { path: memory.clone(), source };
-    let (scratch, is_known) = Scratch::remembering(git, git_dir, &memory).map_err(unwritable)?;
+    let (temp_index, is_known) = TempIndex::remembering(git, git_dir, &memory).map_err(unwritable)?;
     if !is_known {
-        scratch.git().change(&["read-tree", &target.id])?;
+        temp_index.git().change(&["read-tree", &target.id])?;
     }
-    scratch.add_readable_besides(".jj")?;
-    let tree = scratch.tree()?;
-    scratch.remember(&memory).map_err(unwritable)?;
+    temp_index.add_readable_except(".jj")?;
+    let tree = temp_index.tree()?;
+    temp_index.remember(&memory).map_err(unwritable)?;
     Ok(tree)
 }
 
@@ -59,38 +59,39 @@ pub(super) fn untracked(
     name: &WorkspaceName,
     target: &Revision,
 ) -> Result<Vec<PathBuf>, OperationCause> {
-    others(&scratch(repository, name, target)?, &["--exclude-standard"])
+    others(&temp_index(repository, name, target)?, &["--exclude-standard"])
 }
 
-fn others(scratch: &Scratch, options: &[&str]) -> Result<Vec<PathBuf>, OperationCause> {
+fn others(temp_index: &TempIndex, options: &[&str]) -> Result<Vec<PathBuf>, OperationCause> {
     let args = [&["ls-files", "--others", "-z", "--exclude=/.jj/"], options].concat();
-    let mut files = paths(&scratch.git().read(&args)?);
+    let mut files = paths(&temp_index.git().read(&args)?);
     files.retain(|file| !file.starts_with(".jj"));
     Ok(files)
 }
 
 /// All there is in the directory, whether jj took it in or not.
-pub(super) fn all_of(
+pub(super) fn read_all(
     repository: &JjRepository,
     name: &WorkspaceName,
     target: &Revision,
     ignored: Ignored,
 ) -> Result<Contents, OperationCause> {
-    let scratch = scratch(repository, name, target)?;
-    let files = others(&scratch, &["--exclude-standard"])?;
+    let temp_index = temp_index(repository, name, target)?;
+    let files = others(&temp_index, &["--exclude-standard"])?;
     // A repository inside is listed as a directory.
     let (nested, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| is_directory(file));
     if !nested.is_empty() {
         return Err(RemoveCause::NestedRepositories { paths: nested }.into());
     }
-    scratch.add_paths(&files)?;
-    let tree = scratch.tree()?;
+    temp_index.add_paths(&files)?;
+    let tree = temp_index.tree()?;
     let ignored = match ignored {
         Ignored::Left => None,
-        Ignored::Kept => {
-            let files = others(&scratch, &[])?;
-            scratch.add_paths(&files.into_iter().filter(|file| !is_directory(file)).collect::<Vec<_>>())?;
-            Some(scratch.tree()?).filter(|with| *with != tree)
+        Ignored::Saved => {
+            let files = others(&temp_index, &[])?;
+            temp_index
+                .add_paths(&files.into_iter().filter(|file| !is_directory(file)).collect::<Vec<_>>())?;
+            Some(temp_index.tree()?).filter(|with| *with != tree)
         }
     };
     let store = repository.store();

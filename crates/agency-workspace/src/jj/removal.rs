@@ -3,27 +3,27 @@
 //! Only commits that nobody else leads to go with it.
 
 use crate::jj::creation::{delete, forget};
-use crate::jj::files::all_of;
+use crate::jj::files::read_all;
 use crate::jj::repository::{JjRepository, any_of, quoted};
-use crate::jj::workspace::{Jujutsu, parents_of};
-use crate::kept::{Contents, Ignored};
+use crate::jj::workspace::{JjWorkspace, find_parents};
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::remove::{RemoveCause, RemoveOptions, Removed};
-use crate::state::{Place, Presence};
+use crate::saved_commit::{Contents, Ignored};
+use crate::state::{PathStatus, Presence};
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
-use crate::undo::UndoCause;
+use crate::undo_create::UndoCause;
 use crate::work::WorkAtRisk;
 
 fn work_at_risk(
     repository: &JjRepository,
     name: &WorkspaceName,
-    found: &Jujutsu,
+    found: &JjWorkspace,
     base: Option<&str>,
 ) -> Result<Option<WorkAtRisk>, OperationCause> {
     let files = found.uncommitted(repository, name)?.len();
-    let commits = found.unmerged(repository, name, base)?;
+    let commits = found.count_unmerged(repository, name, base)?;
     let words = match base {
         Some(bookmark) if repository.has_bookmark(base)? => format!("not in {bookmark}"),
         _ => "in no other bookmark".to_owned(),
@@ -32,7 +32,7 @@ fn work_at_risk(
 }
 
 pub(crate) fn undo(repository: &JjRepository, name: &WorkspaceName, commit: &str) -> Result<(), UndoCause> {
-    let found = Jujutsu::take_in(repository, name).map_err(UndoCause::Git)?;
+    let found = JjWorkspace::snapshot_and_find(repository, name).map_err(UndoCause::Git)?;
     if found.presence() == Presence::NotOurs {
         return Err(UndoCause::NotOurs { path: repository.workspace_path(name) });
     }
@@ -46,14 +46,14 @@ pub(crate) fn undo(repository: &JjRepository, name: &WorkspaceName, commit: &str
         return Err(UndoCause::HasWork(work));
     }
     if found.target.is_some() {
-        take_away(repository, name, &found)?;
+        delete_workspace(repository, name, &found)?;
     }
     Ok(())
 }
 
 /// Described ones that came since the workspace stood on `first`.
 fn new_commits(repository: &JjRepository, target: &str, first: &str) -> Result<u64, ToolError> {
-    let parents = parents_of(repository, first)?;
+    let parents = find_parents(repository, first)?;
     let below = if parents.is_empty() { "root()".to_owned() } else { parents.join("|") };
     let new = repository.revisions(&format!("::{target} ~ ::({below})"))?;
     Ok(new.iter().filter(|revision| revision.is_described).count() as u64)
@@ -65,8 +65,8 @@ fn refuse(
     name: &WorkspaceName,
     base: Option<&str>,
     removal: RemoveOptions,
-) -> Result<Jujutsu, RemoveCause> {
-    let found = Jujutsu::take_in(repository, name)?;
+) -> Result<JjWorkspace, RemoveCause> {
+    let found = JjWorkspace::snapshot_and_find(repository, name)?;
     if found.presence() == Presence::NotOurs {
         return Err(RemoveCause::NotOurs { path: repository.workspace_path(name) });
     }
@@ -96,12 +96,12 @@ pub(crate) fn remove(
 ) -> Result<Removed, RemoveCause> {
     let found = refuse(repository, name, base, removal)?;
     let path = repository.workspace_path(name);
-    let ignored = if removal.keep_ignored { Ignored::Kept } else { Ignored::Left };
+    let ignored = if removal.keep_ignored { Ignored::Saved } else { Ignored::Left };
     let trash_ref =
         keep(repository, name, &found, TrashReason::Removed, ignored).map_err(RemoveCause::from)?;
     let unfinished = |source| RemoveCause::Unfinished { trash_ref: trash_ref.clone(), source };
-    let directory = (found.place != Place::Missing).then_some(path);
-    take_away(repository, name, &found).map_err(unfinished)?;
+    let directory = (found.place != PathStatus::Missing).then_some(path);
+    delete_workspace(repository, name, &found).map_err(unfinished)?;
     Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash_ref })
 }
 
@@ -109,25 +109,25 @@ pub(crate) fn remove(
 pub(crate) fn keep(
     repository: &JjRepository,
     name: &WorkspaceName,
-    found: &Jujutsu,
+    found: &JjWorkspace,
     reason: TrashReason,
     ignored: Ignored,
 ) -> Result<Option<String>, OperationCause> {
     let Some(contents) = contents(repository, name, found, ignored)? else { return Ok(None) };
-    let kept = found.described(repository, name)?;
-    Ok(Some(trash::keep_contents(repository.store(), name, &contents, kept, reason)?))
+    let kept = found.describe(repository, name)?;
+    Ok(Some(trash::save_contents(repository.store(), name, &contents, kept, reason)?))
 }
 
 /// Refuses if anything cannot be kept.
 fn contents(
     repository: &JjRepository,
     name: &WorkspaceName,
-    found: &Jujutsu,
+    found: &JjWorkspace,
     ignored: Ignored,
 ) -> Result<Option<Contents>, OperationCause> {
     let contents = match (&found.target, &found.bookmark) {
         (Some(target), _) if found.presence() == Presence::Ready => {
-            all_of(repository, name, target, ignored)?
+            read_all(repository, name, target, ignored)?
         }
         (Some(target), _) => Contents::of_commit(repository.store(), &target.id)?,
         (None, Some(tip)) => Contents::of_commit(repository.store(), tip)?,
@@ -137,25 +137,29 @@ fn contents(
 }
 
 /// Keeps what jj would not lead to any more if it forgot a workspace whose directory is gone.
-pub(super) fn keep_loose(
+pub(super) fn save_unreferenced(
     repository: &JjRepository,
     name: &WorkspaceName,
-    found: &Jujutsu,
+    found: &JjWorkspace,
 ) -> Result<Option<String>, ToolError> {
     let Some(target) = &found.target else { return Ok(None) };
-    if target.is_blank() && found.unmerged(repository, name, None)? == 0 {
+    if target.is_blank() && found.count_unmerged(repository, name, None)? == 0 {
         return Ok(None);
     }
     let contents = Contents::of_commit(repository.store(), &target.id)?;
-    let kept = found.described(repository, name)?;
-    trash::keep_contents(repository.store(), name, &contents, kept, TrashReason::Loose).map(Some)
+    let kept = found.describe(repository, name)?;
+    trash::save_contents(repository.store(), name, &contents, kept, TrashReason::Loose).map(Some)
 }
 
 /// Forgets the workspace, abandons what only it leads to, deletes its bookmark and its directory.
-fn take_away(repository: &JjRepository, name: &WorkspaceName, found: &Jujutsu) -> Result<(), ToolError> {
+fn delete_workspace(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    found: &JjWorkspace,
+) -> Result<(), ToolError> {
     let jj = repository.jj();
     if let Some(target) = &found.target {
-        let own = own_commits(repository, name, found, &target.id)?;
+        let own = list_own_commits(repository, name, found, &target.id)?;
         forget(repository, name)?;
         abandon(repository, name, &own)?;
     }
@@ -169,10 +173,10 @@ fn take_away(repository: &JjRepository, name: &WorkspaceName, found: &Jujutsu) -
 }
 
 /// Commits that nothing but this workspace leads to.
-pub(super) fn own_commits(
+pub(super) fn list_own_commits(
     repository: &JjRepository,
     name: &WorkspaceName,
-    found: &Jujutsu,
+    found: &JjWorkspace,
     from: &str,
 ) -> Result<Vec<String>, ToolError> {
     let landed = format!("{}|{}", any_of(&found.others), elsewhere(name));

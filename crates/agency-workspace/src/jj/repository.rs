@@ -58,7 +58,7 @@ impl JjRepository {
         let target = fs::read_to_string(store_dir.join("git_target")).map_err(|_| lost())?;
         let git_dir = store_dir.join(target.trim()).canonicalize().map_err(|_| lost())?;
         let is_colocated = root.join(".git").canonicalize().is_ok_and(|beside| beside == git_dir);
-        let store = Repository::of_parts(root, &git_dir, !is_colocated, environment);
+        let store = Repository::from_parts(root, &git_dir, !is_colocated, environment);
         Ok(Some(Self { store, repo_dir }))
     }
 
@@ -89,13 +89,13 @@ impl JjRepository {
     }
 
     /// In the user's own workspace.
-    pub(crate) fn jj_of_user(&self) -> Jj {
-        Jj::inside(self.store.environment(), self.root())
+    pub(crate) fn jj_in_user_workspace(&self) -> Jj {
+        Jj::in_user_workspace(self.store.environment(), self.root())
     }
 
     /// In a workspace of ours.
-    pub(crate) fn jj_inside(&self, path: &Path) -> Jj {
-        Jj::inside_ours(self.store.environment(), path)
+    pub(crate) fn jj_in_task(&self, path: &Path) -> Jj {
+        Jj::in_task_workspace(self.store.environment(), path)
     }
 
     pub(crate) fn revisions(&self, revset: &str) -> Result<Vec<Revision>, ToolError> {
@@ -160,12 +160,12 @@ impl JjRepository {
         };
         let Some(base) = base else { return Ok(Vec::new()) };
         match self.commit_of(&base)? {
-            None if is_change(&base) => Ok(self.commit_of_user()?.into_iter().collect()),
+            None if is_change(&base) => Ok(self.user_commit()?.into_iter().collect()),
             commit => Ok(commit.into_iter().collect()),
         }
     }
 
-    fn commit_of_user(&self) -> Result<Option<String>, ToolError> {
+    fn user_commit(&self) -> Result<Option<String>, ToolError> {
         Ok(self.revisions("@")?.into_iter().next().map(|revision| revision.id))
     }
 

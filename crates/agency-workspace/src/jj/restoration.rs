@@ -4,34 +4,34 @@
 
 use std::collections::HashSet;
 
-use crate::create::{Made, Workspace};
+use crate::create::{Created, Workspace};
 use crate::jj::creation::{add, edit, forget, made, sweep};
-use crate::jj::files::scratch;
-use crate::jj::removal::{abandon, keep, keep_loose, own_commits};
+use crate::jj::files::temp_index;
+use crate::jj::removal::{abandon, keep, list_own_commits, save_unreferenced};
 use crate::jj::repository::{JjRepository, Revision};
-use crate::jj::workspace::{Jujutsu, changed_in, parents_of};
-use crate::kept::{Ignored, Kept, tree_of};
+use crate::jj::workspace::{JjWorkspace, find_parents, list_changed};
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
-use crate::state::{Place, Presence};
+use crate::saved_commit::{Ignored, Trailers, tree_of};
+use crate::state::{PathStatus, Presence};
 use crate::tool::ToolError;
 use crate::trash::{TrashEntry, TrashReason};
 
 /// Puts the files of a kept commit over those of now, with the commits of then below them.
-pub(crate) fn over(
+pub(crate) fn restore_over(
     repository: &JjRepository,
     name: &WorkspaceName,
     commit: &str,
 ) -> Result<String, OperationCause> {
-    let found = Jujutsu::take_in(repository, name)?;
+    let found = JjWorkspace::snapshot_and_find(repository, name)?;
     let now = found.ready(repository, name)?.clone();
     let present = keep(repository, name, &found, TrashReason::PutBack, Ignored::Left)?;
-    let (_, then) = Kept::read(repository.store(), commit)?;
+    let (_, then) = Trailers::read(repository.store(), commit)?;
     let then = then.unwrap_or_else(|| commit.to_owned());
-    let inside = repository.jj_inside(&repository.workspace_path(name));
-    let parents = parents_of(repository, &then)?;
+    let inside = repository.jj_in_task(&repository.workspace_path(name));
+    let parents = find_parents(repository, &then)?;
     let goes_back =
-        parents.iter().collect::<HashSet<_>>() != parents_of(repository, &now.id)?.iter().collect();
+        parents.iter().collect::<HashSet<_>>() != find_parents(repository, &now.id)?.iter().collect();
     if goes_back {
         let on = if parents.is_empty() { "root()".to_owned() } else { parents.join("|") };
         inside.run(&["new", &on])?;
@@ -39,7 +39,7 @@ pub(crate) fn over(
     inside.run(&["restore", "--from", &then])?;
     if goes_back {
         describe_as(repository, &inside, &then)?;
-        let own = own_commits(repository, name, &Jujutsu::look(repository, name)?, &now.id)?;
+        let own = list_own_commits(repository, name, &JjWorkspace::look(repository, name)?, &now.id)?;
         abandon(repository, name, &own)?;
     }
     Ok(present.unwrap_or_default())
@@ -51,43 +51,43 @@ fn describe_as(repository: &JjRepository, inside: &crate::jj::Jj, commit: &str) 
     if text.is_empty() { Ok(()) } else { inside.run(&["describe", "-m", &text]).map(drop) }
 }
 
-pub(crate) fn restore(repository: &JjRepository, trashed: &TrashEntry) -> Result<Workspace, OperationCause> {
-    let name = &trashed.workspace;
-    let found = Jujutsu::look(repository, name)?;
-    let is_over = matches!(trashed.reason, TrashReason::PutBack | TrashReason::Rebased)
+pub(crate) fn restore(repository: &JjRepository, entry: &TrashEntry) -> Result<Workspace, OperationCause> {
+    let name = &entry.workspace;
+    let found = JjWorkspace::look(repository, name)?;
+    let is_over = matches!(entry.reason, TrashReason::PutBack | TrashReason::Rebased)
         && found.presence() == Presence::Ready;
     if is_over {
-        over(repository, name, &trashed.commit)?;
-        return Ok(made(repository, name, Made::Nothing));
+        restore_over(repository, name, &entry.commit)?;
+        return Ok(made(repository, name, Created::Nothing));
     }
-    if found.place == Place::Occupied {
+    if found.place == PathStatus::Occupied {
         return Err(OperationCause::PathTaken { path: repository.workspace_path(name) });
     }
-    let bookmark = trashed.kept.branch.as_ref();
+    let bookmark = entry.kept.branch.as_ref();
     if let Some((branch, _)) = bookmark.filter(|(_, tip)| found.bookmark.as_ref().is_some_and(|at| at != tip))
     {
         return Err(OperationCause::BranchExists { branch: branch.clone() });
     }
     if found.target.is_some() {
-        keep_loose(repository, name, &found)?;
+        save_unreferenced(repository, name, &found)?;
         forget(repository, name)?;
     }
-    anew(repository, name, &found, trashed).inspect_err(|_| sweep(repository, name, found.place))?;
-    Ok(made(repository, name, Made::Nothing))
+    restore_removed(repository, name, &found, entry).inspect_err(|_| sweep(repository, name, found.place))?;
+    Ok(made(repository, name, Created::Nothing))
 }
 
-fn anew(
+fn restore_removed(
     repository: &JjRepository,
     name: &WorkspaceName,
-    found: &Jujutsu,
-    trashed: &TrashEntry,
+    found: &JjWorkspace,
+    entry: &TrashEntry,
 ) -> Result<(), OperationCause> {
-    let (kept, then) = Kept::read(repository.store(), &trashed.commit)?;
-    let then = then.unwrap_or_else(|| trashed.commit.clone());
-    let parents = parents_of(repository, &then)?;
+    let (kept, then) = Trailers::read(repository.store(), &entry.commit)?;
+    let then = then.unwrap_or_else(|| entry.commit.clone());
+    let parents = find_parents(repository, &then)?;
     add(repository, name, found.place, &parents).map_err(|cause| OperationCause::Make(Box::new(cause)))?;
     let blank = repository.store().git().read(&["log", "-1", "--format=%B", &then])?.trim_ascii().is_empty()
-        && changed_in(repository, &then)?.is_empty();
+        && list_changed(repository, &then)?.is_empty();
     let commit = Revision { id: then.clone(), is_empty: blank, is_described: !blank, has_conflict: false };
     edit(repository, name, &commit)?;
     if let Some((branch, tip)) = kept.branch.as_ref().filter(|_| found.bookmark.is_none()) {
@@ -95,7 +95,7 @@ fn anew(
         repository.jj().run(&["bookmark", "create", "-r", tip, branch])?;
         repository.export()?;
     }
-    let files = tree_of(repository.store(), kept.ignored.as_deref().unwrap_or(&trashed.commit))?;
+    let files = tree_of(repository.store(), kept.ignored.as_deref().unwrap_or(&entry.commit))?;
     let now = tree_of(repository.store(), &then)?;
-    Ok(scratch(repository, name, &commit)?.put(&now, &files)?)
+    Ok(temp_index(repository, name, &commit)?.put(&now, &files)?)
 }

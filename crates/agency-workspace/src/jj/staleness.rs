@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use crate::git::Git;
 use crate::jj::Jj;
 use crate::repository::text;
-use crate::scratch::Scratch;
+use crate::temp_index::TempIndex;
 use crate::tool::ToolError;
 
 /// Field 2 of what jj notes of a checkout: the operation that it was made by.
 const OPERATION_TAG: u8 = 0x12;
 
 /// The operation that the files are of. None if jj notes it in another way than is known here.
-pub(super) fn operation_of_files(dir: &Path) -> Option<String> {
+pub(super) fn files_operation(dir: &Path) -> Option<String> {
     let noted = std::fs::read(dir.join(".jj/working_copy/checkout")).ok()?;
     let [OPERATION_TAG, len, rest @ ..] = &noted[..] else { return None };
     let id = rest.get(..usize::from(*len)).filter(|_| *len < 0x80)?;
@@ -27,20 +27,20 @@ pub(super) fn operation_of_files(dir: &Path) -> Option<String> {
 }
 
 /// The commit that the files are of, if it is another one than that of the workspace.
-pub(super) fn lagging_behind(jj: &Jj, dir: &Path) -> Result<Option<String>, ToolError> {
-    let Some(operation) = operation_of_files(dir) else { return Ok(None) };
-    let resting = jj.resting();
+pub(super) fn stale_commit(jj: &Jj, dir: &Path) -> Result<Option<String>, ToolError> {
+    let Some(operation) = files_operation(dir) else { return Ok(None) };
+    let resting = jj.without_snapshot();
     let of_files = commits(&resting.at(&operation), "@")?.into_iter().next();
     Ok(of_files.filter(|of_files| commits(&resting, "@").is_ok_and(|now| !now.contains(of_files))))
 }
 
 /// Brings the files up to date, with all that was in them.
-pub(super) fn catch_up(jj: &Jj, dir: &Path) -> Result<(), ToolError> {
-    let resting = jj.resting();
+pub(super) fn update_stale(jj: &Jj, dir: &Path) -> Result<(), ToolError> {
+    let resting = jj.without_snapshot();
     let versions = format!("change_id({})", one(&resting, "@", "change_id")?);
     let known = commits(&resting, &versions)?;
-    let of_files = lagging_behind(jj, dir)?;
-    let taken_back = of_files.as_deref().filter(|of_files| is_taken_back(jj, dir, of_files));
+    let of_files = stale_commit(jj, dir)?;
+    let taken_back = of_files.as_deref().filter(|of_files| is_undone(jj, dir, of_files));
     jj.once(&["workspace", "update-stale"])?;
     let mut apart = commits(&resting, &format!("({versions}) ~ @"))?;
     apart.retain(|version| !known.contains(version));
@@ -49,22 +49,22 @@ pub(super) fn catch_up(jj: &Jj, dir: &Path) -> Result<(), ToolError> {
     let all = [&apart[..], of_files.as_slice(), std::slice::from_ref(&now)].concat();
     if !commits(&resting, &format!("({}) & conflicts()", all.join("|")))?.is_empty() {
         // Only jj knows how to write them.
-        return into_working_copy(jj, &apart);
+        return squash_into_working_copy(jj, &apart);
     }
     match (&apart[..], of_files.as_deref(), taken_back) {
-        ([half], Some(of_files), _) if files.put_merged(of_files, &now, half)? => {
+        ([half], Some(of_files), _) if files.check_out_merge(of_files, &now, half)? => {
             resting.once(&["abandon", half]).map(drop)
         }
         ([], _, Some(of_files)) => {
-            let is_put = files.put_merged(&format!("{of_files}^"), of_files, &format!("{now}^"))?;
+            let is_put = files.check_out_merge(&format!("{of_files}^"), of_files, &format!("{now}^"))?;
             if is_put { Ok(()) } else { files.put(of_files) }
         }
-        (apart, ..) => into_working_copy(jj, apart),
+        (apart, ..) => squash_into_working_copy(jj, apart),
     }
 }
 
 /// With the conflicts that there are, as jj tells of them.
-fn into_working_copy(jj: &Jj, apart: &[String]) -> Result<(), ToolError> {
+fn squash_into_working_copy(jj: &Jj, apart: &[String]) -> Result<(), ToolError> {
     if apart.is_empty() {
         return Ok(());
     }
@@ -74,9 +74,9 @@ fn into_working_copy(jj: &Jj, apart: &[String]) -> Result<(), ToolError> {
 
 /// Whether the workspace's commit is an earlier version of what its files are of: somebody took an operation back,
 /// and meant one of their own.
-fn is_taken_back(jj: &Jj, dir: &Path, of_files: &str) -> bool {
-    let resting = jj.resting();
-    let history = operation_of_files(dir).and_then(|operation| {
+fn is_undone(jj: &Jj, dir: &Path, of_files: &str) -> bool {
+    let resting = jj.without_snapshot();
+    let history = files_operation(dir).and_then(|operation| {
         let of_version = r#"commit.commit_id() ++ "\n""#;
         let args = ["evolog", "--no-graph", "-r", of_files, "-T", of_version];
         resting.at(&operation).once(&args).ok()
@@ -94,7 +94,7 @@ struct Files<'a> {
 
 impl Files<'_> {
     /// The merge of two commits, if they can be merged; jj takes it in.
-    fn put_merged(&self, base: &str, one: &str, other: &str) -> Result<bool, ToolError> {
+    fn check_out_merge(&self, base: &str, one: &str, other: &str) -> Result<bool, ToolError> {
         let base = format!("--merge-base={base}");
         let args = ["merge-tree", "--write-tree", "--no-messages", &base, one, other];
         match self.git()?.0.answer(&args) {
@@ -110,12 +110,12 @@ impl Files<'_> {
         let tree = |of: &str| git.line(&["rev-parse", &format!("{of}^{{tree}}")]).map(text);
         let (now, wanted) = (tree(self.now)?, tree(wanted)?);
         let not_made = |source| ToolError::Start { command: "git read-tree".into(), source };
-        Scratch::fresh(git, &git_dir).map_err(not_made)?.put(&now, &wanted)?;
+        TempIndex::fresh(git, &git_dir).map_err(not_made)?.put(&now, &wanted)?;
         self.jj.once(&["util", "snapshot"]).map(drop)
     }
 
     fn git(&self) -> Result<(Git, PathBuf), ToolError> {
-        let said = self.jj.resting().once(&["git", "root"])?.out;
+        let said = self.jj.without_snapshot().once(&["git", "root"])?.out;
         let git_dir = PathBuf::from(said.trim_end_matches('\n'));
         Ok((Git::on(&self.jj.environment, &git_dir, self.dir).with_work_tree(self.dir), git_dir))
     }
@@ -137,11 +137,11 @@ mod tests {
     #[test]
     fn the_operation_of_the_files_is_read() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(operation_of_files(dir.path()), None);
+        assert_eq!(files_operation(dir.path()), None);
         std::fs::create_dir_all(dir.path().join(".jj/working_copy")).unwrap();
         let noted = |bytes: &[u8]| {
             std::fs::write(dir.path().join(".jj/working_copy/checkout"), bytes).unwrap();
-            operation_of_files(dir.path())
+            files_operation(dir.path())
         };
         assert_eq!(noted(b"\x12\x03\x01\xab\xff\x1a\x031-a").as_deref(), Some("01abff"));
         for other in [&b""[..], b"\x12", b"\x12\x09ab", b"\x0a\x02ab"] {

@@ -4,15 +4,15 @@
 
 use std::path::PathBuf;
 
-use crate::jj::files::{tree_now, untracked};
+use crate::jj::files::{untracked, write_current_tree};
 use crate::jj::removal::other_bookmarks;
 use crate::jj::repository::{JjRepository, Revision, any_of};
-use crate::kept::{Contents, Kept};
-use crate::landing::mark_of;
+use crate::merged_refs::merged_mark_ref;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
-use crate::scratch::paths;
-use crate::state::{Place, Presence, WorkspaceState};
+use crate::saved_commit::{Contents, Trailers};
+use crate::state::{PathStatus, Presence, WorkspaceState};
+use crate::temp_index::paths;
 use crate::tool::ToolError;
 
 /// `name`, a space, then a commit as in `repository`.
@@ -20,8 +20,8 @@ const LIST: &str = r#"name ++ " " ++ target.commit_id() ++ " " ++ if(target.empt
 
 /// All traces of one workspace.
 #[derive(Debug)]
-pub(crate) struct Jujutsu {
-    pub(crate) place: Place,
+pub(crate) struct JjWorkspace {
+    pub(crate) place: PathStatus,
     /// The directory is a workspace of this repository.
     is_ours: bool,
     /// The working-copy commit, if jj knows the workspace.
@@ -34,7 +34,7 @@ pub(crate) struct Jujutsu {
     pub(crate) warnings: Vec<String>,
 }
 
-impl Jujutsu {
+impl JjWorkspace {
     pub(crate) fn look(repository: &JjRepository, name: &WorkspaceName) -> Result<Self, ToolError> {
         let path = repository.workspace_path(name);
         let listed = repository.jj().lines(&["workspace", "list", "-T", LIST])?;
@@ -42,7 +42,7 @@ impl Jujutsu {
         let target = all.iter().find(|(known, _)| known == name.as_str()).map(|(_, target)| target.clone());
         let others = all.into_iter().filter(|(known, _)| known != name.as_str());
         Ok(Self {
-            place: Place::of(&path),
+            place: PathStatus::of(&path),
             is_ours: repository.is_workspace(&path),
             target,
             bookmark: repository.store().branch_tip(&name.branch())?,
@@ -52,23 +52,26 @@ impl Jujutsu {
     }
 
     /// With the files as they are now.
-    pub(crate) fn take_in(repository: &JjRepository, name: &WorkspaceName) -> Result<Self, ToolError> {
+    pub(crate) fn snapshot_and_find(
+        repository: &JjRepository,
+        name: &WorkspaceName,
+    ) -> Result<Self, ToolError> {
         let found = Self::look(repository, name)?;
         if found.presence() != Presence::Ready {
             return Ok(found);
         }
-        let told = repository.jj_inside(&repository.workspace_path(name)).run(&["util", "snapshot"])?;
-        Ok(Self { warnings: refused_files(&told.said), ..Self::look(repository, name)? })
+        let told = repository.jj_in_task(&repository.workspace_path(name)).run(&["util", "snapshot"])?;
+        Ok(Self { warnings: refused_file_warnings(&told.said), ..Self::look(repository, name)? })
     }
 
     pub(crate) fn presence(&self) -> Presence {
         let is_known =
             self.target.as_ref().is_some_and(|target| !target.is_blank()) || self.bookmark.is_some();
         match self.place {
-            Place::Occupied if self.is_ours && self.target.is_some() => Presence::Ready,
-            Place::Occupied => Presence::NotOurs,
-            Place::Missing | Place::EmptyDirectory if is_known => Presence::DirectoryGone,
-            Place::Missing | Place::EmptyDirectory => Presence::Absent,
+            PathStatus::Occupied if self.is_ours && self.target.is_some() => Presence::Ready,
+            PathStatus::Occupied => Presence::NotOurs,
+            PathStatus::Missing | PathStatus::EmptyDirectory if is_known => Presence::DirectoryGone,
+            PathStatus::Missing | PathStatus::EmptyDirectory => Presence::Absent,
         }
     }
 
@@ -96,7 +99,7 @@ impl Jujutsu {
         };
         let mut files = untracked(repository, name, target)?;
         if !target.is_described && !target.is_empty {
-            files.extend(changed_in(repository, &target.id)?);
+            files.extend(list_changed(repository, &target.id)?);
         }
         files.sort();
         files.dedup();
@@ -104,7 +107,7 @@ impl Jujutsu {
     }
 
     /// Commits that only this workspace leads to, without blank ones.
-    pub(super) fn unmerged(
+    pub(super) fn count_unmerged(
         &self,
         repository: &JjRepository,
         name: &WorkspaceName,
@@ -116,7 +119,7 @@ impl Jujutsu {
         if tips.is_empty() || !repository.has_bookmark(base)? {
             landed.push(other_bookmarks(name));
         }
-        if let Some(mark) = repository.store().commit(&mark_of(name))? {
+        if let Some(mark) = repository.store().commit(&merged_mark_ref(name))? {
             landed.push(format!("present({mark})"));
         }
         // An undescribed working copy is not a commit yet: its files are counted.
@@ -126,17 +129,17 @@ impl Jujutsu {
         Ok(commits.iter().filter(is_commit).count() as u64)
     }
 
-    pub(super) fn described(
+    pub(super) fn describe(
         &self,
         repository: &JjRepository,
         name: &WorkspaceName,
-    ) -> Result<Kept, ToolError> {
-        Ok(Kept {
+    ) -> Result<Trailers, ToolError> {
+        Ok(Trailers {
             workspace: Some(name.clone()),
             head: self.target.as_ref().map(|target| target.id.clone()),
             branch: self.bookmark.as_ref().map(|tip| (name.branch(), tip.clone())),
             operation: Some(repository.operation()?),
-            ..Kept::default()
+            ..Trailers::default()
         })
     }
 }
@@ -148,17 +151,17 @@ fn parse(line: &str) -> Option<(String, Revision)> {
 }
 
 /// Indented lines after a warning.
-fn refused_files(said: &str) -> Vec<String> {
+fn refused_file_warnings(said: &str) -> Vec<String> {
     let after = said.lines().skip_while(|line| !line.starts_with("Warning: Refused to snapshot"));
     let files = after.skip(1).take_while(|line| line.starts_with("  "));
     files.map(|line| format!("jj does not take in {}", line.trim())).collect()
 }
 
 pub(crate) fn presence(repository: &JjRepository, name: &WorkspaceName) -> Result<Presence, ToolError> {
-    Ok(Jujutsu::look(repository, name)?.presence())
+    Ok(JjWorkspace::look(repository, name)?.presence())
 }
 
-pub(crate) fn is_there(repository: &JjRepository, name: &WorkspaceName) -> bool {
+pub(crate) fn is_workspace_there(repository: &JjRepository, name: &WorkspaceName) -> bool {
     repository.is_workspace(&repository.workspace_path(name))
 }
 
@@ -167,13 +170,13 @@ pub(crate) fn state(
     name: &WorkspaceName,
     base: Option<&str>,
 ) -> Result<WorkspaceState, OperationCause> {
-    let found = Jujutsu::take_in(repository, name)?;
+    let found = JjWorkspace::snapshot_and_find(repository, name)?;
     Ok(WorkspaceState {
         path: repository.workspace_path(name),
         presence: found.presence(),
         branch: found.bookmark.as_ref().map(|_| name.branch()),
         uncommitted: found.uncommitted(repository, name)?,
-        unmerged_commits: found.unmerged(repository, name, base)?,
+        unmerged_commits: found.count_unmerged(repository, name, base)?,
     })
 }
 
@@ -181,8 +184,8 @@ pub(crate) fn state(
 pub(crate) fn contents(
     repository: &JjRepository,
     name: &WorkspaceName,
-) -> Result<(Contents, Kept), OperationCause> {
-    let found = Jujutsu::take_in(repository, name)?;
+) -> Result<(Contents, Trailers), OperationCause> {
+    let found = JjWorkspace::snapshot_and_find(repository, name)?;
     let target = match (&found.target, found.presence()) {
         (Some(target), Presence::Ready | Presence::DirectoryGone) => target,
         _ => found.ready(repository, name)?,
@@ -190,22 +193,22 @@ pub(crate) fn contents(
     let contents = match target.has_conflict && found.presence() == Presence::Ready {
         // Its tree is jj's own way of keeping them; the files have them marked.
         true => Contents {
-            tree: tree_now(repository, name, target)?,
+            tree: write_current_tree(repository, name, target)?,
             head: Some(target.id.clone()),
             ..Contents::default()
         },
         false => Contents::of_commit(repository.store(), &target.id)?,
     };
-    let kept = found.described(repository, name)?;
+    let kept = found.describe(repository, name)?;
     Ok((Contents { warnings: found.warnings, ..contents }, kept))
 }
 
-pub(crate) fn parents_of(repository: &JjRepository, commit: &str) -> Result<Vec<String>, ToolError> {
+pub(crate) fn find_parents(repository: &JjRepository, commit: &str) -> Result<Vec<String>, ToolError> {
     let parents = repository.store().git().line(&["log", "-1", "--format=%P", commit])?;
     Ok(crate::repository::text(parents).split_whitespace().map(str::to_owned).collect())
 }
 
-pub(super) fn changed_in(repository: &JjRepository, commit: &str) -> Result<Vec<PathBuf>, ToolError> {
+pub(super) fn list_changed(repository: &JjRepository, commit: &str) -> Result<Vec<PathBuf>, ToolError> {
     let args = [
         "diff-tree",
         "--root",

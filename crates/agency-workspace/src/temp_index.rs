@@ -14,13 +14,13 @@ use crate::git::Git;
 use crate::repository::text;
 use crate::tool::ToolError;
 
-pub(crate) struct Scratch {
+pub(crate) struct TempIndex {
     git: Git,
     /// Deleted with the value.
     dir: TempDir,
 }
 
-impl Scratch {
+impl TempIndex {
     /// Starts as a copy of the checkout's index, because that knows which files need not be read
     /// again. It lies in git's directory of the checkout, where a split index finds its other half.
     pub(crate) fn beside(git: Git, git_dir: &Path) -> io::Result<Self> {
@@ -43,10 +43,10 @@ impl Scratch {
 
     /// Starts as it was when it was last remembered there; false if it never was.
     pub(crate) fn remembering(git: Git, git_dir: &Path, memory: &Path) -> io::Result<(Self, bool)> {
-        let scratch = Self::fresh(git, git_dir)?;
-        match copy_with_time(memory, &scratch.dir.path().join("index")) {
-            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok((scratch, false)),
-            copied => copied.map(|()| (scratch, true)),
+        let temp_index = Self::fresh(git, git_dir)?;
+        match copy_with_time(memory, &temp_index.dir.path().join("index")) {
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok((temp_index, false)),
+            copied => copied.map(|()| (temp_index, true)),
         }
     }
 
@@ -75,18 +75,18 @@ impl Scratch {
     }
 
     /// Every file that is not ignored.
-    pub(crate) fn add_everything(&self) -> Result<(), ToolError> {
+    pub(crate) fn add_all_files(&self) -> Result<(), ToolError> {
         self.add(&["--", ":/"])
     }
 
     /// As much as can be read. Returns what git said of the rest: files without permission, or
     /// repositories inside that have no commit yet.
-    pub(crate) fn add_what_can_be_read(&self) -> Result<Vec<String>, ToolError> {
+    pub(crate) fn add_readable_files(&self) -> Result<Vec<String>, ToolError> {
         self.add_readable(&[":/"])
     }
 
     /// As [`Self::add_what_can_be_read`], without this directory.
-    pub(crate) fn add_readable_besides(&self, directory: &str) -> Result<Vec<String>, ToolError> {
+    pub(crate) fn add_readable_except(&self, directory: &str) -> Result<Vec<String>, ToolError> {
         self.add_readable(&[":/", &format!(":(top,exclude){directory}")])
     }
 
@@ -104,7 +104,7 @@ impl Scratch {
     }
 
     /// Ignored files too.
-    pub(crate) fn add_ignored(&self) -> Result<(), ToolError> {
+    pub(crate) fn add_ignored_files(&self) -> Result<(), ToolError> {
         match self.add(&["--force", "--ignore-errors", "--", ":/"]) {
             // Caches hold repositories and sockets that git cannot take; the rest is there.
             Err(ToolError::Failed { .. }) => Ok(()),
@@ -121,7 +121,7 @@ impl Scratch {
         let listed = paths.iter().flat_map(|path| path.as_os_str().as_bytes().iter().copied().chain([0]));
         let git = self.git.clone().with_variable("GIT_LITERAL_PATHSPECS", "1");
         let args = ["add", "--all", "--force", "--pathspec-from-file=-", "--pathspec-file-nul"];
-        git.change_by(&args, &listed.collect::<Vec<u8>>())
+        git.change_with_input(&args, &listed.collect::<Vec<u8>>())
     }
 
     fn add<A: AsRef<OsStr>>(&self, rest: &[A]) -> Result<(), ToolError> {
@@ -158,7 +158,12 @@ fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Files at places where `wanted` has one and `now` has none: untracked ones, and ignored ones, which git would
 /// write over without a word.
-pub(crate) fn in_the_way(git: &Git, root: &Path, now: &str, wanted: &str) -> Result<Vec<PathBuf>, ToolError> {
+pub(crate) fn blocking_files(
+    git: &Git,
+    root: &Path,
+    now: &str,
+    wanted: &str,
+) -> Result<Vec<PathBuf>, ToolError> {
     let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", now, wanted];
     let added = paths(&git.read(&args)?);
     let mut in_the_way: Vec<PathBuf> = added.iter().filter_map(|path| taken(root, path)).collect();

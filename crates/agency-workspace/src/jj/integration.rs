@@ -6,34 +6,34 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use crate::aside::Alone;
 use crate::base::named;
 use crate::jj::Jj;
-use crate::jj::own::Own;
+use crate::jj::merge_commits::Own;
 use crate::jj::removal::keep;
 use crate::jj::repository::{JjRepository, Revision, any_of, quoted, revisions};
-use crate::jj::workspace::{Jujutsu, parents_of};
-use crate::kept::{Ignored, tree_of};
+use crate::jj::workspace::{JjWorkspace, find_parents};
 use crate::merge::{MergeMethod, MergeRequest, Merged, message};
-use crate::merging::{self, MergeOutcome, Merging, RecoveredMerge};
 use crate::name::{BRANCHES, WorkspaceName};
 use crate::operation::OperationCause;
+use crate::pending_merge::{self, MergeOutcome, PendingMerge, RecoveredMerge};
+use crate::saved_commit::{Ignored, tree_of};
 use crate::sync::{SyncMethod, Synced};
 use crate::tool::ToolError;
 use crate::trash::TrashReason;
+use crate::trial_worktree::IntegrationLock;
 use crate::work::WorkAtRisk;
 
 /// Without what jj itself would throw away.
 const NOT_BLANK: &str = "~ (empty() & description(exact:\"\"))";
 
 /// Operations that are not in the log yet.
-struct Unseen {
+struct PendingOperations {
     jj: Jj,
     first: String,
     last: String,
 }
 
-impl Unseen {
+impl PendingOperations {
     fn after_last(repository: &JjRepository) -> Result<Self, ToolError> {
         let first = repository.operation()?;
         Ok(Self { jj: repository.jj(), last: first.clone(), first })
@@ -91,8 +91,8 @@ impl Unseen {
 }
 
 /// The commits to merge: the working copy if it is described, or what it stands on.
-fn finished(repository: &JjRepository, name: &WorkspaceName) -> Result<Vec<String>, OperationCause> {
-    let target = standing(repository, name)?;
+fn committed_tips(repository: &JjRepository, name: &WorkspaceName) -> Result<Vec<String>, OperationCause> {
+    let target = find_working_copy(repository, name)?;
     if !target.is_described && !target.is_empty {
         let files = crate::jj::state(repository, name, None)?.uncommitted.len();
         if let Some(work) = WorkAtRisk::of(name, files.max(1), 0, String::new()) {
@@ -103,8 +103,8 @@ fn finished(repository: &JjRepository, name: &WorkspaceName) -> Result<Vec<Strin
 }
 
 /// The working-copy commit of a workspace, whose directory may be gone.
-fn standing(repository: &JjRepository, name: &WorkspaceName) -> Result<Revision, OperationCause> {
-    let found = Jujutsu::take_in(repository, name)?;
+fn find_working_copy(repository: &JjRepository, name: &WorkspaceName) -> Result<Revision, OperationCause> {
+    let found = JjWorkspace::snapshot_and_find(repository, name)?;
     match &found.target {
         Some(target) => Ok(target.clone()),
         None => Err(found
@@ -116,7 +116,7 @@ fn standing(repository: &JjRepository, name: &WorkspaceName) -> Result<Revision,
 
 fn tips_of(repository: &JjRepository, target: &Revision) -> Result<Vec<String>, OperationCause> {
     if target.is_blank() {
-        return Ok(parents_of(repository, &target.id)?);
+        return Ok(find_parents(repository, &target.id)?);
     }
     Ok(vec![target.id.clone()])
 }
@@ -126,59 +126,68 @@ pub(crate) fn merge(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<Merged, OperationCause> {
-    let alone = Alone::with(repository.store())?;
-    recover_all(repository, &alone)?;
-    let tips = finished(repository, name)?;
-    let Attempt { mut unseen, into, before, after, mut notes } =
+    let lock = IntegrationLock::with(repository.store())?;
+    recover_all(repository, &lock)?;
+    let tips = committed_tips(repository, name)?;
+    let Attempt { mut operations, into, before, after, mut notes } =
         attempt(repository, name, &tips, request, None)?;
-    notes.push(format!("to take it back: jj op restore {:.12}", unseen.first));
-    unseen.run(&["bookmark", "set", "-r", &after, &into])?;
+    notes.push(format!("to take it back: jj op restore {:.12}", operations.first));
+    operations.run(&["bookmark", "set", "-r", &after, &into])?;
     if let [tip] = &tips[..] {
-        unseen.run(&["bookmark", "set", "--allow-backwards", "-r", tip, &name.branch()])?;
+        operations.run(&["bookmark", "set", "--allow-backwards", "-r", tip, &name.branch()])?;
     }
-    if bookmarked(repository, &into)? != before {
+    if bookmark_commit(repository, &into)? != before {
         return Err(OperationCause::TargetMoved { branch: into });
     }
     let tip = tips.last().cloned().unwrap_or_default();
-    let merging =
-        Merging { name: name.clone(), target: into.clone(), old: before.clone(), new: after.clone(), tip };
-    merging.note(repository.store())?;
-    land(repository, unseen, &merging)?;
+    let pending = PendingMerge {
+        name: name.clone(),
+        target: into.clone(),
+        old: before.clone(),
+        new: after.clone(),
+        tip,
+    };
+    pending.note(repository.store())?;
+    complete_merge(repository, operations, &pending)?;
     Ok(Merged { into, before, after, checkout: None, notes })
 }
 
 /// Whether it failed is asked of jj's log: the steps after that can be made up for.
-fn land(repository: &JjRepository, unseen: Unseen, merging: &Merging) -> Result<(), OperationCause> {
-    let landed = unseen.integrate(repository).and_then(|()| merging.finish(repository.store()));
+fn complete_merge(
+    repository: &JjRepository,
+    operations: PendingOperations,
+    pending: &PendingMerge,
+) -> Result<(), OperationCause> {
+    let landed = operations.integrate(repository).and_then(|()| pending.finish(repository.store()));
     let Err(err) = landed else { return Ok(()) };
-    match settled(repository, merging) {
+    match settled(repository, pending) {
         Ok(MergeOutcome::Merged) => Ok(()),
         Ok(MergeOutcome::RolledBack { .. }) => Err(err.into()),
-        Err(source) => Err(OperationCause::Unsure { branch: merging.target.clone(), source }),
+        Err(source) => Err(OperationCause::Unsure { branch: pending.target.clone(), source }),
     }
 }
 
 /// Settles merges that were cut off: the operation is in the log, or it is not.
 pub(crate) fn recover_all(
     repository: &JjRepository,
-    _: &Alone,
+    _: &IntegrationLock,
 ) -> Result<Vec<RecoveredMerge>, OperationCause> {
-    let settle = |merging: &Merging| {
-        let outcome = settled(repository, merging)?;
-        Ok(RecoveredMerge { workspace: merging.name.clone(), into: merging.target.clone(), outcome })
+    let settle = |pending: &PendingMerge| {
+        let outcome = settled(repository, pending)?;
+        Ok(RecoveredMerge { workspace: pending.name.clone(), into: pending.target.clone(), outcome })
     };
-    merging::notes(repository.store())?.iter().map(settle).collect()
+    pending_merge::notes(repository.store())?.iter().map(settle).collect()
 }
 
-fn settled(repository: &JjRepository, merging: &Merging) -> Result<MergeOutcome, ToolError> {
-    let (store, bookmark) = (repository.store(), quoted(&merging.target));
-    let arrived = format!("present({}) & ::bookmarks(exact:{bookmark})", merging.new);
+fn settled(repository: &JjRepository, pending: &PendingMerge) -> Result<MergeOutcome, ToolError> {
+    let (store, bookmark) = (repository.store(), quoted(&pending.target));
+    let arrived = format!("present({}) & ::bookmarks(exact:{bookmark})", pending.new);
     if repository.revisions(&arrived)?.is_empty() {
-        merging.strike(store)?;
+        pending.strike(store)?;
         return Ok(MergeOutcome::RolledBack { trash_ref: None });
     }
     repository.export()?;
-    merging.finish(store)?;
+    pending.finish(store)?;
     Ok(MergeOutcome::Merged)
 }
 
@@ -188,15 +197,15 @@ pub(crate) fn may_merge(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<(), OperationCause> {
-    let _alone = Alone::with(repository.store())?;
-    let target = standing(repository, name)?;
+    let _lock = IntegrationLock::with(repository.store())?;
+    let target = find_working_copy(repository, name)?;
     let tips = tips_of(repository, &target)?;
     attempt(repository, name, &tips, request, Some(&target.id)).map(drop)
 }
 
 /// A merge that nobody sees yet.
 struct Attempt {
-    unseen: Unseen,
+    operations: PendingOperations,
     into: String,
     before: String,
     after: String,
@@ -212,22 +221,23 @@ fn attempt(
     described: Option<&str>,
 ) -> Result<Attempt, OperationCause> {
     let into = target(repository, request)?;
-    let before = bookmarked(repository, &into)?;
+    let before = bookmark_commit(repository, &into)?;
     let all = format!("({}) ~ ::{before} {NOT_BLANK}", ancestors(tips));
     if repository.revisions(&all)?.is_empty() {
         return Err(OperationCause::NothingNew { target: into });
     }
     let own = Own::find(repository, name, &all, described)?;
     own.refuse_unfinished(repository, request.how, &into)?;
-    let mut unseen = Unseen::after_last(repository)?;
-    let files = unseen.conflicts(&own.commits)?;
+    let mut operations = PendingOperations::after_last(repository)?;
+    let files = operations.conflicts(&own.commits)?;
     if !files.is_empty() {
         return Err(OperationCause::Unresolved { files });
     }
     let at: Vec<&str> = tips.iter().map(String::as_str).collect();
     let message = message(repository.store(), name, (&into, &before), &at, request)?;
-    let after = combined(&mut unseen, (&into, &before), tips, &own.commits, (request.how, &message))?;
-    let files = unseen.conflicts(&format!("{before}..{after}"))?;
+    let after =
+        create_merged_commit(&mut operations, (&into, &before), tips, &own.commits, (request.how, &message))?;
+    let files = operations.conflicts(&format!("{before}..{after}"))?;
     let is_new_commit = matches!(request.how, MergeMethod::Squash | MergeMethod::Rebase);
     if is_new_commit && tree_of(repository.store(), &after)? == tree_of(repository.store(), &before)? {
         return Err(OperationCause::NothingNew { target: into });
@@ -236,7 +246,7 @@ fn attempt(
         return Err(OperationCause::Conflicts { with: into, files });
     }
     let notes = own.notes(repository, request.how, &into)?;
-    Ok(Attempt { unseen, into, before, after, notes })
+    Ok(Attempt { operations, into, before, after, notes })
 }
 
 /// The bookmark that is merged into: the one named, the base, or what the user works on top of.
@@ -257,7 +267,7 @@ fn target(repository: &JjRepository, request: &MergeRequest) -> Result<String, O
 }
 
 /// The commit that it stands on.
-fn bookmarked(repository: &JjRepository, bookmark: &str) -> Result<String, OperationCause> {
+fn bookmark_commit(repository: &JjRepository, bookmark: &str) -> Result<String, OperationCause> {
     let found = repository.revisions(&format!("bookmarks(exact:{})", quoted(bookmark)))?;
     match &found[..] {
         [revision] => Ok(revision.id.clone()),
@@ -270,8 +280,8 @@ fn ancestors(tips: &[String]) -> String {
     format!("::({})", tips.join("|"))
 }
 
-fn combined(
-    unseen: &mut Unseen,
+fn create_merged_commit(
+    operations: &mut PendingOperations,
     (into, before): (&str, &str),
     tips: &[String],
     own: &str,
@@ -279,28 +289,30 @@ fn combined(
 ) -> Result<String, OperationCause> {
     let all: Vec<&str> = [before].into_iter().chain(tips.iter().map(String::as_str)).collect();
     match how {
-        MergeMethod::Merge => Ok(unseen.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?),
+        MergeMethod::Merge => {
+            Ok(operations.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?)
+        }
         MergeMethod::Squash => {
-            let merged = unseen.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?;
-            let start = unseen.heads()?;
-            let squashed = unseen.make(&["new", "--no-edit", "-m", message, before])?;
-            unseen.run(&["restore", "--from", &merged, "--into", &squashed])?;
-            let made = unseen.heads()?.difference(&start).next().cloned();
-            unseen.run(&["abandon", &merged])?;
+            let merged = operations.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?;
+            let start = operations.heads()?;
+            let squashed = operations.make(&["new", "--no-edit", "-m", message, before])?;
+            operations.run(&["restore", "--from", &merged, "--into", &squashed])?;
+            let made = operations.heads()?.difference(&start).next().cloned();
+            operations.run(&["abandon", &merged])?;
             Ok(made.unwrap_or(squashed))
         }
-        MergeMethod::Rebase => Ok(unseen.make(&["duplicate", "--onto", before, own])?),
-        MergeMethod::FastForward => fast_forward(unseen, into, before, tips),
+        MergeMethod::Rebase => Ok(operations.make(&["duplicate", "--onto", before, own])?),
+        MergeMethod::FastForward => fast_forward(operations, into, before, tips),
     }
 }
 
 fn fast_forward(
-    unseen: &Unseen,
+    operations: &PendingOperations,
     into: &str,
     before: &str,
     tips: &[String],
 ) -> Result<String, OperationCause> {
-    let missing = unseen.revisions(&format!("::{before} ~ {}", ancestors(tips)))?;
+    let missing = operations.revisions(&format!("::{before} ~ {}", ancestors(tips)))?;
     match (missing.len() as u64, tips) {
         (0, [tip]) => Ok(tip.clone()),
         (commits, _) => Err(OperationCause::NotFastForward { target: into.to_owned(), commits }),
@@ -313,8 +325,8 @@ pub(crate) fn sync(
     base: Option<&str>,
     how: SyncMethod,
 ) -> Result<Synced, OperationCause> {
-    let _alone = Alone::with(repository.store())?;
-    let found = Jujutsu::take_in(repository, name)?;
+    let _lock = IntegrationLock::with(repository.store())?;
+    let found = JjWorkspace::snapshot_and_find(repository, name)?;
     let before = found.ready(repository, name)?.id.clone();
     let base = match named(base) {
         Some(base) => base.to_owned(),
@@ -331,7 +343,8 @@ pub(crate) fn sync(
         SyncMethod::Rebase => rebase(repository, name, &found, &before, (&base, &commit))?,
         SyncMethod::Merge => merge_base(repository, name, (&base, &commit))?,
     };
-    let after = Jujutsu::take_in(repository, name)?.target.map(|target| target.id).unwrap_or_default();
+    let after =
+        JjWorkspace::snapshot_and_find(repository, name)?.target.map(|target| target.id).unwrap_or_default();
     Ok(Synced { base, commits, before, after, trash_ref })
 }
 
@@ -339,20 +352,20 @@ pub(crate) fn sync(
 fn rebase(
     repository: &JjRepository,
     name: &WorkspaceName,
-    found: &Jujutsu,
+    found: &JjWorkspace,
     before: &str,
     (base, commit): (&str, &str),
 ) -> Result<Option<String>, OperationCause> {
     let own = format!("({commit}..{before}) ~ ::({})", any_of(&found.others));
-    let mut unseen = Unseen::after_last(repository)?;
-    unseen.run(&["rebase", "-s", &format!("roots({own})"), "-d", commit])?;
-    let files = unseen.conflicts(&format!("{commit}:: ~ ::{commit}"))?;
+    let mut operations = PendingOperations::after_last(repository)?;
+    operations.run(&["rebase", "-s", &format!("roots({own})"), "-d", commit])?;
+    let files = operations.conflicts(&format!("{commit}:: ~ ::{commit}"))?;
     let were_there = repository.revisions(&format!("({own}) & conflicts()"))?;
     if !files.is_empty() && were_there.is_empty() {
         return Err(OperationCause::Conflicts { with: base.to_owned(), files });
     }
     let kept = keep(repository, name, found, TrashReason::Rebased, Ignored::Left)?;
-    unseen.integrate(repository)?;
+    operations.integrate(repository)?;
     Ok(kept)
 }
 
@@ -361,17 +374,17 @@ fn merge_base(
     name: &WorkspaceName,
     (base, commit): (&str, &str),
 ) -> Result<Option<String>, OperationCause> {
-    let tips = finished(repository, name)?;
+    let tips = committed_tips(repository, name)?;
     let mut all: Vec<&str> = tips.iter().map(String::as_str).collect();
     all.push(commit);
     let message = format!("Merge {base} into {}", name.branch());
-    let mut unseen = Unseen::after_last(repository)?;
-    let merged = unseen.make(&[&["new", "--no-edit", "-m", &message], &all[..]].concat())?;
-    let files = unseen.conflicts(&merged)?;
+    let mut operations = PendingOperations::after_last(repository)?;
+    let merged = operations.make(&[&["new", "--no-edit", "-m", &message], &all[..]].concat())?;
+    let files = operations.conflicts(&merged)?;
     if !files.is_empty() {
         return Err(OperationCause::Conflicts { with: base.to_owned(), files });
     }
-    let inside = repository.jj_inside(&repository.workspace_path(name));
+    let inside = repository.jj_in_task(&repository.workspace_path(name));
     inside.run(&[&["new", "-m", &message], &all[..]].concat())?;
     inside.run(&["new"])?;
     Ok(None)
@@ -383,14 +396,14 @@ pub(crate) fn commit_all(
     name: &WorkspaceName,
     message: &str,
 ) -> Result<Option<String>, OperationCause> {
-    let found = Jujutsu::take_in(repository, name)?;
+    let found = JjWorkspace::snapshot_and_find(repository, name)?;
     let target = found.ready(repository, name)?;
     if target.is_empty || target.is_described {
         return Ok(None);
     }
-    repository.jj_inside(&repository.workspace_path(name)).run(&["commit", "-m", message])?;
-    let now = Jujutsu::look(repository, name)?;
-    let Some(commit) = parents_of(repository, &now.ready(repository, name)?.id)?.into_iter().next() else {
+    repository.jj_in_task(&repository.workspace_path(name)).run(&["commit", "-m", message])?;
+    let now = JjWorkspace::look(repository, name)?;
+    let Some(commit) = find_parents(repository, &now.ready(repository, name)?.id)?.into_iter().next() else {
         return Ok(None);
     };
     repository.jj().run(&["bookmark", "set", "--allow-backwards", "-r", &commit, &name.branch()])?;

@@ -12,10 +12,10 @@ use tracing::warn;
 
 use crate::git::Git;
 use crate::operation::OperationCause;
-use crate::record::{Force, Record, Worktree, records};
 use crate::repository::{Repository, WORKTREES};
-use crate::scratch::paths;
+use crate::temp_index::paths;
 use crate::tool::ToolError;
+use crate::worktree::{Force, Worktree, WorktreeRecord, records};
 
 /// Not a workspace name, so nobody takes it for one.
 const PREFIX: &str = ".aside-";
@@ -27,9 +27,9 @@ const HOOKS: [&str; 4] = ["pre-merge-commit", "pre-commit", "prepare-commit-msg"
 const QUIETLY: [&str; 3] = ["rebase.updateRefs=false", "rebase.autoSquash=false", "rebase.autoStash=false"];
 
 /// Only one at a time changes branches of a project; others wait.
-pub(crate) struct Alone(#[expect(dead_code, reason = "closing the file gives the lock up")] File);
+pub(crate) struct IntegrationLock(#[expect(dead_code, reason = "closing the file gives the lock up")] File);
 
-impl Alone {
+impl IntegrationLock {
     pub(crate) fn with(repository: &Repository) -> Result<Self, OperationCause> {
         let path = repository.common_dir().join("agency-merge.lock");
         let open = || -> io::Result<File> {
@@ -41,15 +41,19 @@ impl Alone {
     }
 }
 
-pub(crate) struct Aside<'a> {
+pub(crate) struct TrialWorktree<'a> {
     repository: &'a Repository,
-    record: Record,
+    record: WorktreeRecord,
     git: Git,
 }
 
-impl<'a> Aside<'a> {
+impl<'a> TrialWorktree<'a> {
     /// Stands on `commit`, on no branch.
-    pub(crate) fn on(repository: &'a Repository, commit: &str, _: &Alone) -> Result<Self, OperationCause> {
+    pub(crate) fn on(
+        repository: &'a Repository,
+        commit: &str,
+        _: &IntegrationLock,
+    ) -> Result<Self, OperationCause> {
         sweep(repository)?;
         let folder = repository.root().join(WORKTREES);
         let unwritable = |source| OperationCause::Write { path: folder.clone(), source };
@@ -61,7 +65,7 @@ impl<'a> Aside<'a> {
         let with_files = has_hooks(repository)?;
         add(repository, &path, commit, with_files)?;
         match Self::opened(repository, &path, with_files) {
-            Ok(Some(aside)) => Ok(aside),
+            Ok(Some(trial)) => Ok(trial),
             opened => {
                 sweep(repository)?;
                 opened?;
@@ -98,7 +102,7 @@ impl<'a> Aside<'a> {
         let Err(err) = self.git.change_with_hooks(args) else { return Ok(()) };
         let files = self.unmerged()?;
         if files.is_empty() {
-            return Err(without_false_hope(err).into());
+            return Err(without_advice(err).into());
         }
         Err(OperationCause::Conflicts { with: with.to_owned(), files })
     }
@@ -112,14 +116,14 @@ impl<'a> Aside<'a> {
 }
 
 /// What git advises to do in a worktree that is gone when anybody reads it.
-fn without_false_hope(err: ToolError) -> ToolError {
+fn without_advice(err: ToolError) -> ToolError {
     let ToolError::Failed { command, stderr } = err else { return err };
     let is_kept = |line: &&str| !line.starts_with("Not committing merge;") && !line.starts_with("hint:");
     let kept: Vec<&str> = stderr.lines().filter(is_kept).collect();
     ToolError::Failed { command, stderr: kept.join("\n").trim_end().to_owned() }
 }
 
-impl Drop for Aside<'_> {
+impl Drop for TrialWorktree<'_> {
     fn drop(&mut self) {
         self.record.forget(self.repository, Force::Yes).unwrap_or_else(
             |left| warn!(path = %self.record.path.display(), %left, "a worktree of ours stays behind"),
@@ -164,7 +168,7 @@ fn has_hooks(repository: &Repository) -> Result<bool, ToolError> {
 
 /// Takes away what a killed merge left.
 pub(crate) fn sweep(repository: &Repository) -> Result<(), ToolError> {
-    let is_ours = |record: &Record| {
+    let is_ours = |record: &WorktreeRecord| {
         let name = record.path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with(PREFIX))
     };

@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use tracing::debug;
 
 use crate::git::Git;
-use crate::glance::Glance;
 use crate::jj;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
-use crate::scratch::paths;
-use crate::state::{Found, Presence};
+use crate::state::{GitWorkspace, Presence};
+use crate::temp_index::paths;
 use crate::tool::ToolError;
+use crate::worktree_status::WorktreeStatus;
 
 /// Two that are equal stand for the same work, committed or not.
 type Fingerprint = u64;
@@ -171,16 +171,16 @@ fn commit_of(
     let known = |now: Fingerprint| before.get(name).filter(|(then, _)| *then == now).cloned();
     match &project.kind {
         Kind::Git(repository) => {
-            let Some(glance) = Glance::at(repository, name)? else {
+            let Some(status) = WorktreeStatus::read(repository, name)? else {
                 return commit_without_files(repository, name);
             };
-            let now = glance.hash();
-            known(now).map_or_else(|| Ok((now, glance.commit(repository)?)), Ok)
+            let now = status.fingerprint();
+            known(now).map_or_else(|| Ok((now, status.commit(repository)?)), Ok)
         }
         Kind::Jj(repository) => {
-            let glance = jj::Glance::at(repository, name)?;
-            let now = glance.hash();
-            known(now).map_or_else(|| Ok((now, glance.commit(repository)?)), Ok)
+            let status = jj::JjStatus::read(repository, name)?;
+            let now = status.fingerprint();
+            known(now).map_or_else(|| Ok((now, status.commit(repository)?)), Ok)
         }
         Kind::Plain(_) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }
@@ -191,7 +191,7 @@ fn commit_without_files(
     repository: &Repository,
     name: &WorkspaceName,
 ) -> Result<(Fingerprint, String), OperationCause> {
-    let found = Found::look(repository, name)?;
+    let found = GitWorkspace::look(repository, name)?;
     let (path, presence) = (repository.workspace_path(name), found.presence());
     match found.head().filter(|_| presence == Presence::DirectoryGone) {
         Some(head) => Ok((Fingerprint::default(), head.to_owned())),

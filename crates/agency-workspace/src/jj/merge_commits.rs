@@ -43,7 +43,7 @@ impl Own {
         all: &str,
         described: Option<&str>,
     ) -> Result<Self, ToolError> {
-        let others: Vec<String> = crate::jj::Jujutsu::look(repository, name)?.others;
+        let others: Vec<String> = crate::jj::JjWorkspace::look(repository, name)?.others;
         let standing = format!("({all}) & ({})", any_of(&others));
         let bare = format!("({all}) & description(exact:\"\") ~ {}", described.unwrap_or("none()"));
         let commits = format!("({all}) ~ ::({standing})");
@@ -109,7 +109,7 @@ fn parse(line: &str) -> Option<UnfinishedCommit> {
 
 impl UnfinishedCommit {
     /// With how to finish it, as a user would.
-    pub(crate) fn way_out(&self) -> String {
+    pub(crate) fn hint(&self) -> String {
         let change = &self.change;
         match self.working_copy.as_deref() {
             Some("default@") => "`jj commit` finishes it".into(),

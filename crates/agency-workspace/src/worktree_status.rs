@@ -8,12 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::kept::commit_tree;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
-use crate::record::Worktree;
 use crate::repository::Repository;
+use crate::saved_commit::commit_tree;
 use crate::tool::ToolError;
+use crate::worktree::Worktree;
 
 /// The commit and the files in one answer, so that no commit can come between the two. How far a server's branch
 /// is ahead would take time, and nobody asks.
@@ -29,16 +29,16 @@ const STATUS: [&str; 8] = [
 ];
 
 #[derive(Debug)]
-pub(crate) struct Glance {
+pub(crate) struct WorktreeStatus {
     worktree: Worktree,
     /// None before the first commit.
     head: Option<String>,
     uncommitted: Vec<PathBuf>,
 }
 
-impl Glance {
+impl WorktreeStatus {
     /// None if the directory is not there, or is somebody else's.
-    pub(crate) fn at(repository: &Repository, name: &WorkspaceName) -> Result<Option<Self>, ToolError> {
+    pub(crate) fn read(repository: &Repository, name: &WorkspaceName) -> Result<Option<Self>, ToolError> {
         let Some(worktree) = Worktree::open(repository, &repository.workspace_path(name)) else {
             return Ok(None);
         };
@@ -47,7 +47,7 @@ impl Glance {
     }
 
     /// Equal for the same commit and the same times of the files that are not committed.
-    pub(crate) fn hash(&self) -> u64 {
+    pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.head.hash(&mut hasher);
         for file in &self.uncommitted {
@@ -62,10 +62,10 @@ impl Glance {
         if let Some(head) = self.head.as_ref().filter(|_| self.uncommitted.is_empty()) {
             return Ok(head.clone());
         }
-        let scratch = self.worktree.scratch(repository)?;
-        scratch.add_what_can_be_read()?;
+        let temp_index = self.worktree.temp_index(repository)?;
+        temp_index.add_readable_files()?;
         let parents: Vec<&str> = self.head.as_deref().into_iter().collect();
-        Ok(commit_tree(repository, &scratch.tree()?, &parents, "agency: work in progress")?)
+        Ok(commit_tree(repository, &temp_index.tree()?, &parents, "agency: work in progress")?)
     }
 }
 

@@ -2,35 +2,35 @@
 //!
 //! Only counts; merging is not done here.
 
-use crate::base::{commit_of, named_or_current};
+use crate::base::{base_or_current, commit_of};
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, text};
 use crate::tool::ToolError;
 
 #[derive(Debug)]
-pub(crate) struct Landing {
+pub(crate) struct MergedRefs {
     refs: Vec<String>,
     /// `not in main`
     pub(crate) words: String,
 }
 
-impl Landing {
+impl MergedRefs {
     pub(crate) fn of(
         repository: &Repository,
         name: &WorkspaceName,
         base: Option<&str>,
     ) -> Result<Self, ToolError> {
-        let base = named_or_current(repository, base)?;
-        let moving = base.as_deref().map(|base| moving_ref(repository, base)).transpose()?.flatten();
+        let base = base_or_current(repository, base)?;
+        let moving = base.as_deref().map(|base| branch_ref(repository, base)).transpose()?.flatten();
         match (base, moving) {
             (Some(base), Some(moving)) => {
                 let refs = [moving.clone()].into_iter().chain(upstream_of(repository, &moving)?);
-                let merged = merged_mark(repository, name)?;
+                let merged = existing_mark(repository, name)?;
                 Ok(Self { refs: refs.chain(merged).collect(), words: format!("not in {base}") })
             }
             _ => {
                 let elsewhere = Self::elsewhere(name);
-                let refs = elsewhere.refs.into_iter().chain(merged_mark(repository, name)?).collect();
+                let refs = elsewhere.refs.into_iter().chain(existing_mark(repository, name)?).collect();
                 Ok(Self { refs, ..elsewhere })
             }
         }
@@ -48,7 +48,7 @@ impl Landing {
         Self { refs: vec![revision.to_owned()], words: words.to_owned() }
     }
 
-    pub(crate) fn missing_from(&self, repository: &Repository, tips: &[&str]) -> Result<u64, ToolError> {
+    pub(crate) fn count_missing(&self, repository: &Repository, tips: &[&str]) -> Result<u64, ToolError> {
         if tips.is_empty() {
             return Ok(0);
         }
@@ -62,19 +62,19 @@ impl Landing {
 }
 
 /// What of a workspace was merged as other commits (squashed, rebased) is in its base all the same.
-pub(crate) fn mark_of(name: &WorkspaceName) -> String {
+pub(crate) fn merged_mark_ref(name: &WorkspaceName) -> String {
     format!("refs/agency/merged/{name}")
 }
 
-fn merged_mark(repository: &Repository, name: &WorkspaceName) -> Result<Option<String>, ToolError> {
-    let mark = mark_of(name);
+fn existing_mark(repository: &Repository, name: &WorkspaceName) -> Result<Option<String>, ToolError> {
+    let mark = merged_mark_ref(name);
     Ok(repository.commit(&mark)?.map(|_| mark))
 }
 
 /// The commits a base stands for, its server's included; none if there is no such base.
 pub(crate) fn tips(repository: &Repository, base: Option<&str>) -> Result<Vec<String>, ToolError> {
-    let base = named_or_current(repository, base)?.unwrap_or_else(|| "HEAD".into());
-    let Some(moving) = moving_ref(repository, &base)? else {
+    let base = base_or_current(repository, base)?.unwrap_or_else(|| "HEAD".into());
+    let Some(moving) = branch_ref(repository, &base)? else {
         return Ok(commit_of(repository, &base)?.into_iter().collect());
     };
     let refs = [Some(moving.clone()), upstream_of(repository, &moving)?];
@@ -82,7 +82,7 @@ pub(crate) fn tips(repository: &Repository, base: Option<&str>) -> Result<Vec<St
 }
 
 /// The full name of a branch or remote branch, which commits are merged into.
-fn moving_ref(repository: &Repository, base: &str) -> Result<Option<String>, ToolError> {
+fn branch_ref(repository: &Repository, base: &str) -> Result<Option<String>, ToolError> {
     for full in [format!("refs/heads/{base}"), format!("refs/remotes/{base}")] {
         if repository.commit(&full)?.is_some() {
             return Ok(Some(full));

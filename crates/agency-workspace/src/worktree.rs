@@ -13,14 +13,14 @@ use crate::git::Git;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::repository::Repository;
-use crate::scratch::Scratch;
+use crate::temp_index::TempIndex;
 use crate::tool::ToolError;
 
 /// Git locks a record with this reason while it fills the directory. If it stays, git was killed.
 const INITIALIZING: &str = "initializing";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct WorktreeRecord {
     pub(crate) path: PathBuf,
     /// None before the first commit of an orphan branch.
     pub(crate) head: Option<String>,
@@ -29,13 +29,13 @@ pub(crate) struct Record {
     lock: Option<String>,
 }
 
-impl Record {
+impl WorktreeRecord {
     /// Why the user locked it, if they did.
-    pub(crate) fn locked_by_user(&self) -> Option<&str> {
+    pub(crate) fn user_lock_reason(&self) -> Option<&str> {
         self.lock.as_deref().filter(|reason| *reason != INITIALIZING)
     }
 
-    pub(crate) fn is_half_made(&self) -> bool {
+    pub(crate) fn is_incomplete(&self) -> bool {
         self.lock.as_deref() == Some(INITIALIZING)
     }
 
@@ -49,7 +49,7 @@ impl Record {
         }
         let forced: &[&str] = match force {
             // The second one is for the lock that git left when it was killed.
-            _ if self.is_half_made() => &["--force", "--force"],
+            _ if self.is_incomplete() => &["--force", "--force"],
             Force::Yes => &["--force"],
             Force::No => &[],
         };
@@ -71,48 +71,55 @@ pub(crate) enum Force {
 }
 
 /// All worktrees, the main checkout included.
-pub(crate) fn records(repository: &Repository) -> Result<Vec<Record>, ToolError> {
+pub(crate) fn records(repository: &Repository) -> Result<Vec<WorktreeRecord>, ToolError> {
     Ok(parse(&repository.git().read(&["worktree", "list", "--porcelain"])?))
 }
 
-pub(crate) fn record_of(repository: &Repository, name: &WorkspaceName) -> Result<Option<Record>, ToolError> {
-    let path = as_git_sees_it(&repository.workspace_path(name));
+pub(crate) fn find_record(
+    repository: &Repository,
+    name: &WorkspaceName,
+) -> Result<Option<WorktreeRecord>, ToolError> {
+    let path = canonical_parent(&repository.workspace_path(name));
     Ok(records(repository)?.into_iter().find(|record| record.path == path))
 }
 
 /// The worktree, other than the one of that name, which has the branch of that name checked out.
-pub(crate) fn other_user_of_branch(
+pub(crate) fn other_worktree_on_branch(
     repository: &Repository,
     name: &WorkspaceName,
 ) -> Result<Option<PathBuf>, ToolError> {
-    let path = as_git_sees_it(&repository.workspace_path(name));
-    let users = users_of_branch(repository, &name.branch())?;
+    let path = canonical_parent(&repository.workspace_path(name));
+    let users = worktrees_on_branch(repository, &name.branch())?;
     Ok(users.into_iter().map(|record| record.path).find(|user| *user != path))
 }
 
 /// The worktrees, the main checkout included, that have the branch checked out.
-pub(crate) fn users_of_branch(repository: &Repository, branch: &str) -> Result<Vec<Record>, ToolError> {
+pub(crate) fn worktrees_on_branch(
+    repository: &Repository,
+    branch: &str,
+) -> Result<Vec<WorktreeRecord>, ToolError> {
     let mut records = records(repository)?;
     records.retain(|record| record.branch.as_deref() == Some(branch));
     Ok(records)
 }
 
 /// Records hold real paths; `.agency` may be a link to a bigger disk. The last part need not exist.
-fn as_git_sees_it(path: &Path) -> PathBuf {
+fn canonical_parent(path: &Path) -> PathBuf {
     let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
     parent.zip(path.file_name()).map(|(parent, name)| parent.join(name)).unwrap_or_else(|| path.to_owned())
 }
 
-fn parse(porcelain: &[u8]) -> Vec<Record> {
-    let mut records: Vec<Record> = Vec::new();
+fn parse(porcelain: &[u8]) -> Vec<WorktreeRecord> {
+    let mut records: Vec<WorktreeRecord> = Vec::new();
     for line in porcelain.split(|byte| *byte == b'\n') {
         let (key, value) = line.split_at(line.iter().position(|byte| *byte == b' ').unwrap_or(line.len()));
         let value = value.strip_prefix(b" ").unwrap_or(value);
         let said = || String::from_utf8_lossy(value).into_owned();
         match (key, records.last_mut()) {
-            (b"worktree", _) => {
-                records.push(Record { path: PathBuf::from(OsStr::from_bytes(value)), ..Record::default() })
-            }
+            (b"worktree", _) => records.push(WorktreeRecord {
+                path: PathBuf::from(OsStr::from_bytes(value)),
+                ..WorktreeRecord::default()
+            }),
             (b"HEAD", Some(record)) => {
                 record.head = Some(said()).filter(|head| head.bytes().any(|b| b != b'0'))
             }
@@ -125,7 +132,7 @@ fn parse(porcelain: &[u8]) -> Vec<Record> {
 }
 
 /// The place that a file of git's names, relative to where the file is.
-fn pointed_to(file: &Path, before: &str) -> Option<PathBuf> {
+fn read_pointer(file: &Path, before: &str) -> Option<PathBuf> {
     let is_file = file.symlink_metadata().is_ok_and(|meta| meta.is_file());
     let said = fs::read(file).ok().filter(|_| is_file)?;
     let place = said.strip_prefix(before.as_bytes())?;
@@ -145,16 +152,16 @@ impl Worktree {
     /// does, without calling it: whoever looks at a workspace begins here.
     pub(crate) fn open(repository: &Repository, path: &Path) -> Option<Self> {
         // Without this file git would climb up and take the main checkout for the workspace.
-        let git_dir = pointed_to(&path.join(".git"), "gitdir: ")?;
-        let common_dir = pointed_to(&git_dir.join("commondir"), "")?;
+        let git_dir = read_pointer(&path.join(".git"), "gitdir: ")?;
+        let common_dir = read_pointer(&git_dir.join("commondir"), "")?;
         let is_linked = common_dir == repository.common_dir() && git_dir != common_dir;
         (is_linked && git_dir.join("HEAD").exists()).then(|| Self { path: path.to_owned(), git_dir })
     }
 
     /// An index of our own, over its files.
-    pub(crate) fn scratch(&self, repository: &Repository) -> Result<Scratch, OperationCause> {
+    pub(crate) fn temp_index(&self, repository: &Repository) -> Result<TempIndex, OperationCause> {
         let unwritable = |source| OperationCause::Write { path: self.git_dir.clone(), source };
-        Scratch::beside(self.git(repository), &self.git_dir).map_err(unwritable)
+        TempIndex::beside(self.git(repository), &self.git_dir).map_err(unwritable)
     }
 
     /// Git in this worktree and in no other.
@@ -175,7 +182,7 @@ mod tests {
         let [main, half, bare] = &parse(list)[..] else { panic!("three records") };
         assert_eq!((main.path.as_path(), main.branch.as_deref()), (Path::new("/a b"), Some("feature/x")));
         assert_eq!((main.detached_head(), half.detached_head()), (None, None));
-        assert!(half.is_half_made() && half.locked_by_user().is_none());
-        assert_eq!(bare.locked_by_user(), Some(""));
+        assert!(half.is_incomplete() && half.user_lock_reason().is_none());
+        assert_eq!(bare.user_lock_reason(), Some(""));
     }
 }

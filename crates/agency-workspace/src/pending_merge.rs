@@ -8,25 +8,25 @@ use std::path::PathBuf;
 
 use tracing::warn;
 
-use crate::aside::{self, Alone};
 use crate::diff::changed;
 use crate::jj;
-use crate::kept::{Contents, Kept, commit_tree, tree_of};
-use crate::landing::{Landing, mark_of};
 use crate::merge::TargetCheckout;
+use crate::merged_refs::{MergedRefs, merged_mark_ref};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
+use crate::pending_sync::recover_syncs;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
-use crate::scratch::{Scratch, paths};
-use crate::syncing::recover_syncs;
+use crate::saved_commit::{Contents, Trailers, commit_tree, tree_of};
+use crate::temp_index::{TempIndex, paths};
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
+use crate::trial_worktree::{self, IntegrationLock};
 
 const FOLDER: &str = "refs/agency/merging/";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Merging {
+pub(crate) struct PendingMerge {
     pub(crate) name: WorkspaceName,
     pub(crate) target: String,
     /// The target before and after.
@@ -60,23 +60,23 @@ pub fn recover_integrations(project: &Project) -> Result<Vec<RecoveredMerge>, Op
     recover_syncs(project)?;
     let notes = notes(repository).inspect_err(|err| warn!(%err, "notes of merges cannot be read"));
     let Some(first) = notes.unwrap_or_default().into_iter().next() else {
-        sweep_asides(&project.kind);
+        remove_trial_worktrees_of(&project.kind);
         return Ok(Vec::new());
     };
     let recovered = || {
-        let alone = Alone::with(repository)?;
+        let lock = IntegrationLock::with(repository)?;
         match &project.kind {
-            Kind::Jj(repository) => jj::recover_all(repository, &alone),
-            Kind::Git(_) | Kind::Plain(_) => recover_all(repository, &alone),
+            Kind::Jj(repository) => jj::recover_all(repository, &lock),
+            Kind::Git(_) | Kind::Plain(_) => recover_all(repository, &lock),
         }
     };
     recovered().map_err(Operation::Merge.failed(&first.name))
 }
 
 /// What was cut off while it was tried aside.
-fn sweep_asides(kind: &Kind) {
+fn remove_trial_worktrees_of(kind: &Kind) {
     let Kind::Git(repository) = kind else { return };
-    let swept = Alone::with(repository).and_then(|_alone| Ok(aside::sweep(repository)?));
+    let swept = IntegrationLock::with(repository).and_then(|_lock| Ok(trial_worktree::sweep(repository)?));
     swept.unwrap_or_else(|left| warn!(%left, "a worktree of ours stays behind"));
 }
 
@@ -84,27 +84,31 @@ fn sweep_asides(kind: &Kind) {
 pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, OperationError> {
     let Some(repository) = project.store() else { return Ok(false) };
     let looked = || -> Result<bool, ToolError> {
-        let (mark, tip) = (repository.commit(&mark_of(name))?, repository.branch_tip(&name.branch())?);
+        let (mark, tip) =
+            (repository.commit(&merged_mark_ref(name))?, repository.branch_tip(&name.branch())?);
         Ok(mark.is_some() && (tip.is_none() || tip == mark))
     };
     looked().map_err(|err| Operation::Merge.failed(name)(err.into()))
 }
 
-pub(crate) fn recover_all(repository: &Repository, _: &Alone) -> Result<Vec<RecoveredMerge>, OperationCause> {
-    aside::sweep(repository)?;
-    let recover = |merging: &Merging| {
-        let outcome = merging.recover(repository)?;
-        Ok(RecoveredMerge { workspace: merging.name.clone(), into: merging.target.clone(), outcome })
+pub(crate) fn recover_all(
+    repository: &Repository,
+    _: &IntegrationLock,
+) -> Result<Vec<RecoveredMerge>, OperationCause> {
+    trial_worktree::sweep(repository)?;
+    let recover = |pending: &PendingMerge| {
+        let outcome = pending.recover(repository)?;
+        Ok(RecoveredMerge { workspace: pending.name.clone(), into: pending.target.clone(), outcome })
     };
     notes(repository)?.iter().map(recover).collect()
 }
 
-pub(crate) fn notes(repository: &Repository) -> Result<Vec<Merging>, ToolError> {
-    let notes = repository.kept_refs(FOLDER)?;
-    Ok(notes.iter().filter_map(|note| Merging::parse(&note.reference, &note.message)).collect())
+pub(crate) fn notes(repository: &Repository) -> Result<Vec<PendingMerge>, ToolError> {
+    let notes = repository.hidden_refs(FOLDER)?;
+    Ok(notes.iter().filter_map(|note| PendingMerge::parse(&note.reference, &note.message)).collect())
 }
 
-impl Merging {
+impl PendingMerge {
     fn reference(&self) -> String {
         format!("{FOLDER}{}", self.name)
     }
@@ -132,14 +136,15 @@ impl Merging {
 
     /// The target has it: says so, and takes the note away, both at once.
     pub(crate) fn finish(&self, repository: &Repository) -> Result<(), ToolError> {
-        let steps = format!("update {} {}\ndelete {}\n", mark_of(&self.name), self.tip, self.reference());
-        repository.git().change_by(&["update-ref", "--stdin"], steps.as_bytes())
+        let steps =
+            format!("update {} {}\ndelete {}\n", merged_mark_ref(&self.name), self.tip, self.reference());
+        repository.git().change_with_input(&["update-ref", "--stdin"], steps.as_bytes())
     }
 
     pub(crate) fn recover(&self, repository: &Repository) -> Result<MergeOutcome, OperationCause> {
         let tip = repository.branch_tip(&self.target)?;
         let has_it = match &tip {
-            Some(tip) => Landing::at(tip, "").missing_from(repository, &[&self.new])? == 0,
+            Some(tip) => MergedRefs::at(tip, "").count_missing(repository, &[&self.new])? == 0,
             None => false,
         };
         if has_it {
@@ -149,7 +154,7 @@ impl Merging {
         let checkout = TargetCheckout::of(repository, &self.target)?;
         // A branch that somebody moved elsewhere has files that are theirs.
         let kept = match checkout.filter(|_| tip.as_ref() == Some(&self.old)) {
-            Some(checkout) => self.take_back(repository, &checkout)?,
+            Some(checkout) => self.roll_back(repository, &checkout)?,
             None => None,
         };
         self.strike(repository)?;
@@ -163,7 +168,7 @@ impl Merging {
 
     /// Before the merge the checkout was clean, so what differs now was written by the merge, or by somebody
     /// afterwards; only what the merge was to write is taken back, and kept first.
-    fn take_back(
+    fn roll_back(
         &self,
         repository: &Repository,
         checkout: &TargetCheckout,
@@ -174,12 +179,12 @@ impl Merging {
         }
         let unwritable = |source| OperationCause::Write { path: checkout.git_dir.clone(), source };
         let git = checkout.git(repository);
-        let scratch = Scratch::beside(git.clone(), &checkout.git_dir).map_err(unwritable)?;
-        scratch.git().change(&["read-tree", &self.old])?;
-        scratch.add_paths(&written)?;
-        let now = scratch.tree()?;
+        let temp_index = TempIndex::beside(git.clone(), &checkout.git_dir).map_err(unwritable)?;
+        temp_index.git().change(&["read-tree", &self.old])?;
+        temp_index.add_paths(&written)?;
+        let now = temp_index.tree()?;
         let kept = self.keep(repository, &now)?;
-        scratch.put(&now, &self.old)?;
+        temp_index.put(&now, &self.old)?;
         // Not `git reset`, which would touch the branch that a hook of the user may just have protected.
         git.change(&["read-tree", &self.old])?;
         git.change(&["update-index", "-q", "--refresh"])?;
@@ -192,7 +197,8 @@ impl Merging {
             return Ok(None);
         }
         let contents = Contents { tree: now.to_owned(), head: Some(self.old.clone()), ..Contents::default() };
-        trash::keep_contents(repository, &self.name, &contents, Kept::default(), TrashReason::Loose).map(Some)
+        trash::save_contents(repository, &self.name, &contents, Trailers::default(), TrashReason::Loose)
+            .map(Some)
     }
 
     /// Files that the merge wrote, as far as it came.
@@ -227,9 +233,9 @@ mod tests {
             "refs/agency/merging/1-fix",
             "agency: merging workspace 1-fix\n\nAgency-Merge: 1a 2b 3c\nAgency-Target: main\n",
         );
-        let merging = Merging::parse(note, said).unwrap();
-        assert_eq!((merging.name.as_str(), merging.target.as_str()), ("1-fix", "main"));
-        assert_eq!([merging.old, merging.new, merging.tip], ["1a", "2b", "3c"]);
-        assert_eq!(Merging::parse(note, "words"), None);
+        let pending = PendingMerge::parse(note, said).unwrap();
+        assert_eq!((pending.name.as_str(), pending.target.as_str()), ("1-fix", "main"));
+        assert_eq!([pending.old, pending.new, pending.tip], ["1a", "2b", "3c"]);
+        assert_eq!(PendingMerge::parse(note, "words"), None);
     }
 }

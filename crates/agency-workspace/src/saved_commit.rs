@@ -15,12 +15,12 @@ use crate::checkout::uncommitted;
 use crate::git::Git;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
-use crate::record::{Record, Worktree};
 use crate::remove::RemoveCause;
 use crate::repository::{Repository, text};
-use crate::scratch::Scratch;
-use crate::state::Found;
+use crate::state::GitWorkspace;
+use crate::temp_index::TempIndex;
 use crate::tool::ToolError;
+use crate::worktree::{Worktree, WorktreeRecord};
 
 /// The user may have no name configured, and these commits are not theirs.
 const WHO: [(&str, &str); 4] = [
@@ -32,7 +32,7 @@ const WHO: [(&str, &str); 4] = [
 
 /// What the message says after its first line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Kept {
+pub(crate) struct Trailers {
     pub(crate) workspace: Option<WorkspaceName>,
     /// `refs/heads/…`, or a commit where it was detached.
     pub(crate) head: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct Kept {
     pub(crate) label: Option<String>,
 }
 
-impl Kept {
+impl Trailers {
     /// What a commit says, and its first parent: the `HEAD` of then.
     pub(crate) fn read(repository: &Repository, commit: &str) -> Result<(Self, Option<String>), ToolError> {
         let said = repository.git().read(&["log", "-1", "--format=%P%x00%B", commit])?;
@@ -98,9 +98,9 @@ impl Kept {
 pub(crate) struct Contents {
     pub(crate) tree: String,
     pub(crate) head: Option<String>,
-    /// See [`Kept::index`].
+    /// See [`Trailers::index`].
     pub(crate) index: Option<String>,
-    /// See [`Kept::ignored`].
+    /// See [`Trailers::ignored`].
     pub(crate) ignored: Option<String>,
     /// What could not be read.
     pub(crate) warnings: Vec<String>,
@@ -109,7 +109,7 @@ pub(crate) struct Contents {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ignored {
     Left,
-    Kept,
+    Saved,
 }
 
 impl Contents {
@@ -119,41 +119,42 @@ impl Contents {
     }
 
     /// For what is to be deleted afterwards: refuses if anything cannot be kept.
-    pub(crate) fn all_of(
+    pub(crate) fn read_all(
         repository: &Repository,
         worktree: &Worktree,
         head: Option<&str>,
         ignored: Ignored,
     ) -> Result<Self, RemoveCause> {
         let unwritable = |source| RemoveCause::Index { path: worktree.git_dir.clone(), source };
-        let scratch = Scratch::beside(worktree.git(repository), &worktree.git_dir).map_err(unwritable)?;
-        let staged = scratch.staged_tree()?;
-        scratch.add_everything()?;
-        refuse_nested_repositories(repository, scratch.git(), worktree, head)?;
-        Ok(Self::found(repository, &scratch, head, staged, ignored)?)
+        let temp_index =
+            TempIndex::beside(worktree.git(repository), &worktree.git_dir).map_err(unwritable)?;
+        let staged = temp_index.staged_tree()?;
+        temp_index.add_all_files()?;
+        refuse_nested_repositories(repository, temp_index.git(), worktree, head)?;
+        Ok(Self::found(repository, &temp_index, head, staged, ignored)?)
     }
 
     /// For looking: what cannot be read is told.
-    pub(crate) fn readable_of(
+    pub(crate) fn read_readable(
         repository: &Repository,
         worktree: &Worktree,
         head: Option<&str>,
     ) -> Result<Self, OperationCause> {
-        let scratch = worktree.scratch(repository)?;
-        let staged = scratch.staged_tree()?;
-        let warnings = scratch.add_what_can_be_read()?;
-        let found = Self::found(repository, &scratch, head, staged, Ignored::Left)?;
+        let temp_index = worktree.temp_index(repository)?;
+        let staged = temp_index.staged_tree()?;
+        let warnings = temp_index.add_readable_files()?;
+        let found = Self::found(repository, &temp_index, head, staged, Ignored::Left)?;
         Ok(Self { warnings, ..found })
     }
 
     fn found(
         repository: &Repository,
-        scratch: &Scratch,
+        temp_index: &TempIndex,
         head: Option<&str>,
         staged: Option<String>,
         ignored: Ignored,
     ) -> Result<Self, ToolError> {
-        let tree = scratch.tree()?;
+        let tree = temp_index.tree()?;
         let head_tree = head.map(|head| tree_of(repository, head)).transpose()?;
         let staged = staged.filter(|staged| Some(staged) != head_tree.as_ref());
         let parents: Vec<&str> = head.into_iter().collect();
@@ -161,9 +162,9 @@ impl Contents {
         let index = staged.map(|staged| commit(&staged, "agency: the index")).transpose()?;
         let ignored = match ignored {
             Ignored::Left => None,
-            Ignored::Kept => {
-                scratch.add_ignored()?;
-                Some(scratch.tree()?).filter(|with| *with != tree)
+            Ignored::Saved => {
+                temp_index.add_ignored_files()?;
+                Some(temp_index.tree()?).filter(|with| *with != tree)
             }
         };
         let ignored = ignored.map(|with| commit(&with, "agency: with ignored files")).transpose()?;
@@ -175,9 +176,9 @@ impl Contents {
         &self,
         repository: &Repository,
         subject: &str,
-        kept: Kept,
+        kept: Trailers,
     ) -> Result<String, ToolError> {
-        let kept = Kept { index: self.index.clone(), ignored: self.ignored.clone(), ..kept };
+        let kept = Trailers { index: self.index.clone(), ignored: self.ignored.clone(), ..kept };
         let tip = kept.branch.as_ref().map(|(_, tip)| tip.as_str());
         let parents = [self.head.as_deref(), self.index.as_deref(), self.ignored.as_deref(), tip];
         let parents: Vec<&str> = parents.into_iter().flatten().collect();
@@ -186,13 +187,13 @@ impl Contents {
 }
 
 /// What there is to say of a worktree's `HEAD` and branch.
-pub(crate) fn described(name: &WorkspaceName, found: &Found) -> Kept {
+pub(crate) fn describe(name: &WorkspaceName, found: &GitWorkspace) -> Trailers {
     let head = found.record.as_ref().map(|record| match &record.branch {
         Some(branch) => format!("refs/heads/{branch}"),
-        None => Record::detached_head(record).unwrap_or_default().to_owned(),
+        None => WorktreeRecord::detached_head(record).unwrap_or_default().to_owned(),
     });
     let branch = found.tip.as_ref().map(|tip| (name.branch(), tip.clone()));
-    Kept { workspace: Some(name.clone()), head, branch, ..Kept::default() }
+    Trailers { workspace: Some(name.clone()), head, branch, ..Trailers::default() }
 }
 
 /// A repository inside the workspace is only a commit id to git: its files and its own commits
@@ -206,7 +207,7 @@ fn refuse_nested_repositories(
     let mut with_work = Vec::new();
     for (commit, path) in gitlinks(git)? {
         let inside = worktree.path.join(&path);
-        if inside.join(".git").exists() && !is_spare(repository, &inside, head, &commit, &path)? {
+        if inside.join(".git").exists() && !is_disposable(repository, &inside, head, &commit, &path)? {
             with_work.push(path);
         }
     }
@@ -226,7 +227,7 @@ pub(crate) fn gitlinks(git: &Git) -> Result<Vec<(String, PathBuf)>, ToolError> {
 }
 
 /// A submodule as `head` has it, clean, with every commit on a server.
-fn is_spare(
+fn is_disposable(
     repository: &Repository,
     inside: &Path,
     head: Option<&str>,
@@ -273,17 +274,17 @@ mod tests {
 
     #[test]
     fn what_a_message_says_is_read_again() {
-        let kept = Kept {
+        let kept = Trailers {
             workspace: Some("1-fix".parse().unwrap()),
             head: Some("refs/heads/agency/1-fix".into()),
             ignored: Some("12ab".into()),
             branch: Some(("agency/1-fix".into(), "34cd".into())),
             label: Some("turn 3".into()),
-            ..Kept::default()
+            ..Trailers::default()
         };
-        assert_eq!(Kept::parse(&kept.message("agency: workspace 1-fix")), kept);
-        assert_eq!(Kept::parse("somebody else's words"), Kept::default());
-        let long = Kept { label: Some("two\nlines\nAgency-Head: x".into()), ..Kept::default() };
-        assert_eq!(Kept::parse(&long.message("s")).label.unwrap(), "two lines Agency-Head: x");
+        assert_eq!(Trailers::parse(&kept.message("agency: workspace 1-fix")), kept);
+        assert_eq!(Trailers::parse("somebody else's words"), Trailers::default());
+        let long = Trailers { label: Some("two\nlines\nAgency-Head: x".into()), ..Trailers::default() };
+        assert_eq!(Trailers::parse(&long.message("s")).label.unwrap(), "two lines Agency-Head: x");
     }
 }

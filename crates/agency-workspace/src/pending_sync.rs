@@ -9,24 +9,24 @@ use std::path::PathBuf;
 
 use tracing::warn;
 
-use crate::aside::Alone;
 use crate::diff::changed;
-use crate::kept::{Contents, Kept, commit_tree, tree_of};
-use crate::merge::{TargetCheckout, refuse_unfinished};
+use crate::merge::{TargetCheckout, refuse_busy_or_other_branch};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
-use crate::record::Worktree;
 use crate::repository::Repository;
-use crate::scratch::paths;
+use crate::saved_commit::{Contents, Trailers, commit_tree, tree_of};
+use crate::temp_index::paths;
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
+use crate::trial_worktree::IntegrationLock;
 use crate::versions::Ready;
+use crate::worktree::Worktree;
 
 const FOLDER: &str = "refs/agency/syncing/";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Syncing {
+pub(crate) struct PendingSync {
     pub(crate) name: WorkspaceName,
     pub(crate) base: String,
     /// The workspace's branch before and after.
@@ -39,9 +39,9 @@ pub fn recover_syncs(project: &Project) -> Result<(), OperationError> {
     // Of jj a sync is one operation.
     let Kind::Git(repository) = &project.kind else { return Ok(()) };
     let notes = notes(repository, FOLDER).inspect_err(|err| warn!(%err, "notes of syncs cannot be read"));
-    for syncing in notes.unwrap_or_default() {
-        let settle = || syncing.settle(repository, &Alone::with(repository)?);
-        settle().map_err(Operation::Sync.failed(&syncing.name))?;
+    for pending in notes.unwrap_or_default() {
+        let settle = || pending.settle(repository, &IntegrationLock::with(repository)?);
+        settle().map_err(Operation::Sync.failed(&pending.name))?;
     }
     Ok(())
 }
@@ -50,18 +50,18 @@ pub fn recover_syncs(project: &Project) -> Result<(), OperationError> {
 pub(crate) fn settle(
     repository: &Repository,
     name: &WorkspaceName,
-    alone: &Alone,
+    lock: &IntegrationLock,
 ) -> Result<(), OperationCause> {
     let notes = notes(repository, &format!("{FOLDER}{name}"))?;
-    notes.iter().try_for_each(|syncing| syncing.settle(repository, alone).map(drop))
+    notes.iter().try_for_each(|pending| pending.settle(repository, lock).map(drop))
 }
 
-fn notes(repository: &Repository, under: &str) -> Result<Vec<Syncing>, ToolError> {
-    let notes = repository.kept_refs(under)?;
-    Ok(notes.iter().filter_map(|note| Syncing::parse(&note.reference, &note.message)).collect())
+fn notes(repository: &Repository, under: &str) -> Result<Vec<PendingSync>, ToolError> {
+    let notes = repository.hidden_refs(under)?;
+    Ok(notes.iter().filter_map(|note| PendingSync::parse(&note.reference, &note.message)).collect())
 }
 
-impl Syncing {
+impl PendingSync {
     fn reference(&self) -> String {
         format!("{FOLDER}{}", self.name)
     }
@@ -92,7 +92,7 @@ impl Syncing {
         let steps =
             format!("update refs/heads/{} {after} {before}\ndelete {}\n", name.branch(), self.reference());
         let why = format!("agency: sync with {base}");
-        repository.git().change_by(&["update-ref", "-m", &why, "--stdin"], steps.as_bytes())
+        repository.git().change_with_input(&["update-ref", "-m", &why, "--stdin"], steps.as_bytes())
     }
 
     /// Nothing is left to be settled.
@@ -101,7 +101,11 @@ impl Syncing {
     }
 
     /// With all files there the sync is finished; otherwise those that came are taken back. Whether it is finished.
-    pub(crate) fn settle(&self, repository: &Repository, _: &Alone) -> Result<bool, OperationCause> {
+    pub(crate) fn settle(
+        &self,
+        repository: &Repository,
+        _: &IntegrationLock,
+    ) -> Result<bool, OperationCause> {
         let tip = repository.branch_tip(&self.name.branch())?;
         let ready = match Ready::look(repository, &self.name) {
             // Without files, or on commits that somebody made since, there is nothing to go on with.
@@ -111,11 +115,11 @@ impl Syncing {
             }
             Err(cause) => return Err(cause),
         };
-        refuse_unfinished(repository, &self.name, &ready.found, &ready.worktree)?;
+        refuse_busy_or_other_branch(repository, &self.name, &ready.found, &ready.worktree)?;
         if self.is_staged(repository, &ready.worktree)? {
             return Ok(self.finish(repository).map(|()| true)?);
         }
-        self.take_back(repository, &ready.worktree)?;
+        self.roll_back(repository, &ready.worktree)?;
         Ok(self.strike(repository).map(|()| false)?)
     }
 
@@ -134,16 +138,16 @@ impl Syncing {
 
     /// What was to come met no file that was not committed. So what is at those places now came with the sync, or
     /// somebody wrote it since: it is kept.
-    fn take_back(&self, repository: &Repository, worktree: &Worktree) -> Result<(), OperationCause> {
-        let scratch = worktree.scratch(repository)?;
+    fn roll_back(&self, repository: &Repository, worktree: &Worktree) -> Result<(), OperationCause> {
+        let temp_index = worktree.temp_index(repository)?;
         let written = self.written(repository, worktree)?;
-        let Some(then) = scratch.staged_tree()?.filter(|_| !written.is_empty()) else { return Ok(()) };
-        scratch.add_paths(&written)?;
-        let tree = scratch.tree()?;
+        let Some(then) = temp_index.staged_tree()?.filter(|_| !written.is_empty()) else { return Ok(()) };
+        temp_index.add_paths(&written)?;
+        let tree = temp_index.tree()?;
         let head = Some(self.before.clone());
         let contents = Contents { tree: tree.clone(), head, ..Contents::default() };
-        trash::keep_contents(repository, &self.name, &contents, Kept::default(), TrashReason::Loose)?;
-        scratch.put(&tree, &then)?;
+        trash::save_contents(repository, &self.name, &contents, Trailers::default(), TrashReason::Loose)?;
+        temp_index.put(&tree, &then)?;
         worktree.git(repository).change(&["update-index", "-q", "--refresh"])?;
         Ok(())
     }
@@ -167,9 +171,9 @@ mod tests {
             "refs/agency/syncing/1-fix",
             "agency: syncing workspace 1-fix\n\nAgency-Sync: 1a 2b\nAgency-Base: main\n",
         );
-        let syncing = Syncing::parse(note, said).unwrap();
-        assert_eq!((syncing.name.as_str(), syncing.base.as_str()), ("1-fix", "main"));
-        assert_eq!([syncing.before, syncing.after], ["1a", "2b"]);
-        assert_eq!(Syncing::parse(note, "words"), None);
+        let pending = PendingSync::parse(note, said).unwrap();
+        assert_eq!((pending.name.as_str(), pending.base.as_str()), ("1-fix", "main"));
+        assert_eq!([pending.before, pending.after], ["1a", "2b"]);
+        assert_eq!(PendingSync::parse(note, "words"), None);
     }
 }

@@ -4,18 +4,18 @@
 
 use std::path::PathBuf;
 
-use crate::create::{Made, Workspace, delete_untouched_branch};
+use crate::create::{Created, Workspace, delete_untouched_branch};
 use crate::jj;
-use crate::landing::Landing;
+use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
-use crate::record::Force;
 use crate::repository::Repository;
-use crate::state::{Found, Presence};
+use crate::state::{GitWorkspace, Presence};
 use crate::tool::ToolError;
-use crate::trash::delete_leftovers;
+use crate::trash::delete_snapshots_and_mark;
 use crate::work::WorkAtRisk;
+use crate::worktree::Force;
 
 #[derive(Debug, thiserror::Error)]
 #[error("workspace {workspace} stays")]
@@ -50,30 +50,30 @@ impl UndoError {
 pub fn undo_create(project: &Project, workspace: &Workspace) -> Result<(), UndoError> {
     let name = &workspace.name;
     let undone = match (&project.kind, &workspace.made) {
-        (Kind::Plain(_), _) | (Kind::Git(_), Made::Nothing) => Ok(()),
-        (Kind::Git(repository), Made::Worktree) => {
-            let landing = Landing::at(&format!("refs/heads/{}", name.branch()), "not on its branch");
-            undo_worktree(repository, name, &landing).map(drop)
+        (Kind::Plain(_), _) | (Kind::Git(_), Created::Nothing) => Ok(()),
+        (Kind::Git(repository), Created::Worktree) => {
+            let merged_refs = MergedRefs::at(&format!("refs/heads/{}", name.branch()), "not on its branch");
+            undo_worktree(repository, name, &merged_refs).map(drop)
         }
-        (Kind::Git(repository), Made::WorktreeAndBranch { tip }) => {
-            undo_all(repository, name, tip).and_then(|()| forget_turns(repository, name))
+        (Kind::Git(repository), Created::WorktreeAndBranch { tip }) => {
+            undo_all(repository, name, tip).and_then(|()| delete_turn_refs(repository, name))
         }
-        (Kind::Jj(repository), Made::Jj { commit }) => {
-            jj::undo(repository, name, commit).and_then(|()| forget_turns(repository.store(), name))
+        (Kind::Jj(repository), Created::Jj { commit }) => {
+            jj::undo(repository, name, commit).and_then(|()| delete_turn_refs(repository.store(), name))
         }
         // Not made by this project as it is opened now.
-        (Kind::Jj(_), _) | (Kind::Git(_), Made::Jj { .. }) => Ok(()),
+        (Kind::Jj(_), _) | (Kind::Git(_), Created::Jj { .. }) => Ok(()),
     };
     undone.map_err(|cause| UndoError { workspace: name.clone(), cause })
 }
 
 /// The next task may get the same number, and its turns are its own.
-fn forget_turns(repository: &Repository, name: &WorkspaceName) -> Result<(), UndoCause> {
-    Ok(delete_leftovers(repository, name).map(drop)?)
+fn delete_turn_refs(repository: &Repository, name: &WorkspaceName) -> Result<(), UndoCause> {
+    Ok(delete_snapshots_and_mark(repository, name).map(drop)?)
 }
 
 fn undo_all(repository: &Repository, name: &WorkspaceName, tip: &str) -> Result<(), UndoCause> {
-    let found = undo_worktree(repository, name, &Landing::at(tip, "new"))?;
+    let found = undo_worktree(repository, name, &MergedRefs::at(tip, "new"))?;
     if found.tip.is_some() {
         delete_untouched_branch(repository, name, tip)?;
     }
@@ -83,13 +83,13 @@ fn undo_all(repository: &Repository, name: &WorkspaceName, tip: &str) -> Result<
 fn undo_worktree(
     repository: &Repository,
     name: &WorkspaceName,
-    landing: &Landing,
-) -> Result<Found, UndoCause> {
-    let found = Found::look(repository, name)?;
+    merged_refs: &MergedRefs,
+) -> Result<GitWorkspace, UndoCause> {
+    let found = GitWorkspace::look(repository, name)?;
     if found.presence() == Presence::NotOurs {
         return Err(UndoCause::NotOurs { path: repository.workspace_path(name) });
     }
-    if let Some(work) = WorkAtRisk::at_risk(repository, name, &found, landing)? {
+    if let Some(work) = WorkAtRisk::at_risk(repository, name, &found, merged_refs)? {
         return Err(UndoCause::HasWork(work));
     }
     if let Some(record) = &found.record {
