@@ -1,18 +1,18 @@
 //! The Agent Client Protocol: one connection with many sessions.
 //!
-//! `router` folds a connection's journal and says to whom each line belongs; `session` folds the lines of one session
-//! into a conversation and a state. Messages are read with the official types where those understand them, and as
-//! plain JSON where they do not: an agent may be newer than they are.
+//! `router` folds a connection's journal and finds the run that each line belongs to. `session` folds the lines of one
+//! session into a conversation and a state. Both read messages with the official types, and as plain JSON where those
+//! fail, because an agent may be newer than the types.
 
-mod asking;
+mod agent_request;
 mod form;
 mod opening;
 pub mod router;
 mod rpc;
 mod session;
 mod settings;
-mod telling;
 mod tools;
+mod transcript;
 
 pub use router::Router;
 pub use session::{AcpRun, AcpTerms, ConnectionNote, McpServer};

@@ -1,4 +1,8 @@
-//! A conversation with an agent over a protocol, whichever it is: what the drivers share, and one door to them.
+//! A conversation with an agent over a protocol: the types that all protocol drivers use, and [`ConversationRun`], which
+//! hides the protocol from its callers.
+
+mod core;
+mod requests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,104 +17,151 @@ use serde_json::Value;
 use crate::acp::{AcpRun, AcpTerms, ConnectionNote};
 use crate::stream_json::StreamRun;
 
-/// What happened, for subscribers.
+pub use self::core::ConversationCore;
+pub(crate) use self::core::{Judgement, replace};
+pub(crate) use self::requests::{Identified, OpenRequests};
+
+/// Something that happened in a conversation, for subscribers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConversationEvent {
+    /// The agent wrote a message.
     Output {
+        /// The whole message.
         text: String,
     },
+    /// The agent wrote down its thoughts.
     Thinking {
+        /// The whole thought.
         text: String,
     },
+    /// The agent began to use a tool.
     ToolUse {
+        /// The id of the call.
         id: String,
+        /// The tool's name.
         name: String,
+        /// The tool's arguments.
         input: Value,
     },
+    /// A tool ended.
     ToolResult {
+        /// The id of the call.
         id: String,
+        /// The tool's name.
         name: String,
+        /// The tool's output.
         output: String,
+        /// Whether the tool succeeded.
         success: bool,
     },
+    /// The agent requests a permission or an answer.
     ApprovalRequested {
+        /// The id of the request.
         id: String,
+        /// The tool that the agent wants to use.
         tool: String,
+        /// The request in one line.
         title: String,
     },
+    /// A request needs no answer any more.
     ApprovalWithdrawn {
+        /// The id of the request.
         id: String,
     },
-    /// Somebody answered.
+    /// A user or a rule answered a request.
     ApprovalDecided {
+        /// The id of the request.
         id: String,
+        /// The answer.
         outcome: Outcome,
     },
+    /// A turn ended.
     TurnEnd(TurnEnd),
-    /// The agent answered a request that was to change one of its settings, or to tell of them.
+    /// The agent answered our request to change a setting, or to list what it offers.
     SettingAnswered {
+        /// The id of our request.
         request: String,
+        /// The agent's reason, if it refused.
         outcome: Result<(), String>,
     },
+    /// Something failed.
     Error {
+        /// What failed.
         message: String,
+        /// Why it failed, if known.
         cause: Option<String>,
     },
-    /// Kept and shown as it came.
+    /// A message that the driver does not know. The conversation shows it as it came.
     Other {
+        /// The message's type, as the agent names it.
         kind: String,
     },
 }
 
-/// How an approval is answered.
+/// An answer to a request of the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ApprovalAnswer {
+    /// Allow it once.
     Allow,
-    /// Allowed, and not asked again in this session.
+    /// Allow it for the rest of the session, without further requests.
     AllowAlways,
+    /// Refuse it.
     Deny {
+        /// What the agent reads as the reason.
         message: String,
     },
-    /// The answers to a question, by the question's text.
+    /// Answer questions.
     Answer {
+        /// The answers, by the text of their question.
         answers: BTreeMap<String, String>,
     },
-    /// One of the choices that the approval names.
+    /// Choose one of the choices that the request offers.
     Choose {
+        /// The id of the choice.
         id: String,
     },
 }
 
-/// Why a request is not answered.
+/// Why Agency cannot answer a request of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    #[error("nobody asks that any more")]
+    /// The request does not wait for an answer.
+    #[error("this request is no longer open")]
     NotOpen,
-    #[error("the agent names nothing that it could remember")]
+    /// The agent cannot allow this for good.
+    #[error("the agent offers nothing to allow for the whole session")]
     NothingToRemember,
-    #[error("the agent does not offer that")]
+    /// The agent does not have this choice.
+    #[error("the agent does not offer this choice")]
     NotOffered,
-    #[error("it asks a question, and a yes is no answer to it")]
+    /// A question needs more than an approval.
+    #[error("the agent asks a question that needs an answer; an approval is not enough")]
     NeedsAnswers,
-    #[error("an answer is not of the kind that was asked for")]
+    /// An answer has the wrong type, for example a word for a number.
+    #[error("an answer does not fit its question")]
     Unfit,
 }
 
-/// Why a message is not written now.
+/// Why the agent cannot get a message or a setting now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
+    /// The session is not open yet.
     #[error("the agent's session has not begun")]
     NoSession,
+    /// The agent takes one message at a time.
     #[error("a turn is in progress, and the agent takes one message at a time")]
     Busy,
-    /// It will not be any better until somebody does something.
+    /// The agent stays like this until the user does something.
     #[error("{why}")]
-    Refused { why: String },
+    Refused {
+        /// What the user must know.
+        why: String,
+    },
 }
 
-/// What a question was answered, in a line: the answer alone, or each after its question.
-pub(crate) fn answer_of(answers: &Value) -> Option<String> {
-    let shown = |said: &Value| match said {
+/// The answers to questions in one line: a single answer alone, several each after its question.
+pub(crate) fn format_answers(answers: &Value) -> Option<String> {
+    let shown = |answer: &Value| match answer {
         Value::String(text) => text.clone(),
         Value::Array(several) => {
             let texts = several.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned));
@@ -122,25 +173,27 @@ pub(crate) fn answer_of(answers: &Value) -> Option<String> {
     let line = match answers.values().next().filter(|_| answers.len() == 1) {
         Some(only) => shown(only),
         None => {
-            let each = answers.iter().map(|(asked, said)| format!("{asked}: {}", shown(said)));
+            let each = answers.iter().map(|(question, answer)| format!("{question}: {}", shown(answer)));
             each.collect::<Vec<_>>().join("; ")
         }
     };
     Some(one_line(&line, 300))
 }
 
-/// What stands between two runs of one conversation.
+/// The line between two runs of one conversation.
 pub const SEPARATOR: &str = "─── Session restarted ───";
 
-/// Something about an agent that can be chosen while it lives.
+/// A setting of an agent that the user can change while the agent lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AgentSetting {
-    /// How much it may do without asking.
+    /// How much the agent may do without a permission.
     Mode,
+    /// The language model.
     Model,
 }
 
 impl AgentSetting {
+    /// The setting's name in messages and in the protocols.
     pub fn word(self) -> &'static str {
         match self {
             AgentSetting::Mode => "mode",
@@ -149,39 +202,39 @@ impl AgentSetting {
     }
 }
 
-/// A line that asks the agent something, and what it is called when it is answered.
+/// A request of ours to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OurRequest {
+    /// The id that the agent's answer will carry.
     pub id: String,
+    /// The line to write.
     pub line: Vec<u8>,
 }
 
-impl OurRequest {
-    /// The request that a line of JSON-RPC makes.
-    fn on(line: Vec<u8>) -> OurRequest {
-        let message: Value = serde_json::from_slice(&line).unwrap_or_default();
-        OurRequest { id: message["id"].as_str().unwrap_or_default().to_owned(), line }
-    }
-}
-
-/// One of the things that an agent can be set to.
+/// One value that the agent offers for a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
+    /// The agent's id for it.
     pub id: String,
+    /// Its name for people.
     pub name: String,
 }
 
-/// What an agent can be set to, and to what it is set.
+/// The values that an agent offers for a setting, and the current one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offers {
+    /// The current value. Absent if the agent has not reported it.
     pub current: Option<String>,
+    /// The values that the user can choose.
     pub offers: Vec<Offer>,
 }
 
-/// How a run is driven, and what must be known to begin it.
+/// The protocol of a run, and what the driver must know to begin it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConversationTerms {
+    /// stream-json.
     Stream,
+    /// The Agent Client Protocol.
     Acp(AcpTerms),
 }
 
@@ -190,27 +243,32 @@ pub(crate) struct Inherited {
     pub(crate) conversation: Conversation,
     pub(crate) usage: Usage,
     pub(crate) session_id: Option<String>,
-    /// What somebody set it to while it lived, as far as it agreed.
+    /// The settings that a user chose while the agent lived, if the agent accepted them.
     pub(crate) chosen: BTreeMap<AgentSetting, String>,
 }
 
-#[allow(clippy::large_enum_variant, reason = "there is one for each run, and it is not moved about")]
+/// A run of an agent that is driven by a protocol.
+#[allow(clippy::large_enum_variant, reason = "there is one for each run, and it is rarely moved")]
 pub enum ConversationRun {
+    /// Over stream-json.
     Stream(StreamRun),
+    /// Over the Agent Client Protocol.
     Acp(AcpRun),
 }
 
-/// The same question to whichever driver there is.
+/// Calls the same method of either driver.
 macro_rules! either {
-    ($self:expr, $run:ident => $answer:expr) => {
+    ($self:expr, $run:ident => $call:expr) => {
         match $self {
-            ConversationRun::Stream($run) => $answer,
-            ConversationRun::Acp($run) => $answer,
+            ConversationRun::Stream($run) => $call,
+            ConversationRun::Acp($run) => $call,
         }
     };
 }
 
+/// A run's beginning.
 impl ConversationRun {
+    /// A run that begins a conversation.
     pub fn began(terms: ConversationTerms, timing: Timing, now: Duration) -> ConversationRun {
         match terms {
             ConversationTerms::Stream => ConversationRun::Stream(StreamRun::began(timing, now)),
@@ -218,7 +276,7 @@ impl ConversationRun {
         }
     }
 
-    /// Another run that goes on with the conversation of this one, driven in the same way or in another.
+    /// The next run of this conversation, over the same protocol or another.
     pub fn continued(
         self,
         terms: ConversationTerms,
@@ -226,14 +284,14 @@ impl ConversationRun {
         now: Duration,
         wall_offset: Duration,
     ) -> ConversationRun {
-        let is_alike = matches!(
+        let is_same_protocol = matches!(
             (&self, &terms),
             (ConversationRun::Stream(_), ConversationTerms::Stream)
                 | (ConversationRun::Acp(_), ConversationTerms::Acp(_))
         );
-        let mut inherited = either!(self, run => run.inherited());
-        if !is_alike {
-            // Each driver has names of its own for modes and models.
+        let mut inherited = either!(self, run => run.into_inherited());
+        if !is_same_protocol {
+            // Each protocol has its own names for modes and models.
             inherited.chosen.clear();
         }
         inherited.conversation.set_wall_offset(wall_offset);
@@ -241,71 +299,110 @@ impl ConversationRun {
             inherited.conversation.add(Item::Notice { text: SEPARATOR.to_owned() }, now);
         }
         match terms {
-            ConversationTerms::Stream => ConversationRun::Stream(StreamRun::going_on(inherited, timing, now)),
+            ConversationTerms::Stream => {
+                ConversationRun::Stream(StreamRun::continuing(inherited, timing, now))
+            }
             ConversationTerms::Acp(terms) => {
-                ConversationRun::Acp(AcpRun::going_on(inherited, timing, now, terms))
+                ConversationRun::Acp(AcpRun::continuing(inherited, timing, now, terms))
             }
         }
     }
+}
 
-    /// What the wall's clock is ahead of the one that events are told by.
-    pub fn set_wall_offset(&mut self, offset: Duration) {
-        either!(self, run => run.set_wall_offset(offset));
+/// What the core of every driver knows.
+impl ConversationRun {
+    /// The state that all protocol drivers share.
+    pub fn core(&self) -> &ConversationCore {
+        either!(self, run => run.core())
     }
 
+    fn core_mut(&mut self) -> &mut ConversationCore {
+        either!(self, run => run.core_mut())
+    }
+
+    /// The conversation of this run and of the runs before it.
     pub fn conversation(&self) -> &Conversation {
-        either!(self, run => run.conversation())
+        self.core().conversation()
     }
 
+    /// The agent's own id of the session.
     pub fn session_id(&self) -> Option<&str> {
-        either!(self, run => run.session_id())
+        self.core().session_id()
     }
 
+    /// Tokens and cost of the whole conversation.
     pub fn usage(&self) -> Usage {
-        either!(self, run => run.usage())
+        self.core().usage()
     }
 
+    /// What the agent does now.
     pub fn state(&self) -> AgentState {
-        either!(self, run => run.state())
+        self.core().state()
     }
 
+    /// The evidence behind the state.
     pub fn detector(&self) -> &Detector {
-        either!(self, run => run.detector())
+        self.core().detector()
     }
 
-    pub fn take_changes(&mut self) -> Vec<Change> {
-        either!(self, run => run.take_changes())
+    /// Whether a line to the agent was begun and not ended.
+    pub fn is_half_written(&self) -> bool {
+        self.core().is_half_written()
     }
 
+    /// When the state can next change without a new record.
     pub fn deadline(&self) -> Option<Duration> {
-        either!(self, run => run.deadline())
+        self.core().deadline()
     }
 
+    /// The changes of state since the last call.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.core_mut().take_changes()
+    }
+
+    /// Says what time it is.
     pub fn tick(&mut self, now: Duration) {
-        either!(self, run => run.tick(now));
+        self.core_mut().tick(now);
     }
 
-    /// The requests that wait for an answer, oldest first.
+    /// Sets how far the wall clock is ahead of the clock of the records.
+    pub fn set_wall_offset(&mut self, offset: Duration) {
+        self.core_mut().set_wall_offset(offset);
+    }
+
+    /// The journal lacks some of the agent's output.
+    pub fn on_gap(&mut self, at: Duration) {
+        self.core_mut().on_gap(at);
+    }
+
+    /// Adds an entry that was noted when the run ended.
+    pub fn on_exit_note(&mut self, item: Item, at: Duration) {
+        self.core_mut().on_exit_note(item, at);
+    }
+}
+
+/// What only the driver knows.
+impl ConversationRun {
+    /// The requests of the agent that wait for an answer, oldest first.
     pub fn open_requests(&self) -> Vec<&str> {
         either!(self, run => run.open_requests().collect())
     }
 
-    /// It was to go on with a session that it does not have.
+    /// Whether the agent does not have the session that it was started to continue. Over ACP such a run begins another
+    /// session instead.
     pub fn has_lost_session(&self) -> bool {
-        either!(self, run => run.has_lost_session())
+        match self {
+            ConversationRun::Stream(run) => run.has_lost_session(),
+            ConversationRun::Acp(_) => false,
+        }
     }
 
-    /// A line to the agent was begun and not ended.
-    pub fn is_half_written(&self) -> bool {
-        either!(self, run => run.is_half_written())
-    }
-
-    /// A turn is in progress.
+    /// Whether a turn is in progress.
     pub fn is_working(&self) -> bool {
         either!(self, run => run.is_working())
     }
 
-    /// A message can be written now: [`ConversationRun::prompt`] says why not.
+    /// Whether [`ConversationRun::prompt`] would return a line now.
     pub fn is_ready(&self) -> bool {
         match self {
             ConversationRun::Stream(_) => true,
@@ -313,26 +410,27 @@ impl ConversationRun {
         }
     }
 
+    /// What the agent offers for a setting, and what it is set to.
+    pub fn offers(&self, setting: AgentSetting) -> Offers {
+        either!(self, run => run.offers(setting))
+    }
+
+    /// The agent printed this.
     pub fn on_output(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
         either!(self, run => run.on_output(bytes, at))
     }
 
-    /// What it prints besides: never taken for a message.
+    /// The agent printed this on its error output. It is never read as a message.
     pub fn on_errors(&mut self, bytes: &[u8], at: Duration) {
         either!(self, run => run.on_errors(bytes, at));
     }
 
-    /// Something that it said is not in the journal.
-    pub fn on_gap(&mut self, at: Duration) {
-        either!(self, run => run.on_gap(at));
-    }
-
-    /// What we wrote to it, as the journal has it.
+    /// Agency wrote this to the agent, as the journal has it.
     pub fn on_input(&mut self, bytes: &[u8], at: Duration) -> Vec<ConversationEvent> {
         either!(self, run => run.on_input(bytes, at))
     }
 
-    /// The connection that its session lives on came or went.
+    /// The connection that the session lives on came or went.
     pub fn on_connection(&mut self, note: &ConnectionNote, at: Duration) -> Vec<ConversationEvent> {
         match self {
             ConversationRun::Stream(_) => Vec::new(),
@@ -340,36 +438,20 @@ impl ConversationRun {
         }
     }
 
-    /// Noted before an answer is written: who gives it, and why.
+    /// Notes who answers a request, and why, before the answer is written.
     pub fn on_decision(&mut self, id: &str, by: &str, why: Option<&str>) {
         either!(self, run => run.on_decision(id, by, why));
     }
 
+    /// The run ended.
     pub fn on_exit(&mut self, code: ExitCode, at: Duration) -> Vec<ConversationEvent> {
         either!(self, run => run.on_exit(code, at))
     }
-
-    /// What became of it when it was over.
-    pub fn on_exit_note(&mut self, item: Item, at: Duration) {
-        match self {
-            ConversationRun::Stream(run) => run.on_exit_note(item, at),
-            ConversationRun::Acp(run) => run.on_exit_note(item, at),
-        }
-    }
-
-    /// What the agent can be set to, as far as it tells.
-    pub fn offers(&self, setting: AgentSetting) -> Offers {
-        match (self, setting) {
-            (ConversationRun::Stream(run), setting) => run.offers(setting),
-            (ConversationRun::Acp(run), AgentSetting::Mode) => run.modes(),
-            (ConversationRun::Acp(run), AgentSetting::Model) => run.models(),
-        }
-    }
 }
 
-/// What is written to the agent; each is one line.
+/// Lines to write to the agent.
 impl ConversationRun {
-    /// A message, if it can be written now.
+    /// A message of the user, if the agent can take it now.
     pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotReady> {
         match self {
             ConversationRun::Stream(_) => Ok(StreamRun::prompt(text)),
@@ -377,23 +459,24 @@ impl ConversationRun {
         }
     }
 
-    /// The line of the last prompt did not reach the agent, and will not.
-    pub fn prompt_not_written(&mut self) {
+    /// Forgets the last prompt: its line did not reach the agent and will not.
+    pub fn drop_unwritten_prompt(&mut self) {
         if let ConversationRun::Acp(run) = self {
-            run.prompt_not_written();
+            run.drop_unwritten_prompt();
         }
     }
 
+    /// The answer to an open request.
     pub fn answer(&self, id: &str, verdict: &ApprovalAnswer) -> Result<Vec<u8>, AnswerError> {
         either!(self, run => run.answer(id, verdict))
     }
 
-    /// Lines that must be written next and are not in the journal yet, each with a key of its own.
+    /// Lines that must be written and are not in the journal yet, each with its own key.
     pub fn owed_lines(&self) -> Vec<(String, Vec<u8>)> {
         either!(self, run => run.owed_lines())
     }
 
-    /// Nothing where there is no turn to end.
+    /// Ends the turn. `None` if there is no turn to end.
     pub fn interrupt(&mut self) -> Option<Vec<u8>> {
         match self {
             ConversationRun::Stream(run) => Some(run.interrupt()),
@@ -401,23 +484,24 @@ impl ConversationRun {
         }
     }
 
+    /// Changes a setting.
     pub fn set(&mut self, setting: AgentSetting, wanted: &str) -> Result<OurRequest, NotReady> {
-        match (self, setting) {
-            (ConversationRun::Stream(run), setting) => Ok(run.set(setting, wanted)),
-            (ConversationRun::Acp(run), AgentSetting::Mode) => run.set_mode(wanted).map(OurRequest::on),
-            (ConversationRun::Acp(run), AgentSetting::Model) => run.set_model(wanted).map(OurRequest::on),
+        match self {
+            ConversationRun::Stream(run) => Ok(run.set(setting, wanted)),
+            ConversationRun::Acp(run) => run.set(setting, wanted),
         }
     }
 
-    /// Asks what there is to choose, where the agent tells it only if asked and nobody has.
-    pub fn ask_offers(&mut self) -> Option<OurRequest> {
+    /// Requests the list of what the agent offers. `None` if the agent lists it without a request, or if we have
+    /// requested it before.
+    pub fn request_offers(&mut self) -> Option<OurRequest> {
         match self {
-            ConversationRun::Stream(run) => run.ask_offers(),
+            ConversationRun::Stream(run) => run.request_offers(),
             ConversationRun::Acp(_) => None,
         }
     }
 
-    /// Nothing more is to come of [`ConversationRun::stop`].
+    /// Whether [`ConversationRun::stop`] has nothing left to end.
     pub fn has_stopped(&self) -> bool {
         match self {
             ConversationRun::Stream(_) => true,
@@ -425,7 +509,7 @@ impl ConversationRun {
         }
     }
 
-    /// What ends its session where the process is not its own: nothing for one that ends with its process.
+    /// Ends the session of a process that other sessions share. No lines if the session ends with its process.
     pub fn stop(&mut self) -> Vec<Vec<u8>> {
         match self {
             ConversationRun::Stream(_) => Vec::new(),

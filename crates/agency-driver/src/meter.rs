@@ -1,20 +1,20 @@
-//! What an agent has cost so far, though it may count from the beginning again when its process does.
+//! The cost of a conversation so far, although an agent may count from zero again when its process starts again.
 
-/// Agents tell a total. One that is less than the one before is a new count, which what there was is added to.
+/// Agents report a total. A total below the previous one begins a new count, and the old count is added to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Meter {
-    /// Of the counts that are over.
+    /// The sum of the counts that ended.
     before: f64,
     last: Option<f64>,
 }
 
 impl Meter {
-    /// Goes on from the total of the run before.
+    /// Continues from the total of the previous run.
     pub(crate) fn after(total: Option<f64>) -> Meter {
         Meter { before: 0.0, last: total }
     }
 
-    pub(crate) fn told(&mut self, total: f64) {
+    pub(crate) fn record(&mut self, total: f64) {
         if !total.is_finite() || total < 0.0 {
             return;
         }
@@ -22,7 +22,7 @@ impl Meter {
         self.last = Some(total);
     }
 
-    /// Absent: it was never told.
+    /// `None` if no agent has reported a cost.
     pub(crate) fn total(&self) -> Option<f64> {
         self.last.map(|last| self.before + last)
     }
@@ -33,8 +33,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_that_begins_again_goes_on_from_what_there_was() {
-        for (inherited, told, expected) in [
+    fn a_count_that_begins_again_is_added_to_the_count_before() {
+        for (inherited, reported, expected) in [
             (None, vec![], None),
             (None, vec![0.5, 0.75], Some(0.75)),
             (Some(2.0), vec![], Some(2.0)),
@@ -45,8 +45,8 @@ mod tests {
             (Some(2.0), vec![f64::NAN, -1.0], Some(2.0)),
         ] {
             let mut meter = Meter::after(inherited);
-            told.iter().for_each(|total| meter.told(*total));
-            assert_eq!(meter.total(), expected, "{inherited:?} {told:?}");
+            reported.iter().for_each(|total| meter.record(*total));
+            assert_eq!(meter.total(), expected, "{inherited:?} {reported:?}");
         }
     }
 }

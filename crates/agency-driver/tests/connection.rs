@@ -110,7 +110,7 @@ impl Connection {
     }
 
     fn state(&self, name: &str) -> String {
-        match self.runs[name].state() {
+        match self.runs[name].core().state() {
             AgentState::NeedsInput { why, .. } => why.to_string(),
             AgentState::Running => "running".to_owned(),
             other => format!("{other:?}"),
@@ -186,7 +186,7 @@ fn two_sessions_talk_at_once_and_each_hears_its_own() {
     connection.answer("a", &ApprovalAnswer::Deny { message: "no".into() });
     connection.wait("a", "finished");
     assert_eq!(connection.said("a"), ["done", "told: -32601"]);
-    assert!(connection.until(|connection| connection.runs["b"].usage().cost_usd == Some(0.5)));
+    assert!(connection.until(|connection| connection.runs["b"].core().usage().cost_usd == Some(0.5)));
     let cancel = connection.runs.get_mut("b").and_then(AcpRun::interrupt).expect("a turn");
     connection.write(&cancel);
     connection.wait("b", "finished");
@@ -205,7 +205,7 @@ fn a_process_that_dies_in_a_turn_comes_back_with_its_sessions() {
             connection.prompt(name, "hello");
             connection.wait(name, "finished");
         }
-        let sessions = ["a", "b"].map(|name| connection.runs[name].session_id().map(str::to_owned));
+        let sessions = ["a", "b"].map(|name| connection.runs[name].core().session_id().map(str::to_owned));
         connection.prompt("b", "! tool Bash ls");
         connection.wait("b", "permission");
         connection.prompt("a", "! crash 9");
@@ -215,12 +215,12 @@ fn a_process_that_dies_in_a_turn_comes_back_with_its_sessions() {
         // What was lost is what there is to say.
         connection.wait("a", "error");
         connection.wait("b", "error");
-        let again = ["a", "b"].map(|name| connection.runs[name].session_id().map(str::to_owned));
+        let again = ["a", "b"].map(|name| connection.runs[name].core().session_id().map(str::to_owned));
         assert_eq!(again == sessions, !options.contains(&"--no-load"), "{options:?}");
         connection.prompt("b", "still there?");
         connection.wait("b", "finished");
         assert_eq!(connection.said("b"), ["echo: still there?"]);
-        let prompts = connection.runs["b"].conversation().entries().iter();
+        let prompts = connection.runs["b"].core().conversation().entries().iter();
         assert_eq!(prompts.filter(|entry| matches!(entry.item, Item::User { .. })).count(), 3);
         connection.ends();
     }
@@ -233,7 +233,7 @@ fn a_stopped_session_is_closed_and_the_others_go_on() {
     connection.wait("a", "prompt");
     connection.wait("b", "prompt");
     connection.prompt("a", "! wait");
-    let session = connection.runs["a"].session_id().map(str::to_owned).expect("a session");
+    let session = connection.runs["a"].core().session_id().map(str::to_owned).expect("a session");
     let mut close = Value::Null;
     for line in connection.runs.get_mut("a").expect("a run").stop() {
         connection.write(&line);

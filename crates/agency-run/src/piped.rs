@@ -578,7 +578,7 @@ impl PipedTask {
             // Tried again once it is owed anew.
             Then::Owed { key } => self.owed.retain(|owed| *owed != key),
             Then::Message { receipt, .. } => {
-                self.fold.run.prompt_not_written();
+                self.fold.run.drop_unwritten_prompt();
                 tell(receipt, Err(failure));
             }
             Then::Answer { id, answer } => {

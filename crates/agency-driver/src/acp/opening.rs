@@ -1,4 +1,4 @@
-//! How a session gets onto a connection: begun, resumed or loaded, as far as the agent can, and one after the other.
+//! How a run opens its session on a connection: the methods of the protocol, the agent's capabilities, the stages.
 
 use agent_client_protocol_schema::v1::{AuthMethod, InitializeResponse};
 use serde::Deserialize;
@@ -6,21 +6,27 @@ use serde_json::{Value, json};
 
 use super::session::McpServer;
 
-/// What the agent said when it was greeted.
+/// What the agent can do, from its answer to `initialize`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
+    /// The agent's name for people.
     pub name: Option<String>,
+    /// The agent's version.
     pub version: Option<String>,
+    /// It can resume a session without sending its history.
     pub resume: bool,
+    /// It can load a session, and sends its history.
     pub load: bool,
+    /// It can list its sessions.
     pub list: bool,
+    /// It can close a session.
     pub close: bool,
     /// Ways to log in that need no terminal: id and name.
     pub logins: Vec<(String, String)>,
 }
 
 impl Capabilities {
-    /// From the answer to `initialize`. An agent that says less can do less.
+    /// Reads the answer to `initialize`. A capability that the answer does not name is absent.
     pub(super) fn read(result: &Value) -> Capabilities {
         let Ok(answer) = InitializeResponse::deserialize(result) else { return Capabilities::default() };
         let can = &answer.agent_capabilities;
@@ -41,57 +47,57 @@ impl Capabilities {
     }
 }
 
-/// A way to get the session.
+/// A method of the protocol that opens a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum OpenMethod {
     New,
-    /// The session stays what it was, and nothing is told again.
+    /// The agent continues the session and sends no history.
     Resume(String),
-    /// The agent tells all of it again.
+    /// The agent continues the session and sends its history first.
     Load(String),
 }
 
-impl Way {
-    /// The best way to a session, if there is one.
-    pub(super) fn to(session: Option<&str>, can: &Capabilities) -> Option<Way> {
+impl OpenMethod {
+    /// The best method for a session. `None` if the agent can neither resume nor load it.
+    pub(super) fn best(session: Option<&str>, can: &Capabilities) -> Option<OpenMethod> {
         match session {
-            None => Some(Way::New),
-            Some(session) if can.resume => Some(Way::Resume(session.to_owned())),
-            Some(session) if can.load => Some(Way::Load(session.to_owned())),
+            None => Some(OpenMethod::New),
+            Some(session) if can.resume => Some(OpenMethod::Resume(session.to_owned())),
+            Some(session) if can.load => Some(OpenMethod::Load(session.to_owned())),
             Some(_) => None,
         }
     }
 
-    /// What is left to try.
-    pub(super) fn next(&self, can: &Capabilities) -> Option<Way> {
+    /// The method to try after this one failed.
+    pub(super) fn next(&self, can: &Capabilities) -> Option<OpenMethod> {
         match self {
-            Way::Resume(session) if can.load => Some(Way::Load(session.clone())),
-            Way::Resume(_) | Way::Load(_) => Some(Way::New),
-            Way::New => None,
+            OpenMethod::Resume(session) if can.load => Some(OpenMethod::Load(session.clone())),
+            OpenMethod::Resume(_) | OpenMethod::Load(_) => Some(OpenMethod::New),
+            OpenMethod::New => None,
         }
     }
 
-    pub(super) fn method(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
-            Way::New => "session/new",
-            Way::Resume(_) => "session/resume",
-            Way::Load(_) => "session/load",
+            OpenMethod::New => "session/new",
+            OpenMethod::Resume(_) => "session/resume",
+            OpenMethod::Load(_) => "session/load",
         }
     }
 
     pub(super) fn params(&self, cwd: &str, servers: &[McpServer]) -> Value {
-        let servers: Vec<Value> = servers.iter().map(server).collect();
+        let servers: Vec<Value> = servers.iter().map(server_params).collect();
         match self {
-            Way::New => json!({ "cwd": cwd, "mcpServers": servers }),
-            Way::Resume(session) | Way::Load(session) => {
+            OpenMethod::New => json!({ "cwd": cwd, "mcpServers": servers }),
+            OpenMethod::Resume(session) | OpenMethod::Load(session) => {
                 json!({ "sessionId": session, "cwd": cwd, "mcpServers": servers })
             }
         }
     }
 }
 
-/// As the protocol has one that is spoken to over its standard input and output.
-fn server(server: &McpServer) -> Value {
+/// A server that speaks over its standard input and output, as the protocol describes it.
+fn server_params(server: &McpServer) -> Value {
     let variable = |(name, value): (&String, &String)| json!({ "name": name, "value": value });
     let env: Vec<Value> = server.env.iter().map(variable).collect();
     json!({ "name": server.name, "command": server.command, "args": server.args, "env": env })
@@ -102,24 +108,42 @@ fn server(server: &McpServer) -> Value {
 pub(super) enum Stage {
     /// No connection.
     Down,
-    /// Connected; the agent has not been introduced.
+    /// Connected. The agent has not introduced itself.
     Greeting,
-    /// The line that opens it is owed, or on its way, under this id.
+    /// The request that opens the session is owed, or sent, under this id.
     Opening {
-        way: Way,
+        method: OpenMethod,
         id: String,
         is_sent: bool,
     },
-    /// Somebody has to log in first.
+    /// The user must log in first.
     Locked {
-        way: Way,
+        method: OpenMethod,
     },
-    /// There; the mode or the model that was asked for is still being set.
+    /// Open. The mode or the model that the user wants is still being set.
     Settling,
     Ready,
     Failed {
         why: String,
     },
-    /// Closed because somebody asked for it.
+    /// Agency closed the session.
     Closed,
+}
+
+/// A run's attempts to open its session.
+#[derive(Debug, Default)]
+pub(super) struct SessionOpening {
+    /// The session that the run is in, or wants to be in.
+    pub(super) target: Option<String>,
+    pub(super) attempts: u64,
+    /// The agent is sending the history of a loaded session.
+    pub(super) replay: Option<Replay>,
+}
+
+/// What becomes of the history that an agent sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Replay {
+    Kept,
+    /// The conversation has the history already.
+    Dropped,
 }

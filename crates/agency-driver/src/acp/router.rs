@@ -1,7 +1,7 @@
-//! A connection's journal, folded: which session each line belongs to, and what the connection itself knows.
+//! Folds a connection's journal: finds the run that each line belongs to, and keeps the connection's own state.
 //!
-//! Ids of our requests begin with the run that made them, or with `agency`; so an answer is led back by its id alone,
-//! and nothing has to be remembered that a crash could take away.
+//! The ids of our requests begin with the run that made them, or with `agency`. So the id alone routes an answer, and a
+//! crash loses nothing that routing needs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,70 +10,74 @@ use serde_json::{Value, json};
 
 pub use super::opening::Capabilities;
 use super::rpc::{self, Message, Refusal};
-use crate::lines::{Line, Lines};
+use crate::lines::{LineSplitter, SplitLine};
 
-/// The run that the connection's own requests are made by.
+/// The prefix of the ids of the connection's own requests, where other ids have their run.
 const OWN: &str = "agency";
-/// The version of the protocol that is spoken here.
+/// The version of the protocol that Agency speaks.
 const VERSION: u64 = 1;
-/// Updates of a session may come before its name does. More of them than this are an accident.
+/// An agent may send updates of a session before the answer that names the session. The router holds at most so many.
 const MOST_EARLY: usize = 1000;
 const MOST_EARLY_BYTES: usize = 16 << 20;
 
-/// Whose a line is.
+/// The owner of a line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recipient {
+    /// The run with this id.
     Run(String),
+    /// The connection itself.
     Connection,
 }
 
-/// A line and whose it is.
+/// A line and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutedLine {
+    /// The owner.
     pub to: Recipient,
-    /// With its end of line.
+    /// The line, with its end of line.
     pub line: Vec<u8>,
-    /// What is wrong with it. A bad line is told of, to all who have a session if to anybody, and nothing else
-    /// happens.
+    /// What is wrong with the line. A bad line without an owner goes to every run on the connection, which shows it.
     pub problem: Option<String>,
 }
 
-/// How the greeting went.
+/// The agent's answer to `initialize`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// The answer to `initialize`, as it came: every session begins with it.
+    /// The answer as it came. The journal of every session begins with it.
     pub line: Vec<u8>,
+    /// What the agent can do.
     pub capabilities: Capabilities,
 }
 
+/// The fold of one connection's journal.
 #[derive(Debug, Default)]
 pub struct Router {
-    out: Lines,
-    written: Lines,
+    output: LineSplitter,
+    input: LineSplitter,
     next_request: u64,
     greeting: Option<Result<Greeting, String>>,
-    /// Which run a session belongs to, by its name.
+    /// The run of each session, by the session's id.
     sessions: BTreeMap<String, String>,
-    /// Our requests that have no answer yet, by their ids.
-    sent: BTreeMap<String, Sent>,
-    /// Who was asked, by the ids of the agent's requests.
-    asked: BTreeMap<String, (Value, Recipient)>,
-    /// Lines of sessions that have no name yet.
-    early: Vec<Early>,
-    /// Answers to what nobody was asked.
+    /// Our requests that the agent has not answered, by their ids.
+    our_requests: BTreeMap<String, OurPending>,
+    /// Requests of the agent that a run has not answered: the id and the run, by the key of the id.
+    agent_requests: BTreeMap<String, (Value, Recipient)>,
+    /// Lines of sessions whose id no answer has named yet.
+    early: Vec<EarlyLine>,
+    /// Refusals of requests that belong to no run, until the journal has them.
     owed: Vec<(String, Vec<u8>)>,
-    /// Answers to the connection's own requests, by their ids.
-    answers: Vec<(String, Result<Value, String>)>,
+    /// Answers to the connection's own requests, with their ids.
+    own_answers: Vec<(String, Result<Value, String>)>,
 }
 
 #[derive(Debug)]
-struct Sent {
-    to: Recipient,
-    what: What,
+struct OurPending {
+    by: Recipient,
+    kind: RequestKind,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum What {
+enum RequestKind {
     Initialize,
     NewSession,
     Close { session: String },
@@ -81,104 +85,105 @@ enum What {
 }
 
 #[derive(Debug)]
-struct Early {
+struct EarlyLine {
     session: String,
     line: Vec<u8>,
-    /// Its id, if it asks something.
-    asks: Option<Value>,
+    /// The id of the request, if the line is one.
+    request: Option<Value>,
 }
 
 impl Router {
+    /// The router of a connection that has sent nothing yet.
     pub fn new() -> Router {
         Router::default()
     }
 
-    /// How the greeting went, once it is answered.
+    /// The agent's answer to `initialize`, or why Agency cannot use it. `None` before the agent answers.
     pub fn greeting(&self) -> Option<Result<&Greeting, &str>> {
         self.greeting.as_ref().map(|greeting| greeting.as_ref().map_err(String::as_str))
     }
 
-    /// A line to the agent was begun and not ended.
+    /// Whether a line to the agent was begun and not ended.
     pub fn is_half_written(&self) -> bool {
-        self.written.has_rest()
+        self.input.has_rest()
     }
 
-    /// Answers to what the agent asks of nobody, each with a key of its own; until they are in the journal.
+    /// Refusals of requests that belong to no run, each with its own key, until the journal has them.
     pub fn owed_lines(&self) -> Vec<(String, Vec<u8>)> {
         self.owed.clone()
     }
 
     /// The answers to the connection's own requests since the last call.
     pub fn take_own_answers(&mut self) -> Vec<(String, Result<Value, String>)> {
-        std::mem::take(&mut self.answers)
+        std::mem::take(&mut self.own_answers)
     }
 
-    /// A run is over: nobody is there for its session any more, and what it was asked is answered for it.
+    /// A run ended. The router forgets its sessions and refuses the requests that it had not answered.
     pub fn forget_run(&mut self, run: &str) {
         self.sessions.retain(|_, of| of != run);
         let gone = Recipient::Run(run.to_owned());
-        let asked: Vec<Value> =
-            self.asked.values().filter(|(_, to)| *to == gone).map(|(id, _)| id.clone()).collect();
-        for id in asked {
-            self.asked.remove(&rpc::key(&id));
-            self.owe(&id, rpc::BAD_PARAMS, "nobody is in this session any more");
+        let unanswered: Vec<Value> =
+            self.agent_requests.values().filter(|(_, to)| *to == gone).map(|(id, _)| id.clone()).collect();
+        for id in unanswered {
+            self.agent_requests.remove(&rpc::key(&id));
+            self.owe_refusal(&id, rpc::BAD_PARAMS, "no run uses this session any more");
         }
     }
 
-    /// What the agent said; each line with whom it is for, in the order of the lines.
+    /// Routes output of the agent, in the order of its lines.
     pub fn on_output(&mut self, bytes: &[u8], _at: Duration) -> Vec<RoutedLine> {
         let mut routed = Vec::new();
-        for line in self.out.feed(bytes) {
+        for line in self.output.feed(bytes) {
             match line {
-                Line::Whole(line) => self.heard(line, &mut routed),
-                Line::TooLong(line) => routed.extend(self.bad(line, "the line has no end")),
+                SplitLine::Whole(line) => self.route_line(line, &mut routed),
+                SplitLine::TooLong(line) => routed.extend(self.route_bad_line(line, "the line has no end")),
             }
         }
         routed
     }
 
-    /// What was written to the agent, likewise.
+    /// Routes what Agency wrote to the agent, as the journal has it.
     pub fn on_input(&mut self, bytes: &[u8], _at: Duration) -> Vec<RoutedLine> {
         let mut routed = Vec::new();
-        for line in self.written.feed(bytes) {
-            let Line::Whole(line) = line else { continue };
+        for line in self.input.feed(bytes).into_iter().filter_map(SplitLine::whole) {
             let messages = rpc::read(&line).unwrap_or_default();
-            let Some(to) = messages.into_iter().map(|message| self.wrote(message)).next_back() else {
+            let recipients = messages.into_iter().map(|message| self.record_our_message(message));
+            let Some(to) = recipients.last() else {
                 continue;
             };
-            routed.push(RoutedLine { to, line: ended(line), problem: None });
+            routed.push(RoutedLine { to, line: with_newline(line), problem: None });
         }
         routed
     }
 
-    /// Something that it said is not in the journal.
+    /// The journal lacks some of the agent's output.
     pub fn on_gap(&mut self) {
-        self.out = Lines::default();
+        self.output = LineSplitter::default();
     }
 
-    fn heard(&mut self, line: Vec<u8>, routed: &mut Vec<RoutedLine>) {
+    fn route_line(&mut self, line: Vec<u8>, routed: &mut Vec<RoutedLine>) {
         let messages = match rpc::read(&line) {
             Ok(messages) => messages,
-            Err(cause) => return routed.extend(self.bad(line, &cause)),
+            Err(cause) => return routed.extend(self.route_bad_line(line, &cause)),
         };
-        // A line with several messages is for each of those whom one of them is for.
+        // A line with several messages goes once to each owner of one of them.
         let mut done: Vec<Recipient> = Vec::new();
         for message in messages {
             if names_no_session(&message) {
-                routed.extend(self.bad(line.clone(), "it names no session"));
+                routed.extend(self.route_bad_line(line.clone(), "it names no session"));
                 continue;
             }
-            let Some((to, problem)) = self.route(message, &line) else { continue };
+            let Some((to, problem)) = self.route_message(message, &line) else { continue };
             if !done.contains(&to) {
-                routed.push(RoutedLine { to: to.clone(), line: ended(line.clone()), problem });
+                routed.push(RoutedLine { to: to.clone(), line: with_newline(line.clone()), problem });
                 done.push(to);
             }
-            self.release(routed);
+            self.release_early_lines(routed);
         }
     }
 
-    /// Nobody knows whose it is: everybody who has a session here sees it.
-    fn bad(&self, line: Vec<u8>, problem: &str) -> Vec<RoutedLine> {
+    /// A bad line names no owner, so it goes to every run on the connection.
+    fn route_bad_line(&self, line: Vec<u8>, problem: &str) -> Vec<RoutedLine> {
         let mut runs: Vec<Recipient> =
             self.sessions.values().map(|run| Recipient::Run(run.clone())).collect();
         runs.sort();
@@ -186,34 +191,34 @@ impl Router {
         if runs.is_empty() {
             runs.push(Recipient::Connection);
         }
-        let line = ended(line);
+        let line = with_newline(line);
         let routed = |to| RoutedLine { to, line: line.clone(), problem: Some(problem.to_owned()) };
         runs.into_iter().map(routed).collect()
     }
 
-    /// Nothing for a line that has to wait until its session has a name.
-    fn route(&mut self, message: Message, line: &[u8]) -> Option<(Recipient, Option<String>)> {
+    /// `None` for a line that must wait until an answer names its session.
+    fn route_message(&mut self, message: Message, line: &[u8]) -> Option<(Recipient, Option<String>)> {
         match message {
-            Message::Answer { id, answer } => Some(self.answered(&id, answer, line)),
+            Message::Answer { id, answer } => Some(self.route_answer(&id, answer, line)),
             Message::Notification { method, params } => {
                 let to = match method.as_str() {
                     "$/cancel_request" => {
-                        self.asked.get(&rpc::key(&params["requestId"])).map(|(_, to)| to.clone())
+                        self.agent_requests.get(&rpc::key(&params["requestId"])).map(|(_, to)| to.clone())
                     }
                     _ => None,
                 };
                 match to {
                     Some(to) => Some((to, None)),
-                    None => self.addressed(&params, None, line),
+                    None => self.find_recipient(&params, None, line),
                 }
             }
             Message::Request { id, method, params } => {
-                let (to, problem) = self.addressed(&params, Some(&id), line)?;
+                let (to, problem) = self.find_recipient(&params, Some(&id), line)?;
                 match &to {
-                    Recipient::Run(_) => drop(self.asked.insert(rpc::key(&id), (id, to.clone()))),
+                    Recipient::Run(_) => drop(self.agent_requests.insert(rpc::key(&id), (id, to.clone()))),
                     Recipient::Connection if problem.is_some() => {}
                     Recipient::Connection => {
-                        self.owe(&id, rpc::UNKNOWN_METHOD, &format!("{method} is not known here"))
+                        self.owe_refusal(&id, rpc::UNKNOWN_METHOD, &format!("Agency does not know {method}"))
                     }
                 }
                 Some((to, problem))
@@ -221,11 +226,11 @@ impl Router {
         }
     }
 
-    /// By the session that is named, or by the request of ours that it is about.
-    fn addressed(
+    /// Finds the owner by the session that the message names, or by the request of ours that it belongs to.
+    fn find_recipient(
         &mut self,
         params: &Value,
-        asks: Option<&Value>,
+        request: Option<&Value>,
         line: &[u8],
     ) -> Option<(Recipient, Option<String>)> {
         if let Some(to) = params["requestId"].as_str().and_then(run_of_id) {
@@ -235,15 +240,15 @@ impl Router {
         if let Some(run) = self.sessions.get(session) {
             return Some((Recipient::Run(run.clone()), None));
         }
-        if self.awaits_a_name() && self.has_room_for(line) {
-            let (session, line, asks) = (session.to_owned(), line.to_vec(), asks.cloned());
-            self.early.push(Early { session, line, asks });
+        if self.awaits_session() && self.has_room_for(line) {
+            let (session, line, request) = (session.to_owned(), line.to_vec(), request.cloned());
+            self.early.push(EarlyLine { session, line, request });
             return None;
         }
-        if let Some(id) = asks {
-            self.owe(id, rpc::BAD_PARAMS, "nobody is in this session");
+        if let Some(id) = request {
+            self.owe_refusal(id, rpc::BAD_PARAMS, "no run uses this session");
         }
-        Some((Recipient::Connection, Some(format!("nobody is in the session {session}"))))
+        Some((Recipient::Connection, Some(format!("no run uses the session {session}"))))
     }
 
     fn has_room_for(&self, line: &[u8]) -> bool {
@@ -251,84 +256,86 @@ impl Router {
         self.early.len() < MOST_EARLY && held + line.len() <= MOST_EARLY_BYTES
     }
 
-    fn awaits_a_name(&self) -> bool {
-        self.sent.values().any(|sent| sent.what == What::NewSession)
+    /// Whether an answer is due that names a new session.
+    fn awaits_session(&self) -> bool {
+        self.our_requests.values().any(|request| request.kind == RequestKind::NewSession)
     }
 
-    /// What came early goes to whom it is for as soon as that is known; or to nobody, once no name is awaited.
-    fn release(&mut self, routed: &mut Vec<RoutedLine>) {
+    /// Routes early lines whose session has been named, and all others once no such answer is due.
+    fn release_early_lines(&mut self, routed: &mut Vec<RoutedLine>) {
         for early in std::mem::take(&mut self.early) {
-            let Early { session, line, asks } = early;
+            let EarlyLine { session, line, request } = early;
             let to = match self.sessions.get(&session) {
                 Some(run) => Recipient::Run(run.clone()),
-                None if self.awaits_a_name() => {
-                    self.early.push(Early { session, line, asks });
+                None if self.awaits_session() => {
+                    self.early.push(EarlyLine { session, line, request });
                     continue;
                 }
                 None => Recipient::Connection,
             };
-            let problem =
-                (to == Recipient::Connection).then(|| format!("nobody is in the session {session}"));
-            match (&to, asks) {
-                (Recipient::Run(_), Some(id)) => drop(self.asked.insert(rpc::key(&id), (id, to.clone()))),
+            let problem = (to == Recipient::Connection).then(|| format!("no run uses the session {session}"));
+            match (&to, request) {
+                (Recipient::Run(_), Some(id)) => {
+                    drop(self.agent_requests.insert(rpc::key(&id), (id, to.clone())));
+                }
                 (Recipient::Connection, Some(id)) => {
-                    self.owe(&id, rpc::BAD_PARAMS, "nobody is in this session")
+                    self.owe_refusal(&id, rpc::BAD_PARAMS, "no run uses this session")
                 }
                 (_, None) => {}
             }
-            routed.push(RoutedLine { to, line: ended(line), problem });
+            routed.push(RoutedLine { to, line: with_newline(line), problem });
         }
     }
 
-    fn answered(
+    fn route_answer(
         &mut self,
         id: &Value,
         answer: Result<Value, Refusal>,
         line: &[u8],
     ) -> (Recipient, Option<String>) {
-        let Some(Sent { to, what }) = self.sent.remove(&rpc::key(id)) else {
+        let Some(OurPending { by: to, kind }) = self.our_requests.remove(&rpc::key(id)) else {
             let to = id.as_str().and_then(run_of_id).unwrap_or(Recipient::Connection);
-            return (to, Some(format!("nobody asked what {id} answers")));
+            return (to, Some(format!("{id} answers no open request")));
         };
-        match (what, &to, &answer) {
-            (What::Initialize, ..) => self.greeting = Some(read_greeting(&answer, line)),
-            (What::NewSession, Recipient::Run(run), Ok(result)) => {
+        match (kind, &to, &answer) {
+            (RequestKind::Initialize, ..) => self.greeting = Some(read_greeting(&answer, line)),
+            (RequestKind::NewSession, Recipient::Run(run), Ok(result)) => {
                 if let Some(session) = result["sessionId"].as_str() {
                     self.sessions.insert(session.to_owned(), run.clone());
                 }
             }
-            (What::Close { session }, Recipient::Run(run), Ok(_)) => {
+            (RequestKind::Close { session }, Recipient::Run(run), Ok(_)) => {
                 self.sessions.retain(|name, of| *name != session || of != run);
             }
             _ => {}
         }
         if to == Recipient::Connection {
             let id = id.as_str().unwrap_or_default().to_owned();
-            self.answers.push((id, answer.map_err(|refusal| refusal.words())));
+            self.own_answers.push((id, answer.map_err(|refusal| refusal.summary())));
         }
         (to, None)
     }
 
-    fn wrote(&mut self, message: Message) -> Recipient {
+    fn record_our_message(&mut self, message: Message) -> Recipient {
         match message {
             Message::Request { id, method, params } => {
-                let to = id.as_str().and_then(run_of_id).unwrap_or(Recipient::Connection);
-                self.counted(&id);
+                let by = id.as_str().and_then(run_of_id).unwrap_or(Recipient::Connection);
+                self.skip_request_number(&id);
                 let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
-                let what = match method.as_str() {
-                    "initialize" => What::Initialize,
-                    "session/new" => What::NewSession,
-                    "session/close" => What::Close { session },
+                let kind = match method.as_str() {
+                    "initialize" => RequestKind::Initialize,
+                    "session/new" => RequestKind::NewSession,
+                    "session/close" => RequestKind::Close { session },
                     "session/load" | "session/resume" => {
-                        if let Recipient::Run(run) = &to {
+                        if let Recipient::Run(run) = &by {
                             self.sessions.insert(session, run.clone());
                         }
-                        What::Other
+                        RequestKind::Other
                     }
-                    _ => What::Other,
+                    _ => RequestKind::Other,
                 };
-                self.sent.insert(rpc::key(&id), Sent { to: to.clone(), what });
-                to
+                self.our_requests.insert(rpc::key(&id), OurPending { by: by.clone(), kind });
+                by
             }
             Message::Notification { params, .. } => {
                 let run = params["sessionId"].as_str().and_then(|session| self.sessions.get(session));
@@ -337,21 +344,21 @@ impl Router {
             Message::Answer { id, .. } => {
                 let key = owed_key(&id);
                 self.owed.retain(|(known, _)| *known != key);
-                self.asked.remove(&rpc::key(&id)).map_or(Recipient::Connection, |(_, to)| to)
+                self.agent_requests.remove(&rpc::key(&id)).map_or(Recipient::Connection, |(_, to)| to)
             }
         }
     }
 
-    /// Our own requests count on from what the journal has.
-    fn counted(&mut self, id: &Value) {
+    /// The next request of the connection gets a higher number than those in the journal.
+    fn skip_request_number(&mut self, id: &Value) {
         let own = id.as_str().and_then(|id| id.strip_prefix(OWN)?.strip_prefix(':')?.parse::<u64>().ok());
         self.next_request = self.next_request.max(own.unwrap_or(0));
     }
 
-    fn owe(&mut self, id: &Value, code: i64, words: &str) {
+    fn owe_refusal(&mut self, id: &Value, code: i64, message: &str) {
         let key = owed_key(id);
         self.owed.retain(|(known, _)| *known != key);
-        self.owed.push((key, rpc::refusal(id, code, words)));
+        self.owed.push((key, rpc::refusal(id, code, message)));
     }
 }
 
@@ -360,7 +367,7 @@ impl Router {
     /// The first line of a connection.
     pub fn initialize(&mut self) -> Vec<u8> {
         let client = json!({ "name": "agency", "title": "Agency", "version": env!("CARGO_PKG_VERSION") });
-        // Files and terminals are the agent's own affair: those that are offered them write past their own rules.
+        // Offer neither files nor terminals: agents that get them bypass their own permission rules.
         let can = json!({
             "fs": { "readTextFile": false, "writeTextFile": false },
             "terminal": false,
@@ -371,7 +378,7 @@ impl Router {
         self.request("initialize", &params).1
     }
 
-    /// The sessions that the agent knows, of one directory or of all; under the id that is returned.
+    /// Requests a list of the agent's sessions, of one directory or of all. Returns the id and the line.
     pub fn request_sessions(&mut self, cwd: Option<&str>, cursor: Option<&str>) -> (String, Vec<u8>) {
         let mut params = json!({});
         for (name, value) in [("cwd", cwd), ("cursor", cursor)] {
@@ -382,7 +389,7 @@ impl Router {
         self.request("session/list", &params)
     }
 
-    /// Logs in, in one of the ways that the agent named.
+    /// Logs in with one of the methods that the agent offers. Returns the id and the line.
     pub fn authenticate(&mut self, method: &str) -> (String, Vec<u8>) {
         self.request("authenticate", &json!({ "methodId": method }))
     }
@@ -396,19 +403,19 @@ impl Router {
 }
 
 fn read_greeting(answer: &Result<Value, Refusal>, line: &[u8]) -> Result<Greeting, String> {
-    let result = answer.as_ref().map_err(Refusal::words)?;
+    let result = answer.as_ref().map_err(Refusal::summary)?;
     match result["protocolVersion"].as_u64() {
         Some(VERSION) => {
-            Ok(Greeting { line: ended(line.to_vec()), capabilities: Capabilities::read(result) })
+            Ok(Greeting { line: with_newline(line.to_vec()), capabilities: Capabilities::read(result) })
         }
         Some(other) => {
-            Err(format!("it speaks version {other} of the protocol, and Agency version {VERSION}"))
+            Err(format!("it speaks version {other} of the protocol, and Agency speaks version {VERSION}"))
         }
         None => Err("it does not say which version of the protocol it speaks".to_owned()),
     }
 }
 
-/// Whose request an id of ours is.
+/// The owner of a request of ours, from its id.
 fn run_of_id(id: &str) -> Option<Recipient> {
     let (run, _) = id.split_once(':')?;
     Some(if run == OWN { Recipient::Connection } else { Recipient::Run(run.to_owned()) })
@@ -423,7 +430,7 @@ fn names_no_session(message: &Message) -> bool {
         if method == "session/update" && !params["sessionId"].is_string())
 }
 
-fn ended(mut line: Vec<u8>) -> Vec<u8> {
+fn with_newline(mut line: Vec<u8>) -> Vec<u8> {
     line.push(b'\n');
     line
 }

@@ -1,14 +1,14 @@
-//! JSON-RPC 2.0 in lines: what a line says, and lines that say something.
+//! JSON-RPC 2.0, one message per line: reads and writes lines.
 
 use serde_json::{Value, json};
 
-/// The method is not known here.
+/// Agency does not know the method.
 pub(super) const UNKNOWN_METHOD: i64 = -32601;
-/// The parameters make no sense here.
+/// Agency cannot use the parameters.
 pub(super) const BAD_PARAMS: i64 = -32602;
-/// Whoever asked has taken it back.
-pub(super) const TAKEN_BACK: i64 = -32800;
-/// The agent wants somebody to log in first.
+/// The caller cancelled the request.
+pub(super) const REQUEST_CANCELLED: i64 = -32800;
+/// The user must log in first.
 pub(super) const LOGIN_FIRST: i64 = -32000;
 
 #[derive(Debug, PartialEq)]
@@ -18,18 +18,18 @@ pub(super) enum Message {
     Answer { id: Value, answer: Result<Value, Refusal> },
 }
 
-/// An error in the place of a result.
+/// An error instead of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refusal {
     pub(super) code: i64,
     pub(super) message: String,
-    /// What else is said about it.
+    /// The error's `data`, as text.
     pub(super) detail: Option<String>,
 }
 
 impl Refusal {
     fn read(error: &Value) -> Refusal {
-        let message = error["message"].as_str().unwrap_or("an error without words").to_owned();
+        let message = error["message"].as_str().unwrap_or("an error without a message").to_owned();
         let detail = match &error["data"] {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
@@ -38,8 +38,8 @@ impl Refusal {
         Refusal { code: error["code"].as_i64().unwrap_or(0), message, detail }
     }
 
-    /// In one line, for people.
-    pub(super) fn words(&self) -> String {
+    /// Message and detail in one line, for people.
+    pub(super) fn summary(&self) -> String {
         match &self.detail {
             Some(detail) => format!("{} ({detail})", self.message),
             None => self.message.clone(),
@@ -47,17 +47,17 @@ impl Refusal {
     }
 }
 
-/// The messages of a line; usually one. What is no text is read as well as it can be.
+/// Reads the messages of a line; usually one. Bytes that are not UTF-8 are replaced.
 pub(super) fn read(line: &[u8]) -> Result<Vec<Message>, String> {
     let text = String::from_utf8_lossy(line);
     let mut messages = Vec::new();
     for value in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
-        messages.push(message(value.map_err(|cause| cause.to_string())?)?);
+        messages.push(read_value(value.map_err(|cause| cause.to_string())?)?);
     }
     Ok(messages)
 }
 
-fn message(mut value: Value) -> Result<Message, String> {
+fn read_value(mut value: Value) -> Result<Message, String> {
     let Some(fields) = value.as_object_mut() else { return Err("not an object".to_owned()) };
     let mut take = |name: &str| fields.get_mut(name).map(Value::take);
     let id = take("id").filter(|id| id.is_string() || id.is_number());
@@ -121,11 +121,11 @@ mod tests {
         assert_eq!(nothing, Ok(Some(Message::Answer { id: json!("x"), answer: Ok(Value::Null) })));
         let refused = one(r#"{"id":"x","error":{"code":-32000,"message":"no","data":{"details":"why"}}}"#);
         let Ok(Some(Message::Answer { answer: Err(refused), .. })) = refused else { panic!("{refused:?}") };
-        assert_eq!((refused.code, refused.words().as_str()), (LOGIN_FIRST, "no (why)"));
+        assert_eq!((refused.code, refused.summary().as_str()), (LOGIN_FIRST, "no (why)"));
     }
 
     #[test]
-    fn what_is_no_message_says_why() {
+    fn a_line_that_is_no_message_gives_a_reason() {
         for text in ["", "  "] {
             assert_eq!(read(text.as_bytes()), Ok(Vec::new()));
         }
@@ -133,10 +133,7 @@ mod tests {
         {
             assert!(read(text.as_bytes()).is_err(), "{text}");
         }
-        assert!(
-            read(b"{\"method\":\"caf\xe9\"}").is_ok(),
-            "bytes that are no text are read as well as they can be"
-        );
+        assert!(read(b"{\"method\":\"caf\xe9\"}").is_ok(), "bytes that are not UTF-8 are replaced");
         assert_eq!(read(br#"{"method":"a"}{"method":"b"}"#).map(|all| all.len()), Ok(2));
     }
 }

@@ -1,4 +1,8 @@
-//! What a session can be set to: modes and models, as config options or in the older ways.
+//! The mode and the model of a session: what the agent offers, what it is set to, and what a user chose.
+//!
+//! Agents list both as config options, or in the two older ways of the protocol.
+
+use std::collections::BTreeMap;
 
 use agent_client_protocol_schema::v1::{
     SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOptions,
@@ -15,33 +19,58 @@ fn category(setting: AgentSetting) -> SessionConfigOptionCategory {
     }
 }
 
-/// A request that sets something, without its session.
+/// A request that changes a setting, without its session.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Change {
+pub(super) struct SettingChange {
     pub(super) method: &'static str,
     pub(super) params: Value,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct SessionSettings {
     options: Vec<SessionConfigOption>,
-    /// Named by the agent besides its options, or in their place.
+    /// Modes and models that the agent lists outside its options.
     modes: Offers,
     models: Offers,
+    /// What a user chose while the agent lived, if the agent accepted it.
+    chosen: BTreeMap<AgentSetting, String>,
 }
 
-impl Settings {
-    /// What an answer or an update says about it; the rest stays as it was.
-    pub(super) fn read(&mut self, told: &Value) {
-        if let Some(options) = told["configOptions"].as_array() {
+impl SessionSettings {
+    pub(super) fn with_choices(chosen: BTreeMap<AgentSetting, String>) -> SessionSettings {
+        SessionSettings { chosen, ..SessionSettings::default() }
+    }
+
+    pub(super) fn chosen(&self, setting: AgentSetting) -> Option<&String> {
+        self.chosen.get(&setting)
+    }
+
+    pub(super) fn into_chosen(self) -> BTreeMap<AgentSetting, String> {
+        self.chosen
+    }
+
+    pub(super) fn choose(&mut self, setting: AgentSetting, value: String) {
+        self.chosen.insert(setting, value);
+    }
+
+    /// An agent that leaves a mode by itself is not put back into it.
+    pub(super) fn follow_agent(&mut self, setting: AgentSetting, current: &str) {
+        if let Some(chosen) = self.chosen.get_mut(&setting) {
+            current.clone_into(chosen);
+        }
+    }
+
+    /// Reads what an answer says about settings. It changes nothing that the answer does not name.
+    pub(super) fn read(&mut self, answer: &Value) {
+        if let Some(options) = answer["configOptions"].as_array() {
             let known = |option: &Value| SessionConfigOption::deserialize(option).ok();
             self.options = options.iter().filter_map(known).collect();
         }
-        if let Some(modes) = told["modes"]["availableModes"].as_array() {
-            self.modes = offers(&told["modes"]["currentModeId"], modes, "id");
+        if let Some(modes) = answer["modes"]["availableModes"].as_array() {
+            self.modes = listed_offers(&answer["modes"]["currentModeId"], modes, "id");
         }
-        if let Some(models) = told["models"]["availableModels"].as_array() {
-            self.models = offers(&told["models"]["currentModelId"], models, "modelId");
+        if let Some(models) = answer["models"]["availableModels"].as_array() {
+            self.models = listed_offers(&answer["models"]["currentModelId"], models, "modelId");
         }
     }
 
@@ -49,15 +78,15 @@ impl Settings {
         self.options = options;
     }
 
-    /// What a config option sets, if it is one of those that matter here.
-    pub(super) fn setting(&self, config: &str) -> Option<AgentSetting> {
+    /// The setting that a config option changes, if it is the mode or the model.
+    pub(super) fn setting_of_option(&self, config: &str) -> Option<AgentSetting> {
         let sets =
             |setting: &AgentSetting| self.option(*setting).is_some_and(|option| *option.id.0 == *config);
         [AgentSetting::Mode, AgentSetting::Model].into_iter().find(sets)
     }
 
-    /// The older way of telling the mode.
-    pub(super) fn is_set(&mut self, setting: AgentSetting, id: &str) {
+    /// Records what a setting is set to now.
+    pub(super) fn record_current(&mut self, setting: AgentSetting, id: &str) {
         let offers = match setting {
             AgentSetting::Mode => &mut self.modes,
             AgentSetting::Model => &mut self.models,
@@ -73,28 +102,28 @@ impl Settings {
 
     pub(super) fn offers(&self, setting: AgentSetting) -> Offers {
         match self.option(setting) {
-            Some(option) => of_option(option),
+            Some(option) => option_offers(option),
             None if setting == AgentSetting::Mode => self.modes.clone(),
             None => self.models.clone(),
         }
     }
 
-    /// How to set it to what somebody calls by its id or its name. Absent: there is no such thing.
-    pub(super) fn change(&self, setting: AgentSetting, wanted: &str) -> Option<Change> {
+    /// The request that changes a setting to an id or a name. `None` if the agent does not offer it.
+    pub(super) fn change(&self, setting: AgentSetting, wanted: &str) -> Option<SettingChange> {
         let Offers { offers, .. } = self.offers(setting);
-        let is_it = |offer: &&Offer| offer.id == wanted;
-        let is_called_so = |offer: &&Offer| offer.name.eq_ignore_ascii_case(wanted);
-        let offer = offers.iter().find(is_it).or_else(|| offers.iter().find(is_called_so))?;
+        let has_id = |offer: &&Offer| offer.id == wanted;
+        let has_name = |offer: &&Offer| offer.name.eq_ignore_ascii_case(wanted);
+        let offer = offers.iter().find(has_id).or_else(|| offers.iter().find(has_name))?;
         Some(match (self.option(setting), setting) {
-            (Some(option), _) => Change {
+            (Some(option), _) => SettingChange {
                 method: "session/set_config_option",
                 params: json!({ "configId": option.id, "value": offer.id }),
             },
             (None, AgentSetting::Mode) => {
-                Change { method: "session/set_mode", params: json!({ "modeId": offer.id }) }
+                SettingChange { method: "session/set_mode", params: json!({ "modeId": offer.id }) }
             }
             (None, AgentSetting::Model) => {
-                Change { method: "session/set_model", params: json!({ "modelId": offer.id }) }
+                SettingChange { method: "session/set_model", params: json!({ "modelId": offer.id }) }
             }
         })
     }
@@ -107,7 +136,7 @@ impl Settings {
     }
 }
 
-fn offers(current: &Value, list: &[Value], id: &str) -> Offers {
+fn listed_offers(current: &Value, list: &[Value], id: &str) -> Offers {
     let offer = |offered: &Value| {
         let id = offered[id].as_str()?.to_owned();
         let name = offered["name"].as_str().unwrap_or(&id).to_owned();
@@ -116,7 +145,7 @@ fn offers(current: &Value, list: &[Value], id: &str) -> Offers {
     Offers { current: current.as_str().map(str::to_owned), offers: list.iter().filter_map(offer).collect() }
 }
 
-fn of_option(option: &SessionConfigOption) -> Offers {
+fn option_offers(option: &SessionConfigOption) -> Offers {
     let SessionConfigKind::Select(select) = &option.kind else { return Offers::default() };
     let offered = match &select.options {
         SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),

@@ -1,20 +1,19 @@
-//! The tool calls of a session: from what the agent tells of them in pieces to entries of the conversation.
+//! The tool calls of a session: the agent reports each in pieces, and the conversation shows it as one entry.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use agency_core::conversation::{Conversation, Item, ToolCall, ToolStatus};
 use agency_core::plain::one_line;
 use agent_client_protocol_schema::v1::{
-    Diff, ToolCall as WireCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    Diff, ToolCall as AcpToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
     ToolKind,
 };
 use serde_json::{Value, json};
 
-use super::telling::block;
-use crate::conversation::ConversationEvent;
+use super::transcript::block_text;
+use crate::conversation::{ConversationCore, ConversationEvent};
 
-/// Lines around a change that show where it is.
+/// Unchanged lines around a change that show where it is.
 const AROUND: usize = 3;
 
 #[derive(Debug, Default)]
@@ -24,21 +23,23 @@ pub(super) struct Tools {
 
 #[derive(Debug, Default)]
 struct Tool {
-    is_told: bool,
-    is_over: bool,
+    /// Its `ToolUse` event was announced.
+    is_announced: bool,
+    /// Its `ToolResult` event was announced.
+    has_ended: bool,
     diffs: String,
     text: String,
 }
 
-/// What is said of a call at once.
-pub(super) struct Told {
+/// One report about a call: its beginning or an update.
+pub(super) struct ToolReport {
     id: String,
     fields: ToolCallUpdateFields,
     meta: Value,
 }
 
-impl From<WireCall> for Told {
-    fn from(call: WireCall) -> Told {
+impl From<AcpToolCall> for ToolReport {
+    fn from(call: AcpToolCall) -> ToolReport {
         let fields = ToolCallUpdateFields::new()
             .title(call.title)
             .name(call.name)
@@ -47,32 +48,30 @@ impl From<WireCall> for Told {
             .content(Some(call.content).filter(|content| !content.is_empty()))
             .raw_input(call.raw_input)
             .raw_output(call.raw_output);
-        Told { id: call.tool_call_id.to_string(), fields, meta: call.meta.map_or(Value::Null, Value::Object) }
+        ToolReport {
+            id: call.tool_call_id.to_string(),
+            fields,
+            meta: call.meta.map_or(Value::Null, Value::Object),
+        }
     }
 }
 
-impl From<ToolCallUpdate> for Told {
-    fn from(update: ToolCallUpdate) -> Told {
+impl From<ToolCallUpdate> for ToolReport {
+    fn from(update: ToolCallUpdate) -> ToolReport {
         let meta = update.meta.map_or(Value::Null, Value::Object);
-        Told { id: update.tool_call_id.to_string(), fields: update.fields, meta }
+        ToolReport { id: update.tool_call_id.to_string(), fields: update.fields, meta }
     }
 }
 
 impl Tools {
-    pub(super) fn told(
-        &mut self,
-        told: Told,
-        conversation: &mut Conversation,
-        at: Duration,
-        mut tell: impl FnMut(ConversationEvent),
-    ) {
-        let tool = self.known.entry(told.id.clone()).or_default();
-        let output = tool.output(&told);
+    pub(super) fn apply_report(&mut self, core: &mut ConversationCore, report: &ToolReport) {
+        let tool = self.known.entry(report.id.clone()).or_default();
+        let output = tool.apply_output(report);
         let new = || {
             let name = String::new();
             let (title, input) = (String::new(), json!({}));
             Item::ToolCall(ToolCall {
-                id: told.id.clone(),
+                id: report.id.clone(),
                 name,
                 title,
                 input,
@@ -80,28 +79,14 @@ impl Tools {
                 output: None,
             })
         };
-        conversation.upsert(&key(&told.id), at, new, |item| apply(item, &told, output));
-        let Some(Item::ToolCall(call)) = conversation.get(&key(&told.id)) else { return };
-        let is_known = call.input.as_object().is_none_or(|input| !input.is_empty());
-        if !tool.is_told && (is_known || call.status != ToolStatus::Pending) {
-            tool.is_told = true;
-            let (id, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
-            tell(ConversationEvent::ToolUse { id, name, input });
-        }
-        if !tool.is_over && matches!(call.status, ToolStatus::Completed | ToolStatus::Failed) {
-            tool.is_over = true;
-            tell(ConversationEvent::ToolResult {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                output: call.output.clone().unwrap_or_default(),
-                success: call.status == ToolStatus::Completed,
-            });
-        }
+        core.upsert(&key(&report.id), new, |item| apply_fields(item, report, output));
+        let Some(Item::ToolCall(call)) = core.conversation.get(&key(&report.id)) else { return };
+        tool.news(call).into_iter().for_each(|event| core.announce_news(event));
     }
 
-    /// Nothing more comes of those that are not over.
+    /// Marks every call that has not ended as failed: no more reports about it will come.
     pub(super) fn fail(&mut self, conversation: &mut Conversation) {
-        for (id, _) in self.known.iter().filter(|(_, tool)| !tool.is_over) {
+        for (id, _) in self.known.iter().filter(|(_, tool)| !tool.has_ended) {
             conversation.update(&key(id), |item| match item {
                 Item::ToolCall(call) if matches!(call.status, ToolStatus::Pending | ToolStatus::Running) => {
                     call.status = ToolStatus::Failed;
@@ -117,23 +102,45 @@ impl Tools {
         self.known.clear();
     }
 
-    /// Some go on beyond the turn; the others are not spoken of again.
-    pub(super) fn turn_ends(&mut self) {
-        self.known.retain(|_, tool| !tool.is_over);
+    /// Forgets the calls that have ended. Some calls continue after the turn.
+    pub(super) fn end_turn(&mut self) {
+        self.known.retain(|_, tool| !tool.has_ended);
     }
 }
 
 impl Tool {
-    /// What it shows now, if this says anything about that.
-    fn output(&mut self, told: &Told) -> Option<String> {
-        let content = told.fields.content.as_deref().map(shown);
-        let more = told.meta["terminal_output_delta"]["data"].as_str();
-        match (content, &told.fields.raw_output, more) {
+    /// The events that are due after a report.
+    fn news(&mut self, call: &ToolCall) -> Vec<ConversationEvent> {
+        let mut events = Vec::new();
+        let is_known = call.input.as_object().is_none_or(|input| !input.is_empty());
+        if !self.is_announced && (is_known || call.status != ToolStatus::Pending) {
+            self.is_announced = true;
+            let (id, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
+            events.push(ConversationEvent::ToolUse { id, name, input });
+        }
+        if !self.has_ended && matches!(call.status, ToolStatus::Completed | ToolStatus::Failed) {
+            self.has_ended = true;
+            events.push(ConversationEvent::ToolResult {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                output: call.output.clone().unwrap_or_default(),
+                success: call.status == ToolStatus::Completed,
+            });
+        }
+        events
+    }
+
+    /// The whole output after a report. `None` if the report says nothing about it.
+    fn apply_output(&mut self, report: &ToolReport) -> Option<String> {
+        let content = report.fields.content.as_deref().map(content_parts);
+        let more = report.meta["terminal_output_delta"]["data"].as_str();
+        match (content, &report.fields.raw_output, more) {
             (Some((diffs, text)), raw, _) => {
                 self.diffs = diffs;
-                self.text = if text.is_empty() { raw.as_ref().map(spelt).unwrap_or_default() } else { text };
+                self.text =
+                    if text.is_empty() { raw.as_ref().map(raw_text).unwrap_or_default() } else { text };
             }
-            (None, Some(raw), _) => self.text = spelt(raw),
+            (None, Some(raw), _) => self.text = raw_text(raw),
             (None, None, Some(more)) => self.text.push_str(more),
             (None, None, None) => return None,
         }
@@ -146,15 +153,15 @@ fn key(id: &str) -> String {
     format!("tool {id}")
 }
 
-fn apply(item: &mut Item, told: &Told, output: Option<String>) -> bool {
+fn apply_fields(item: &mut Item, report: &ToolReport, output: Option<String>) -> bool {
     let Item::ToolCall(call) = item else { return false };
     let before = call.clone();
-    let fields = &told.fields;
+    let fields = &report.fields;
     if let Some(title) = &fields.title {
         call.title = one_line(title, 300);
     }
     let named =
-        fields.name.clone().or_else(|| told.meta["claudeCode"]["toolName"].as_str().map(str::to_owned));
+        fields.name.clone().or_else(|| report.meta["claudeCode"]["toolName"].as_str().map(str::to_owned));
     match (named, fields.kind) {
         (Some(name), _) => call.name = name,
         (None, Some(kind)) if call.name.is_empty() => call.name = kind_word(kind).to_owned(),
@@ -196,22 +203,22 @@ pub(super) fn kind_word(kind: ToolKind) -> &'static str {
     }
 }
 
-/// The changes and the words of a content.
-pub(super) fn shown(content: &[ToolCallContent]) -> (String, String) {
-    let (mut diffs, mut words) = (Vec::new(), Vec::new());
+/// The diffs and the texts of a content.
+pub(super) fn content_parts(content: &[ToolCallContent]) -> (String, String) {
+    let (mut diffs, mut texts) = (Vec::new(), Vec::new());
     for part in content {
         match part {
-            ToolCallContent::Content(content) => words.push(block(&content.content)),
+            ToolCallContent::Content(content) => texts.push(block_text(&content.content)),
             ToolCallContent::Diff(diff) => diffs.push(diff_lines(diff)),
-            // A terminal of the agent's own: what it shows comes with the call.
+            // The agent's own terminal: its output comes with the reports.
             _ => {}
         }
     }
-    (diffs.join("\n"), words.join("\n"))
+    (diffs.join("\n"), texts.join("\n"))
 }
 
-/// A result that is no content: its words, if it has any.
-fn spelt(raw: &Value) -> String {
+/// The text of a raw result, or its JSON.
+fn raw_text(raw: &Value) -> String {
     let named = ["output", "stdout", "formatted_output"].iter().find_map(|name| raw[*name].as_str());
     match raw.as_str().or(named) {
         Some(text) => text.to_owned(),
@@ -220,7 +227,7 @@ fn spelt(raw: &Value) -> String {
     }
 }
 
-/// A change of a file: what went and what came, and the lines around.
+/// A change of a file: removed lines, added lines, and some lines around them.
 fn diff_lines(diff: &Diff) -> String {
     let (old, new) = (diff.old_text.as_deref().unwrap_or_default(), diff.new_text.as_str());
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
@@ -243,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_shows_what_went_what_came_and_where() {
+    fn a_diff_shows_removed_and_added_lines_and_their_surroundings() {
         let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
         let diff = Diff::new("a.txt", old.replace("5\n", "five\n5½\n")).old_text(old.to_owned());
         let expected = "a.txt\n 2\n 3\n 4\n-5\n+five\n+5½\n 6\n 7\n 8";

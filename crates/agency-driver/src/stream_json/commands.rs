@@ -1,12 +1,13 @@
-//! What is written to an agent over stream-json; each is one line.
+//! The lines that Agency writes to an agent over stream-json.
 
 use serde_json::{Value, json};
 
-use super::dials::Dials;
+use super::settings::StreamSettings;
 use super::{ALLOW, ALLOW_ALWAYS, DENY, StreamRun, line};
 use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, Offers, OurRequest};
 
 impl StreamRun {
+    /// A message of the user.
     pub fn prompt(text: &str) -> Vec<u8> {
         line(&json!({
             "type": "user",
@@ -16,21 +17,22 @@ impl StreamRun {
         }))
     }
 
+    /// The answer to an open request.
     pub fn answer(&self, id: &str, verdict: &ApprovalAnswer) -> Result<Vec<u8>, AnswerError> {
-        let asked = self.open.iter().find(|asked| asked.id == id).ok_or(AnswerError::NotOpen)?;
+        let request = self.requests.get(id).ok_or(AnswerError::NotOpen)?;
         let response = match verdict {
-            ApprovalAnswer::Choose { id: choice } => return self.answer(id, &chosen(choice)?),
-            ApprovalAnswer::Allow => json!({ "behavior": "allow", "updatedInput": asked.input }),
+            ApprovalAnswer::Choose { id: choice } => return self.answer(id, &answer_of_choice(choice)?),
+            ApprovalAnswer::Allow => json!({ "behavior": "allow", "updatedInput": request.input }),
             ApprovalAnswer::AllowAlways => json!({
                 "behavior": "allow",
-                "updatedInput": asked.input,
-                "updatedPermissions": remembered(&asked.suggestions)?,
+                "updatedInput": request.input,
+                "updatedPermissions": session_permissions(&request.suggestions)?,
             }),
             ApprovalAnswer::Deny { message } => {
                 json!({ "behavior": "deny", "message": message, "interrupt": false })
             }
             ApprovalAnswer::Answer { answers } => {
-                let mut input = asked.input.clone();
+                let mut input = request.input.clone();
                 if let Some(fields) = input.as_object_mut() {
                     fields.insert("answers".to_owned(), json!(answers));
                 }
@@ -41,49 +43,51 @@ impl StreamRun {
         Ok(line(&json!({ "type": "control_response", "response": response })))
     }
 
-    /// The answers to requests that nobody here understands, and what it is to be set to again; by their ids.
+    /// Lines that must be written and are not in the journal yet, with their ids: refusals of requests that this
+    /// driver does not know, and requests that restore earlier settings.
     pub fn owed_lines(&self) -> Vec<(String, Vec<u8>)> {
         let refusal = |id: &String| {
-            let error = "this request is not known here";
+            let error = "Agency does not know this request";
             let response = json!({ "subtype": "error", "request_id": id, "error": error });
             (id.clone(), line(&json!({ "type": "control_response", "response": response })))
         };
-        let again = |(id, request): (String, Value)| {
+        let restore = |(id, request): (String, Value)| {
             let message = json!({ "type": "control_request", "request_id": id, "request": request });
             (id, line(&message))
         };
-        self.dials.owed().map(again).chain(self.owed.iter().map(refusal)).collect()
+        self.settings.owed_requests().map(restore).chain(self.refusals.iter().map(refusal)).collect()
     }
 
+    /// Ends the turn.
     pub fn interrupt(&mut self) -> Vec<u8> {
         self.request(json!({ "subtype": "interrupt" })).line
     }
 
+    /// What the agent offers for a setting, and what it is set to.
     pub fn offers(&self, setting: AgentSetting) -> Offers {
-        self.dials.offers(setting)
+        self.settings.offers(setting)
     }
 
+    /// Changes a setting.
     pub fn set(&mut self, setting: AgentSetting, wanted: &str) -> OurRequest {
-        self.request(Dials::request(setting, wanted))
+        self.request(StreamSettings::request(setting, wanted))
     }
 
-    /// Nothing once it has been asked.
-    pub fn ask_offers(&mut self) -> Option<OurRequest> {
-        let is_needed = self.dials.is_in_the_dark();
-        is_needed.then(|| self.request(json!({ "subtype": "initialize", "hooks": null })))
+    /// Requests the list of what the agent offers. `None` once we have requested it.
+    pub fn request_offers(&mut self) -> Option<OurRequest> {
+        self.settings.needs_offers().then(|| self.request(json!({ "subtype": "initialize", "hooks": null })))
     }
 
     fn request(&mut self, request: Value) -> OurRequest {
-        let id = format!("agency-{}", self.next_request);
-        self.next_request += 1;
+        let id = format!("agency-{}", self.core.take_request_number());
         let line = line(&json!({ "type": "control_request", "request_id": id, "request": request }));
         OurRequest { id, line }
     }
 }
 
-/// What the agent suggests to remember, for as long as its session: rules if it names any, for they say the least.
-/// Never in the user's files.
-fn remembered(suggestions: &[Value]) -> Result<Vec<Value>, AnswerError> {
+/// The permissions that the agent remembers for its session, from those that it suggests: rules if it suggests any,
+/// because they allow the least. Never in the user's files.
+fn session_permissions(suggestions: &[Value]) -> Result<Vec<Value>, AnswerError> {
     let is_rule = |suggestion: &&Value| suggestion["type"].as_str() == Some("addRules");
     let chosen: Vec<&Value> = match suggestions.iter().any(|suggestion| is_rule(&suggestion)) {
         true => suggestions.iter().filter(is_rule).collect(),
@@ -92,17 +96,17 @@ fn remembered(suggestions: &[Value]) -> Result<Vec<Value>, AnswerError> {
     if chosen.is_empty() {
         return Err(AnswerError::NothingToRemember);
     }
-    let for_now = |suggestion: &Value| {
+    let for_session = |suggestion: &Value| {
         let mut suggestion = suggestion.clone();
         if let Some(fields) = suggestion.as_object_mut() {
             fields.insert("destination".to_owned(), json!("session"));
         }
         suggestion
     };
-    Ok(chosen.into_iter().map(for_now).collect())
+    Ok(chosen.into_iter().map(for_session).collect())
 }
 
-fn chosen(id: &str) -> Result<ApprovalAnswer, AnswerError> {
+fn answer_of_choice(id: &str) -> Result<ApprovalAnswer, AnswerError> {
     Ok(match id {
         ALLOW => ApprovalAnswer::Allow,
         ALLOW_ALWAYS => ApprovalAnswer::AllowAlways,

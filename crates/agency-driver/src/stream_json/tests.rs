@@ -1,9 +1,14 @@
 //! Recordings of Claude Code over stream-json, and what it did not do while it was recorded.
 
+use agency_core::agent_state::AgentState;
+use agency_core::conversation::Outcome;
+use agency_core::evidence::Why;
 use serde_json::json;
 
 use super::*;
-use crate::conversation::{AnswerError, ApprovalAnswer, OurRequest};
+use crate::conversation::{
+    AgentSetting, AnswerError, ApprovalAnswer, ConversationRun, ConversationTerms, OurRequest,
+};
 
 /// Plays a recording; returns the run and every state it went through.
 fn play(name: &str) -> (StreamRun, Vec<String>, Vec<ConversationEvent>) {
@@ -20,7 +25,7 @@ fn play(name: &str) -> (StreamRun, Vec<String>, Vec<ConversationEvent>) {
             Some("->") => events.extend(run.on_input(&bytes, at)),
             _ => continue,
         }
-        let state = match run.state() {
+        let state = match run.core().state() {
             AgentState::NeedsInput { why, .. } => why.to_string(),
             AgentState::Running => "running".to_owned(),
             other => format!("{other:?}"),
@@ -38,22 +43,27 @@ fn a_turn_with_permissions_is_followed_from_prompt_to_end() {
     let expected =
         ["prompt", "running", "permission", "running", "permission", "running", "finished", "running"];
     assert_eq!(states[..8], expected, "{states:?}");
-    assert_eq!(run.session_id(), Some("11111111-2222-4333-8444-555555555555"));
-    assert!(run.usage().cost_usd.is_some_and(|cost| cost > 0.0));
+    assert_eq!(run.core().session_id(), Some("11111111-2222-4333-8444-555555555555"));
+    assert!(run.core().usage().cost_usd.is_some_and(|cost| cost > 0.0));
     let says = |wanted: &str| {
-        run.conversation().entries().iter().any(|entry| entry.item == Item::Assistant { text: wanted.into() })
+        run.core()
+            .conversation()
+            .entries()
+            .iter()
+            .any(|entry| entry.item == Item::Assistant { text: wanted.into() })
     };
     assert!(says("I will write a file.") && says("All finished."));
     let denied =
         events.iter().any(|event| matches!(event, ConversationEvent::ToolResult { success: false, .. }));
     assert!(denied);
-    assert_eq!(run.conversation().open_approvals().count(), 0);
+    assert_eq!(run.core().conversation().open_approvals().count(), 0);
 }
 
 #[test]
 fn parts_and_the_whole_are_one_entry() {
     let (run, ..) = play("claude-stream-json");
     let texts: Vec<&str> = run
+        .core()
         .conversation()
         .entries()
         .iter()
@@ -80,7 +90,7 @@ fn a_question_an_error_and_an_interrupt_are_told_apart() {
     assert_eq!(ends.len(), 1, "an error that calls itself success");
     let (run, _, events) = play("claude-stream-json-interrupt-pending");
     assert!(events.iter().any(|event| matches!(event, ConversationEvent::ApprovalWithdrawn { .. })));
-    assert_eq!(run.conversation().open_approvals().count(), 0);
+    assert_eq!(run.core().conversation().open_approvals().count(), 0);
 }
 
 #[test]
@@ -180,7 +190,7 @@ fn noise_hurts_nobody() {
             assert!(open.iter().all(|id| run.answer(id, &ApprovalAnswer::Allow).is_ok()));
         }
         run.on_exit(ExitCode::Code(0), Duration::from_secs(60));
-        assert_eq!(run.conversation().open_approvals().count(), 0);
+        assert_eq!(run.core().conversation().open_approvals().count(), 0);
     }
 }
 
@@ -217,9 +227,10 @@ fn a_request_that_nobody_understands_is_refused_once() {
 #[test]
 fn a_run_that_goes_on_keeps_the_conversation_and_waits_for_the_next_message() {
     let (run, ..) = play("claude-stream-json");
-    let (entries, revision) = (run.conversation().entries().len(), run.conversation().revision());
-    let before = crate::conversation::ConversationRun::Stream(run);
-    let terms = crate::conversation::ConversationTerms::Stream;
+    let (entries, revision) =
+        (run.core().conversation().entries().len(), run.core().conversation().revision());
+    let before = ConversationRun::Stream(run);
+    let terms = ConversationTerms::Stream;
     let next = before.continued(terms, Timing::default(), Duration::from_secs(60), Duration::ZERO);
     assert_eq!(next.conversation().entries().len(), entries + 1);
     assert!(next.conversation().revision() > revision);
@@ -240,7 +251,7 @@ fn a_second_text_that_begins_like_the_first_is_an_entry_of_its_own() {
         json!({ "type": "stream_event", "event": { "type": "message_start", "message": { "id": "m" } } });
     let all = [line(&start), line(&delta), said("Hello"), said("Hello again")].concat();
     run.on_output(&all, Duration::ZERO);
-    let texts: Vec<_> = run.conversation().entries().iter().map(|entry| entry.item.clone()).collect();
+    let texts: Vec<_> = run.core().conversation().entries().iter().map(|entry| entry.item.clone()).collect();
     let entry = |text: &str| Item::Assistant { text: text.into() };
     assert_eq!(texts, [entry("Hello"), entry("Hello again")]);
 }
@@ -253,10 +264,10 @@ fn what_it_is_set_to_is_told_by_it_and_a_refusal_is_heard() {
     assert_eq!(models.current.as_deref(), Some("claude-opus-5-5"), "what it took, not what was asked for");
     assert_eq!(run.offers(AgentSetting::Mode).current.as_deref(), Some("acceptEdits"));
     let notice = Item::Notice { text: "mode: acceptEdits".into() };
-    assert_eq!(run.conversation().entries().iter().filter(|entry| entry.item == notice).count(), 1);
+    assert_eq!(run.core().conversation().entries().iter().filter(|entry| entry.item == notice).count(), 1);
 
     let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
-    assert!(run.ask_offers().is_some());
+    assert!(run.request_offers().is_some());
     let OurRequest { id, line: wanted } = run.set(AgentSetting::Mode, "bold");
     run.on_input(&wanted, Duration::ZERO);
     let response = json!({ "subtype": "error", "request_id": id, "error": "no such mode" });
@@ -292,7 +303,7 @@ fn a_message_of_a_known_type_that_cannot_be_read_is_shown_as_it_came() {
         let mut run = StreamRun::began(Timing::default(), Duration::ZERO);
         let events = run.on_output(&line(&message), Duration::ZERO);
         let is_kept = |entry: &agency_core::conversation::Entry| matches!(&entry.item, Item::Notice { .. });
-        assert!(run.conversation().entries().iter().any(is_kept), "{message}");
+        assert!(run.core().conversation().entries().iter().any(is_kept), "{message}");
         assert!(events.iter().any(|event| matches!(event, ConversationEvent::Other { .. })), "{message}");
     }
 }
@@ -300,18 +311,18 @@ fn a_message_of_a_known_type_that_cannot_be_read_is_shown_as_it_came() {
 #[test]
 fn the_cost_of_a_conversation_never_goes_down() {
     let (run, ..) = play("claude-stream-json");
-    let before = run.usage().cost_usd.expect("it tells");
-    let mut next = StreamRun::going_on(run.inherited(), Timing::default(), Duration::ZERO);
+    let before = run.core().usage().cost_usd.expect("it tells");
+    let mut next = StreamRun::continuing(run.into_inherited(), Timing::default(), Duration::ZERO);
     let result = |cost: f64| line(&json!({ "type": "result", "subtype": "success", "total_cost_usd": cost }));
     for (told, expected) in [(before / 4.0, before * 1.25), (before / 2.0, before * 1.5)] {
         next.on_output(&result(told), Duration::ZERO);
-        let total = next.usage().cost_usd.expect("it tells");
+        let total = next.core().usage().cost_usd.expect("it tells");
         assert!((total - expected).abs() < 1e-9, "{total} and not {expected}");
     }
-    let (inherited, going_on) = (next.inherited(), before * 2.0);
-    let mut third = StreamRun::going_on(inherited, Timing::default(), Duration::ZERO);
+    let (inherited, going_on) = (next.into_inherited(), before * 2.0);
+    let mut third = StreamRun::continuing(inherited, Timing::default(), Duration::ZERO);
     third.on_output(&result(going_on), Duration::ZERO);
-    assert_eq!(third.usage().cost_usd, Some(going_on), "one that remembers counts on");
+    assert_eq!(third.core().usage().cost_usd, Some(going_on), "one that remembers counts on");
 }
 
 #[test]
@@ -338,7 +349,7 @@ fn what_a_question_was_answered_is_kept() {
 fn what_was_chosen_is_chosen_again_unless_the_agent_left_it_or_refuses() {
     let (run, ..) = play("claude-stream-json");
     let current = run.offers(AgentSetting::Mode).current.expect("it tells");
-    let mut next = StreamRun::going_on(run.inherited(), Timing::default(), Duration::ZERO);
+    let mut next = StreamRun::continuing(run.into_inherited(), Timing::default(), Duration::ZERO);
     let owed = next.owed_lines();
     let mode = format!("\"mode\":\"{current}\"");
     assert!(owed.iter().any(|(_, line)| String::from_utf8_lossy(line).contains(&mode)), "{owed:?}");
@@ -352,18 +363,18 @@ fn what_was_chosen_is_chosen_again_unless_the_agent_left_it_or_refuses() {
         let response = json!({ "subtype": subtype, "request_id": id, "error": "no such model" });
         next.on_output(&line(&json!({ "type": "control_response", "response": response })), Duration::ZERO);
     }
-    let inherited = next.inherited();
+    let inherited = next.into_inherited();
     assert_eq!(
         inherited.chosen,
         [(AgentSetting::Mode, current)].into(),
         "what it said before it was asked is old"
     );
-    let mut third = StreamRun::going_on(inherited, Timing::default(), Duration::ZERO);
+    let mut third = StreamRun::continuing(inherited, Timing::default(), Duration::ZERO);
     for (_, line) in third.owed_lines() {
         third.on_input(&line, Duration::ZERO);
     }
     let response = json!({ "subtype": "success", "request_id": "agency-again-mode", "response": {} });
     third.on_output(&line(&json!({ "type": "control_response", "response": response })), Duration::ZERO);
     third.on_output(&told("plan"), Duration::ZERO);
-    assert_eq!(third.inherited().chosen, [(AgentSetting::Mode, "plan".to_owned())].into());
+    assert_eq!(third.into_inherited().chosen, [(AgentSetting::Mode, "plan".to_owned())].into());
 }

@@ -39,7 +39,7 @@ impl PipedTask {
             Some(wanted) => {
                 self.fold.run.set(tuning.setting, wanted).map(|request| (Some(request), SET_WITHIN))
             }
-            None => Ok((self.fold.run.ask_offers(), TOLD_WITHIN)),
+            None => Ok((self.fold.run.request_offers(), TOLD_WITHIN)),
         };
         match asked {
             Ok((Some(request), within)) => {

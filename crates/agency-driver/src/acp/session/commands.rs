@@ -1,108 +1,106 @@
-//! What is written to an agent in its session; each is one line.
+//! The lines that Agency writes to an agent in its session.
 
 use serde_json::{Value, json};
 
 use super::super::opening::Stage;
 use super::super::rpc;
 use super::AcpRun;
-use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, NotReady};
+use crate::conversation::{AgentSetting, AnswerError, ApprovalAnswer, NotReady, OurRequest};
 
 impl AcpRun {
-    /// A message. One at a time: a second one is refused until the turn of the first is over.
+    /// A message of the user. Refused while the turn of another message is in progress.
     pub fn prompt(&mut self, text: &str) -> Result<Vec<u8>, NotReady> {
-        self.there()?;
-        if self.turn.is_some() || self.writing.is_some() {
+        self.require_session()?;
+        if self.turn.is_some() || self.unwritten_prompt.is_some() {
             return Err(NotReady::Busy);
         }
         let params = json!({ "prompt": [{ "type": "text", "text": text }] });
         let (id, line) = self.request("session/prompt", params);
-        self.writing = Some(id);
+        self.unwritten_prompt = Some(id);
         Ok(line)
     }
 
-    /// The line of the last prompt did not reach the agent, and will not.
-    pub fn prompt_not_written(&mut self) {
-        self.writing = None;
+    /// Forgets the last prompt: its line did not reach the agent and will not.
+    pub fn drop_unwritten_prompt(&mut self) {
+        self.unwritten_prompt = None;
     }
 
-    /// The line that answers what is open.
+    /// The answer to an open request.
     pub fn answer(&self, id: &str, verdict: &ApprovalAnswer) -> Result<Vec<u8>, AnswerError> {
-        let asked = self.open.iter().find(|asked| asked.id == id).ok_or(AnswerError::NotOpen)?;
-        let result = asked.result(verdict)?;
-        Ok(match &asked.rpc {
+        let request = self.requests.get(id).ok_or(AnswerError::NotOpen)?;
+        let result = request.result(verdict)?;
+        Ok(match &request.rpc {
             Some(rpc) => rpc::answer(rpc, &result),
-            None => rpc::request(&self.named(&format!("login{}", self.openings)), "authenticate", &result),
+            None => rpc::request(&self.login_id(), "authenticate", &result),
         })
     }
 
-    /// Lines that must be written next and are not in the journal yet, each with a key of its own.
+    /// Lines that must be written and are not in the journal yet, each with its own key.
     pub fn owed_lines(&self) -> Vec<(String, Vec<u8>)> {
-        let mut owed = self.replies.clone();
-        if let Stage::Opening { way, id, is_sent: false } = &self.stage {
+        let mut owed = self.owed_replies.clone();
+        if let Stage::Opening { method, id, is_sent: false } = &self.stage {
             let cwd = self.terms.cwd.to_string_lossy();
-            let params = way.params(&cwd, &self.terms.servers);
-            owed.push((id.clone(), rpc::request(id, way.method(), &params)));
+            let params = method.params(&cwd, &self.terms.servers);
+            owed.push((id.clone(), rpc::request(id, method.name(), &params)));
         }
-        owed.extend(self.wanted.iter().cloned());
+        owed.extend(self.owed_settings.iter().cloned());
         owed
     }
 
-    /// Ends the turn, and keeps the session.
+    /// Ends the turn and keeps the session. `None` if there is no turn.
     pub fn interrupt(&mut self) -> Option<Vec<u8>> {
         self.turn.as_ref()?;
-        let session = self.target.as_ref()?;
+        let session = self.opening.target.as_ref()?;
         Some(rpc::notification("session/cancel", &json!({ "sessionId": session })))
     }
 
-    pub fn set_mode(&mut self, mode: &str) -> Result<Vec<u8>, NotReady> {
-        self.set(AgentSetting::Mode, mode)
-    }
-
-    pub fn set_model(&mut self, model: &str) -> Result<Vec<u8>, NotReady> {
-        self.set(AgentSetting::Model, model)
-    }
-
-    /// Ends the turn, and the session where the agent can close one.
+    /// Ends the turn, and closes the session if the agent can.
     pub fn stop(&mut self) -> Vec<Vec<u8>> {
         let mut lines: Vec<Vec<u8>> = self.interrupt().into_iter().collect();
-        let is_there = matches!(self.stage, Stage::Settling | Stage::Ready | Stage::Failed { .. });
-        if is_there && self.capabilities.close && self.target.is_some() {
+        if self.can_close() {
             lines.push(self.request("session/close", json!({})).1);
         }
         lines
     }
 
-    /// Nothing more is to come of [`AcpRun::stop`].
+    /// Whether [`AcpRun::stop`] has nothing left to end.
     pub fn has_stopped(&self) -> bool {
-        let is_there = matches!(self.stage, Stage::Settling | Stage::Ready | Stage::Failed { .. });
-        self.turn.is_none() && !(is_there && self.capabilities.close && self.target.is_some())
+        self.turn.is_none() && !self.can_close()
     }
 
-    fn set(&mut self, setting: AgentSetting, wanted: &str) -> Result<Vec<u8>, NotReady> {
+    fn can_close(&self) -> bool {
+        let is_open = matches!(self.stage, Stage::Settling | Stage::Ready | Stage::Failed { .. });
+        is_open && self.capabilities.close && self.opening.target.is_some()
+    }
+
+    /// Changes a setting.
+    pub fn set(&mut self, setting: AgentSetting, wanted: &str) -> Result<OurRequest, NotReady> {
         if !matches!(self.stage, Stage::Ready | Stage::Settling | Stage::Failed { .. }) {
             return Err(NotReady::NoSession);
         }
         let change = self.settings.change(setting, wanted);
-        let change = change.ok_or_else(|| NotReady::Refused { why: self.no_such(setting, wanted) })?;
-        Ok(self.request(change.method, change.params).1)
+        let change =
+            change.ok_or_else(|| NotReady::Refused { why: self.describe_missing(setting, wanted) })?;
+        let (id, line) = self.request(change.method, change.params);
+        Ok(OurRequest { id, line })
     }
 
-    pub(super) fn no_such(&self, setting: AgentSetting, wanted: &str) -> String {
+    pub(super) fn describe_missing(&self, setting: AgentSetting, wanted: &str) -> String {
         let known: Vec<String> =
             self.settings.offers(setting).offers.into_iter().map(|offer| offer.id).collect();
         let word = setting.word();
         match known.is_empty() {
-            true => format!("the agent has no {word} to choose, so none called {wanted}"),
+            true => format!("the agent offers no choice of {word}, so it has no {word} called {wanted}"),
             false => format!("the agent has no {word} called {wanted}; it has {}", known.join(", ")),
         }
     }
 
-    fn there(&self) -> Result<(), NotReady> {
+    fn require_session(&self) -> Result<(), NotReady> {
         match &self.stage {
             Stage::Ready => Ok(()),
             Stage::Failed { why } => Err(NotReady::Refused { why: why.clone() }),
             Stage::Locked { .. } => {
-                Err(NotReady::Refused { why: "the agent wants somebody to log in first".to_owned() })
+                Err(NotReady::Refused { why: "the agent wants you to log in first".to_owned() })
             }
             Stage::Closed => Err(NotReady::Refused { why: "the session was closed".to_owned() }),
             Stage::Down | Stage::Greeting | Stage::Opening { .. } | Stage::Settling => {
@@ -111,17 +109,17 @@ impl AcpRun {
         }
     }
 
-    /// A request in this session, under the next number.
+    /// A request in this session, with the next number.
     fn request(&mut self, method: &str, mut params: Value) -> (String, Vec<u8>) {
-        let id = self.named(&self.next_request.to_string());
-        self.next_request += 1;
-        params["sessionId"] = json!(self.target);
+        let number = self.core.take_request_number();
+        let id = self.request_id(&number.to_string());
+        params["sessionId"] = json!(self.opening.target);
         let line = rpc::request(&id, method, &params);
         (id, line)
     }
 
-    /// Ids begin with the run, so that answers find their way back.
-    pub(super) fn named(&self, what: &str) -> String {
+    /// An id that begins with the run, so that the router can route its answer.
+    pub(super) fn request_id(&self, what: &str) -> String {
         format!("{}:{what}", self.terms.run)
     }
 }

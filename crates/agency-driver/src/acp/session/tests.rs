@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::{AcpRun, AcpTerms, ConnectionNote, McpServer};
 use crate::conversation::{
-    AnswerError, ApprovalAnswer, ConversationEvent, ConversationRun, ConversationTerms, NotReady,
+    AgentSetting, AnswerError, ApprovalAnswer, ConversationEvent, ConversationRun, ConversationTerms,
+    NotReady, OurRequest,
 };
 
 const NOW: Duration = Duration::ZERO;
@@ -101,7 +102,7 @@ impl Story {
     }
 
     fn items(&self) -> Vec<Item> {
-        self.run.conversation().entries().iter().map(|entry| entry.item.clone()).collect()
+        self.run.core().conversation().entries().iter().map(|entry| entry.item.clone()).collect()
     }
 
     fn errors(&self) -> Vec<&str> {
@@ -116,7 +117,7 @@ impl Story {
 }
 
 fn state(run: &AcpRun) -> String {
-    match run.state() {
+    match run.core().state() {
         AgentState::NeedsInput { why, .. } => why.to_string(),
         AgentState::Running => "running".to_owned(),
         other => format!("{other:?}"),
@@ -174,8 +175,8 @@ fn a_recorded_turn_with_permissions_is_followed_from_prompt_to_end() {
         "finished",
     ];
     assert_eq!(states[..14], expected, "{states:?}");
-    assert_eq!(run.session_id(), Some("64782cd6-9e4f-4bb9-8141-9ec86fc2d852"));
-    let usage = run.usage();
+    assert_eq!(run.core().session_id(), Some("64782cd6-9e4f-4bb9-8141-9ec86fc2d852"));
+    let usage = run.core().usage();
     assert!(usage.cost_usd.is_some_and(|cost| cost > 0.004) && usage.input_tokens > 300, "{usage:?}");
     let said = |text: &str| events.contains(&ConversationEvent::Output { text: text.into() });
     assert!(said("I will write a file.") && said("All finished.") && said("ok then"), "{events:?}");
@@ -195,14 +196,14 @@ fn a_recorded_turn_with_permissions_is_followed_from_prompt_to_end() {
         })
         .collect();
     assert_eq!(ends, ["end_turn", "end_turn", "cancelled"]);
-    assert_eq!(run.conversation().open_approvals().count(), 0);
+    assert_eq!(run.core().conversation().open_approvals().count(), 0);
 }
 
 #[test]
 fn what_is_told_again_when_a_session_is_loaded_is_not_told_twice() {
     for name in ["claude-acp", "codex-acp"] {
         let (run, ..) = play(name);
-        let entries = run.conversation().entries();
+        let entries = run.core().conversation().entries();
         let prompts = entries.iter().filter(|entry| matches!(entry.item, Item::User { .. })).count();
         assert_eq!(prompts, 3, "{name}");
     }
@@ -212,6 +213,7 @@ fn what_is_told_again_when_a_session_is_loaded_is_not_told_twice() {
 fn a_tool_shows_its_change_its_output_and_its_name() {
     let (run, _, events) = play("claude-acp");
     let calls: Vec<_> = run
+        .core()
         .conversation()
         .entries()
         .iter()
@@ -227,7 +229,7 @@ fn a_tool_shows_its_change_its_output_and_its_name() {
     assert_eq!(uses, calls.len());
     let (run, ..) = play("codex-acp");
     let shows = |entry: &agency_core::conversation::Entry| matches!(&entry.item, Item::ToolCall(call) if call.output.as_deref().is_some_and(|out| out.ends_with("sandboxed")));
-    assert!(run.conversation().entries().iter().any(shows), "what the agent's own terminal showed");
+    assert!(run.core().conversation().entries().iter().any(shows), "what the agent's own terminal showed");
 }
 
 #[test]
@@ -240,7 +242,7 @@ fn a_session_is_begun_and_a_turn_goes_from_prompt_to_end() {
     assert_eq!(asked[0]["method"], "session/new");
     assert_eq!(asked[0]["params"], json!({ "cwd": "/w", "mcpServers": [] }));
     story.answers(&asked[0], &json!({ "sessionId": "s1" }));
-    assert_eq!((story.state().as_str(), story.run.session_id()), ("prompt", Some("s1")));
+    assert_eq!((story.state().as_str(), story.run.core().session_id()), ("prompt", Some("s1")));
     let prompt = story.prompts("hello");
     assert_eq!(prompt["id"], "r1:1");
     assert_eq!(story.state(), "running");
@@ -264,7 +266,7 @@ fn a_prompt_that_did_not_get_out_leaves_room_for_the_next() {
     let mut story = Story::opened(terms());
     story.run.prompt("one").expect("room");
     assert_eq!(story.run.prompt("two"), Err(NotReady::Busy), "the first is on its way");
-    story.run.prompt_not_written();
+    story.run.drop_unwritten_prompt();
     assert_eq!(story.prompts("two")["id"], "r1:2");
 }
 
@@ -317,7 +319,7 @@ fn whoever_is_asked_when_a_turn_is_cancelled_answers_so_and_later_too() {
     assert_eq!(story.state(), "running", "until the agent says that it is over");
     story.answers(&prompt, &json!({ "stopReason": "cancelled" }));
     assert_eq!((story.state().as_str(), story.run.interrupt()), ("finished", None));
-    assert_eq!(story.run.conversation().open_approvals().count(), 0);
+    assert_eq!(story.run.core().conversation().open_approvals().count(), 0);
 }
 
 #[test]
@@ -417,8 +419,11 @@ fn the_mode_that_was_asked_for_is_set_before_anything_is_said() {
     story.answers(&set[0], &json!({}));
     assert_eq!(story.state(), "running");
     story.answers(&set[1], &json!({}));
-    assert_eq!((story.state().as_str(), story.run.modes().current.as_deref()), ("prompt", Some("ask")));
-    assert_eq!(story.run.models().current.as_deref(), Some("m2"));
+    assert_eq!(
+        (story.state().as_str(), story.run.offers(AgentSetting::Mode).current.as_deref()),
+        ("prompt", Some("ask"))
+    );
+    assert_eq!(story.run.offers(AgentSetting::Model).current.as_deref(), Some("m2"));
     story.updates(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": "auto" }));
     assert_eq!(story.items(), [Item::Notice { text: "mode: auto".into() }]);
 }
@@ -434,8 +439,8 @@ fn a_mode_that_is_not_there_keeps_messages_back_until_one_is_chosen() {
     assert_eq!(story.errors(), ["the agent has no mode called careful; it has auto, ask"]);
     assert_eq!(story.state(), "error");
     assert!(matches!(story.run.prompt("now?"), Err(NotReady::Refused { .. })));
-    assert!(matches!(story.run.set_mode("bold"), Err(NotReady::Refused { .. })));
-    let line = story.run.set_mode("ask").expect("there is one");
+    assert!(matches!(story.run.set(AgentSetting::Mode, "bold"), Err(NotReady::Refused { .. })));
+    let OurRequest { line, .. } = story.run.set(AgentSetting::Mode, "ask").expect("there is one");
     let set = story.writes(&line);
     assert_eq!(set["params"], json!({ "configId": "mode", "value": "ask", "sessionId": "s1" }));
     story.answers(&set, &json!({ "configOptions": [] }));
@@ -453,7 +458,7 @@ fn a_lost_connection_loses_the_prompt_in_flight_and_the_session_comes_back() {
     );
     story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
     story.note(ConnectionNote::Lost { cause: Some("killed".into()) });
-    assert_eq!(story.errors(), ["`do it` was lost with the connection; it is not sent again"]);
+    assert_eq!(story.errors(), ["`do it` was lost with the connection; Agency does not send it again"]);
     assert_eq!((story.run.open_requests().count(), story.run.owed_lines()), (0, Vec::new()));
     assert_eq!(story.state(), "running", "it is being brought back");
     assert!(
@@ -482,7 +487,7 @@ fn a_lost_connection_loses_the_prompt_in_flight_and_the_session_comes_back() {
     story.prompts("once more");
     let id = story.asks(&json!(0), "session/request_permission", &permission(&[("yes", "allow_once")]));
     assert!(story.run.answer(&id, &ApprovalAnswer::Allow).is_ok());
-    assert_eq!(story.run.conversation().open_approvals().count(), 1);
+    assert_eq!(story.run.core().conversation().open_approvals().count(), 1);
 }
 
 #[test]
@@ -493,7 +498,7 @@ fn an_agent_that_has_forgotten_begins_anew_and_says_so() {
     let asked = story.pay();
     assert_eq!(asked[0]["method"], "session/new");
     story.answers(&asked[0], &json!({ "sessionId": "new" }));
-    assert_eq!((story.run.session_id(), story.state().as_str()), (Some("new"), "prompt"));
+    assert_eq!((story.run.core().session_id(), story.state().as_str()), (Some("new"), "prompt"));
     let mut story = Story::begun(known).connected(&json!({ "loadSession": true }));
     let load = story.pay();
     story.refuses(&load[0], -32002, "No previous sessions found");
@@ -516,7 +521,7 @@ fn a_conversation_that_is_not_known_here_is_loaded_with_its_history_and_none_of_
     story.answers(&load[0], &json!({}));
     assert_eq!(story.events, []);
     assert_eq!(story.items().len(), 3);
-    assert_eq!((story.state().as_str(), story.run.usage().cost_usd), ("prompt", Some(0.5)));
+    assert_eq!((story.state().as_str(), story.run.core().usage().cost_usd), ("prompt", Some(0.5)));
 }
 
 #[test]
@@ -556,7 +561,7 @@ fn stopping_cancels_the_turn_and_closes_the_session() {
     assert_eq!(methods, [json!("session/cancel"), json!("session/close")]);
     assert!(matches!(story.run.prompt("more"), Err(NotReady::Busy | NotReady::Refused { .. })));
     story.run.on_exit(ExitCode::Code(0), NOW);
-    assert!(matches!(story.run.state(), AgentState::Exited { .. }));
+    assert!(matches!(story.run.core().state(), AgentState::Exited { .. }));
     assert_eq!(Story::begun(terms()).run.stop(), Vec::<Vec<u8>>::new(), "nothing to close");
 }
 
@@ -576,7 +581,7 @@ fn a_turn_that_the_agent_refuses_has_failed() {
 #[test]
 fn a_run_that_goes_on_keeps_the_conversation_and_counts_on() {
     let (run, ..) = play("claude-acp");
-    let (entries, usage) = (run.conversation().entries().len(), run.usage());
+    let (entries, usage) = (run.core().conversation().entries().len(), run.core().usage());
     let terms = ConversationTerms::Acp(AcpTerms { session_id: Some("s".into()), ..terms() });
     let next = ConversationRun::Acp(run).continued(
         terms,
@@ -585,7 +590,7 @@ fn a_run_that_goes_on_keeps_the_conversation_and_counts_on() {
         Duration::ZERO,
     );
     assert_eq!(next.conversation().entries().len(), entries + 1);
-    assert_eq!((next.usage(), next.session_id()), (usage, Some("s")));
+    assert_eq!((next.core().usage(), next.session_id()), (usage, Some("s")));
     let next =
         next.continued(ConversationTerms::Stream, Timing::default(), Duration::from_secs(90), Duration::ZERO);
     assert_eq!(next.session_id(), Some("s"), "driven in another way");
@@ -693,7 +698,7 @@ fn a_cost_that_begins_again_with_another_process_is_added() {
     };
     story.updates(&costs(2.0));
     story.updates(&costs(0.5));
-    assert_eq!(story.run.usage().cost_usd, Some(2.5));
+    assert_eq!(story.run.core().usage().cost_usd, Some(2.5));
 }
 
 #[test]
@@ -721,7 +726,7 @@ fn what_was_chosen_is_chosen_again_in_the_next_session_and_in_the_next_run() {
     let mut story = Story::begun(terms.clone()).connected(&json!({ "loadSession": true }));
     let asked = story.pay();
     story.answers(&asked[0], &modes);
-    let line = story.run.set_mode("auto").expect("it is offered");
+    let OurRequest { line, .. } = story.run.set(AgentSetting::Mode, "auto").expect("it is offered");
     let asked = story.writes(&line);
     story.answers(&asked, &json!({}));
 

@@ -1,4 +1,4 @@
-//! What an agent asks in a session: for a permission, a question, or that somebody logs in; and how each is answered.
+//! A request of the agent in a session (a permission, a question or a login), and the answers to it.
 
 use std::collections::BTreeMap;
 
@@ -9,63 +9,70 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::form::Form;
-use super::tools::{kind_word, shown};
-use crate::conversation::{AnswerError, ApprovalAnswer, answer_of};
+use super::tools::{content_parts, kind_word};
+use crate::conversation::{AnswerError, ApprovalAnswer, Identified, format_answers};
 
-/// A request of the agent that nobody has answered.
+/// A request of the agent that waits for an answer.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    /// As people call it: of its own in the whole conversation.
+pub(super) struct AgentRequest {
+    /// Unique in the whole conversation.
     pub(super) id: String,
-    /// As the agent calls it. Absent: it is not a request of the agent's.
+    /// The agent's id. Absent for a login, which Agency requests on behalf of the agent.
     pub(super) rpc: Option<Value>,
     pub(super) title: String,
     tool: String,
     input: Value,
     choices: Vec<Choice>,
-    kind: Kind,
+    kind: RequestKind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum RequestKind {
     Permission,
     Question(Form),
     /// Each choice is a way to log in.
     Login,
 }
 
-impl Asked {
+impl Identified for AgentRequest {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl AgentRequest {
     /// `session/request_permission`.
-    pub(super) fn permission(id: String, rpc: Value, params: &Value) -> Asked {
+    pub(super) fn permission(id: String, rpc: Value, params: &Value) -> AgentRequest {
         let call = ToolCallUpdate::deserialize(&params["toolCall"]).ok();
         let fields = call.as_ref().map(|call| &call.fields);
         let named = fields.and_then(|fields| {
             fields.name.clone().or_else(|| fields.kind.map(|kind| kind_word(kind).to_owned()))
         });
         let title = fields.and_then(|fields| fields.title.clone());
-        // Of a call that cannot be read people see what came.
+        // If the call cannot be read, show it as it came.
         let raw = || if call.is_none() { params["toolCall"].clone() } else { json!({}) };
         let mut input = fields.and_then(|fields| fields.raw_input.clone()).unwrap_or_else(raw);
-        let diff = fields.and_then(|fields| fields.content.as_deref()).map(|content| shown(content).0);
+        let diff =
+            fields.and_then(|fields| fields.content.as_deref()).map(|content| content_parts(content).0);
         if let (Some(diff), Some(input)) = (diff.filter(|diff| !diff.is_empty()), input.as_object_mut()) {
             input.entry("diff").or_insert(Value::String(diff));
         }
         let tool = named.unwrap_or_else(|| "tool".to_owned());
         let title = one_line(title.as_deref().unwrap_or(&tool), 300);
-        Asked {
+        AgentRequest {
             id,
             rpc: Some(rpc),
             title,
             tool,
             input,
             choices: choices(&params["options"]),
-            kind: Kind::Permission,
+            kind: RequestKind::Permission,
         }
     }
 
     /// `elicitation/create`.
-    pub(super) fn question(id: String, rpc: Value, params: &Value) -> Asked {
-        let message = params["message"].as_str().unwrap_or("the agent asks something");
+    pub(super) fn question(id: String, rpc: Value, params: &Value) -> AgentRequest {
+        let message = params["message"].as_str().unwrap_or("the agent asks a question");
         let form = Form::read(message, &params["requestedSchema"]);
         let mut input = json!({ "questions": form.questions() });
         if let (Some(url), Some(fields)) = (params["url"].as_str(), input.as_object_mut()) {
@@ -76,19 +83,27 @@ impl Asked {
             choice("decline", ChoiceKind::RejectOnce, "Decline"),
         ];
         let (title, tool) = (one_line(message, 300), "question".to_owned());
-        Asked { id, rpc: Some(rpc), title, tool, input, choices, kind: Kind::Question(form) }
+        AgentRequest { id, rpc: Some(rpc), title, tool, input, choices, kind: RequestKind::Question(form) }
     }
 
-    /// The agent lets nobody in who has not logged in, and names the ways to do so.
-    pub(super) fn login(id: String, agent: &str, methods: &[(String, String)]) -> Asked {
+    /// The agent opens no session before the user logs in, and lists the ways to log in.
+    pub(super) fn login(id: String, agent: &str, methods: &[(String, String)]) -> AgentRequest {
         let mut choices: Vec<Choice> =
             methods.iter().map(|(id, name)| choice(id, ChoiceKind::AllowOnce, name)).collect();
         let options: Vec<Value> = methods.iter().map(|(_, name)| json!({ "label": name })).collect();
         let question = format!("How do you want to log in to {agent}?");
         let input = json!({ "questions": [{ "question": question, "options": options }] });
         choices.push(choice("decline", ChoiceKind::RejectOnce, "Not now"));
-        let title = format!("{agent} wants somebody to log in");
-        Asked { id, rpc: None, title, tool: "login".to_owned(), input, choices, kind: Kind::Login }
+        let title = format!("{agent} wants you to log in");
+        AgentRequest {
+            id,
+            rpc: None,
+            title,
+            tool: "login".to_owned(),
+            input,
+            choices,
+            kind: RequestKind::Login,
+        }
     }
 
     pub(super) fn approval(&self) -> Approval {
@@ -102,50 +117,46 @@ impl Asked {
         }
     }
 
-    pub(super) fn tool(&self) -> &str {
-        &self.tool
-    }
-
     pub(super) fn is_permission(&self) -> bool {
-        matches!(self.kind, Kind::Permission)
+        matches!(self.kind, RequestKind::Permission)
     }
 
-    /// The result that says so; for a login, the way that is meant.
+    /// The result that carries this answer; for a login, the parameters of `authenticate`.
     pub(super) fn result(&self, verdict: &ApprovalAnswer) -> Result<Value, AnswerError> {
         match &self.kind {
-            Kind::Permission => {
-                let chosen = self.chosen(verdict)?;
+            RequestKind::Permission => {
+                let chosen = self.option_of(verdict)?;
                 Ok(json!({ "outcome": { "outcome": "selected", "optionId": chosen } }))
             }
-            Kind::Question(form) => answered(form, verdict),
-            Kind::Login => self.way_in(verdict),
+            RequestKind::Question(form) => form_result(form, verdict),
+            RequestKind::Login => self.login_method(verdict),
         }
     }
 
-    /// What is said when nobody is to answer any more.
-    pub(super) fn cancelled(&self) -> Value {
+    /// The result for a request that the user does not need to answer any more.
+    pub(super) fn cancellation(&self) -> Value {
         match self.kind {
-            Kind::Permission => json!({ "outcome": { "outcome": "cancelled" } }),
-            Kind::Question(_) | Kind::Login => json!({ "action": "cancel" }),
+            RequestKind::Permission => json!({ "outcome": { "outcome": "cancelled" } }),
+            RequestKind::Question(_) | RequestKind::Login => json!({ "action": "cancel" }),
         }
     }
 
-    /// What a result that was written means. Nobody said it if the turn was cancelled.
+    /// The meaning of a result that was written. `cancelled` if it answers for a cancelled turn.
     pub(super) fn outcome(&self, result: Option<&Value>) -> Outcome {
-        let said = |allowed, cancelled| Outcome { allowed, cancelled, ..Outcome::default() };
-        let Some(result) = result else { return said(false, false) };
+        let outcome = |allowed, cancelled| Outcome { allowed, cancelled, ..Outcome::default() };
+        let Some(result) = result else { return outcome(false, false) };
         if let Some(action) = result["action"].as_str() {
-            let answer = answer_of(&result["content"]);
-            return Outcome { answer, ..said(action == "accept", action == "cancel") };
+            let answer = format_answers(&result["content"]);
+            return Outcome { answer, ..outcome(action == "accept", action == "cancel") };
         }
         let option = &result["outcome"]["optionId"];
         let chosen = self.choices.iter().find(|choice| option.as_str() == Some(&choice.id));
         let allows = |choice: &Choice| matches!(choice.kind, ChoiceKind::AllowOnce | ChoiceKind::AllowAlways);
-        said(chosen.is_some_and(allows), chosen.is_none())
+        outcome(chosen.is_some_and(allows), chosen.is_none())
     }
 
-    /// By kind, for every agent calls its options in its own way.
-    fn chosen(&self, verdict: &ApprovalAnswer) -> Result<&str, AnswerError> {
+    /// The option that fits an answer. By kind, because every agent names its options in its own way.
+    fn option_of(&self, verdict: &ApprovalAnswer) -> Result<&str, AnswerError> {
         let of_kind = |kind| self.choices.iter().find(|choice| choice.kind == kind);
         let choice = match verdict {
             ApprovalAnswer::Allow | ApprovalAnswer::Answer { .. } => of_kind(ChoiceKind::AllowOnce),
@@ -162,23 +173,24 @@ impl Asked {
         choice.map(|choice| choice.id.as_str()).ok_or(AnswerError::NotOffered)
     }
 
-    fn way_in(&self, verdict: &ApprovalAnswer) -> Result<Value, AnswerError> {
-        let ways = || self.choices.iter().filter(|choice| choice.kind == ChoiceKind::AllowOnce);
-        let way = match verdict {
-            ApprovalAnswer::Allow | ApprovalAnswer::AllowAlways => ways().next(),
+    fn login_method(&self, verdict: &ApprovalAnswer) -> Result<Value, AnswerError> {
+        let methods = || self.choices.iter().filter(|choice| choice.kind == ChoiceKind::AllowOnce);
+        let method = match verdict {
+            ApprovalAnswer::Allow | ApprovalAnswer::AllowAlways => methods().next(),
             ApprovalAnswer::Answer { answers } => {
-                let is_meant =
-                    |way: &&Choice| answers.values().any(|said| *said == way.label || *said == way.id);
-                ways().find(is_meant)
+                let is_named = |method: &&Choice| {
+                    answers.values().any(|answer| *answer == method.label || *answer == method.id)
+                };
+                methods().find(is_named)
             }
-            ApprovalAnswer::Choose { id } => ways().find(|way| way.id == *id),
+            ApprovalAnswer::Choose { id } => methods().find(|method| method.id == *id),
             ApprovalAnswer::Deny { .. } => None,
         };
-        way.map(|way| json!({ "methodId": way.id })).ok_or(AnswerError::NotOffered)
+        method.map(|method| json!({ "methodId": method.id })).ok_or(AnswerError::NotOffered)
     }
 }
 
-fn answered(form: &Form, verdict: &ApprovalAnswer) -> Result<Value, AnswerError> {
+fn form_result(form: &Form, verdict: &ApprovalAnswer) -> Result<Value, AnswerError> {
     let none = BTreeMap::new();
     let answers = match verdict {
         ApprovalAnswer::Answer { answers } => answers,
@@ -195,7 +207,7 @@ fn choice(id: &str, kind: ChoiceKind, label: &str) -> Choice {
     Choice { id: id.to_owned(), kind, label: one_line(label, 200) }
 }
 
-/// Those of a kind that is known: who does not know what an option does must not choose it.
+/// The options whose kind Agency knows. It must not choose an option whose effect it does not know.
 fn choices(options: &Value) -> Vec<Choice> {
     let known = |option: &Value| {
         let kind = match option["kind"].as_str()? {

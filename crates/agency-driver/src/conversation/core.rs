@@ -1,0 +1,389 @@
+//! The state that every protocol driver keeps of a run: cut lines, the conversation, the agent's state, usage, turns.
+//!
+//! Knows no protocol. A driver cuts bytes into lines here, reads the lines itself, and records here what they mean.
+//! Time and events do not travel through the driver's functions: the core holds both while one record is folded.
+
+use std::time::Duration;
+
+use agency_core::agent_state::{AgentState, Timing};
+use agency_core::conversation::{Approval, Conversation, Item, Outcome, TurnEnd, Usage};
+use agency_core::evidence::{Activity, Change, Detector, Mark, Why};
+use agency_core::exit::ExitCode;
+use agency_core::plain::one_line;
+use serde_json::Value;
+
+use super::{AgentSetting, ConversationEvent, Inherited};
+use crate::lines::{LineSplitter, SplitLine};
+use crate::meter::Meter;
+
+/// The shared state of a run that is driven by a protocol.
+pub struct ConversationCore {
+    pub(crate) conversation: Conversation,
+    detector: Detector,
+    streams: Streams,
+    /// The agent's own id of the session.
+    pub(crate) session_id: Option<String>,
+    /// Tokens of the whole conversation. The meter knows the cost.
+    tokens: Usage,
+    cost: Meter,
+    /// A turn has begun in this run.
+    has_begun_turn: bool,
+    /// The last words of the last turn, if that turn failed.
+    pub(crate) turn_failure: Option<String>,
+    /// The number of our next request.
+    next_request: u64,
+    /// The time of the record that is being folded.
+    now: Duration,
+    /// The events of the record that is being folded.
+    events: Vec<ConversationEvent>,
+    /// The agent sends the history of a session again. Its messages are not news.
+    pub(crate) is_replaying: bool,
+}
+
+/// The three streams of the process, cut into lines.
+#[derive(Default)]
+struct Streams {
+    output: LineSplitter,
+    log: LineSplitter,
+    input: LineSplitter,
+    /// Bytes of output so far.
+    offset: u64,
+}
+
+/// What the agent does, which rule says so, and what it waits for.
+pub(crate) struct Judgement {
+    activity: Activity,
+    rule: &'static str,
+    detail: Option<String>,
+}
+
+impl Judgement {
+    pub(crate) fn working(rule: &'static str) -> Judgement {
+        Judgement { activity: Activity::Working, rule, detail: None }
+    }
+
+    pub(crate) fn waiting(why: Why, rule: &'static str, detail: Option<String>) -> Judgement {
+        Judgement { activity: Activity::Waiting(why), rule, detail }
+    }
+
+    /// The agent waits until somebody answers its request.
+    pub(crate) fn open_request(is_permission: bool, title: &str) -> Judgement {
+        let (why, rule) = match is_permission {
+            true => (Why::Permission, "it asks for a permission"),
+            false => (Why::Question, "it asks a question"),
+        };
+        Judgement::waiting(why, rule, Some(title.to_owned()))
+    }
+}
+
+/// What callers read.
+impl ConversationCore {
+    /// The conversation of this run and of the runs before it.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// The agent's own id of the session.
+    pub fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    /// Tokens and cost of the whole conversation.
+    pub fn usage(&self) -> Usage {
+        Usage { cost_usd: self.cost.total(), ..self.tokens }
+    }
+
+    /// What the agent does now.
+    pub fn state(&self) -> AgentState {
+        self.detector.state()
+    }
+
+    /// The evidence behind the state.
+    pub fn detector(&self) -> &Detector {
+        &self.detector
+    }
+
+    /// The changes of state since the last call.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.detector.take_changes()
+    }
+
+    /// When the state can next change without a new record.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.detector.deadline()
+    }
+
+    /// Says what time it is.
+    pub fn tick(&mut self, now: Duration) {
+        self.detector.tick(now);
+    }
+
+    /// Whether a line to the agent was begun and not ended.
+    pub fn is_half_written(&self) -> bool {
+        self.streams.input.has_rest()
+    }
+
+    /// Sets how far the wall clock is ahead of the clock of the records.
+    pub fn set_wall_offset(&mut self, offset: Duration) {
+        self.conversation.set_wall_offset(offset);
+    }
+
+    /// The journal lacks some of the agent's output.
+    pub fn on_gap(&mut self, at: Duration) {
+        self.now = at;
+        self.streams.output = LineSplitter::default();
+        self.add_notice("some of what the agent said here is lost");
+    }
+
+    /// Adds an entry that was noted when the run ended.
+    pub(crate) fn on_exit_note(&mut self, item: Item, at: Duration) {
+        self.conversation.add(item, at);
+    }
+}
+
+/// A run's beginning and end.
+impl ConversationCore {
+    pub(crate) fn new(timing: Timing, now: Duration) -> ConversationCore {
+        ConversationCore {
+            conversation: Conversation::default(),
+            detector: Detector::new(timing, now),
+            streams: Streams::default(),
+            session_id: None,
+            tokens: Usage::default(),
+            cost: Meter::default(),
+            has_begun_turn: false,
+            turn_failure: None,
+            next_request: 1,
+            now,
+            events: Vec::new(),
+            is_replaying: false,
+        }
+    }
+
+    /// The core of a run that continues a conversation.
+    pub(crate) fn continuing(inherited: Inherited, timing: Timing, now: Duration) -> ConversationCore {
+        let Inherited { conversation, usage, session_id, chosen: _ } = inherited;
+        ConversationCore {
+            conversation,
+            session_id,
+            tokens: usage,
+            cost: Meter::after(usage.cost_usd),
+            ..ConversationCore::new(timing, now)
+        }
+    }
+
+    pub(crate) fn into_inherited(
+        self,
+        chosen: std::collections::BTreeMap<AgentSetting, String>,
+    ) -> Inherited {
+        let usage = self.usage();
+        Inherited { conversation: self.conversation, usage, session_id: self.session_id, chosen }
+    }
+
+    /// The process ended.
+    pub(crate) fn exit(&mut self, code: ExitCode) -> Vec<ConversationEvent> {
+        self.detector.on_exit(code, self.mark());
+        std::mem::take(&mut self.events)
+    }
+}
+
+/// Folding one record.
+impl ConversationCore {
+    pub(crate) fn begin_record(&mut self, at: Duration) {
+        self.now = at;
+    }
+
+    /// Cuts output of the agent into lines.
+    pub(crate) fn split_output(&mut self, bytes: &[u8]) -> Vec<SplitLine> {
+        self.streams.offset += bytes.len() as u64;
+        self.streams.output.feed(bytes)
+    }
+
+    /// The whole lines of what was written to the agent.
+    pub(crate) fn split_input(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        self.streams.input.feed(bytes).into_iter().filter_map(SplitLine::whole).collect()
+    }
+
+    /// The whole lines of what the agent printed on its error output, without blank ones.
+    pub(crate) fn split_log(&mut self, bytes: &[u8]) -> Vec<String> {
+        let lines = self.streams.log.feed(bytes).into_iter().filter_map(SplitLine::whole);
+        let texts = lines.map(|line| String::from_utf8_lossy(&line).trim().to_owned());
+        texts.filter(|text| !text.is_empty()).collect()
+    }
+
+    /// The last line of output, if the process ended without ending it.
+    pub(crate) fn take_last_line(&mut self) -> Option<Vec<u8>> {
+        self.streams.output.take_rest()
+    }
+
+    /// Forgets lines that were begun. Another process begins its own.
+    pub(crate) fn drop_partial_lines(&mut self) {
+        (self.streams.output, self.streams.input) = (LineSplitter::default(), LineSplitter::default());
+    }
+
+    /// Ends a record: derives the state, and returns the events of the record.
+    pub(crate) fn finish_record(&mut self, judgement: Judgement) -> Vec<ConversationEvent> {
+        let Judgement { activity, rule, detail } = judgement;
+        self.detector.on_protocol(activity, rule, detail, self.mark());
+        std::mem::take(&mut self.events)
+    }
+
+    fn mark(&self) -> Mark {
+        Mark { at: self.now, offset: self.streams.offset }
+    }
+}
+
+/// What a driver records.
+impl ConversationCore {
+    pub(crate) fn announce(&mut self, event: ConversationEvent) {
+        self.events.push(event);
+    }
+
+    /// Announces an event, unless the agent is only sending history again.
+    pub(crate) fn announce_news(&mut self, event: ConversationEvent) {
+        if !self.is_replaying {
+            self.events.push(event);
+        }
+    }
+
+    pub(crate) fn add(&mut self, item: Item) {
+        self.conversation.add(item, self.now);
+    }
+
+    pub(crate) fn add_notice(&mut self, text: impl Into<String>) {
+        self.add(Item::Notice { text: text.into() });
+    }
+
+    pub(crate) fn add_error(&mut self, message: &str, cause: Option<String>) {
+        self.add(Item::Error { message: message.to_owned(), cause: cause.clone() });
+        self.announce_news(ConversationEvent::Error { message: message.to_owned(), cause });
+    }
+
+    /// Shows a message that this driver does not know, or cannot read, as it came.
+    pub(crate) fn add_unknown(&mut self, kind: &str, value: &Value) {
+        let kind = one_line(kind, 60);
+        self.add_notice(format!("{kind}: {}", one_line(&value.to_string(), 300)));
+        self.announce_news(ConversationEvent::Other { kind });
+    }
+
+    /// A line was longer than any message can be.
+    pub(crate) fn add_long_line(&mut self, beginning: &[u8]) {
+        let cause = format!("it begins with {}", String::from_utf8_lossy(beginning));
+        self.add_error("a line has no end", Some(cause));
+    }
+
+    /// A line is not a message.
+    pub(crate) fn add_unreadable_line(&mut self, line: &[u8], cause: String) {
+        let shown = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
+        self.add_error(&format!("not a message: {shown}"), Some(cause));
+    }
+
+    pub(crate) fn upsert(
+        &mut self,
+        key: &str,
+        new: impl FnOnce() -> Item,
+        change: impl FnOnce(&mut Item) -> bool,
+    ) {
+        self.conversation.upsert(key, self.now, new, change);
+    }
+
+    /// Adds the entry of a key, or replaces it.
+    pub(crate) fn put(&mut self, key: &str, item: Item) {
+        let new = item.clone();
+        self.upsert(key, || new, |known| replace(known, item));
+    }
+
+    /// Shows a request of the agent that waits for an answer.
+    pub(crate) fn open_approval(&mut self, approval: Approval) {
+        let (id, tool, title) = (approval.id.clone(), approval.tool.clone(), approval.title.clone());
+        self.upsert(&approval_key(&id), || Item::Approval(approval), |_| false);
+        self.announce(ConversationEvent::ApprovalRequested { id, tool, title });
+    }
+
+    /// Somebody answered a request, or the answer says that nobody did.
+    pub(crate) fn decide_approval(&mut self, id: &str, outcome: Outcome) {
+        self.close_approval(id, outcome.clone());
+        self.announce(match outcome.cancelled {
+            true => ConversationEvent::ApprovalWithdrawn { id: id.to_owned() },
+            false => ConversationEvent::ApprovalDecided { id: id.to_owned(), outcome },
+        });
+    }
+
+    /// A request needs no answer any more.
+    pub(crate) fn withdraw_approval(&mut self, id: &str) {
+        self.decide_approval(id, Outcome { allowed: false, cancelled: true, ..Outcome::default() });
+    }
+
+    fn close_approval(&mut self, id: &str, outcome: Outcome) {
+        let key = approval_key(id);
+        self.conversation.update(&key, |item| match item {
+            Item::Approval(approval) if approval.outcome.is_none() => {
+                approval.outcome = Some(outcome);
+                true
+            }
+            _ => false,
+        });
+        // If the agent uses the same id again, that is another request.
+        self.conversation.settle(&key);
+    }
+
+    pub(crate) fn begin_turn(&mut self) {
+        (self.has_begun_turn, self.turn_failure) = (true, None);
+    }
+
+    pub(crate) fn end_turn(&mut self, end: TurnEnd) {
+        let words = end.text.as_ref().or(end.reason.as_ref()).map(|words| one_line(words, 300));
+        self.turn_failure = end.failed.then(|| words.unwrap_or_default());
+        self.has_begun_turn = true;
+        self.add(Item::TurnEnd(end.clone()));
+        self.announce(ConversationEvent::TurnEnd(end));
+    }
+
+    /// The state of an agent that neither works nor waits for an answer.
+    pub(crate) fn judge_idle(&self) -> Judgement {
+        match &self.turn_failure {
+            Some(words) => {
+                let detail = Some(words.clone()).filter(|words| !words.is_empty());
+                Judgement::waiting(Why::Error, "the turn failed", detail)
+            }
+            None if self.has_begun_turn => Judgement::waiting(Why::Finished, "the turn is over", None),
+            None => Judgement::waiting(Why::Prompt, "it takes messages", None),
+        }
+    }
+
+    /// Adds the tokens of one turn; returns them with the cost so far.
+    pub(crate) fn add_tokens(&mut self, turn: Usage) -> Usage {
+        let all = &mut self.tokens;
+        all.input_tokens = all.input_tokens.saturating_add(turn.input_tokens);
+        all.output_tokens = all.output_tokens.saturating_add(turn.output_tokens);
+        all.cached_tokens = all.cached_tokens.saturating_add(turn.cached_tokens);
+        Usage { cost_usd: self.cost.total(), ..turn }
+    }
+
+    /// Records the cost that the agent reports for its session so far.
+    pub(crate) fn record_cost(&mut self, total: f64) {
+        self.cost.record(total);
+    }
+
+    pub(crate) fn take_request_number(&mut self) -> u64 {
+        let number = self.next_request;
+        self.next_request = number.saturating_add(1);
+        number
+    }
+
+    /// The journal has a request of ours with this number.
+    pub(crate) fn skip_request_number(&mut self, number: u64) {
+        self.next_request = self.next_request.max(number.saturating_add(1));
+    }
+}
+
+/// Replaces an item; returns whether that changed it.
+pub(crate) fn replace(known: &mut Item, item: Item) -> bool {
+    let is_new = *known != item;
+    *known = item;
+    is_new
+}
+
+fn approval_key(id: &str) -> String {
+    format!("approval {id}")
+}
