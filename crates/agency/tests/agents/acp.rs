@@ -97,7 +97,7 @@ fn is_killed_and_goes_on(agent: Agent) {
     let keeper = scene.keepers().pop().expect("a keeper");
     keeper.child.expect("an agent").kill();
     scene.eventually("the loss is told", SOON, || {
-        chat(&scene).contains("was lost with the connection; it is not sent again").then_some(())
+        chat(&scene).contains("was lost with the connection; Agency does not send it again").then_some(())
     });
     scene.eventually("it is back", SOON, || {
         let shown = scene.run(&["connections", "--json"]).json();

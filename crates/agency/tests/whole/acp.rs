@@ -208,7 +208,7 @@ fn a_process_that_dies_comes_back_with_its_sessions_and_what_it_was_asked_is_los
     stage.run(["send", "one", "!say Working.; wait"]).ok();
     stage.eventually("it works", SOON, || (times_said(&stage, "one", "Working.") == 1).then_some(()));
     stage.agent("one").kill();
-    wait_said(&stage, "one", "was lost with the connection; it is not sent again");
+    wait_said(&stage, "one", "was lost with the connection; Agency does not send it again");
     wait_connection(&stage, "connected");
     assert_eq!(started(&stage), 2);
     for slug in ["one", "two"] {

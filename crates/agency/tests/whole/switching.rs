@@ -119,7 +119,7 @@ fn an_agent_that_has_no_such_session_is_left_alone_where_that_is_known_and_else_
     wait_why(&stage, "unknown", "finished");
     let before = session_id(&stage, "3-unknown");
     stage.run(["restart", "unknown", "--driver", "acp"]).ok();
-    let read = wait_said(&stage, "unknown", "it cannot go on with this one");
+    let read = wait_said(&stage, "unknown", "it cannot continue this one");
     assert!(read.contains("agency restart --fresh") && read.contains("--driver goes back"), "{read}");
     stage.run(["restart", "unknown", "--driver", "stream-json"]).ok();
     assert_eq!(session_id(&stage, "3-unknown"), before);
