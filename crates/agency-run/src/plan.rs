@@ -83,7 +83,7 @@ pub fn choose_agent<'a>(
     let agent = agent.map_err(agent_failure)?;
     let note = match config.default_agent {
         // The user's own choice is no news to them.
-        Some(_) => match config.origin(&Key::General("default_agent")) {
+        Some(_) => match config.origin(&Key::DEFAULT_AGENT) {
             Origin::File { file, .. } if Path::new(&file).ends_with(".agency/config.toml") => {
                 Some(format!("agent: {}, chosen by {file}", agent.display_name))
             }

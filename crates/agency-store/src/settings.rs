@@ -42,7 +42,7 @@ impl Settings {
 
     /// Another agent than the one that the project means is nobody's choice.
     pub fn check_choice(&self) -> Result<(), Failure> {
-        if !self.waiting.contains(&Key::General("default_agent")) {
+        if !self.waiting.contains(&Key::DEFAULT_AGENT) {
             return Ok(());
         }
         Err(Failure::new("the agent that this project chooses waits for your consent")
@@ -267,7 +267,7 @@ mod tests {
 
     fn max_agents(file: &ConfigFile) -> Option<String> {
         let layer = file.layer.as_ref()?;
-        Some(layer.settings.get(&Key::General("max_agents"))?.value.to_string())
+        Some(layer.settings.get(&Key::MAX_AGENTS)?.value.to_string())
     }
 
     #[test]

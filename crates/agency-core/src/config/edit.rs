@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use toml_edit::{Document, DocumentMut, InlineTable, Item, Table, TableLike};
 
+use super::key::Key;
 use super::layer::{ConfigError, Layer};
 use super::reader::parse;
-use super::schema::Key;
 use super::value::Value;
 use crate::agent::canonical_name;
 

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::schema::{InProject, Key, UnknownName};
+use super::key::{Key, UnknownName};
+use super::schema::InProject;
 use super::value::Value;
 use crate::agent::{built_ins, canonical_name};
 use crate::spelling::did_you_mean;
@@ -88,7 +89,7 @@ fn names_untouched_agent(value: &Value, user: Option<&Layer>) -> bool {
     let Value::Text(name) = value else { return false };
     let name = canonical_name(name);
     let changed = |key: &Key| match key {
-        Key::General(_) | Key::Named { .. } | Key::Rule { .. } => false,
+        Key::Config(_) | Key::Rule { .. } => false,
         Key::Agent { agent, .. } | Key::Env { agent, .. } => agent == name,
     };
     built_ins().iter().any(|agent| agent.name == name)

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use super::key::Key;
 use super::layer::{ConfigProblem, Layer, Origin, Setting};
-use super::schema::{GENERAL_KEYS, Key};
+use super::schema::{ConfigKey, GENERAL};
 use super::value::Value;
 use crate::spelling::{did_you_mean, nearest};
 
@@ -31,11 +32,12 @@ pub fn from_variables<'a>(
     let mut settings = BTreeMap::new();
     let mut warnings = Vec::new();
     for (variable, value) in variables.into_iter().filter(|(_, value)| !value.is_empty()) {
-        let Some(info) = GENERAL_KEYS.iter().find(|info| variable_of(info.name) == variable) else {
+        let Some(key) = GENERAL.keys.iter().find(|key| variable_of(key.info.name) == variable) else {
             warnings.extend(mistyped(variable));
             continue;
         };
-        let (key, origin) = (Key::General(info.name), Origin::Variable(variable.to_owned()));
+        let (key, origin) =
+            (Key::Config(ConfigKey { table: GENERAL.name, key }), Origin::Variable(variable.to_owned()));
         let value = Value::typed(&key, &[value.to_owned()])
             .map_err(|problem| OverrideError { origin: origin.clone(), problem })?;
         settings.insert(key, Setting { value, origin });
@@ -63,7 +65,7 @@ fn read_option(option: &str) -> Result<(Key, Value), ConfigProblem> {
 
 fn mistyped(variable: &str) -> Option<String> {
     let name = variable.strip_prefix(PREFIX)?.to_lowercase();
-    let near = nearest(&name, GENERAL_KEYS.iter().map(|info| info.name));
+    let near = nearest(&name, GENERAL.keys.iter().map(|key| key.info.name));
     let near: Vec<String> = near.into_iter().map(variable_of).collect();
     did_you_mean(&near).map(|question| format!("${variable} means nothing to Agency ({question})"))
 }
@@ -91,8 +93,8 @@ mod tests {
         let config = Config::merged([&variables, &options]);
         assert_eq!((config.max_agents, config.stale_timeout.as_secs()), (7, 120));
         assert_eq!(config.detach_keys, "ctrl-q");
-        assert_eq!(config.origin(&Key::General("max_agents")).to_string(), "--config");
-        assert_eq!(config.origin(&Key::General("stale_timeout")).to_string(), "$AGENCY_STALE_TIMEOUT");
+        assert_eq!(config.origin(&Key::MAX_AGENTS).to_string(), "--config");
+        assert_eq!(config.origin(&Key::STALE_TIMEOUT).to_string(), "$AGENCY_STALE_TIMEOUT");
         assert!(config.agents.find("mine").is_ok());
     }
 

@@ -6,13 +6,11 @@ use std::ops::Range;
 use toml_edit::{Document, Item, Key as TomlKey, TableLike, Value as TomlValue};
 
 use super::excerpt::excerpt;
+use super::key::{Key, is_agent_name, is_variable};
 use super::layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, UnknownKey};
 use super::mcp::TOOLS;
 use super::notify::{OCCASIONS, is_address};
-use super::schema::{
-    AGENT_KEYS, APPROVE, GENERAL_KEYS, Key, KeyInfo, NAMED_TABLES, NamedTable, RULE_KEYS, info,
-    is_agent_name, is_variable, named_table,
-};
+use super::schema::{AGENT_KEYS, APPROVE, ConfigTable, GENERAL, REQUIRED, RULE_KEYS, find, named_tables};
 use super::time_span::{TimeSpanError, parse_time_span};
 use super::value::{Kind, Value};
 use crate::agent::canonical_name;
@@ -47,27 +45,27 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn general(&mut self, table: &dyn TableLike) -> Result<(), ConfigError> {
         for (key, item) in entries(table) {
-            match info(&GENERAL_KEYS, key.get()) {
-                Some(info) => self.setting(Key::General(info.name), key, item)?,
-                None if key.get() == "agents" => self.agents(key, item)?,
-                None if named_table(key.get()).is_some() => self.named(key, item)?,
-                None if key.get() == APPROVE.name => self.rules(key, item)?,
-                None => {
-                    let tables = NAMED_TABLES.iter().map(|table| table.name).chain(["agents", APPROVE.name]);
-                    let known = GENERAL_KEYS.iter().map(|info| info.name).chain(tables);
-                    self.unknown(key, "", known);
-                }
+            match (GENERAL.find(key.get()), key.get()) {
+                (Some(config), _) => self.setting(Key::Config(config), key, item)?,
+                (None, "agents") => self.agents(key, item)?,
+                (None, name) if name == APPROVE.name => self.rules(key, item)?,
+                (None, name) => match named_tables().find(|table| table.name == name) {
+                    Some(table) => self.config_table(table, key, item)?,
+                    None => self.unknown(key, "", top_level_names()),
+                },
             }
         }
         Ok(())
     }
 
-    fn named(&mut self, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
-        let Some(NamedTable { name: table, keys, .. }) = named_table(key.get()) else { return Ok(()) };
-        for (key, item) in entries(self.table(table, key, item)?) {
-            match info(keys, key.get()) {
-                Some(info) => self.setting(Key::Named { table, name: info.name }, key, item)?,
-                None => self.unknown(key, &format!("{table}."), keys.iter().map(|info| info.name)),
+    fn config_table(&mut self, table: &ConfigTable, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
+        for (key, item) in entries(self.table(table.name, key, item)?) {
+            match table.find(key.get()) {
+                Some(config) => self.setting(Key::Config(config), key, item)?,
+                None => {
+                    let known = table.keys.iter().map(|key| key.info.name);
+                    self.unknown(key, &format!("{}.", table.name), known);
+                }
             }
         }
         Ok(())
@@ -87,13 +85,13 @@ impl Reader<'_> {
         let agent = canonical_name(name.get());
         let path = format!("agents.{}", name.get());
         for (key, item) in entries(self.table(&path, name, item)?) {
-            match info(&AGENT_KEYS, key.get()) {
-                Some(KeyInfo { kind: Kind::Env, .. }) => self.env(agent, key, item)?,
-                Some(info) => {
-                    let path = Key::Agent { agent: agent.to_owned(), name: info.name };
+            match find(&AGENT_KEYS, key.get()) {
+                Some(known) if known.info.kind == Kind::Env => self.env(agent, key, item)?,
+                Some(known) => {
+                    let path = Key::Agent { agent: agent.to_owned(), key: known };
                     self.setting(path, key, item)?;
                 }
-                None => self.unknown(key, &format!("{path}."), AGENT_KEYS.iter().map(|info| info.name)),
+                None => self.unknown(key, &format!("{path}."), AGENT_KEYS.iter().map(|key| key.info.name)),
             }
         }
         Ok(())
@@ -141,32 +139,30 @@ impl Reader<'_> {
         table: &dyn TableLike,
         place: Option<Range<usize>>,
     ) -> Result<Rule, ConfigError> {
-        let mut words = BTreeMap::new();
+        let mut rule =
+            Rule { tool: String::new(), pattern: None, agent: None, decision: Decision::Ask, why: None };
         for (key, item) in entries(table) {
-            let Some(info) = info(&RULE_KEYS, key.get()) else {
-                let nearest = nearest(key.get(), RULE_KEYS.iter().map(|info| info.name));
+            let Some(known) = find(&RULE_KEYS, key.get()) else {
+                let nearest = nearest(key.get(), RULE_KEYS.iter().map(|key| key.info.name));
                 let nearest = nearest.into_iter().map(str::to_owned).collect();
                 let unknown = format!("{path}.{}", key.get());
                 return Err(self.error(key.span(), ConfigProblem::RuleKey { key: unknown, nearest }));
             };
-            let word = value(info.kind, item).ok().and_then(Value::text).ok_or_else(|| {
-                let (key, expected) = (format!("{path}.{}", info.name), info.kind.expected());
+            let value = value(known.info.kind, item).map_err(|_| {
+                let (key, expected) = (format!("{path}.{}", known.info.name), known.info.kind.expected());
                 let problem = ConfigProblem::WrongType { key, expected, got: described(item) };
                 self.error(item.span(), problem)
             })?;
-            words.insert(info.name, word);
+            (known.set)(&mut rule, value);
         }
-        let lacks = |key| self.error(place.clone(), ConfigProblem::RuleLacks { rule: path.to_owned(), key });
-        Ok(Rule {
-            tool: words.remove("tool").ok_or_else(|| lacks("tool"))?,
-            decision: words
-                .get("decision")
-                .and_then(|word| word.parse().ok())
-                .ok_or_else(|| lacks("decision"))?,
-            pattern: words.remove("match"),
-            agent: words.remove("agent").map(|agent| canonical_name(&agent).to_owned()),
-            why: words.remove("why"),
-        })
+        let mut required = RULE_KEYS.iter().map(|key| &key.info).filter(|info| info.default == REQUIRED);
+        match required.find(|info| table.get(info.name).is_none()) {
+            Some(info) => {
+                let problem = ConfigProblem::RuleLacks { rule: path.to_owned(), key: info.name };
+                Err(self.error(place, problem))
+            }
+            None => Ok(rule),
+        }
     }
 
     fn setting(&mut self, path: Key, key: &TomlKey, item: &Item) -> Result<(), ConfigError> {
@@ -210,6 +206,12 @@ impl Reader<'_> {
             column: before[line_start..].chars().count() + 1,
         }
     }
+}
+
+/// The names that can stand at the top of a file.
+fn top_level_names() -> impl Iterator<Item = &'static str> {
+    let tables = named_tables().map(|table| table.name);
+    GENERAL.keys.iter().map(|key| key.info.name).chain(tables).chain(["agents", APPROVE.name])
 }
 
 fn entries(table: &dyn TableLike) -> impl Iterator<Item = (&TomlKey, &Item)> {

@@ -5,14 +5,14 @@ use serde_json::{Map, Value as Json, json};
 use super::mcp::TOOLS;
 use super::notify::{OCCASIONS, TerminalNotice};
 use super::overrides::variable_of;
-use super::schema::{AGENT_KEYS, APPROVE, GENERAL_KEYS, KeyInfo, NAMED_TABLES, RULE_KEYS};
+use super::schema::{AGENT_KEYS, APPROVE, FieldKey, GENERAL, KeyInfo, REQUIRED, RULE_KEYS, named_tables};
 use super::value::Kind;
 use crate::approval::Decision;
 
 /// The tables of `docs/configuration.md`, in Markdown.
 pub fn reference() -> String {
-    let general = table(&GENERAL_KEYS, |info| format!(" `{}` |", variable_of(info.name)), " variable |");
-    let named = NAMED_TABLES.iter().map(|named| {
+    let general = table(GENERAL.keys, |info| format!(" `{}` |", variable_of(info.name)), " variable |");
+    let named = named_tables().map(|named| {
         let keys = table(named.keys, |_| String::new(), "");
         format!("\n### Keys of `[{}]`\n\n{keys}", named.name)
     });
@@ -24,12 +24,12 @@ pub fn reference() -> String {
     )
 }
 
-fn table(keys: &[KeyInfo], extra: impl Fn(&KeyInfo) -> String, title: &str) -> String {
+fn table<S>(keys: &[FieldKey<S>], extra: impl Fn(&KeyInfo) -> String, title: &str) -> String {
     let rule = if title.is_empty() { "" } else { "---|" };
     let mut lines = format!(
         "| key | takes | default | meaning | a change counts | in a project's file it |{title}\n|---|---|---|---|---|---|{rule}\n"
     );
-    for info in keys {
+    for FieldKey { info, .. } in keys {
         let default = match info.default.strip_prefix('(').and_then(|word| word.strip_suffix(')')) {
             Some(word) => word.to_owned(),
             None => format!("`{}`", info.default),
@@ -49,8 +49,8 @@ fn table(keys: &[KeyInfo], extra: impl Fn(&KeyInfo) -> String, title: &str) -> S
 
 /// JSON Schema of `config.toml`, which editors complete and check with.
 pub fn json_schema() -> Json {
-    let mut properties = properties(&GENERAL_KEYS);
-    for named in NAMED_TABLES {
+    let mut properties = properties(GENERAL.keys);
+    for named in named_tables() {
         let table = json!({
             "type": "object",
             "description": named.about,
@@ -68,6 +68,8 @@ pub fn json_schema() -> Json {
             "additionalProperties": { "$ref": "#/$defs/agent" },
         }),
     );
+    let required = RULE_KEYS.iter().map(|key| &key.info).filter(|info| info.default == REQUIRED);
+    let required: Vec<&str> = required.map(|info| info.name).collect();
     properties.insert(
         APPROVE.name.to_owned(),
         json!({
@@ -76,7 +78,7 @@ pub fn json_schema() -> Json {
             "items": {
                 "type": "object",
                 "properties": self::properties(&RULE_KEYS),
-                "required": ["tool", "decision"],
+                "required": required,
                 "additionalProperties": false,
             },
         }),
@@ -97,8 +99,8 @@ pub fn json_schema() -> Json {
     })
 }
 
-fn properties(keys: &[KeyInfo]) -> Map<String, Json> {
-    keys.iter().map(|info| (info.name.to_owned(), property(info))).collect()
+fn properties<S>(keys: &[FieldKey<S>]) -> Map<String, Json> {
+    keys.iter().map(|FieldKey { info, .. }| (info.name.to_owned(), property(info))).collect()
 }
 
 fn property(info: &KeyInfo) -> Json {
@@ -143,6 +145,7 @@ fn shape(kind: Kind) -> Json {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schema::find;
     use super::*;
     use crate::agent::Agent;
     use crate::config::{Config, Key};
@@ -150,21 +153,15 @@ mod tests {
     #[test]
     fn defaults_in_the_tables_are_those_in_force() {
         let config = Config::default();
-        for info in GENERAL_KEYS {
-            let value = config.get(&Key::General(info.name));
-            assert_eq!(value.map(|value| value.to_json()), default_of(&info), "{}", info.name);
-        }
-        for table in NAMED_TABLES {
-            for info in table.keys {
-                let value = config.get(&Key::Named { table: table.name, name: info.name });
-                assert_eq!(value.map(|value| value.to_json()), default_of(info), "{}", info.name);
-            }
+        for key in Key::all_fixed() {
+            assert_eq!(config.get(&key).map(|value| value.to_json()), default_of(key.info()), "{key}");
         }
         let agent = Agent::named("x");
-        let spare = AGENT_KEYS.iter().find(|info| info.name == "spare").and_then(default_of);
+        let default = |name| find(&AGENT_KEYS, name).and_then(|key| default_of(&key.info));
+        let spare = default("spare");
         assert_eq!(spare, Some(json!(agent.spare)));
         for driver in crate::agent::Driver::ALL {
-            let expected = AGENT_KEYS.iter().find(|info| info.name == "max_restarts").and_then(default_of);
+            let expected = default("max_restarts");
             let acp = driver == crate::agent::Driver::Acp;
             assert!(acp || Some(json!(agent.max_restarts(driver))) == expected, "{driver}");
         }
@@ -175,7 +172,7 @@ mod tests {
         let schema = json_schema();
         assert_eq!(
             schema["properties"].as_object().map(Map::len),
-            Some(GENERAL_KEYS.len() + NAMED_TABLES.len() + 2)
+            Some(GENERAL.keys.len() + named_tables().count() + 2)
         );
         let drivers = crate::agent::Driver::ALL.map(|driver| driver.to_string());
         assert_eq!(schema["$defs"]["agent"]["properties"]["driver"]["enum"], json!(drivers));

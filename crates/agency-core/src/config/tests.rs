@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::schema::AGENT_KEYS;
 use super::*;
 use crate::agent::{Driver, Restart};
 
@@ -156,16 +157,47 @@ fn every_key_is_read() {
 fn the_schema_names_every_key_that_is_read() {
     let layer = layer(EVERYTHING, "config.toml");
     assert_eq!(layer.unknown_keys, []);
-    for info in GENERAL_KEYS {
-        assert!(layer.settings.contains_key(&Key::General(info.name)), "{}", info.name);
+    for key in Key::all_fixed() {
+        assert!(layer.settings.contains_key(&key), "{key}");
     }
-    for info in AGENT_KEYS {
+    for key in &AGENT_KEYS {
         let agent = "mine".to_owned();
-        let key = match info.kind {
+        let key = match key.info.kind {
             Kind::Env => Key::Env { agent, variable: "A".to_owned() },
-            _ => Key::Agent { agent, name: info.name },
+            _ => Key::Agent { agent, key },
         };
-        assert!(layer.settings.contains_key(&key), "{}", info.name);
+        assert!(layer.settings.contains_key(&key), "{key}");
+    }
+}
+
+#[test]
+fn every_key_sets_its_own_field_and_nothing_else() {
+    let layer = layer(EVERYTHING, "config.toml");
+    let default = Config::merged([]);
+    for (key, setting) in &layer.settings {
+        let alone = Layer { settings: [(key.clone(), setting.clone())].into(), unknown_keys: Vec::new() };
+        let config = Config::merged([&alone]);
+        assert_eq!(config.get(key).as_ref(), Some(&setting.value), "{key}");
+        let others = config.entries().into_iter().filter(|(other, _)| {
+            // Setting any key of an agent also makes the agent known.
+            other != key && !other.to_string().starts_with("agents.mine.")
+        });
+        for (other, value) in others {
+            assert_eq!(default.get(&other), Some(value), "{key} changed {other}");
+        }
+    }
+}
+
+#[test]
+fn a_value_of_another_kind_changes_nothing() {
+    for key in Key::all_fixed() {
+        let wrong = match key.kind() {
+            Kind::Truth => Value::Count(1),
+            _ => Value::Truth(true),
+        };
+        let setting = Setting { value: wrong, origin: Origin::Option };
+        let layer = Layer { settings: [(key.clone(), setting)].into(), unknown_keys: Vec::new() };
+        assert_eq!(Config::merged([&layer]).get(&key), Config::default().get(&key), "{key}");
     }
 }
 
@@ -204,7 +236,7 @@ fn later_layers_win_key_by_key_and_every_value_knows_where_it_is_from() {
             "agents.codex.env.B .agency/config.toml:3",
         ]
     );
-    assert_eq!(config.origin(&Key::General("stale_timeout")), Origin::BuiltIn);
+    assert_eq!(config.origin(&Key::STALE_TIMEOUT), Origin::BuiltIn);
 }
 
 #[test]
@@ -270,10 +302,11 @@ fn keys_are_written_and_read_alike() {
         ("max_agent", "did you mean `max_agents`?"),
         ("agents.codex.starts", "did you mean `agents.codex.start`?"),
         ("agents.codex.env", "did you mean `agents.codex.env.VARIABLE`?"),
-        ("agents.codex", "`agency config` lists the keys there are"),
-        ("", "`agency config` lists the keys there are"),
-        ("a b", "`agency config` lists the keys there are"),
-        ("agents.-x.start", "`agency config` lists the keys there are"),
+        ("agents.codex", "`agency config` lists all keys"),
+        ("", "`agency config` lists all keys"),
+        ("\"\".max_agents", "`agency config` lists all keys"),
+        ("a b", "`agency config` lists all keys"),
+        ("agents.-x.start", "`agency config` lists all keys"),
     ] {
         assert_eq!(Key::parse(text).expect_err(text).hint(), hint, "{text}");
     }

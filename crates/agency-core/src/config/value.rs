@@ -1,16 +1,16 @@
 //! What a key can be set to, and how it is written.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
 use toml_edit::{Array, InlineTable, Item, Value as TomlValue};
 
 use super::clipboard::Clipboard;
+use super::key::Key;
 use super::layer::ConfigProblem;
 use super::notify::TerminalNotice;
 use super::reader;
-use super::schema::Key;
+use super::schema::RULE_KEYS;
 use crate::agent::{Driver, Restart};
 use crate::approval::Rule;
 
@@ -47,12 +47,11 @@ impl Value {
     }
 
     pub(super) fn text(self) -> Option<String> {
-        match self {
-            Value::Text(text) => Some(text),
-            Value::Truth(_) | Value::Count(_) | Value::Time(_) | Value::Words(_) => None,
-            Value::Commands(_) | Value::Driver(_) | Value::Restart(_) => None,
-            Value::Clipboard(_) | Value::TerminalNotice(_) | Value::Rule(_) => None,
-        }
+        if let Value::Text(text) = self { Some(text) } else { None }
+    }
+
+    pub(super) fn rule(self) -> Option<Rule> {
+        if let Value::Rule(rule) = self { Some(*rule) } else { None }
     }
 
     pub(super) fn to_toml(&self) -> TomlValue {
@@ -71,7 +70,10 @@ impl Value {
             Value::Restart(restart) => restart.as_str().into(),
             Value::Clipboard(clipboard) => clipboard.as_str().into(),
             Value::TerminalNotice(how) => how.as_str().into(),
-            Value::Rule(rule) => rule_words(rule).into_iter().collect::<InlineTable>().into(),
+            Value::Rule(rule) => rule_entries(rule)
+                .map(|(name, value)| (name, value.to_toml()))
+                .collect::<InlineTable>()
+                .into(),
         }
     }
 
@@ -90,7 +92,9 @@ impl Value {
             Value::Restart(restart) => json!(restart.as_str()),
             Value::Clipboard(clipboard) => json!(clipboard.as_str()),
             Value::TerminalNotice(how) => json!(how.as_str()),
-            Value::Rule(rule) => json!(rule_words(rule).into_iter().collect::<BTreeMap<_, _>>()),
+            Value::Rule(rule) => {
+                rule_entries(rule).map(|(name, value)| (name.to_owned(), value.to_json())).collect()
+            }
         }
     }
 }
@@ -102,15 +106,8 @@ impl std::fmt::Display for Value {
 }
 
 /// The keys of a rule that are set, in the order of the reference.
-fn rule_words(rule: &Rule) -> Vec<(&'static str, &str)> {
-    let words = [
-        ("tool", Some(rule.tool.as_str())),
-        ("match", rule.pattern.as_deref()),
-        ("agent", rule.agent.as_deref()),
-        ("decision", Some(rule.decision.as_str())),
-        ("why", rule.why.as_deref()),
-    ];
-    words.into_iter().filter_map(|(name, word)| Some((name, word?))).collect()
+fn rule_entries(rule: &Rule) -> impl Iterator<Item = (&'static str, Value)> {
+    RULE_KEYS.iter().filter_map(|key| Some((key.info.name, (key.get)(rule)?)))
 }
 
 fn single(kind: Kind, word: &str) -> Item {

@@ -4,8 +4,6 @@
 
 use std::time::Duration;
 
-use super::value::Value;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceConfig {
     /// Ignored files that a fresh workspace gets a copy of, as `.gitignore` writes them.
@@ -35,35 +33,5 @@ impl Default for WorkspaceConfig {
             opener: None,
             keep_ignored: false,
         }
-    }
-}
-
-impl WorkspaceConfig {
-    pub(super) fn apply(&mut self, name: &str, value: Value) {
-        match (name, value) {
-            ("copy", Value::Words(words)) => self.copy = words,
-            ("setup", Value::Commands(commands)) => self.setup = commands,
-            ("teardown", Value::Commands(commands)) => self.teardown = commands,
-            ("setup_timeout", Value::Time(time)) => self.setup_timeout = time,
-            ("ports", Value::Count(count)) => self.ports = count,
-            ("port_base", Value::Count(count)) => self.port_base = count,
-            ("opener", Value::Words(words)) => self.opener = super::command(words),
-            ("keep_ignored", Value::Truth(truth)) => self.keep_ignored = truth,
-            (name, value) => unreachable!("the schema has no workspace.{name} = {value:?}"),
-        }
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<Value> {
-        Some(match name {
-            "copy" => Value::Words(self.copy.clone()),
-            "setup" => Value::Commands(self.setup.clone()),
-            "teardown" => Value::Commands(self.teardown.clone()),
-            "setup_timeout" => Value::Time(self.setup_timeout),
-            "ports" => Value::Count(self.ports),
-            "port_base" => Value::Count(self.port_base),
-            "opener" => Value::Words(self.opener.clone()?),
-            "keep_ignored" => Value::Truth(self.keep_ignored),
-            other => unreachable!("the schema has no workspace.{other}"),
-        })
     }
 }

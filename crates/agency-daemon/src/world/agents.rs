@@ -108,7 +108,7 @@ impl Look<'_> {
     fn origin(&self, agent: &Agent) -> String {
         let of_agent = |key: &Key| match key {
             Key::Agent { agent: name, .. } | Key::Env { agent: name, .. } => *name == agent.name,
-            Key::General(_) | Key::Named { .. } | Key::Rule { .. } => false,
+            Key::Config(_) | Key::Rule { .. } => false,
         };
         let places = self.config.origins().filter(|(key, _)| of_agent(key)).map(|(_, origin)| origin);
         let first = places.filter_map(|origin| match origin {

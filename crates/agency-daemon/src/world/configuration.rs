@@ -8,7 +8,7 @@ use agency_api::config::{
 };
 use agency_api::paths::{create_private, project_id};
 use agency_api::{Bytes, Failure, method};
-use agency_core::config::{self, Config, EditError, GENERAL_KEYS, Key, Layer, NAMED_TABLES, Origin, Value};
+use agency_core::config::{self, Config, EditError, Key, Layer, Origin, Value};
 use agency_core::ids::ProjectId;
 use agency_store::read_small::Links;
 use agency_store::settings::{self, Settings};
@@ -171,7 +171,9 @@ impl World {
             let failure = refused(problem.to_string());
             problem.hint().into_iter().fold(failure, Failure::hint)
         })?;
-        if let (Key::General("detach_keys"), Value::Text(keys)) = (key, &value) {
+        if *key == Key::DETACH_KEYS
+            && let Value::Text(keys) = &value
+        {
             DetachKeys::parse(keys).map_err(|err| refused(err.to_string()))?;
         }
         Ok(value)
@@ -262,11 +264,7 @@ fn entries(config: &Config, user: Option<&Path>) -> Vec<Entry> {
         })
         .collect();
     // What has no value is a key all the same.
-    let general = GENERAL_KEYS.iter().map(|info| Key::General(info.name));
-    let named = NAMED_TABLES
-        .iter()
-        .flat_map(|table| table.keys.iter().map(|info| Key::Named { table: table.name, name: info.name }));
-    for (place, key) in general.chain(named).enumerate() {
+    for (place, key) in Key::all_fixed().enumerate() {
         if entries.get(place).is_none_or(|entry| entry.key != key.to_string()) {
             entries.insert(place, unset_entry(&key, Whence::Default));
         }
@@ -301,7 +299,7 @@ fn whence(origin: Origin, user: Option<&Path>) -> Whence {
 fn doubts(config: &Config) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Err(err) = DetachKeys::parse(&config.detach_keys) {
-        doubts.push(format!("{}: `detach_keys`: {err}", config.origin(&Key::General("detach_keys"))));
+        doubts.push(format!("{}: `detach_keys`: {err}", config.origin(&Key::DETACH_KEYS)));
     }
     for (index, named) in config.approve.iter().enumerate() {
         let agent = named.rule.agent.as_deref().map(|name| config.agents.find(name));
@@ -311,7 +309,7 @@ fn doubts(config: &Config) -> Vec<String> {
         }
     }
     if let Some(Err(err)) = config.default_agent.as_deref().map(|name| config.agents.find(name)) {
-        let origin = config.origin(&Key::General("default_agent"));
+        let origin = config.origin(&Key::DEFAULT_AGENT);
         doubts.push(format!("{origin}: `default_agent`: {err} ({})", err.hint()));
     }
     doubts

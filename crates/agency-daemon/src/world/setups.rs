@@ -559,7 +559,7 @@ impl World {
 }
 
 /// In a project's file it waits for consent.
-const SETUP_KEY: Key = Key::Named { table: "workspace", name: "setup" };
+const SETUP_KEY: Key = Key::WORKSPACE_SETUP;
 
 /// A tree has two seconds of grace.
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
