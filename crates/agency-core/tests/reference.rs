@@ -2,6 +2,8 @@
 //!
 //! `AGENCY_BLESS=1 cargo test -p agency-core --test reference` writes both anew.
 
+#![allow(clippy::disallowed_methods, reason = "the test reads the published pages")]
+
 use std::path::PathBuf;
 
 use agency_core::config::{json_schema, reference};

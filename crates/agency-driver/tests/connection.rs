@@ -1,6 +1,8 @@
 //! Both halves against a process: a connection with several sessions, as the daemon has one, to an agent of the tests'
 //! own; and what is left of them when it dies.
 
+#![allow(clippy::disallowed_types, reason = "the tests talk to a real process")]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,6 +1,8 @@
 //! No message of an agent is worth a panic: bytes at random, recordings with damage, messages with everything in the
 //! wrong place, lines without measure.
 
+#![allow(clippy::disallowed_methods, reason = "the tests read recordings")]
+
 mod vocabulary;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,7 @@
 //! A connection with several sessions: every line finds its way, whatever the agent does.
 
+#![allow(clippy::disallowed_methods, reason = "the tests read recordings")]
+
 use std::time::Duration;
 
 use agency_driver::acp::Router;

@@ -1,5 +1,7 @@
 //! Recordings of Claude Code over stream-json, and what it did not do while it was recorded.
 
+#![allow(clippy::disallowed_methods, reason = "the tests read recordings")]
+
 use agency_core::agent_state::AgentState;
 use agency_core::conversation::Outcome;
 use agency_core::evidence::Why;

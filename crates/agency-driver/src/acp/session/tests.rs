@@ -1,5 +1,7 @@
 //! Stories of sessions: recordings of real agents, and what they did not do while they were recorded.
 
+#![allow(clippy::disallowed_methods, reason = "the tests read recordings")]
+
 use std::time::Duration;
 
 use agency_core::agent_state::{AgentState, Timing};
