@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use agency_api::Failure;
 use agency_api::event::Event;
 use agency_api::method::Method;
 use agency_api::paths::StateDir;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, METHOD_NOT_FOUND, Outcome, Request, Response};
+use agency_api::{Failure, FailureCode};
 use agency_stream::Stream;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
@@ -34,6 +34,7 @@ impl Client {
         let path = state.daemon_socket();
         let socket = open(&path, "/rpc").await.map_err(|cause| {
             Failure::new("cannot reach the daemon")
+                .code(FailureCode::NoDaemon)
                 .because(format!("{}: {cause}", path.display()))
                 .hint("agency daemon status")
         })?;
@@ -117,9 +118,9 @@ impl Client {
 
     /// Opens the stream that an answer named.
     pub async fn stream(&self, token: &str) -> Result<StreamSocket, Failure> {
-        open(&self.path, &format!("/stream/{token}"))
-            .await
-            .map_err(|cause| Failure::new("cannot open the stream").because(cause))
+        open(&self.path, &format!("/stream/{token}")).await.map_err(|cause| {
+            Failure::new("cannot open the stream").code(FailureCode::DaemonLost).because(cause)
+        })
     }
 
     async fn next_text(&mut self, method: &str) -> Result<String, Failure> {
@@ -134,6 +135,7 @@ impl Client {
                 Some(Ok(Message::Text(text))) => return Ok(text.to_string()),
                 Some(Ok(Message::Close(_))) | None => {
                     return Err(Failure::new("the daemon closed the connection")
+                        .code(FailureCode::DaemonLost)
                         .because(format!("while {method} was waiting for its answer"))
                         .hint("its log says why: see `agency daemon status`"));
                 }
@@ -174,9 +176,10 @@ fn refused(method: &str, error: ErrorObject) -> Failure {
 }
 
 fn lost(method: &str, error: &tokio_tungstenite::tungstenite::Error) -> Failure {
-    Failure::new("the connection to the daemon broke").because(format!("{method}: {error}")).hint(
-        "what was begun is finished or taken back by the next daemon: `agency ls` starts it and shows which",
-    )
+    Failure::new("the connection to the daemon broke")
+        .code(FailureCode::DaemonLost)
+        .because(format!("{method}: {error}"))
+        .hint("what was begun is finished or taken back by the next daemon: `agency ls` starts it and shows which")
 }
 
 fn garbled(method: &str, error: &serde_json::Error) -> Failure {
@@ -185,6 +188,7 @@ fn garbled(method: &str, error: &serde_json::Error) -> Failure {
 
 fn disagree(method: &str, why: String) -> Failure {
     Failure::new(format!("the daemon and this program disagree about {method}"))
+        .code(FailureCode::VersionMismatch)
         .because(why)
         .hint("they may be of different versions: `agency daemon restart` starts the new one, agents live on")
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use agency_api::Failure;
 use agency_api::paths::StateDir;
+use agency_api::{Failure, FailureCode};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
@@ -26,6 +26,7 @@ const HEEDED: [&str; 2] = ["AGENCY_LOG", "AGENCY_KEEPER"];
 pub async fn start_daemon(state: &StateDir, executable: &Path) -> Result<(), Failure> {
     state.create().map_err(|err| {
         Failure::new("cannot start the daemon")
+            .code(FailureCode::NoDaemon)
             .because(format!("its directory {} cannot be used: {err}", state.root().display()))
             .hint("agency doctor")
     })?;
@@ -59,7 +60,9 @@ fn is_of_the_callers_task(name: &OsStr) -> bool {
 }
 
 fn cannot_start(state: &StateDir) -> Failure {
-    Failure::new("cannot start the daemon").hint(format!("its log: {}", state.daemon_log().display()))
+    Failure::new("cannot start the daemon")
+        .code(FailureCode::NoDaemon)
+        .hint(format!("its log: {}", state.daemon_log().display()))
 }
 
 #[cfg(test)]

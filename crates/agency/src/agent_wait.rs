@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use agency_api::Failure;
 use agency_api::event::{Event, EventData};
 use agency_api::method::{EventSubscribe, EventSubscribeParams, TaskGet, TaskRef};
 use agency_api::view::{AgentState, Task};
+use agency_api::{Failure, FailureCode};
 use agency_client::Client;
 
 use crate::context::Context;
@@ -100,6 +100,7 @@ fn end_by_task(task: &Task, until: &[Until]) -> Result<Option<WaitEnd>, Failure>
         (Some(state), _) => Ok(end_by_state(state, detail, until)),
         (None, Some(code)) => Ok(end_by_state(&AgentState::Exited { code: code.clone() }, None, until)),
         (None, None) => Err(Failure::new(format!("task {}-{} has no agent to wait for", task.id, task.slug))
+            .code(FailureCode::NotRunning)
             .because("it has never been started")
             .hint(format!("agency start {}", task.id))),
     }

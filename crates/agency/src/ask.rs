@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use agency_api::Failure;
+use agency_api::{Failure, FailureCode};
 
 use crate::stop::{Stop, failed};
 
@@ -21,7 +21,8 @@ pub(crate) fn can_ask() -> bool {
 /// Asks; the hint is for those who cannot be asked.
 pub(crate) fn ask(question: &str, otherwise: Otherwise, hint: &str) -> Result<bool, Stop> {
     if !can_ask() {
-        return Err(Failure::new("cannot ask without a terminal").hint(hint).into());
+        let failure = Failure::new("cannot ask without a terminal").code(FailureCode::NeedsTerminal);
+        return Err(failure.hint(hint).into());
     }
     let choice = match otherwise {
         Otherwise::Yes => "[Y/n]",

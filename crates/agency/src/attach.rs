@@ -13,8 +13,8 @@ mod viewer;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use agency_api::Failure;
 use agency_api::view::Task;
+use agency_api::{Failure, FailureCode};
 use agency_terminal::keys::DetachKeys;
 
 use crate::context::Context;
@@ -62,6 +62,7 @@ fn need_terminal(target: &Target) -> Result<(), Failure> {
     }
     let name = &target.task.name;
     Err(Failure::new(format!("cannot attach to {name} without a terminal"))
+        .code(FailureCode::NeedsTerminal)
         .because("standard input and output must both be one")
         .hint(format!("agency logs -f {name} prints what it does, agency send {name} TEXT types")))
 }
@@ -73,6 +74,7 @@ fn detach_keys(text: Option<&str>) -> Result<DetachKeys, Failure> {
         let by_variable = std::env::var(KEYS_VARIABLE).is_ok_and(|value| value == text);
         let what = if by_variable { KEYS_VARIABLE } else { "detach_keys" };
         Failure::new(format!("{what} cannot be used"))
+            .code(FailureCode::InvalidConfig)
             .caused_by(&err)
             .hint("`agency config --show-origin` says where it is set")
     })

@@ -11,7 +11,9 @@ mod maintenance;
 mod work;
 mod workspace;
 
-use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::ArgValueCompleter;
 
 pub(crate) use configuration::{Agents, Completions, Config, ConfigCommand, Help, Man, Mcp, NotifyCommand};
@@ -24,6 +26,7 @@ pub(crate) use maintenance::{Connections, Daemon, Doctor, OrphanCommand, Orphans
 pub(crate) use work::{Conflicts, Diff, Gc, Merge, Review, Rm, Sync, Turns, Undo};
 pub(crate) use workspace::{Exec, Run};
 
+use crate::output::Form;
 use crate::{complete, help};
 
 #[derive(Debug, Parser)]
@@ -45,6 +48,25 @@ pub(crate) struct Cli {
     pub(crate) global: GlobalOptions,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// Parses the command line, and says in which form the command prints a failure.
+pub(crate) fn parse(words: &[OsString]) -> Result<(Cli, Form), clap::Error> {
+    let mut matches = Cli::command().try_get_matches_from(words)?;
+    let form = form_of(&matches);
+    let cli = Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Cli::command()))?;
+    Ok((cli, form))
+}
+
+/// Every command that can print JSON has an option `json`.
+fn form_of(matches: &ArgMatches) -> Form {
+    match matches.subcommand() {
+        Some((_, below)) if form_of(below) == Form::Json => Form::Json,
+        _ => match matches.try_get_one::<bool>("json") {
+            Ok(Some(true)) => Form::Json,
+            _ => Form::Text,
+        },
+    }
 }
 
 /// Options that every command takes.
@@ -302,9 +324,21 @@ pub(crate) struct TaskName {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+
+    #[test]
+    fn json_counts_where_the_command_takes_it() {
+        let form = |words: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            parse(&words).expect("a command").1
+        };
+        for words in ["agency ls --json", "agency daemon status --json", "agency config get a --json"] {
+            assert_eq!(form(words), Form::Json, "{words}");
+        }
+        for words in ["agency ls", "agency exec x ls --json", "agency new x -m a -- ls --json"] {
+            assert_eq!(form(words), Form::Text, "{words}");
+        }
+    }
 
     #[test]
     fn clap_accepts_the_definitions() {

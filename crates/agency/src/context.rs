@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use agency_api::method::TaskRef;
 use agency_api::paths::StateDir;
 use agency_api::view::Task;
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_client::Client;
 
 use crate::progress;
@@ -24,7 +24,9 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn from_process(options: Vec<String>) -> Result<Context, Failure> {
         let state = StateDir::from_env().map_err(|err| {
-            Failure::new(err.to_string()).hint("set HOME, or XDG_STATE_HOME to an absolute path")
+            Failure::new(err.to_string())
+                .code(FailureCode::InvalidConfig)
+                .hint("set HOME, or XDG_STATE_HOME to an absolute path")
         })?;
         Ok(Context { state, executable: executable(), options })
     }
@@ -48,6 +50,7 @@ pub(crate) fn reference(task: &Task) -> TaskRef {
 pub(crate) fn here() -> Result<Bytes, Failure> {
     std::env::current_dir().map(Bytes::from).map_err(|err| {
         Failure::new("cannot tell the current directory")
+            .code(FailureCode::IoError)
             .caused_by(&err)
             .hint("it may have been deleted: cd somewhere else")
     })

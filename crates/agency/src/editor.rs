@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use agency_api::Failure;
+use agency_api::{Failure, FailureCode};
 
 /// Where nobody has said otherwise.
 const USUAL: &str = "vi";
@@ -32,6 +32,7 @@ fn set() -> Option<Set> {
 fn split(name: &str, value: &str) -> Result<Vec<String>, Failure> {
     shlex::split(value).filter(|words| !words.is_empty()).ok_or_else(|| {
         Failure::new(format!("${name} cannot be read: {value}"))
+            .code(FailureCode::InvalidConfig)
             .because("a quote in it has no end, or there is no program in it")
             .hint(format!("write it as in a shell: {name}='code --wait'"))
     })

@@ -84,11 +84,11 @@ pub(crate) fn all_commands(commands: &Command, options: Command) -> StyledStr {
 
 const EXAMPLES: &str = "\
 Examples:
-  agency new fix-login -m \"make the login work\"   start an agent and attach
-  ctrl-q                                          detach; the agent keeps running
-  agency ls                                       see who works and who needs you
-  agency attach fix-login                         attach again
-  agency rm fix-login                             remove task and workspace
+  agency new fix-login -m \"make the login work\"  start an agent and attach
+  ctrl-q                                         detach; the agent keeps running
+  agency ls                                      see who works and who needs you
+  agency attach fix-login                        attach again
+  agency rm fix-login                            remove task and workspace
 
 TASK is the id of a task, its slug, or a unique prefix of the slug.
 `agency help COMMAND` shows examples for each command.";

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use agency_api::Failure;
 use agency_api::pty::ViewerNotice;
+use agency_api::{Failure, FailureCode};
 use agency_client::StreamSocket;
 use futures_util::StreamExt;
 use tokio_tungstenite::tungstenite::Message;
@@ -16,7 +16,7 @@ pub(crate) async fn read_log(stream: StreamSocket) -> Result<String, Failure> {
     match copy_log(stream, &mut bytes).await {
         Ok(()) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(Stop::Failed(failure)) => Err(failure),
-        Err(Stop::PipeClosed) => Err(Failure::new("the log is incomplete")),
+        Err(Stop::PipeClosed) => Err(Failure::new("the log is incomplete").code(FailureCode::DaemonLost)),
     }
 }
 
@@ -46,6 +46,7 @@ fn is_daemon_leaving(text: &str) -> bool {
 fn incomplete(cause: &str) -> Stop {
     Stop::Failed(
         Failure::new("the log is incomplete")
+            .code(FailureCode::DaemonLost)
             .because(cause)
             .hint("nothing is lost: run the same command again"),
     )

@@ -30,9 +30,8 @@ mod talk;
 mod usage;
 mod watch;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use crate::context::Context;
 use crate::stop::{Done, Stop};
@@ -41,9 +40,10 @@ fn main() -> ExitCode {
     if let Some(code) = command::completions::answer_shell() {
         return code;
     }
-    let cli = match cli::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return usage::report(&error, std::env::args_os()),
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let (cli, form) = match cli::parse(&words) {
+        Ok(parsed) => parsed,
+        Err(error) => return usage::report(&error, &words),
     };
     output::be_quiet(cli.global.quiet);
     match run(cli) {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         // The reader has enough (`agency logs x | head`): nothing is wrong.
         Err(Stop::PipeClosed) => ExitCode::SUCCESS,
         Err(Stop::Failed(failure)) => {
-            output::print_failure(&failure);
+            output::report_failure(&failure, form);
             ExitCode::FAILURE
         }
     }

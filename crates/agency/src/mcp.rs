@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use agency_api::mcp::{PermitParams, TermsParams};
 use agency_api::method::{McpPermit, McpTerms};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -51,7 +51,7 @@ impl Server {
         self.permit(&asked).await?;
         tokio::select! {
             done = self.desk.deed(asked) => done,
-            () = context.ct.cancelled() => Err(Failure::new("cancelled")),
+            () = context.ct.cancelled() => Err(Failure::new("cancelled").code(FailureCode::Cancelled)),
         }
     }
 }

@@ -88,6 +88,30 @@ pub(crate) fn warning(text: &str) {
     note(&format!("{} {}", Paint::for_stderr().paint(Colour::Yellow, "Warning:"), printable(text)));
 }
 
+/// What a command prints on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    Json,
+}
+
+/// Prints the failure that ends a command: as text on standard error, and with `--json` also as a document on
+/// standard output, where its caller reads.
+pub(crate) fn report_failure(failure: &Failure, form: Form) {
+    if form == Form::Json {
+        // A caller that has closed the pipe reads nothing; the exit code still says that the command failed.
+        json_line(&FailureDocument { error: failure.clone() }).ok();
+    }
+    print_failure(failure);
+}
+
+/// What a command with `--json` prints when it fails.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct FailureDocument {
+    error: Failure,
+}
+
 pub(crate) fn print_failure(failure: &Failure) {
     complain(&failure_text(failure, Paint::for_stderr()));
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
-use agency_api::Failure;
+use agency_api::{Failure, FailureCode};
 
 /// What every command returns: the exit code to leave with, or why it stopped.
 pub(crate) type Done = Result<ExitCode, Stop>;
@@ -32,8 +32,13 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// A failure of the operating system, or of Agency itself.
 pub(crate) fn failed(message: &str, error: &(dyn Error + 'static)) -> Stop {
-    Stop::Failed(Failure::new(message).caused_by(error))
+    let code = match error.is::<io::Error>() {
+        true => FailureCode::IoError,
+        false => FailureCode::Internal,
+    };
+    Stop::Failed(Failure::new(message).code(code).caused_by(error))
 }
 
 /// One more way out, below the one there is.

@@ -3,18 +3,18 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use agency_api::Failure;
+use agency_api::{Failure, FailureCode};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{ArgAction, CommandFactory};
 
 use crate::cli::Cli;
-use crate::output;
+use crate::output::{self, Form};
 
 /// The exit code for wrong usage.
 const USAGE: u8 = 2;
 
 /// Prints help, the version or the error, and returns the exit code.
-pub(crate) fn report(error: &Error, words: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub(crate) fn report(error: &Error, words: &[OsString]) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // A closed pipe (`agency help | head`) is not an error.
@@ -26,16 +26,25 @@ pub(crate) fn report(error: &Error, words: impl IntoIterator<Item = OsString>) -
             ExitCode::from(USAGE)
         }
         _ => {
-            output::print_failure(&failure(error, words));
+            output::report_failure(&failure(error, words), typed_form(words));
             ExitCode::from(USAGE)
         }
     }
 }
 
-fn failure(error: &Error, words: impl IntoIterator<Item = OsString>) -> Failure {
+/// A caller that typed `--json` reads JSON, even if this command has no such option. The words after `--` are
+/// no options.
+fn typed_form(words: &[OsString]) -> Form {
+    match words.iter().take_while(|word| *word != "--").any(|word| word == "--json") {
+        true => Form::Json,
+        false => Form::Text,
+    }
+}
+
+fn failure(error: &Error, words: &[OsString]) -> Failure {
     let (command, positionals) = typed_command(words);
     let usage = UsageError { error, command, positionals };
-    match error.kind() {
+    let failure = match error.kind() {
         ErrorKind::InvalidSubcommand => usage.unknown_command(),
         ErrorKind::UnknownArgument => usage.unknown_argument(),
         ErrorKind::MissingRequiredArgument => usage.missing_argument(),
@@ -48,7 +57,8 @@ fn failure(error: &Error, words: impl IntoIterator<Item = OsString>) -> Failure 
             usage.bad_value()
         }
         _ => usage.other_error(),
-    }
+    };
+    failure.code(FailureCode::InvalidArgument)
 }
 
 struct UsageError<'a> {
@@ -167,10 +177,10 @@ enum Positionals {
 }
 
 /// The command that these words begin with, and the arguments that it takes by position.
-fn typed_command(words: impl IntoIterator<Item = OsString>) -> (String, Positionals) {
+fn typed_command(words: &[OsString]) -> (String, Positionals) {
     let (mut name, mut command) = ("agency".to_owned(), Cli::command());
-    for word in words.into_iter().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-")) {
-        let Some(below) = command.find_subcommand(&word).cloned() else { break };
+    for word in words.iter().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-")) {
+        let Some(below) = command.find_subcommand(word).cloned() else { break };
         name = format!("{name} {}", below.get_name());
         command = below;
     }
@@ -194,7 +204,10 @@ mod tests {
     #[track_caller]
     fn check(words: &str, wanted: &str) {
         let error = Cli::try_parse_from(words.split(' ')).expect_err("wrong usage");
-        assert_eq!(failure(&error, words.split(' ').map(OsString::from)).to_string(), wanted, "{words}");
+        let typed: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        let failure = failure(&error, &typed);
+        assert_eq!(failure.to_string(), wanted, "{words}");
+        assert_eq!(failure.code, FailureCode::InvalidArgument, "{words}");
     }
 
     #[test]

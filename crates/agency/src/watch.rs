@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use agency_api::Failure;
 use agency_api::event::{Event, EventData, SetupPhase};
 use agency_api::method::{EventSubscribe, EventSubscribeParams, Method, TaskRef, TaskStop};
+use agency_api::{Failure, FailureCode};
 use agency_client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -72,7 +72,9 @@ async fn or_interrupted<T>(
     }
     let at_work = heard.borrow().at_work.clone();
     let Some(task) = at_work else {
-        return Err(Failure::new("interrupted").hint("`agency ls` shows what there is"));
+        return Err(Failure::new("interrupted")
+            .code(FailureCode::Cancelled)
+            .hint("`agency ls` shows what there is"));
     };
     let (name, is_teardown) = (task.name.clone(), heard.borrow().is_teardown);
     context.daemon().await?.call(TaskStop, task).await?;
@@ -80,6 +82,7 @@ async fn or_interrupted<T>(
         Ok(answer) => Ok(answer),
         Err(failure) if is_teardown => Err(failure),
         Err(_) => Err(Failure::new("interrupted")
+            .code(FailureCode::Cancelled)
             .because("its commands were ended; the task and its workspace stay")
             .hint(format!(
                 "`agency start {name}` begins again, `agency start {name} --skip-setup` goes on without"

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use agency_api::Failure;
 use agency_api::pty::ViewerNotice;
+use agency_api::{Failure, FailureCode};
 use serde_json::{Value, json};
 
 use cli_support::Home;
@@ -100,6 +100,96 @@ fn a_refusal_reads_as_error_cause_and_hint() {
         "",
         "Error: no task is called fix\nCaused by: it could be fix-a or fix-b\nHint: agency ls\n",
     );
+}
+
+/// The document that a command prints when it fails with `--json`.
+#[track_caller]
+fn failure_document(home: &Home, arguments: &[&str], code: i32) -> Value {
+    let said = home.run(arguments);
+    assert_eq!(said.code, Some(code), "{arguments:?}: {said:?}");
+    assert_eq!(said.stdout.lines().count(), 1, "{arguments:?}: nothing but the document: {said:?}");
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!(document["schema_version"], 1, "{arguments:?}");
+    let message = document["error"]["message"].as_str().expect("a message");
+    assert!(said.stderr.starts_with(&format!("Error: {message}\n")), "{arguments:?}: {said:?}");
+    document
+}
+
+#[test]
+fn with_json_a_refusal_is_a_document_with_the_code_of_the_daemon() {
+    let (home, daemon) = home_and_daemon();
+    let failure = Failure::new("no task is called `fix`")
+        .code(FailureCode::TaskNotFound)
+        .because("it was removed")
+        .hint("agency ls");
+    let methods = ["task.diff", "task.merge", "pty.screen", "task.send", "turn.list", "queue.list"];
+    methods.iter().for_each(|method| drop(daemon.refuse(method, failure.clone())));
+    for arguments in [
+        &["diff", "fix", "--json"][..],
+        &["merge", "fix", "--json"],
+        &["screen", "fix", "--json"],
+        &["send", "fix", "hello", "--json"],
+        &["turns", "fix", "--json"],
+        &["queue", "fix", "--json"],
+    ] {
+        let document = failure_document(&home, arguments, 1);
+        let wanted = json!({
+            "code": "task_not_found", "message": "no task is called `fix`", "causes": ["it was removed"],
+            "hint": "agency ls",
+        });
+        assert_eq!(document["error"], wanted, "{arguments:?}");
+    }
+}
+
+#[test]
+fn with_json_failures_of_the_program_itself_have_codes() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("config.show", json!({ "files": {}, "settings": [], "warnings": [] }));
+    for (arguments, code) in [
+        (&["config", "get", "opener", "--json"][..], "config_not_set"),
+        (&["undo", "--turn", "fix", "two", "--json"], "invalid_argument"),
+        (&["agents", "--json"], "version_mismatch"),
+    ] {
+        let document = failure_document(&home, arguments, 1);
+        assert_eq!(document["error"]["code"], code, "{arguments:?}");
+    }
+    daemon.crash();
+    for arguments in [&["ls", "--json"][..], &["daemon", "status", "--json"]] {
+        let document = failure_document(&home, arguments, 1);
+        assert_eq!(document["error"]["code"], "no_daemon", "{arguments:?}");
+    }
+}
+
+#[test]
+fn with_json_wrong_usage_is_a_document_and_exits_with_2() {
+    let home = Home::new();
+    for arguments in [
+        &["ls", "--json", "--wide"][..],
+        &["screen", "--json"],
+        &["merge", "fix", "--squash", "--rebase", "--json"],
+        &["gc", "--json", "--older-than", "soon", "--trash"],
+        &["lss", "--json"],
+        &["stop", "fix", "--json"],
+    ] {
+        let document = failure_document(&home, arguments, 2);
+        assert_eq!(document["error"]["code"], "invalid_argument", "{arguments:?}");
+    }
+    let said = home.run(&["stop", "--", "--json", "x"]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "words after `--` are no options");
+}
+
+#[test]
+fn with_json_a_stream_ends_with_its_failure() {
+    let (home, daemon) = home_and_daemon();
+    daemon.answer("event.subscribe", json!({}));
+    let mut events = home.agency(&["events", "--json"]);
+    let events = events.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    daemon.called("event.subscribe");
+    daemon.crash();
+    let output = events.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!(document["error"]["code"], "daemon_lost");
 }
 
 #[test]
@@ -369,7 +459,7 @@ fn a_log_that_breaks_off_does_not_look_whole() {
     stream.notice(&ViewerNotice::DaemonLeaves);
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout), (Some(1), b"one\n".to_vec()));
-    assert!(String::from_utf8_lossy(&output.stderr).starts_with("Error: the log ends before its time\n"));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("Error: the log is incomplete\n"));
 }
 
 #[test]

@@ -4,12 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use agency_api::Failure;
 use agency_api::config::Overrides;
 use agency_api::keeper::Size;
 use agency_api::method::{PtyAttach, PtyAttachParams, Stream, TaskGet, TaskRef};
 use agency_api::pty::{AttachMode, Colours, ViewerNotice, ViewerRequest};
 use agency_api::view::{AgentState, Task};
+use agency_api::{Failure, FailureCode};
 use agency_client::{Client, StreamSocket};
 use futures_util::stream::SplitStream;
 use futures_util::{SinkExt, StreamExt};
@@ -194,7 +194,9 @@ impl Search {
                 Ok(Ok(connected)) => Heard::Found(Box::new(connected)),
                 Ok(Err(missed)) => Heard::Missed(missed),
                 Err(err) => Heard::Missed(Missed {
-                    failure: Failure::new("the search for the daemon failed").caused_by(&err),
+                    failure: Failure::new("the search for the daemon failed")
+                        .code(FailureCode::Internal)
+                        .caused_by(&err),
                     task: None,
                 }),
             },

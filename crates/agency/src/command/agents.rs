@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use agency_api::method::{AgentList, AgentListParams};
-use agency_api::{Bytes, Failure, view};
+use agency_api::{Bytes, Failure, FailureCode, view};
 use agency_client::Client;
 use serde::Serialize;
 
@@ -68,7 +68,8 @@ pub(super) async fn known(
         .collect();
     let mut agents = Vec::new();
     for known in asked {
-        agents.push(known.await.map_err(|err| Failure::new("cannot ask for versions").caused_by(&err))?);
+        let cannot = || Failure::new("cannot ask for versions").code(FailureCode::Internal);
+        agents.push(known.await.map_err(|err| cannot().caused_by(&err))?);
     }
     Ok((agents, listing.warnings))
 }

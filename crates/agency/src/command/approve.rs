@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use agency_api::Failure;
 use agency_api::chat::{AnswerParams, ApprovalListParams, OpenApproval};
 use agency_api::method::{ApprovalAnswer, ApprovalList, TaskRef};
+use agency_api::{Failure, FailureCode};
 use agency_client::Client;
 
 use crate::cli::{Approve, Deny};
@@ -64,13 +64,15 @@ async fn answered(
     let listed = daemon.call(ApprovalList, ApprovalListParams { task: Some(task.clone()) }).await?;
     let is_meant = |open: &&OpenApproval| id.as_ref().is_none_or(|id| open.approval.id == *id);
     let open = listed.approvals.iter().find(is_meant);
-    let open =
-        open.ok_or_else(|| Failure::new("no question waits for an answer").hint("agency approvals"))?;
+    let none = || Failure::new("no question waits for an answer").code(FailureCode::NoOpenRequest);
+    let open = open.ok_or_else(|| none().hint("agency approvals"))?;
     let questions = talk::questions(&open.approval);
     if questions.len() != typed.len() {
         let (asked, given) =
             (output::count(questions.len(), "question"), output::count(typed.len(), "answer"));
-        return Err(Failure::new(format!("{asked}, {given}")).hint("give --answer once for each question"));
+        return Err(Failure::new(format!("{asked}, {given}"))
+            .code(FailureCode::InvalidArgument)
+            .hint("give --answer once for each question"));
     }
     let answers =
         questions.iter().zip(typed).map(|(asked, typed)| (asked.text.clone(), asked.answered(typed)));

@@ -10,7 +10,7 @@ use agency_api::method::{
     ApprovalAnswer, ChatRead, TaskGet, TaskInterrupt, TaskRef, TaskSend, TaskSendParams,
 };
 use agency_api::view::TaskStatus;
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -123,6 +123,7 @@ async fn follow_chat(
 fn begins_in(at: Option<u64>, chat: &Read) -> Result<(), Failure> {
     match at.filter(|at| *at > chat.total) {
         Some(at) => Err(Failure::new(format!("there is no entry {at}"))
+            .code(FailureCode::NotFound)
             .because(format!("the conversation has {} so far", chat.total))),
         None => Ok(()),
     }

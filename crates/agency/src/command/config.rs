@@ -11,7 +11,7 @@ use agency_api::config::{
 };
 use agency_api::method::{ConfigRead, ConfigSet, ConfigShow, ConfigWrite};
 use agency_api::paths::create_private;
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_client::Client;
 use serde::Serialize;
 
@@ -125,7 +125,7 @@ async fn get(context: &Context, key: String, json: bool) -> Done {
     shown.warnings.iter().for_each(|warning| output::warning(warning));
     let entry = shown.settings.into_iter().find(|entry| !entry.value.is_null());
     let Some(entry) = entry else {
-        let failure = Failure::new(format!("`{key}` is not set"));
+        let failure = Failure::new(format!("`{key}` is not set")).code(FailureCode::ConfigNotSet);
         let set = format!("agency config set {key} VALUE");
         return Err(failure.hint(if is_rule(&key) { "agency config edit".to_owned() } else { set }).into());
     };
@@ -216,7 +216,7 @@ fn again(failure: Failure, copy: &Path) -> Result<(), Stop> {
     output::print_failure(&failure);
     match ask("Edit it again?", Otherwise::Yes, &kept)? {
         true => Ok(()),
-        false => Err(Failure::new("nothing was changed").hint(kept).into()),
+        false => Err(Failure::new("nothing was changed").code(FailureCode::Cancelled).hint(kept).into()),
     }
 }
 

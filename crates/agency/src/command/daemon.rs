@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agency_api::Failure;
 use agency_api::config::Overrides;
 use agency_api::method::{DaemonStatus, DaemonStop, DaemonStopParams, Nothing};
 use agency_api::view;
+use agency_api::{Failure, FailureCode};
 use agency_client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -40,7 +40,9 @@ pub(crate) fn run(context: &Context) -> Done {
 
 async fn status(context: &Context, json: bool) -> Done {
     let Some(mut daemon) = running(context).await? else {
-        let failure = Failure::new("no daemon is running").hint("the next command starts one: agency ls");
+        let failure = Failure::new("no daemon is running")
+            .code(FailureCode::NoDaemon)
+            .hint("the next command starts one: agency ls");
         return Err(failure.into());
     };
     let view = daemon.call(DaemonStatus, Nothing {}).await?;
@@ -117,6 +119,7 @@ pub(super) async fn end(context: &Context, mut daemon: Client, agents: bool) -> 
         .await?;
     if !leaving.gone_within(GONE_WITHIN) {
         return Err(Failure::new(format!("the daemon does not leave: pid {} is still there", old.pid))
+            .code(FailureCode::TimedOut)
             .hint(format!("its log: {}", context.state.daemon_log().display())));
     }
     match running(context).await? {
@@ -158,6 +161,7 @@ pub(super) async fn running(context: &Context) -> Result<Option<Client>, Failure
             Ok(None)
         }
         Err(err) => Err(Failure::new("cannot reach the daemon")
+            .code(FailureCode::IoError)
             .because(format!("{}: {err}", context.state.daemon_socket().display()))),
     }
 }

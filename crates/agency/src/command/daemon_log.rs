@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agency_api::Failure;
+use agency_api::{Failure, FailureCode};
 
 use crate::context::Context;
 use crate::stop::{Done, Stop};
@@ -67,7 +67,9 @@ impl Log {
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}", path.display())).caused_by(error);
     match error.kind() {
-        io::ErrorKind::NotFound => failure.hint("no daemon has ever run here; `agency ls` starts one"),
-        _ => failure,
+        io::ErrorKind::NotFound => {
+            failure.code(FailureCode::NotFound).hint("no daemon has ever run here; `agency ls` starts one")
+        }
+        _ => failure.code(FailureCode::IoError),
     }
 }

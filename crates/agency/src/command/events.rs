@@ -1,9 +1,9 @@
 //! `agency events`: what happens, one line each, as it happens.
 
-use agency_api::Failure;
 use agency_api::event::{Event, EventData, StateChangeEvent};
 use agency_api::method::{EventSubscribe, EventSubscribeParams};
 use agency_api::view::Evidence;
+use agency_api::{Failure, FailureCode};
 use serde_json::Value;
 
 use crate::cli::Events;
@@ -23,7 +23,10 @@ pub(super) async fn events(context: &Context, args: Events) -> Done {
         }
     }
     // Whoever reads this must know that events may have been missed from here on.
-    Err(Failure::new("the daemon has gone, and with it the events").hint("run the same command again").into())
+    Err(Failure::new("the daemon has gone, and with it the events")
+        .code(FailureCode::DaemonLost)
+        .hint("run the same command again")
+        .into())
 }
 
 fn human(event: &Event) -> String {

@@ -5,8 +5,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use agency_api::Failure;
 use agency_api::method::{LogForm, LogRead, LogReadParams};
+use agency_api::{Failure, FailureCode};
 
 use crate::cli::Export;
 use crate::context::Context;
@@ -42,14 +42,17 @@ fn place(path: PathBuf, force: bool) -> Result<PathBuf, Failure> {
     }
     if !force {
         return Err(Failure::new(format!("{} is there already", path.display()))
+            .code(FailureCode::AlreadyExists)
             .hint("name another file, or pass --force"));
     }
-    let cannot = || Failure::new(format!("cannot write {}", path.display()));
-    let real = path.canonicalize().map_err(|err| cannot().caused_by(&err))?;
+    let cannot = |code| Failure::new(format!("cannot write {}", path.display())).code(code);
+    let real = path.canonicalize().map_err(|err| cannot(FailureCode::IoError).caused_by(&err))?;
     match real.is_file() {
         true => Ok(real),
         // A device or a directory would be replaced by a file.
-        false => Err(cannot().because("it is no regular file").hint("`-o -` writes to standard output")),
+        false => Err(cannot(FailureCode::InvalidArgument)
+            .because("it is no regular file")
+            .hint("`-o -` writes to standard output")),
     }
 }
 
@@ -82,5 +85,8 @@ impl Drop for Unfinished {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Stop {
-    Failure::new(format!("cannot write {}", path.display())).caused_by(error).into()
+    Failure::new(format!("cannot write {}", path.display()))
+        .code(FailureCode::IoError)
+        .caused_by(error)
+        .into()
 }

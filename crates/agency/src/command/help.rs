@@ -17,6 +17,6 @@ pub(crate) fn help(args: &Help) -> ExitCode {
     match Cli::try_parse_from(&words) {
         // Not reached: with a help option clap always answers with an error that holds the help.
         Ok(_) => ExitCode::SUCCESS,
-        Err(help) => usage::report(&help, words),
+        Err(help) => usage::report(&help, &words),
     }
 }

@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use agency_api::Failure;
 use agency_api::paths::StateDir;
+use agency_api::{Failure, FailureCode};
 
 /// The one byte that no path has.
 const SEPARATOR: u8 = 0;
@@ -22,7 +22,9 @@ fn list(state: &StateDir) -> PathBuf {
 /// Adds these files to the list.
 pub(super) fn remember(state: &StateDir, files: &[PathBuf]) -> Result<(), Failure> {
     let path = list(state);
-    let cannot = |err: io::Error| Failure::new(format!("cannot write {}", path.display())).caused_by(&err);
+    let cannot = |err: io::Error| {
+        Failure::new(format!("cannot write {}", path.display())).code(FailureCode::IoError).caused_by(&err)
+    };
     state.create().map_err(cannot)?;
     let mut known: BTreeSet<PathBuf> = remembered(state).into_iter().collect();
     known.extend(files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())));

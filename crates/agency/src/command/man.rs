@@ -5,8 +5,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
-use agency_api::Failure;
 use agency_api::paths::StateDir;
+use agency_api::{Failure, FailureCode};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man as Page;
 
@@ -46,6 +46,7 @@ fn found(words: &[String]) -> Result<(String, Command), Failure> {
         std::iter::once("agency").chain(words.iter().map(String::as_str)).collect::<Vec<_>>().join("-");
     pages().into_iter().find(|(known, _)| *known == name).ok_or_else(|| {
         Failure::new(format!("there is no command `agency {}`", words.join(" ")))
+            .code(FailureCode::InvalidArgument)
             .hint("`agency help --all` lists all commands")
     })
 }
@@ -91,6 +92,7 @@ fn install(state: &StateDir, dir: &Path) -> Done {
     let section = dir.join("man1");
     let cannot = |path: &Path, err: &std::io::Error| {
         Failure::new(format!("cannot write {}", path.display()))
+            .code(FailureCode::IoError)
             .caused_by(err)
             .hint("name a directory of your own: agency man --install ~/.local/share/man")
     };

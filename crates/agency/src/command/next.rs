@@ -7,7 +7,7 @@ use agency_api::config::Overrides;
 use agency_api::method::{TaskList, TaskListParams, TaskRef};
 use agency_api::pty::AttachMode;
 use agency_api::view::{AgentState, Task};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 
 use crate::attach::{self, Target};
 use crate::context::{self, Context};
@@ -20,6 +20,7 @@ pub(super) async fn next(context: &Context) -> Done {
     let listing = daemon.call(TaskList, TaskListParams { cwd: None }).await?;
     let Some(task) = longest(&listing.tasks) else {
         return Err(Failure::new("no agent waits for you")
+            .code(FailureCode::NotFound)
             .hint("`agency ls --all` shows what they do")
             .into());
     };

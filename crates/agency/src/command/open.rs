@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use agency_api::method::Plan;
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 
 use super::workspace;
 use crate::cli::TaskName;
@@ -29,7 +29,9 @@ pub(super) async fn open(context: &Context, args: TaskName) -> Done {
 fn editor_of(plan: &Plan) -> Result<Vec<Bytes>, Failure> {
     let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if !editor::is_set() && !has_terminal {
-        return Err(Failure::new("there is no editor to open the workspace with").hint(WHERE));
+        return Err(Failure::new("there is no editor to open the workspace with")
+            .code(FailureCode::CommandNotFound)
+            .hint(WHERE));
     }
     let words = editor::words()?.into_iter().map(Bytes::from);
     Ok(words.chain([plan.cwd.clone()]).collect())

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use agency_api::paths::{StateDir, create_private};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::send::read_stdin;
@@ -114,11 +114,14 @@ fn without_line_ends(mut text: Vec<u8>) -> Vec<u8> {
 }
 
 async fn edited(drafts: &Path, slug: &str) -> Result<(Vec<u8>, Source), Failure> {
-    let cannot = |err: io::Error| Failure::new("cannot make a file for the editor").caused_by(&err);
+    let cannot = |err: io::Error| {
+        Failure::new("cannot make a file for the editor").code(FailureCode::IoError).caused_by(&err)
+    };
     let file = new_draft(drafts, slug, "md", HEADER.as_bytes()).map_err(cannot)?;
     let outcome = edit(&file).await;
-    let written = std::fs::read(&file)
-        .map_err(|err| Failure::new(format!("cannot read {}", file.display())).caused_by(&err))?;
+    let written = std::fs::read(&file).map_err(|err| {
+        Failure::new(format!("cannot read {}", file.display())).code(FailureCode::IoError).caused_by(&err)
+    })?;
     let text = without_header(&written);
     match outcome {
         Ok(()) => Ok((text, Source::Editor(file))),
@@ -135,19 +138,24 @@ async fn edited(drafts: &Path, slug: &str) -> Result<(Vec<u8>, Source), Failure>
 
 pub(super) async fn edit(file: &Path) -> Result<(), Failure> {
     let words = editor::words()?;
-    let (program, words) = words.split_first().ok_or_else(|| Failure::new("there is no editor"))?;
-    let failed = |cause: String| {
+    let (program, words) = words
+        .split_first()
+        .ok_or_else(|| Failure::new("there is no editor").code(FailureCode::CommandNotFound))?;
+    let failed = |code: FailureCode, cause: String| {
         Failure::new("the editor failed, so nothing was made")
+            .code(code)
             .because(format!("{program}: {cause}"))
             .hint("set $VISUAL or $EDITOR, or give the text with -m")
     };
     // A ctrl-c meant for the editor reaches us too, and must not end us under it.
-    let _interrupts = signal(SignalKind::interrupt()).map_err(|err| failed(err.to_string()))?;
+    let _interrupts =
+        signal(SignalKind::interrupt()).map_err(|err| failed(FailureCode::Internal, err.to_string()))?;
     let status = tokio::process::Command::new(program).args(words).arg(file).status().await;
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(failed(status.to_string())),
-        Err(err) => Err(failed(err.to_string())),
+        // Editors exit with another code than 0 when the user gives up, as by `:cq`.
+        Ok(status) => Err(failed(FailureCode::Cancelled, status.to_string())),
+        Err(err) => Err(failed(FailureCode::CommandNotFound, err.to_string())),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agency_api::Failure;
+use agency_api::{Failure, FailureCode};
 use agency_terminal::ViewerFilter;
 use serde_json::Value;
 
@@ -19,8 +19,7 @@ pub(super) async fn replay(args: Replay) -> Done {
     if args.states {
         return states(&args);
     }
-    let file = File::open(&args.file)
-        .map_err(|err| Failure::new(format!("cannot read {}", args.file.display())).caused_by(&err))?;
+    let file = File::open(&args.file).map_err(|err| cannot_read(&args.file, &err))?;
     let mut lines = BufReader::new(file).lines().enumerate();
     check_header(&args.file, lines.next())?;
     let mut stdout = std::io::stdout().lock();
@@ -28,8 +27,7 @@ pub(super) async fn replay(args: Replay) -> Done {
     // What the program asked its terminal then, ours must not answer now.
     let (mut filter, mut shown) = (ViewerFilter::default(), Vec::new());
     for (at, line) in lines {
-        let line =
-            line.map_err(|err| Failure::new(format!("cannot read {}", args.file.display())).caused_by(&err))?;
+        let line = line.map_err(|err| cannot_read(&args.file, &err))?;
         let Some(event) = event(&args.file, at + 1, &line)? else { continue };
         let pause = (event.seconds - last).max(0.0).min(args.idle.unwrap_or(f64::INFINITY)) / args.speed;
         last = event.seconds;
@@ -61,12 +59,17 @@ struct Event {
     output: String,
 }
 
+fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot read {}", path.display())).code(FailureCode::IoError).caused_by(error)
+}
+
 fn check_header(path: &Path, first: Option<(usize, std::io::Result<String>)>) -> Result<(), Stop> {
     let header =
         first.and_then(|(_, line)| line.ok()).and_then(|line| serde_json::from_str::<Value>(&line).ok());
     match header.as_ref().and_then(|header| header["version"].as_u64()) {
         Some(2) => Ok(()),
         found => Err(Failure::new(format!("{} is not a recording that can be played", path.display()))
+            .code(FailureCode::InvalidArgument)
             .because(match found {
                 Some(version) => format!("it is asciicast version {version}, and 2 is needed"),
                 None => "its first line is no asciicast header".to_owned(),
@@ -81,7 +84,10 @@ fn event(path: &Path, number: usize, line: &str) -> Result<Option<Event>, Stop> 
     if line.trim().is_empty() {
         return Ok(None);
     }
-    let broken = || Failure::new(format!("{}:{number} is no event of a recording", path.display()));
+    let broken = || {
+        Failure::new(format!("{}:{number} is no event of a recording", path.display()))
+            .code(FailureCode::InvalidArgument)
+    };
     let value: Value = serde_json::from_str(line).map_err(|err| broken().caused_by(&err))?;
     match (value[0].as_f64(), value[1].as_str(), value[2].as_str()) {
         (Some(seconds), Some("o"), Some(output)) => Ok(Some(Event { seconds, output: output.to_owned() })),

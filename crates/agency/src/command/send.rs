@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use agency_api::method::{Receipt, ReceiptKind, TaskSend, TaskSendParams};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 
 use crate::cli::Send;
 use crate::context::Context;
@@ -56,7 +56,7 @@ fn refused(task: &str, receipt: &Receipt) -> Failure {
         output::note("Its screen shows:");
         screen.lines().for_each(|row| output::note(&format!("  │ {}", output::printable(row))));
     }
-    Failure::new(format!("refused: {why}")).hint(format!(
+    Failure::new(format!("refused: {why}")).code(FailureCode::NotDelivered).hint(format!(
         "see to it: agency attach {task}, or agency send {task} --keys …; --anyway types regardless"
     ))
 }
@@ -80,20 +80,23 @@ pub(super) fn not_too_long(text: &Bytes) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(format!("the text is too long to type ({} bytes)", text.0.len()))
+        .code(FailureCode::InvalidArgument)
         .because("a terminal takes at most 1 MiB at once")
         .hint("put it in a file and tell the agent to read that file"))
 }
 
 /// Standard input to its end, and an error instead of more than `limit` bytes.
 pub(super) fn read_stdin(limit: u64) -> Result<Vec<u8>, Failure> {
+    let cannot_read = || Failure::new("cannot read the text from standard input").code(FailureCode::IoError);
     let mut text = Vec::new();
     std::io::stdin()
         .lock()
         .take(limit + 1)
         .read_to_end(&mut text)
-        .map_err(|err| Failure::new("cannot read the text from standard input").caused_by(&err))?;
+        .map_err(|err| cannot_read().caused_by(&err))?;
     if text.len() as u64 > limit {
         return Err(Failure::new(format!("the text on standard input is longer than {} MiB", limit >> 20))
+            .code(FailureCode::InvalidArgument)
             .hint("put it in a file in the repository and name that file in a short text"));
     }
     Ok(text)

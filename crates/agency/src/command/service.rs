@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use agency_api::Failure;
+use agency_api::{Failure, FailureCode};
 
 use super::installed;
 use crate::context::Context;
@@ -76,13 +76,16 @@ fn write(service: &Service) -> io::Result<()> {
 
 fn cannot_write(path: &Path) -> Failure {
     Failure::new(format!("cannot write {}", path.display()))
+        .code(FailureCode::IoError)
         .hint("agency daemon install --print shows what it would say")
 }
 
 impl Service {
     fn of(executable: &Path) -> Result<Service, Failure> {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-        let home = home.ok_or_else(|| Failure::new("cannot tell where services are: HOME is not set"))?;
+        let home = home.ok_or_else(|| {
+            Failure::new("cannot tell where services are: HOME is not set").code(FailureCode::InvalidConfig)
+        })?;
         let variables = heeded(|name| std::env::var_os(name));
         Ok(match cfg!(target_os = "macos") {
             true => Service::launchd(&home, executable, &variables),

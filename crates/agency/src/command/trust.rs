@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use agency_api::Failure;
 use agency_api::method::{
     Changes, Nothing, ProjectRef, Trust as View, TrustAgree, TrustAgreeParams, TrustList, TrustShow,
     TrustedProject,
 };
+use agency_api::{Failure, FailureCode};
 use agency_client::Client;
 
 use crate::ask::{Otherwise, ask};
@@ -72,6 +72,7 @@ async fn agree(daemon: &mut Client, view: &View, yes: bool) -> Done {
     }
     if !yes && !agreed()? {
         return Err(Failure::new(format!("not trusted: {}", project(view)))
+            .code(FailureCode::Cancelled)
             .because("you did not agree")
             .into());
     }

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use agency_api::Failure;
 use agency_api::method::{ProjectRef, TrashList, TrashRestore, TurnRestore};
 use agency_api::trash::{Discarded, DiscardedKind, Restored, TrashRestoreParams, TurnRestoreParams};
+use agency_api::{Failure, FailureCode};
 
 use crate::cli::Undo;
 use crate::context::{self, Context};
@@ -75,7 +75,9 @@ fn told(restored: &Restored) -> String {
 
 async fn turn(context: &Context, task: &str, number: Option<&String>, json: bool) -> Done {
     let wrong = |word: &String| {
-        Failure::new(format!("`{word}` is not the number of a turn")).hint(format!("agency turns {task}"))
+        Failure::new(format!("`{word}` is not the number of a turn"))
+            .code(FailureCode::InvalidArgument)
+            .hint(format!("agency turns {task}"))
     };
     let turn = number.map(|word| word.parse::<u64>().map_err(|_| wrong(word))).transpose()?;
     let params = TurnRestoreParams { task: context.task(task)?, turn };

@@ -11,7 +11,7 @@ use agency_api::method::{
 };
 use agency_api::paths::global_config;
 use agency_api::view::{ProjectTraces as Project, RunElsewhere, WorkspaceTraces};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_client::Client;
 use serde::Serialize;
 
@@ -59,7 +59,10 @@ pub(super) async fn uninstall(context: &Context, args: Uninstall) -> Done {
     }
     show(&inventory)?;
     if !args.yes && !agreed()? {
-        return Err(Failure::new("nothing was removed").because("you did not agree").into());
+        return Err(Failure::new("nothing was removed")
+            .code(FailureCode::Cancelled)
+            .because("you did not agree")
+            .into());
     }
     remove(context, daemon, &inventory, args.discard).await
 }
@@ -151,6 +154,7 @@ fn refuse_the_living(inventory: &Inventory) -> Result<(), Failure> {
     match live {
         0 => Ok(()),
         live => Err(Failure::new("nothing was removed")
+            .code(FailureCode::AgentRunning)
             .because(format!("{} still there", is_or_are(live as usize, "agent")))
             .hint(
                 "end them first: agency daemon stop --agents; agency orphans shows those that no task owns",
@@ -160,7 +164,7 @@ fn refuse_the_living(inventory: &Inventory) -> Result<(), Failure> {
 
 fn refuse_those_elsewhere(inventory: &Inventory) -> Result<(), Failure> {
     let Some(first) = inventory.elsewhere.first() else { return Ok(()) };
-    let failure = Failure::new("nothing was removed").hint(format!(
+    let failure = Failure::new("nothing was removed").code(FailureCode::RunningElsewhere).hint(format!(
         "end them there: agency daemon stop --agents; of a host that is gone for good: rm '{}'",
         first.pid_file.as_path().display()
     ));
@@ -177,7 +181,9 @@ fn refuse_work(inventory: &Inventory) -> Result<(), Failure> {
     if risks.is_empty() {
         return Ok(());
     }
-    let failure = Failure::new("nothing was removed").hint("commit and merge it, or pass --discard");
+    let failure = Failure::new("nothing was removed")
+        .code(FailureCode::UnmergedWork)
+        .hint("commit and merge it, or pass --discard");
     Err(risks.into_iter().fold(failure, Failure::because))
 }
 
@@ -213,6 +219,7 @@ fn refuse_a_successor(after: &After) -> Result<(), Failure> {
     match after {
         After::Nobody => Ok(()),
         After::Another(view) => Err(Failure::new("only what was made in projects is removed")
+            .code(FailureCode::ChangedMeanwhile)
             .because(format!("someone has started another daemon meanwhile, pid {}", view.pid))
             .hint("close what uses it, such as attached terminals; then: agency uninstall")),
     }

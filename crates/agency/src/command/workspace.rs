@@ -7,7 +7,7 @@ use std::process::Command;
 
 use agency_api::config::Overrides;
 use agency_api::method::{Plan, TaskPlan, TaskPlanParams};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 
 use crate::context::Context;
 use crate::stop::Stop;
@@ -31,11 +31,12 @@ fn prepare(plan: &Plan, argv: &[Bytes]) -> Result<Command, Failure> {
     // Without this check a missing directory would be reported as a missing program.
     if !directory.is_dir() {
         return Err(Failure::new(format!("the workspace of {}-{} is gone", plan.task.id, plan.task.slug))
+            .code(FailureCode::WorkspaceMissing)
             .because(format!("{} is not a directory", directory.display()))
             .hint(format!("agency start {} makes it again", plan.task.slug)));
     }
-    let (program, arguments) =
-        argv.split_first().ok_or_else(|| Failure::new("there is no command to run"))?;
+    let none = || Failure::new("there is no command to run").code(FailureCode::InvalidArgument);
+    let (program, arguments) = argv.split_first().ok_or_else(none)?;
     let mut command = Command::new(program.as_os_str());
     command.args(arguments.iter().map(Bytes::as_os_str)).current_dir(directory).env("PWD", directory);
     // Those of another workspace, whose agent calls us, are not this one's.
@@ -49,7 +50,9 @@ fn prepare(plan: &Plan, argv: &[Bytes]) -> Result<Command, Failure> {
 }
 
 fn cannot_run(program: &Bytes, error: &std::io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot run {}", program.as_path().display())).caused_by(error);
+    let failure = Failure::new(format!("cannot run {}", program.as_path().display()))
+        .code(FailureCode::CommandNotFound)
+        .caused_by(error);
     match error.kind() {
         std::io::ErrorKind::NotFound => failure.hint("is it installed, and in PATH?"),
         _ => failure,

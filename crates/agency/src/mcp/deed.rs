@@ -11,7 +11,7 @@ use agency_api::method::{
 };
 use agency_api::search::{Hit, SearchParams};
 use agency_api::view::{AgentState, Task};
-use agency_api::{Bytes, Failure};
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_client::Client;
 use serde::Serialize;
 use serde_json::json;
@@ -215,7 +215,7 @@ impl Desk {
         if receipt.receipt != ReceiptKind::Refused {
             return written(&json!({ "receipt": receipt.receipt, "why": receipt.why }));
         }
-        let failure = Failure::new("the message was not sent");
+        let failure = Failure::new("the message was not sent").code(FailureCode::NotDelivered);
         let causes = receipt.why.into_iter().chain(receipt.screen);
         Err(causes.fold(failure, Failure::because).hint("queue it, or see what the task waits for"))
     }
@@ -242,7 +242,7 @@ fn typed(until: &Until) -> agent_wait::Until {
 
 fn written(answer: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(answer)
-        .map_err(|err| Failure::new("an answer cannot be written").caused_by(&err))
+        .map_err(|err| Failure::new("cannot write the answer").code(FailureCode::Internal).caused_by(&err))
 }
 
 /// The end of a text, whole letters only.

@@ -9,15 +9,17 @@ use super::check;
 const HEAD: &str = "\
 # The API
 
-JSON-RPC 2.0 in text messages of a WebSocket at `/rpc` on the daemon's Unix socket, `d-{host}.sock` in the state
-directory (`agency daemon status` names it). Only its owner may connect. Everything the command line does goes through
-these methods.
+The API is JSON-RPC 2.0 in text messages of a WebSocket at `/rpc`, on the daemon's Unix socket: `d-{host}.sock` in the
+state directory (`agency daemon status` prints its path). Only its owner may connect. The command line uses these methods
+for everything it does.
 
-A refusal is an error with code 1: `message` says what, `data.causes` why, `data.hint` the way out. JSON-RPC's own codes
-mean a request that could not be understood. After `event.subscribe` the connection also gets notifications `event` with
-an [Event](#event). Streams are binary WebSocket messages at `/stream/{token}`; a token is good once.
+If a method fails, the answer is an error with code 1. `message` says what failed, `data.causes` why, `data.hint` what to
+do, and `data.code` is a stable word that programs can match ([json.md](json.md#failures) lists the words). The codes of
+JSON-RPC itself mean that the daemon did not understand the request. After `event.subscribe` the daemon also sends
+notifications `event` with an [Event](#event). Streams are binary WebSocket messages at `/stream/{token}`; a token works
+once.
 
-In the tables a `?` marks what may be left out.
+In the tables, `?` marks keys that may be left out.
 
 ## Methods
 ";

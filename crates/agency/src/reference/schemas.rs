@@ -1,30 +1,37 @@
 //! `docs/schema/*.json`: the shape of everything that `--json` prints.
 
+use agency_api::FailureCode;
 use agency_api::chat::{Approvals, Decisions, Entry, Setting};
 use agency_api::config::Shown;
 use agency_api::connection::{Connections, Sessions};
 use agency_api::event::{Event, EventData, KINDS};
-use agency_api::method::{Orphans, TaskListing, Trust, TrustedProjects};
+use agency_api::method::{Orphans, Queue, Receipt, TaskListing, Trust, TrustedProjects};
 use agency_api::notify::Notice;
 use agency_api::search::Found;
 use agency_api::trash::{Expired, Restored, Trash, TurnRestored, Turns};
 use agency_api::{view, work};
+use clap::{Command, CommandFactory};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use super::api::{alternatives, definition, one_line};
 use super::check;
+use crate::cli::Cli;
 use crate::command::{agents, config, cost, doctor, gc, notify, screen, uninstall};
-use crate::output::SCHEMA_VERSION;
+use crate::output::{FailureDocument, SCHEMA_VERSION};
 
-/// The page. Below the list of schemas: events, kind by kind.
+/// The page. Below the list of schemas: failures and their codes, then events, kind by kind.
 const HEAD: &str = "\
 # JSON for programs
 
-`--json` prints one document (`agency events --json` and `agency chat --json` one a line). Its shape is versioned: `schema_version` is in every
-document. Keys may be added without a new number, so readers should pass over those they do not know; a key that goes or
-changes its meaning brings a new number. Notices (`[notify]` in [configuration.md](configuration.md)) are versioned in the same way. Paths and texts that are not UTF-8 are arrays of bytes instead of strings.
+With `--json`, a command prints one JSON document on standard output and nothing else there. `agency events`, `agency
+chat` and `agency replay --states` print many documents, one per line. Notes and warnings go to standard error.
+
+Every document has a `schema_version`. Agency may add keys without changing it, so ignore keys that you do not know.
+The number changes when a key is removed or changes its meaning. The notices that `[notify]` sends
+([configuration.md](configuration.md)) follow the same rule. Paths and texts that are not UTF-8 are arrays of bytes
+instead of strings.
 
 | command | schema |
 |---|---|
@@ -46,15 +53,20 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency diff TASK --json", "diff", of::<work::Diff>()),
         ("agency doctor --json", "doctor", of::<doctor::Report>()),
         ("agency events --json", "events", of::<Event>()),
+        ("agency explain TASK --json", "explain", of::<view::Explanation>()),
         ("agency gc --json", "gc", of::<gc::Collected>()),
         ("agency gc --trash --json", "gc-trash", of::<Expired>()),
         ("agency ls --json", "ls", of::<TaskListing>()),
         ("agency merge TASK --json", "merge", of::<work::Merged>()),
+        ("agency mode TASK --json", "setting", of::<Setting>()),
         ("agency model TASK --json", "setting", of::<Setting>()),
         ("agency notify test --json", "notify-test", of::<notify::Report>()),
         ("agency orphans --json", "orphans", of::<Orphans>()),
+        ("agency queue --json", "queue", of::<Queue>()),
+        ("agency replay FILE --states --json", "replay-states", of::<view::StateChange>()),
         ("agency screen TASK --json", "screen", of::<screen::Described>()),
         ("agency search WORDS --json", "search", of::<Found>()),
+        ("agency send TASK TEXT --json", "send", of::<Receipt>()),
         ("agency sync TASK --json", "sync", of::<work::Synced>()),
         ("agency trust --json", "trust", of::<Trust>()),
         ("agency trust --list --json", "trust-list", of::<TrustedProjects>()),
@@ -63,9 +75,12 @@ fn documents() -> Vec<(&'static str, &'static str, Schema)> {
         ("agency undo --list --json", "undo-list", of::<Trash>()),
         ("agency undo --turn TASK --json", "undo-turn", of::<TurnRestored>()),
         ("agency uninstall --dry-run --json", "uninstall", of::<uninstall::Inventory>()),
+        ("every command with --json that fails", FAILURE, of::<FailureDocument>()),
         ("[notify] command and webhook", "notice", of::<Notice>()),
     ]
 }
+
+const FAILURE: &str = "failure";
 
 fn of<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
@@ -78,18 +93,72 @@ fn the_schemas_are_true() {
     for (command, name, schema) in documents() {
         let text = serde_json::to_string_pretty(&versioned(command, schema)).expect("a schema is JSON");
         check(&format!("schema/{name}.json"), &format!("{text}\n"));
-        page.push_str(&format!("| `{command}` | [schema/{name}.json](schema/{name}.json) |\n"));
+        let label = if name == FAILURE { command.to_owned() } else { format!("`{command}`") };
+        page.push_str(&format!("| {label} | [schema/{name}.json](schema/{name}.json) |\n"));
     }
+    page.push_str(&failures());
     page.push_str(&events());
     check("json.md", &page);
+}
+
+#[test]
+fn every_command_with_json_has_a_schema() {
+    fn walk(command: &Command, above: &str, found: &mut Vec<String>) {
+        let name = format!("{above}{}", command.get_name());
+        if command.get_arguments().any(|arg| arg.get_long() == Some("json")) {
+            found.push(name.clone());
+        }
+        command.get_subcommands().for_each(|below| walk(below, &format!("{name} "), found));
+    }
+    let mut commands = Vec::new();
+    walk(&Cli::command(), "", &mut commands);
+    let documents = documents();
+    for command in &commands {
+        let is_listed = documents
+            .iter()
+            .any(|(line, ..)| line.starts_with(&format!("{command} ")) && line.contains("--json"));
+        assert!(is_listed, "{command} --json has no schema");
+    }
+}
+
+const FAILURES: &str = r#"
+## Failures
+
+A command that fails with `--json` prints its failure as a document on standard output ([schema/failure.json](schema/failure.json)),
+and as text on standard error. The exit code is the same as without `--json`: 1 if the command was refused or failed, 2
+if the command line is wrong. After `--json`, a wrong command line is reported in this way for every command.
+
+```console
+$ agency config get workspace.opener --json 2>/dev/null
+{"schema_version":1,"error":{"code":"config_not_set","message":"`workspace.opener` is not set","causes":[],"hint":"agency config set workspace.opener VALUE"}}
+$ echo $?
+1
+```
+
+The key `error` is in no other document. `code` is for programs and stays the same; `message`, `causes` (the nearest
+first) and `hint` are for people and may change. Commands that print many documents print the failure last. The error
+data of the [API](api.md) has the same codes.
+
+Four commands can exit with 1 after they have printed their own document, because it says what went wrong: `doctor`
+(something is broken), `gc` (a task was not removed), `notify test` (a channel does not work) and `send` (the receipt is
+`refused`).
+
+| code | meaning |
+|---|---|
+"#;
+
+fn failures() -> String {
+    let row = |code: &FailureCode| format!("| `{code}` | {} |\n", one_line(code.description()));
+    format!("{FAILURES}{}", FailureCode::ALL.iter().map(row).collect::<String>())
 }
 
 const EVENTS: &str = "
 ## Events
 
-`agency events --json` prints one event a line, the newest last; `event.subscribe` of the API sends the same. Each has
-`seq`, `time`, `project`, `task`, `agent`, `run`, its `type` and its `data`. `seq` counts up, also across daemons, and is
-0 for events that are sent but not kept. Pass over types that you do not know: a later version may have more.
+`agency events --json` prints one event per line, the newest last. `event.subscribe` of the API sends the same events.
+Each has `seq`, `time`, `project`, `task`, `agent`, `run`, its `type` and its `data`. `seq` increases, also when another
+daemon takes over. It is 0 for events that the daemon sends but does not store. Ignore types that you do not know: a
+later version may have more.
 
 ";
 

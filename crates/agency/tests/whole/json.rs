@@ -147,7 +147,11 @@ fn every_line_of_events_is_as_its_schema_says() {
     });
     stage.kill_daemon();
     listening.wait().expect("our own child");
-    heard().lines().for_each(|line| Schema::of("events").check(&serde_json::from_str(line).expect("JSON")));
+    let lines: Vec<Value> = heard().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let (failure, events) = lines.split_last().expect("lines");
+    Schema::of("failure").check(failure);
+    assert_eq!(failure["error"]["code"], "daemon_lost");
+    events.iter().for_each(|event| Schema::of("events").check(event));
 }
 
 #[test]
