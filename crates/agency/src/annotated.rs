@@ -3,9 +3,9 @@
 //! Whatever line was added to the diff is a remark; lines that were taken out of it are none.
 
 const HEADER: &str = "\
-# Write your remarks below the lines they are about, each on lines of its own.
-# Save and leave: they are sent to the agent, all together. Without any you are
-# asked whether you accept the work. Lines of the diff may be deleted.
+# Write each remark on new lines below the line that it is about. Save and quit:
+# Agency sends all remarks to the agent in one message. Without remarks, it asks
+# whether you accept the work. You may delete lines of the diff.
 ";
 
 /// Takes away the mark that remarks may begin with.
@@ -70,11 +70,11 @@ fn unmarked(line: &str) -> &str {
 
 /// All of them, as one message to the agent.
 pub(crate) fn message(remarks: &[Remark]) -> String {
-    let mut out = String::from("I have reviewed your work. Please see to these remarks:\n");
+    let mut out = String::from("I have reviewed your work. Please address these remarks:\n");
     for remark in remarks {
         out.push('\n');
         match &remark.place {
-            None => out.push_str("About all of it:\n"),
+            None => out.push_str("About the whole change:\n"),
             Some(Place { file, line, quote }) => {
                 let line = line.map(|line| format!(":{line}")).unwrap_or_default();
                 out.push_str(&format!("{file}{line}\n"));
@@ -218,7 +218,7 @@ deleted file mode 100644
     #[test]
     fn remarks_know_the_file_and_the_line_above_them() {
         let edited = with(&[
-            ("be deleted.", "Looks good on the whole.\n"),
+            ("lines of the diff.", "Looks good on the whole.\n"),
             ("let b = 2;", ">> why did this go?\n"),
             ("let c = 3;", "a better name,\n\nplease\n"),
             ("-- a line", "good riddance\n"),
@@ -253,13 +253,13 @@ deleted file mode 100644
 
     #[test]
     fn one_message_holds_them_all() {
-        let edited = with(&[("be deleted.", "Well done.\n"), ("let c = 3;", "a better name\n")]);
+        let edited = with(&[("lines of the diff.", "Well done.\n"), ("let c = 3;", "a better name\n")]);
         assert_eq!(
             message(&remarks(PATCH, &edited)),
             "\
-I have reviewed your work. Please see to these remarks:
+I have reviewed your work. Please address these remarks:
 
-About all of it:
+About the whole change:
 Well done.
 
 src/a.rs:12

@@ -47,7 +47,7 @@ pub(crate) async fn attach(context: &Context, target: Target) -> Done {
         (end, Left::Clean) => {
             if ended.denied_clipboard {
                 output::note(&format!(
-                    "[{name} wanted to copy to the clipboard; `agency config set clipboard allow` lets agents]"
+                    "[{name} tried to copy to the clipboard; to allow it: agency config set clipboard allow]"
                 ));
             }
             report(&name, end)
@@ -63,8 +63,10 @@ fn need_terminal(target: &Target) -> Result<(), Failure> {
     let name = &target.task.name;
     Err(Failure::new(format!("cannot attach to {name} without a terminal"))
         .code(FailureCode::NeedsTerminal)
-        .because("standard input and output must both be one")
-        .hint(format!("agency logs -f {name} prints what it does, agency send {name} TEXT types")))
+        .because("standard input and standard output must both be terminals")
+        .hint(format!(
+            "`agency logs -f {name}` prints its output, `agency send {name} TEXT` sends it a text"
+        )))
 }
 
 /// As the daemon found them in files, variables and options.
@@ -76,7 +78,7 @@ fn detach_keys(text: Option<&str>) -> Result<DetachKeys, Failure> {
         Failure::new(format!("{what} cannot be used"))
             .code(FailureCode::InvalidConfig)
             .caused_by(&err)
-            .hint("`agency config --show-origin` says where it is set")
+            .hint("`agency config --show-origin` shows where it is set")
     })
 }
 
@@ -88,12 +90,15 @@ fn report(name: &str, end: End) -> Done {
     match end {
         End::Detached => output::note(&format!("[detached from {name}]")),
         End::StoppedLooking => output::note(&format!(
-            "[detached from {name}, where someone else types; `agency attach {name} --take` takes over]"
+            "[detached from {name}; another viewer has control, `agency attach {name} --take` takes it]"
         )),
         End::Exited(code) => output::note(&format!("[{name} exited {}]", output::printable(&code))),
         End::EndedMeanwhile(task) => {
             let code = task.last_exit.unwrap_or_else(|| "unknown".to_owned());
-            output::note(&format!("[{name} exited {} while the daemon was away]", output::printable(&code)));
+            output::note(&format!(
+                "[{name} exited {} while no daemon was running]",
+                output::printable(&code)
+            ));
         }
         // Nobody is left to read a word.
         End::HungUp | End::Signal(_) => return Ok(ExitCode::FAILURE),

@@ -49,7 +49,7 @@ pub(crate) fn reference(task: &Task) -> TaskRef {
 
 pub(crate) fn here() -> Result<Bytes, Failure> {
     std::env::current_dir().map(Bytes::from).map_err(|err| {
-        Failure::new("cannot tell the current directory")
+        Failure::new("cannot find the current directory")
             .code(FailureCode::IoError)
             .caused_by(&err)
             .hint("it may have been deleted: cd somewhere else")

@@ -33,7 +33,7 @@ fn split(name: &str, value: &str) -> Result<Vec<String>, Failure> {
     shlex::split(value).filter(|words| !words.is_empty()).ok_or_else(|| {
         Failure::new(format!("${name} cannot be read: {value}"))
             .code(FailureCode::InvalidConfig)
-            .because("a quote in it has no end, or there is no program in it")
+            .because("it has an unclosed quote, or names no program")
             .hint(format!("write it as in a shell: {name}='code --wait'"))
     })
 }

@@ -89,10 +89,10 @@ impl ServerHandler for Server {
 }
 
 const ABOUT: &str = "\
-Agency runs coding agents side by side, each task in a workspace (git worktree, branch) of its own. With these tools you \
+Agency runs coding agents side by side, each task in its own workspace (git worktree, branch). With these tools you \
 start tasks, see what their agents do, wait for them, read what they say and send them messages. A task is named by its \
-id, its slug, or a unique beginning of the slug. Give a task everything it needs to know: its agent does not see your \
-conversation. Its work is on its branch; merging it is up to you or the user.";
+id, its slug, or a unique prefix of the slug. Give a task everything it needs to know: its agent does not see your \
+conversation. Its work is on its branch; you or the user merge it.";
 
 fn internal(failure: Failure) -> ErrorData {
     ErrorData::internal_error(Cow::Owned(words(&failure)), None)

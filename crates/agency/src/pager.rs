@@ -49,7 +49,7 @@ fn page(pager: &str, text: &[u8]) -> Result<(), Stop> {
     let Ok(mut child) = command.envs(unset).spawn() else { return print(text) };
     // Whoever leaves early has seen enough.
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(text));
-    let status = child.wait().map_err(|err| failed("the pager cannot be waited for", &err))?;
+    let status = child.wait().map_err(|err| failed("cannot wait for the pager", &err))?;
     match (status.code(), written) {
         // The shell did not find it.
         (Some(126 | 127), _) => print(text),

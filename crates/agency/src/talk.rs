@@ -142,7 +142,7 @@ fn asked(approval: &Approval) -> String {
 
 /// What became of it, in words.
 pub(crate) fn verdict(approval: &Approval) -> String {
-    let Some(outcome) = &approval.outcome else { return "waits for your answer".to_owned() };
+    let Some(outcome) = &approval.outcome else { return "waiting for your answer".to_owned() };
     let word = match (outcome.cancelled, outcome.allowed) {
         (true, _) => return "withdrawn".to_owned(),
         (false, true) if outcome.answer.is_some() => "answered",

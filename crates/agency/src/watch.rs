@@ -74,7 +74,7 @@ async fn or_interrupted<T>(
     let Some(task) = at_work else {
         return Err(Failure::new("interrupted")
             .code(FailureCode::Cancelled)
-            .hint("`agency ls` shows what there is"));
+            .hint("`agency ls` shows what was done so far"));
     };
     let (name, is_teardown) = (task.name.clone(), heard.borrow().is_teardown);
     context.daemon().await?.call(TaskStop, task).await?;
@@ -83,9 +83,9 @@ async fn or_interrupted<T>(
         Err(failure) if is_teardown => Err(failure),
         Err(_) => Err(Failure::new("interrupted")
             .code(FailureCode::Cancelled)
-            .because("its commands were ended; the task and its workspace stay")
+            .because("the setup commands were stopped; the task and its workspace stay")
             .hint(format!(
-                "`agency start {name}` begins again, `agency start {name} --skip-setup` goes on without"
+                "`agency start {name}` runs the setup again, `agency start {name} --skip-setup` starts without it"
             ))),
     }
 }

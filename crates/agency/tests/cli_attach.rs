@@ -224,9 +224,9 @@ fn a_reader_types_nothing() {
 fn whoever_loses_control_types_nothing() {
     let mut view = attached(&[], &[]);
     view.stream.notice(&ViewerNotice::Control { yours: false });
-    view.terminal.wait_for("looking on");
+    view.terminal.wait_for("watching");
     view.terminal.type_in("lost\x11");
-    let others = "[detached from 1-fix-login, where someone else types; `agency attach 1-fix-login --take` takes over]";
+    let others = "[detached from 1-fix-login; another viewer has control, `agency attach 1-fix-login --take` takes it]";
     view.ends(0, others);
     assert_eq!(view.stream.typed_to_the_end(), "");
 }
@@ -284,7 +284,7 @@ fn a_daemon_that_leaves_is_followed_to_the_next_one() {
 fn a_long_absence_is_said_and_can_be_left() {
     let view = attached(&[], &[]);
     let (mut terminal, _before, _home) = view.crash();
-    terminal.wait_for("[the daemon is away, 1-fix-login goes on; looking for it]");
+    terminal.wait_for("[the daemon is gone, 1-fix-login keeps running; reconnecting]");
     terminal.type_in("\x11");
     assert_eq!(terminal.end().code(), Some(0));
     terminal.wait_for("[detached from 1-fix-login]");
@@ -299,7 +299,7 @@ fn an_agent_that_ended_in_between_is_reported() {
         .refuse("pty.attach", Failure::new("1-fix-login is not running"))
         .answer("task.get", task("stopped"));
     assert_eq!(terminal.end().code(), Some(0));
-    terminal.wait_for("[1-fix-login exited -15 while the daemon was away]");
+    terminal.wait_for("[1-fix-login exited -15 while no daemon was running]");
     assert_eq!(terminal.settings(), before);
     drop((daemon, home));
 }
@@ -331,8 +331,8 @@ fn without_a_terminal_there_is_nothing_to_attach_to() {
         1,
         "",
         "Error: cannot attach to fix-login without a terminal\n\
-         Caused by: standard input and output must both be one\n\
-         Hint: agency logs -f fix-login prints what it does, agency send fix-login TEXT types\n",
+         Caused by: standard input and standard output must both be terminals\n\
+         Hint: `agency logs -f fix-login` prints its output, `agency send fix-login TEXT` sends it a text\n",
     );
 }
 

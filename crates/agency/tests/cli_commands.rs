@@ -81,9 +81,9 @@ ID  SLUG       STATUS   STATE               AGENT  AGE
 1   fix-login  running  🟡 needs input 12s  Shell  3m
 
 Next:
-  agency attach fix-login  its terminal; ctrl-q leaves
-  agency new SLUG -m TEXT  another task
-  agency help              everything else
+  agency attach fix-login  open its terminal; ctrl-q leaves
+  agency new SLUG -m TEXT  start another task
+  agency help              see all commands
 ",
         "",
     );
@@ -289,7 +289,7 @@ fn a_text_from_standard_input_is_kept_when_the_task_cannot_be_made() {
         "",
         &format!(
             "Error: this is not a repository\nHint: pass --vcs none\n      \
-             your text is kept: agency new 'fix login' < {}\n",
+             your text is saved: agency new 'fix login' < {}\n",
             draft.display()
         ),
     );
@@ -332,8 +332,8 @@ fn an_editor_that_fails_makes_nothing_and_loses_nothing() {
     command.env("VISUAL", editor(&home, "half a thought", 1)).env("EDITOR", "false");
     let mut terminal = Pty::spawn(command);
     assert_eq!(terminal.end().code(), Some(1));
-    terminal.wait_for("the editor failed, so nothing was made");
-    terminal.wait_for("your text is kept: agency new x < ");
+    terminal.wait_for("the editor failed, so no task was created");
+    terminal.wait_for("your text is saved: agency new x < ");
     let drafts = home.drafts();
     assert_eq!(std::fs::read_to_string(&drafts[0]).unwrap(), "half a thought");
 
@@ -377,11 +377,7 @@ fn stop_names_what_it_ended_outside_the_group() {
 fn rm_says_where_the_work_is_kept() {
     let (home, daemon) = home_and_daemon();
     daemon.answer("task.remove", json!({ "id": 1, "slug": "fix-login", "trash": "1-fix-login-7" }));
-    home.run(&["rm", "--discard", "fix"]).is(
-        0,
-        "1 fix-login removed\n",
-        "to have it back: agency undo 1-fix-login-7\n",
-    );
+    home.run(&["rm", "--discard", "fix"]).is(0, "1 fix-login removed\n", "undo: agency undo 1-fix-login-7\n");
     assert_eq!(daemon.called("task.remove")["discard"], true);
 }
 
@@ -421,7 +417,7 @@ fn a_missing_workspace_is_not_mistaken_for_a_missing_program() {
     home.run(&["exec", "fix", "ls"]).is(
         1,
         "",
-        "Error: the workspace of 1-fix-login is gone\nCaused by: /nowhere is not a directory\n\
+        "Error: the workspace of 1-fix-login does not exist\nCaused by: /nowhere is not a directory\n\
          Hint: agency start fix-login makes it again\n",
     );
     daemon.answer("task.plan", plan(&home, json!([])));
@@ -491,7 +487,7 @@ fn events_that_end_with_the_daemon_do_not_end_in_silence() {
     let said = cli_support::Said::from(child.wait_with_output().unwrap());
     assert_eq!(said.code, Some(1));
     assert!(
-        said.stderr.starts_with("Error: the daemon has gone, and with it the events\n"),
+        said.stderr.starts_with("Error: the daemon ended, so no more events follow\n"),
         "{}",
         said.stderr
     );
@@ -507,15 +503,15 @@ fn orphans_are_listed_with_the_way_out() {
 RUN         KIND    TASK    AGENT  PID   PROJECT
 k3v9x0a2bc  keeper  7-lost  fake   4711  /project
 
-Take one back: agency orphans attach k3v9x0a2bc
-End it:        agency orphans kill k3v9x0a2bc
+Return it to its task: agency orphans attach k3v9x0a2bc
+Stop it:               agency orphans kill k3v9x0a2bc
 ",
         "",
     );
     daemon.answer("orphan.kill", json!({ "task": null, "code": "-15", "ended": [] }));
     home.run(&["orphans", "kill", "k3v9x0a2bc"]).is(0, "k3v9x0a2bc ended\n", "");
     daemon.answer("orphan.list", json!({ "orphans": [] }));
-    home.run(&["orphans"]).is(0, "No orphans: every agent has its task.\n", "");
+    home.run(&["orphans"]).is(0, "No orphans: every agent belongs to a task.\n", "");
 }
 
 fn trust(trusted: bool) -> Value {
@@ -536,7 +532,7 @@ fn trust_shows_what_would_run_and_needs_a_yes() {
         1,
         WOULD_RUN,
         "Error: cannot ask without a terminal\n\
-         Hint: read the commands above; `agency trust --yes` agrees to them\n",
+         Hint: read the commands above; `agency trust --yes` trusts them\n",
     );
     home.run(&["trust", "--yes"]).is(0, &format!("{WOULD_RUN}trusted: /project\n"), "");
     let params = daemon.called("trust.agree");
@@ -565,7 +561,7 @@ fn trust_asks_on_a_terminal_and_takes_silence_for_a_no() {
     daemon.answer("trust.show", trust(false)).answer("trust.agree", trust(true));
     for (answer, code) in [("\r", 1), ("n\r", 1), ("y\r", 0)] {
         let mut terminal = Pty::spawn(home.agency(&["trust"]));
-        terminal.wait_for("Agree to exactly this content? [y/N]");
+        terminal.wait_for("Trust exactly this content? [y/N]");
         terminal.type_in(answer);
         assert_eq!(terminal.end().code(), Some(code), "{answer:?}");
     }

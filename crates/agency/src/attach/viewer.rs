@@ -340,7 +340,7 @@ impl Viewer {
     fn draw_title(&mut self) {
         let role = match self.role {
             Role::Types => "",
-            Role::Looks => "looking on, ",
+            Role::Looks => "watching, ",
         };
         let way_out = match self.keys.is_none() {
             true => "no detach key".to_owned(),
@@ -353,7 +353,7 @@ impl Viewer {
     /// In the last line, which the next screen draws over.
     fn say_searching(&mut self) {
         let Size { cols, rows, .. } = caller::terminal_size().unwrap_or_default();
-        let text = format!("[the daemon is away, {} goes on; looking for it]", self.name);
+        let text = format!("[the daemon is gone, {} keeps running; reconnecting]", self.name);
         // A line that is full would wrap, and scroll the screen.
         let text: String = text.chars().take(usize::from(cols).saturating_sub(1)).collect();
         self.undrawn.push(format!("\x1b7\x1b[{rows};1H\x1b[0;7m{text}\x1b[0m\x1b[K\x1b8").as_bytes());

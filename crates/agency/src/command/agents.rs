@@ -43,7 +43,7 @@ pub(super) async fn agents(context: &Context, args: Agents) -> Done {
     }
     output::line(&table(&listing.agents))?;
     if listing.agents.iter().any(|known| !known.agent.installed) {
-        output::line("\nAnother one, or other flags: [agents.NAME] in config.toml.")?;
+        output::line("\nTo add an agent or change its flags, edit [agents.NAME] in config.toml.")?;
     }
     listing.warnings.iter().for_each(|warning| output::warning(warning));
     Ok(ExitCode::SUCCESS)

@@ -18,7 +18,7 @@ pub(super) async fn approvals(context: &Context, args: Approvals) -> Done {
         let log = daemon.call(ApprovalLog, ApprovalListParams { task }).await?;
         match args.json {
             true => output::json(&log)?,
-            false if log.decisions.is_empty() => output::note("nothing was decided yet"),
+            false if log.decisions.is_empty() => output::note("no decisions yet"),
             false => output::line(&decided(&log.decisions))?,
         }
         return Ok(ExitCode::SUCCESS);
@@ -26,7 +26,7 @@ pub(super) async fn approvals(context: &Context, args: Approvals) -> Done {
     let listed = daemon.call(ApprovalList, ApprovalListParams { task }).await?;
     match args.json {
         true => output::json(&listed)?,
-        false if listed.approvals.is_empty() => output::note("nothing waits for an answer"),
+        false if listed.approvals.is_empty() => output::note("no request is waiting for an answer"),
         false => output::line(&table(&listed.approvals))?,
     }
     Ok(ExitCode::SUCCESS)

@@ -64,13 +64,13 @@ async fn answered(
     let listed = daemon.call(ApprovalList, ApprovalListParams { task: Some(task.clone()) }).await?;
     let is_meant = |open: &&OpenApproval| id.as_ref().is_none_or(|id| open.approval.id == *id);
     let open = listed.approvals.iter().find(is_meant);
-    let none = || Failure::new("no question waits for an answer").code(FailureCode::NoOpenRequest);
+    let none = || Failure::new("no question is waiting for an answer").code(FailureCode::NoOpenRequest);
     let open = open.ok_or_else(|| none().hint("agency approvals"))?;
     let questions = talk::questions(&open.approval);
     if questions.len() != typed.len() {
         let (asked, given) =
             (output::count(questions.len(), "question"), output::count(typed.len(), "answer"));
-        return Err(Failure::new(format!("{asked}, {given}"))
+        return Err(Failure::new(format!("the agent asks {asked}, but you gave {given}"))
             .code(FailureCode::InvalidArgument)
             .hint("give --answer once for each question"));
     }

@@ -70,7 +70,7 @@ pub(super) async fn print(
         }
     }
     show(transcript.end_line())?;
-    reading.await.map_err(|err| failed("the conversation cannot be read", &err))??;
+    reading.await.map_err(|err| failed("cannot read the conversation", &err))??;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -124,7 +124,7 @@ fn begins_in(at: Option<u64>, chat: &Read) -> Result<(), Failure> {
     match at.filter(|at| *at > chat.total) {
         Some(at) => Err(Failure::new(format!("there is no entry {at}"))
             .code(FailureCode::NotFound)
-            .because(format!("the conversation has {} so far", chat.total))),
+            .because(format!("the conversation has {} entries so far", chat.total))),
         None => Ok(()),
     }
 }
@@ -133,13 +133,13 @@ fn begins_in(at: Option<u64>, chat: &Read) -> Result<(), Failure> {
 pub(super) async fn talk(context: &Context, task: TaskRef, at: Option<u64>) -> Done {
     let (news, mut inbox) = mpsc::channel(16);
     let reading = tokio::spawn(follow_chat(context.clone(), task.clone(), at, news, Reader::Person));
-    let deaf = |err: std::io::Error| failed("signals cannot be heard", &err);
+    let deaf = |err: std::io::Error| failed("cannot listen for signals", &err);
     let mut interrupts = signal(SignalKind::interrupt()).map_err(deaf)?;
     let mut ends =
         (signal(SignalKind::terminate()).map_err(deaf)?, signal(SignalKind::hangup()).map_err(deaf)?);
     let mut continued = signal(SignalKind::from_raw(CONTINUED)).map_err(deaf)?;
     let daemon = context.daemon().await?;
-    let desk = Desk::take().map_err(|err| failed("the terminal cannot be used", &err))?;
+    let desk = Desk::take().map_err(|err| failed("cannot use the terminal", &err))?;
     let mut seat = Seat {
         daemon,
         task,
@@ -157,7 +157,7 @@ pub(super) async fn talk(context: &Context, task: TaskRef, at: Option<u64>) -> D
             },
             keys = seat.desk.typed() => {
                 if seat.pressed(keys).await? {
-                    seat.note("[left; the agent goes on]")?;
+                    seat.note("[left; the agent keeps running]")?;
                     return Ok(ExitCode::SUCCESS);
                 }
             }
@@ -169,10 +169,10 @@ pub(super) async fn talk(context: &Context, task: TaskRef, at: Option<u64>) -> D
     }
     let now = seat.daemon.call(TaskGet, seat.task.clone()).await.ok();
     match now.filter(|task| !talk::holds(task)) {
-        Some(task) => seat.note(&format!("[the agent is in a terminal now: agency attach {}]", task.id))?,
+        Some(task) => seat.note(&format!("[the agent now runs in a terminal: agency attach {}]", task.id))?,
         None => seat.note("[the agent has ended]")?,
     }
-    reading.await.map_err(|err| failed("the conversation cannot be read", &err))??;
+    reading.await.map_err(|err| failed("cannot read the conversation", &err))??;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -222,8 +222,8 @@ impl Seat {
 
     fn how_to_answer(&mut self, approval: &Approval) -> Result<(), Stop> {
         let words = match talk::questions(approval).is_empty() {
-            true => "[y allows, n denies, /always allows for this session, /deny WHY]",
-            false => "[type a number or an answer; n does not answer]",
+            true => "[y: allow, n: deny, /always: allow for this session, /deny WHY]",
+            false => "[number or text; n to skip]",
         };
         self.note(words)
     }
@@ -258,8 +258,10 @@ impl Seat {
                 self.decide(false, false, Some(line["/deny ".len()..].trim().to_owned())).await
             }
             (Some(_), line) if self.question().is_some() => self.answer(line).await,
-            (None, "/allow" | "/always" | "/deny") => Err(Failure::new("nothing waits for an answer")),
-            (_, "/quit" | "/leave") => Err(Failure::new("ctrl-d leaves")),
+            (None, "/allow" | "/always" | "/deny") => {
+                Err(Failure::new("no request is waiting for an answer"))
+            }
+            (_, "/quit" | "/leave") => Err(Failure::new("press ctrl-d to leave")),
             (_, line) if setting_of(line).is_some() => self.set(line).await,
             (_, text) => self.send(text).await,
         };

@@ -44,7 +44,7 @@ pub(super) fn completions(args: &Completions) -> Done {
 /// Calls `agency` by name, so that it still works when the program moves.
 fn script(shell: Shell) -> Result<String, Failure> {
     let name = shell.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-    let cannot = || Failure::new(format!("there are no completions for {name}")).code(FailureCode::Internal);
+    let cannot = || Failure::new(format!("cannot write completions for {name}")).code(FailureCode::Internal);
     let completer = SHELLS.completer(&name).ok_or_else(cannot)?;
     let mut script = Vec::new();
     completer

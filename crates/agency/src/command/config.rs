@@ -145,7 +145,8 @@ async fn change(context: &Context, scope: Scope, key: String, words: Option<Vec<
     report(&changed)?;
     let shown = show(context, &mut daemon, Some(key)).await?;
     if let Some(entry) = shown.settings.first().filter(|entry| stands_elsewhere(&entry.origin, &changed)) {
-        let text = format!("in force here is {}, from {}", line_of(entry), origin_text(&entry.origin));
+        let text =
+            format!("the value in use here is {}, from {}", line_of(entry), origin_text(&entry.origin));
         output::note(&printable(&text));
     }
     Ok(ExitCode::SUCCESS)
@@ -161,7 +162,7 @@ fn stands_elsewhere(origin: &Origin, changed: &Changed) -> bool {
 
 fn report(changed: &Changed) -> Result<(), Stop> {
     let file = printable(&changed.file.as_path().display().to_string());
-    output::line(&format!("{} {file}", if changed.changed { "written:" } else { "as it was:" }))?;
+    output::line(&format!("{} {file}", if changed.changed { "written:" } else { "unchanged:" }))?;
     changed.notes.iter().for_each(|note| output::note(&printable(note)));
     Ok(())
 }
@@ -180,10 +181,10 @@ async fn edit(context: &Context, scope: Scope) -> Done {
     let begin = before.clone().unwrap_or_else(|| TEMPLATE.into());
     // A copy is edited, so that what does not parse is never in force.
     let copy = Copy::new(&context.state.root().join("drafts"), &begin)
-        .map_err(|err| failed("cannot make a file for the editor", &err))?;
+        .map_err(|err| failed("cannot create a file for the editor", &err))?;
     loop {
         edited(&copy.path).await?;
-        let content = std::fs::read(&copy.path).map_err(|err| failed("cannot read what was edited", &err))?;
+        let content = std::fs::read(&copy.path).map_err(|err| failed("cannot read the edited file", &err))?;
         if content == begin {
             output::line("nothing changed")?;
             return copy.forget();
@@ -209,7 +210,7 @@ async fn edited(copy: &Path) -> Result<(), Failure> {
 
 /// Whether to open the editor once more; if not, the text is kept.
 fn again(failure: Failure, copy: &Path) -> Result<(), Stop> {
-    let kept = format!("your text is kept in {}", copy.display());
+    let kept = format!("your text is saved in {}", copy.display());
     if !can_ask() {
         return Err(with_hint(failure, &format!("nothing was changed; {kept}")).into());
     }
@@ -241,7 +242,7 @@ impl Copy {
 
     fn forget(self) -> Done {
         if let Err(err) = std::fs::remove_file(&self.path) {
-            output::warning(&format!("{} stays behind: {err}", self.path.display()));
+            output::warning(&format!("cannot delete {}: {err}", self.path.display()));
         }
         Ok(ExitCode::SUCCESS)
     }

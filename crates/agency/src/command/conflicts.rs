@@ -18,7 +18,7 @@ pub(super) async fn conflicts(context: &Context, args: Conflicts) -> Done {
     if args.json {
         output::json(&found)?;
     } else if found.conflicts.is_empty() {
-        output::line("no workspace would collide with its base or with another")?;
+        output::line("no conflicts")?;
     } else {
         let columns = [column("TASK"), column("WITH"), flexible("FILES", 20)];
         let rows: Vec<Vec<Cell>> = found.conflicts.iter().map(row).collect();

@@ -17,7 +17,7 @@ pub(super) async fn connections(context: &Context, args: Connections) -> Done {
     let listed = context.daemon().await?.call(ConnectionList, Nothing {}).await?;
     match args.json {
         true => output::json(&listed)?,
-        false if listed.connections.is_empty() => output::note("no agent is connected"),
+        false if listed.connections.is_empty() => output::note("no shared agent process is running"),
         false => output::line(&table(&listed.connections))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -69,7 +69,7 @@ async fn sessions(context: &Context, name: String, json: bool) -> Done {
     };
     let columns = [column("SESSION"), column("UPDATED"), flexible("DIRECTORY", 12), flexible("TITLE", 12)];
     match listed.sessions.is_empty() {
-        true => output::note("the agent knows no session"),
+        true => output::note("the agent lists no sessions"),
         false => {
             output::line(&output::table(&columns, &listed.sessions.iter().map(row).collect::<Vec<_>>()))?
         }

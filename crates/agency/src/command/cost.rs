@@ -52,7 +52,7 @@ pub(super) async fn cost(context: &Context, args: Cost) -> Done {
     }
     match args.json {
         true => output::json(&Costs { tasks })?,
-        false if tasks.is_empty() => output::note("no agent has reported anything"),
+        false if tasks.is_empty() => output::note("no agent has reported tokens or cost"),
         false => output::line(&table(&tasks))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -77,7 +77,7 @@ fn table(tasks: &[TaskCost]) -> String {
             cell((usage.input_tokens + usage.cached_tokens).to_string()),
             cell(usage.cached_tokens.to_string()),
             cell(usage.output_tokens.to_string()),
-            cell(usage.cost_usd.map_or("not told".to_owned(), |cost| format!("${cost:.4}"))),
+            cell(usage.cost_usd.map_or("not reported".to_owned(), |cost| format!("${cost:.4}"))),
         ]
     };
     output::table(&columns, &tasks.iter().map(row).collect::<Vec<_>>())

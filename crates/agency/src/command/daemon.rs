@@ -87,9 +87,9 @@ async fn stop(context: &Context, agents: bool) -> Done {
         return Ok(ExitCode::SUCCESS);
     };
     let after = end(context, daemon, agents).await?;
-    output::line(if agents { "agents and daemon stopped" } else { "daemon stopped; agents go on" })?;
+    output::line(if agents { "agents and daemon stopped" } else { "daemon stopped; agents keep running" })?;
     if let After::Another(view) = after {
-        output::note(&format!("someone who is attached has started another one, pid {}", view.pid));
+        output::note(&format!("an attached viewer has started another daemon, pid {}", view.pid));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -118,7 +118,7 @@ pub(super) async fn end(context: &Context, mut daemon: Client, agents: bool) -> 
         .call(DaemonStop, DaemonStopParams { agents, overrides: Overrides::from_process(&context.options) })
         .await?;
     if !leaving.gone_within(GONE_WITHIN) {
-        return Err(Failure::new(format!("the daemon does not leave: pid {} is still there", old.pid))
+        return Err(Failure::new(format!("the daemon did not stop: pid {} is still running", old.pid))
             .code(FailureCode::TimedOut)
             .hint(format!("its log: {}", context.state.daemon_log().display())));
     }

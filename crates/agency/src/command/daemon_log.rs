@@ -68,7 +68,7 @@ fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}", path.display())).caused_by(error);
     match error.kind() {
         io::ErrorKind::NotFound => {
-            failure.code(FailureCode::NotFound).hint("no daemon has ever run here; `agency ls` starts one")
+            failure.code(FailureCode::NotFound).hint("no daemon has run here yet; `agency ls` starts one")
         }
         _ => failure.code(FailureCode::IoError),
     }

@@ -57,9 +57,9 @@ pub(super) fn show(diff: &work::Diff) -> Result<(), crate::stop::Stop> {
 fn nothing(diff: &work::Diff) -> String {
     let name = format!("{}-{}", diff.task, diff.slug);
     match (diff.turn, diff.base.as_deref()) {
-        (Some(turn), _) => format!("turn {turn} of {name} changed no file"),
-        (None, Some(base)) => format!("{name} has nothing that {base} has not"),
-        (None, None) => format!("{name} has changed no file"),
+        (Some(turn), _) => format!("{name}: no changes in turn {turn}"),
+        (None, Some(base)) => format!("{name}: no changes against {base}"),
+        (None, None) => format!("{name}: no changes"),
     }
 }
 

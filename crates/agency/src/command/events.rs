@@ -23,7 +23,7 @@ pub(super) async fn events(context: &Context, args: Events) -> Done {
         }
     }
     // Whoever reads this must know that events may have been missed from here on.
-    Err(Failure::new("the daemon has gone, and with it the events")
+    Err(Failure::new("the daemon ended, so no more events follow")
         .code(FailureCode::DaemonLost)
         .hint("run the same command again")
         .into())

@@ -32,24 +32,24 @@ fn human(explained: &Explanation) -> String {
             lines.push(format!("  at {}: {}", moment::format_local(at), stated(state)))
         }
         (Some(state), None) => lines.push(format!("  now: {}", stated(state))),
-        (None, _) => lines.push("  nothing is known of its state".to_owned()),
+        (None, _) => lines.push("  its state is unknown".to_owned()),
     }
     if let Some(state) = &explained.state {
         lines.extend(because(state));
     }
     if !explained.witnesses.is_empty() {
         lines.push(String::new());
-        lines.push("  who says what, most trusted first".to_owned());
+        lines.push("  evidence, most trusted first".to_owned());
         lines.extend(explained.witnesses.iter().map(witness));
     }
     if !explained.outlook.is_empty() {
         lines.push(String::new());
-        lines.push("  what would change it".to_owned());
+        lines.push("  what would change the state".to_owned());
         lines.extend(explained.outlook.iter().map(|words| format!("    {words}")));
     }
     if !explained.before.is_empty() {
         lines.push(String::new());
-        lines.push("  what was seen before, newest first".to_owned());
+        lines.push("  previous states, newest first".to_owned());
         lines.extend(explained.before.iter().rev().map(past));
     }
     lines.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n")
@@ -68,7 +68,7 @@ fn because(state: &StateChange) -> Vec<String> {
     vec![
         format!("  evidence: {}, {}", evidence.source, evidence.rule),
         format!("  confidence: {}", evidence.confidence),
-        format!("  place in the journal: byte {} of the output", state.offset),
+        format!("  journal position: byte {} of the output", state.offset),
     ]
 }
 

@@ -41,7 +41,7 @@ fn place(path: PathBuf, force: bool) -> Result<PathBuf, Failure> {
         return Ok(path);
     }
     if !force {
-        return Err(Failure::new(format!("{} is there already", path.display()))
+        return Err(Failure::new(format!("{} already exists", path.display()))
             .code(FailureCode::AlreadyExists)
             .hint("name another file, or pass --force"));
     }
@@ -51,7 +51,7 @@ fn place(path: PathBuf, force: bool) -> Result<PathBuf, Failure> {
         true => Ok(real),
         // A device or a directory would be replaced by a file.
         false => Err(cannot(FailureCode::InvalidArgument)
-            .because("it is no regular file")
+            .because("it is not a regular file")
             .hint("`-o -` writes to standard output")),
     }
 }

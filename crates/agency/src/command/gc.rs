@@ -88,15 +88,15 @@ fn print(collected: &Collected) -> Result<(), crate::stop::Stop> {
         let what = match (one.removed, one.task.goes, &one.error) {
             (_, _, Some(_)) => "failed",
             (true, ..) => "removed",
-            (false, true, None) => "would go",
-            (false, false, None) => "stays",
+            (false, true, None) => "would remove",
+            (false, false, None) => "kept",
         };
         let why = one.error.as_ref().unwrap_or(&one.task.reason);
         vec![cell(one.task.id.to_string()), cell(&one.task.slug), cell(what), cell(why)]
     };
     output::line(&output::table(&columns, &collected.tasks.iter().map(row).collect::<Vec<_>>()))?;
     if let Some(id) = collected.tasks.iter().rev().find_map(|task| task.trash.as_ref()) {
-        output::note(&format!("to have one back: agency undo {}", printable(id)));
+        output::note(&format!("undo: agency undo {}", printable(id)));
     }
     Ok(())
 }

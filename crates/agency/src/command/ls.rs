@@ -14,10 +14,10 @@ use crate::stop::{Done, with_hint};
 const NO_TASKS: &str = "\
 No tasks yet. Start one:
 
-  agency new fix-login -m \"make the login work\"   an agent in a workspace of its own
+  agency new fix-login -m \"make the login work\"   an agent in its own workspace
   agency new shell -- sh                          or any command
 
-`agency help` shows everything else.";
+`agency help` lists the commands.";
 
 pub(super) async fn ls(context: &Context, args: Ls) -> Done {
     let mut daemon = context.daemon().await?;
@@ -61,13 +61,13 @@ fn next_task(tasks: &[Task]) -> Option<&Task> {
 fn next_steps(task: &Task) -> String {
     let slug = &task.slug;
     let (verb, what) = match task.run.is_some() {
-        true => ("attach", "its terminal; ctrl-q leaves"),
-        false => ("start", "brings its agent back"),
+        true => ("attach", "open its terminal; ctrl-q leaves"),
+        false => ("start", "start its agent again"),
     };
     let commands = [
         (format!("agency {verb} {slug}"), what),
-        ("agency new SLUG -m TEXT".to_owned(), "another task"),
-        ("agency help".to_owned(), "everything else"),
+        ("agency new SLUG -m TEXT".to_owned(), "start another task"),
+        ("agency help".to_owned(), "see all commands"),
     ];
     let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
     let lines = commands.iter().map(|(command, what)| format!("  {command:width$}  {what}"));
@@ -84,7 +84,7 @@ fn print(listing: &TaskListing, all: bool) -> Done {
     }
     let broken = listing.tasks.iter().filter_map(|task| Some((task, task.broken.as_ref()?)));
     broken.for_each(|(task, why)| {
-        output::warning(&format!("task {}-{} cannot be used: {why}", task.id, task.slug))
+        output::warning(&format!("task {}-{} cannot be read: {why}", task.id, task.slug))
     });
     listing.warnings.iter().for_each(|warning| output::warning(warning));
     Ok(ExitCode::SUCCESS)
@@ -138,8 +138,8 @@ fn state(task: &Task) -> String {
             let queued = if task.queued > 0 { format!(", {} queued", task.queued) } else { String::new() };
             format!("{}{seen}{queued}", output::state_text(state, detail))
         }
-        (None, None, None) if task.vanished.is_some() => "workspace gone".to_owned(),
-        (None, None, None) if task.merge_cut_off.is_some() => "merge cut off, taken back".to_owned(),
+        (None, None, None) if task.vanished.is_some() => "workspace missing".to_owned(),
+        (None, None, None) if task.merge_cut_off.is_some() => "merge interrupted, undone".to_owned(),
         (None, None, None) => match (task.setup, &task.last_exit) {
             (Some(SetupState::Running), _) => "setting up".to_owned(),
             (Some(SetupState::Failed), _) => "setup failed".to_owned(),
@@ -174,7 +174,7 @@ fn below(listing: &TaskListing) -> Vec<String> {
     let mut lines = Vec::new();
     let elsewhere: Vec<_> = listing.tasks.iter().filter(|task| task.elsewhere.is_some()).collect();
     if !elsewhere.is_empty() {
-        lines.push(format!("{} elsewhere: attach on that host", count(elsewhere.len(), "task")));
+        lines.push(format!("{} on another host: attach there", count(elsewhere.len(), "task")));
     }
     if !listing.orphans.is_empty() {
         lines.push(format!("{}: agency orphans", count(listing.orphans.len(), "orphan")));

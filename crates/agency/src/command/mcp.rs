@@ -14,8 +14,8 @@ pub(super) async fn mcp(context: &Context) -> Done {
     let server = Server::of(context)?;
     let running = match server.serve(stdio()).await {
         Ok(running) => running,
-        Err(err) => return Err(failed("no MCP client speaks here", &err)),
+        Err(err) => return Err(failed("no MCP client answers on standard input", &err)),
     };
-    running.waiting().await.map_err(|err| failed("the MCP server ended badly", &err))?;
+    running.waiting().await.map_err(|err| failed("the MCP server failed", &err))?;
     Ok(ExitCode::SUCCESS)
 }

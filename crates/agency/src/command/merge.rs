@@ -42,10 +42,11 @@ pub(super) async fn merge(context: &Context, args: Merge) -> Done {
 
 fn notes(merged: &Merged) -> Vec<String> {
     let short = |id: &String| id.chars().take(SHORT).collect::<String>();
-    let committed = merged.committed.as_ref().map(|id| format!("committed what was not: {}", short(id)));
+    let committed =
+        merged.committed.as_ref().map(|id| format!("committed uncommitted files as {}", short(id)));
     let moved = format!("{}: {} → {}", merged.into, short(&merged.before), short(&merged.after));
     let checkout =
-        merged.checkout.as_ref().map(|path| format!("brought up to date: {}", path.as_path().display()));
+        merged.checkout.as_ref().map(|path| format!("updated your checkout: {}", path.as_path().display()));
     committed.into_iter().chain([moved]).chain(checkout).chain(merged.notes.iter().cloned()).collect()
 }
 
@@ -61,11 +62,11 @@ pub(super) async fn sync(context: &Context, args: Sync) -> Done {
     }
     let base = printable(&synced.base);
     match synced.commits {
-        0 => output::line(&format!("nothing new in {base}"))?,
-        commits => output::line(&format!("{} of {base} came in", count(commits as usize, "commit")))?,
+        0 => output::line(&format!("no new commits in {base}"))?,
+        commits => output::line(&format!("added {} from {base}", count(commits as usize, "commit")))?,
     }
     if let Some(kept) = &synced.kept {
-        output::note(&format!("as it was before, it is kept as {}", printable(kept)));
+        output::note(&format!("previous state saved as {}", printable(kept)));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -21,7 +21,7 @@ pub(super) async fn new(context: &Context, args: New) -> Done {
     let prompt = Prompt::obtain(&context.state, &args).await?;
     let watch = watch::word();
     let params = params(context, &args, &prompt, &watch)?;
-    let (made, heard) = watch::call(context, "making the workspace", TaskNew, params, watch).await;
+    let (made, heard) = watch::call(context, "creating the workspace", TaskNew, params, watch).await;
     let started = match made {
         Ok(started) => started,
         Err(failure) if heard.has_begun => {
@@ -67,10 +67,10 @@ fn made_text(task: &Task) -> String {
     let file = from_here(task.file.as_path());
     match (&task.branch, task.worktree.as_ref().map(|path| from_here(path.as_path()))) {
         (Some(branch), Some(worktree)) => {
-            format!("[made branch {branch}, worktree {worktree}, agent {agent}]")
+            format!("[created branch {branch}, worktree {worktree}, agent {agent}]")
         }
-        (None, Some(directory)) => format!("[made task {file}, agent {agent} in {directory}]"),
-        (_, None) => format!("[made task {file}]"),
+        (None, Some(directory)) => format!("[created task {file}, agent {agent} in {directory}]"),
+        (_, None) => format!("[created task {file}]"),
     }
 }
 

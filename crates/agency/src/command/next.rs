@@ -19,9 +19,9 @@ pub(super) async fn next(context: &Context) -> Done {
     let mut daemon = context.daemon().await?;
     let listing = daemon.call(TaskList, TaskListParams { cwd: None }).await?;
     let Some(task) = longest(&listing.tasks) else {
-        return Err(Failure::new("no agent waits for you")
+        return Err(Failure::new("no agent is waiting for you")
             .code(FailureCode::NotFound)
-            .hint("`agency ls --all` shows what they do")
+            .hint("`agency ls --all` shows the state of all agents")
             .into());
     };
     if !std::io::stdout().is_terminal() {

@@ -44,10 +44,10 @@ fn terminal(setting: &str, json: bool) -> Result<Way, Stop> {
     let (outcome, detail) = match how {
         How::Nothing => (WayOutcome::Off, "notify.terminal is none".to_owned()),
         _ if json || !stdout.is_terminal() => {
-            (WayOutcome::Off, "standard output is not shown by a terminal".to_owned())
+            (WayOutcome::Off, "standard output is not a terminal".to_owned())
         }
         _ => {
-            stdout.write_all(&how.bytes("this is a test, nobody needs you"))?;
+            stdout.write_all(&how.bytes("this is a test, no agent needs you"))?;
             stdout.flush()?;
             (WayOutcome::Sent, format!("{}, to this terminal (notify.terminal is {setting})", how.name()))
         }
@@ -66,9 +66,9 @@ fn print(report: &Report) -> Result<(), Stop> {
         vec![cell(way.way.clone()), cell(word).coloured(Some(colour)), cell(printable(&way.detail))]
     };
     let rows: Vec<_> = report.ways.iter().map(row).collect();
-    output::line(output::table(&[column("WAY"), column("OUTCOME"), column("DETAIL")], &rows).trim_end())?;
+    output::line(output::table(&[column("CHANNEL"), column("OUTCOME"), column("DETAIL")], &rows).trim_end())?;
     if report.ways.iter().all(|way| way.outcome == WayOutcome::Off) {
-        output::note("nothing was sent: `agency config set notify.command PROGRAM` would be one way");
+        output::note("no channel is configured; for example: agency config set notify.command PROGRAM");
     }
     Ok(())
 }

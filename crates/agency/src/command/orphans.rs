@@ -31,7 +31,7 @@ async fn list(context: &Context, json: bool) -> Done {
 
 fn human(listing: &Listing) -> String {
     let Some(first) = listing.orphans.first() else {
-        return "No orphans: every agent has its task.".to_owned();
+        return "No orphans: every agent belongs to a task.".to_owned();
     };
     let columns = [
         column("RUN"),
@@ -43,7 +43,7 @@ fn human(listing: &Listing) -> String {
     ];
     let rows: Vec<_> = listing.orphans.iter().map(row).collect();
     format!(
-        "{}\n\nTake one back: agency orphans attach {run}\nEnd it:        agency orphans kill {run}",
+        "{}\n\nReturn it to its task: agency orphans attach {run}\nStop it:               agency orphans kill {run}",
         output::table(&columns, &rows),
         run = printable(&first.run)
     )
@@ -76,20 +76,20 @@ fn task_name(orphan: &Orphan) -> String {
 
 async fn kill(context: &Context, run: String) -> Done {
     let stopped = context.daemon().await?.call(OrphanKill, OrphanRef { run: run.clone() }).await?;
-    output::line(&format!("{} ended", printable(&run)))?;
+    output::line(&format!("{} stopped", printable(&run)))?;
     stop::say_ended(&stopped.ended);
     Ok(ExitCode::SUCCESS)
 }
 
 async fn attach(context: &Context, run: String) -> Done {
     let adopt = async { context.daemon().await?.call(OrphanAdopt, OrphanRef { run: run.clone() }).await };
-    let adopted = progress::during("taking it back", adopt).await?;
+    let adopted = progress::during("returning it to its task", adopt).await?;
     adopted.notes.iter().for_each(|note| output::note(&printable(note)));
     match adopted.task {
         Some(task) if task.run.is_none() => start::again(context, &task).await,
         Some(task) => start::show(context, &task).await,
         None => {
-            output::line(&format!("{} ended: only its process was left", printable(&run)))?;
+            output::line(&format!("{} stopped: only its process was left", printable(&run)))?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -21,8 +21,8 @@ use crate::{editor, output};
 const LONGEST_TEXT: u64 = 16 << 20;
 
 const HEADER: &str = "\
-<!-- agency: what should the agent do? Write it below in Markdown, save, leave.
-     This comment is taken out. Without a text the agent is told nothing. -->
+<!-- agency: what should the agent do? Write it below in Markdown, save, and quit.
+     Agency removes this comment. Without a text, the agent starts without one. -->
 
 ";
 const HEADER_BEGINS: &[u8] = b"<!-- agency:";
@@ -83,14 +83,14 @@ impl Prompt {
         };
         match kept {
             Ok(file) => with_hint(failure, &kept_hint(&self.slug, &file)),
-            Err(err) => failure.because(format!("and the text could not be kept: {err}")),
+            Err(err) => failure.because(format!("and the text could not be saved: {err}")),
         }
     }
 }
 
 fn kept_hint(slug: &str, file: &Path) -> String {
     let file = file.display().to_string();
-    format!("your text is kept: agency new {} < {}", shell_word(slug), shell_word(&file))
+    format!("your text is saved: agency new {} < {}", shell_word(slug), shell_word(&file))
 }
 
 fn shell_word(text: &str) -> String {
@@ -115,7 +115,7 @@ fn without_line_ends(mut text: Vec<u8>) -> Vec<u8> {
 
 async fn edited(drafts: &Path, slug: &str) -> Result<(Vec<u8>, Source), Failure> {
     let cannot = |err: io::Error| {
-        Failure::new("cannot make a file for the editor").code(FailureCode::IoError).caused_by(&err)
+        Failure::new("cannot create a file for the editor").code(FailureCode::IoError).caused_by(&err)
     };
     let file = new_draft(drafts, slug, "md", HEADER.as_bytes()).map_err(cannot)?;
     let outcome = edit(&file).await;
@@ -142,7 +142,7 @@ pub(super) async fn edit(file: &Path) -> Result<(), Failure> {
         .split_first()
         .ok_or_else(|| Failure::new("there is no editor").code(FailureCode::CommandNotFound))?;
     let failed = |code: FailureCode, cause: String| {
-        Failure::new("the editor failed, so nothing was made")
+        Failure::new("the editor failed, so no task was created")
             .code(code)
             .because(format!("{program}: {cause}"))
             .hint("set $VISUAL or $EDITOR, or give the text with -m")
@@ -193,7 +193,7 @@ fn write_private(file: &Path, text: &[u8]) -> io::Result<()> {
 
 fn forget(file: &Path) {
     if let Err(err) = std::fs::remove_file(file) {
-        output::warning(&format!("{} stays behind: {err}", file.display()));
+        output::warning(&format!("cannot delete {}: {err}", file.display()));
     }
 }
 

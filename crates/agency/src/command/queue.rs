@@ -19,7 +19,7 @@ pub(super) async fn queue(context: &Context, args: Queue) -> Done {
     let queue = daemon.call(QueueList, QueueListParams { task }).await?;
     match args.json {
         true => output::json(&queue)?,
-        false if queue.queued.is_empty() => output::note("nothing is queued"),
+        false if queue.queued.is_empty() => output::note("no text is queued"),
         false => output::line(&table(&queue.queued))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -29,7 +29,7 @@ async fn take_back(context: &Context, args: QueueDrop) -> Done {
     let task = context.task(&args.name.task)?;
     let mut daemon = context.daemon().await?;
     let dropped = daemon.call(DropQueued, QueueDropParams { task, id: args.number }).await?;
-    output::line(&format!("{} taken back", count(dropped.queued.len(), "text")))?;
+    output::line(&format!("{} dropped", count(dropped.queued.len(), "text")))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -38,7 +38,7 @@ fn table(queued: &[Queued]) -> String {
     let row = |queued: &Queued| {
         let mark = match (queued.uncertain, queued.stranded) {
             (true, _) => "(uncertain) ",
-            (false, true) => "(its agent does not run) ",
+            (false, true) => "(its agent is not running) ",
             (false, false) => "",
         };
         let text = String::from_utf8_lossy(&queued.text.0).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -72,7 +72,7 @@ fn check_header(path: &Path, first: Option<(usize, std::io::Result<String>)>) ->
             .code(FailureCode::InvalidArgument)
             .because(match found {
                 Some(version) => format!("it is asciicast version {version}, and 2 is needed"),
-                None => "its first line is no asciicast header".to_owned(),
+                None => "its first line is not an asciicast header".to_owned(),
             })
             .hint("`agency export TASK -o FILE` makes one")
             .into()),
@@ -85,7 +85,7 @@ fn event(path: &Path, number: usize, line: &str) -> Result<Option<Event>, Stop> 
         return Ok(None);
     }
     let broken = || {
-        Failure::new(format!("{}:{number} is no event of a recording", path.display()))
+        Failure::new(format!("{}:{number} is not an event of a recording", path.display()))
             .code(FailureCode::InvalidArgument)
     };
     let value: Value = serde_json::from_str(line).map_err(|err| broken().caused_by(&err))?;

@@ -57,7 +57,7 @@ async fn accept(context: &Context, task: &str) -> Done {
     let now = daemon.call(TaskGet, context.task(task)?).await?;
     let reviewed = match now.status {
         TaskStatus::Reviewed => {
-            output::note("it was accepted already");
+            output::note("it was already accepted");
             now
         }
         _ => daemon.call(TaskReview, context.task(task)?).await?,
@@ -76,9 +76,9 @@ async fn send_back(context: &Context, task: &str, remarks: &[Remark]) -> Result<
     let receipt = daemon.call(TaskSend, params).await?;
     let (remarks, now) = (count(remarks.len(), "remark"), daemon.call(TaskGet, context.task(task)?).await?);
     output::note(&match (now.run, receipt.why) {
-        (None, _) => format!(
-            "{remarks} held for the agent as one message: `agency start {task}` brings it back to them"
-        ),
+        (None, _) => {
+            format!("{remarks} queued as one message; the agent gets it after `agency start {task}`")
+        }
         (Some(_), Some(why)) => format!("{remarks} sent to the agent as one message ({why})"),
         (Some(_), None) => format!("{remarks} sent to the agent as one message"),
     });
@@ -94,7 +94,7 @@ impl Sheet {
     fn new(context: &Context, slug: &str, content: &str) -> Result<Sheet, Stop> {
         let drafts = context.state.root().join("drafts");
         let made = prompt::new_draft(&drafts, slug, "diff", content.as_bytes());
-        made.map(|path| Sheet { path }).map_err(|err| failed("cannot make a file for the editor", &err))
+        made.map(|path| Sheet { path }).map_err(|err| failed("cannot create a file for the editor", &err))
     }
 
     async fn edited(&self) -> Result<String, Stop> {
@@ -102,18 +102,18 @@ impl Sheet {
             let message = "the editor failed, so nothing was sent".to_owned();
             self.kept(Failure { message, hint: Some("set $VISUAL or $EDITOR".to_owned()), ..failure })
         })?;
-        let cannot = || format!("cannot read what was edited: {}", shown(&self.path));
+        let cannot = || format!("cannot read the edited file {}", shown(&self.path));
         let content = std::fs::read(&self.path).map_err(|err| failed(&cannot(), &err))?;
         Ok(String::from_utf8_lossy(&content).into_owned())
     }
 
     fn kept(&self, failure: Failure) -> Failure {
-        with_hint(failure, &format!("what you wrote is kept in {}", shown(&self.path)))
+        with_hint(failure, &format!("your text is saved in {}", shown(&self.path)))
     }
 
     fn forget(self) -> Done {
         if let Err(err) = std::fs::remove_file(&self.path) {
-            output::warning(&format!("{} stays behind: {err}", shown(&self.path)));
+            output::warning(&format!("cannot delete {}: {err}", shown(&self.path)));
         }
         Ok(ExitCode::SUCCESS)
     }

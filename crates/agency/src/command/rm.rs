@@ -24,6 +24,6 @@ pub(super) async fn rm(context: &Context, args: Rm) -> Done {
     let removed = removed?;
     removed.notes.iter().for_each(|note| output::warning(note));
     output::line(&format!("{} {} removed", removed.id, removed.slug))?;
-    output::note(&format!("to have it back: agency undo {}", output::printable(&removed.trash)));
+    output::note(&format!("undo: agency undo {}", output::printable(&removed.trash)));
     Ok(ExitCode::SUCCESS)
 }

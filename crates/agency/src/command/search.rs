@@ -79,11 +79,11 @@ fn below(found: &Found) -> Vec<String> {
         notes.push("nothing found".to_owned());
     }
     if found.more {
-        notes.push("there are more: --limit, or more words".to_owned());
+        notes.push("there are more results: raise --limit or add words".to_owned());
     }
     if found.unread > 0 {
         let tasks = count(found.unread as usize, "task");
-        notes.push(format!("still to be read: {tasks}; search again in a moment"));
+        notes.push(format!("not indexed yet: {tasks}; search again in a moment"));
     }
     notes
 }

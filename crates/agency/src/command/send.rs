@@ -51,13 +51,13 @@ fn human(receipt: &Receipt) -> String {
 }
 
 fn refused(task: &str, receipt: &Receipt) -> Failure {
-    let why = receipt.why.as_deref().unwrap_or("the agent takes no text now");
+    let why = receipt.why.as_deref().unwrap_or("the agent accepts no text now");
     if let Some(screen) = &receipt.screen {
         output::note("Its screen shows:");
         screen.lines().for_each(|row| output::note(&format!("  │ {}", output::printable(row))));
     }
     Failure::new(format!("refused: {why}")).code(FailureCode::NotDelivered).hint(format!(
-        "see to it: agency attach {task}, or agency send {task} --keys …; --anyway types regardless"
+        "answer it: agency attach {task}, or agency send {task} --keys …; --anyway types the text regardless"
     ))
 }
 

@@ -49,7 +49,7 @@ pub(super) fn uninstall(context: &Context) -> Done {
     let service = Service::of(&context.executable)?;
     match fs::remove_file(&service.path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
-            output::line(&format!("nothing to remove: {} is not there", service.path.display()))?;
+            output::line(&format!("nothing to remove: {} does not exist", service.path.display()))?;
             return Ok(ExitCode::SUCCESS);
         }
         removed => removed.map_err(|err| cannot_write(&service.path).caused_by(&err))?,
@@ -57,7 +57,7 @@ pub(super) fn uninstall(context: &Context) -> Done {
     for link in service.links.iter().filter(|link| link.symlink_metadata().is_ok()) {
         fs::remove_file(link).map_err(|err| cannot_write(link).caused_by(&err))?;
     }
-    output::line(&format!("{} removed. Agents go on. To let the system know:", service.path.display()))?;
+    output::line(&format!("{} removed. Agents keep running. To tell the system:", service.path.display()))?;
     service.disable.iter().try_for_each(|command| output::line(&format!("  {command}")))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -77,14 +77,15 @@ fn write(service: &Service) -> io::Result<()> {
 fn cannot_write(path: &Path) -> Failure {
     Failure::new(format!("cannot write {}", path.display()))
         .code(FailureCode::IoError)
-        .hint("agency daemon install --print shows what it would say")
+        .hint("`agency daemon install --print` prints the file")
 }
 
 impl Service {
     fn of(executable: &Path) -> Result<Service, Failure> {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let home = home.ok_or_else(|| {
-            Failure::new("cannot tell where services are: HOME is not set").code(FailureCode::InvalidConfig)
+            Failure::new("cannot find the directory of services: HOME is not set")
+                .code(FailureCode::InvalidConfig)
         })?;
         let variables = heeded(|name| std::env::var_os(name));
         Ok(match cfg!(target_os = "macos") {
@@ -102,7 +103,7 @@ impl Service {
             enable: vec![
                 "systemctl --user daemon-reload".to_owned(),
                 format!("systemctl --user enable --now {UNIT}"),
-                "loginctl enable-linger        # go on when you log out".to_owned(),
+                "loginctl enable-linger        # keep running when you log out".to_owned(),
             ],
             disable: vec!["systemctl --user daemon-reload".to_owned()],
             links: vec![units.join("default.target.wants").join(UNIT)],

@@ -49,7 +49,7 @@ pub(super) async fn setting(context: &Context, which: Which, args: SettingArgs) 
 
 /// `mode: plan`
 pub(super) fn current(which: Which, told: &Setting) -> String {
-    let current = told.current.as_deref().unwrap_or("the agent has not told yet");
+    let current = told.current.as_deref().unwrap_or("not reported yet");
     format!("{}: {current}", which.word())
 }
 

@@ -15,7 +15,7 @@ pub(super) async fn setup(context: &Context, args: TaskName) -> Done {
     let watch = watch::word();
     let caller = caller::listening(&context.options, &watch);
     let params = TaskSetupParams { task: context.task(&args.task)?, caller };
-    let (done, _) = watch::call(context, "setting the workspace up", TaskSetup, params, watch).await;
+    let (done, _) = watch::call(context, "setting up the workspace", TaskSetup, params, watch).await;
     let done = done?;
     done.notes.iter().for_each(|note| output::note(&output::printable(note)));
     output::line(&output::task_line(&done.task))?;

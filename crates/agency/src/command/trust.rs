@@ -38,7 +38,7 @@ async fn list(daemon: &mut Client, json: bool) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     if listed.projects.is_empty() {
-        output::note("you have agreed to nothing so far");
+        output::note("you trust no project yet");
     }
     for project in &listed.projects {
         show_project(project)?;
@@ -62,12 +62,12 @@ async fn revoke(daemon: &mut Client, view: &View) -> Done {
 
 async fn agree(daemon: &mut Client, view: &View, yes: bool) -> Done {
     if view.commands.is_empty() && view.settings.is_empty() {
-        output::line(&format!("nothing to agree to: {} brings no commands", project(view)))?;
+        output::line(&format!("nothing to trust: {} has no commands of its own", project(view)))?;
         return Ok(ExitCode::SUCCESS);
     }
     show(view)?;
     if view.trusted {
-        output::line("You have agreed to this.")?;
+        output::line("You already trust this content.")?;
         return Ok(ExitCode::SUCCESS);
     }
     if !yes && !agreed()? {
@@ -108,11 +108,11 @@ fn lines(title: &str, lines: &[String]) -> Result<(), Stop> {
 fn show_changes(changes: &Changes) -> Result<(), Stop> {
     if changes.added.is_empty() && changes.removed.is_empty() {
         output::line(
-            "All of its commands and settings are as you agreed to them; the rest of the file has changed.",
+            "Its commands and settings are the ones that you trusted; the rest of the file has changed.",
         )?;
         return Ok(());
     }
-    output::line("Since you last agreed:")?;
+    output::line("Changes since you last agreed:")?;
     let paint = Paint::for_stdout();
     for line in &changes.removed {
         output::line(&paint.paint(Colour::Red, &format!("- {}", printable(line))))?;
@@ -124,8 +124,8 @@ fn show_changes(changes: &Changes) -> Result<(), Stop> {
 }
 
 fn agreed() -> Result<bool, Stop> {
-    let hint = "read the commands above; `agency trust --yes` agrees to them";
-    ask("Agree to exactly this content?", Otherwise::No, hint)
+    let hint = "read the commands above; `agency trust --yes` trusts them";
+    ask("Trust exactly this content?", Otherwise::No, hint)
 }
 
 /// The repository that brings the commands: they may stand in its configuration and in task files.

@@ -16,9 +16,7 @@ pub(super) async fn turns(context: &Context, args: Turns) -> Done {
     let listed = context.daemon().await?.call(TurnList, task).await?;
     match args.json {
         true => output::json(&listed)?,
-        false if listed.turns.is_empty() => {
-            output::note("no turn has changed anything yet; agents in terminals have none that are known of")
-        }
+        false if listed.turns.is_empty() => output::note("no recorded turns (agents in terminals have none)"),
         false => output::line(&table(&listed.turns))?,
     }
     Ok(ExitCode::SUCCESS)

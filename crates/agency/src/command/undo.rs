@@ -49,7 +49,7 @@ pub(super) fn table(entries: &[Discarded]) -> String {
 async fn bring_back(context: &Context, id: Option<String>, json: bool) -> Done {
     let params = TrashRestoreParams { cwd: context::here()?, id };
     let restoring = async { context.daemon().await?.call(TrashRestore, params).await };
-    let restored = progress::during("bringing it back", restoring).await?;
+    let restored = progress::during("restoring", restoring).await?;
     if json {
         output::json(&restored)?;
         return Ok(ExitCode::SUCCESS);
@@ -61,14 +61,16 @@ async fn bring_back(context: &Context, id: Option<String>, json: bool) -> Done {
 
 fn told(restored: &Restored) -> String {
     let Restored { entry, task, .. } = restored;
-    let name = format!("{} {}", entry.task, printable(&entry.slug));
+    let name = format!("{}-{}", entry.task, printable(&entry.slug));
     match (entry.what, task) {
-        (DiscardedKind::Task, Some(task)) => format!("{name} {} is back", output::status_name(task.status)),
+        (DiscardedKind::Task, Some(task)) => {
+            format!("restored {name} ({})", output::status_name(task.status))
+        }
         (DiscardedKind::Task | DiscardedKind::Workspace | DiscardedKind::Commit, _) => {
-            format!("{name} is back")
+            format!("restored {name}")
         }
         (DiscardedKind::Files | DiscardedKind::Commits, _) => {
-            format!("{name} is as it was; what it replaced is in the trash: agency undo --list")
+            format!("restored {name}; the work that it replaced is in the trash: agency undo --list")
         }
     }
 }
@@ -82,18 +84,18 @@ async fn turn(context: &Context, task: &str, number: Option<&String>, json: bool
     let turn = number.map(|word| word.parse::<u64>().map_err(|_| wrong(word))).transpose()?;
     let params = TurnRestoreParams { task: context.task(task)?, turn };
     let restoring = async { context.daemon().await?.call(TurnRestore, params).await };
-    let restored = progress::during("putting the files back", restoring).await?;
+    let restored = progress::during("restoring files", restoring).await?;
     if json {
         output::json(&restored)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let name = format!("{} {}", restored.task.id, printable(&restored.task.slug));
+    let name = format!("{}-{}", restored.task.id, printable(&restored.task.slug));
     let when = match restored.turn {
         0 => "before its first turn".to_owned(),
         turn => format!("after turn {turn}"),
     };
-    output::line(&format!("{name} is as it was {when}"))?;
-    output::line(&format!("what was there: agency undo {}", printable(&restored.kept_as)))?;
+    output::line(&format!("restored the files of {name} to the state {when}"))?;
+    output::line(&format!("undo: agency undo {}", printable(&restored.kept_as)))?;
     restored.notes.iter().for_each(|note| output::note(&printable(note)));
     Ok(ExitCode::SUCCESS)
 }

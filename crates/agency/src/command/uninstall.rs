@@ -42,7 +42,7 @@ pub(crate) struct Inventory {
 
 pub(super) async fn uninstall(context: &Context, args: Uninstall) -> Done {
     let mut daemon = context.daemon().await?;
-    let inventory = progress::during("looking at every project", look(context, &mut daemon)).await?;
+    let inventory = progress::during("listing every project", look(context, &mut daemon)).await?;
     if args.json {
         output::json(&inventory)?;
         return Ok(ExitCode::SUCCESS);
@@ -110,7 +110,7 @@ fn show(inventory: &Inventory) -> Result<(), Stop> {
 
 fn lines_of(project: &Project) -> Vec<String> {
     if let Some(why) = &project.unreachable {
-        return vec![format!("cannot be looked at ({why}): what is there stays")];
+        return vec![format!("cannot be read ({why}), so everything there stays")];
     }
     let mut lines: Vec<String> = Vec::new();
     lines.extend(
@@ -155,9 +155,9 @@ fn refuse_the_living(inventory: &Inventory) -> Result<(), Failure> {
         0 => Ok(()),
         live => Err(Failure::new("nothing was removed")
             .code(FailureCode::AgentRunning)
-            .because(format!("{} still there", is_or_are(live as usize, "agent")))
+            .because(format!("{} still running", is_or_are(live as usize, "agent")))
             .hint(
-                "end them first: agency daemon stop --agents; agency orphans shows those that no task owns",
+                "stop them first: agency daemon stop --agents; `agency orphans` lists those that no task owns",
             )),
     }
 }
@@ -165,13 +165,14 @@ fn refuse_the_living(inventory: &Inventory) -> Result<(), Failure> {
 fn refuse_those_elsewhere(inventory: &Inventory) -> Result<(), Failure> {
     let Some(first) = inventory.elsewhere.first() else { return Ok(()) };
     let failure = Failure::new("nothing was removed").code(FailureCode::RunningElsewhere).hint(format!(
-        "end them there: agency daemon stop --agents; of a host that is gone for good: rm '{}'",
+        "stop them there: agency daemon stop --agents; if that host no longer exists: rm '{}'",
         first.pid_file.as_path().display()
     ));
     let mut hosts: Vec<&str> = inventory.elsewhere.iter().map(|run| run.host.as_str()).collect();
     hosts.sort_unstable();
     let causes = hosts.chunk_by(|one, other| one == other);
-    let causes = causes.map(|runs| format!("{} still there on {}", is_or_are(runs.len(), "agent"), runs[0]));
+    let causes =
+        causes.map(|runs| format!("{} still running on {}", is_or_are(runs.len(), "agent"), runs[0]));
     Err(causes.fold(failure, Failure::because))
 }
 
@@ -209,7 +210,7 @@ async fn remove(context: &Context, mut daemon: Client, inventory: &Inventory, di
     }
     output::line("\nRemoved.")?;
     for line in &left {
-        output::line(&format!("  stays: {}", printable(line)))?;
+        output::line(&format!("  not removed: {}", printable(line)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -218,10 +219,10 @@ async fn remove(context: &Context, mut daemon: Client, inventory: &Inventory, di
 fn refuse_a_successor(after: &After) -> Result<(), Failure> {
     match after {
         After::Nobody => Ok(()),
-        After::Another(view) => Err(Failure::new("only what was made in projects is removed")
+        After::Another(view) => Err(Failure::new("Agency removed only what it created in projects")
             .code(FailureCode::ChangedMeanwhile)
-            .because(format!("someone has started another daemon meanwhile, pid {}", view.pid))
-            .hint("close what uses it, such as attached terminals; then: agency uninstall")),
+            .because(format!("another daemon was started meanwhile, pid {}", view.pid))
+            .hint("close attached terminals, then run `agency uninstall` again")),
     }
 }
 
@@ -297,7 +298,7 @@ mod tests {
     fn the_living_and_work_are_refused() {
         assert!(refuse_the_living(&project(None, 0)).is_ok() && refuse_work(&project(None, 0)).is_ok());
         let failure = refuse_the_living(&project(None, 1)).expect_err("refused");
-        assert_eq!(failure.causes, ["1 agent is still there"]);
+        assert_eq!(failure.causes, ["1 agent is still running"]);
         let failure = refuse_work(&project(Some("2 commits are not merged"), 0)).expect_err("refused");
         assert_eq!(failure.causes, ["2 commits are not merged"]);
     }

@@ -30,10 +30,13 @@ fn prepare(plan: &Plan, argv: &[Bytes]) -> Result<Command, Failure> {
     let directory = plan.cwd.as_path();
     // Without this check a missing directory would be reported as a missing program.
     if !directory.is_dir() {
-        return Err(Failure::new(format!("the workspace of {}-{} is gone", plan.task.id, plan.task.slug))
-            .code(FailureCode::WorkspaceMissing)
-            .because(format!("{} is not a directory", directory.display()))
-            .hint(format!("agency start {} makes it again", plan.task.slug)));
+        return Err(Failure::new(format!(
+            "the workspace of {}-{} does not exist",
+            plan.task.id, plan.task.slug
+        ))
+        .code(FailureCode::WorkspaceMissing)
+        .because(format!("{} is not a directory", directory.display()))
+        .hint(format!("`agency start {}` creates it again", plan.task.slug)));
     }
     let none = || Failure::new("there is no command to run").code(FailureCode::InvalidArgument);
     let (program, arguments) = argv.split_first().ok_or_else(none)?;

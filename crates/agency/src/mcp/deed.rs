@@ -217,7 +217,7 @@ impl Desk {
         }
         let failure = Failure::new("the message was not sent").code(FailureCode::NotDelivered);
         let causes = receipt.why.into_iter().chain(receipt.screen);
-        Err(causes.fold(failure, Failure::because).hint("queue it, or see what the task waits for"))
+        Err(causes.fold(failure, Failure::because).hint("queue it, or check what the task is waiting for"))
     }
 
     async fn answer_approval(&self, given: AnswerApproval) -> Result<String, Failure> {

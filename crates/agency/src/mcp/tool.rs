@@ -29,21 +29,21 @@ enum Effect {
 pub(super) static TOOLS: [Definition; 11] = [
     Definition {
         name: "list_tasks",
-        about: "Every task of this project: its state, its agent, its branch, and under which task's agent it was started.",
+        about: "List the tasks of this project: state, agent, branch, and the task whose agent started it.",
         effect: Effect::Reads,
         schema: schema::<ListTasks>,
         read: |given| Ok(Asked::ListTasks(serde_json::from_value(given)?)),
     },
     Definition {
         name: "task_state",
-        about: "One task now: whether its agent works, waits (and for what), or has exited, and where its work is.",
+        about: "Show one task: whether its agent works, waits (and for what) or has exited, and where its work is.",
         effect: Effect::Reads,
         schema: schema::<OneTask>,
         read: |given| Ok(Asked::TaskState(serde_json::from_value(given)?)),
     },
     Definition {
         name: "read_task",
-        about: "What a task's agent has said and done: the end of its conversation, or of what its terminal shows.",
+        about: "Read what a task's agent said and did: the end of its conversation, or of its terminal output.",
         effect: Effect::Reads,
         schema: schema::<ReadTask>,
         read: |given| Ok(Asked::ReadTask(serde_json::from_value(given)?)),
@@ -57,52 +57,52 @@ pub(super) static TOOLS: [Definition; 11] = [
     },
     Definition {
         name: "wait_for_task",
-        about: "Block until a task's agent waits for somebody (it has finished, or asks something) or has exited; then say \
-                its state. Waits a minute unless told otherwise; if it says that the time is up, call it again.",
+        about: "Block until a task's agent waits for somebody (because it has finished or asks something) or has exited; \
+                then return its state. Waits one minute by default; if time_is_up is true, call it again.",
         effect: Effect::Reads,
         schema: schema::<WaitForTask>,
         read: |given| Ok(Asked::WaitForTask(serde_json::from_value(given)?)),
     },
     Definition {
         name: "list_approvals",
-        about: "What agents want to do and may not before somebody says so, and their questions.",
+        about: "List actions that are waiting for approval, and questions of agents.",
         effect: Effect::Reads,
         schema: schema::<ListApprovals>,
         read: |given| Ok(Asked::ListApprovals(serde_json::from_value(given)?)),
     },
     Definition {
         name: "start_task",
-        about: "Make a task with a workspace of its own and start an agent on it. It begins at once and works beside you; \
-                use wait_for_task and read_task to follow it. The user limits how many you may have and how deep.",
+        about: "Create a task with its own workspace and start an agent on it. The agent starts at once and works in \
+                parallel; use wait_for_task and read_task to follow it. The user limits the number and depth of tasks.",
         effect: Effect::Adds,
         schema: schema::<StartTask>,
         read: |given| Ok(Asked::StartTask(serde_json::from_value(given)?)),
     },
     Definition {
         name: "send_message",
-        about: "Send a message to another task's agent, as if its user had typed it. The receipt says whether it was taken.",
+        about: "Send a message to another task's agent, as if its user had typed it. The receipt says whether the agent took it.",
         effect: Effect::Adds,
         schema: schema::<SendMessage>,
         read: |given| Ok(Asked::SendMessage(serde_json::from_value(given)?)),
     },
     Definition {
         name: "interrupt_task",
-        about: "End the turn of an agent that you started; its session goes on and takes the next message. For tasks with a \
-                conversation.",
+        about: "Interrupt the turn of an agent that you started; its session continues and takes the next message. Only \
+                for tasks with a conversation.",
         effect: Effect::Ends,
         schema: schema::<OneTask>,
         read: |given| Ok(Asked::InterruptTask(serde_json::from_value(given)?)),
     },
     Definition {
         name: "stop_task",
-        about: "End an agent that you started, and everything that it started. Its workspace and branch stay.",
+        about: "Stop an agent that you started, and everything that it started. Its workspace and branch stay.",
         effect: Effect::Ends,
         schema: schema::<OneTask>,
         read: |given| Ok(Asked::StopTask(serde_json::from_value(given)?)),
     },
     Definition {
         name: "answer_approval",
-        about: "Allow or deny, in the user's name, what another task's agent asks for; or answer its question.",
+        about: "Allow or deny, in the user's name, an action that another task's agent asks for; or answer its question.",
         effect: Effect::Ends,
         schema: schema::<AnswerApproval>,
         read: |given| Ok(Asked::AnswerApproval(serde_json::from_value(given)?)),
@@ -149,7 +149,7 @@ impl Asked {
         let tool = TOOLS.iter().find(|tool| tool.name == name);
         let tool = tool.ok_or_else(|| {
             let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
-            format!("there is no tool {name}; there are {}", known.join(", "))
+            format!("there is no tool {name}; the tools are {}", known.join(", "))
         })?;
         (tool.read)(Value::Object(given)).map_err(|err| format!("the arguments of {name}: {err}"))
     }
@@ -194,19 +194,19 @@ pub(super) struct ListTasks {}
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OneTask {
-    /// Id, slug, or a unique beginning of the slug
+    /// Id, slug, or a unique prefix of the slug
     pub(super) task: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadTask {
-    /// Id, slug, or a unique beginning of the slug
+    /// Id, slug, or a unique prefix of the slug
     pub(super) task: String,
-    /// How much from the end: entries of a conversation (20 if left out), lines of a terminal (100 if left out)
+    /// How much to read from the end: entries of a conversation (default 20) or lines of a terminal (default 100)
     #[serde(default)]
     pub(super) last: Option<u64>,
-    /// Of a conversation: the entries before this number, to read further back
+    /// In a conversation: read the entries before this number, to go further back
     #[serde(default)]
     pub(super) before: Option<u64>,
 }
@@ -214,12 +214,12 @@ pub(super) struct ReadTask {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Search {
-    /// All of them have to be there; between double quotes stands a phrase
+    /// The words to search for, all required; double quotes mark a phrase
     pub(super) words: String,
     /// Only in this task
     #[serde(default)]
     pub(super) task: Option<String>,
-    /// At most so many hits; 20 if left out
+    /// The maximum number of hits; default 20
     #[serde(default)]
     pub(super) limit: Option<u64>,
 }
@@ -227,12 +227,12 @@ pub(super) struct Search {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitForTask {
-    /// Id, slug, or a unique beginning of the slug
+    /// Id, slug, or a unique prefix of the slug
     pub(super) task: String,
-    /// What to wait for; that it needs somebody or has exited, if left out
+    /// The states to wait for; default needs_input and exited
     #[serde(default)]
     pub(super) until: Vec<Until>,
-    /// How long at most; 60 if left out, 3600 at most
+    /// The maximum wait; default 60, at most 3600
     #[serde(default)]
     pub(super) timeout_seconds: Option<u64>,
 }
@@ -248,7 +248,7 @@ pub(super) enum Until {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListApprovals {
-    /// Only of this task
+    /// Only for this task
     #[serde(default)]
     pub(super) task: Option<String>,
 }
@@ -256,17 +256,17 @@ pub(super) struct ListApprovals {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StartTask {
-    /// A short name: letters, digits and dashes, such as fix-login
+    /// A short name of letters, digits and dashes, for example fix-login
     pub(super) slug: String,
-    /// What its agent should do, with everything that it needs to know
+    /// What the agent should do, with everything that it needs to know
     pub(super) message: String,
-    /// Which agent, such as claude-code or codex; the user's default if left out
+    /// The agent, for example claude-code or codex; by default the user's default
     #[serde(default)]
     pub(super) agent: Option<String>,
-    /// How it is driven: terminal, stream-json or acp; the agent's default if left out
+    /// The driver: terminal, stream-json or acp; by default the agent's default
     #[serde(default)]
     pub(super) driver: Option<String>,
-    /// Where its branch begins; the branch that the user has checked out if left out
+    /// The branch to start from; by default the branch that the user has checked out
     #[serde(default)]
     pub(super) base_branch: Option<String>,
     #[serde(default)]
@@ -276,10 +276,10 @@ pub(super) struct StartTask {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SendMessage {
-    /// Id, slug, or a unique beginning of the slug
+    /// Id, slug, or a unique prefix of the slug
     pub(super) task: String,
     pub(super) text: String,
-    /// Hold it until the agent is at its prompt, instead of sending it now
+    /// Hold the text until the agent is at its prompt
     #[serde(default)]
     pub(super) queue: bool,
 }
@@ -287,16 +287,16 @@ pub(super) struct SendMessage {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerApproval {
-    /// Id, slug, or a unique beginning of the slug
+    /// Id, slug, or a unique prefix of the slug
     pub(super) task: String,
-    /// As list_approvals names it; the one that has waited longest if left out
+    /// The id from list_approvals; by default the request that has waited longest
     #[serde(default)]
     pub(super) id: Option<String>,
     pub(super) allow: bool,
-    /// Why; an agent that is denied is told
+    /// The reason; an agent whose action is denied sees it
     #[serde(default)]
     pub(super) message: Option<String>,
-    /// Answers to questions, by the text of the question
+    /// The answers, keyed by the text of the question
     #[serde(default)]
     pub(super) answers: Option<std::collections::BTreeMap<String, String>>,
 }
@@ -326,6 +326,6 @@ mod tests {
         let problem = Asked::read("task_state", given(serde_json::json!({ "tusk": 1 }))).expect_err("wrong");
         assert!(problem.starts_with("the arguments of task_state: unknown field `tusk`"), "{problem}");
         let problem = Asked::read("rm", JsonObject::new()).expect_err("unknown");
-        assert!(problem.starts_with("there is no tool rm; there are list_tasks, "), "{problem}");
+        assert!(problem.starts_with("there is no tool rm; the tools are list_tasks, "), "{problem}");
     }
 }

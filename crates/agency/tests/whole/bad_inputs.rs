@@ -172,7 +172,7 @@ fn front_matter_that_is_broken_stops_only_its_own_task() {
     stage.run(["new", "bad", "--draft", "-m", "x"]).ok();
     fs::write(stage.task_path("2-bad"), "---\nstatus: [oops\n---\ntext\n").expect("room");
     let listed = stage.run(["ls"]);
-    assert!(listed.stderr.starts_with("Warning: task 2-bad cannot be used: line "), "{listed}");
+    assert!(listed.stderr.starts_with("Warning: task 2-bad cannot be read: line "), "{listed}");
     let refusal = stage.refused(&["start", "bad"]);
     let file = stage.task_path("2-bad").canonicalize().expect("it is there");
     let wanted = format!("Error: the task file {} cannot be read: line ", file.display());
@@ -242,7 +242,7 @@ fn a_repository_that_was_moved_or_deleted_by_hand() {
     let mut ls = stage.shell("mkdir gone && cd gone && rmdir ../gone && exec agency ls");
     ls.current_dir(stage.home());
     let ran = Ran::of(ls, b"");
-    let words = "Error: cannot tell the current directory\nCaused by: No such file or directory (os error 2)\nHint: it may have been deleted: cd somewhere else\n";
+    let words = "Error: cannot find the current directory\nCaused by: No such file or directory (os error 2)\nHint: it may have been deleted: cd somewhere else\n";
     assert_eq!((said(&stage, &ran).as_str(), ran.code), (words, 1));
 }
 

@@ -48,7 +48,7 @@ fn a_default_agent_that_is_not_installed_is_broken() {
     stage.write_config("default_agent = \"ghost\"\n[agents.ghost]\nstart = [\"no-such-program-here\"]\n");
     let ran = stage.run(["doctor"]);
     assert_eq!(ran.code, 1, "{ran}");
-    assert!(ran.stdout.contains("FAIL ghost is the default and is not installed\n"), "{ran}");
+    assert!(ran.stdout.contains("FAIL ghost is the default agent and is not installed\n"), "{ran}");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn uninstall_refuses_the_living_and_work_and_asks() {
     stage.play("one", "ask q");
     let refusal = stage.refused(&["uninstall", "--yes"]);
     assert!(
-        refusal.starts_with("Error: nothing was removed\nCaused by: 1 agent is still there\nHint: "),
+        refusal.starts_with("Error: nothing was removed\nCaused by: 1 agent is still running\nHint: "),
         "{refusal}"
     );
     stage.run(["stop", "one"]).ok();

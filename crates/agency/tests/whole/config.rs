@@ -108,7 +108,7 @@ fn set_changes_one_key_and_says_when_it_counts() {
     assert_eq!(stage.run(["config", "get", "max_agents"]).ok(), "10\n");
     let shadowed = with_variable(&stage, "AGENCY_MAX_AGENTS", "3", &["config", "set", "max_agents", "9"]);
     assert!(
-        shadowed.stderr.contains("in force here is max_agents = 3, from $AGENCY_MAX_AGENTS"),
+        shadowed.stderr.contains("the value in use here is max_agents = 3, from $AGENCY_MAX_AGENTS"),
         "{shadowed}"
     );
 }
@@ -169,7 +169,10 @@ fn an_edited_file_is_checked_before_it_is_used() {
     };
     assert_eq!(edit("true").ok(), "nothing changed\n");
     let refusal = refused(edit("echo 'max_agents = x' >> \"$1\""));
-    assert!(refusal.contains("config.toml:2:14: ") && refusal.contains("your text is kept in "), "{refusal}");
+    assert!(
+        refusal.contains("config.toml:2:14: ") && refusal.contains("your text is saved in "),
+        "{refusal}"
+    );
     assert_eq!(fs::read_to_string(&path).expect("a file"), before);
     assert!(refused(edit("exit 3")).starts_with("Error: the editor failed, so nothing was changed\n"));
     let ran = edit("echo 'max_agents = 5 # five' >> \"$1\"; echo 'max_agent = 1' >> \"$1\"");

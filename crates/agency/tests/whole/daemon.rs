@@ -84,7 +84,7 @@ fn a_hangup_leaves_the_agents() {
 fn daemon_stop_leaves_the_agents() {
     let (stage, held) = three_agents();
     let before = stage.daemon().expect("a daemon");
-    assert_eq!(stage.run(["daemon", "stop"]).ok(), "daemon stopped; agents go on\n");
+    assert_eq!(stage.run(["daemon", "stop"]).ok(), "daemon stopped; agents keep running\n");
     assert!(!before.is_alive());
     assert_eq!(stage.daemon(), None);
     let refusal = stage.refused(&["daemon", "status"]);

@@ -67,7 +67,7 @@ fn the_files_of_an_agent_on_another_host_are_not_removed() {
     uninstall.current_dir(stage.home());
     let refusal = refused(Ran::of(uninstall, b""));
     let wanted =
-        "Error: nothing was removed\nCaused by: 1 agent is still there on build-7\nHint: end them there: ";
+        "Error: nothing was removed\nCaused by: 1 agent is still running on build-7\nHint: stop them there: ";
     assert!(refusal.starts_with(wanted), "{refusal}");
     assert!(pid_file.exists());
     fs::rename(stage.home().join("git"), stage.repo().join(".git")).expect("the same disk");

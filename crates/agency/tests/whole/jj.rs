@@ -214,7 +214,7 @@ fn each_turn_is_kept_shown_and_taken_back() {
     assert!(shown.contains("b/b") && !shown.contains("b/a"), "{shown}");
     let own = own_change(&stage);
     let said = stage.run(["undo", "--turn", "fix"]).ok();
-    assert!(said.starts_with("1 fix is as it was after turn 1\n"), "{said}");
+    assert!(said.starts_with("restored the files of 1-fix to the state after turn 1\n"), "{said}");
     assert!(path.join("a").exists() && !path.join("b").exists());
     let id = said.trim_end().rsplit(' ').next().expect("an id").to_owned();
     stage.run(["undo", &id]).ok();

@@ -222,7 +222,7 @@ fn what_takes_longer_than_a_moment_is_said_on_terminals_and_wiped_away() {
     stage.write_program(&hook, script.as_bytes());
     let line = "agency new one --no-attach -- fake-agent -c 'ask q' | cat";
     let mut terminal = Pty::spawn(stage.shell(line), 80, 24);
-    terminal.wait_for("making the workspace …");
+    terminal.wait_for("creating the workspace …");
     gate.open();
     assert!(terminal.wait_exit().success());
     let seen = String::from_utf8_lossy(terminal.seen()).into_owned();

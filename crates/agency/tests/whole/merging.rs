@@ -62,13 +62,13 @@ fn merges_by_every_way() {
 
     let said = stage.run(["merge", "squash", "--squash", "-m", "all at once"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "2 squash merged\n"), "{said}");
-    assert!(said.stderr.contains("main: ") && said.stderr.contains("brought up to date: "), "{said}");
+    assert!(said.stderr.contains("main: ") && said.stderr.contains("updated your checkout: "), "{said}");
     stage.run(["merge", "rebase", "--rebase"]).ok();
     assert_eq!(log(&stage, "main")[..2], ["work of rebase", "all at once"]);
 
     let refusal = stage.refused(&["merge", "ff", "--ff"]);
     assert!(refusal.contains("commits that the workspace does not have"), "{refusal}");
-    assert_eq!(stage.run(["sync", "ff"]).ok(), "4 commits of main came in\n");
+    assert_eq!(stage.run(["sync", "ff"]).ok(), "added 4 commits from main\n");
     stage.run(["merge", "ff", "--ff"]).ok();
     assert_eq!(log(&stage, "main")[..2], ["work of ff", "work of rebase"]);
 
@@ -233,7 +233,7 @@ fn accepting_twice_is_no_error() {
     assert_eq!(stage.run(["review", "one", "--accept"]).ok(), "1 one reviewed\n");
     let again = stage.run(["review", "one", "--accept"]);
     assert_eq!((again.code, again.stdout.as_str()), (0, "1 one reviewed\n"), "{again}");
-    assert!(again.stderr.contains("it was accepted already"), "{again}");
+    assert!(again.stderr.contains("it was already accepted"), "{again}");
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn is_as_before_and_can_be_merged(hook: &str, condition: &str) {
     cut_off(&stage, hook, condition);
     assert_eq!(repository(&stage), before);
     assert_eq!(stage.status("one"), "completed");
-    assert!(stage.run(["ls"]).ok().contains("merge cut off, taken back"));
+    assert!(stage.run(["ls"]).ok().contains("merge interrupted, undone"));
     let events = fs::read_to_string(stage.state().join("events.jsonl")).expect("events are kept");
     assert_eq!(events.lines().filter(|line| line.contains("\"MergeTakenBack\"")).count(), 1);
     let merged = stage.run(["merge", "one"]);
@@ -359,7 +359,7 @@ fn sync_brings_the_bases_commits_in() {
     let stage = stage();
     stage.configure(NO_SILENCE);
     finished(&stage, "one", "a");
-    assert_eq!(stage.run(["sync", "one"]).ok(), "nothing new in main\n");
+    assert_eq!(stage.run(["sync", "one"]).ok(), "no new commits in main\n");
     put(&stage.repo().join("b"), "b\n");
     commit(&stage, &stage.repo(), "base");
     let worktree = stage.worktree("1-one");
@@ -401,7 +401,7 @@ fn with(name: &str) -> Vec<(String, Vec<String>)> {
 fn workspaces_that_would_collide_are_known() {
     let stage = stage();
     let nothing = stage.run(["conflicts"]).ok();
-    assert_eq!(nothing, "no workspace would collide with its base or with another\n");
+    assert_eq!(nothing, "no conflicts\n");
     for slug in ["one", "two", "three"] {
         stage.play(slug, "ask ready?");
     }
@@ -467,7 +467,7 @@ fn remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
         .iter()
         .filter_map(|entry| entry["text"].as_str())
         .collect();
-    let wanted = "I have reviewed your work. Please see to these remarks:\n\n\
+    let wanted = "I have reviewed your work. Please address these remarks:\n\n\
                   README.md:1\n> +one\nplease explain\nin a sentence";
     assert_eq!(texts, [wanted]);
     assert_eq!(stage.status("one"), "completed");

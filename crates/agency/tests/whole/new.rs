@@ -56,7 +56,8 @@ fn on_a_terminal_new_attaches_and_ctrl_q_leaves() {
     let stage = Stage::new();
     let mut terminal =
         stage.on_terminal(["new", "one", "-m", "x", "--", "fake-agent", "-c", "size; ask ready?"]);
-    terminal.wait_for("[made branch agency/1-one, worktree .agency/worktrees/1-one, agent fake-agent]\r\n");
+    terminal
+        .wait_for("[created branch agency/1-one, worktree .agency/worktrees/1-one, agent fake-agent]\r\n");
     terminal.wait_for("24 80");
     terminal.wait_for("ready?");
     terminal.send("\x11");
@@ -142,7 +143,7 @@ fn a_draft_on_a_terminal_is_not_attached() {
     let stage = Stage::new();
     let mut terminal = stage.on_terminal(["new", "later", "--draft", "-m", "an idea"]);
     assert!(terminal.wait_exit().success(), "{terminal}");
-    terminal.wait_for("[made task .agency/tasks/1-later.md]\r\n1 later draft");
+    terminal.wait_for("[created task .agency/tasks/1-later.md]\r\n1 later draft");
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn what_works_in_the_directory_itself_says_so() {
     let mut terminal =
         stage.on_terminal(["new", "one", "--vcs", "none", "--no-attach", "--", "fake-agent", "-c", "ask q"]);
     assert!(terminal.wait_exit().success(), "{terminal}");
-    terminal.wait_for("[made task .agency/tasks/1-one.md, agent fake-agent in .]\r\n1 one running");
+    terminal.wait_for("[created task .agency/tasks/1-one.md, agent fake-agent in .]\r\n1 one running");
 }
 
 #[test]

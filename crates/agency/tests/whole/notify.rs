@@ -235,7 +235,7 @@ fn a_test_says_for_each_way_whether_it_worked_and_why_not() {
     assert!(stage.daemon_log().contains("it answered 500") && !stage.daemon_log().contains("secret"));
 
     let doctor = stage.run(["doctor"]);
-    assert!(doctor.stdout.contains("the last one by webhook failed"), "{doctor}");
+    assert!(doctor.stdout.contains("the last notification by webhook failed"), "{doctor}");
     // Tried without being written down, on a terminal that is told too.
     let mut terminal = stage.on_terminal(["notify", "test", "--config", "notify.terminal=osc777"]);
     terminal.wait_for("\x1b]777;notify;Agency;this is a test");

@@ -52,7 +52,7 @@ fn texts_wait_for_the_prompt_and_come_in_order() {
     assert!(stage.run(["ls"]).ok().contains("3 queued"));
     let table = stage.run(["queue"]).ok();
     assert!(table.contains("not this") && table.contains("1-one"), "{table}");
-    assert_eq!(stage.run(["queue", "drop", "one", "2"]).ok(), "1 text taken back\n");
+    assert_eq!(stage.run(["queue", "drop", "one", "2"]).ok(), "1 text dropped\n");
     assert!(stage.refused(&["queue", "drop", "one", "2"]).contains("no text 2 is held for task 1"));
     assert_eq!(queued(&stage, "one"), held(&["first", "second"]));
     assert_eq!(got(&stage, "one"), [""; 0]);

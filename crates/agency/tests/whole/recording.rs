@@ -39,7 +39,7 @@ fn a_recording_is_not_written_over_and_nonsense_is_not_played() {
     stage.wait_printed("one", "hello");
     stage.run(["export", "one", "-o", "one.cast"]).ok();
     let refused = stage.run(["export", "one", "-o", "one.cast"]).refused();
-    assert_eq!(refused, "Error: one.cast is there already\nHint: name another file, or pass --force\n");
+    assert_eq!(refused, "Error: one.cast already exists\nHint: name another file, or pass --force\n");
     stage.run(["export", "one", "-o", "one.cast", "--force"]).ok();
     // A link is written through, and what is no file is left alone.
     std::os::unix::fs::symlink("one.cast", stage.repo().join("link.cast")).expect("a link");
@@ -47,7 +47,7 @@ fn a_recording_is_not_written_over_and_nonsense_is_not_played() {
     assert!(stage.repo().join("link.cast").is_symlink());
     let refused = stage.run(["export", "one", "-o", ".agency", "--force"]).refused();
     assert!(
-        refused.starts_with("Error: cannot write .agency\nCaused by: it is no regular file\n"),
+        refused.starts_with("Error: cannot write .agency\nCaused by: it is not a regular file\n"),
         "{refused}"
     );
     assert!(stage.run(["export", "one", "-o", "-"]).ok().contains("hello"));

@@ -92,7 +92,10 @@ fn the_same_everywhere(stage: &Stage, expected: &[&str]) {
     let witness = &explained["witnesses"][0];
     assert_eq!((&witness["source"], &witness["decides"]), (&"status".into(), &true.into()), "{explained}");
     let text = stage.run(["explain", "one"]).ok();
-    assert!(text.contains("evidence: status, idle") && text.contains("what would change it"), "{text}");
+    assert!(
+        text.contains("evidence: status, idle") && text.contains("what would change the state"),
+        "{text}"
+    );
 
     let events = events_since(stage, "1h", "\"why\":\"prompt\"");
     let changes = events.iter().filter(|event| event["type"] == "StateChange");

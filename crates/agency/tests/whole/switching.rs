@@ -52,7 +52,7 @@ fn the_session_goes_on_from_pipe_to_terminal_and_back() {
     stage.wait_printed("both", &format!("resumed {id}"));
     assert!(chat(&stage, "both").starts_with("> go\nargs: \n"), "what was said is still there to read");
     let mut terminal = stage.on_terminal(["chat", "both"]);
-    terminal.wait_for("[the agent is in a terminal now: agency attach 1]");
+    terminal.wait_for("[the agent now runs in a terminal: agency attach 1]");
     assert!(terminal.wait_exit().success());
     let told = stage.refused(&["start", "both", "--driver", "stream-json"]);
     assert!(told.contains("the agent of task 1-both lives"), "{told}");

@@ -194,7 +194,7 @@ fn a_message_that_an_agent_did_not_live_to_take_is_spoken_of() {
     let receipt = stage.run(["send", "gone", "--queue", "and this"]).ok();
     assert!(receipt.contains("its agent does not run: agency start 1"), "{receipt}");
     let held = stage.run(["queue", "gone"]).ok();
-    assert!(held.contains("(its agent does not run) and this"), "{held}");
+    assert!(held.contains("(its agent is not running) and this"), "{held}");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn on_a_terminal_a_person_reads_types_answers_and_leaves() {
     terminal.send("2\n");
     terminal.wait_for("answered: Blue");
     terminal.send("\x04");
-    terminal.wait_for("[left; the agent goes on]");
+    terminal.wait_for("[left; the agent keeps running]");
     assert!(terminal.wait_exit().success());
     assert_eq!(stage.status("seat"), "running");
 }
@@ -372,7 +372,7 @@ fn model_and_mode_are_shown_and_changed_as_the_agent_agrees() {
     talk(&stage, "tune", "go", "prompt; say Hm.; end; prompt; tool Bash ls; end");
     wait_why(&stage, "tune", "finished");
     let shown = stage.run(["model", "tune"]).ok();
-    assert_eq!(shown, "model: the agent has not told yet\n  small  Small\n  large  Large\n");
+    assert_eq!(shown, "model: not reported yet\n  small  Small\n  large  Large\n");
     assert_eq!(stage.run(["model", "tune", "large"]).ok(), "model: large\n");
     assert_eq!(stage.run(["model", "tune", "--json"]).json()["current"], "large");
     assert!(stage.run(["model", "tune"]).ok().contains("* large  Large"));
@@ -425,7 +425,7 @@ fn what_comes_while_a_person_types_stays_out_of_their_line() {
     terminal.send("\x1b[200~two\nlines\x1b[201~\n");
     wait_said(&stage, "line", "echo: two\nlines");
     terminal.send("never sent\x15\x04");
-    terminal.wait_for("[left; the agent goes on]");
+    terminal.wait_for("[left; the agent keeps running]");
     assert!(terminal.wait_exit().success());
     assert!(terminal.echoes(), "and the terminal is as it was");
     assert!(!chat(&stage, "line").contains("never sent"));

@@ -46,7 +46,7 @@ fn on_a_terminal_the_user_is_asked() {
     bring(&stage, GREETER);
     for (answer, code) in [("n\r", 1), ("y\r", 0)] {
         let mut terminal = stage.on_terminal(["trust"]);
-        terminal.wait_for("Agree to exactly this content?");
+        terminal.wait_for("Trust exactly this content?");
         terminal.send(answer);
         assert_eq!(terminal.wait_exit().code(), Some(code), "{terminal}");
     }
@@ -82,14 +82,14 @@ fn what_has_changed_since_is_shown() {
     let other = GREETER.replace("hello", "bye");
     bring(&stage, &format!("{other}spare = [\"sh\"]\n"));
     let asked = stage.run(["trust"]);
-    let since = asked.stdout.split_once("Since you last agreed:\n").expect("what has changed").1;
+    let since = asked.stdout.split_once("Changes since you last agreed:\n").expect("what has changed").1;
     let marks: Vec<&str> = since.lines().collect();
     assert_eq!(marks.len(), 3, "{asked}");
     assert!(marks[0].starts_with("- agents.greeter.start") && marks[0].contains("hello"), "{asked}");
     assert_eq!(marks[1], "+ agents.greeter.spare = [\"sh\"]");
     assert!(marks[2].starts_with("+ agents.greeter.start") && marks[2].contains("bye"), "{asked}");
     assert!(
-        asked.stderr.ends_with("Hint: read the commands above; `agency trust --yes` agrees to them\n"),
+        asked.stderr.ends_with("Hint: read the commands above; `agency trust --yes` trusts them\n"),
         "{asked}"
     );
     assert_eq!(asked.code, 1);
@@ -176,7 +176,7 @@ fn what_runs_no_commands_needs_no_consent() {
     let stage = Stage::new();
     bring(&stage, "stale_timeout = \"9s\"\nneeds_input_timeout = \"1s\"\n");
     assert_eq!(stage.listing()["warnings"], serde_json::json!([]));
-    assert!(stage.run(["trust"]).ok().contains("nothing to agree to"));
+    assert!(stage.run(["trust"]).ok().contains("nothing to trust"));
 }
 
 #[test]

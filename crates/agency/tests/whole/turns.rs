@@ -67,12 +67,18 @@ fn each_turn_is_kept_and_can_be_taken_back() {
     assert_eq!(told, [&Value::from(1), &Value::from(2)]);
 
     let said = stage.run(["undo", "--turn", "fix"]);
-    assert!(said.stdout.starts_with("1 fix is as it was after turn 1\nwhat was there: agency undo 1-fix-"));
+    assert!(
+        said.stdout
+            .starts_with("restored the files of 1-fix to the state after turn 1\nundo: agency undo 1-fix-")
+    );
     assert!(said.stderr.contains("its agent does not know"), "{said}");
     let id = said.stdout.trim_end().rsplit(' ').next().expect("an id").to_owned();
     assert_eq!(files(&stage), pairs(&[("a", "1\n")]));
     assert!(
-        stage.run(["undo", "--turn", "fix"]).ok().starts_with("1 fix is as it was before its first turn\n")
+        stage
+            .run(["undo", "--turn", "fix"])
+            .ok()
+            .starts_with("restored the files of 1-fix to the state before its first turn\n")
     );
     assert_eq!(files(&stage), pairs(&[]));
     assert!(stage.refused(&["undo", "--turn", "fix"]).contains("there is no turn to take back"));
@@ -85,7 +91,12 @@ fn each_turn_is_kept_and_can_be_taken_back() {
     assert_eq!(files(&stage), pairs(&[("a", "1\n2\n3\n"), ("b", "b\n")]));
     let list = stage.run(["turns", "fix"]).ok();
     assert!(list.contains("back to 1") && list.contains("brought back"), "{list}");
-    assert!(stage.run(["undo", "--turn", "fix"]).ok().starts_with("1 fix is as it was after turn 1\n"));
+    assert!(
+        stage
+            .run(["undo", "--turn", "fix"])
+            .ok()
+            .starts_with("restored the files of 1-fix to the state after turn 1\n")
+    );
 }
 
 #[test]
@@ -102,7 +113,7 @@ fn what_changed_since_the_last_turn_goes_with_it_and_is_in_the_trash() {
     assert!(stage.refused(&["undo", "--turn", "fix", "7"]).contains("there is no turn 7"));
     assert_eq!(turns(&stage).len(), 1, "a refusal leaves nothing behind");
     let said = stage.run(["undo", "--turn", "fix"]).ok();
-    assert!(said.starts_with("1 fix is as it was before its first turn\n"), "{said}");
+    assert!(said.starts_with("restored the files of 1-fix to the state before its first turn\n"), "{said}");
     assert_eq!(files(&stage), pairs(&[]));
     let id = said.trim_end().rsplit(' ').next().expect("an id").to_owned();
     stage.run(["undo", &id]).ok();

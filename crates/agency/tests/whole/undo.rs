@@ -53,7 +53,7 @@ fn a_removed_task_comes_back_with_files_index_branch_text_and_history() {
     assert!(refusal.contains("--discard"), "{refusal}");
     assert_eq!((seen(&stage), trash(&stage).len()), (before.clone(), 0), "nothing changed");
     let gone = stage.run(["rm", "one", "--discard"]);
-    assert!(gone.stderr.contains("to have it back: agency undo 1-one-"), "{gone}");
+    assert!(gone.stderr.contains("undo: agency undo 1-one-"), "{gone}");
     assert_eq!(stage.listing()["tasks"], serde_json::json!([]));
     assert!(!stage.worktree("1-one").exists());
     assert_eq!(stage.git(&stage.repo(), &["branch", "--list", "agency/*"]), "");
@@ -64,7 +64,7 @@ fn a_removed_task_comes_back_with_files_index_branch_text_and_history() {
     assert_eq!((&entries[0]["what"], &entries[0]["why"]), (&"task".into(), &"agency rm --discard".into()));
     assert!(entries[0]["bytes"].as_u64().is_some_and(|bytes| bytes > 20), "{entries:?}");
     assert!(stage.run(["undo", "--list"]).ok().contains("agency rm --discard"));
-    assert_eq!(stage.run(["undo"]).ok(), "1 one stopped is back\n");
+    assert_eq!(stage.run(["undo"]).ok(), "restored 1-one (stopped)\n");
     assert_eq!(seen(&stage), before);
     assert_eq!(fs::read_to_string(stage.worktree("1-one").join("ignored.log")).expect("kept"), "ignored.log");
     assert!(stage.logs("one").contains("hello there"));
@@ -104,7 +104,7 @@ fn a_draft_comes_back_and_what_is_in_its_place_stays() {
     let refusal = stage.refused(&["undo"]);
     assert!(refusal.contains("1-other has the same id") && refusal.contains("Hint: "), "{refusal}");
     stage.run(["rm", "other"]).ok();
-    assert_eq!(stage.run(["undo", "idea"]).ok(), "1 idea draft is back\n");
+    assert_eq!(stage.run(["undo", "idea"]).ok(), "restored 1-idea (draft)\n");
     assert_eq!(stage.task_file("1-idea"), before);
     assert!(stage.refused(&["undo", "other"]).contains("1-idea has the same id"));
     assert!(stage.refused(&["undo", "nothing"]).contains("the trash has nothing called `nothing`"));

@@ -9,7 +9,7 @@ use crate::talk::{events, of_kind, talk, wait_why};
 fn is_stopped(stage: &Stage, slug: &str) {
     let task = stage.wait_task(slug, "stopped", |task| task["status"] == "stopped");
     assert!(task["vanished"].is_string() && task["run"].is_null(), "{task}");
-    assert!(stage.run(["ls"]).ok().contains("workspace gone"));
+    assert!(stage.run(["ls"]).ok().contains("workspace missing"));
     let events = events(stage);
     assert!(of_kind(&events, "Error").iter().any(|data| data["message"] == "the workspace is gone"));
 }

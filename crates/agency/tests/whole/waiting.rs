@@ -107,7 +107,7 @@ fn the_past_is_explained_also_of_a_run_that_has_ended() {
         stage.kill_daemon();
     }
     let text = stage.run(["explain", "one"]).ok();
-    assert!(text.contains("exited") && text.contains("what was seen before, newest first"), "{text}");
+    assert!(text.contains("exited") && text.contains("previous states, newest first"), "{text}");
 }
 
 /// What a log says that the agent reported, in its order: `working` and `blocked` by turns.
@@ -195,7 +195,7 @@ fn events_begin_with_the_past_and_go_on_without_a_double() {
 #[test]
 fn the_next_is_who_has_waited_longest_and_was_not_looked_at() {
     let stage = Stage::with_config(NO_SILENCE);
-    assert!(stage.refused(&["next"]).starts_with("Error: no agent waits for you"));
+    assert!(stage.refused(&["next"]).starts_with("Error: no agent is waiting for you"));
     stage.play("busy", "raw; say busy; no-read");
     for slug in ["first", "second"] {
         stage.play(slug, &format!("say I am {slug}; ask ready?"));

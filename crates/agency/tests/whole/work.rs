@@ -75,7 +75,7 @@ fn diff_says_what_it_cannot_show() {
     stage.run(["new", "idea", "--draft", "-m", "x"]).ok();
     let nothing = stage.run(["diff", "one"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (0, ""), "{nothing}");
-    assert!(nothing.stderr.contains("1-one has nothing that main has not"), "{nothing}");
+    assert!(nothing.stderr.contains("1-one: no changes against main"), "{nothing}");
     let refusal = stage.refused(&["diff", "idea"]);
     assert!(refusal.contains("cannot compare workspace 2-idea"), "{refusal}");
     let refusal = stage.refused(&["diff", "one", "--turn", "3"]);

@@ -14,9 +14,9 @@ fn proc(proc: &Path) -> Option<Finding> {
         return None;
     }
     Some(match proc.join("self/stat").exists() {
-        true => About::Machine.fine("/proc is there"),
+        true => About::Machine.fine("/proc is mounted"),
         false => About::Machine.broken(
-            "/proc is not mounted: without it no process can be told from another, and no agent is started",
+            "/proc is not mounted: without it Agency cannot recognize processes, and starts no agent",
             "mount -t proc proc /proc",
         ),
     })
@@ -42,7 +42,7 @@ fn pid_one() -> Option<Finding> {
         return None;
     }
     Some(About::Machine.note(format!(
-        "process 1 is `{name}`, as in a container: agents end with it, and with `docker run --init` nothing stays as a zombie"
+        "process 1 is `{name}`, as in a container: agents end with the container; `docker run --init` avoids zombies"
     )))
 }
 
@@ -54,9 +54,9 @@ fn linger() -> Option<Finding> {
     let user =
         std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok().filter(|user| !user.is_empty())?;
     Some(match Path::new("/var/lib/systemd/linger").join(&user).exists() {
-        true => About::Machine.fine(format!("systemd keeps {user}'s services after logout")),
+        true => About::Machine.fine(format!("systemd keeps {user}'s services running after logout")),
         false => About::Machine.warning(
-            format!("systemd may end {user}'s agents at logout: lingering is off"),
+            format!("systemd may stop {user}'s agents at logout: lingering is off"),
             "loginctl enable-linger",
         ),
     })

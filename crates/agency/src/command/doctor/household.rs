@@ -45,14 +45,14 @@ fn of_ways(ways: &[Way]) -> Vec<Finding> {
             Some(About::Notifications.fine(format!("{}: {}, not needed yet", way.way, way.detail)))
         }
         WayOutcome::Failed => {
-            let words = format!("the last one by {} failed: {}", way.way, way.detail);
+            let words = format!("the last notification by {} failed: {}", way.way, way.detail);
             Some(About::Notifications.warning(words, "agency notify test"))
         }
         WayOutcome::Off => None,
     };
     let findings: Vec<Finding> = ways.iter().filter_map(of).collect();
     match findings.is_empty() {
-        true => vec![About::Notifications.note("only attached terminals are told that an agent needs you")],
+        true => vec![About::Notifications.note("Agency notifies you only in attached terminals")],
         false => findings,
     }
 }
@@ -72,18 +72,17 @@ fn of_daemon(view: &view::Daemon, keepers: &Path) -> Vec<Finding> {
     let (current, older): (Vec<&String>, Vec<&String>) =
         names.iter().partition(|name| name.starts_with(&ours));
     findings.push(match current.is_empty() {
-        false => About::Daemon.fine(format!("keeper {OURS}, as this program")),
+        false => About::Daemon.fine(format!("keeper {OURS}, the version of this program")),
         true => {
             About::Daemon.warning(format!("there is no keeper of version {OURS}"), "agency daemon restart")
         }
     });
     if !older.is_empty() {
-        let words =
-            format!("{} of other versions; agents started with them go on", count(older.len(), "keeper"));
+        let words = format!("{} of other versions; their agents keep running", count(older.len(), "keeper"));
         findings.push(About::Daemon.note(words));
     }
     if view.orphans > 0 {
-        let words = format!("{}: live agents that no task owns", count(view.orphans as usize, "orphan"));
+        let words = format!("{}: running agents that no task owns", count(view.orphans as usize, "orphan"));
         findings.push(About::Daemon.warning(words, "agency orphans"));
     }
     findings
@@ -94,7 +93,7 @@ fn version(theirs: &str, pid: i32) -> Finding {
         true => About::Daemon.fine(format!("daemon {theirs}, pid {pid}")),
         false => About::Daemon.warning(
             format!("the daemon is version {theirs}, this program is {OURS}"),
-            "agency daemon restart        # agents go on",
+            "agency daemon restart        # agents keep running",
         ),
     }
 }
@@ -106,12 +105,13 @@ fn of_traces(traces: &Traces) -> Vec<Finding> {
             let root = project.root.as_path().display();
             findings.push(About::Daemon.warning(
                 format!("the project {root} cannot be opened: {why}"),
-                "bring it back to that place; its task files are kept until then",
+                "move it back to that place; its task files are kept until then",
             ));
         }
     }
     if !traces.forgotten_runs.is_empty() {
-        let words = format!("journals of {} whose task is gone", count(traces.forgotten_runs.len(), "run"));
+        let words =
+            format!("journals of {} whose task was removed", count(traces.forgotten_runs.len(), "run"));
         findings.push(About::Files.note(words));
     }
     findings
@@ -141,8 +141,8 @@ fn of_agent(known: &Known) -> Finding {
         (true, true) => About::Agents.fine(format!("{}{version}, the default", agent.display_name)),
         (true, false) => About::Agents.fine(format!("{}{version}", agent.display_name)),
         (false, true) => About::Agents.broken(
-            format!("{} is the default and is not installed", agent.display_name),
-            "install it, or choose another with default_agent in config.toml",
+            format!("{} is the default agent and is not installed", agent.display_name),
+            "install it, or set default_agent in config.toml",
         ),
         (false, false) => About::Agents.note(format!("{} is not installed", agent.display_name)),
     }

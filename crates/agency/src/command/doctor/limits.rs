@@ -13,7 +13,8 @@ const SOON: u64 = 10;
 pub(super) fn look() -> Option<Finding> {
     let terminals = Path::new("/dev/ptmx").exists();
     (!terminals).then(|| {
-        About::Limits.broken("there is no /dev/ptmx: no terminal can be made", "mount devpts on /dev/pts")
+        About::Limits
+            .broken("/dev/ptmx does not exist: Agency cannot create terminals", "mount devpts on /dev/pts")
     })
 }
 

@@ -29,7 +29,7 @@ pub(super) fn look(state: &StateDir) -> Vec<Finding> {
 }
 
 fn rule(problem: String) -> Finding {
-    About::Files.warning(format!("a rule about screens is not used: {problem}"), "mend or remove it")
+    About::Files.warning(format!("a screen rule is not used: {problem}"), "fix or remove it")
 }
 
 fn config_directory(path: &Path) -> Finding {
@@ -37,7 +37,7 @@ fn config_directory(path: &Path) -> Finding {
         // Others may read it, but not write what we run.
         true => ownership("config", path, 0o022),
         false => About::Files
-            .note(format!("config {} is not there: every setting has its default", path.display())),
+            .note(format!("config {} does not exist: every setting has its default", path.display())),
     }
 }
 
@@ -68,7 +68,7 @@ fn ownership(name: &str, path: &Path, forbidden: u32) -> Finding {
     } else if meta.mode() & forbidden != 0 {
         let mode = meta.mode() & 0o777;
         About::Files.warning(
-            format!("{here} is open to others (mode {mode:03o})"),
+            format!("{here} is accessible to other users (mode {mode:03o})"),
             format!("chmod go-w,o-rwx '{}'", path.display()),
         )
     } else {
@@ -79,9 +79,9 @@ fn ownership(name: &str, path: &Path, forbidden: u32) -> Finding {
 fn absent(here: &str, path: &Path) -> Finding {
     let around = nearest(path);
     match around.is_dir() && access(&around, Access::WRITE_OK).is_ok() {
-        true => About::Files.note(format!("{here} is not there yet; the first task makes it")),
+        true => About::Files.note(format!("{here} does not exist yet; the first task creates it")),
         false => About::Files.broken(
-            format!("{here} is not there and cannot be made in {}", around.display()),
+            format!("{here} does not exist and cannot be created in {}", around.display()),
             "set XDG_STATE_HOME to a directory that you can write",
         ),
     }
@@ -96,7 +96,7 @@ fn disk(path: &Path) -> Option<Finding> {
     let disk = rustix::fs::statvfs(nearest(path)).ok()?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let words = format!("{} free for journals", bytes(free));
-    let fix = "make room: `agency rm` removes tasks, and their journals with them";
+    let fix = "free space: `agency rm` removes tasks and their journals";
     Some(match free {
         _ if disk.f_files > 0 && disk.f_favail == 0 => {
             About::Files.broken("no inodes are left on the disk of the state directory", fix)
@@ -110,7 +110,7 @@ fn disk(path: &Path) -> Option<Finding> {
 fn file_system(path: &Path) -> Option<Finding> {
     let kind = network_file_system(&nearest(path))?;
     Some(About::Files.warning(
-        format!("state is on {kind}: locks are slow there, and sockets are of one host alone"),
+        format!("state is on {kind}: locks are slow there, and sockets work on one host only"),
         "set XDG_STATE_HOME to a directory on a local disk",
     ))
 }

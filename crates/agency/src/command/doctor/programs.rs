@@ -44,10 +44,12 @@ fn git_finding(git: Asked) -> Finding {
     let programs = About::Programs;
     match git {
         Asked::Missing => programs.broken(
-            "git is not installed: no task can have a worktree",
+            "git is not installed: tasks cannot have worktrees",
             "install git, or use `agency new --vcs none`",
         ),
-        Asked::Silent => programs.broken("git does not say its version", "look at what `git --version` does"),
+        Asked::Silent => {
+            programs.broken("git does not print its version", "check the output of `git --version`")
+        }
         Asked::Version(version) if is_older(&version, OLDEST_GIT) => programs
             .warning(format!("git {version} is older than {}.{}", OLDEST_GIT.0, OLDEST_GIT.1), "upgrade git"),
         Asked::Version(version) => programs.fine(format!("git {version}")),
