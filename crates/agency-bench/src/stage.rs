@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use agency_testkit::{Gate, Process, Ran, Sealed, eventually};
+use agency_testkit::{CommandOutput, Pause, Process, Sealed, eventually};
 
 use crate::holders::Meter;
 use crate::options::Sizes;
@@ -53,15 +53,15 @@ impl Stage {
         Signal::at(self.path(name))
     }
 
-    pub fn gate(&self, name: &str) -> Gate {
-        Gate::at(self.path(name))
+    pub fn pause(&self, name: &str) -> Pause {
+        Pause::at(self.path(name))
     }
 
     /// Starts a detached session that runs this shell script, and waits until the peer says it has.
     pub fn start(&self, session: &str, body: &str) {
         self.write_script(session, body);
         if let Some(words) = self.with_names(session, |names| self.peer.start(names)) {
-            Ran::of(self.command(&words), b"").ok();
+            CommandOutput::of(self.command(&words), b"").ok();
         }
     }
 

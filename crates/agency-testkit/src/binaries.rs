@@ -1,10 +1,11 @@
-//! Where the programs under test are.
+//! The paths of the programs under test.
 //!
-//! Builds nothing: a test that builds is slow and hides what it tested.
+//! Builds nothing: a test that builds is slow, and it is unclear what it tests.
 
 use std::path::{Path, PathBuf};
 
-/// Found from the running test: `target/PROFILE/deps/TEST` has them in `target/PROFILE` and `target/keeper`.
+/// Derived from the path of the running test: for `target/PROFILE/deps/TEST` they are in `target/PROFILE` and
+/// `target/keeper`.
 pub struct Binaries;
 
 impl Binaries {
@@ -12,7 +13,7 @@ impl Binaries {
         must_exist(agency_path(), "cargo build -p agency")
     }
 
-    /// The one of the keeper profile: small, aborts on panic, as users run it.
+    /// The keeper that was built with the keeper profile, as users run it: small, aborts on panic.
     pub fn keeper() -> PathBuf {
         must_exist(keeper_path(), "cargo build --profile keeper -p agency-keeper")
     }
@@ -21,7 +22,7 @@ impl Binaries {
         must_exist(fake_agent_path(), "cargo build -p agency-testkit --bin fake-agent")
     }
 
-    /// With the names they are called by, whether they were built or not.
+    /// Names and paths, whether the programs were built or not.
     pub(crate) fn all() -> [(&'static str, PathBuf); 3] {
         [("agency", agency_path()), ("agency-keeper", keeper_path()), ("fake-agent", fake_agent_path())]
     }
@@ -48,6 +49,6 @@ fn profile_dir() -> PathBuf {
 }
 
 fn must_exist(path: PathBuf, build: &str) -> PathBuf {
-    assert!(path.is_file(), "{} is not there; build it first: {build}", path.display());
+    assert!(path.is_file(), "{} does not exist; build it first: {build}", path.display());
     path
 }

@@ -1,6 +1,6 @@
-//! A flood of output whose every byte a test can foretell.
+//! A flood of output; a test knows every byte in advance.
 
-/// Numbered lines of 64 bytes, the last one cut so that the sum is right.
+/// Numbered lines of 64 bytes; the last one is cut to reach the exact total.
 #[derive(Clone, Debug)]
 pub struct Flood {
     left: u64,

@@ -1,4 +1,4 @@
-//! A process that is known for certain: pid and start time, signalled through a pidfd.
+//! A process that pid and start time identify, signalled through a pidfd.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -21,9 +21,9 @@ impl Process {
     /// The process that has this pid now. A zombie is none.
     pub fn find(pid: i32) -> Option<Process> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name may hold anything, parentheses too; the fields begin after its last one.
+        // The name may contain parentheses; the fields begin after the last one.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        // A first thread that has ended holds nothing, but the others may still hold all that was open.
+        // The first thread has ended in a zombie, but other threads may still hold files open.
         let threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
         let is_dead = matches!(*fields.first()?, "Z" | "X") && threads() <= 1;
         let start_time = fields.get(19)?.parse().ok()?;
@@ -40,13 +40,13 @@ impl Process {
         Process::find(self.pid) == Some(*self)
     }
 
-    /// `false`: it is gone, and nobody got a signal.
+    /// `false`: the process has ended, and no process got a signal.
     pub fn signal(&self, signal: Signal) -> bool {
         let Some(pidfd) = self.pidfd() else { return false };
         pidfd_send_signal(pidfd, signal).is_ok()
     }
 
-    /// Sends SIGKILL and waits until it is gone.
+    /// Sends SIGKILL and waits until the process has ended.
     pub fn kill(&self) {
         if self.signal(Signal::KILL) {
             self.wait_gone(Duration::from_secs(20));
@@ -58,20 +58,20 @@ impl Process {
         eventually(&what, within, || (!self.is_alive()).then_some(()));
     }
 
-    /// What the kernel calls it, `gone` if there is nothing to call.
+    /// The kernel's name for it, or `gone` after its end.
     pub fn name(&self) -> String {
         let comm = fs::read_to_string(format!("/proc/{}/comm", self.pid));
         comm.map_or_else(|_| "gone".into(), |comm| comm.trim_end().to_string())
     }
 
-    /// Whether it was started with this in its environment.
+    /// Whether the process was started with this variable.
     pub fn has_env(&self, name: &str, value: &Path) -> bool {
         let wanted = [name.as_bytes(), b"=", value.as_os_str().as_encoded_bytes()].concat();
         let environ = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
         environ.split(|byte| *byte == 0).any(|variable| variable == wanted) && self.is_alive()
     }
 
-    /// Looked at again after it was opened: the pid may have passed to another process before.
+    /// Checks the start time after opening the pidfd: another process may have got the pid before that.
     fn pidfd(&self) -> Option<OwnedFd> {
         let pidfd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
         self.is_alive().then_some(pidfd)

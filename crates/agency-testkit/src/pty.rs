@@ -1,6 +1,6 @@
 //! A program on a real terminal, with the test at the other end: keys in, bytes out.
 //!
-//! Emulates nothing: what it shows are the bytes that the program wrote.
+//! Emulates nothing: tests see the bytes that the program wrote.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -18,7 +18,7 @@ use rustix::termios::{ControlModes, InputModes, LocalModes, OutputModes, Winsize
 
 use crate::ready::{is_ready_before, pidfd_of};
 
-/// Far more than anything needs, so that only a hang reaches it.
+/// Far more than any program needs, so that only one that hangs reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Pty {
@@ -26,13 +26,13 @@ pub struct Pty {
     child: Child,
     pidfd: OwnedFd,
     seen: Vec<u8>,
-    /// Up to here `wait_for` has looked.
+    /// `wait_for` has searched the bytes before this index.
     looked: usize,
-    /// The program, and whoever else had the terminal, closed it.
+    /// The program and all other processes on the terminal closed it.
     is_closed: bool,
 }
 
-/// What the kernel does with keys and output on a terminal: raw or line by line, with echo or without.
+/// How the kernel treats keys and output on a terminal: raw or line by line, with echo or without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminalModes {
     input: InputModes,
@@ -42,7 +42,7 @@ pub struct TerminalModes {
 }
 
 impl Pty {
-    /// Starts the command as leader of a session whose terminal has this size.
+    /// Starts the command as the leader of a session whose terminal has this size.
     pub fn spawn(mut command: Command, cols: u16, rows: u16) -> Pty {
         let (master, slave) = open_pair().expect("a pseudo terminal is free");
         set_size(&master, cols, rows);
@@ -57,7 +57,7 @@ impl Pty {
         i32::try_from(self.child.id()).expect("a pid is a positive i32")
     }
 
-    /// Types; output is read meanwhile, so that neither side waits for the other.
+    /// Types, and reads output meanwhile, so that neither side waits for the other.
     pub fn send(&mut self, keys: impl AsRef<[u8]>) {
         let mut left = keys.as_ref();
         let deadline = Instant::now() + PATIENCE;
@@ -67,7 +67,7 @@ impl Pty {
                 Err(Errno::AGAIN) => {
                     assert!(
                         self.read_before(deadline, PollFlags::IN | PollFlags::OUT),
-                        "nobody reads what is typed: {self}"
+                        "the program does not read its input: {self}"
                     );
                 }
                 Err(Errno::INTR) => {}
@@ -76,7 +76,7 @@ impl Pty {
         }
     }
 
-    /// Types as much as the terminal takes at once and returns how much that was.
+    /// Types as much as the terminal accepts without waiting, and returns the number of bytes.
     pub fn send_what_fits(&mut self, keys: &[u8]) -> usize {
         let mut sent = 0;
         while let Ok(written @ 1..) = rustix::io::write(&self.master, &keys[sent..]) {
@@ -85,11 +85,11 @@ impl Pty {
         sent
     }
 
-    /// Waits until the text appears after where it waited last, and returns what came before it.
+    /// Waits until the text appears behind the one that it last waited for, and returns the output before it.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) -> String {
         let from = self.looked;
-        // Each look begins where the one before ended: a flood is not searched from its start again.
+        // Each search begins where the last one ended, so that a flood is not searched from its start each time.
         let searched = Cell::new(from);
         let at = self.wait_until(text, |seen| {
             let start = searched.replace(seen.len().saturating_sub(text.len()).max(from));
@@ -99,7 +99,7 @@ impl Pty {
         String::from_utf8_lossy(&self.seen[from..from + at]).into_owned()
     }
 
-    /// Waits until all the bytes seen so far satisfy the test; `what` says it for people.
+    /// Waits until the bytes seen so far satisfy the condition; `what` describes it in the panic message.
     #[track_caller]
     pub fn wait_until<T>(&mut self, what: &str, found: impl Fn(&[u8]) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
@@ -112,13 +112,13 @@ impl Pty {
         }
     }
 
-    /// Reads what is there and waits for nothing.
+    /// Reads the output that is available now, without waiting.
     pub fn look(&mut self) {
         while !self.is_closed && self.read_before(Instant::now(), PollFlags::IN) {}
     }
 
-    /// Waits for output and hands over what was not seen before; it is not kept, so a flood takes no room.
-    /// `None`: nothing came in time, or nothing will.
+    /// Waits for output, returns all that was not taken before, and forgets it, so that a flood takes no memory.
+    /// `None`: no output came in time, or the terminal is closed.
     pub fn take(&mut self, deadline: Instant) -> Option<Vec<u8>> {
         while self.seen.is_empty() && !self.is_closed && self.read_before(deadline, PollFlags::IN) {}
         self.looked = 0;
@@ -126,12 +126,12 @@ impl Pty {
         (!taken.is_empty()).then_some(taken)
     }
 
-    /// Everything so far, also what was not waited for.
-    pub fn seen(&self) -> &[u8] {
+    /// All output so far.
+    pub fn output(&self) -> &[u8] {
         &self.seen
     }
 
-    /// As they are now; also after the program ended.
+    /// The terminal's current modes, also after the program ended.
     pub fn modes(&self) -> TerminalModes {
         let modes = tcgetattr(&self.master).expect("a terminal has modes");
         TerminalModes {
@@ -142,7 +142,7 @@ impl Pty {
         }
     }
 
-    /// Whether the kernel itself shows what is typed: until a program takes the terminal over.
+    /// Whether the kernel echoes input; programs that read single keys turn this off.
     pub fn echoes(&self) -> bool {
         self.modes().local.contains(LocalModes::ECHO)
     }
@@ -151,28 +151,28 @@ impl Pty {
         set_size(&self.master, cols, rows);
     }
 
-    /// Waits until the program ended, and reads to the end what it printed.
+    /// Waits until the program ends, and reads the rest of its output.
     pub fn wait_exit(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         while !self.has_ended_before(Instant::now()) {
             let in_time = if self.is_closed {
                 self.has_ended_before(deadline)
             } else {
-                // It may wait for its output to be read, or print nothing and end.
+                // The program may wait until its output is read, or print nothing and end.
                 let mut fds =
                     [PollFd::new(&self.master, PollFlags::IN), PollFd::new(&self.pidfd, PollFlags::IN)];
                 is_ready_before(deadline, &mut fds)
             };
-            assert!(in_time, "it does not end: {self}");
+            assert!(in_time, "the program does not end: {self}");
             self.read();
         }
         self.look();
         self.child.wait().expect("our own child can be waited for")
     }
 
-    /// Takes the terminal away, as when its window is closed.
+    /// Takes the terminal away, as if a user closed its window.
     pub fn hang_up(mut self) -> ExitStatus {
-        self.master = File::open("/dev/null").expect("there is always nothing").into();
+        self.master = File::open("/dev/null").expect("/dev/null can be opened").into();
         self.is_closed = true;
         self.wait_exit()
     }
@@ -181,7 +181,7 @@ impl Pty {
         is_ready_before(deadline, &mut [PollFd::new(&self.pidfd, PollFlags::IN)])
     }
 
-    /// Waits for one of these and reads what there is. `false`: the deadline came first.
+    /// Waits for one of these events and reads the available output. `false`: the deadline came first.
     fn read_before(&mut self, deadline: Instant, events: PollFlags) -> bool {
         let is_ready = is_ready_before(deadline, &mut [PollFd::new(&self.master, events)]);
         if is_ready {
@@ -195,7 +195,7 @@ impl Pty {
         match rustix::io::read(&self.master, &mut buf) {
             Ok(count) => self.seen.extend_from_slice(&buf[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
-            // How Linux says that no slave is open any more.
+            // Linux answers this when no slave is open any more.
             Err(Errno::IO) => self.is_closed = true,
             Err(err) => panic!("cannot read the terminal: {err}"),
         }
@@ -210,9 +210,9 @@ impl std::fmt::Display for Pty {
 
 impl Drop for Pty {
     fn drop(&mut self) {
-        // Ended already, mostly; the rest of its session gets SIGHUP when the master closes.
+        // Most programs have ended by now. The rest of the session gets SIGHUP when the master closes.
         if let Err(err) = self.child.kill().and_then(|()| self.child.wait()) {
-            eprintln!("the program on a test terminal stays behind: {err}");
+            eprintln!("cannot end the program on a test terminal: {err}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A seeded stream of random numbers: the same seed tells the same story.
+//! A seeded stream of random numbers: the same seed gives the same numbers.
 
-/// SplitMix64: tiny, and good enough to choose when to kill whom.
+/// SplitMix64: tiny, and good enough to choose which process to kill, and when.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
@@ -22,7 +22,7 @@ impl Rng {
     /// From 0 up to, not including, `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         assert!(limit > 0, "nothing is below 0");
-        // The bias of the remainder is far below what a story could show.
+        // The bias of the remainder is too small to matter for a test.
         self.next_u64() % limit
     }
 
@@ -30,7 +30,7 @@ impl Rng {
         least + self.below(most - least + 1)
     }
 
-    /// True once in so many times.
+    /// True with a probability of `1 / times`.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -40,7 +40,7 @@ impl Rng {
     }
 }
 
-/// `$AGENCY_SEED` to tell one story again, else the given one.
+/// `$AGENCY_SEED`, which repeats one run, else the given seed.
 pub fn seed_or(usual: u64) -> u64 {
     match std::env::var("AGENCY_SEED") {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("AGENCY_SEED is not a number: {text}")),
@@ -53,7 +53,7 @@ mod tests {
     use super::Rng;
 
     #[test]
-    fn a_seed_always_tells_the_same_story() {
+    fn a_seed_always_gives_the_same_numbers() {
         let mut rng = Rng::seeded(1234567);
         assert_eq!([rng.next_u64(), rng.next_u64()], [6457827717110365317, 3203168211198807973]);
     }

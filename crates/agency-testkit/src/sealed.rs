@@ -1,6 +1,9 @@
-//! An environment of its own for a test of the whole program: home, state, repository, programs.
+//! A separate environment for a test of the whole program: home, state, repository, programs.
 //!
-//! Nothing of the caller's environment reaches it, and nothing that was started in it outlives it.
+//! It inherits no variables but `PATH`, and no process that was started in it outlives it.
+
+mod fixtures;
+mod processes;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,20 +15,22 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::binaries::Binaries;
+use crate::command_output::CommandOutput;
 use crate::eventually::until;
 use crate::pty::Pty;
-use crate::ran::Ran;
+
+pub use processes::Keeper;
 
 /// How much of the daemon's log a failed test shows.
 const LOG_LINES_SHOWN: usize = 200;
 
 pub struct Sealed {
-    // Short paths: sockets have 108 bytes.
+    // The path is short: the path of a socket has at most 108 bytes.
     root: TempDir,
 }
 
 impl Sealed {
-    /// With a repository of one commit.
+    /// Makes an environment with a repository of one commit.
     pub fn new() -> Sealed {
         let root = tempfile::Builder::new().prefix("agency-").tempdir().expect("a scratch directory");
         let sealed = Sealed { root };
@@ -39,7 +44,7 @@ impl Sealed {
         sealed
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
@@ -52,7 +57,7 @@ impl Sealed {
         self.path("home")
     }
 
-    /// What Agency calls its state directory.
+    /// Agency's state directory.
     pub fn state(&self) -> PathBuf {
         self.path("state/agency")
     }
@@ -68,12 +73,12 @@ impl Sealed {
         fs::create_dir_all(dir).and_then(|()| fs::write(&path, toml)).expect("room for a configuration");
     }
 
-    /// What `$EDITOR` will put at the end of the files it is called with.
+    /// Sets the text that `$EDITOR` appends to the files it is called with.
     pub fn editor_types(&self, text: &str) {
         fs::write(self.path("editor-text"), text).expect("room for a text");
     }
 
-    /// Any program in this environment and in the repository.
+    /// A command for any program, in this environment and in the repository.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut path = self.path("bin").into_os_string();
         path.push(":");
@@ -94,7 +99,7 @@ impl Sealed {
         command
     }
 
-    /// `agency ARG…`, to be changed before it is run.
+    /// A command for `agency ARG…`, which the caller may change before running it.
     pub fn agency(&self, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Command {
         Binaries::keeper();
         let mut command = self.command(Binaries::agency());
@@ -102,12 +107,12 @@ impl Sealed {
         command
     }
 
-    /// `agency ARG…`, without input and without a terminal.
-    pub fn run(&self, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Ran {
-        Ran::of(self.agency(args), b"")
+    /// Runs `agency ARG…` without input and without a terminal.
+    pub fn run(&self, args: impl IntoIterator<Item: AsRef<OsStr>>) -> CommandOutput {
+        CommandOutput::of(self.agency(args), b"")
     }
 
-    /// `agency ARG…` on a terminal of 80 × 24.
+    /// Runs `agency ARG…` on a terminal of 80 × 24.
     pub fn on_terminal(&self, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Pty {
         Pty::spawn(self.agency(args), 80, 24)
     }
@@ -133,7 +138,7 @@ impl Sealed {
     }
 }
 
-/// No one's settings, so that a test means the same on every machine.
+/// Fixed settings, so that a test does the same on every machine.
 const PLAIN_ENVIRONMENT: [(&str, &str); 11] = [
     ("TERM", "xterm-256color"),
     ("LANG", "C.UTF-8"),

@@ -1,11 +1,11 @@
-//! The fake agent on a real terminal: each command does what the stories of others rely on.
+//! The fake agent on a real terminal: each command does what other tests rely on.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::time::Duration;
 
-use agency_testkit::{Binaries, Flood, Gate, Process, Pty, Ran, Sealed, Signal};
+use agency_testkit::{Binaries, CommandOutput, Flood, Pause, Process, Pty, Sealed, Signal};
 
 fn agent(script: &str) -> Command {
     let mut command = Command::new(Binaries::fake_agent());
@@ -17,7 +17,7 @@ fn play(script: &str) -> Pty {
     Pty::spawn(agent(script), 80, 24)
 }
 
-/// The rest of the line that is being printed.
+/// Waits for the rest of the current line.
 fn rest_of_line(pty: &mut Pty) -> String {
     pty.wait_for("\r\n")
 }
@@ -29,7 +29,7 @@ fn it_says_asks_and_ends() {
     pty.send("Ada\r");
     pty.wait_for("got: Ada\r\n");
     assert_eq!(pty.wait_exit().code(), Some(3));
-    assert!(pty.seen().ends_with(b"no newline!"));
+    assert!(pty.output().ends_with(b"no newline!"));
 }
 
 #[test]
@@ -39,12 +39,15 @@ fn it_reads_its_script_from_a_file() {
     fs::write(&path, "# greets\nsay one; two\n\nargs\ncwd\n").expect("room");
     let mut command = Command::new(Binaries::fake_agent());
     command.arg(&path).args(["a b", ""]).current_dir(dir.path());
-    let refused = Ran::of(command, b"").refused();
+    let refused = CommandOutput::of(command, b"").refused();
     assert_eq!(refused, "fake-agent: two: no such command\n");
     fs::write(&path, "# greets\nsay one\n\nargs\ncwd\n").expect("room");
     let mut command = Command::new(Binaries::fake_agent());
     command.arg(&path).args(["a b", ""]).current_dir(dir.path());
-    assert_eq!(Ran::of(command, b"").ok(), format!("one\narg 1: a b\narg 2: \n{}\n", dir.path().display()));
+    assert_eq!(
+        CommandOutput::of(command, b"").ok(),
+        format!("one\narg 1: a b\narg 2: \n{}\n", dir.path().display())
+    );
 }
 
 #[test]
@@ -56,18 +59,18 @@ fn it_waits_for_a_text_that_comes_in_pieces() {
     }
     pty.wait_for("on\r\n");
     assert!(pty.wait_exit().success());
-    assert_eq!(pty.seen(), b"ready\r\non\r\n", "raw mode echoes nothing");
+    assert_eq!(pty.output(), b"ready\r\non\r\n", "raw mode echoes nothing");
 }
 
 #[test]
 fn it_works_on_plain_pipes_too() {
-    let ran = Ran::of(agent("say hi; size; ask q; wait-for end; say done"), b"line\nthe end");
+    let ran = CommandOutput::of(agent("say hi; size; ask q; wait-for end; say done"), b"line\nthe end");
     assert_eq!(ran.ok(), "hi\nno terminal\nq got: line\ndone\n");
-    assert_eq!(Ran::of(agent("ask q"), b"").code, 3, "input ended");
+    assert_eq!(CommandOutput::of(agent("ask q"), b"").code, 3, "input ended");
 }
 
 #[test]
-fn it_outlives_sigterm_and_sighup_when_told_to() {
+fn it_outlives_sigterm_and_sighup_if_the_script_says_so() {
     let mut pty = play("ignore-term; say ready; wait-for go; say still here; no-read");
     pty.wait_for("ready");
     let process = Process::find(pty.pid()).expect("it lives");
@@ -78,7 +81,7 @@ fn it_outlives_sigterm_and_sighup_when_told_to() {
     assert!(process.signal(Signal::KILL));
     assert_eq!(pty.wait_exit().signal(), Some(9));
     assert!(!process.is_alive());
-    assert!(!process.signal(Signal::TERM), "nobody gets a signal for the dead");
+    assert!(!process.signal(Signal::TERM), "no other process gets the signal");
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn it_ends_at_sigterm_and_at_hang_up_otherwise() {
 }
 
 #[test]
-fn it_crashes_as_asked() {
+fn it_crashes_as_the_script_says() {
     for (name, signal) in [("SEGV", 11), ("SIGABRT", 6), ("KILL", 9), ("TERM", 15), ("BUS", 7)] {
         let status = play(&format!("ignore-term; crash {name}")).wait_exit();
         assert_eq!(status.signal(), Some(signal), "{name}");
@@ -150,7 +153,7 @@ fn agent_that_stays() -> Command {
 }
 
 #[test]
-fn a_child_of_one_that_ignores_sigterm_ignores_it_too() {
+fn a_child_of_an_agent_that_ignores_sigterm_ignores_it_too() {
     let sealed = Sealed::new();
     let mut command = sealed.command("fake-agent");
     command.args(["-c", "ignore-term; fork-child setsid tough; wait-for go"]);
@@ -165,14 +168,14 @@ fn a_child_of_one_that_ignores_sigterm_ignores_it_too() {
 }
 
 #[test]
-fn its_floods_can_be_foretold() {
-    let ran = Ran::of(agent("flood 1000; flood 2K"), b"");
+fn its_floods_have_known_bytes() {
+    let ran = CommandOutput::of(agent("flood 1000; flood 2K"), b"");
     assert_eq!(ran.ok().into_bytes(), [Flood::bytes(1000), Flood::bytes(2048)].concat());
 
     let mut pty = play("flood 1M; say over");
     pty.wait_for("over\r\n");
     assert!(pty.wait_exit().success());
-    let printed: Vec<u8> = pty.seen().iter().copied().filter(|byte| *byte != b'\r').collect();
+    let printed: Vec<u8> = pty.output().iter().copied().filter(|byte| *byte != b'\r').collect();
     assert_eq!(printed, [&Flood::bytes(1 << 20)[..], b"over\n"].concat());
 }
 
@@ -180,11 +183,11 @@ fn its_floods_can_be_foretold() {
 fn it_shows_its_environment() {
     let mut command = agent("env COLOUR; env NOTHING_LIKE_THIS");
     command.env("COLOUR", "green");
-    assert_eq!(Ran::of(command, b"").ok(), "green\nunset\n");
+    assert_eq!(CommandOutput::of(command, b"").ok(), "green\nunset\n");
 }
 
 #[test]
-fn it_knows_its_size_and_hears_of_a_new_one() {
+fn it_knows_its_size_and_notices_a_new_one() {
     let mut pty = play("size; on-winch; say ready; wait-for go");
     pty.wait_for("24 80\r\nready");
     pty.resize(132, 50);
@@ -203,7 +206,7 @@ fn a_secret_is_not_echoed() {
     pty.wait_for("got secret of 7\r\nname? ");
     pty.send("visible\r");
     pty.wait_for("visible\r\ngot: visible");
-    assert!(!String::from_utf8_lossy(pty.seen()).contains("hunter2"));
+    assert!(!String::from_utf8_lossy(pty.output()).contains("hunter2"));
 }
 
 #[test]
@@ -234,12 +237,13 @@ fn it_marks_a_file_with_its_pid() {
 
 #[test]
 fn loops_repeat_and_nest() {
-    let ran = Ran::of(agent("loop 2; say a; loop 2; say b; end; end; loop; ask more?; end"), b"x\n");
+    let ran =
+        CommandOutput::of(agent("loop 2; say a; loop 2; say b; end; end; loop; ask more?; end"), b"x\n");
     assert_eq!((ran.code, ran.stdout.as_str()), (3, "a\nb\nb\na\nb\nb\nmore? got: x\nmore? "));
 }
 
 #[test]
-fn one_that_does_not_read_lets_its_terminal_fill_up() {
+fn an_agent_that_does_not_read_lets_its_terminal_fill_up() {
     let mut pty = play("raw; say ready; no-read");
     pty.wait_for("ready");
     let typed = vec![b'x'; 1 << 20];
@@ -248,12 +252,12 @@ fn one_that_does_not_read_lets_its_terminal_fill_up() {
 }
 
 #[test]
-fn it_waits_at_a_gate_until_somebody_opens_it() {
+fn it_waits_at_a_pause_until_the_test_releases_it() {
     let dir = tempfile::tempdir().expect("a scratch directory");
-    let gate = Gate::at(dir.path().join("gate"));
-    let mut agent = play(&format!("say before; await {}; say after", gate.path().display()));
+    let pause = Pause::at(dir.path().join("pause"));
+    let mut agent = play(&format!("say before; await {}; say after", pause.path().display()));
     agent.wait_for("before");
-    gate.open();
+    pause.release();
     agent.wait_for("after");
     assert!(agent.wait_exit().success());
 }

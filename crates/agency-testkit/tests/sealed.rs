@@ -1,12 +1,12 @@
-//! The sealed environment keeps the outside out and its own inside.
+//! A sealed environment takes nothing from outside and leaves nothing behind.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use agency_testkit::{Keeper, Process, Pty, Ran, Sealed};
+use agency_testkit::{CommandOutput, Keeper, Process, Pty, Sealed};
 
 fn environment(sealed: &Sealed) -> BTreeMap<String, String> {
-    let printed = Ran::of(sealed.command("env"), b"").ok();
+    let printed = CommandOutput::of(sealed.command("env"), b"").ok();
     printed
         .lines()
         .filter_map(|line| line.split_once('='))
@@ -15,7 +15,7 @@ fn environment(sealed: &Sealed) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn nothing_of_the_callers_environment_gets_in() {
+fn nothing_of_the_callers_environment_reaches_it() {
     let sealed = Sealed::new();
     let env = environment(&sealed);
     assert!(!env.contains_key("CARGO_MANIFEST_DIR"), "cargo set it for this test");
@@ -28,7 +28,7 @@ fn nothing_of_the_callers_environment_gets_in() {
 }
 
 #[test]
-fn sockets_have_room_for_their_names() {
+fn paths_of_sockets_are_short_enough() {
     let socket = Sealed::new().state().join("r/abcdefghij/k");
     assert!(socket.as_os_str().len() < 100, "{}", socket.display());
 }
@@ -39,21 +39,21 @@ fn the_repository_has_one_clean_commit() {
     let git = |args: &[&str]| {
         let mut command = sealed.command("git");
         command.args(args);
-        Ran::of(command, b"").ok()
+        CommandOutput::of(command, b"").ok()
     };
     assert_eq!(git(&["log", "--format=%an %s", "main"]), "Tester first\n");
     assert_eq!(git(&["status", "--porcelain"]), "");
 }
 
 #[test]
-fn the_editor_types_what_it_was_told() {
+fn the_editor_types_the_given_text() {
     let sealed = Sealed::new();
     let path = sealed.home().join("note");
     fs::write(&path, "# title\n").expect("room");
     let edit = || {
         let mut editor = sealed.command("editor");
         editor.arg(&path);
-        Ran::of(editor, b"").ok();
+        CommandOutput::of(editor, b"").ok();
         fs::read_to_string(&path).expect("there")
     };
     assert_eq!(edit(), "# title\n");
@@ -62,7 +62,7 @@ fn the_editor_types_what_it_was_told() {
 }
 
 #[test]
-fn a_daemon_and_keepers_are_known_by_what_they_left_in_the_state() {
+fn the_state_directory_tells_which_daemon_and_keepers_are_alive() {
     let sealed = Sealed::new();
     let mut command = sealed.command("fake-agent");
     command.args(["-c", "say ready; no-read"]);
@@ -82,7 +82,7 @@ fn a_daemon_and_keepers_are_known_by_what_they_left_in_the_state() {
     assert_eq!(sealed.daemon(), Some(process));
     assert_eq!(sealed.keepers(), [Keeper { run: "run1".into(), process, child: Some(process) }]);
 
-    // The same pid with another start time is another process; a stranger with our lock is no daemon.
+    // The same pid with another start time is another process; a process of another environment is not our daemon.
     fs::write(run.join("pid"), pid_file(process.start_time + 1)).expect("room");
     assert_eq!(sealed.keepers(), []);
     fs::write(sealed.state().join("d-12345678.lock"), std::process::id().to_string()).expect("room");
@@ -90,12 +90,12 @@ fn a_daemon_and_keepers_are_known_by_what_they_left_in_the_state() {
 }
 
 #[test]
-fn what_ran_says_how_it_ended() {
+fn the_output_of_a_command_says_how_it_ended() {
     let sealed = Sealed::new();
     let sh = |script: &str| {
         let mut command = sealed.command("sh");
         command.args(["-c", script]);
-        Ran::of(command, b"input")
+        CommandOutput::of(command, b"input")
     };
     assert_eq!(sh("cat; exit 0").ok(), "input");
     assert_eq!(sh("echo no >&2; exit 4").refused(), "no\n");

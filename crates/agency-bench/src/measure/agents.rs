@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use super::{Measure, PATIENCE, echo};
 use crate::figure::{Sample, Unit, quantile};
@@ -46,7 +46,7 @@ fn start_all(stage: &Stage, agents: usize) -> Vec<Sample> {
     let started = began.elapsed();
     let began = Instant::now();
     for number in 0..agents {
-        Ran::of(stage.sealed.agency(["send", &format!("agent{number}"), "hello"]), b"").ok();
+        CommandOutput::of(stage.sealed.agency(["send", &format!("agent{number}"), "hello"]), b"").ok();
     }
     let asked = answered.wait(agents, PATIENCE) - began;
     vec![
@@ -59,7 +59,7 @@ fn start_all(stage: &Stage, agents: usize) -> Vec<Sample> {
 fn lists(stage: &Stage, count: usize) -> Vec<Sample> {
     let list = |_| {
         let began = Instant::now();
-        Ran::of(stage.sealed.agency(["ls"]), b"").ok();
+        CommandOutput::of(stage.sealed.agency(["ls"]), b"").ok();
         began.elapsed().as_secs_f64()
     };
     let times: Vec<f64> = (0..count).map(list).collect();

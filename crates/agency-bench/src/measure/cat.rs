@@ -25,11 +25,11 @@ fn detached(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
         return watched(peer, sizes, "detached");
     }
     let stage = Stage::set(peer, sizes);
-    let (gate, printed) = (stage.gate("go"), stage.signal("printed"));
-    stage.start("cat", &script(sizes, gate.path(), &printed.give()));
+    let (pause, printed) = (stage.pause("go"), stage.signal("printed"));
+    stage.start("cat", &script(sizes, pause.path(), &printed.give()));
     stage.show("cat");
     let meter = stage.cpu();
-    gate.open();
+    pause.release();
     let began = Instant::now();
     let wall = printed.wait(1, PATIENCE) - began;
     let spent = meter.spent();
@@ -47,11 +47,11 @@ fn attached(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
 /// Somebody looks, all the time.
 fn watched(peer: &'static Peer, sizes: &Sizes, how: &str) -> Vec<Sample> {
     let stage = Stage::set(peer, sizes);
-    let (gate, printed) = (stage.gate("go"), stage.signal("printed"));
-    stage.start("cat", &script(sizes, gate.path(), &printed.give()));
+    let (pause, printed) = (stage.pause("go"), stage.signal("printed"));
+    stage.start("cat", &script(sizes, pause.path(), &printed.give()));
     let mut terminal = stage.attached("cat");
     let (meter, drawn_before) = (stage.cpu(), terminal.bytes);
-    gate.open();
+    pause.release();
     let began = Instant::now();
     let wall = terminal.wait_for(END) - began;
     let drawn = (terminal.bytes - drawn_before) as f64 / 1024.0;
@@ -67,10 +67,10 @@ fn watched(peer: &'static Peer, sizes: &Sizes, how: &str) -> Vec<Sample> {
 }
 
 /// The end mark is put together by the shell, so that the script's own text never shows it.
-fn script(sizes: &Sizes, gate: &Path, printed: &str) -> String {
+fn script(sizes: &Sizes, pause: &Path, printed: &str) -> String {
     format!(
         "stty -echo\nread line <{}\ncat {}\n{printed}\nprintf '\\n@END-OF-%s@' CAT\nexec cat >/dev/null\n",
-        gate.display(),
+        pause.display(),
         sizes.log.display(),
     )
 }

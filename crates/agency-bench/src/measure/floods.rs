@@ -28,16 +28,16 @@ const WALL: &str = "4 at once, wall";
 fn together(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
     let stage = Stage::set(peer, sizes);
     let printed = stage.signal("printed");
-    let gates: Vec<_> = (0..FLOODS).map(|number| stage.gate(&format!("go-{number}"))).collect();
-    for (number, gate) in gates.iter().enumerate() {
-        let (gate, log) = (gate.path().display(), sizes.small_log.display());
-        let body = format!("read line <{gate}\ncat {log}\n{}\nexec cat >/dev/null\n", printed.give());
+    let pauses: Vec<_> = (0..FLOODS).map(|number| stage.pause(&format!("go-{number}"))).collect();
+    for (number, pause) in pauses.iter().enumerate() {
+        let (pause, log) = (pause.path().display(), sizes.small_log.display());
+        let body = format!("read line <{pause}\ncat {log}\n{}\nexec cat >/dev/null\n", printed.give());
         stage.start(&format!("flood{number}"), &body);
         stage.show(&format!("flood{number}"));
     }
     let meter = stage.cpu();
     let began = Instant::now();
-    gates.iter().for_each(agency_testkit::Gate::open);
+    pauses.iter().for_each(agency_testkit::Pause::release);
     let wall = printed.wait(FLOODS, PATIENCE) - began;
     vec![Sample::seconds(WALL, wall), Sample::seconds("4 at once, CPU", meter.spent().cpu)]
 }

@@ -1,6 +1,6 @@
 //! What holding sessions costs when nothing happens: memory and CPU, at several numbers, and of scrollback.
 
-use agency_testkit::Gate;
+use agency_testkit::Pause;
 
 use super::{Measure, PATIENCE};
 use crate::figure::{Sample, Unit};
@@ -76,11 +76,11 @@ fn at(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
 fn scrollback(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
     let stage = Stage::set(peer, sizes);
     let printed = stage.signal("printed");
-    let gates: Vec<Gate> =
-        (0..sizes.full_sessions).map(|number| stage.gate(&format!("go-{number}"))).collect();
-    for (number, gate) in gates.iter().enumerate() {
-        let (gate, log) = (gate.path().display(), sizes.lines_log.display());
-        let body = format!("read line <{gate}\ncat {log}\n{}\nexec cat >/dev/null\n", printed.give());
+    let pauses: Vec<Pause> =
+        (0..sizes.full_sessions).map(|number| stage.pause(&format!("go-{number}"))).collect();
+    for (number, pause) in pauses.iter().enumerate() {
+        let (pause, log) = (pause.path().display(), sizes.lines_log.display());
+        let body = format!("read line <{pause}\ncat {log}\n{}\nexec cat >/dev/null\n", printed.give());
         stage.start(&format!("full{number}"), &body);
         stage.show(&format!("full{number}"));
     }
@@ -88,15 +88,15 @@ fn scrollback(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
         stage.cpu();
         holders::pss_kb(&stage.holders())
     };
-    let fill = |gates: &[Gate]| {
-        gates.iter().for_each(Gate::open);
-        printed.wait(gates.len(), PATIENCE);
+    let fill = |pauses: &[Pause]| {
+        pauses.iter().for_each(Pause::release);
+        printed.wait(pauses.len(), PATIENCE);
     };
     let empty = pss();
-    fill(&gates[..1]);
+    fill(&pauses[..1]);
     let first = pss() - empty;
-    fill(&gates[1..]);
-    let each = (pss() - empty) / gates.len() as f64;
+    fill(&pauses[1..]);
+    let each = (pss() - empty) / pauses.len() as f64;
     vec![
         Sample::new("PSS of 10 000 lines, one session", Unit::Kilobytes, first),
         Sample::new("PSS of 10 000 lines", Unit::Kilobytes, each),

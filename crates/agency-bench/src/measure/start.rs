@@ -5,7 +5,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use super::Measure;
 use crate::figure::{Sample, Unit, quantile};
@@ -60,7 +60,7 @@ pub(super) fn git(stage: &Stage, number: usize) -> Duration {
     let path = stage.path(&format!("worktree{number}"));
     git.args(["worktree", "add", "--quiet", "-b", &format!("alone{number}")]).arg(path);
     let began = Instant::now();
-    Ran::of(git, b"").ok();
+    CommandOutput::of(git, b"").ok();
     began.elapsed()
 }
 
@@ -75,6 +75,6 @@ pub(super) fn fill_repository(stage: &Stage, files: usize) {
     for args in [&["add", "."][..], &["commit", "--quiet", "-m", "files"]] {
         let mut git = stage.sealed.command("git");
         git.args(args);
-        Ran::of(git, b"").ok();
+        CommandOutput::of(git, b"").ok();
     }
 }

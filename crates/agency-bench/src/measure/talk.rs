@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::time::Instant;
 
-use agency_testkit::{Ran, eventually};
+use agency_testkit::{CommandOutput, eventually};
 
 use super::{Measure, PATIENCE};
 use crate::figure::{Sample, Unit, quantile};
@@ -27,7 +27,7 @@ fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
     let stage = Stage::set(peer, sizes);
     begin(&stage, sizes.entries);
     let mut samples = vec![opened(&stage, "opened while its agent lives, p50", sizes.lists)];
-    Ran::of(stage.sealed.agency(["stop", "talk"]), b"").ok();
+    CommandOutput::of(stage.sealed.agency(["stop", "talk"]), b"").ok();
     samples.push(opened(&stage, "opened when its agent has ended, p50", sizes.lists));
     let found = |text: &str| text.contains("agency chat");
     samples.push(timed(&stage, "`agency search`, p50", &["search", LAST], sizes.lists, found));
@@ -42,7 +42,7 @@ fn begin(stage: &Stage, entries: usize) {
     let agent =
         ["--driver", "stream-json", "-m", "go", "--", "sh", &script.to_string_lossy()].map(str::to_owned);
     let new = ["new", "talk", "--no-attach"].map(str::to_owned);
-    Ran::of(stage.sealed.agency(new.into_iter().chain(agent)), b"").ok();
+    CommandOutput::of(stage.sealed.agency(new.into_iter().chain(agent)), b"").ok();
     eventually("it has said everything", PATIENCE, || is_whole(&chat(stage)).then_some(()));
 }
 
@@ -81,7 +81,7 @@ fn lines_of(lines: &mut String, number: usize, block: serde_json::Value) {
 }
 
 fn chat(stage: &Stage) -> String {
-    Ran::of(stage.sealed.agency(["chat", "talk"]), b"").ok()
+    CommandOutput::of(stage.sealed.agency(["chat", "talk"]), b"").ok()
 }
 
 fn is_whole(text: &str) -> bool {
@@ -95,7 +95,7 @@ fn opened(stage: &Stage, name: &str, times: usize) -> Sample {
 fn timed(stage: &Stage, name: &str, args: &[&str], times: usize, is_right: fn(&str) -> bool) -> Sample {
     let once = |_| {
         let began = Instant::now();
-        let text = Ran::of(stage.sealed.agency(args), b"").ok();
+        let text = CommandOutput::of(stage.sealed.agency(args), b"").ok();
         let took = began.elapsed().as_secs_f64();
         assert!(is_right(&text), "agency {}: something is missing", args.join(" "));
         took

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use super::{Measure, start};
 use crate::figure::{Sample, Unit, quantile};
@@ -52,7 +52,7 @@ fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
 
 /// Until the last of them is done. What was written before is on the disk then, so that nobody pays for another.
 fn at_once(stage: &Stage, many: usize, work: impl Fn(usize) + Sync) -> Duration {
-    Ran::of(stage.sealed.command("sync"), b"").ok();
+    CommandOutput::of(stage.sealed.command("sync"), b"").ok();
     let (work, began) = (&work, Instant::now());
     std::thread::scope(|scope| {
         for number in 0..many {

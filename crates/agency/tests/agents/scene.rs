@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use agency_journal::{Body, Reader};
-use agency_testkit::{Ran, Sealed};
+use agency_testkit::{CommandOutput, Sealed};
 use serde_json::Value;
 
 use crate::model::Model;
@@ -99,8 +99,8 @@ impl Scene {
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
-        Ran::of(self.typed(args), b"")
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
+        CommandOutput::of(self.typed(args), b"")
     }
 
     /// `agency new x`, with the agent of this scene.
@@ -134,7 +134,7 @@ impl Scene {
 
     pub fn send_with(&self, text: &str, options: &[&str]) -> Receipt {
         let args = [&["send", "x", "--json"], options, &["-"]].concat();
-        let ran = Ran::of(self.typed(&args), text.as_bytes());
+        let ran = CommandOutput::of(self.typed(&args), text.as_bytes());
         let receipt: Value =
             serde_json::from_str(&ran.stdout).unwrap_or_else(|err| panic!("no receipt ({err}): {ran}"));
         let field = |name: &str| receipt[name].as_str().unwrap_or_default().to_owned();

@@ -172,7 +172,7 @@ fn a_mode_that_was_chosen_is_chosen_again_after_a_restart_and_a_reconnect() {
 fn a_killed_daemon_loses_nothing_and_its_successor_answers() {
     let stage = stage(&[]);
     let gate = stage.home().join("gate");
-    agency_testkit::Ran::of(stage.shell(&format!("mkfifo {}", gate.display())), b"").ok();
+    agency_testkit::CommandOutput::of(stage.shell(&format!("mkfifo {}", gate.display())), b"").ok();
     begin(&stage, "asks", "!say First.; tool Bash ls; say Done.; end");
     begin(
         &stage,
@@ -183,7 +183,7 @@ fn a_killed_daemon_loses_nothing_and_its_successor_answers() {
     stage.eventually("it has begun", SOON, || (times_said(&stage, "works", "Begun.") == 1).then_some(()));
     stage.kill_daemon();
     // What it says now nobody but its keeper hears.
-    agency_testkit::Ran::of(stage.shell(&format!(": > {}", gate.display())), b"").ok();
+    agency_testkit::CommandOutput::of(stage.shell(&format!(": > {}", gate.display())), b"").ok();
     wait_asked(&stage, "works");
     stage.run(["approve", "asks"]).ok();
     wait_why(&stage, "asks", "finished");
@@ -316,12 +316,12 @@ fn a_session_that_was_stopped_stays_so_when_a_daemon_is_killed() {
 fn a_message_that_is_answered_late_is_out_of_the_queue_all_the_same() {
     let stage = stage(&[]);
     let gate = stage.home().join("gate");
-    agency_testkit::Ran::of(stage.shell(&format!("mkfifo {}", gate.display())), b"").ok();
+    agency_testkit::CommandOutput::of(stage.shell(&format!("mkfifo {}", gate.display())), b"").ok();
     begin(&stage, "one", &format!("!await {}; say Late.; end", gate.display()));
     stage.eventually("its input has taken it", SOON, || {
         stage.run(["queue", "--json"]).json()["queued"].as_array().is_some_and(Vec::is_empty).then_some(())
     });
-    agency_testkit::Ran::of(stage.shell(&format!(": > {}", gate.display())), b"").ok();
+    agency_testkit::CommandOutput::of(stage.shell(&format!(": > {}", gate.display())), b"").ok();
     stage.eventually("it is said", SOON, || (times_said(&stage, "one", "Late.") == 1).then_some(()));
     stage.run(["send", "one", "--queue", "more"]).ok();
     wait_said(&stage, "one", "echo: more");

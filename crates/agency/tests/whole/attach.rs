@@ -10,7 +10,7 @@ const CTRL_Q: &str = "\x11";
 /// The user's own terminal after all that was written to it.
 fn users_screen(terminal: &Pty) -> Screen {
     let mut screen = Screen::new(Size::cells(80, 24), 1000);
-    screen.feed(terminal.seen());
+    screen.feed(terminal.output());
     screen
 }
 
@@ -230,7 +230,7 @@ fn a_viewer_who_does_not_read_holds_nobody_up_and_sees_the_screen_in_the_end() {
     lagging.wait_for("done?");
     // What it could not keep up with was left out, not queued for ever.
     let whole: usize = 8 << 20;
-    assert!(lagging.seen().len() < whole, "{} bytes were drawn", lagging.seen().len());
+    assert!(lagging.output().len() < whole, "{} bytes were drawn", lagging.seen().len());
     lagging.send("yes\r");
     lagging.wait_for("got: yes");
 }

@@ -5,12 +5,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::stage::Stage;
 
 /// What a command said, as a person sees it: its errors, then its output, with paths that do not change.
-fn said(stage: &Stage, ran: &Ran) -> String {
+fn said(stage: &Stage, ran: &CommandOutput) -> String {
     let root = stage.repo().parent().expect("a directory around it").to_path_buf();
     let text = format!("{}{}", ran.stderr, ran.stdout);
     text.replace(&root.canonicalize().expect("it is there").display().to_string(), "$ROOT")
@@ -21,7 +21,7 @@ fn said(stage: &Stage, ran: &Ran) -> String {
 fn check_in(stage: &Stage, dir: &Path, args: &[&str], code: i32, words: &str) {
     let mut agency = stage.agency(args);
     agency.current_dir(dir);
-    let ran = Ran::of(agency, b"");
+    let ran = CommandOutput::of(agency, b"");
     assert_eq!((said(stage, &ran).as_str(), ran.code), (words, code), "agency {}", args.join(" "));
 }
 
@@ -160,7 +160,7 @@ fn directories_that_cannot_be_written() {
 #[test]
 fn a_full_disk_behind_standard_output() {
     let stage = Stage::new();
-    let ran = Ran::of(stage.shell("agency ls >/dev/full"), b"");
+    let ran = CommandOutput::of(stage.shell("agency ls >/dev/full"), b"");
     let words = "Error: cannot write to standard output\nCaused by: No space left on device (os error 28)\n";
     assert_eq!((said(&stage, &ran).as_str(), ran.code), (words, 1));
 }
@@ -238,10 +238,10 @@ fn a_repository_that_was_moved_or_deleted_by_hand() {
     stage.git(&moved, &["worktree", "repair", ".agency/worktrees/1-one"]);
     let mut rm = stage.agency(["rm", "one"]);
     rm.current_dir(&moved);
-    assert!(Ran::of(rm, b"").ok().starts_with("1 one removed\n"));
+    assert!(CommandOutput::of(rm, b"").ok().starts_with("1 one removed\n"));
     let mut ls = stage.shell("mkdir gone && cd gone && rmdir ../gone && exec agency ls");
     ls.current_dir(stage.home());
-    let ran = Ran::of(ls, b"");
+    let ran = CommandOutput::of(ls, b"");
     let words = "Error: cannot find the current directory\nCaused by: No such file or directory (os error 2)\nHint: it may have been deleted: cd somewhere else\n";
     assert_eq!((said(&stage, &ran).as_str(), ran.code), (words, 1));
 }
@@ -255,7 +255,7 @@ fn a_binary_that_is_replaced_under_its_daemon() {
     let run = |args: &[&str]| {
         let mut agency = stage.command(&mine);
         agency.args(args);
-        Ran::of(agency, b"")
+        CommandOutput::of(agency, b"")
     };
     run(&["new", "one", "--", "fake-agent", "-c", "ask q"]).ok();
     let before = stage.agent("one");
@@ -286,7 +286,7 @@ fn a_text_without_end_is_refused_within_bounds() {
     let stage = Stage::new();
     stage.play("one", "ask q");
     for (line, limit) in [("agency new big --no-attach", 16), ("agency send one -", 1)] {
-        let ran = Ran::of(stage.shell(&format!("ulimit -v 1500000; yes | {line}")), b"");
+        let ran = CommandOutput::of(stage.shell(&format!("ulimit -v 1500000; yes | {line}")), b"");
         let words = format!(
             "Error: the text on standard input is longer than {limit} MiB\nHint: put it in a file in the repository and name that file in a short text\n"
         );

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use agency_testkit::{Pty, Ran, Signal};
+use agency_testkit::{CommandOutput, Pty, Signal};
 use serde_json::Value;
 
 use crate::stage::{Stage, refused};
@@ -57,7 +57,7 @@ fn agents_are_listed_with_what_they_run_and_where_they_were_defined() {
         Stage::with_config("[agents.mine]\nstart = [\"fake-agent\", \"-c\", \"ask q\"]\nacp = [\"nope\"]\n");
     let program = stage.home().join("codex");
     stage.write_program(&program, b"#!/bin/sh\necho codex-cli 9.8.7\n");
-    let listing = Ran::of(stage.shell("PATH=$HOME:$PATH agency agents --json"), b"").json();
+    let listing = CommandOutput::of(stage.shell("PATH=$HOME:$PATH agency agents --json"), b"").json();
     let agents = listing["agents"].as_array().expect("a list");
     let agent = |name: &str| agents.iter().find(|agent| agent["name"] == name).expect("it is listed").clone();
     let mine = agent("mine");
@@ -78,7 +78,7 @@ fn agents_are_there_outside_of_projects_too() {
     let stage = Stage::new();
     let mut agents = stage.agency(["agents", "--no-versions"]);
     agents.current_dir(stage.home());
-    let said = Ran::of(agents, b"").ok();
+    let said = CommandOutput::of(agents, b"").ok();
     assert!(said.starts_with("AGENT ") && said.contains("\nfake *  "), "{said}");
     assert!(!stage.home().join(".agency").exists());
 }
@@ -94,7 +94,7 @@ fn offered(stage: &Stage, words: &[&str]) -> Vec<String> {
     );
     let mut bash = stage.command("bash");
     bash.args(["--norc", "-c", &script]);
-    let offers = Ran::of(bash, b"").ok();
+    let offers = CommandOutput::of(bash, b"").ok();
     offers.lines().filter(|line| !line.starts_with('-') && !line.is_empty()).map(str::to_owned).collect()
 }
 
@@ -125,7 +125,7 @@ fn a_variable_that_somebody_exported_does_not_turn_commands_into_questions() {
     for value in ["bash", "zsh", "fish", "1", "no such shell", ""] {
         let mut ls = stage.agency(["ls", "--json"]);
         ls.env("AGENCY_COMPLETE", value);
-        assert_eq!(Ran::of(ls, b"").json()["tasks"][0]["slug"], "one", "{value:?}");
+        assert_eq!(CommandOutput::of(ls, b"").json()["tasks"][0]["slug"], "one", "{value:?}");
     }
 }
 
@@ -135,7 +135,7 @@ fn completions_that_cannot_be_had_are_none() {
     stage.run(["new", "one", "--draft", "-m", "x"]).ok();
     let mut agency = stage.agency(["--", "agency", "attach", "o"]);
     agency.env("AGENCY_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "2").current_dir("/");
-    let ran = Ran::of(agency, b"");
+    let ran = CommandOutput::of(agency, b"");
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""), "outside of any project");
 }
 
@@ -150,7 +150,7 @@ fn nothing_is_written_over_the_line_that_is_being_typed() {
     let mut terminal = Pty::spawn(stage.shell(line), 80, 24);
     assert!(terminal.wait_exit().success());
     daemon.signal(Signal::CONT);
-    assert_eq!(String::from_utf8_lossy(terminal.seen()), "");
+    assert_eq!(String::from_utf8_lossy(terminal.output()), "");
 }
 
 #[test]

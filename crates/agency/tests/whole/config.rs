@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, refused};
@@ -17,10 +17,10 @@ fn project_file(stage: &Stage) -> PathBuf {
     stage.repo().join(".agency/config.toml")
 }
 
-fn with_variable(stage: &Stage, name: &str, value: &str, args: &[&str]) -> Ran {
+fn with_variable(stage: &Stage, name: &str, value: &str, args: &[&str]) -> CommandOutput {
     let mut agency = stage.command("agency");
     agency.current_dir(stage.repo()).env(name, value).args(args);
-    Ran::of(agency, b"")
+    CommandOutput::of(agency, b"")
 }
 
 fn mode(path: &Path) -> u32 {
@@ -199,7 +199,7 @@ fn outside_a_project_the_users_own_file_can_be_seen_to() {
     let stage = Stage::with_config("max_agents = 7\n");
     let mut agency = stage.command("agency");
     agency.current_dir("/").args(["config", "--json"]);
-    let shown: Value = Ran::of(agency, b"").json();
+    let shown: Value = CommandOutput::of(agency, b"").json();
     assert_eq!(shown["files"]["project"], Value::Null);
     assert!(shown["warnings"].as_array().is_some_and(Vec::is_empty), "{shown}");
     let schema: Value = stage.run(["config", "schema"]).json();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use agency_testkit::{Gate, Keeper, Process, Ran, Signal};
+use agency_testkit::{CommandOutput, Keeper, Pause, Process, Signal};
 
 use crate::stage::{SOON, Stage};
 use crate::{api, journal};
@@ -228,11 +228,11 @@ fn boot_marks_stopped_what_claims_a_process_and_has_none() {
 #[test]
 fn an_exit_that_no_daemon_saw_is_found_with_its_code_and_its_last_words() {
     let stage = Stage::new();
-    let gate = Gate::at(stage.home().join("gate"));
-    stage.play("one", &format!("await {}; say last words; exit 7", gate.path().display()));
+    let pause = Pause::at(stage.home().join("pause"));
+    stage.play("one", &format!("await {}; say last words; exit 7", pause.path().display()));
     let agent = stage.agent("one");
     stage.kill_daemon();
-    gate.open();
+    pause.release();
     agent.wait_gone(SOON);
     let task = stage.task("one");
     assert_eq!((&task["status"], &task["last_exit"]), (&"stopped".into(), &"7".into()));
@@ -244,12 +244,12 @@ fn an_exit_that_no_daemon_saw_is_found_with_its_code_and_its_last_words() {
 #[test]
 fn a_verdict_survives_an_exit_that_no_daemon_saw() {
     let stage = Stage::new();
-    let gate = Gate::at(stage.home().join("gate"));
-    stage.play("one", &format!("await {}; exit 0", gate.path().display()));
+    let pause = Pause::at(stage.home().join("pause"));
+    stage.play("one", &format!("await {}; exit 0", pause.path().display()));
     stage.run(["complete", "one"]).ok();
     let agent = stage.agent("one");
     stage.kill_daemon();
-    gate.open();
+    pause.release();
     agent.wait_gone(SOON);
     let task = stage.task("one");
     assert_eq!((&task["status"], &task["last_exit"]), (&"completed".into(), &"0".into()));
@@ -258,18 +258,18 @@ fn a_verdict_survives_an_exit_that_no_daemon_saw() {
 #[test]
 fn a_question_asked_while_no_daemon_lives_is_answered_once_by_the_next() {
     let stage = Stage::new();
-    let gate = Gate::at(stage.home().join("gate"));
+    let pause = Pause::at(stage.home().join("pause"));
     let asked = stage.home().join("asked");
     // Where the cursor is, what the terminal is, and whether it is well.
     let script = format!(
         r"raw; await {}; print abc\e[6n; print \e[c\e[5n; mark-file {}; wait-for R; wait-for c; wait-for n; say answered; no-read",
-        gate.path().display(),
+        pause.path().display(),
         asked.display(),
     );
     stage.play("one", &script);
     let run = stage.keeper("one").run;
     stage.kill_daemon();
-    gate.open();
+    pause.release();
     stage.eventually("the agent asks", SOON, || asked.exists().then_some(()));
     assert_eq!(journal::answered(&stage, &run), [0; 0], "nobody is there to answer");
     stage.listing();
@@ -299,7 +299,7 @@ fn daemon_status_tells_people_and_programs_alike() {
 #[test]
 fn a_daemon_that_was_never_there_is_started_by_the_first_of_many() {
     let stage = Stage::new();
-    let listings: Vec<Ran> = std::thread::scope(|scope| {
+    let listings: Vec<CommandOutput> = std::thread::scope(|scope| {
         let started: Vec<_> = (0..8).map(|_| scope.spawn(|| stage.run(["ls", "--json"]))).collect();
         started.into_iter().map(|ran| ran.join().expect("it ran")).collect()
     });

@@ -3,7 +3,7 @@
 use std::fs;
 
 use agency_journal::{Body, Source};
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::journal;
 use crate::stage::{Stage, refused};
@@ -140,7 +140,7 @@ fn odd_and_long_texts_arrive_byte_for_byte() {
     );
     stage.run(["new", "one", "--no-attach", "--", "sh", "-c", &line]).ok();
     stage.wait_printed("one", "ready");
-    let ran = Ran::of(stage.agency(["send", "one", "-"]), text.as_bytes());
+    let ran = CommandOutput::of(stage.agency(["send", "one", "-"]), text.as_bytes());
     let receipt = ran.ok();
     assert!(
         receipt.starts_with(&format!("delivered {wanted} bytes"))

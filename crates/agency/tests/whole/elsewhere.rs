@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::stage::{SOON, Stage, refused};
 
@@ -65,7 +65,7 @@ fn the_files_of_an_agent_on_another_host_are_not_removed() {
     fs::rename(stage.repo().join(".git"), stage.home().join("git")).expect("the same disk");
     let mut uninstall = stage.agency(["uninstall", "--yes"]);
     uninstall.current_dir(stage.home());
-    let refusal = refused(Ran::of(uninstall, b""));
+    let refusal = refused(CommandOutput::of(uninstall, b""));
     let wanted =
         "Error: nothing was removed\nCaused by: 1 agent is still running on build-7\nHint: stop them there: ";
     assert!(refusal.starts_with(wanted), "{refusal}");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use agency_testkit::{Gate, Process, Ran};
+use agency_testkit::{CommandOutput, Pause, Process};
 
 use crate::stage::{SOON, Stage};
 
@@ -161,7 +161,7 @@ fn restarting(stage: &Stage, rest: &str) {
     ));
     let mut new = stage.agency(["new", "one", "--agent", "phoenix"]);
     new.env("TOKEN", "held in memory");
-    Ran::of(new, b"").ok();
+    CommandOutput::of(new, b"").ok();
 }
 
 fn starts(stage: &Stage) -> usize {
@@ -187,9 +187,9 @@ fn an_agent_that_shall_be_restarted_is_as_often_as_was_said() {
 #[test]
 fn a_restart_keeps_the_scrollback_on_the_screen_too() {
     let stage = Stage::new();
-    let gate = Gate::at(stage.home().join("gate"));
-    restarting(&stage, &format!("await {}; crash 3", gate.path().display()));
-    gate.open();
+    let pause = Pause::at(stage.home().join("pause"));
+    restarting(&stage, &format!("await {}; crash 3", pause.path().display()));
+    pause.release();
     stage.eventually("it runs again", SOON, || (starts(&stage) == 2).then_some(()));
     stage.wait_task("one", "has an agent", |task| !task["run"].is_null());
     let mut terminal = stage.on_terminal(["attach", "one"]);
@@ -201,11 +201,11 @@ fn a_restart_keeps_the_scrollback_on_the_screen_too() {
 #[test]
 fn a_restart_by_another_daemon_has_the_environment_of_the_first_start() {
     let stage = Stage::new();
-    let gate = Gate::at(stage.home().join("gate"));
-    restarting(&stage, &format!("await {}; crash 3", gate.path().display()));
+    let pause = Pause::at(stage.home().join("pause"));
+    restarting(&stage, &format!("await {}; crash 3", pause.path().display()));
     stage.kill_daemon();
     assert_eq!(stage.status("one"), "running");
-    gate.open();
+    pause.release();
     stage.eventually("it runs again", SOON, || (starts(&stage) == 2).then_some(()));
     stage.eventually("it says so", SOON, || {
         (stage.logs("one").matches("held in memory").count() == 2).then_some(())

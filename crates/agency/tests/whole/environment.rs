@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use agency_testkit::{Process, Pty, Ran};
+use agency_testkit::{CommandOutput, Process, Pty};
 
 use crate::stage::{SOON, Stage};
 
@@ -28,7 +28,7 @@ fn environment_of(process: Process) -> Variables {
 fn started_by(stage: &Stage, change: impl FnOnce(&mut Command)) -> Variables {
     let mut new = stage.agency(["new", "one", "--", "fake-agent", "-c", "ask ready?"]);
     change(&mut new);
-    Ran::of(new, b"").ok();
+    CommandOutput::of(new, b"").ok();
     environment_of(stage.agent("one"))
 }
 
@@ -125,7 +125,7 @@ fn the_environment_is_that_of_the_caller_not_of_the_daemons_birth() {
     let stage = Stage::new();
     let mut first = stage.agency(["daemon", "start"]);
     first.env("WHOSE", "the daemon's").env("ONLY_AT_BIRTH", "1");
-    Ran::of(first, b"").ok();
+    CommandOutput::of(first, b"").ok();
     let env = started_by(&stage, |new| {
         new.env("WHOSE", "the caller's");
     });
@@ -134,7 +134,7 @@ fn the_environment_is_that_of_the_caller_not_of_the_daemons_birth() {
     stage.run(["stop", "one"]).ok();
     let mut start = stage.agency(["start", "one"]);
     start.env("WHOSE", "a later caller's");
-    Ran::of(start, b"").ok();
+    CommandOutput::of(start, b"").ok();
     assert_eq!(text(&environment_of(stage.agent("one")), "WHOSE"), Some("a later caller's"));
 }
 
@@ -177,7 +177,7 @@ fn a_prompt_that_is_too_long_for_a_command_is_passed_by_file_and_that_is_said() 
     );
     let prompt = "all the tests, please\n".repeat(10_000);
     let prompt = prompt.trim_end();
-    let ran = Ran::of(stage.agency(["new", "one", "--agent", "parrot"]), prompt.as_bytes());
+    let ran = CommandOutput::of(stage.agency(["new", "one", "--agent", "parrot"]), prompt.as_bytes());
     let logs = stage.wait_printed("one", "ready?");
     let path = logs.lines().nth_back(1).expect("a path").to_owned();
     assert!(logs.contains(&format!("arg 1: Your task is in the file {path}. Read it first.")), "{logs}");
@@ -193,8 +193,8 @@ fn the_users_limit_of_open_files_is_given_back() {
     let stage = Stage::new();
     // The first command also starts the daemon, which takes all that it may have.
     let line = "ulimit -S -n 333; exec agency new one -- sh -c 'ulimit -S -n; ulimit -H -n; echo done; cat'";
-    Ran::of(stage.shell(line), b"").ok();
-    let hard = Ran::of(stage.shell("ulimit -H -n"), b"").ok();
+    CommandOutput::of(stage.shell(line), b"").ok();
+    let hard = CommandOutput::of(stage.shell("ulimit -H -n"), b"").ok();
     let printed = stage.wait_printed("one", "done\n");
     assert_eq!(printed, format!("333\n{hard}done\n"));
     let limits = fs::read_to_string(format!("/proc/{}/limits", stage.daemon().expect("a daemon").pid));
@@ -210,7 +210,7 @@ fn the_users_limit_of_open_files_is_given_back() {
 fn files_with(stage: &Stage, text: &str) -> Vec<String> {
     let mut grep = stage.command("grep");
     grep.args(["-rlF", "--", text]).arg(stage.state());
-    let mut files: Vec<String> = Ran::of(grep, b"").stdout.lines().map(str::to_owned).collect();
+    let mut files: Vec<String> = CommandOutput::of(grep, b"").stdout.lines().map(str::to_owned).collect();
     files.sort();
     files
 }
@@ -225,7 +225,7 @@ fn prompts_and_environment_values_are_nowhere_but_where_they_belong() {
         let mut agency = stage.agency(args);
         // The daemon is as talkative as it can be.
         agency.env("API_TOKEN", secret).env("AGENCY_LOG", "trace");
-        Ran::of(agency, b"")
+        CommandOutput::of(agency, b"")
     };
     agency(&["new", "one", "--agent", "quiet", "-m", prompt]).ok();
     stage.wait_printed("one", "ready?");
@@ -267,7 +267,7 @@ fn an_upgrade_does_not_pull_the_keepers_program_away() {
     fs::copy(agency_testkit::Binaries::keeper(), &keeper).expect("a copy");
     let mut new = stage.agency(["new", "one", "--", "fake-agent", "-c", "loop; ask ready?; end"]);
     new.env("AGENCY_KEEPER", &keeper);
-    Ran::of(new, b"").ok();
+    CommandOutput::of(new, b"").ok();
     fs::remove_file(&keeper).expect("ours");
     symlink("/nowhere", &keeper).expect("the name is free");
     let exe = fs::read_link(format!("/proc/{}/exe", stage.keeper("one").process.pid)).expect("a program");

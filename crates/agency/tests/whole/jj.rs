@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::stage::{SOON, Stage};
 use crate::talk::{talk, wait_said, wait_why};
@@ -39,7 +39,7 @@ fn real_jj() -> PathBuf {
 fn jj(stage: &Stage, dir: &Path, args: &[&str]) -> String {
     let mut jj = stage.command(stage.repo().with_file_name("bin").join("jj"));
     jj.current_dir(dir).args(["--no-pager", "--color=never"]).args(args);
-    Ran::of(jj, b"").ok()
+    CommandOutput::of(jj, b"").ok()
 }
 
 /// The user's own change, where it stands, and its files.

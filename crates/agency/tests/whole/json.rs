@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use agency_testkit::{Gate, Pty};
+use agency_testkit::{Pause, Pty};
 use serde_json::Value;
 
 use crate::stage::{SOON, Stage};
@@ -189,7 +189,7 @@ fn quiet_leaves_the_answer_and_the_errors() {
 fn drawn(stage: &Stage, cols: u16, line: &str) -> String {
     let mut terminal = Pty::spawn(stage.shell(line), cols, 24);
     terminal.wait_exit();
-    String::from_utf8_lossy(terminal.seen()).into_owned()
+    String::from_utf8_lossy(terminal.output()).into_owned()
 }
 
 #[test]
@@ -215,16 +215,16 @@ fn tables_fit_narrow_terminals() {
 #[test]
 fn what_takes_longer_than_a_moment_is_said_on_terminals_and_wiped_away() {
     let stage = Stage::new();
-    let gate = Gate::at(stage.home().join("gate"));
+    let pause = Pause::at(stage.home().join("pause"));
     let hook = stage.repo().join(".git/hooks/post-checkout");
-    let script = format!("#!/bin/sh\nread line <'{}'\nexit 0\n", gate.path().display());
+    let script = format!("#!/bin/sh\nread line <'{}'\nexit 0\n", pause.path().display());
     fs::create_dir_all(hook.parent().expect("a directory")).expect("room");
     stage.write_program(&hook, script.as_bytes());
     let line = "agency new one --no-attach -- fake-agent -c 'ask q' | cat";
     let mut terminal = Pty::spawn(stage.shell(line), 80, 24);
     terminal.wait_for("creating the workspace …");
-    gate.open();
+    pause.release();
     assert!(terminal.wait_exit().success());
-    let seen = String::from_utf8_lossy(terminal.seen()).into_owned();
+    let seen = String::from_utf8_lossy(terminal.output()).into_owned();
     assert!(seen.ends_with("\r\x1b[K1 one running\r\n"), "{seen:?}");
 }

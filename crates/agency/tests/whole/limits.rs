@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 
 use agency_api::paths::StateDir;
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::stage::{SOON, Stage};
 
@@ -14,11 +14,14 @@ const AGENT: [&str; 4] = ["--", "fake-agent", "-c", "loop; ask ready?; end"];
 
 /// A daemon that may have few files open; its soft limit is not the one that counts.
 fn daemon_with_few_files(stage: &Stage) {
-    Ran::of(stage.shell(&format!("ulimit -n {FILES} && ulimit -Sn 20 && exec agency daemon start")), b"")
-        .ok();
+    CommandOutput::of(
+        stage.shell(&format!("ulimit -n {FILES} && ulimit -Sn 20 && exec agency daemon start")),
+        b"",
+    )
+    .ok();
 }
 
-fn new(stage: &Stage, slug: &str) -> Ran {
+fn new(stage: &Stage, slug: &str) -> CommandOutput {
     stage.run(["new", slug, "--no-attach"].iter().chain(&AGENT))
 }
 

@@ -1,6 +1,6 @@
 //! Programs that read lines: a prompt is seen at once, and silent work is never taken for one.
 
-use agency_testkit::Gate;
+use agency_testkit::Pause;
 
 use crate::stage::Stage;
 use crate::told::{self, NO_SILENCE, words};
@@ -25,10 +25,10 @@ fn a_shell_waits_at_its_prompt() {
     let task = stage.wait_told("shell", "needs_input prompt (kernel)");
     assert_eq!(task["evidence"]["rule"], "sh reads the terminal", "{task}");
     assert_eq!(task["evidence"]["confidence"], "high", "{task}");
-    let gate = Gate::at(stage.home().join("gate"));
-    stage.run(["send", "shell", &format!("cat {}", gate.path().display())]).ok();
+    let pause = Pause::at(stage.home().join("pause"));
+    stage.run(["send", "shell", &format!("cat {}", pause.path().display())]).ok();
     stage.wait_told("shell", "running (kernel)");
-    gate.open();
+    pause.release();
     stage.wait_told("shell", "needs_input prompt (kernel)");
     let log = told::log(&stage, "shell");
     assert!(log.iter().all(|change| change["source"] != "silence" || change["state"] == "running"));
@@ -64,7 +64,7 @@ fn a_password_is_a_question_that_is_not_shown() {
 #[test]
 fn silent_work_is_work_from_its_start_to_its_end() {
     let stage = Stage::with_config(HASTY);
-    let (script, shell) = (Gate::at(stage.home().join("script")), Gate::at(stage.home().join("shell")));
+    let (script, shell) = (Pause::at(stage.home().join("script")), Pause::at(stage.home().join("shell")));
     start(&stage, "script", &format!("cat '{}'; printf 'Well? '; read answer", script.path().display()));
     stage.wait_told("script", "running (kernel)");
     stage.run(["new", "shell", "--no-attach", "--", "sh"]).ok();
@@ -74,12 +74,12 @@ fn silent_work_is_work_from_its_start_to_its_end() {
     let_silence_pass(&stage, "silent");
     let_silence_pass(&stage, "silent-too");
 
-    for (slug, gate, at_the_end) in
+    for (slug, pause, at_the_end) in
         [("script", script, "needs_input question (kernel)"), ("shell", shell, "needs_input prompt (kernel)")]
     {
         assert_eq!(told::now(&stage.task(slug)), "running (kernel)");
         let before = told::log(&stage, slug).len();
-        gate.open();
+        pause.release();
         stage.wait_told(slug, at_the_end);
         let log = told::log(&stage, slug);
         let since: Vec<String> = log[before..].iter().map(words).collect();
@@ -92,9 +92,9 @@ fn silent_work_is_work_from_its_start_to_its_end() {
 #[test]
 fn a_question_on_a_terminal_inside_ours_is_no_work() {
     let stage = Stage::with_config(HASTY);
-    let gate = Gate::at(stage.home().join("gate"));
+    let pause = Pause::at(stage.home().join("pause"));
     let inner =
-        format!("printf \"Go on? \"; read answer; cat {}; echo done; read more", gate.path().display());
+        format!("printf \"Go on? \"; read answer; cat {}; echo done; read more", pause.path().display());
     start(&stage, "one", &format!("script -qc '{inner}' /dev/null"));
     stage.wait_printed("one", "Go on?");
     stage.wait_told("one", "needs_input unknown (silence)");
@@ -102,7 +102,7 @@ fn a_question_on_a_terminal_inside_ours_is_no_work() {
     stage.wait_told("one", "running (child)");
     let_silence_pass(&stage, "silent");
     assert_eq!(told::now(&stage.task("one")), "running (child)");
-    gate.open();
+    pause.release();
     stage.wait_printed("one", "done");
     stage.wait_told("one", "needs_input unknown (silence)");
 }

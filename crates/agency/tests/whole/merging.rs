@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::json::Schema;
 use crate::stage::{SOON, Stage};
@@ -180,7 +180,7 @@ fn the_one_who_merges_is_the_one_who_typed_it() {
     for (name, value) in [("AUTHOR_NAME", "Ada"), ("AUTHOR_EMAIL", "ada@example.org")] {
         merging.env(format!("GIT_{name}"), value);
     }
-    Ran::of(merging, b"").ok();
+    CommandOutput::of(merging, b"").ok();
     let who = stage.git(&stage.repo(), &["log", "--topo-order", "--format=%an, %cn", "-2", "main"]);
     assert_eq!(who, "Ada, Tester\nAda, Tester\n");
 }
@@ -372,12 +372,12 @@ fn sync_brings_the_bases_commits_in() {
     }
     assert_eq!(log(&stage, "agency/1-one"), ["work of one", "base", "first"]);
 
-    let gate = agency_testkit::Gate::at(stage.home().join("gate"));
-    stage.play("busy", &format!("say busy; await {}; ask more>", gate.path().display()));
+    let pause = agency_testkit::Pause::at(stage.home().join("pause"));
+    stage.play("busy", &format!("say busy; await {}; ask more>", pause.path().display()));
     stage.wait_told("busy", "running (kernel)");
     let refusal = stage.refused(&["sync", "busy"]);
     assert!(refusal.contains("its agent is at work in those files"), "{refusal}");
-    gate.open();
+    pause.release();
 }
 
 fn conflicts_of(stage: &Stage, slug: &str) -> Vec<(String, Vec<String>)> {

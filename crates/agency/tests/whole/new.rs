@@ -1,6 +1,6 @@
 //! `agency new`: from one line to an agent in a worktree of its own.
 
-use agency_testkit::{Pty, Ran};
+use agency_testkit::{CommandOutput, Pty};
 
 use crate::stage::Stage;
 
@@ -41,7 +41,7 @@ fn the_first_command_with_nothing_configured_gives_a_shell() {
     std::fs::remove_file(stage.config()).expect("it was there");
     let mut new = stage.agency(["new", "fix-login", "-m", "make the login work"]);
     new.env("PATH", stage.bare_path());
-    let ran = Ran::of(new, b"");
+    let ran = CommandOutput::of(new, b"");
     assert!(ran.stderr.contains("agent: Shell"), "which agent was chosen is said: {ran}");
     assert_eq!(ran.ok(), "1 fix-login running\n");
     let task = stage.task("fix-login");
@@ -79,7 +79,7 @@ fn on_a_terminal_no_attach_prints_a_line_and_returns() {
 fn without_a_message_the_text_is_read_from_standard_input() {
     let stage = Stage::with_config(PARROT);
     let new = stage.agency(["new", "one", "--agent", "parrot"]);
-    Ran::of(new, b"first line\n\nsecond line\n").ok();
+    CommandOutput::of(new, b"first line\n\nsecond line\n").ok();
     let printed = stage.wait_printed("one", "that was all");
     assert!(printed.starts_with("arg 1: -p\narg 2: first line\n\nsecond line\nthat was all\n"), "{printed}");
     assert!(stage.task_file("1-one").ends_with("---\nfirst line\n\nsecond line"));
@@ -101,7 +101,7 @@ fn an_editor_that_writes_nothing_starts_an_agent_that_is_told_nothing() {
     let mut terminal = stage.on_terminal(["new", "one", "--agent", "parrot"]);
     terminal.wait_for("that was all");
     terminal.wait_for("more?");
-    assert!(!terminal.seen().windows(4).any(|bytes| bytes == b"arg "), "{terminal}");
+    assert!(!terminal.output().windows(4).any(|bytes| bytes == b"arg "), "{terminal}");
 }
 
 #[test]

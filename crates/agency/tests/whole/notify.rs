@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 use serde_json::Value;
 
 use crate::json::Schema;
@@ -140,7 +140,7 @@ fn what_is_on_a_screen_is_not_told_and_its_terminal_tells_of_others() {
     stage.play("two", "ask ready?");
     assert_eq!(wait_told(&stage, &file, "needs_input two"), ["needs_input two"]);
     terminal.wait_for("\x1b]9;Agency: two needs you");
-    assert!(!String::from_utf8_lossy(terminal.seen()).contains("one needs you"), "{terminal}");
+    assert!(!String::from_utf8_lossy(terminal.output()).contains("one needs you"), "{terminal}");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn the_desktop_is_told_through_its_own_program() {
     let mut command = stage.agency(["notify", "test"]);
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap_or_default());
     command.env("PATH", path).env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere");
-    let out = Ran::of(command, b"").ok();
+    let out = CommandOutput::of(command, b"").ok();
     assert!(out.contains("notify-send"), "{out}");
     let said = fs::read_to_string(said).expect("it was run");
     assert_eq!(said, "--app-name=Agency|--|Agency reaches you|this is a test, nobody needs you|");

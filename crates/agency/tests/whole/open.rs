@@ -1,6 +1,6 @@
 //! A task's workspace in the user's own editor.
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::stage::{Stage, refused};
 
@@ -18,7 +18,7 @@ fn open_is_the_users_editor_in_the_workspace() {
     let port = stage.task("one")["port"].to_string();
     let mut editing = stage.agency(["open", "one"]);
     editing.env("VISUAL", format!("{} --wait", tool.display()));
-    let ran = Ran::of(editing, b"");
+    let ran = CommandOutput::of(editing, b"");
     assert_eq!(ran.stdout, format!("--wait {worktree}\n{worktree}\nport {port}\n"), "{ran}");
     assert_eq!(ran.code, 3);
     stage.configure(&format!(
@@ -33,7 +33,7 @@ fn open_is_the_users_editor_in_the_workspace() {
     assert!(refusal.contains("has no workspace yet") && refusal.contains("agency start 2"), "{refusal}");
     let mut missing = stage.agency(["open", "one", "--config", "workspace.opener=[\"no-such-editor\"]"]);
     missing.env_remove("VISUAL");
-    let refusal = refused(Ran::of(missing, b""));
+    let refusal = refused(CommandOutput::of(missing, b""));
     assert!(
         refusal.contains("cannot run no-such-editor") && refusal.contains("workspace.opener"),
         "{refusal}"
@@ -47,7 +47,7 @@ fn an_editor_is_read_as_a_shell_reads_it_and_none_is_none() {
     let opened = |editor: &str| {
         let mut opening = stage.agency(["open", "one"]);
         opening.env_remove("VISUAL").env("EDITOR", editor);
-        Ran::of(opening, b"")
+        CommandOutput::of(opening, b"")
     };
     let worktree = stage.worktree("1-one").display().to_string();
     assert_eq!(opened("printf '%s|' \"a b\"").ok(), format!("a b|{worktree}|"));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::stage::{SOON, Stage};
 
@@ -12,7 +12,7 @@ fn tell(stage: &Stage, repo: &Path, state: &Path) {
     let agency = |args: &[&str]| {
         let mut agency = stage.agency(args);
         agency.current_dir(repo).env("XDG_STATE_HOME", state);
-        Ran::of(agency, b"")
+        CommandOutput::of(agency, b"")
     };
     assert_eq!(
         agency(&["new", "one", "--", "fake-agent", "-c", "cwd; loop; ask ready?; end"]).ok(),

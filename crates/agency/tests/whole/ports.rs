@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::stage::Stage;
 
@@ -35,7 +35,7 @@ fn ports_are_the_workspaces_own_and_seen_by_all_that_runs_there() {
     let line = "echo $AGENCY_PORT $AGENCY_PORT_2 ${AGENCY_PORT_9-unset}";
     let mut exec = stage.agency(["exec", "one", "--", "sh", "-c", line]);
     exec.env("AGENCY_PORT_9", "of another");
-    assert_eq!(Ran::of(exec, b"").ok(), format!("{first} {} unset\n", first + 2));
+    assert_eq!(CommandOutput::of(exec, b"").ok(), format!("{first} {} unset\n", first + 2));
 
     stage.play("two", "ask ready?");
     let second = port(&stage, "two");

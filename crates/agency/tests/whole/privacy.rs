@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use agency_testkit::{Binaries, Ran};
+use agency_testkit::{Binaries, CommandOutput};
 
 use crate::stage::Stage;
 
@@ -25,7 +25,7 @@ fn state_is_for_its_owner_alone() {
     let stage = Stage::new();
     // A caller's umask must not matter.
     let line = "umask 000; exec agency new one -m x -- fake-agent -c 'ask ready?'";
-    Ran::of(stage.shell(line), b"").ok();
+    CommandOutput::of(stage.shell(line), b"").ok();
     stage.wait_printed("one", "ready?");
     let mut sockets = 0;
     for path in tree(&stage.state()) {
@@ -63,7 +63,7 @@ fn another_user_is_turned_away_even_where_the_doors_stand_open() {
     let as_nobody = || {
         let mut agency = stage.command(&program);
         agency.args(["ls", "--all", "--json"]).current_dir("/").uid(NOBODY).gid(NOBODY);
-        Ran::of(agency, b"")
+        CommandOutput::of(agency, b"")
     };
     let open = |path: &Path, mode: u32| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))

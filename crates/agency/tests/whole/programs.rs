@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use agency_journal::{Body, Record};
 use agency_terminal::{Screen, Snapshot};
-use agency_testkit::{Pty, Ran, eventually};
+use agency_testkit::{CommandOutput, Pty, eventually};
 use serde_json::Value;
 
 use crate::picture::Picture;
@@ -369,7 +369,7 @@ fn snapshot(stage: &Stage, slug: &str) -> Snapshot {
 fn program(name: &str) -> String {
     let mut found = Command::new("sh");
     found.args(["-c", &format!("command -v {name}")]);
-    let ran = Ran::of(found, b"");
+    let ran = CommandOutput::of(found, b"");
     assert_eq!(ran.code, 0, "this test runs {name}: install it, for example with `apt-get install {name}`");
     ran.stdout.trim().to_owned()
 }

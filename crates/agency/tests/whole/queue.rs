@@ -1,6 +1,6 @@
 //! Texts that wait for an agent's prompt: in order, visible, taken back, and never sent twice.
 
-use agency_testkit::Gate;
+use agency_testkit::Pause;
 use serde_json::Value;
 
 use crate::stage::{SOON, Stage};
@@ -20,12 +20,12 @@ fn held(texts: &[&str]) -> Vec<(String, bool)> {
     texts.iter().map(|text| ((*text).to_owned(), false)).collect()
 }
 
-/// Works until the gate is opened, and reads lines then.
-fn busy(stage: &Stage, slug: &str) -> Gate {
-    let gate = Gate::at(stage.home().join(format!("gate-{slug}")));
-    stage.play(slug, &format!("say busy; await {}; loop; ask more>; end", gate.path().display()));
+/// The agent works until the test releases the pause, and reads lines then.
+fn busy(stage: &Stage, slug: &str) -> Pause {
+    let pause = Pause::at(stage.home().join(format!("pause-{slug}")));
+    stage.play(slug, &format!("say busy; await {}; loop; ask more>; end", pause.path().display()));
     stage.wait_told(slug, "running (kernel)");
-    gate
+    pause
 }
 
 #[track_caller]
@@ -43,7 +43,7 @@ fn got(stage: &Stage, slug: &str) -> Vec<String> {
 #[test]
 fn texts_wait_for_the_prompt_and_come_in_order() {
     let stage = Stage::with_config(NO_SILENCE);
-    let gate = busy(&stage, "one");
+    let pause = busy(&stage, "one");
     for text in ["first", "not this", "second"] {
         queue(&stage, "one", text);
     }
@@ -56,7 +56,7 @@ fn texts_wait_for_the_prompt_and_come_in_order() {
     assert!(stage.refused(&["queue", "drop", "one", "2"]).contains("no text 2 is held for task 1"));
     assert_eq!(queued(&stage, "one"), held(&["first", "second"]));
     assert_eq!(got(&stage, "one"), [""; 0]);
-    gate.open();
+    pause.release();
     stage.eventually("both arrive", SOON, || (got(&stage, "one").len() == 2).then_some(()));
     assert_eq!(got(&stage, "one"), ["first", "second"]);
     stage.wait_task("one", "has nothing queued", |task| task["queued"] == 0);
@@ -95,11 +95,11 @@ fn nothing_is_delivered_into_a_dialog() {
 #[test]
 fn what_is_held_outlives_the_daemon_and_is_sent_once() {
     let stage = Stage::with_config(NO_SILENCE);
-    let gate = busy(&stage, "one");
+    let pause = busy(&stage, "one");
     queue(&stage, "one", "first");
     queue(&stage, "one", "second");
     stage.kill_daemon();
-    gate.open();
+    pause.release();
     // The agent comes to its prompt while nobody looks: the next daemon finds it there.
     stage.eventually("both arrive", SOON, || (got(&stage, "one").len() == 2).then_some(()));
     assert_eq!(got(&stage, "one"), ["first", "second"]);
@@ -143,11 +143,11 @@ fn killed_at_any_moment_no_daemon_sends_a_text_twice() {
 #[test]
 fn texts_go_with_their_task() {
     let stage = Stage::with_config(NO_SILENCE);
-    let gate = busy(&stage, "one");
+    let pause = busy(&stage, "one");
     queue(&stage, "one", "for nobody");
     stage.run(["stop", "one"]).ok();
     stage.run(["rm", "one", "--discard"]).ok();
     let text = std::fs::read_to_string(stage.state().join("queue.json")).expect("a queue was written");
     assert!(!text.contains("for nobody") && !text.contains("\"id\""), "{text}");
-    drop(gate);
+    drop(pause);
 }

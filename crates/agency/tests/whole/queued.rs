@@ -1,6 +1,6 @@
 //! Texts that wait for an agent's prompt, over the lives of daemons.
 
-use agency_testkit::{Gate, eventually};
+use agency_testkit::{Pause, eventually};
 
 use crate::stage::{SOON, Stage};
 use crate::told::NO_SILENCE;
@@ -8,7 +8,7 @@ use crate::told::NO_SILENCE;
 #[test]
 fn a_text_is_delivered_to_an_agent_that_asked_while_no_daemon_lived() {
     let stage = Stage::with_config(NO_SILENCE);
-    let (work, asked) = (Gate::at(stage.home().join("work")), stage.home().join("asked"));
+    let (work, asked) = (Pause::at(stage.home().join("work")), stage.home().join("asked"));
     let line = format!(
         "cat {}; printf '> '; touch {}; read answer; echo \"so: $answer\"; read more",
         work.path().display(),

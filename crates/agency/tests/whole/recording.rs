@@ -61,7 +61,7 @@ fn states(stage: &Stage, recording: &str, args: &[&str]) -> String {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings");
     let mut replay = stage.agency(["replay", "--states"]);
     replay.args(args).arg(dir.join(recording));
-    agency_testkit::Ran::of(replay, b"").ok()
+    agency_testkit::CommandOutput::of(replay, b"").ok()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::stage::{Stage, refused};
 
@@ -135,7 +135,7 @@ fn a_repository_without_a_commit_is_refused_with_two_ways_out() {
     let new = |more: &[&str]| {
         let mut new = stage.agency(["new", "one", "--no-attach", "-m", "x"]);
         new.current_dir(&empty).args(more).args(["--", "fake-agent", "-c", "cwd; ask q"]);
-        Ran::of(new, b"")
+        CommandOutput::of(new, b"")
     };
     let refusal = refused(new(&[]));
     assert!(
@@ -165,7 +165,7 @@ fn outside_a_repository_a_directory_can_be_used_as_it_is() {
     let agency = |args: &[&str]| {
         let mut agency = stage.agency(args);
         agency.current_dir(&plain);
-        Ran::of(agency, b"")
+        CommandOutput::of(agency, b"")
     };
     let refusal = refused(agency(&["new", "one", "-m", "x"]));
     assert!(refusal.contains("is not in a git repository\n") && refusal.contains("--vcs none"), "{refusal}");

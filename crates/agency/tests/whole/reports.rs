@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use agency_testkit::{Gate, Ran};
+use agency_testkit::{CommandOutput, Pause};
 use serde_json::Value;
 
 use crate::journal;
@@ -16,31 +16,31 @@ fn report(fields: &str) -> String {
 
 struct Gates {
     dir: PathBuf,
-    gates: Vec<Gate>,
+    pauses: Vec<Pause>,
 }
 
 impl Gates {
     fn new(stage: &Stage) -> Gates {
-        Gates { dir: stage.home(), gates: Vec::new() }
+        Gates { dir: stage.home(), pauses: Vec::new() }
     }
 
-    /// The step that waits at the next gate.
+    /// The step that waits at the next pause.
     fn step(&mut self) -> String {
-        let gate = Gate::at(self.dir.join(format!("gate-{}", self.gates.len())));
-        let step = format!("await {}", gate.path().display());
-        self.gates.push(gate);
+        let pause = Pause::at(self.dir.join(format!("pause-{}", self.pauses.len())));
+        let step = format!("await {}", pause.path().display());
+        self.pauses.push(pause);
         step
     }
 
     fn open(&self, number: usize) {
-        self.gates[number].open();
+        self.pauses[number].release();
     }
 }
 
 #[test]
 fn an_agent_that_reports_is_believed_word_for_word() {
     let stage = Stage::with_config(NO_SILENCE);
-    let mut gates = Gates::new(&stage);
+    let mut pauses = Gates::new(&stage);
     let reports = [
         ("state=working:app=fake:msg=dGhpbmtpbmc=", "running (status)", None),
         (
@@ -56,7 +56,7 @@ fn an_agent_that_reports_is_believed_word_for_word() {
     ];
     let mut script = vec!["raw".to_owned(), r"query \e]7501\x3b?\a".to_owned()];
     for (fields, ..) in &reports {
-        script.extend([gates.step(), report(fields)]);
+        script.extend([pauses.step(), report(fields)]);
     }
     script.push("no-read".to_owned());
     stage.play("one", &script.join("; "));
@@ -66,7 +66,7 @@ fn an_agent_that_reports_is_believed_word_for_word() {
     stage.wait_told("one", "running (silence)");
     let before = told::log(&stage, "one").len();
     for (number, (_, state, detail)) in reports.iter().enumerate() {
-        gates.open(number);
+        pauses.open(number);
         let task = stage.wait_told("one", state);
         assert_eq!(task["evidence"]["detail"].as_str(), *detail, "{task}");
         assert_eq!(task["evidence"]["confidence"], "certain", "{task}");
@@ -144,15 +144,15 @@ fn a_question_that_blinks_still_waits() {
 #[test]
 fn what_a_program_said_goes_with_it() {
     let stage = Stage::with_config(NO_SILENCE);
-    let gate = Gate::at(stage.home().join("gate"));
+    let pause = Pause::at(stage.home().join("pause"));
     // Job control gives it the terminal as a group of its own, as a shell does for what is typed.
     stage.run(["new", "one", "--no-attach", "--", "bash", "--norc", "-i"]).ok();
     stage.wait_told("one", "needs_input prompt (kernel)");
     let script =
-        format!("raw; {}; await {}; exit 0", report("state=blocked:kind=permission"), gate.path().display());
+        format!("raw; {}; await {}; exit 0", report("state=blocked:kind=permission"), pause.path().display());
     stage.run(["send", "one", "--anyway", &format!("fake-agent -c '{script}'; stty sane")]).ok();
     stage.wait_told("one", "needs_input permission (status)");
-    gate.open();
+    pause.release();
     let task = stage.wait_told("one", "needs_input prompt (kernel)");
     assert_eq!(task["evidence"]["rule"], "bash reads keys", "{task}");
     let explained = stage.run(["explain", "one", "--json"]).json();
@@ -164,7 +164,7 @@ fn what_a_program_said_goes_with_it() {
 fn hook(stage: &Stage, socket: &str, json: &str) {
     let mut command = stage.command("agency-keeper");
     command.arg("hook").env("AGENCY_KEEPER_SOCKET", socket);
-    Ran::of(command, json.as_bytes()).ok();
+    CommandOutput::of(command, json.as_bytes()).ok();
 }
 
 fn socket_of(stage: &Stage, slug: &str) -> String {

@@ -81,7 +81,7 @@ fn cell(square: &Square) -> Cell {
         strikeout: has(Flags::STRIKEOUT),
         underlined: has(Flags::ALL_UNDERLINES),
     }
-    .seen()
+    .output()
 }
 
 fn colour(colour: Color) -> Colour {

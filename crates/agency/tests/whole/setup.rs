@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use agency_testkit::{Process, Ran, eventually};
+use agency_testkit::{CommandOutput, Process, eventually};
 use serde_json::Value;
 
 use crate::stage::{SOON, Stage};
@@ -38,7 +38,7 @@ fn process_in(path: &Path) -> Process {
 
 /// What a command that failed said, and what its setup printed before.
 #[track_caller]
-fn failed(ran: Ran) -> String {
+fn failed(ran: CommandOutput) -> String {
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran}");
     ran.stderr
 }
@@ -157,7 +157,8 @@ fn a_stop_during_setup_ends_it_and_all_it_started() {
         stage_with("setup = [\"sh\", \"-c\", 'setsid sleep 1000 & echo $! > other; echo $$ > pid; wait']");
     let mut starting = stage.agency(new("one"));
     let starting = std::thread::scope(|scope| {
-        let started = scope.spawn(|| Ran::of(std::mem::replace(&mut starting, stage.agency(["ls"])), b""));
+        let started =
+            scope.spawn(|| CommandOutput::of(std::mem::replace(&mut starting, stage.agency(["ls"])), b""));
         let worktree = stage.worktree("1-one");
         let (shell, other) = (process_in(&worktree.join("pid")), process_in(&worktree.join("other")));
         let task = stage.task("one");
@@ -323,7 +324,7 @@ fn thousands_of_files_come_along_while_the_daemon_answers() {
     put(&stage.repo().join(".worktreeinclude"), "node_modules/\n");
     let make =
         "mkdir -p node_modules/p && cd node_modules/p && seq 3000 | while read n; do echo $n > $n; done";
-    Ran::of(stage.shell(make), b"").ok();
+    CommandOutput::of(stage.shell(make), b"").ok();
     stage.git(&stage.repo(), &["add", ".gitignore", ".worktreeinclude"]);
     stage.git(&stage.repo(), &["commit", "-qm", "ignore"]);
     std::thread::scope(|scope| {

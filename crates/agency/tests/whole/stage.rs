@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agency_testkit::{Keeper, Process, Ran, Sealed};
+use agency_testkit::{CommandOutput, Keeper, Process, Sealed};
 use serde_json::Value;
 
 /// Far more than anything needs, so that only what never comes reaches it.
@@ -57,7 +57,7 @@ impl Stage {
     pub fn git(&self, dir: &Path, args: &[&str]) -> String {
         let mut git = self.command("git");
         git.current_dir(dir).args(args);
-        Ran::of(git, b"").ok()
+        CommandOutput::of(git, b"").ok()
     }
 
     #[track_caller]
@@ -166,7 +166,7 @@ impl Stage {
         if !bare.exists() {
             fs::create_dir(&bare).expect("room for a directory");
             for program in ["git", "sh", "cat"] {
-                let found = Ran::of(self.shell(&format!("command -v {program}")), b"").ok();
+                let found = CommandOutput::of(self.shell(&format!("command -v {program}")), b"").ok();
                 std::os::unix::fs::symlink(found.trim(), bare.join(program))
                     .expect("a new directory is empty");
             }
@@ -178,7 +178,7 @@ impl Stage {
     /// writing, and then nobody could run it.
     pub fn write_program(&self, path: &Path, content: &[u8]) {
         let path = path.display();
-        Ran::of(self.shell(&format!("cat >'{path}' && chmod 755 '{path}'")), content).ok();
+        CommandOutput::of(self.shell(&format!("cat >'{path}' && chmod 755 '{path}'")), content).ok();
     }
 
     pub fn shell(&self, line: &str) -> std::process::Command {
@@ -189,7 +189,7 @@ impl Stage {
 }
 
 #[track_caller]
-pub fn refused(ran: Ran) -> String {
+pub fn refused(ran: CommandOutput) -> String {
     assert_eq!(ran.code, 1, "{ran}");
     assert_eq!(ran.stdout, "", "{ran}");
     assert!(ran.stderr.starts_with("Error: "), "{ran}");

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 use serde_json::Value;
 
 use crate::stage::{SOON, Stage};
@@ -335,7 +335,7 @@ fn long_lines_garbage_and_unheard_of_requests_hurt_nobody() {
     let raw = stage.run(["logs", "odd", "--raw"]).ok();
     assert!(raw.len() > 10_000_000, "and the journal has them whole");
     let long = "word ".repeat(150_000);
-    Ran::of(stage.agency(["send", "odd", "-"]), long.as_bytes()).ok();
+    CommandOutput::of(stage.agency(["send", "odd", "-"]), long.as_bytes()).ok();
     stage.wait_task("odd", "has answered", |task| task["state"]["why"] == "finished");
     assert!(wait_said(&stage, "odd", "echo: word word").len() > 100_000);
 }

@@ -75,12 +75,12 @@ impl Viewer {
 
     /// A terminal of this size that was sent what the viewer was sent.
     fn emulated(&self) -> Screen {
-        emulated(&self.pty.seen()[self.from..], self.cols, self.rows)
+        emulated(&self.pty.output()[self.from..], self.cols, self.rows)
     }
 
     fn resize(&mut self, cols: u16, rows: u16) {
         self.pty.look();
-        (self.cols, self.rows, self.from) = (cols, rows, self.pty.seen().len());
+        (self.cols, self.rows, self.from) = (cols, rows, self.pty.output().len());
         self.pty.resize(cols, rows);
     }
 
@@ -220,7 +220,7 @@ fn a_flood_is_shown_in_frames_and_not_byte_by_byte() {
     looks.pty.wait_for("done?");
     types.pty.wait_for("done?");
     looks.wait_shows(&mut of_agent(&stage, 80, 24));
-    assert!(looks.pty.seen().len() < 4 << 20, "{} bytes", looks.pty.seen().len());
+    assert!(looks.pty.output().len() < 4 << 20, "{} bytes", looks.pty.seen().len());
 }
 
 #[test]
@@ -261,10 +261,10 @@ fn what_an_agent_copies_reaches_the_terminal_of_who_types_if_the_user_allows_it(
         types.pty.send("\r");
         types.pty.wait_until("a write to the clipboard", |seen| contains(seen, COPIED).then_some(()));
         types.pty.wait_for("more?");
-        assert!(!contains(types.pty.seen(), b"\x1b]52;c;?"), "a question is never passed on");
+        assert!(!contains(types.pty.output(), b"\x1b]52;c;?"), "a question is never passed on");
         types.pty.send("\r\x11");
         assert!(types.pty.wait_exit().success());
-        assert!(!String::from_utf8_lossy(types.pty.seen()).contains("wanted to copy"));
+        assert!(!String::from_utf8_lossy(types.pty.output()).contains("wanted to copy"));
         stage.wait_task("one", "has one viewer", |task| task["viewers"] == 1);
     }
     // While nobody types, nobody's clipboard is written to, also later.
@@ -274,7 +274,7 @@ fn what_an_agent_copies_reaches_the_terminal_of_who_types_if_the_user_allows_it(
     types.pty.wait_for("more?");
     types.pty.look();
     looks.pty.look();
-    assert!(!contains(types.pty.seen(), b"\x1b]52;") && !contains(looks.pty.seen(), b"\x1b]52;"));
+    assert!(!contains(types.pty.output(), b"\x1b]52;") && !contains(looks.pty.seen(), b"\x1b]52;"));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn an_agent_that_may_not_copy_is_told_of_when_leaving() {
     assert!(types.pty.wait_exit().success());
     types.pty.wait_for("[1-one wanted to copy to the clipboard; `agency config set clipboard allow`");
     types.pty.wait_for("[detached from 1-one]");
-    assert!(!contains(types.pty.seen(), b"\x1b]52;"));
+    assert!(!contains(types.pty.output(), b"\x1b]52;"));
 }
 
 /// As the fake agent prints an answer.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::process::{Child, ExitStatus, Stdio};
 
-use agency_testkit::Gate;
+use agency_testkit::Pause;
 use serde_json::Value;
 
 use crate::reports::events_since;
@@ -24,15 +24,15 @@ fn ended(stage: &Stage, mut wait: Child) -> ExitStatus {
 #[test]
 fn a_wait_says_by_its_code_how_it_ended() {
     let stage = Stage::with_config(NO_SILENCE);
-    let gate = Gate::at(stage.home().join("gate"));
-    stage.play("one", &format!("await {}; ask ready?; exit 7", gate.path().display()));
+    let pause = Pause::at(stage.home().join("pause"));
+    stage.play("one", &format!("await {}; ask ready?; exit 7", pause.path().display()));
     stage.wait_told("one", "running (kernel)");
     assert_eq!(stage.run(["wait", "one", "--timeout", "50ms"]).code, 4);
     assert_eq!(stage.run(["wait", "one", "--until", "running"]).code, 0);
     let waiting = waits(&stage, &["one"]);
     let several = waits(&stage, &["one", "--until", "exited,needs-input"]);
     let to_the_end = waits(&stage, &["one", "--until", "exited"]);
-    gate.open();
+    pause.release();
     assert_eq!(ended(&stage, waiting).code(), Some(0));
     assert_eq!(ended(&stage, several).code(), Some(0));
     let said = stage.run(["wait", "one"]).ok();
@@ -60,15 +60,15 @@ fn who_has_waited_for_long_still_needs_input() {
 #[test]
 fn a_wait_outlives_every_daemon() {
     let stage = Stage::with_config(NO_SILENCE);
-    let gate = Gate::at(stage.home().join("gate"));
-    stage.play("one", &format!("await {}; ask ready?", gate.path().display()));
+    let pause = Pause::at(stage.home().join("pause"));
+    stage.play("one", &format!("await {}; ask ready?", pause.path().display()));
     stage.wait_told("one", "running (kernel)");
     let waiting = waits(&stage, &["one"]);
     for _ in 0..10 {
         stage.eventually("a daemon", SOON, || stage.daemon());
         stage.kill_daemon();
     }
-    gate.open();
+    pause.release();
     assert_eq!(ended(&stage, waiting).code(), Some(0));
 }
 
@@ -119,17 +119,17 @@ fn flips(log: &[Value]) -> Vec<String> {
 fn the_log_of_states_has_neither_holes_nor_doubles_whoever_is_killed() {
     const FLIPS: usize = 150;
     let stage = Stage::with_config(NO_SILENCE);
-    let gate = Gate::at(stage.home().join("gate"));
+    let pause = Pause::at(stage.home().join("pause"));
     let flip = r"print \e]7501\x3bstate=blocked:kind=question\a; sleep 0.013; print \e]7501\x3bstate=working\a; sleep 0.013";
     stage.play(
         "one",
         &format!(
             "raw; say hello; await {}; loop {FLIPS}; {flip}; end; say flipped; no-read",
-            gate.path().display()
+            pause.path().display()
         ),
     );
     let run = stage.keeper("one").run;
-    gate.open();
+    pause.release();
     let mut killed = 0;
     while !stage.logs("one").contains("flipped") {
         stage.kill_daemon();

@@ -47,7 +47,7 @@ impl Window {
     /// Takes in what has been written to it.
     pub fn look(&mut self) -> Picture {
         self.pty.look();
-        let new = &self.pty.seen()[self.fed..];
+        let new = &self.pty.output()[self.fed..];
         self.fed += new.len();
         self.second.feed(new);
         let replies = self.screen.feed(new).replies;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 use agency_journal::{Body, Source};
-use agency_testkit::{Flood, Gate, Ran};
+use agency_testkit::{CommandOutput, Flood, Pause};
 
 use crate::journal;
 use crate::stage::{SOON, Stage};
@@ -64,7 +64,7 @@ fn several_lines_are_one_paste_where_pastes_are_understood() {
 fn a_text_can_come_from_standard_input_and_stay_without_enter() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
-    Ran::of(stage.agency(["send", "one", "-"]), b"from a pipe\n").ok();
+    CommandOutput::of(stage.agency(["send", "one", "-"]), b"from a pipe\n").ok();
     stage.wait_printed("one", "got: from a pipe");
     assert_eq!(stage.run(["send", "--no-enter", "one", "half"]).ok(), "typed 4 bytes\n");
     let receipt = stage.run(["send", "one", " whole"]).ok();
@@ -96,7 +96,8 @@ fn a_password_is_journaled_as_a_length() {
         .map(|record| if let Body::HiddenInput { len, .. } = record.body { len } else { 0 })
         .sum();
     assert_eq!((hidden, sent(&stage, "one").concat()), (14, String::new()));
-    let files = Ran::of(stage.shell(&format!("grep -rl 'correct horse' {}", stage.state().display())), b"");
+    let files =
+        CommandOutput::of(stage.shell(&format!("grep -rl 'correct horse' {}", stage.state().display())), b"");
     assert_eq!(files.stdout, "", "nowhere on disk");
 }
 
@@ -127,15 +128,16 @@ fn the_last_words_of_an_agent_are_never_lost() {
 #[test]
 fn followed_logs_end_with_the_run() {
     let stage = Stage::new();
-    let gate = Gate::at(stage.home().join("gate"));
-    stage.play("one", &format!("say before; await {}; flood 100K; say after; exit 0", gate.path().display()));
+    let pause = Pause::at(stage.home().join("pause"));
+    stage
+        .play("one", &format!("say before; await {}; flood 100K; say after; exit 0", pause.path().display()));
     let path = stage.home().join("followed");
     let mut logs = stage.agency(["logs", "-f", "one"]);
     logs.stdin(Stdio::null()).stdout(File::create(&path).expect("room"));
     let mut following = logs.spawn().expect("agency can be run");
     let text = || std::fs::read_to_string(&path).expect("it is there");
     stage.eventually("what was printed before", SOON, || (text() == "before\n").then_some(()));
-    gate.open();
+    pause.release();
     stage.eventually("the end of the log", SOON, || following.try_wait().expect("our own child"));
     let lines = text();
     assert_eq!(lines.lines().count(), 1602);
@@ -156,7 +158,7 @@ fn a_reader_who_has_enough_ends_the_log_quietly() {
     let stage = Stage::new();
     stage.play("one", "flood 2M; ask ready?");
     stage.wait_printed("one", "ready?");
-    let ran = Ran::of(stage.shell("{ agency logs one; echo $? >code; } | head -1"), b"");
+    let ran = CommandOutput::of(stage.shell("{ agency logs one; echo $? >code; } | head -1"), b"");
     assert_eq!(ran.stderr, "");
     assert!(ran.ok().starts_with("flood 0000000001 "));
     let code = stage.repo().join("code");
@@ -207,7 +209,7 @@ fn a_long_text_arrives_whole() {
     stage.play("one", "raw; say ready; wait-for the end; say got it; no-read");
     stage.wait_printed("one", "ready");
     let text = format!("{}the end", "a long story, ".repeat(20_000));
-    let ran = Ran::of(stage.agency(["send", "--no-enter", "one", "-"]), text.as_bytes());
+    let ran = CommandOutput::of(stage.agency(["send", "--no-enter", "one", "-"]), text.as_bytes());
     assert_eq!(ran.ok(), format!("typed {} bytes\n", text.len()));
     stage.wait_printed("one", "got it");
     assert!(sent(&stage, "one").concat() == text, "in pieces as the terminal took them, but all of it");

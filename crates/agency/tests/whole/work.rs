@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 use serde_json::Value;
 
 use crate::json::Schema;
@@ -63,7 +63,7 @@ fn diff_shows_all_of_the_work_and_is_a_patch() {
     let patch = stage.run(["diff", "one"]).ok();
     let mut apply = stage.command("git");
     apply.args(["apply", "-"]);
-    Ran::of(apply, patch.as_bytes()).ok();
+    CommandOutput::of(apply, patch.as_bytes()).ok();
     assert_eq!(fs::read_to_string(stage.repo().join("new file ü.txt")).expect("applied"), "untracked\n");
     assert_eq!(stage.git(&worktree, &["status", "--porcelain"]), status);
 }

@@ -1,6 +1,6 @@
 //! What a person does in a task's workspace, and how tasks are called.
 
-use agency_testkit::Ran;
+use agency_testkit::CommandOutput;
 
 use crate::stage::{Stage, refused};
 
@@ -27,7 +27,7 @@ fn exec_runs_there_with_the_tasks_variables_and_passes_everything_on() {
     let stage = Stage::new();
     stage.run(["new", "one", "-m", "the text", "--", "fake-agent", "-c", "ask ready?"]).ok();
     let line = r#"pwd; echo "$AGENCY_TASK_ID $AGENCY_SLUG $AGENCY_BODY"; cat; echo oops >&2; exit 7"#;
-    let ran = Ran::of(stage.agency(["exec", "one", "--", "sh", "-c", line]), b"input");
+    let ran = CommandOutput::of(stage.agency(["exec", "one", "--", "sh", "-c", line]), b"input");
     let expected = format!("{}\n1 one the text\ninput", stage.worktree("1-one").display());
     assert_eq!(
         (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
@@ -101,7 +101,7 @@ fn from_inside_a_worktree_the_same_project_is_meant() {
     let inside = |args: &[&str]| {
         let mut agency = stage.agency(args);
         agency.current_dir(stage.worktree("1-one"));
-        Ran::of(agency, b"")
+        CommandOutput::of(agency, b"")
     };
     assert_eq!(inside(&["ls", "--json"]).json()["tasks"][0]["slug"], "one");
     assert_eq!(inside(&["new", "two", "--", "fake-agent", "-c", "ask q"]).ok(), "2 two running\n");
@@ -119,7 +119,7 @@ fn projects_are_apart_and_listed_together_when_asked() {
     let there = |args: &[&str]| {
         let mut agency = stage.agency(args);
         agency.current_dir(&other);
-        Ran::of(agency, b"")
+        CommandOutput::of(agency, b"")
     };
     assert_eq!(there(&["new", "there", "--", "fake-agent", "-c", "ask q"]).ok(), "1 there running\n");
     assert!(refused(there(&["stop", "here"])).contains("no task is called `here`"));

@@ -1,17 +1,26 @@
-//! An agent that speaks ACP: one process, many sessions, each of which plays the script.
+//! An agent that speaks ACP: one process, many sessions; each plays the script.
 //!
-//! `fake-agent --acp SCRIPT [OPTION…]`: the steps are in `acp/session.rs`. Sessions are kept in the file that
-//! `FAKE_AGENT_SESSIONS` names, so that another process can load or resume them; without it they end with this one.
+//! `fake-agent --acp SCRIPT [OPTION…]`: `acp/session.rs` lists the steps. The agent stores its sessions in the file that
+//! `FAKE_AGENT_SESSIONS` names, so that another process can load or resume them; without it they end with this process.
 //!
-//! `--no-resume`, `--no-load`, `--no-list`, `--no-close`: it cannot · `--forget`: it can, and finds no session ·
-//! `--login`: sessions only after `authenticate` · `--options`: modes as config options · `--refuse TEXT`: answers the
-//! greeting with an error · `--mute`: does not answer it · `--speaks N`: another version · `--die CODE`: ends when it
-//! is greeted · `--die-once PATH CODE`: only if PATH is not there, and makes it · `--early`: tells of a session before
-//! it names it · `--mark PATH`: appends its pid to a file · `--linger`: outlives the end of its input.
+//! | option | effect |
+//! |---|---|
+//! | `--no-resume`, `--no-load`, `--no-list`, `--no-close` | lacks this ability |
+//! | `--forget` | does not find the sessions that it is to load or resume |
+//! | `--login` | opens sessions only after `authenticate` |
+//! | `--options` | reports modes as config options |
+//! | `--refuse TEXT` | answers `initialize` with an error |
+//! | `--mute` | does not answer `initialize` |
+//! | `--speaks N` | answers with another protocol version |
+//! | `--die CODE` | ends at `initialize` |
+//! | `--die-once PATH CODE` | the same, but only if PATH does not exist; creates PATH |
+//! | `--early` | sends an update of a session before the answer that names it |
+//! | `--mark PATH` | appends its pid to a file |
+//! | `--linger` | outlives the end of its input |
 
 mod mcp;
 mod session;
-mod shelf;
+mod session_file;
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -22,24 +31,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::crash::{crash, crash_once};
-use crate::player::stay;
+use crate::ending::{crash, crash_once, wait_forever};
 use crate::script::Ending;
-use session::{Came, Session};
-use shelf::Shelf;
+use session::{Incoming, Session};
+use session_file::SessionFile;
 
 pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
     let script = args.next().unwrap_or_default();
     let args: Vec<String> = args.collect();
     let agent = Arc::new(Agent {
         script,
-        shelf: Shelf::open(),
+        session_file: SessionFile::open(),
         args,
         next_session: AtomicU64::new(1),
         next_request: AtomicU64::new(0),
-        asked: Mutex::default(),
+        pending_requests: Mutex::default(),
         sessions: Mutex::default(),
-        is_in: Mutex::new(false),
+        is_logged_in: Mutex::new(false),
     });
     if let Some(path) = agent.option("--mark") {
         mark(&path);
@@ -47,58 +55,58 @@ pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         if let Ok(message) = serde_json::from_str::<Value>(&line) {
-            Agent::hear(&agent, &message);
+            Agent::handle(&agent, &message);
         }
     }
-    if agent.has("--linger") { stay() } else { exit(0) }
+    if agent.has("--linger") { wait_forever() } else { exit(0) }
 }
 
 pub(crate) struct Agent {
     script: String,
     args: Vec<String>,
-    shelf: Shelf,
+    session_file: SessionFile,
     next_session: AtomicU64,
     next_request: AtomicU64,
-    /// Who waits for the answer to a request of ours.
-    asked: Mutex<HashMap<u64, Sender<Came>>>,
-    sessions: Mutex<HashMap<String, Sender<Came>>>,
-    /// Somebody has logged in.
-    is_in: Mutex<bool>,
+    /// The session that waits for the answer to a request of ours, by the id of the request.
+    pending_requests: Mutex<HashMap<u64, Sender<Incoming>>>,
+    sessions: Mutex<HashMap<String, Sender<Incoming>>>,
+    /// The client has logged in.
+    is_logged_in: Mutex<bool>,
 }
 
 impl Agent {
-    fn hear(agent: &Arc<Agent>, message: &Value) {
+    fn handle(agent: &Arc<Agent>, message: &Value) {
         let (id, params) = (&message["id"], &message["params"]);
         let session = params["sessionId"].as_str().unwrap_or_default();
         match message["method"].as_str() {
-            None => agent.answered(message),
-            Some("initialize") => agent.greeted(id),
+            None => agent.deliver_answer(message),
+            Some("initialize") => agent.answer_initialize(id),
             Some("authenticate") => {
-                *held(&agent.is_in) = true;
+                *lock(&agent.is_logged_in) = true;
                 answer(id, &json!({}));
             }
             Some("session/new" | "session/load" | "session/resume")
-                if agent.has("--login") && !*held(&agent.is_in) =>
+                if agent.has("--login") && !*lock(&agent.is_logged_in) =>
             {
                 refuse(id, -32000, "Authentication required");
             }
-            Some("session/new") => Agent::begun(agent, id, params),
-            Some("session/load") => Agent::found(agent, id, params, true),
-            Some("session/resume") => Agent::found(agent, id, params, false),
+            Some("session/new") => Agent::new_session(agent, id, params),
+            Some("session/load") => Agent::reopen_session(agent, id, params, true),
+            Some("session/resume") => Agent::reopen_session(agent, id, params, false),
             Some("session/list") => {
-                answer(id, &json!({ "sessions": agent.shelf.list(), "nextCursor": null }))
+                answer(id, &json!({ "sessions": agent.session_file.list(), "nextCursor": null }))
             }
             Some("session/close") => {
-                agent.tell(session, Came::Close);
-                held(&agent.sessions).remove(session);
+                agent.send_to(session, Incoming::Close);
+                lock(&agent.sessions).remove(session);
                 answer(id, &json!({}));
             }
             Some("session/cancel") => {
-                agent.tell(session, Came::Cancel);
+                agent.send_to(session, Incoming::Cancel);
             }
             Some("session/prompt") => {
                 let text = params["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
-                if !agent.tell(session, Came::Prompt { id: id.clone(), text }) {
+                if !agent.send_to(session, Incoming::Prompt { id: id.clone(), text }) {
                     refuse(id, -32602, "no such session");
                 }
             }
@@ -113,7 +121,7 @@ impl Agent {
         }
     }
 
-    fn greeted(&self, id: &Value) {
+    fn answer_initialize(&self, id: &Value) {
         if let Some(code) = self.option("--die") {
             crash(Ending::Code(code.parse().unwrap_or(1)));
         }
@@ -127,27 +135,27 @@ impl Agent {
             return refuse(id, -32603, &words);
         }
         let version: u64 = self.option("--speaks").and_then(|version| version.parse().ok()).unwrap_or(1);
-        let mut can = json!({ "loadSession": !self.has("--no-load"), "sessionCapabilities": {} });
+        let mut abilities = json!({ "loadSession": !self.has("--no-load"), "sessionCapabilities": {} });
         for (name, missing) in [("resume", "--no-resume"), ("list", "--no-list"), ("close", "--no-close")] {
             if !self.has(missing) {
-                can["sessionCapabilities"][name] = json!({});
+                abilities["sessionCapabilities"][name] = json!({});
             }
         }
         answer(
             id,
             &json!({
-                "protocolVersion": version, "agentCapabilities": can,
+                "protocolVersion": version, "agentCapabilities": abilities,
                 "agentInfo": { "name": "fake-agent", "title": "Fake", "version": "1.0.0" },
                 "authMethods": [{ "id": "key", "name": "A key" }],
             }),
         );
     }
 
-    fn begun(agent: &Arc<Agent>, id: &Value, params: &Value) {
+    fn new_session(agent: &Arc<Agent>, id: &Value, params: &Value) {
         let number = agent.next_session.fetch_add(1, Ordering::SeqCst);
         let session = format!("fake-{}-{number}", std::process::id());
         let cwd = params["cwd"].as_str().unwrap_or_default();
-        agent.shelf.add(&session, cwd);
+        agent.session_file.add(&session, cwd);
         if agent.has("--early") {
             update(
                 &session,
@@ -160,17 +168,18 @@ impl Agent {
         answer(id, &result);
     }
 
-    /// A session of another process, or of this one.
-    fn found(agent: &Arc<Agent>, id: &Value, params: &Value, again: bool) {
+    /// Loads or resumes a session of this or another process. A load repeats its messages.
+    fn reopen_session(agent: &Arc<Agent>, id: &Value, params: &Value, is_load: bool) {
         let session = params["sessionId"].as_str().unwrap_or_default();
-        let missing = if again { "--no-load" } else { "--no-resume" };
+        let missing = if is_load { "--no-load" } else { "--no-resume" };
         if agent.has(missing) {
             return refuse(id, -32601, "it cannot");
         }
-        let Some(said) = agent.shelf.get(session).filter(|_| !agent.has("--forget")) else {
+        let Some(messages) = agent.session_file.messages_of(session).filter(|_| !agent.has("--forget"))
+        else {
             return refuse(id, -32002, "no such session");
         };
-        for (kind, text) in said.iter().filter(|_| again) {
+        for (kind, text) in messages.iter().filter(|_| is_load) {
             update(session, &chunk(kind, text));
         }
         agent.open(agent, session, params);
@@ -179,7 +188,7 @@ impl Agent {
 
     fn open(&self, agent: &Arc<Agent>, session: &str, params: &Value) {
         let sender = Session::begin(agent.clone(), session, params, &self.script);
-        held(&self.sessions).insert(session.to_owned(), sender);
+        lock(&self.sessions).insert(session.to_owned(), sender);
     }
 
     fn set(&self, session: &str, id: &Value, mode: &Value) {
@@ -187,11 +196,11 @@ impl Agent {
         if !["ask", "auto"].contains(&mode) {
             return refuse(id, -32602, "no such mode");
         }
-        self.tell(session, Came::Mode(mode.to_owned()));
+        self.send_to(session, Incoming::Mode(mode.to_owned()));
         answer(id, &json!({}));
     }
 
-    /// It approves its own actions unless it is told otherwise, as some do.
+    /// The modes and models that the client may choose from.
     fn settings(&self) -> Value {
         let modes = [("ask", "Ask first"), ("auto", "Auto")];
         if self.has("--options") {
@@ -205,23 +214,23 @@ impl Agent {
                 { "modelId": "large", "name": "Large" }] } })
     }
 
-    fn answered(&self, message: &Value) {
-        let asked = message["id"].as_u64().and_then(|id| held(&self.asked).remove(&id));
-        if let Some(sender) = asked {
-            // A session that was closed meanwhile waits no longer.
-            drop(sender.send(Came::Answer(message.clone())));
+    fn deliver_answer(&self, message: &Value) {
+        let sender = message["id"].as_u64().and_then(|id| lock(&self.pending_requests).remove(&id));
+        if let Some(sender) = sender {
+            // Sending fails if the session was closed meanwhile; it needs no answer then.
+            drop(sender.send(Incoming::Answer(message.clone())));
         }
     }
 
-    /// Whether it is there.
-    fn tell(&self, session: &str, came: Came) -> bool {
-        held(&self.sessions).get(session).is_some_and(|sender| sender.send(came).is_ok())
+    /// `false`: there is no such session.
+    fn send_to(&self, session: &str, incoming: Incoming) -> bool {
+        lock(&self.sessions).get(session).is_some_and(|sender| sender.send(incoming).is_ok())
     }
 
-    /// Asks, and says where the answer is to go.
-    fn ask(&self, method: &str, params: &Value, answer_to: Sender<Came>) {
+    /// Sends a request to the client; `answer_to` receives the answer.
+    fn ask(&self, method: &str, params: &Value, answer_to: Sender<Incoming>) {
         let id = self.next_request.fetch_add(1, Ordering::SeqCst);
-        held(&self.asked).insert(id, answer_to);
+        lock(&self.pending_requests).insert(id, answer_to);
         emit(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
     }
 
@@ -235,7 +244,7 @@ impl Agent {
     }
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -264,7 +273,7 @@ fn print(line: &str) {
     let mut out = std::io::stdout().lock();
     if out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).is_err()
     {
-        // Nobody listens any more.
+        // The client closed our output.
         exit(0)
     }
 }

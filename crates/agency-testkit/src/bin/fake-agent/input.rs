@@ -1,4 +1,4 @@
-//! What is typed to the agent, taken by line, by text or by reply.
+//! The agent's input, read by line, by text or by reply.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ pub(crate) struct Input {
     pending: Vec<u8>,
 }
 
-/// Nothing more will ever come: the terminal hung up, the pipe was closed.
+/// The end of the input: the terminal hung up, or the pipe was closed.
 #[derive(Debug)]
 pub(crate) struct Ended;
 
 impl Input {
-    /// Without its end, which Enter makes `\n` or, in raw mode, `\r`.
+    /// One line without its end, which is `\n` or, in raw mode, `\r`.
     pub(crate) fn line(&mut self) -> Result<Vec<u8>, Ended> {
         loop {
             if let Some(end) = self.pending.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -41,7 +41,7 @@ impl Input {
         }
     }
 
-    /// What the terminal answers to a query, if it does within that time.
+    /// The terminal's answer to a query, if one comes within this time.
     pub(crate) fn reply(&mut self, within: Duration) -> Result<Option<Vec<u8>>, Ended> {
         let deadline = Instant::now() + within;
         loop {

@@ -1,13 +1,13 @@
 //! An agent that plays a script, so that a test knows what it does and when.
 //!
-//! `fake-agent FILE [ARG…]` or `fake-agent -c "say hello; ask name?; exit 3" [ARG…]`. See `script.rs` for the commands.
-//! Plays on a terminal or on plain pipes. `fake-agent --stream-json SCRIPT` and `fake-agent --acp SCRIPT` speak those
+//! `fake-agent FILE [ARG…]` or `fake-agent -c "say hello; ask name?; exit 3" [ARG…]`. `script.rs` lists the commands.
+//! Works on a terminal and on plain pipes. `fake-agent --stream-json SCRIPT` and `fake-agent --acp SCRIPT` speak these
 //! protocols: see `stream.rs` and `acp.rs`.
 
 mod acp;
-mod crash;
+mod child;
+mod ending;
 mod input;
-mod offspring;
 mod player;
 mod reply;
 mod script;
@@ -24,16 +24,16 @@ fn main() {
     let text = match args.next().as_deref() {
         Some("--stream-json") => stream::play(args),
         Some("--acp") => acp::play(args),
-        Some("--offspring") => offspring::live(args),
+        Some("--child") => child::run(args),
         Some("-c") => args.next().unwrap_or_default(),
-        Some(path) => std::fs::read_to_string(path).unwrap_or_else(|err| refuse(&format!("{path}: {err}"))),
-        None => refuse("usage: fake-agent FILE [ARG…] | fake-agent -c SCRIPT [ARG…]"),
+        Some(path) => std::fs::read_to_string(path).unwrap_or_else(|err| fail(&format!("{path}: {err}"))),
+        None => fail("usage: fake-agent FILE [ARG…] | fake-agent -c SCRIPT [ARG…]"),
     };
-    let script = Script::parse(&text).unwrap_or_else(|err| refuse(&err.to_string()));
+    let script = Script::parse(&text).unwrap_or_else(|err| fail(&err.to_string()));
     Player::new(args.collect()).play(&script.steps);
 }
 
-fn refuse(why: &str) -> ! {
+fn fail(why: &str) -> ! {
     eprintln!("fake-agent: {why}");
     exit(2)
 }

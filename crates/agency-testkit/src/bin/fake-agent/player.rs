@@ -10,26 +10,26 @@ use std::time::Duration;
 
 use agency_testkit::Flood;
 use rustix::termios::Termios;
-use signal_hook::consts::{SIGHUP, SIGTERM, SIGWINCH};
+use signal_hook::consts::SIGWINCH;
 use signal_hook::iterator::Signals;
 
-use crate::crash::crash;
+use crate::child;
+use crate::ending::{crash, ignore_term, wait_forever};
 use crate::input::{Ended, Input};
-use crate::offspring;
-use crate::script::{Command, Kinship, Step};
+use crate::script::{ChildKind, Command, Step};
 use crate::terminal;
 
-/// A terminal that answers at all answers within milliseconds, a loaded machine included.
+/// Terminals answer within milliseconds, even on a busy machine; after this time there is no reply.
 const REPLY_WITHIN: Duration = Duration::from_secs(3);
 
-/// The exit code when input ended while the script still wanted some.
+/// The exit code if the input ends while the script still reads.
 const INPUT_ENDED: i32 = 3;
 
 pub(crate) struct Player {
     args: Vec<String>,
     input: Input,
     ignores_term: bool,
-    /// Lines end with `\r\n` once the terminal no longer adds the `\r`.
+    /// In raw mode the terminal does not add a `\r`, so the agent ends its lines with `\r\n`.
     is_raw: Arc<AtomicBool>,
 }
 
@@ -43,7 +43,7 @@ impl Player {
             match step {
                 Step::Do(command) => {
                     if let Err(Ended) = self.perform(command) {
-                        self.outlive_input();
+                        self.end_without_input();
                     }
                 }
                 Step::Loop(Some(times), steps) => (0..*times).for_each(|_| self.play(steps)),
@@ -54,9 +54,9 @@ impl Player {
         }
     }
 
-    fn outlive_input(&self) -> ! {
-        // One that ignores SIGHUP does not leave because the terminal did.
-        if self.ignores_term { stay() } else { exit(INPUT_ENDED) }
+    fn end_without_input(&self) -> ! {
+        // An agent that ignores SIGHUP also runs on without its terminal.
+        if self.ignores_term { wait_forever() } else { exit(INPUT_ENDED) }
     }
 
     fn perform(&mut self, command: &Command) -> Result<(), Ended> {
@@ -68,7 +68,7 @@ impl Player {
             Command::Sleep(time) => std::thread::sleep(*time),
             Command::Await(pipe) => self.wait_at(pipe),
             Command::IgnoreTerm => self.ignore_term(),
-            Command::ForkChild(kinship, name) => self.fork_child(*kinship, name),
+            Command::ForkChild(kind, name) => self.fork_child(*kind, name),
             Command::Crash(ending) => crash(*ending),
             Command::Exit(code) => exit(*code),
             Command::Flood(bytes) => flood(*bytes),
@@ -81,7 +81,7 @@ impl Player {
             Command::Raw => self.go_raw(),
             Command::MarkFile(path) => self.mark(path),
             Command::Query(sequence) => self.query(sequence)?,
-            Command::NoRead => stay(),
+            Command::NoRead => wait_forever(),
         }
         Ok(())
     }
@@ -108,8 +108,8 @@ impl Player {
         }
     }
 
-    fn fork_child(&self, kinship: Kinship, name: &str) {
-        match offspring::start(kinship, name, self.ignores_term) {
+    fn fork_child(&self, kind: ChildKind, name: &str) {
+        match child::start(kind, name, self.ignores_term) {
             Ok(pid) => self.say(&format!("child {pid}")),
             Err(err) => self.say(&format!("no child: {err}")),
         }
@@ -142,7 +142,7 @@ impl Player {
         }
     }
 
-    /// The prompt comes when ECHO is off already: who has seen it may type.
+    /// Turns ECHO off before it prints the prompt, so that a test may type as soon as it sees the prompt.
     fn getpass(&mut self, prompt: &str) -> Result<(), Ended> {
         let before = terminal::change(terminal::echo_off);
         print(format!("{prompt} ").as_bytes());
@@ -190,11 +190,11 @@ fn say(text: &str, is_raw: &AtomicBool) {
 fn print(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
-        // Nobody looks any more. Whether that ends the agent is for SIGHUP, and the script, to say.
+        // The terminal is closed. SIGHUP and the script decide whether that ends the agent.
     }
 }
 
-/// In large pieces, as one writes who has much to say.
+/// Prints in large pieces, as programs with much output do.
 fn flood(bytes: u64) {
     let mut piece = Vec::new();
     for line in Flood::of(bytes) {
@@ -205,19 +205,4 @@ fn flood(bytes: u64) {
         }
     }
     print(&piece);
-}
-
-/// Caught rather than ignored, and nothing done about it.
-pub(crate) fn ignore_term() {
-    for signal in [SIGTERM, SIGHUP] {
-        if let Err(err) = signal_hook::flag::register(signal, Arc::default()) {
-            eprintln!("fake-agent: signal {signal} still counts: {err}");
-        }
-    }
-}
-
-pub(crate) fn stay() -> ! {
-    loop {
-        std::thread::park();
-    }
 }

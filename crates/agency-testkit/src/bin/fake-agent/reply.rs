@@ -1,15 +1,15 @@
-//! Where the reply to a terminal query ends.
+//! Finds the end of a reply to a terminal query.
 
 const ESC: u8 = 0x1b;
 
-/// The length of the control sequence at the start, once it is whole. What is not one counts as it is.
+/// The length of the control sequence or text at the start; `None` while it is incomplete.
 pub(crate) fn whole_len(bytes: &[u8]) -> Option<usize> {
     match bytes {
         [] | [ESC] => None,
         [ESC, b'[', parameters @ ..] => {
             parameters.iter().position(|byte| (0x40..=0x7e).contains(byte)).map(|end| end + 3)
         }
-        // A string: OSC, DCS, APC. Ends with BEL or ST.
+        // OSC, DCS and APC end with BEL or ST.
         [ESC, b']' | b'P' | b'_', ..] => string_end(bytes),
         [ESC, _, ..] => Some(2),
         _ => Some(bytes.iter().position(|byte| *byte == ESC).unwrap_or(bytes.len())),

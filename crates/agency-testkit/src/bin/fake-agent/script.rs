@@ -1,6 +1,6 @@
 //! The language of scripts: one command per line (or between `;`), `#` begins a comment line.
 //!
-//! Says what to do, not how: the same commands can be played in another way than on a terminal.
+//! Only parses: `player.rs` carries the commands out.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,29 +22,29 @@ pub(crate) enum Step {
 pub(crate) enum Command {
     /// `say TEXT`: a line.
     Say(String),
-    /// `print TEXT`: no newline; `\e \n \r \t \a \\ \xNN` are what they look like.
+    /// `print TEXT`: no newline; the escapes are `\e \n \r \t \a \\ \xNN`.
     Print(Vec<u8>),
     /// `ask TEXT`: prompts, reads a line, says `got: LINE`.
     Ask(String),
-    /// `wait-for TEXT`: reads until TEXT has come; escapes as in `print`.
+    /// `wait-for TEXT`: reads until the input contains TEXT; escapes as in `print`.
     WaitFor(Vec<u8>),
     /// `sleep SECONDS`
     Sleep(Duration),
-    /// `await PATH`: waits until somebody has opened and closed the named pipe there.
+    /// `await PATH`: waits until another process has opened and closed the named pipe at PATH.
     Await(PathBuf),
     /// `ignore-term`: neither SIGTERM nor SIGHUP ends it or its later children.
     IgnoreTerm,
-    /// `fork-child [setsid|double] NAME`: a child that lives on; says `child PID`.
-    ForkChild(Kinship, String),
+    /// `fork-child [setsid|double] NAME`: starts a child that does not end by itself; says `child PID`.
+    ForkChild(ChildKind, String),
     /// `crash SIGNAL` or `crash CODE`
     Crash(Ending),
     /// `exit CODE`
     Exit(i32),
-    /// `flood BYTES`: numbered lines; `K` and `M` are understood.
+    /// `flood BYTES`: prints numbered lines; BYTES may end with `K` or `M`.
     Flood(u64),
     /// `env NAME`: says the value or `unset`.
     Env(String),
-    /// `args`: says `arg N: VALUE` for what followed the script on the command line.
+    /// `args`: says `arg N: VALUE` for each argument that followed the script.
     Args,
     /// `cwd`: says the working directory.
     Cwd,
@@ -60,17 +60,17 @@ pub(crate) enum Command {
     MarkFile(PathBuf),
     /// `query SEQ`: prints an escape sequence, says `reply: HEX` or `reply: none`.
     Query(Vec<u8>),
-    /// `no-read`: stays for ever and never reads.
+    /// `no-read`: runs for ever and never reads.
     NoRead,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kinship {
-    /// Same session and process group.
-    Child,
+pub(crate) enum ChildKind {
+    /// In the same session and process group.
+    Plain,
     /// Leads a session of its own.
     OwnSession,
-    /// Left by its parent in a session of its own, as daemons do.
+    /// In a session of its own, and its parent has ended, as daemons do.
     Daemon,
 }
 
@@ -101,7 +101,7 @@ impl Script {
     }
 }
 
-/// Up to the end of the text, or to the `end` of the loop that `opened_by` began.
+/// Reads up to the end of the text, or to the `end` of the loop that `opened_by` began.
 fn parse_steps<'a>(
     lines: &mut impl Iterator<Item = &'a str>,
     opened_by: Option<&str>,
@@ -115,7 +115,7 @@ fn parse_steps<'a>(
             "end" => return Err(wrong("nothing to end")),
             "loop" => {
                 let times = if rest.is_empty() { None } else { Some(number(rest).map_err(wrong)?) };
-                // One function for all depths: the iterator must not grow a type per depth.
+                // Without `dyn`, each depth would need an iterator type of its own.
                 let lines: &mut dyn Iterator<Item = &'a str> = lines;
                 steps.push(Step::Loop(times, parse_steps(&mut { lines }, Some(line))?));
             }
@@ -173,9 +173,9 @@ fn bytes(text: &str) -> Result<u64, &'static str> {
 
 fn fork_child(rest: &str) -> Command {
     match rest.split_once(char::is_whitespace) {
-        Some(("setsid", name)) => Command::ForkChild(Kinship::OwnSession, name.trim().into()),
-        Some(("double", name)) => Command::ForkChild(Kinship::Daemon, name.trim().into()),
-        _ => Command::ForkChild(Kinship::Child, rest.into()),
+        Some(("setsid", name)) => Command::ForkChild(ChildKind::OwnSession, name.trim().into()),
+        Some(("double", name)) => Command::ForkChild(ChildKind::Daemon, name.trim().into()),
+        _ => Command::ForkChild(ChildKind::Plain, rest.into()),
     }
 }
 
@@ -267,13 +267,13 @@ mod tests {
     }
 
     #[test]
-    fn sizes_signals_and_kinships_have_words() {
+    fn sizes_signals_and_kinds_of_children_have_words() {
         assert_eq!(bytes("3K"), Ok(3072));
         assert_eq!(bytes("2M"), Ok(2 << 20));
         assert_eq!(ending("SIGSEGV"), Ok(Ending::Signal(11)));
         assert_eq!(ending("7"), Ok(Ending::Code(7)));
-        assert_eq!(fork_child("double helper"), Command::ForkChild(Kinship::Daemon, "helper".into()));
-        assert_eq!(fork_child("helper"), Command::ForkChild(Kinship::Child, "helper".into()));
+        assert_eq!(fork_child("double helper"), Command::ForkChild(ChildKind::Daemon, "helper".into()));
+        assert_eq!(fork_child("helper"), Command::ForkChild(ChildKind::Plain, "helper".into()));
     }
 
     #[test]

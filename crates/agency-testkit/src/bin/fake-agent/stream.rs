@@ -1,12 +1,22 @@
 //! An agent that speaks stream-json instead of using a terminal, as Claude Code does.
 //!
-//! `fake-agent --stream-json SCRIPT [--resume SESSION]`: steps between `;` or line ends, then it echoes every message.
+//! `fake-agent --stream-json SCRIPT [--resume SESSION]`: plays steps between `;` or line ends, then echoes every message.
 //!
-//! `prompt`: waits for a message · `say TEXT` · `think TEXT` · `tool NAME COMMAND`: asks, and does it if it may ·
-//! `ask QUESTION|A|B`: a question · `wait`: works until it is interrupted · `end`: the turn is over · `fail TEXT`: it
-//! failed · `line TEXT`: prints it as it is · `big BYTES`: a tool's result of that size · `request KIND`: asks for
-//! something unheard of · `forget`: does not find the session that it is to resume, and ends · `args`: says its arguments · `many N`: N messages · `crash-once PATH CODE`: only if PATH is
-//! not there, and makes it · `crash CODE` · `exit CODE`.
+//! | step | effect |
+//! |---|---|
+//! | `prompt` | waits for a message |
+//! | `say TEXT`, `think TEXT` | sends a message or a thought |
+//! | `tool NAME COMMAND` | asks for permission, then reports a result |
+//! | `ask QUESTION|A|B` | asks a question |
+//! | `wait` | works until the client interrupts the turn |
+//! | `end`, `fail TEXT` | ends the turn, well or with an error |
+//! | `line TEXT` | prints the text as it is |
+//! | `big BYTES`, `many N` | sends a tool result of this size; sends N messages |
+//! | `request KIND` | sends a request that the client does not know |
+//! | `forget` | does not find the session that it is to resume, and ends |
+//! | `args` | says its arguments |
+//! | `crash-once PATH CODE` | ends if PATH does not exist, and creates PATH |
+//! | `crash CODE`, `exit CODE` | ends |
 
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
@@ -14,7 +24,7 @@ use std::process::exit;
 
 use serde_json::{Value, json};
 
-use crate::crash::{crash, crash_once};
+use crate::ending::{crash, crash_once};
 use crate::script::Ending;
 
 pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
@@ -52,12 +62,12 @@ struct Agent {
     is_in_turn: bool,
     mode: String,
     message: String,
-    /// Requests of ours that were answered.
+    /// The ids of our requests that the client has answered.
     answered: Vec<Value>,
 }
 
-/// What came in while something was awaited.
-enum Came {
+/// A message of the client that ends a wait.
+enum Incoming {
     Interrupt,
     Answer(Value),
 }
@@ -66,15 +76,15 @@ impl Agent {
     fn step(&mut self, word: &str, rest: &str) {
         match word {
             "prompt" => self.prompt(),
-            // After an interrupt nothing more of the turn happens.
+            // After an interrupt, skip the other steps of the turn.
             "say" | "think" | "tool" | "ask" | "wait" | "end" | "fail" if !self.is_in_turn => {}
             "say" => self.say(rest),
             "think" => self.block(json!({ "type": "thinking", "thinking": rest })),
             "tool" => self.tool(rest),
             "ask" => self.ask(rest),
             "wait" => {
-                while !matches!(self.come(), Came::Interrupt) {}
-                self.interrupted();
+                while !matches!(self.receive(), Incoming::Interrupt) {}
+                self.end_interrupted();
             }
             "end" => self.end("done", None),
             "fail" => self.end(rest, Some("api_error")),
@@ -84,7 +94,7 @@ impl Agent {
                 let id = self.id("req");
                 let request = json!({ "subtype": rest });
                 self.emit(json!({ "type": "control_request", "request_id": id, "request": request }));
-                if let Came::Answer(answer) = self.come() {
+                if let Incoming::Answer(answer) = self.receive() {
                     self.say(&format!("told: {}", answer["subtype"].as_str().unwrap_or_default()));
                 }
             }
@@ -110,7 +120,7 @@ impl Agent {
 
     fn prompt(&mut self) {
         while self.waiting.is_empty() {
-            self.come();
+            self.receive();
         }
         self.message = self.waiting.pop_front().unwrap_or_default();
         self.is_in_turn = true;
@@ -118,8 +128,8 @@ impl Agent {
         self.emit(json!({ "type": "system", "subtype": "init", "tools": ["Bash"] }));
     }
 
-    /// The next thing that is not a message; messages wait for their turn.
-    fn come(&mut self) -> Came {
+    /// Waits for an interrupt or an answer; between turns also for a message. Queues messages.
+    fn receive(&mut self) -> Incoming {
         loop {
             let mut line = String::new();
             match std::io::stdin().lock().read_line(&mut line) {
@@ -132,14 +142,14 @@ impl Agent {
                     let text = message["message"]["content"][0]["text"].as_str().unwrap_or_default();
                     self.waiting.push_back(text.to_owned());
                     if !self.is_in_turn {
-                        return Came::Answer(Value::Null);
+                        return Incoming::Answer(Value::Null);
                     }
                 }
                 Some("control_request") => {
-                    let response = self.told(&message["request_id"], &message["request"]);
+                    let response = self.respond(&message["request_id"], &message["request"]);
                     self.emit(json!({ "type": "control_response", "response": response }));
                     if message["request"]["subtype"] == "interrupt" {
-                        return Came::Interrupt;
+                        return Incoming::Interrupt;
                     }
                 }
                 Some("control_response") => {
@@ -149,15 +159,15 @@ impl Agent {
                         continue;
                     }
                     self.answered.push(response["request_id"].clone());
-                    return Came::Answer(response.clone());
+                    return Incoming::Answer(response.clone());
                 }
                 _ => {}
             }
         }
     }
 
-    /// The answer to a request: a model or a mode with `no-` in its name is not there.
-    fn told(&mut self, id: &Value, request: &Value) -> Value {
+    /// The response to a request of the client. A model or a mode with `no-` in its name does not exist.
+    fn respond(&mut self, id: &Value, request: &Value) -> Value {
         let wanted = request["model"].as_str().or(request["mode"].as_str()).unwrap_or_default();
         if wanted.contains("no-") {
             return json!({ "subtype": "error", "request_id": id, "error": format!("unknown: {wanted}") });
@@ -175,7 +185,7 @@ impl Agent {
         json!({ "subtype": "success", "request_id": id, "response": response })
     }
 
-    /// In parts, then whole.
+    /// Sends the text word by word, then as a whole.
     fn say(&mut self, text: &str) {
         let id = self.id("msg");
         let part = |event: Value| json!({ "type": "stream_event", "event": event });
@@ -197,7 +207,7 @@ impl Agent {
         let (name, command) = rest.split_once(' ').unwrap_or((rest, ""));
         let rule = json!({ "type": "addRules", "rules": [{ "toolName": name, "ruleContent": command }],
             "behavior": "allow", "destination": "localSettings" });
-        self.asked(name, json!({ "command": command }), json!([rule]), |answer| {
+        self.ask_permission(name, json!({ "command": command }), json!([rule]), |answer| {
             let always = if answer["updatedPermissions"].is_null() { "" } else { " for good" };
             format!("ran {command}{always}")
         });
@@ -208,7 +218,7 @@ impl Agent {
         let question = words.next().unwrap_or_default().to_owned();
         let options: Vec<Value> = words.map(|word| json!({ "label": word, "description": "" })).collect();
         let input = json!({ "questions": [{ "question": question, "options": options }] });
-        self.asked("AskUserQuestion", input, json!([]), |answer| {
+        self.ask_permission("AskUserQuestion", input, json!([]), |answer| {
             format!(
                 "answered: {}",
                 answer["updatedInput"]["answers"][&question].as_str().unwrap_or("nothing")
@@ -216,20 +226,26 @@ impl Agent {
         });
     }
 
-    fn asked(&mut self, name: &str, input: Value, suggestions: Value, done: impl Fn(&Value) -> String) {
+    fn ask_permission(
+        &mut self,
+        name: &str,
+        input: Value,
+        suggestions: Value,
+        done: impl Fn(&Value) -> String,
+    ) {
         let (call, request) = (self.id("toolu"), self.id("req"));
         self.block(json!({ "type": "tool_use", "id": call, "name": name, "input": input }));
         self.state("requires_action");
         let ask = json!({ "subtype": "can_use_tool", "tool_name": name, "input": input, "tool_use_id": call,
             "permission_suggestions": suggestions });
         self.emit(json!({ "type": "control_request", "request_id": request, "request": ask }));
-        match self.come() {
-            Came::Interrupt => {
+        match self.receive() {
+            Incoming::Interrupt => {
                 self.emit(json!({ "type": "control_cancel_request", "request_id": request }));
                 self.result_of(&call, "interrupted", true);
-                self.interrupted();
+                self.end_interrupted();
             }
-            Came::Answer(answer) => {
+            Incoming::Answer(answer) => {
                 let answer = &answer["response"];
                 self.state("running");
                 match answer["behavior"].as_str() {
@@ -253,7 +269,7 @@ impl Agent {
         self.result_of(&call, &"x".repeat(bytes), false);
     }
 
-    fn interrupted(&mut self) {
+    fn end_interrupted(&mut self) {
         self.end("", Some("aborted_tools"));
     }
 
@@ -291,7 +307,7 @@ fn print(line: &str) {
     let mut out = std::io::stdout().lock();
     if out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).is_err()
     {
-        // Nobody listens any more.
+        // The client closed our output.
         exit(0)
     }
 }

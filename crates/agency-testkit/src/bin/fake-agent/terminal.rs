@@ -1,9 +1,9 @@
-//! The modes and the size of the terminal on standard input. On a pipe nothing happens.
+//! The modes and the size of the terminal on standard input. On a pipe these functions do nothing.
 
 use rustix::stdio::stdin;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-/// Changes the modes now and returns those before, `None` if this is not a terminal.
+/// Changes the modes and returns the previous ones, or `None` if standard input is not a terminal.
 pub(crate) fn change(modes: impl FnOnce(&mut Termios)) -> Option<Termios> {
     let before = tcgetattr(stdin()).ok()?;
     let mut after = before.clone();

@@ -1,11 +1,23 @@
 //! One session: plays the script, then echoes every message; a message that begins with `!` is a script itself.
 //!
-//! `prompt`: waits for a message · `say TEXT` · `think TEXT` · `tool NAME COMMAND`: asks unless its mode is `auto`, and
-//! does it if it may · `edit FILE OLD|NEW`: the same with a change of a file · `ask QUESTION|A|B`: a question · `plan A|B|C`: the first step is
-//! done · `usage COST` · `mode`: says its mode · `cwd` · `env NAME` · `wait`: works until it is cancelled · `end` · `fail TEXT`: the turn
-//! fails · `stop REASON`: it ends for that reason · `line TEXT`: prints it as it is · `update KIND`: tells something unheard of ·
-//! `mcp TOOL JSON`: calls a tool of the MCP server that it was given, says the answer · `request METHOD`: asks for something unheard of · `big BYTES`: a tool's result of that size · `many N`: N messages ·
-//! `await PATH`: until somebody has opened and closed the named pipe there · `crash-once PATH CODE` · `crash CODE` · `exit CODE`.
+//! | step | effect |
+//! |---|---|
+//! | `prompt` | waits for a message |
+//! | `say TEXT`, `think TEXT` | sends a message or a thought |
+//! | `tool NAME COMMAND` | asks for permission unless the mode is `auto`, then reports a result |
+//! | `edit FILE OLD|NEW` | the same with a change of a file |
+//! | `ask QUESTION|A|B` | asks a question and says the answer |
+//! | `plan A|B|C` | sends a plan whose first step is done |
+//! | `usage COST` | reports usage |
+//! | `mode`, `cwd`, `env NAME` | says its mode, its directory, a variable |
+//! | `mcp TOOL JSON` | calls a tool of the MCP server that it got, and says the answer |
+//! | `wait` | works until the client cancels the turn |
+//! | `end`, `fail TEXT`, `stop REASON` | ends the turn: well, with an error, for this reason |
+//! | `line TEXT` | prints the text as it is |
+//! | `update KIND`, `request METHOD` | sends an update or a request that the client does not know |
+//! | `big BYTES`, `many N` | sends a tool result of this size; sends N messages |
+//! | `await PATH` | waits until a process has opened and closed the named pipe at PATH |
+//! | `crash-once PATH CODE`, `crash CODE`, `exit CODE` | ends the process |
 
 use std::collections::VecDeque;
 use std::process::exit;
@@ -15,17 +27,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use serde_json::{Value, json};
 
 use super::{Agent, answer, chunk, mcp, print, refuse, update};
-use crate::crash::{crash, crash_once};
+use crate::ending::{crash, crash_once};
 use crate::script::Ending;
 
-/// What happens to a session.
-pub(super) enum Came {
+/// A message of the client to a session.
+pub(super) enum Incoming {
     Prompt {
         id: Value,
         text: String,
     },
     Cancel,
-    /// To what it asked.
+    /// The answer to a request of the session.
     Answer(Value),
     Mode(String),
     Close,
@@ -35,23 +47,23 @@ pub(super) struct Session {
     agent: Arc<Agent>,
     name: String,
     cwd: String,
-    /// The MCP servers that it was given.
+    /// The MCP servers that the client passed.
     servers: Value,
     mode: String,
-    inbox: Receiver<Came>,
-    outbox: Sender<Came>,
+    inbox: Receiver<Incoming>,
+    outbox: Sender<Incoming>,
     waiting: VecDeque<(Value, String)>,
-    /// The prompt that is being worked on.
+    /// The id of the prompt that the session works on.
     turn: Option<Value>,
     message: String,
     next: u64,
 }
 
-/// It was cancelled.
+/// The client cancelled the turn.
 struct Cancelled;
 
 impl Session {
-    pub(super) fn begin(agent: Arc<Agent>, name: &str, params: &Value, script: &str) -> Sender<Came> {
+    pub(super) fn begin(agent: Arc<Agent>, name: &str, params: &Value, script: &str) -> Sender<Incoming> {
         let (outbox, inbox) = channel();
         let session = Session {
             agent,
@@ -67,11 +79,11 @@ impl Session {
             next: 0,
         };
         let script = script.to_owned();
-        std::thread::spawn(move || session.live(&script));
+        std::thread::spawn(move || session.run(&script));
         outbox
     }
 
-    fn live(mut self, script: &str) {
+    fn run(mut self, script: &str) {
         if self.play(script).is_none() {
             return;
         }
@@ -91,13 +103,13 @@ impl Session {
         }
     }
 
-    /// Nothing: the session was closed.
+    /// `None`: the client closed the session.
     fn play(&mut self, script: &str) -> Option<()> {
         for step in script.split(['\n', ';']).map(str::trim).filter(|step| !step.is_empty()) {
             let (word, rest) = step.split_once(char::is_whitespace).unwrap_or((step, ""));
             match (word, self.turn.is_some()) {
                 ("prompt", _) => self.prompt()?,
-                // After a cancel nothing more of the turn happens.
+                // After a cancel, skip the other steps of the turn.
                 (_, false) => {}
                 (word, true) => {
                     if let Some(Cancelled) = self.step(word, rest.trim_start())? {
@@ -128,11 +140,11 @@ impl Session {
             "cwd" => self.say(&format!("cwd: {}", self.cwd.clone())),
             "mcp" => {
                 let (tool, arguments) = rest.split_once(' ').unwrap_or((rest, "{}"));
-                let told = mcp::call(&self.servers, tool, arguments);
-                self.say(&told);
+                let answer = mcp::call(&self.servers, tool, arguments);
+                self.say(&answer);
             }
             "env" => self.say(&std::env::var(rest).unwrap_or_else(|_| "unset".into())),
-            "wait" => return self.until_cancelled(),
+            "wait" => return self.wait_for_cancel(),
             "end" => self.end("end_turn"),
             "stop" => self.end(rest),
             "fail" => self.fail(rest),
@@ -154,31 +166,32 @@ impl Session {
 
     fn prompt(&mut self) -> Option<()> {
         while self.waiting.is_empty() {
-            self.hear()?;
+            self.receive()?;
         }
         let (id, text) = self.waiting.pop_front()?;
-        self.agent.shelf.said(&self.name, "user_message_chunk", &text);
+        self.agent.session_file.add_message(&self.name, "user_message_chunk", &text);
         (self.turn, self.message) = (Some(id), text);
         Some(())
     }
 
-    /// The next thing that is not a message or a setting. Nothing: the session was closed.
-    fn hear(&mut self) -> Option<Option<Came>> {
+    /// Handles one message of the client, and returns it if it is a cancel or an answer. `None`: the client closed the
+    /// session.
+    fn receive(&mut self) -> Option<Option<Incoming>> {
         match self.inbox.recv().ok()? {
-            Came::Prompt { id, text } => {
+            Incoming::Prompt { id, text } => {
                 self.waiting.push_back((id, text));
                 Some(None)
             }
-            Came::Mode(mode) => {
+            Incoming::Mode(mode) => {
                 self.mode = mode;
                 Some(None)
             }
-            Came::Close => None,
-            came @ (Came::Cancel | Came::Answer(_)) => Some(Some(came)),
+            Incoming::Close => None,
+            incoming @ (Incoming::Cancel | Incoming::Answer(_)) => Some(Some(incoming)),
         }
     }
 
-    /// In parts.
+    /// Sends the text word by word.
     fn say(&mut self, text: &str) {
         self.next += 1;
         let message = format!("m{}", self.next);
@@ -187,7 +200,7 @@ impl Session {
             part["messageId"] = json!(message);
             self.update(&part);
         }
-        self.agent.shelf.said(&self.name, "agent_message_chunk", text);
+        self.agent.session_file.add_message(&self.name, "agent_message_chunk", text);
     }
 
     fn plan(&self, rest: &str) {
@@ -204,7 +217,7 @@ impl Session {
         let call = self.id("call");
         let known = json!({ "toolCallId": call, "name": name, "title": format!("{name}: {command}"),
             "kind": "execute", "rawInput": { "command": command } });
-        self.called(known, &format!("ran {command}"))
+        self.call_tool(known, &format!("ran {command}"))
     }
 
     fn edit(&mut self, rest: &str) -> Option<Option<Cancelled>> {
@@ -214,13 +227,13 @@ impl Session {
         let diff = json!([{ "type": "diff", "path": file, "oldText": old, "newText": new }]);
         let known = json!({ "toolCallId": call, "name": "Edit", "title": format!("Edit {file}"), "kind": "edit",
             "rawInput": { "file_path": file }, "content": diff });
-        self.called(known, "changed")
+        self.call_tool(known, "changed")
     }
 
-    fn called(&mut self, call: Value, done: &str) -> Option<Option<Cancelled>> {
-        let mut begun = call.clone();
-        (begun["sessionUpdate"], begun["status"]) = (json!("tool_call"), json!("pending"));
-        self.update(&begun);
+    fn call_tool(&mut self, call: Value, done: &str) -> Option<Option<Cancelled>> {
+        let mut started = call.clone();
+        (started["sessionUpdate"], started["status"]) = (json!("tool_call"), json!("pending"));
+        self.update(&started);
         let id = call["toolCallId"].clone();
         if self.mode == "auto" {
             self.result(&id, "completed", &format!("{done} unasked"));
@@ -229,7 +242,7 @@ impl Session {
         let options = [("yes-1", "allow_once"), ("yes-2", "allow_always"), ("no-1", "reject_once")]
             .map(|(id, kind)| json!({ "optionId": id, "name": id, "kind": kind }));
         let params = json!({ "sessionId": self.name, "toolCall": call, "options": options });
-        let (answered, cancelled) = self.asked("session/request_permission", &params)?;
+        let (answered, cancelled) = self.request_and_wait("session/request_permission", &params)?;
         match answered["result"]["outcome"]["optionId"].as_str() {
             Some("yes-1") => self.result(&id, "completed", done),
             Some("yes-2") => self.result(&id, "completed", &format!("{done} for good")),
@@ -256,7 +269,7 @@ impl Session {
         let schema = json!({ "type": "object", "properties": { "answer": field }, "required": ["answer"] });
         let params = json!({ "sessionId": self.name, "mode": "form", "message": question,
             "requestedSchema": schema });
-        let (answered, cancelled) = self.asked("elicitation/create", &params)?;
+        let (answered, cancelled) = self.request_and_wait("elicitation/create", &params)?;
         let result = &answered["result"];
         let words = match result["action"].as_str() {
             Some("accept") => result["content"]["answer"].as_str().unwrap_or_default().to_owned(),
@@ -270,27 +283,27 @@ impl Session {
     }
 
     fn request(&mut self, method: &str) -> Option<Option<Cancelled>> {
-        let (answered, cancelled) = self.asked(method, &json!({ "sessionId": self.name }))?;
+        let (answered, cancelled) = self.request_and_wait(method, &json!({ "sessionId": self.name }))?;
         self.say(&format!("told: {}", answered["error"]["code"]));
         Some(cancelled)
     }
 
-    /// The answer, and whether the turn was cancelled meanwhile. Who cancels has to answer all the same.
-    fn asked(&mut self, method: &str, params: &Value) -> Option<(Value, Option<Cancelled>)> {
+    /// The answer, and whether the client cancelled the turn meanwhile. A client that cancels must still answer.
+    fn request_and_wait(&mut self, method: &str, params: &Value) -> Option<(Value, Option<Cancelled>)> {
         self.agent.ask(method, params, self.outbox.clone());
         let mut cancelled = None;
         loop {
-            match self.hear()? {
-                Some(Came::Answer(answer)) => return Some((answer, cancelled)),
-                Some(Came::Cancel) => cancelled = Some(Cancelled),
+            match self.receive()? {
+                Some(Incoming::Answer(answer)) => return Some((answer, cancelled)),
+                Some(Incoming::Cancel) => cancelled = Some(Cancelled),
                 _ => {}
             }
         }
     }
 
-    fn until_cancelled(&mut self) -> Option<Option<Cancelled>> {
+    fn wait_for_cancel(&mut self) -> Option<Option<Cancelled>> {
         loop {
-            if let Some(Came::Cancel) = self.hear()? {
+            if let Some(Incoming::Cancel) = self.receive()? {
                 return Some(Some(Cancelled));
             }
         }

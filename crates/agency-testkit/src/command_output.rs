@@ -1,4 +1,4 @@
-//! A command that ran to its end: exit code and what it printed.
+//! The result of a command that ran to its end: exit code and output.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -10,53 +10,53 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::ready::{is_ready_before, pidfd_of};
 
-/// Far more than anything needs, so that only a hang reaches it.
+/// Far more than any command needs, so that only one that hangs reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
-    /// Minus the signal if one ended it.
+pub struct CommandOutput {
+    /// The negative signal number if a signal ended it.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
-    what: String,
+    command: String,
 }
 
-impl Ran {
-    /// Runs it with this on standard input. Output goes through files: a daemon that it leaves behind
-    /// may hold them open without making anybody wait.
-    pub fn of(mut command: Command, input: &[u8]) -> Ran {
-        let what = format!("{command:?}");
+impl CommandOutput {
+    /// Runs the command with this input. The output goes to files: a daemon that the command leaves behind may hold
+    /// them open, and the test does not wait for it.
+    pub fn of(mut command: Command, input: &[u8]) -> CommandOutput {
+        let shown = format!("{command:?}");
         let (mut stdout, mut stderr) = (scratch_file(b""), scratch_file(b""));
         command.stdin(scratch_file(input)).stdout(shared(&stdout)).stderr(shared(&stderr));
-        let mut child = command.spawn().unwrap_or_else(|err| panic!("cannot run {what}: {err}"));
+        let mut child = command.spawn().unwrap_or_else(|err| panic!("cannot run {shown}: {err}"));
         let pidfd = pidfd_of(&child);
         let ended = is_ready_before(Instant::now() + PATIENCE, &mut [PollFd::new(&pidfd, PollFlags::IN)]);
         if !ended {
             child.kill().expect("our own child can be killed");
         }
         let status = child.wait().expect("our own child can be waited for");
-        let ran =
-            Ran { code: code(status), stdout: content(&mut stdout), stderr: content(&mut stderr), what };
-        assert!(ended, "not done after {PATIENCE:?}: {ran}");
-        ran
+        let (stdout, stderr) = (content(&mut stdout), content(&mut stderr));
+        let output = CommandOutput { code: code(status), stdout, stderr, command: shown };
+        assert!(ended, "not done after {PATIENCE:?}: {output}");
+        output
     }
 
-    /// What it printed; panics unless it succeeded.
+    /// Standard output; panics unless the command succeeded.
     #[track_caller]
     pub fn ok(self) -> String {
         assert_eq!(self.code, 0, "failed: {self}");
         self.stdout
     }
 
-    /// What it complained about; panics if it succeeded.
+    /// Standard error; panics if the command succeeded.
     #[track_caller]
     pub fn refused(self) -> String {
         assert_ne!(self.code, 0, "succeeded: {self}");
         self.stderr
     }
 
-    /// What it printed, as JSON.
+    /// Standard output as JSON; panics unless the command succeeded.
     #[track_caller]
     pub fn json(self) -> serde_json::Value {
         let text = self.clone().ok();
@@ -64,10 +64,10 @@ impl Ran {
     }
 }
 
-impl std::fmt::Display for Ran {
+impl std::fmt::Display for CommandOutput {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Ran { code, stdout, stderr, what } = self;
-        write!(out, "{what}\nexit code {code}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
+        let CommandOutput { code, stdout, stderr, command } = self;
+        write!(out, "{command}\nexit code {code}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
     }
 }
 

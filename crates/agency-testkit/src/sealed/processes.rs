@@ -1,7 +1,7 @@
-//! Who lives in a sealed environment, and the end of everybody in it.
+//! Finds the processes of a sealed environment, and ends them.
 //!
-//! Nobody is looked for by name: a process is ours if its home is the sealed one, or if a pid file there names
-//! its pid and start time.
+//! Never searches by name: a process is ours if its home is the sealed one, or if a pid file there names its pid and
+//! start time.
 
 use std::fs;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde::Deserialize;
 
+use super::Sealed;
 use crate::eventually::until;
 use crate::process::Process;
-use crate::sealed::Sealed;
 
-/// What a keeper's pid file says.
+/// A keeper, as its pid file describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Keeper {
     /// From the name of its directory.
@@ -27,17 +27,17 @@ pub struct Keeper {
 }
 
 impl Sealed {
-    /// The daemon that lives now, from the lock that it holds.
+    /// The live daemon, from the lock that it holds.
     pub fn daemon(&self) -> Option<Process> {
         let files = fs::read_dir(self.state()).ok()?;
         let mut paths = files.filter_map(|file| Some(file.ok()?.path()));
         let lock = paths.find(|path| path.extension().is_some_and(|extension| extension == "lock"))?;
         let pid = fs::read_to_string(lock).ok()?.lines().next()?.parse().ok()?;
-        // A lock that its holder left behind may name anybody by now.
+        // A lock that its holder left behind may by now name the pid of another process.
         Process::find(pid).filter(|process| self.is_ours(process))
     }
 
-    /// The keepers that live now, from their pid files.
+    /// The live keepers, from their pid files.
     pub fn keepers(&self) -> Vec<Keeper> {
         let keepers = self.pid_files().into_iter().map(|(run, text)| {
             keeper(&run, &text).unwrap_or_else(|err| panic!("the pid file of run {run}: {err}: {text}"))
@@ -45,9 +45,9 @@ impl Sealed {
         keepers.filter(|keeper| keeper.process.is_alive()).collect()
     }
 
-    /// Run and content.
+    /// Pairs of run id and content.
     fn pid_files(&self) -> Vec<(String, String)> {
-        // Runs of tasks, and processes that several of them share.
+        // `r` holds the runs of tasks, `w` the processes that several tasks share.
         let dirs = ["r", "w"].into_iter().filter_map(|dir| fs::read_dir(self.state().join(dir)).ok());
         let files = dirs.flatten().filter_map(|run| {
             let run = run.ok()?;
@@ -56,31 +56,31 @@ impl Sealed {
         files.collect()
     }
 
-    /// Everything that lives and was started in this environment, or by what was.
+    /// All live processes that were started in this environment, and their descendants.
     pub fn processes(&self) -> Vec<Process> {
         Process::all().into_iter().filter(|process| self.is_ours(process)).collect()
     }
 
-    /// Its home is ours, and no one else has that home.
+    /// Only processes of this environment have this home.
     fn is_ours(&self, process: &Process) -> bool {
         process.has_env("HOME", &self.home())
     }
 
-    pub(crate) fn end_everything(&self) {
+    pub(super) fn end_everything(&self) {
         let ended = until(Duration::from_secs(20), || {
             let left = self.left_behind();
             left.iter().for_each(|process| {
-                // One that is gone by itself needs none.
+                // `false` means that the process ended by itself.
                 process.signal(Signal::KILL);
             });
             left.is_empty().then_some(())
         });
         if ended.is_none() {
-            eprintln!("processes of a test live on: {:?}", self.left_behind());
+            eprintln!("processes of a test are still alive: {:?}", self.left_behind());
         }
     }
 
-    /// Also those whose environment does not tell, if a pid file does.
+    /// Also processes whose environment cannot be read, if a pid file names them.
     fn left_behind(&self) -> Vec<Process> {
         let known = self.pid_files().into_iter().filter_map(|(run, text)| keeper(&run, &text).ok());
         let known = known.flat_map(|keeper| [Some(keeper.process), keeper.child]).flatten();

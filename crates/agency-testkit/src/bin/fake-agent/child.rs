@@ -1,43 +1,43 @@
-//! Children that live on: the processes that a stop must find.
+//! Child processes that do not end by themselves: a stop must find them.
 //!
-//! Each is this program again under another name, so that nothing has to be forked by hand.
+//! Each is this program again under another name, so that the code needs no `fork`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio, exit};
 
-use crate::player;
-use crate::script::Kinship;
+use crate::ending;
+use crate::script::ChildKind;
 
-/// Starts one and returns its pid when it is what it shall be.
-pub(crate) fn start(kinship: Kinship, name: &str, ignores_term: bool) -> std::io::Result<u32> {
-    let word = match kinship {
-        Kinship::Child => "child",
-        Kinship::OwnSession => "session",
-        Kinship::Daemon => "daemon",
+/// Starts a child, waits until it has its name and its session, and returns its pid.
+pub(crate) fn start(kind: ChildKind, name: &str, ignores_term: bool) -> std::io::Result<u32> {
+    let word = match kind {
+        ChildKind::Plain => "child",
+        ChildKind::OwnSession => "session",
+        ChildKind::Daemon => "daemon",
     };
-    let mut child = myself(word, name, ignores_term).stdout(Stdio::piped()).spawn()?;
+    let mut child = this_program(word, name, ignores_term).stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
         BufReader::new(stdout).read_line(&mut line)?;
     }
-    if kinship == Kinship::Daemon {
+    if kind == ChildKind::Daemon {
         child.wait()?;
     }
     line.trim().parse().map_err(std::io::Error::other)
 }
 
-fn myself(word: &str, name: &str, ignores_term: bool) -> Command {
+fn this_program(word: &str, name: &str, ignores_term: bool) -> Command {
     let mut command = Command::new("/proc/self/exe");
-    command.arg0(name).args(["--offspring", word, name]);
+    command.arg0(name).args(["--child", word, name]);
     if ignores_term {
         command.arg("ignore-term");
     }
     command
 }
 
-/// The life of such a child.
-pub(crate) fn live(mut args: impl Iterator<Item = String>) -> ! {
+/// The main function of such a child.
+pub(crate) fn run(mut args: impl Iterator<Item = String>) -> ! {
     let (word, name) = (args.next().unwrap_or_default(), args.next().unwrap_or_default());
     let ignores_term = args.next().is_some();
     if word != "child"
@@ -47,14 +47,14 @@ pub(crate) fn live(mut args: impl Iterator<Item = String>) -> ! {
         exit(2);
     }
     if word == "daemon" {
-        // The one in the middle: it leaves its child to whoever takes orphans.
-        exit(if myself("child", &name, ignores_term).spawn().is_ok() { 0 } else { 2 });
+        // The process in the middle ends, and its child becomes an orphan.
+        exit(if this_program("child", &name, ignores_term).spawn().is_ok() { 0 } else { 2 });
     }
     if ignores_term {
-        player::ignore_term();
+        ending::ignore_term();
     }
     announce(&name);
-    player::stay()
+    ending::wait_forever()
 }
 
 fn announce(name: &str) {
@@ -63,7 +63,7 @@ fn announce(name: &str) {
     }
     let mut out = std::io::stdout();
     if writeln!(out, "{}", std::process::id()).and_then(|()| out.flush()).is_err() {
-        // Nobody waits for it any more.
+        // The parent has ended.
         exit(2);
     }
 }
