@@ -12,7 +12,7 @@ fn screen() -> Screen {
 #[track_caller]
 fn check(asked: &str, answer: &str) {
     let replies = screen().feed(asked.as_bytes()).replies;
-    assert_eq!(String::from_utf8(replies).unwrap(), answer, "{asked:?}");
+    assert_eq!(String::from_utf8(replies).expect("replies are text"), answer, "{asked:?}");
 }
 
 #[test]

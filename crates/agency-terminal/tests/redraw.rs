@@ -14,10 +14,10 @@ fn visible(mut snapshot: Snapshot) -> Snapshot {
     snapshot.primary.rows.iter_mut().for_each(plain);
     forget_wraps_taken(&mut snapshot);
     // It cannot be seen that the last row continues in a row that does not exist.
-    snapshot.primary.rows.iter_mut().last().unwrap().wrapped = false;
+    snapshot.primary.rows.iter_mut().last().expect("a screen has rows").wrapped = false;
     if let Some(alternate) = &mut snapshot.alternate {
         alternate.rows.iter_mut().for_each(plain);
-        alternate.rows.iter_mut().last().unwrap().wrapped = false;
+        alternate.rows.iter_mut().last().expect("a screen has rows").wrapped = false;
         snapshot.saved_primary = nowhere();
     } else {
         snapshot.keyboard_alternate = Vec::new();

@@ -1,5 +1,7 @@
 //! What the commands ask of the daemon, and what they print, word for word.
 
+#![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
+
 mod cli_support;
 
 use std::io::Read;

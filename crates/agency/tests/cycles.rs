@@ -3,6 +3,8 @@
 //! A module is a file together with the folder of the same name. A file that declares modules is not a node beside
 //! them: parents use their parts and parts use their parents. Method calls need no import, so this test cannot see them.
 
+#![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
+
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,5 +1,7 @@
 //! The crates use each other only as ARCHITECTURE.md says, and nothing that they do not name.
 
+#![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! Every relative link in our own Markdown leads to a file, and every anchor to a heading.
 
+#![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,7 @@
 //! Recordings of real agents, and helpers for tests that cut a stream.
 
 #![allow(dead_code)] // Each test binary uses its own part.
+#![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 pub(crate) mod soup;
 

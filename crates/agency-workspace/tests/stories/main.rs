@@ -2,6 +2,8 @@
 //!
 //! Nothing here looks behind the public door, and nothing reads the configuration of this machine.
 
+#![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
+
 mod collisions;
 mod contract;
 mod copy;

@@ -1,6 +1,7 @@
 //! A sealed home, a terminal, and a daemon that says what the test wants it to say.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 pub mod daemon;
 pub mod pty;
