@@ -1,4 +1,4 @@
-# Two commands are all a fresh machine needs: `make run` and `make test`.
+# A fresh machine needs only two commands: `make run` and `make test`.
 
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
@@ -11,42 +11,42 @@ build:
 	install -m 0755 target/keeper/agency-keeper target/release/agency-keeper
 
 # On a terminal: Agency in a scratch repository, attached to a shell agent.
-# Without one: the same story, played and printed.
+# Without a terminal: the same steps as a printed story.
 run: build
 	./scripts/run
 
 test:
 	./scripts/test
 
-# Real Claude Code and Codex, installed below target/agents, against a fake model and without a network. TESTS picks some.
+# Real Claude Code and Codex, installed below target/agents, against a fake model and without a network. TESTS selects tests.
 test-agents:
 	./scripts/test-agents $(TESTS)
 
-# Format, lints, licences, spelling, scripts, links; `make test` does all of it too.
+# Format, lints, licences, spelling, words, scripts; `make test` includes these checks.
 check:
 	./scripts/check
 
-# Agency beside the peers that are installed; installs nothing. BENCH holds options: make bench BENCH="--only echo".
+# Measures Agency beside the installed peers; installs nothing. BENCH passes options: make bench BENCH="--only echo".
 bench: build
 	$(CARGO) build --locked --release -p agency-bench
 	./target/release/agency-bench $(BENCH)
 
-# The same, and the figures go into the page.
+# The same, and writes the figures into docs/performance.md.
 bench-doc: build
 	$(CARGO) build --locked --release -p agency-bench
 	./target/release/agency-bench --page docs/performance.md $(BENCH)
 
-# Who waits for the user, told over recordings with the truth beside them. ACCURACY holds options: make accuracy ACCURACY=--verbose.
+# Compares detected states with the true ones, in recordings. ACCURACY passes options: make accuracy ACCURACY=--verbose.
 accuracy:
 	$(CARGO) build --locked -p agency -p agency-bench --bins
 	./target/debug/accuracy $(ACCURACY)
 
-# The same, and the figures go into the page.
+# The same, and writes the figures into docs/accuracy.md.
 accuracy-doc:
 	$(CARGO) build --locked -p agency -p agency-bench --bins
 	./target/debug/accuracy --page docs/accuracy.md $(ACCURACY)
 
-# Needs cargo-fuzz. The bootstrap switch lets a stable compiler take the fuzzer's flags.
+# Needs cargo-fuzz. RUSTC_BOOTSTRAP lets a stable compiler accept the fuzzer's flags.
 FUZZ_SECONDS ?= 120
 FUZZ_SANITIZER ?= address
 fuzz:
@@ -58,7 +58,7 @@ fuzz:
 fmt:
 	$(CARGO) fmt --all
 
-# The reference pages, from the definitions.
+# Writes the reference pages from the definitions in the code.
 docs:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p agency --bin agency reference
 
