@@ -1,4 +1,4 @@
-//! Figures: what was measured, of whom, once a round; and what many values say in few.
+//! Figures: the values that each round measured of each peer, and their medians and ranges.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// With a unit that keeps three digits or so.
+    /// In the unit that needs about three digits.
     pub fn show(self, value: f64) -> String {
         match self {
             Unit::Seconds if value >= 0.9995 => format!("{value:.2} s"),
@@ -103,7 +103,7 @@ fn is(figure: &Figure, measure: &str, name: &str, peer: &str) -> bool {
     figure.measure == measure && figure.name == name && figure.peer == peer
 }
 
-/// The value that this share of all lies at or below; between two values, what lies between. NaN of nothing.
+/// The value below which this share of all values lies, interpolated; NaN if there are no values.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

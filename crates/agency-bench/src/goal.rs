@@ -1,4 +1,4 @@
-//! What Agency wants to reach, beside what was measured.
+//! Goals for Agency's figures, and whether a run reached them.
 
 use crate::figure::{Figures, Unit};
 use crate::measure::worktree;
@@ -10,13 +10,13 @@ type Which = (&'static str, &'static str, &'static str);
 #[derive(Debug)]
 pub struct Goal {
     pub text: &'static str,
-    what: What,
+    figure: Figure,
     bound: Bound,
     stretch: Option<f64>,
 }
 
 #[derive(Debug)]
-enum What {
+enum Figure {
     Value(Which, Unit),
     /// The first over the second.
     Ratio(Which, Which),
@@ -101,7 +101,7 @@ pub static GOALS: [Goal; 15] = [
         Bound::AtMost(1.3),
         1.1,
     ),
-    // 0.0 %, as it would be printed.
+    // Printed with one digit, this is 0.0 %.
     value(
         "CPU with 100 idle agents",
         ("memory", "idle CPU at 100, all stale", AGENCY),
@@ -140,14 +140,14 @@ pub static GOALS: [Goal; 15] = [
     // Well under half a second.
     value(
         "2 000 entries opened, agent alive",
-        ("talk", "opened while its agent lives, p50", AGENCY),
+        ("conversation", "opened while its agent lives, p50", AGENCY),
         Unit::Seconds,
         Bound::AtMost(0.25),
         None,
     ),
     value(
         "2 000 entries opened, agent ended",
-        ("talk", "opened when its agent has ended, p50", AGENCY),
+        ("conversation", "opened when its agent has ended, p50", AGENCY),
         Unit::Seconds,
         Bound::AtMost(0.25),
         None,
@@ -155,24 +155,24 @@ pub static GOALS: [Goal; 15] = [
 ];
 
 const fn ratio(text: &'static str, over: Which, under: Which, bound: Bound, stretch: f64) -> Goal {
-    Goal { text, what: What::Ratio(over, under), bound, stretch: Some(stretch) }
+    Goal { text, figure: Figure::Ratio(over, under), bound, stretch: Some(stretch) }
 }
 
 const fn value(text: &'static str, which: Which, unit: Unit, bound: Bound, stretch: Option<f64>) -> Goal {
-    Goal { text, what: What::Value(which, unit), bound, stretch }
+    Goal { text, figure: Figure::Value(which, unit), bound, stretch }
 }
 
 impl Goal {
-    fn reached(&self, figures: &Figures) -> Option<f64> {
+    fn value(&self, figures: &Figures) -> Option<f64> {
         let median = |(measure, name, peer): Which| figures.median(measure, name, peer);
-        match self.what {
-            What::Value(which, _) => median(which),
-            What::Ratio(over, under) => Some(median(over)? / median(under)?),
+        match self.figure {
+            Figure::Value(which, _) => median(which),
+            Figure::Ratio(over, under) => Some(median(over)? / median(under)?),
         }
     }
 
     pub fn verdict(&self, figures: &Figures) -> Verdict {
-        match self.reached(figures) {
+        match self.value(figures) {
             None => Verdict::NotMeasured,
             Some(value) if !self.bound.holds(value) => Verdict::Missed,
             Some(value) => match self.stretch {
@@ -182,8 +182,8 @@ impl Goal {
         }
     }
 
-    /// What it asks for, with the stretch in brackets.
-    pub fn asks(&self) -> String {
+    /// The bound, with the stretch goal in brackets.
+    pub fn shown_bound(&self) -> String {
         let (sign, limit) = match self.bound {
             Bound::AtMost(limit) => ("≤", limit),
             Bound::AtLeast(limit) => ("≥", limit),
@@ -192,8 +192,8 @@ impl Goal {
         format!("{sign} {}{stretch}", self.show(limit))
     }
 
-    pub fn shows(&self, figures: &Figures) -> String {
-        self.reached(figures).map_or_else(|| "–".to_owned(), |value| self.show(value))
+    pub fn shown_value(&self, figures: &Figures) -> String {
+        self.value(figures).map_or_else(|| "–".to_owned(), |value| self.show(value))
     }
 
     pub fn result(&self, figures: &Figures) -> &'static str {
@@ -201,9 +201,9 @@ impl Goal {
     }
 
     fn show(&self, value: f64) -> String {
-        match self.what {
-            What::Value(_, unit) => unit.show(value),
-            What::Ratio(..) => format!("{value:.2}×"),
+        match self.figure {
+            Figure::Value(_, unit) => unit.show(value),
+            Figure::Ratio(..) => format!("{value:.2}×"),
         }
     }
 }
@@ -237,22 +237,22 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_is_missed_met_or_more_than_met() {
+    fn a_goal_is_missed_met_or_met_with_its_stretch() {
         let goal = GOALS.iter().find(|goal| goal.text.starts_with("echo")).unwrap();
         assert_eq!(goal.verdict(&echo(1.3, 1.0)), Verdict::Missed);
         assert_eq!(goal.verdict(&echo(1.2, 1.0)), Verdict::Met);
         assert_eq!(goal.verdict(&echo(0.9, 1.0)), Verdict::Stretch);
         assert_eq!(goal.verdict(&Figures::default()), Verdict::NotMeasured);
-        assert_eq!(goal.asks(), "≤ 1.25× (1.00×)");
+        assert_eq!(goal.shown_bound(), "≤ 1.25× (1.00×)");
     }
 
     #[test]
-    fn faster_is_more() {
+    fn a_faster_program_has_a_larger_ratio() {
         let goal = GOALS.iter().find(|goal| goal.text.starts_with("attached")).unwrap();
         let mut figures = Figures::default();
         figures.add("cat", AGENCY, Sample::new("attached, wall", Unit::Seconds, 2.0));
         figures.add("cat", TMUX, Sample::new("attached, wall", Unit::Seconds, 3.2));
         assert_eq!(goal.verdict(&figures), Verdict::Met);
-        assert_eq!(goal.shows(&figures), "1.60×");
+        assert_eq!(goal.shown_value(&figures), "1.60×");
     }
 }

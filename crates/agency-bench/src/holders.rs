@@ -1,6 +1,6 @@
-//! The processes that hold sessions, and what they cost: CPU time and memory, from procfs.
+//! CPU time and memory of the processes that hold sessions, from procfs.
 //!
-//! The programs inside the sessions are not counted; they are the same for everybody.
+//! Does not count the programs inside the sessions; they are the same for all peers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,38 +9,38 @@ use std::time::{Duration, Instant};
 
 use agency_testkit::Process;
 
-/// What the kernel counts CPU time in, everywhere Linux runs today.
+/// The kernel counts CPU time in these ticks on every architecture of today.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const CHECK_EVERY: Duration = Duration::from_millis(10);
 const RESTS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Counts the CPU time of holders from one moment on.
 pub struct Meter {
     processes: Vec<Process>,
     before: f64,
-    /// Holders that have used no CPU for so long are done.
+    /// Holders that have used no CPU for this long have finished their work.
     quiet: Duration,
 }
 
-/// What a piece of work took.
+/// The cost of a piece of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Spent {
     pub cpu: Duration,
-    /// When the holders came to rest.
+    /// When the holders stopped using CPU.
     pub rested: Instant,
 }
 
 impl Meter {
-    /// From when they are done with what came before.
+    /// Waits until the holders have finished earlier work, and counts from then on.
     pub fn of(processes: Vec<Process>, quiet: Duration) -> Meter {
-        let (before, _) = rest(&processes, quiet);
+        let (before, _) = wait_for_rest(&processes, quiet);
         Meter { processes, before, quiet }
     }
 
-    /// Waits until the holders are done with what came since: also with what they put off.
+    /// Waits until the holders have finished all work since then, postponed work included.
     pub fn spent(&self) -> Spent {
-        let (seconds, rested) = rest(&self.processes, self.quiet);
+        let (seconds, rested) = wait_for_rest(&self.processes, self.quiet);
         Spent { cpu: Duration::from_secs_f64((seconds - self.before).max(0.0)), rested }
     }
 }
@@ -53,12 +53,12 @@ fn cpu_of(processes: &[Process]) -> f64 {
     times.sum()
 }
 
-/// CPU time when it has stopped to grow, and when that was.
-fn rest(processes: &[Process], quiet: Duration) -> (f64, Instant) {
+/// Waits until the CPU time stops growing; returns it, and when it last grew.
+fn wait_for_rest(processes: &[Process], quiet: Duration) -> (f64, Instant) {
     let deadline = Instant::now() + RESTS_WITHIN;
     let (mut used, mut since) = (cpu_of(processes), Instant::now());
     while since.elapsed() < quiet && Instant::now() < deadline {
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(CHECK_EVERY);
         let now = cpu_of(processes);
         if now > used {
             (used, since) = (now, Instant::now());
@@ -69,13 +69,13 @@ fn rest(processes: &[Process], quiet: Duration) -> (f64, Instant) {
 
 /// User and system time, of all threads, also those that ended.
 fn cpu_seconds(stat: &str) -> Option<f64> {
-    // The name may hold anything, parentheses too; the fields begin after its last one.
+    // The name may contain parentheses; the fields begin after the last one.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
-/// What idle processes did meanwhile: far finer than ticks.
+/// The activity of idle processes, measured far more precisely than in ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Idle {
     pub cpu_percent: f64,
@@ -86,14 +86,14 @@ pub fn idle(processes: &[Process], window: Duration) -> Idle {
     let began = Instant::now();
     let before = threads_of(processes);
     std::thread::sleep(window);
-    done_between(&before, &threads_of(processes), began.elapsed())
+    activity_between(&before, &threads_of(processes), began.elapsed())
 }
 
-/// Of each thread: nanoseconds on a CPU, and how often it was put on one.
+/// For each thread: nanoseconds on a CPU, and how often the scheduler put it on one.
 type Threads = BTreeMap<PathBuf, (u64, u64)>;
 
-/// Thread by thread: one that ended meanwhile takes its past along, which must not hide what the others did.
-fn done_between(before: &Threads, after: &Threads, time: Duration) -> Idle {
+/// Compares thread by thread: a sum would lose the past of a thread that ended, and hide the work of the others.
+fn activity_between(before: &Threads, after: &Threads, time: Duration) -> Idle {
     let done = after.iter().map(|(thread, (nanos, runs))| {
         let (nanos_before, runs_before) = before.get(thread).copied().unwrap_or_default();
         (nanos.saturating_sub(nanos_before), runs.saturating_sub(runs_before))
@@ -121,7 +121,7 @@ fn activity(schedstat: &str) -> Option<(u64, u64)> {
     Some((on_cpu, times))
 }
 
-/// Proportional set size: pages that several share count in parts.
+/// Proportional set size: each process counts its part of a shared page.
 pub fn pss_kb(processes: &[Process]) -> f64 {
     processes.iter().map(one_pss_kb).sum()
 }
@@ -154,7 +154,7 @@ mod tests {
         };
         let before = threads(&[("stays", (1_000_000_000, 5)), ("ends", (9_000_000_000, 900))]);
         let after = threads(&[("stays", (1_020_000_000, 15)), ("new", (30_000_000, 10))]);
-        let idle = done_between(&before, &after, Duration::from_secs(5));
+        let idle = activity_between(&before, &after, Duration::from_secs(5));
         assert_eq!(idle, Idle { cpu_percent: 1.0, wakeups_per_second: 4.0 });
     }
 
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_is_counted_from_the_moment_asked() {
+    fn a_meter_counts_the_cpu_time_since_it_was_made() {
         let own = Process::find(std::process::id() as i32).unwrap();
         let meter =
             Meter { processes: vec![own], before: cpu_of(&[own]) - 1.0, quiet: Duration::from_millis(50) };

@@ -1,5 +1,6 @@
-//! What the measuring programs share: figures, tables, and pages that hold them.
+//! The parts that `agency-bench` and `accuracy` share: figures, tables, pages with figures, and the frame of a program.
 
 pub mod figure;
 pub mod page;
+pub mod program;
 pub mod table;

@@ -1,6 +1,6 @@
-//! A coloured log such as builds and test runs print: what the floods are made of.
+//! A coloured log such as builds and test runs print; the floods consist of it.
 //!
-//! Always the same bytes for the same size, so that figures of two runs speak of the same work.
+//! The same size always gives the same bytes, so that two runs measure the same work.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use agency_testkit::Rng;
 
-/// Repeated to the wished size: long enough that no cache of a peer learns it.
+/// The log repeats a block of this size, which is too large for any cache of a peer.
 const BLOCK_BYTES: usize = 8 << 20;
 
 const WORDS: [&str; 24] = [
@@ -46,7 +46,7 @@ pub fn lines(count: usize) -> Vec<u8> {
     text
 }
 
-/// Whole lines, about so many bytes.
+/// Whole lines, about this many bytes.
 pub fn write(path: &Path, bytes: usize) -> io::Result<()> {
     let block = block(bytes.min(BLOCK_BYTES));
     let mut file = BufWriter::new(File::create(path)?);
@@ -65,7 +65,7 @@ fn block(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// One in three is plain; the rest is coloured in the ways that programs have, a few with wide characters.
+/// One line in three is plain; the others use the colours of common programs, a few with wide characters.
 fn line(rng: &mut Rng, text: &mut Vec<u8>) {
     let prose = prose(rng);
     let number = rng.below(1 << 20);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_as_long_as_asked_and_ends_with_a_line() {
+    fn a_file_has_the_given_length_and_ends_with_a_line() {
         let file = tempfile::NamedTempFile::new().unwrap();
         write(file.path(), 100_000).unwrap();
         let text = std::fs::read(file.path()).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_holds_the_sign_that_marks_begin_with() {
+    fn no_line_contains_the_first_sign_of_a_mark() {
         assert!(!lines(5000).contains(&b'@'));
     }
 }

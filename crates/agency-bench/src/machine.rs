@@ -1,4 +1,4 @@
-//! Where and when a run took place: figures mean nothing without it.
+//! The machine and the time of a run: figures mean nothing without them.
 
 use std::fs;
 
@@ -16,28 +16,28 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn look() -> Machine {
+    pub fn read() -> Machine {
         Machine {
             date: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
             cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
-            kernel: read("/proc/sys/kernel/osrelease"),
+            kernel: read_line("/proc/sys/kernel/osrelease"),
             memory: field("/proc/meminfo", "MemTotal").map_or_else(|| "unknown".to_owned(), gigabytes),
             load_averages: vec![load_average()],
         }
     }
 
-    pub fn look_again(&mut self) {
+    pub fn add_load_average(&mut self) {
         self.load_averages.push(load_average());
     }
 }
 
 fn load_average() -> String {
-    let text = read("/proc/loadavg");
+    let text = read_line("/proc/loadavg");
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }
 
-fn read(path: &str) -> String {
+fn read_line(path: &str) -> String {
     fs::read_to_string(path).map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 

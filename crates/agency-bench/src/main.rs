@@ -1,6 +1,6 @@
-//! Measures Agency beside other holders of terminal sessions, in one run, interleaved.
+//! Measures Agency and other programs that hold terminal sessions, interleaved in one run.
 //!
-//! Not part of the product: it runs the built programs as a user would, and knows nothing of their insides.
+//! Not part of the product: it runs the built programs as a user would, and knows nothing of their code.
 
 mod goal;
 mod holders;
@@ -12,41 +12,34 @@ mod peer;
 mod report;
 mod run;
 mod signal;
+mod sizes;
 mod stage;
 mod terminal;
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use agency_bench::{figure, page, table};
+use agency_bench::table::Form;
+use agency_bench::{figure, program, table};
 use clap::Parser;
 
 use options::Options;
-use report::{Form, Run};
+use report::Run;
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(code) => code,
-        Err(message) => {
-            eprintln!("Error: {message}");
-            ExitCode::FAILURE
-        }
-    }
+    program::exit_code(run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<ExitCode, String> {
     let run = match &options.from {
         Some(path) => read(path)?,
-        None => Run::make(options).map_err(|err| format!("cannot prepare a run: {err}"))?,
+        None => Run::measure(options).map_err(|err| format!("cannot prepare a run: {err}"))?,
     };
     if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(&run).map_err(|err| err.to_string())?;
-        write(path, &(text + "\n"))?;
+        program::write_json(path, &run)?;
     }
     if let Some(path) = &options.page {
-        let page = fs::read_to_string(path).map_err(|err| format!("{}: {err}", path.display()))?;
-        write(path, &page::with_figures(&page, "bench-doc", &run.report(Form::Markdown))?)?;
+        program::update_page(path, "bench-doc", &run.report(Form::Markdown))?;
     }
     let form = if options.markdown { Form::Markdown } else { Form::Plain };
     print!("{}", run.report(form));
@@ -54,10 +47,6 @@ fn run(options: &Options) -> Result<ExitCode, String> {
 }
 
 fn read(path: &Path) -> Result<Run, String> {
-    let text = fs::read_to_string(path).map_err(|err| format!("{}: {err}", path.display()))?;
-    serde_json::from_str(&text).map_err(|err| format!("{} holds no run: {err}", path.display()))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|err| format!("{}: {err}", path.display()))
+    let text = program::read(path)?;
+    serde_json::from_str(&text).map_err(|err| format!("{} does not contain a run: {err}", path.display()))
 }

@@ -1,29 +1,29 @@
-//! What can be measured, each in a file of its own: one peer, one round, a few samples.
+//! The measures, one per file: each takes a few samples of one peer in one round.
 
 mod agents;
 mod attach;
 mod cat;
+mod conversation;
 mod echo;
 mod floods;
 mod memory;
 mod start;
-mod talk;
 pub mod worktree;
 
 use std::time::Duration;
 
 use crate::figure::Sample;
-use crate::options::Sizes;
 use crate::peer::Peer;
+use crate::sizes::Sizes;
 
 pub struct Measure {
-    /// As it is named in `--only` and in tables.
+    /// Its name in `--only` and in tables.
     pub name: &'static str,
-    /// For the heading of its table.
+    /// The heading of its table.
     pub title: &'static str,
-    /// Whether there is anything to measure of this peer.
+    /// Whether it can measure this peer.
     pub applies: fn(&Peer) -> bool,
-    /// What memory is does not change from round to round.
+    /// Only in the first round: its values do not change from round to round.
     pub is_once: bool,
     pub run: fn(&'static Peer, &Sizes) -> Vec<Sample>,
 }
@@ -37,8 +37,8 @@ pub static MEASURES: [Measure; 9] = [
     worktree::MEASURE,
     memory::MEASURE,
     agents::MEASURE,
-    talk::MEASURE,
+    conversation::MEASURE,
 ];
 
-/// How long a script may take to say that it is so far.
+/// How long a script may take to reach the point that it signals.
 pub const PATIENCE: Duration = Duration::from_secs(120);

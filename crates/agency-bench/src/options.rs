@@ -1,7 +1,6 @@
-//! What to measure, of whom, and how much of it.
+//! The command line: which measures, which peers, how much.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Parser;
 
@@ -15,19 +14,19 @@ use crate::peer::{PEERS, Peer};
     after_help = "\
 Examples:
   agency-bench                            everything; about ten minutes
-  agency-bench --quick                    small sizes, to see that it works
+  agency-bench --quick                    small sizes, to check that it works
   agency-bench --only echo,attach --peers agency,tmux,bare
   agency-bench --json run.json --page docs/performance.md
   agency-bench --from run.json --page docs/performance.md"
 )]
 pub struct Options {
-    /// Small sizes, one round: shows that everything works and says nothing about speed
+    /// Small sizes, one round: shows that everything works, not how fast it is
     #[arg(long)]
     pub quick: bool,
     /// Only these measures
     #[arg(long, value_delimiter = ',', value_name = "MEASURES", value_parser = measure)]
     pub only: Vec<&'static str>,
-    /// Only these peers; all that are installed when absent
+    /// Only these peers; without it, all that are installed
     #[arg(long, value_delimiter = ',', value_name = "PEERS", value_parser = peer)]
     pub peers: Vec<&'static str>,
     /// Megabytes of the large `cat`
@@ -42,10 +41,10 @@ pub struct Options {
     /// Print the tables as Markdown, for a page
     #[arg(long)]
     pub markdown: bool,
-    /// Put the tables between the marks in this page
+    /// Write the tables into this page, between its two marks
     #[arg(long, value_name = "FILE")]
     pub page: Option<PathBuf>,
-    /// Measure nothing: show the run in this file, written by --json
+    /// Measure nothing; show the run that --json wrote to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "only", "peers", "size", "rounds", "json"])]
     pub from: Option<PathBuf>,
 }
@@ -77,72 +76,6 @@ impl Options {
     }
 }
 
-/// How much of everything.
-#[derive(Clone, Debug)]
-pub struct Sizes {
-    pub megabytes: usize,
-    /// A file of that size.
-    pub log: PathBuf,
-    /// A quarter of it.
-    pub small_log: PathBuf,
-    /// As many lines as a scrollback holds, and a screen.
-    pub lines_log: PathBuf,
-    pub keys: usize,
-    pub attaches: usize,
-    /// Printed before somebody attaches; more than a scrollback holds.
-    pub lines: usize,
-    pub sessions: Vec<usize>,
-    /// Of these, each gets a full scrollback.
-    pub full_sessions: usize,
-    pub starts: usize,
-    /// In the repository of those starts: enough that a worktree is work, as in a small project.
-    pub files: usize,
-    /// In a big one.
-    pub many_files: usize,
-    pub big_starts: usize,
-    /// Started there by as many callers.
-    pub at_once: usize,
-    pub agents: usize,
-    /// How often they are listed.
-    pub lists: usize,
-    /// Of the long conversation.
-    pub entries: usize,
-    pub idle: Duration,
-    /// Longer than an agent takes to be called stale, after which nothing more is said of it.
-    pub lull: Duration,
-    /// Who has done nothing for so long is done.
-    pub quiet: Duration,
-}
-
-impl Sizes {
-    /// Logs in this directory, which are not written yet.
-    pub fn of(options: &Options, dir: &std::path::Path) -> Sizes {
-        let quick = options.quick;
-        Sizes {
-            megabytes: options.size.unwrap_or(if quick { 1 } else { 100 }).max(1),
-            log: dir.join("log"),
-            small_log: dir.join("small-log"),
-            lines_log: dir.join("lines-log"),
-            keys: if quick { 20 } else { 400 },
-            attaches: if quick { 1 } else { 10 },
-            lines: if quick { 2_000 } else { 12_000 },
-            sessions: if quick { vec![1, 2] } else { vec![1, 10, 100] },
-            full_sessions: if quick { 2 } else { 5 },
-            files: if quick { 20 } else { 500 },
-            starts: if quick { 2 } else { 10 },
-            many_files: if quick { 200 } else { 50_000 },
-            big_starts: if quick { 1 } else { 5 },
-            at_once: if quick { 2 } else { 20 },
-            agents: if quick { 4 } else { 200 },
-            lists: if quick { 3 } else { 50 },
-            entries: if quick { 200 } else { 2_000 },
-            lull: Duration::from_secs(if quick { 0 } else { 75 }),
-            quiet: Duration::from_millis(if quick { 40 } else { 250 }),
-            idle: if quick { Duration::from_millis(100) } else { Duration::from_secs(5) },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -150,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definitions_hold_together() {
+    fn the_command_line_is_consistent() {
         Options::command().debug_assert();
     }
 

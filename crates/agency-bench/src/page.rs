@@ -1,8 +1,8 @@
-//! A page with a place for figures: what stands between two marks is replaced, the rest is people's own.
+//! A page with figures between two marks. The program replaces these; people write the rest.
 
 const END: &str = "<!-- end of figures -->";
 
-/// The page with these figures in their place, which names the target of `make` that writes them.
+/// The page with these figures between its marks. The first mark names the target of `make` that writes them.
 pub fn with_figures(page: &str, target: &str, figures: &str) -> Result<String, String> {
     let begin = format!("<!-- figures: written by `make {target}` -->");
     let (before, rest) = page.split_once(&begin).ok_or_else(|| format!("the page has no line {begin}"))?;
@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_stands_between_the_marks_changes() {
+    fn only_the_text_between_the_marks_changes() {
         let begin = "<!-- figures: written by `make it` -->";
         let page = format!("# Page\n{begin}\nold\n{END}\n## Causes\n");
         let once = with_figures(&page, "it", "new\n").unwrap();

@@ -1,6 +1,7 @@
-//! Who is measured: each peer as a description of how it is started and attached to.
+//! The programs that are measured: for each peer, the commands that start it and attach to it.
 //!
-//! `{home}` is a directory of its own, `{session}` a name, `{script}` a program to run, `{cols}` and `{rows}` a size.
+//! `{home}` stands for a private directory, `{session}` for a name, `{script}` for a program to run, `{cols}` and
+//! `{rows}` for a size.
 
 use std::process::Command;
 
@@ -10,7 +11,7 @@ use crate::terminal::{COLS, ROWS};
 pub struct Peer {
     pub name: &'static str,
     version: &'static [&'static str],
-    /// Started once, before the first session; most start themselves.
+    /// The command that starts its daemon before the first session; most start themselves.
     daemon: &'static [&'static str],
     /// Starts a detached session and returns.
     start: &'static [&'static str],
@@ -19,15 +20,15 @@ pub struct Peer {
     open: &'static [&'static str],
     pub env: &'static [(&'static str, &'static str)],
     pub dirs: &'static [&'static str],
-    /// Paths and contents, written before anything is started.
+    /// Paths and contents of files that it needs before its start.
     pub files: &'static [(&'static str, &'static str)],
-    /// The same for each session.
+    /// The same, for each session.
     pub session_files: &'static [(&'static str, &'static str)],
-    /// Knows the screen, so that a client that attaches is shown it.
+    /// Knows the screen, and shows it to a client that attaches.
     pub redraws: bool,
 }
 
-/// What stands for the braces in a description.
+/// The values of the placeholders in a command.
 pub struct Names<'a> {
     pub home: &'a str,
     pub session: &'a str,
@@ -77,7 +78,7 @@ pub static PEERS: [Peer; 8] = [
         open: &["agency", "new", "{session}", "-m", "measured", "--", "{script}"],
         ..PLAIN
     },
-    // The floor: the same program on a terminal that only we read.
+    // The lower bound: the same program on a terminal that only this program reads.
     Peer { name: BARE, attach: &["sh", "{script}"], open: &["sh", "{script}"], redraws: false, ..PLAIN },
     Peer {
         name: TMUX,
@@ -117,7 +118,7 @@ pub static PEERS: [Peer; 8] = [
         name: "screen",
         version: &["screen", "--version"],
         start: &["screen", "-c", "{home}/screenrc", "-dmS", "{session}", "{script}"],
-        // Beside others: it may take a second to notice that the last client has gone.
+        // `-x` attaches beside other clients: screen may need a second to notice that the last one left.
         attach: &["screen", "-c", "{home}/screenrc", "-x", "{session}"],
         open: &["screen", "-c", "{home}/screenrc", "-S", "{session}", "{script}"],
         env: &[("SCREENDIR", "{home}/screen")],
@@ -229,7 +230,7 @@ impl Peer {
         !self.open.is_empty()
     }
 
-    /// What it calls itself. `None`: it is not installed.
+    /// Its version line, or `None` if it is not installed.
     pub fn version(&self, mut program: impl FnMut(&str) -> Command) -> Option<String> {
         let (name, args) = self.version.split_first()?;
         let output = program(name).args(args).output().ok()?;
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptions_leave_no_brace_open() {
+    fn every_placeholder_of_a_command_is_filled() {
         let names = Names { home: "/h", session: "s", script: "/h/s.sh" };
         for peer in &PEERS {
             let commands =
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_are_found_by_the_names_one_types() {
+    fn peers_are_found_by_the_names_that_users_type() {
         assert_eq!(Peer::named("bare").map(|peer| peer.name), Some(BARE));
         assert_eq!(Peer::named("tmux").map(|peer| peer.name), Some(TMUX));
         assert!(Peer::named("byobu").is_none());

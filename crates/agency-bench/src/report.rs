@@ -1,6 +1,4 @@
-//! A run as people read it: machine, goals, a table for each measure.
-
-use std::fmt::Write;
+//! The report of a run: machine, goals, a table for each measure.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +7,9 @@ use crate::goal::GOALS;
 use crate::machine::Machine;
 use crate::measure::MEASURES;
 use crate::peer::{BARE, TMUX};
-use crate::table::Table;
+use crate::table::{Form, Table, add_section};
 
-/// Everything a run found out; what `--json` writes.
+/// The results of a run; `--json` writes them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     pub machine: Machine,
@@ -24,25 +22,19 @@ pub struct Run {
     pub failures: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    Plain,
-    Markdown,
-}
-
 impl Run {
     pub fn report(&self, form: Form) -> String {
         let mut text = self.head(form);
-        section(&mut text, form, "Goals", &self.goals(form));
+        add_section(&mut text, form, "Goals", &self.goals(form));
         for measure in &MEASURES {
             let table = self.table(measure.name);
             if !table.is_empty() {
-                section(&mut text, form, measure.title, &shown(&table, form));
+                add_section(&mut text, form, measure.title, &table.show(form));
             }
         }
         if !self.failures.is_empty() {
             let lines: String = self.failures.iter().map(|failure| format!("- {failure}\n")).collect();
-            section(&mut text, form, "Failed", &lines);
+            add_section(&mut text, form, "Failed", &lines);
         }
         text
     }
@@ -59,8 +51,7 @@ impl Run {
             lines.push(format!("not installed: {}", self.missing.join(", ")));
         }
         if self.is_quick {
-            lines
-                .push("a quick run: it shows that the harness works and says nothing about speed".to_owned());
+            lines.push("a quick run: it shows that the harness works, not how fast anything is".to_owned());
         }
         let bullet = if form == Form::Markdown { "- " } else { "" };
         lines.iter().map(|line| format!("{bullet}{line}\n")).collect()
@@ -69,11 +60,11 @@ impl Run {
     fn goals(&self, form: Form) -> String {
         let mut table = Table::with(&["goal", "asked", "reached", ""]);
         for goal in &GOALS {
-            let cells = [goal.text.to_owned(), goal.asks(), goal.shows(&self.figures)];
+            let cells = [goal.text.to_owned(), goal.shown_bound(), goal.shown_value(&self.figures)];
             let result = goal.result(&self.figures).to_owned();
             table.row(cells.into_iter().chain([result]).collect());
         }
-        shown(&table, form)
+        table.show(form)
     }
 
     fn table(&self, measure: &str) -> Table {
@@ -104,19 +95,4 @@ impl Run {
         };
         vec![name.clone(), peer.clone(), unit.show(figure.median()), range, over(TMUX), over(BARE)]
     }
-}
-
-fn shown(table: &Table, form: Form) -> String {
-    match form {
-        Form::Plain => table.plain(),
-        Form::Markdown => table.markdown(),
-    }
-}
-
-fn section(text: &mut String, form: Form, title: &str, body: &str) {
-    let written = match form {
-        Form::Plain => write!(text, "\n{title}\n{body}"),
-        Form::Markdown => write!(text, "\n### {title}\n\n{body}"),
-    };
-    written.expect("a string takes any text");
 }

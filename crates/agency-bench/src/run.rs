@@ -1,4 +1,4 @@
-//! One run: every measure, every peer, round after round, so that noise falls on all alike.
+//! One run: every measure, every peer, round after round, so that noise affects all peers alike.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,22 +8,23 @@ use crate::figure::{Figures, Sample};
 use crate::log;
 use crate::machine::Machine;
 use crate::measure::Measure;
-use crate::options::{Options, Sizes};
+use crate::options::Options;
 use crate::peer::Peer;
 use crate::report::Run;
+use crate::sizes::Sizes;
 use crate::terminal::ROWS;
 
 impl Run {
-    pub fn make(options: &Options) -> std::io::Result<Run> {
+    pub fn measure(options: &Options) -> std::io::Result<Run> {
         let dir = tempfile::Builder::new().prefix("agency-bench-").tempdir()?;
-        let sizes = Sizes::of(options, dir.path());
+        let sizes = Sizes::new(options.quick, options.size, dir.path());
         write_logs(&sizes)?;
-        let (peers, versions, missing) = installed(options);
+        let (peers, versions, missing) = find_peers(options);
         let mut run = Run {
-            machine: Machine::look(),
+            machine: Machine::read(),
             versions,
             missing,
-            megabytes: sizes.megabytes,
+            megabytes: sizes.logs.megabytes,
             rounds: options.rounds(),
             is_quick: options.quick,
             figures: Figures::default(),
@@ -32,13 +33,13 @@ impl Run {
         for round in 0..run.rounds {
             run.round(round, &options.measures(), &peers, &sizes);
         }
-        run.machine.look_again();
+        run.machine.add_load_average();
         Ok(run)
     }
 
     fn round(&mut self, round: usize, measures: &[&Measure], peers: &[&'static Peer], sizes: &Sizes) {
         for measure in measures.iter().filter(|measure| round == 0 || !measure.is_once) {
-            // Nobody is always first.
+            // Another peer is first in each round.
             for number in 0..peers.len() {
                 let peer = peers[(number + round) % peers.len()];
                 if (measure.applies)(peer) {
@@ -49,10 +50,10 @@ impl Run {
         }
     }
 
-    /// A peer that fails is named in the report, and the others go on.
+    /// The report names a peer that fails, and the run continues with the others.
     fn attempt(&mut self, measure: &Measure, peer: &'static Peer, sizes: &Sizes) {
         match catch_unwind(AssertUnwindSafe(|| (measure.run)(peer, sizes))) {
-            Ok(samples) => samples.into_iter().for_each(|sample| self.note(measure, peer, sample)),
+            Ok(samples) => samples.into_iter().for_each(|sample| self.add(measure, peer, sample)),
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
                 let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
@@ -62,21 +63,21 @@ impl Run {
         }
     }
 
-    fn note(&mut self, measure: &Measure, peer: &Peer, sample: Sample) {
+    fn add(&mut self, measure: &Measure, peer: &Peer, sample: Sample) {
         eprintln!("    {}: {}", sample.name, sample.unit.show(sample.value));
         self.figures.add(measure.name, peer.name, sample);
     }
 }
 
 fn write_logs(sizes: &Sizes) -> std::io::Result<()> {
-    let bytes = sizes.megabytes * 1_000_000;
-    log::write(&sizes.log, bytes)?;
-    log::write(&sizes.small_log, bytes / 4)?;
-    std::fs::write(&sizes.lines_log, log::lines(10_000 + usize::from(ROWS)))
+    let bytes = sizes.logs.megabytes * 1_000_000;
+    log::write(&sizes.logs.large, bytes)?;
+    log::write(&sizes.logs.quarter, bytes / 4)?;
+    std::fs::write(&sizes.logs.lines, log::lines(10_000 + usize::from(ROWS)))
 }
 
-/// Peers that are here, what they call themselves, and the names of those that are not.
-fn installed(options: &Options) -> (Vec<&'static Peer>, Vec<String>, Vec<String>) {
+/// The installed peers, their versions, and the names of the peers that are not installed.
+fn find_peers(options: &Options) -> (Vec<&'static Peer>, Vec<String>, Vec<String>) {
     let sealed = Sealed::new();
     let (mut peers, mut versions, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for peer in options.peers() {

@@ -1,6 +1,6 @@
-//! A peer in an environment of its own, with the sessions it holds.
+//! A peer in a sealed environment, with the sessions that it holds.
 //!
-//! Nothing of the user's is touched, and nothing that was started here outlives it.
+//! Touches no files of the user, and no process that was started here outlives it.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -11,30 +11,30 @@ use std::time::Duration;
 use agency_testkit::{CommandOutput, Pause, Process, Sealed, eventually};
 
 use crate::holders::Meter;
-use crate::options::Sizes;
 use crate::peer::{AGENCY, Names, Peer};
 use crate::signal::Signal;
+use crate::sizes::Sizes;
 use crate::terminal::Terminal;
 
-/// In the environment of every program that runs inside a session, so that it is told from its holder.
+/// A variable of every program inside a session, to tell it from the processes that hold the session.
 const INSIDE: &str = "AGENCY_BENCH_INSIDE";
 
 pub struct Stage {
     pub peer: &'static Peer,
     pub sealed: Sealed,
     home: String,
-    /// Who has done nothing for so long is done.
+    /// A process that did nothing for this long has finished its work.
     quiet: Duration,
-    /// Ended with everything else of the environment.
+    /// It ends with all processes of the environment.
     _daemon: Option<Child>,
 }
 
 impl Stage {
-    pub fn set(peer: &'static Peer, sizes: &Sizes) -> Stage {
+    pub fn new(peer: &'static Peer, sizes: &Sizes) -> Stage {
         let sealed = Sealed::new();
         sealed.write_config("max_agents = 0\n");
         let home = sealed.home().to_str().expect("temporary paths are text").to_owned();
-        let mut stage = Stage { peer, sealed, home, quiet: sizes.quiet, _daemon: None };
+        let mut stage = Stage { peer, sealed, home, quiet: sizes.times.quiet, _daemon: None };
         for dir in peer.dirs {
             let made = fs::DirBuilder::new().mode(0o700).create(stage.path(dir));
             made.unwrap_or_else(|err| panic!("cannot make {dir}: {err}"));
@@ -48,7 +48,7 @@ impl Stage {
         self.sealed.home().join(name)
     }
 
-    /// A pipe that a script in a session writes to when it is so far.
+    /// A pipe to which a script in a session writes when it reaches a point.
     pub fn signal(&self, name: &str) -> Signal {
         Signal::at(self.path(name))
     }
@@ -57,7 +57,7 @@ impl Stage {
         Pause::at(self.path(name))
     }
 
-    /// Starts a detached session that runs this shell script, and waits until the peer says it has.
+    /// Starts a detached session that runs this shell script, and waits until the peer's command returns.
     pub fn start(&self, session: &str, body: &str) {
         self.write_script(session, body);
         if let Some(words) = self.with_names(session, |names| self.peer.start(names)) {
@@ -81,8 +81,8 @@ impl Stage {
         Terminal::spawn(self.command(&words), self.quiet)
     }
 
-    /// Attached, with everything drawn.
-    pub fn attached(&self, session: &str) -> Terminal {
+    /// Attaches, and waits until the client has drawn everything.
+    pub fn attach_and_draw(&self, session: &str) -> Terminal {
         let mut terminal = self.attach(session);
         terminal.wait_taken();
         terminal.settle();
@@ -91,10 +91,10 @@ impl Stage {
 
     /// Shows the session to a terminal once, which gives it that terminal's size.
     pub fn show(&self, session: &str) {
-        self.attached(session).leave();
+        self.attach_and_draw(session).leave();
     }
 
-    /// Starts a session on a terminal of ours, attached.
+    /// Starts a session attached to a terminal of this program.
     pub fn open(&self, session: &str, body: &str) -> Terminal {
         self.write_script(session, body);
         let words = self.with_names(session, |names| self.peer.open(names));
@@ -111,7 +111,7 @@ impl Stage {
         holders
     }
 
-    /// Agency's own, which have no environment to be known by.
+    /// Agency's keepers. Their environment does not identify them, so pid files do.
     pub fn keepers(&self) -> Vec<Process> {
         match self.peer.name {
             AGENCY => self.sealed.keepers().into_iter().map(|keeper| keeper.process).collect(),
@@ -119,8 +119,8 @@ impl Stage {
         }
     }
 
-    /// CPU times of the holders, and how to ask for them again.
-    pub fn cpu(&self) -> Meter {
+    /// Waits until the holders rest, and counts their CPU time from then on.
+    pub fn meter(&self) -> Meter {
         Meter::of(self.holders(), self.quiet * 2)
     }
 
@@ -134,7 +134,7 @@ impl Stage {
     }
 
     fn command(&self, words: &[String]) -> Command {
-        let (program, args) = words.split_first().expect("a description names a program");
+        let (program, args) = words.split_first().expect("a command names a program");
         let mut command = self.sealed.command(program);
         command.args(args);
         for (name, value) in self.peer.env {
@@ -156,12 +156,12 @@ impl Stage {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap_or_else(|err| panic!("cannot run {}: {err}", words[0]));
         let socket = self.path(&format!("{}.sock", self.peer.name));
-        eventually("a socket to call it by", Duration::from_secs(20), || socket.exists().then_some(()));
+        eventually("the socket of the daemon", Duration::from_secs(20), || socket.exists().then_some(()));
         Some(child)
     }
 }
 
-/// Configurations have braces of their own: only the script is filled in.
+/// Configurations contain other braces, so this replaces only the script.
 fn fill_script(names: &Names, content: &str) -> String {
     content.replace("{script}", names.script)
 }

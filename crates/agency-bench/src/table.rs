@@ -1,4 +1,12 @@
-//! Columns that line up, also as Markdown.
+//! Tables and sections of a report, plain or as Markdown.
+
+use std::fmt::Write;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Plain,
+    Markdown,
+}
 
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -17,14 +25,21 @@ impl Table {
         self.rows.len() == 1
     }
 
-    pub fn markdown(&self) -> String {
+    pub fn show(&self, form: Form) -> String {
+        match form {
+            Form::Plain => self.plain(),
+            Form::Markdown => self.markdown(),
+        }
+    }
+
+    fn markdown(&self) -> String {
         let line = |row: &Vec<String>| format!("| {} |\n", row.join(" | "));
         let rule = format!("|{}\n", "---|".repeat(self.rows[0].len()));
         let body: String = self.rows[1..].iter().map(line).collect();
         format!("{}{rule}{body}", line(&self.rows[0]))
     }
 
-    pub fn plain(&self) -> String {
+    fn plain(&self) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -36,6 +51,15 @@ impl Table {
         };
         self.rows.iter().map(line).collect()
     }
+}
+
+/// Adds a section with a heading to a report.
+pub fn add_section(report: &mut String, form: Form, title: &str, body: &str) {
+    let written = match form {
+        Form::Plain => write!(report, "\n{title}\n{body}"),
+        Form::Markdown => write!(report, "\n### {title}\n\n{body}"),
+    };
+    written.expect("a string takes any text");
 }
 
 #[cfg(test)]

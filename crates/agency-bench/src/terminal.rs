@@ -1,6 +1,6 @@
-//! A client on a terminal of ours: keys in, bytes out, with the time of each.
+//! A client on a terminal of this program: keys in, bytes out, with the time of each.
 //!
-//! Answers what clients ask of every terminal; one that waits for an answer would be slow here and nowhere else.
+//! Answers the queries that clients send to every terminal; otherwise a client would wait for answers only here.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,19 +10,19 @@ use agency_testkit::Pty;
 pub const COLS: u16 = 132;
 pub const ROWS: u16 = 50;
 
-/// Far more than anything needs, so that only a hang reaches it.
+/// Far more than any client needs, so that only one that hangs reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Clients ask when they come; a flood is not searched for questions.
-const ASKS_WITHIN: u64 = 1 << 20;
+/// Clients send queries when they start; do not search a flood for them.
+const QUERIES_WITHIN: u64 = 1 << 20;
 
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const CHECK_EVERY: Duration = Duration::from_millis(2);
 
 pub struct Terminal {
     pty: Pty,
-    /// A client that drew for so long nothing has drawn all.
+    /// A client that drew nothing for this long has drawn everything.
     quiet: Duration,
-    /// What the client wrote so far.
+    /// Bytes that the client wrote so far.
     pub bytes: u64,
 }
 
@@ -35,13 +35,13 @@ impl Terminal {
         self.pty.send(keys);
     }
 
-    /// Waits until the client has taken the terminal over: before that the kernel would echo in its place.
+    /// Waits until the client has taken over the terminal: before that, the kernel itself echoes keys.
     pub fn wait_taken(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         while self.pty.echoes() {
-            assert!(Instant::now() < deadline, "the client never took the terminal over");
-            // It may draw first.
-            self.read(Instant::now() + LOOK_EVERY);
+            assert!(Instant::now() < deadline, "the client never took over the terminal");
+            // The client may draw first.
+            self.read(Instant::now() + CHECK_EVERY);
         }
     }
 
@@ -49,24 +49,24 @@ impl Terminal {
         !self.pty.echoes()
     }
 
-    /// The next output. `None`: none came, or the client ended.
+    /// The next output, or `None` if none came in time or the client ended.
     pub fn read(&mut self, deadline: Instant) -> Option<Vec<u8>> {
         let output = self.pty.take(deadline)?;
         self.bytes += output.len() as u64;
-        if self.bytes < ASKS_WITHIN {
+        if self.bytes < QUERIES_WITHIN {
             self.pty.send(answers(&output));
         }
         Some(output)
     }
 
-    /// When the mark was there. It must begin with a sign that is rare, and may come in pieces.
+    /// Waits for the mark and returns the time. The mark must begin with a rare sign, and may come in pieces.
     pub fn wait_for(&mut self, mark: &str) -> Instant {
         let deadline = Instant::now() + PATIENCE;
         let mut tail = Vec::new();
         while let Some(output) = self.read(deadline) {
             let now = Instant::now();
             tail.extend_from_slice(&output);
-            if holds(&tail, mark.as_bytes()) {
+            if contains(&tail, mark.as_bytes()) {
                 return now;
             }
             tail.drain(..tail.len().saturating_sub(mark.len()));
@@ -74,18 +74,18 @@ impl Terminal {
         panic!("{mark} was never drawn");
     }
 
-    /// Reads until nothing has come for a while.
+    /// Reads until no output has come for a while.
     pub fn settle(&mut self) {
         while self.read(Instant::now() + self.quiet).is_some() {}
     }
 
-    /// Takes the terminal away and waits until the client is gone.
+    /// Closes the terminal and waits until the client has ended.
     pub fn leave(self) {
         self.pty.hang_up();
     }
 }
 
-/// To what asks a terminal for its colours, where the cursor stands, and who it is, which is asked last.
+/// Answers to queries for colours, the position of the cursor, and the terminal's identity, which clients ask for last.
 fn answers(output: &[u8]) -> Vec<u8> {
     if !output.contains(&0x1b) {
         return Vec::new();
@@ -98,12 +98,12 @@ fn answers(output: &[u8]) -> Vec<u8> {
         (b"\x1b[0c", b"\x1b[?62;22c"),
         (b"\x1b[c", b"\x1b[?62;22c"),
     ];
-    let asked = answers.iter().filter(|(question, _)| holds(output, question));
-    asked.flat_map(|(_, answer)| answer.iter().copied()).collect()
+    let found = answers.iter().filter(|(query, _)| contains(output, query));
+    found.flat_map(|(_, answer)| answer.iter().copied()).collect()
 }
 
-/// Whether the text is in there; quick where its first byte is rare.
-pub fn holds(bytes: &[u8], text: &[u8]) -> bool {
+/// Whether the bytes contain the text; fast if its first byte is rare.
+pub fn contains(bytes: &[u8], text: &[u8]) -> bool {
     let Some((first, _)) = text.split_first() else { return true };
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|byte| byte == first) {
@@ -121,13 +121,13 @@ mod tests {
 
     #[test]
     fn a_mark_is_found_behind_its_own_beginning() {
-        assert!(holds(b"xx@@END@", b"@END@"));
-        assert!(!holds(b"xx@EN@END", b"@END@"));
-        assert!(holds(b"", b""));
+        assert!(contains(b"xx@@END@", b"@END@"));
+        assert!(!contains(b"xx@EN@END", b"@END@"));
+        assert!(contains(b"", b""));
     }
 
     #[test]
-    fn a_mark_that_comes_in_pieces_is_seen() {
+    fn a_mark_that_comes_in_pieces_is_found() {
         let mut command = Command::new("sh");
         command.args(["-c", "printf '@E'; printf 'ND@'; cat"]);
         let mut terminal = Terminal::spawn(command, Duration::from_millis(50));
@@ -136,9 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn every_question_is_answered_and_who_it_is_comes_last() {
-        let asked = answers(b"\x1b[?1049h\x1b]11;?\x07\x1b[c");
-        assert_eq!(asked, b"\x1b]11;rgb:1010/1010/1010\x1b\\\x1b[?62;22c");
+    fn every_query_is_answered_and_the_identity_comes_last() {
+        let answered = answers(b"\x1b[?1049h\x1b]11;?\x07\x1b[c");
+        assert_eq!(answered, b"\x1b]11;rgb:1010/1010/1010\x1b\\\x1b[?62;22c");
         assert!(answers(b"plain").is_empty());
     }
 }

@@ -1,9 +1,9 @@
-//! The harness itself, at its smallest: every measure gives its figures. Says nothing about speed.
+//! The harness at its smallest sizes: every measure gives its figures. Does not test speed.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Figures that Agency must have, whatever is installed beside it.
+/// Figures that a run must have for Agency, whichever peers are installed.
 const OF_AGENCY: [(&str, &str); 18] = [
     ("cat", "detached, wall"),
     ("cat", "detached, CPU"),
@@ -21,8 +21,8 @@ const OF_AGENCY: [(&str, &str); 18] = [
     ("memory", "idle CPU at 2"),
     ("memory", "PSS of 10 000 lines"),
     ("agents", "`agency ls`, p50"),
-    ("talk", "opened when its agent has ended, p50"),
-    ("talk", "`agency search`, p50"),
+    ("conversation", "opened when its agent has ended, p50"),
+    ("conversation", "`agency search`, p50"),
 ];
 
 #[test]
@@ -30,8 +30,8 @@ fn a_quick_run_gives_every_figure_and_can_be_shown_again() {
     let dir = tempfile::tempdir().unwrap();
     let (json, page) = (dir.path().join("run.json"), dir.path().join("page.md"));
     let mut bench = Command::new(env!("CARGO_BIN_EXE_agency-bench"));
-    let ran = bench.args(["--quick", "--peers", "agency,bare", "--json"]).arg(&json).output().unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let output = bench.args(["--quick", "--peers", "agency,bare", "--json"]).arg(&json).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
     let run: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     let figures = run["figures"].as_array().unwrap().iter();

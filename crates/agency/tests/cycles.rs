@@ -16,7 +16,6 @@ use source::{Module, Unit, end_of_brackets, join};
 /// Delete a name as soon as the test says so; do not add any.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("agency-api", "", "chat method search trash work"),
-    ("agency-bench/main", "", "measure options stage"),
     ("agency-core", "", "agent_state evidence"),
     ("agency-core", "config", "excerpt layer reader schema value"),
     ("agency-core", "task_file", "entry front_matter"),
@@ -35,7 +34,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "canvas dump dump_cells dump_scrollback dump_settings look picture redraw screen scrollback \
           terminal window wire",
     ),
-    ("agency-testkit/fake-agent", "", "offspring player"),
     (
         "agency-workspace",
         "",

@@ -17,7 +17,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("agency", "Command", "one variant per subcommand"),
     ("agency", "Viewer", "waits for its split"),
     ("agency-api", "Task", "a task as callers see it; the API promises one flat object"),
-    ("agency-bench/main", "Sizes", "waits for its split"),
     ("agency-core", "Agent", "one field per key of `[agents.NAME]`"),
     ("agency-core", "Detector", "one field per kind of evidence"),
     ("agency-daemon", "Call", "waits for typed methods"),

@@ -1,4 +1,4 @@
-//! Many agents at once: starting them all, listing them, and an answer from each.
+//! Many agents at once: starts them all, lists them, and gets an answer from each.
 
 use std::time::Instant;
 
@@ -7,8 +7,8 @@ use agency_testkit::CommandOutput;
 use super::{Measure, PATIENCE, echo};
 use crate::figure::{Sample, Unit, quantile};
 use crate::holders;
-use crate::options::Sizes;
 use crate::peer::{AGENCY, Peer};
+use crate::sizes::Sizes;
 use crate::stage::Stage;
 
 pub const MEASURE: Measure = Measure {
@@ -20,12 +20,12 @@ pub const MEASURE: Measure = Measure {
 };
 
 fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer, sizes);
+    let stage = Stage::new(peer, sizes);
     let mut samples = start_all(&stage, sizes.agents);
-    samples.extend(lists(&stage, sizes.lists));
-    stage.cpu();
+    samples.extend(list(&stage, sizes.lists));
+    stage.meter();
     let holders = stage.holders();
-    let idle = holders::idle(&holders, sizes.idle);
+    let idle = holders::idle(&holders, sizes.times.idle);
     samples.push(Sample::new("keepers alive", Unit::Count, stage.keepers().len() as f64));
     samples.push(Sample::new("PSS of all", Unit::Kilobytes, holders::pss_kb(&holders)));
     let daemon = stage.sealed.daemon().map_or(f64::NAN, |daemon| holders::pss_kb(&[daemon]));
@@ -37,10 +37,10 @@ fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
     samples
 }
 
-/// One after the other, as a script would; then every one is asked and must answer.
+/// Starts one after the other, as a script would; then sends each a line and waits for its answer.
 fn start_all(stage: &Stage, agents: usize) -> Vec<Sample> {
     let answered = stage.signal("answered");
-    let body = format!("read line\n{}\nexec sh\n", answered.give());
+    let body = format!("read line\n{}\nexec sh\n", answered.send_command());
     let began = Instant::now();
     (0..agents).for_each(|number| stage.start(&format!("agent{number}"), &body));
     let started = began.elapsed();
@@ -48,21 +48,21 @@ fn start_all(stage: &Stage, agents: usize) -> Vec<Sample> {
     for number in 0..agents {
         CommandOutput::of(stage.sealed.agency(["send", &format!("agent{number}"), "hello"]), b"").ok();
     }
-    let asked = answered.wait(agents, PATIENCE) - began;
+    let answered_after = answered.wait(agents, PATIENCE) - began;
     vec![
         Sample::seconds("until all are started", started),
         Sample::seconds("each start", started / u32::try_from(agents).unwrap_or(1)),
-        Sample::seconds("until all were sent a line and have answered", asked),
+        Sample::seconds("until all were sent a line and have answered", answered_after),
     ]
 }
 
-fn lists(stage: &Stage, count: usize) -> Vec<Sample> {
-    let list = |_| {
+fn list(stage: &Stage, count: usize) -> Vec<Sample> {
+    let once = |_| {
         let began = Instant::now();
         CommandOutput::of(stage.sealed.agency(["ls"]), b"").ok();
         began.elapsed().as_secs_f64()
     };
-    let times: Vec<f64> = (0..count).map(list).collect();
+    let times: Vec<f64> = (0..count).map(once).collect();
     let sample = |name: &str, share: f64| Sample::new(name, Unit::Seconds, quantile(&times, share));
     vec![sample("`agency ls`, p50", 0.5), sample("`agency ls`, p99", 0.99)]
 }

@@ -1,13 +1,13 @@
-//! Attaching to a session with a long scrollback: from the start of the client until the screen is drawn.
+//! Attaching to a session with a long scrollback: the time from the start of the client until the screen is drawn.
 
 use std::time::{Duration, Instant};
 
 use super::{Measure, PATIENCE};
 use crate::figure::{Sample, Unit, quantile};
-use crate::options::Sizes;
 use crate::peer::{AGENCY, Peer};
+use crate::sizes::Sizes;
 use crate::stage::Stage;
-use crate::terminal::{ROWS, holds};
+use crate::terminal::{ROWS, contains};
 
 pub const MEASURE: Measure = Measure {
     name: "attach",
@@ -23,13 +23,13 @@ const LAST: &str = "@LAST-LINE@";
 /// The first clients give the session its size and warm the caches.
 const WARM_UP: usize = 2;
 
-/// Between two clients, so that no peer draws for one while it takes leave of the other.
+/// The pause between two clients, so that no peer draws for one while it detaches the other.
 const PAUSE: Duration = Duration::from_millis(100);
 
 fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer, sizes);
+    let stage = Stage::new(peer, sizes);
     let filled = stage.signal("filled");
-    stage.start("attach", &script(sizes.lines, &filled.give()));
+    stage.start("attach", &script(sizes.lines, &filled.send_command()));
     filled.wait(1, PATIENCE);
     let views: Vec<View> = (0..sizes.attaches + WARM_UP).map(|_| view(&stage, sizes)).collect();
     samples(&stage, &views[WARM_UP..])
@@ -37,12 +37,12 @@ fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
 
 struct View {
     drawn: Duration,
-    /// Until the oldest, a middle and the newest line above the screen have come.
+    /// Until an old, a middle and the newest line above the screen have come.
     scrollback: Option<Duration>,
     bytes: u64,
 }
 
-/// A client that comes, is shown everything, and leaves.
+/// Attaches a client, waits until it has drawn everything, and closes it.
 fn view(stage: &Stage, sizes: &Sizes) -> View {
     let began = Instant::now();
     let mut terminal = stage.attach("attach");
@@ -52,13 +52,13 @@ fn view(stage: &Stage, sizes: &Sizes) -> View {
     while let Some(output) = terminal.read(deadline) {
         let at = began.elapsed();
         tail.extend_from_slice(&output);
-        if drawn.is_none() && holds(&tail, LAST.as_bytes()) {
+        if drawn.is_none() && contains(&tail, LAST.as_bytes()) {
             drawn = Some(at);
         }
-        above.retain(|line| !holds(&tail, line.as_bytes()));
-        scrollback = scrollback.or((above.is_empty()).then_some(at));
+        above.retain(|line| !contains(&tail, line.as_bytes()));
+        scrollback = scrollback.or(above.is_empty().then_some(at));
         tail.drain(..tail.len().saturating_sub(64));
-        deadline = if drawn.is_some() { Instant::now() + sizes.quiet } else { deadline };
+        deadline = if drawn.is_some() { Instant::now() + sizes.times.quiet } else { deadline };
     }
     let bytes = terminal.bytes;
     terminal.leave();
@@ -66,7 +66,7 @@ fn view(stage: &Stage, sizes: &Sizes) -> View {
     View { drawn: drawn.expect("the client draws the last line"), scrollback, bytes }
 }
 
-/// Lines above the screen that a complete scrollback holds.
+/// Lines above the screen that a complete scrollback contains.
 fn landmarks(lines: usize) -> Vec<String> {
     let newest = lines.saturating_sub(usize::from(ROWS) + 5);
     [lines / 4, lines / 2, newest].map(|number| format!("@{number:06} ")).to_vec()

@@ -1,12 +1,12 @@
-//! A large `cat`: how quickly a holder takes what a program prints, and what that costs.
+//! A large `cat`: how quickly a holder reads a program's output, and how much CPU that costs.
 
 use std::path::Path;
 use std::time::Instant;
 
 use super::{Measure, PATIENCE};
 use crate::figure::{Sample, Unit};
-use crate::options::Sizes;
 use crate::peer::Peer;
+use crate::sizes::Sizes;
 use crate::stage::Stage;
 
 pub const MEASURE: Measure = Measure {
@@ -21,14 +21,14 @@ const END: &str = "@END-OF-CAT@";
 
 fn detached(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
     if peer.is_bare() {
-        // It knows no difference: somebody must read.
-        return watched(peer, sizes, "detached");
+        // A bare terminal always needs a reader, so that both cases are the same.
+        return measure_attached(peer, sizes, "detached");
     }
-    let stage = Stage::set(peer, sizes);
+    let stage = Stage::new(peer, sizes);
     let (pause, printed) = (stage.pause("go"), stage.signal("printed"));
-    stage.start("cat", &script(sizes, pause.path(), &printed.give()));
+    stage.start("cat", &script(sizes, pause.path(), &printed.send_command()));
     stage.show("cat");
-    let meter = stage.cpu();
+    let meter = stage.meter();
     pause.release();
     let began = Instant::now();
     let wall = printed.wait(1, PATIENCE) - began;
@@ -41,16 +41,16 @@ fn detached(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
 }
 
 fn attached(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    watched(peer, sizes, "attached")
+    measure_attached(peer, sizes, "attached")
 }
 
-/// Somebody looks, all the time.
-fn watched(peer: &'static Peer, sizes: &Sizes, how: &str) -> Vec<Sample> {
-    let stage = Stage::set(peer, sizes);
+/// With an attached client all the time.
+fn measure_attached(peer: &'static Peer, sizes: &Sizes, how: &str) -> Vec<Sample> {
+    let stage = Stage::new(peer, sizes);
     let (pause, printed) = (stage.pause("go"), stage.signal("printed"));
-    stage.start("cat", &script(sizes, pause.path(), &printed.give()));
-    let mut terminal = stage.attached("cat");
-    let (meter, drawn_before) = (stage.cpu(), terminal.bytes);
+    stage.start("cat", &script(sizes, pause.path(), &printed.send_command()));
+    let mut terminal = stage.attach_and_draw("cat");
+    let (meter, drawn_before) = (stage.meter(), terminal.bytes);
     pause.release();
     let began = Instant::now();
     let wall = terminal.wait_for(END) - began;
@@ -66,11 +66,11 @@ fn watched(peer: &'static Peer, sizes: &Sizes, how: &str) -> Vec<Sample> {
     samples
 }
 
-/// The end mark is put together by the shell, so that the script's own text never shows it.
+/// The shell puts the end mark together, so that the text of the script does not contain it.
 fn script(sizes: &Sizes, pause: &Path, printed: &str) -> String {
     format!(
         "stty -echo\nread line <{}\ncat {}\n{printed}\nprintf '\\n@END-OF-%s@' CAT\nexec cat >/dev/null\n",
         pause.display(),
-        sizes.log.display(),
+        sizes.logs.large.display(),
     )
 }

@@ -1,4 +1,4 @@
-//! A long conversation: opening it while its agent lives and when it has ended, and finding a word in it.
+//! A long conversation: opens it while its agent is alive and after its end, and searches for a word in it.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,45 +8,45 @@ use agency_testkit::{CommandOutput, eventually};
 
 use super::{Measure, PATIENCE};
 use crate::figure::{Sample, Unit, quantile};
-use crate::options::Sizes;
 use crate::peer::{AGENCY, Peer};
+use crate::sizes::Sizes;
 use crate::stage::Stage;
 
 pub const MEASURE: Measure = Measure {
-    name: "talk",
+    name: "conversation",
     title: "A conversation of two thousand entries",
     applies: |peer| peer.name == AGENCY,
     is_once: true,
     run,
 };
 
-/// What is said last, once.
+/// The last text, which occurs once.
 const LAST: &str = "quintessence";
 
 fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer, sizes);
+    let stage = Stage::new(peer, sizes);
     begin(&stage, sizes.entries);
-    let mut samples = vec![opened(&stage, "opened while its agent lives, p50", sizes.lists)];
-    CommandOutput::of(stage.sealed.agency(["stop", "talk"]), b"").ok();
-    samples.push(opened(&stage, "opened when its agent has ended, p50", sizes.lists));
+    let mut samples = vec![time_opening(&stage, "opened while its agent lives, p50", sizes.lists)];
+    CommandOutput::of(stage.sealed.agency(["stop", "long"]), b"").ok();
+    samples.push(time_opening(&stage, "opened when its agent has ended, p50", sizes.lists));
     let found = |text: &str| text.contains("agency chat");
-    samples.push(timed(&stage, "`agency search`, p50", &["search", LAST], sizes.lists, found));
+    samples.push(time_command(&stage, "`agency search`, p50", &["search", LAST], sizes.lists, found));
     samples
 }
 
-/// An agent that says everything at once, and then listens.
+/// Starts an agent that sends all entries at once, and then waits.
 fn begin(stage: &Stage, entries: usize) {
-    let (said, script) = (stage.path("said"), stage.path("talk.sh"));
-    fs::write(&said, transcript(entries)).expect("room for a conversation");
-    fs::write(&script, format!("cat {}\nexec cat >/dev/null\n", said.display())).expect("room for a script");
+    let (file, script) = (stage.path("transcript"), stage.path("conversation.sh"));
+    fs::write(&file, transcript(entries)).expect("room for a conversation");
+    fs::write(&script, format!("cat {}\nexec cat >/dev/null\n", file.display())).expect("room for a script");
     let agent =
         ["--driver", "stream-json", "-m", "go", "--", "sh", &script.to_string_lossy()].map(str::to_owned);
-    let new = ["new", "talk", "--no-attach"].map(str::to_owned);
+    let new = ["new", "long", "--no-attach"].map(str::to_owned);
     CommandOutput::of(stage.sealed.agency(new.into_iter().chain(agent)), b"").ok();
-    eventually("it has said everything", PATIENCE, || is_whole(&chat(stage)).then_some(()));
+    eventually("the whole conversation", PATIENCE, || is_whole(&chat(stage)).then_some(()));
 }
 
-/// Texts, and calls of tools with what they printed.
+/// Texts, and tool calls with their results.
 fn transcript(entries: usize) -> String {
     let mut lines = String::new();
     for number in 1..=entries {
@@ -63,36 +63,42 @@ fn transcript(entries: usize) -> String {
                 let output = serde_json::json!([{ "type": "tool_result", "tool_use_id": id, "content": text.repeat(10) }]);
                 let result =
                     serde_json::json!({ "type": "user", "message": { "role": "user", "content": output } });
-                lines_of(&mut lines, number, call);
+                add_line(&mut lines, number, call);
                 writeln!(lines, "{result}").expect("memory takes it");
                 continue;
             }
             _ => serde_json::json!({ "type": "text", "text": text }),
         };
-        lines_of(&mut lines, number, content);
+        add_line(&mut lines, number, content);
     }
     lines
 }
 
-fn lines_of(lines: &mut String, number: usize, block: serde_json::Value) {
+fn add_line(lines: &mut String, number: usize, block: serde_json::Value) {
     let message = serde_json::json!({ "id": format!("msg_{number}"), "content": [block] });
     let line = serde_json::json!({ "type": "assistant", "session_id": "bench", "message": message });
     writeln!(lines, "{line}").expect("memory takes it");
 }
 
 fn chat(stage: &Stage) -> String {
-    CommandOutput::of(stage.sealed.agency(["chat", "talk"]), b"").ok()
+    CommandOutput::of(stage.sealed.agency(["chat", "long"]), b"").ok()
 }
 
 fn is_whole(text: &str) -> bool {
     text.contains(LAST)
 }
 
-fn opened(stage: &Stage, name: &str, times: usize) -> Sample {
-    timed(stage, name, &["chat", "talk"], times, is_whole)
+fn time_opening(stage: &Stage, name: &str, times: usize) -> Sample {
+    time_command(stage, name, &["chat", "long"], times, is_whole)
 }
 
-fn timed(stage: &Stage, name: &str, args: &[&str], times: usize, is_right: fn(&str) -> bool) -> Sample {
+fn time_command(
+    stage: &Stage,
+    name: &str,
+    args: &[&str],
+    times: usize,
+    is_right: fn(&str) -> bool,
+) -> Sample {
     let once = |_| {
         let began = Instant::now();
         let text = CommandOutput::of(stage.sealed.agency(args), b"").ok();

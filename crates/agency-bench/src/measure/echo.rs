@@ -1,4 +1,4 @@
-//! Keystroke echo: from a key on a client's terminal until the program's answer is drawn there.
+//! Keystroke echo: the time from a key on a client's terminal until the client draws the program's answer.
 
 use std::time::{Duration, Instant};
 
@@ -6,38 +6,38 @@ use agency_testkit::Rng;
 
 use super::{Measure, PATIENCE};
 use crate::figure::{Sample, quantile};
-use crate::options::Sizes;
 use crate::peer::Peer;
+use crate::sizes::Sizes;
 use crate::stage::Stage;
 use crate::terminal::Terminal;
 
 pub const MEASURE: Measure =
     Measure { name: "echo", title: "Keystroke echo", applies: |_| true, is_once: false, run };
 
-/// Signs that no client draws by itself.
+/// Characters that no client draws by itself.
 const KEYS: &[u8] = b"#%&^_|=~";
 const LINE: usize = 60;
 const WARM_UP: usize = 50;
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
 fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer, sizes);
+    let stage = Stage::new(peer, sizes);
     let mut terminal = begin(&stage);
     let times = times(&mut terminal, sizes.keys);
     terminal.leave();
     samples(&times, "")
 }
 
-/// A program that answers every key with itself, and a client attached to it.
+/// Starts a program that echoes every key, and attaches a client.
 pub fn begin(stage: &Stage) -> Terminal {
     let ready = stage.signal("ready");
-    stage.start("echo", &format!("stty raw -echo\n{}\nexec cat\n", ready.give()));
-    let terminal = stage.attached("echo");
+    stage.start("echo", &format!("stty raw -echo\n{}\nexec cat\n", ready.send_command()));
+    let terminal = stage.attach_and_draw("echo");
     ready.wait(1, PATIENCE);
     terminal
 }
 
-/// Seconds, of each key. Pauses between keys are uneven, so that no timer of a peer falls in step with them.
+/// Seconds for each key. The pauses between keys vary, so that they do not match a timer of a peer.
 pub fn times(terminal: &mut Terminal, count: usize) -> Vec<f64> {
     let mut rng = Rng::seeded(3);
     let mut times = Vec::with_capacity(count);
@@ -67,7 +67,7 @@ fn press(terminal: &mut Terminal, key: u8) -> Duration {
     panic!("key {:?} was not echoed within {LOST_AFTER:?}", char::from(key));
 }
 
-/// Reads away what still comes, for so long.
+/// Reads and drops output for this time.
 fn drain(terminal: &mut Terminal, pause: Duration) {
     let deadline = Instant::now() + pause;
     while terminal.read(deadline).is_some() {}

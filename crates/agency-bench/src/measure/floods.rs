@@ -1,11 +1,11 @@
-//! Several floods at once, and a key pressed beside one that never ends.
+//! Several floods at once, and keystroke echo beside an endless flood.
 
 use std::time::{Duration, Instant};
 
 use super::{Measure, PATIENCE, echo};
 use crate::figure::Sample;
-use crate::options::Sizes;
 use crate::peer::Peer;
+use crate::sizes::Sizes;
 use crate::stage::Stage;
 
 pub const MEASURE: Measure = Measure {
@@ -26,26 +26,28 @@ const FLOODS: usize = 4;
 const WALL: &str = "4 at once, wall";
 
 fn together(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer, sizes);
+    let stage = Stage::new(peer, sizes);
     let printed = stage.signal("printed");
     let pauses: Vec<_> = (0..FLOODS).map(|number| stage.pause(&format!("go-{number}"))).collect();
     for (number, pause) in pauses.iter().enumerate() {
-        let (pause, log) = (pause.path().display(), sizes.small_log.display());
-        let body = format!("read line <{pause}\ncat {log}\n{}\nexec cat >/dev/null\n", printed.give());
+        let (pause, log) = (pause.path().display(), sizes.logs.quarter.display());
+        let body =
+            format!("read line <{pause}\ncat {log}\n{}\nexec cat >/dev/null\n", printed.send_command());
         stage.start(&format!("flood{number}"), &body);
         stage.show(&format!("flood{number}"));
     }
-    let meter = stage.cpu();
+    let meter = stage.meter();
     let began = Instant::now();
     pauses.iter().for_each(agency_testkit::Pause::release);
     let wall = printed.wait(FLOODS, PATIENCE) - began;
     vec![Sample::seconds(WALL, wall), Sample::seconds("4 at once, CPU", meter.spent().cpu)]
 }
 
-/// The floor: each read by a thread of ours.
+/// The lower bound: a thread of this program reads each flood.
 fn bare(peer: &'static Peer, sizes: &Sizes) -> Sample {
-    let stage = Stage::set(peer, sizes);
-    let body = format!("cat {}\nprintf '@END-%s@' FLOOD\nexec cat >/dev/null\n", sizes.small_log.display());
+    let stage = Stage::new(peer, sizes);
+    let body =
+        format!("cat {}\nprintf '@END-%s@' FLOOD\nexec cat >/dev/null\n", sizes.logs.quarter.display());
     let names: Vec<String> = (0..FLOODS).map(|number| format!("flood{number}")).collect();
     let watch = |name: &String| {
         let mut terminal = stage.open(name, &body);
@@ -62,9 +64,9 @@ fn bare(peer: &'static Peer, sizes: &Sizes) -> Sample {
 }
 
 fn beside(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer, sizes);
+    let stage = Stage::new(peer, sizes);
     let flows = stage.signal("flows");
-    let body = format!("{}\nwhile :; do cat {}; done\n", flows.give(), sizes.small_log.display());
+    let body = format!("{}\nwhile :; do cat {}; done\n", flows.send_command(), sizes.logs.quarter.display());
     stage.start("flood", &body);
     flows.wait(1, PATIENCE);
     let mut terminal = echo::begin(&stage);

@@ -1,12 +1,12 @@
-//! What holding sessions costs when nothing happens: memory and CPU, at several numbers, and of scrollback.
+//! The cost of idle sessions: memory and CPU at several numbers of sessions, and the memory of scrollback.
 
 use agency_testkit::Pause;
 
 use super::{Measure, PATIENCE};
 use crate::figure::{Sample, Unit};
 use crate::holders;
-use crate::options::Sizes;
 use crate::peer::{AGENCY, Peer};
+use crate::sizes::Sizes;
 use crate::stage::Stage;
 
 pub const MEASURE: Measure = Measure {
@@ -24,9 +24,9 @@ pub const MEASURE: Measure = Measure {
 };
 
 fn idle(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer, sizes);
+    let stage = Stage::new(peer, sizes);
     let ready = stage.signal("ready");
-    let body = format!("{}\nexec cat >/dev/null\n", ready.give());
+    let body = format!("{}\nexec cat >/dev/null\n", ready.send_command());
     let mut sessions = 0..;
     let mut samples = Vec::new();
     for &count in &sizes.sessions {
@@ -34,18 +34,18 @@ fn idle(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
             sessions.next().into_iter().for_each(|number| stage.start(&format!("idle{number}"), &body));
             ready.wait(1, PATIENCE);
         }
-        samples.extend(at(&stage, count, sizes));
+        samples.extend(measure_idle(&stage, count, sizes));
     }
     if let (AGENCY, Some(count)) = (peer.name, sizes.sessions.last()) {
-        samples.extend(later(&stage, *count, sizes));
+        samples.extend(measure_stale(&stage, *count, sizes));
     }
     samples
 }
 
-/// Agency says of an agent that it waits, and later that it is stale; then there is nothing left to do.
-fn later(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
-    std::thread::sleep(sizes.lull);
-    let idle = holders::idle(&stage.holders(), sizes.idle);
+/// Once all agents are stale, the daemon has nothing left to do.
+fn measure_stale(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
+    std::thread::sleep(sizes.times.until_stale);
+    let idle = holders::idle(&stage.holders(), sizes.times.idle);
     let wakeups = idle.wakeups_per_second * 10.0;
     vec![
         Sample::new(format!("idle CPU at {count}, all stale"), Unit::Percent, idle.cpu_percent),
@@ -53,10 +53,10 @@ fn later(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
     ]
 }
 
-fn at(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
-    stage.cpu();
+fn measure_idle(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
+    stage.meter();
     let holders = stage.holders();
-    let idle = holders::idle(&holders, sizes.idle);
+    let idle = holders::idle(&holders, sizes.times.idle);
     let mut samples = vec![
         Sample::new(format!("PSS at {count}"), Unit::Kilobytes, holders::pss_kb(&holders)),
         Sample::new(format!("idle CPU at {count}"), Unit::Percent, idle.cpu_percent),
@@ -72,20 +72,21 @@ fn at(stage: &Stage, count: usize, sizes: &Sizes) -> Vec<Sample> {
     samples
 }
 
-/// How much the holders grow when sessions fill their scrollback.
+/// How much memory the holders gain when sessions fill their scrollback.
 fn scrollback(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer, sizes);
+    let stage = Stage::new(peer, sizes);
     let printed = stage.signal("printed");
     let pauses: Vec<Pause> =
         (0..sizes.full_sessions).map(|number| stage.pause(&format!("go-{number}"))).collect();
     for (number, pause) in pauses.iter().enumerate() {
-        let (pause, log) = (pause.path().display(), sizes.lines_log.display());
-        let body = format!("read line <{pause}\ncat {log}\n{}\nexec cat >/dev/null\n", printed.give());
+        let (pause, log) = (pause.path().display(), sizes.logs.lines.display());
+        let body =
+            format!("read line <{pause}\ncat {log}\n{}\nexec cat >/dev/null\n", printed.send_command());
         stage.start(&format!("full{number}"), &body);
         stage.show(&format!("full{number}"));
     }
     let pss = || {
-        stage.cpu();
+        stage.meter();
         holders::pss_kb(&stage.holders())
     };
     let fill = |pauses: &[Pause]| {

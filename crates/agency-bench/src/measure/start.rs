@@ -1,6 +1,6 @@
-//! From the command that starts a session until what its program prints is drawn, on the same terminal.
+//! The time from the command that starts a session until the client draws the first output, on the same terminal.
 //!
-//! Agency makes a worktree meanwhile; what git alone needs for that is measured between its starts and taken off.
+//! Agency also makes a worktree. Between the starts this measures the time that git alone needs for one, and subtracts it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use agency_testkit::CommandOutput;
 
 use super::Measure;
 use crate::figure::{Sample, Unit, quantile};
-use crate::options::Sizes;
 use crate::peer::{AGENCY, Peer};
+use crate::sizes::Sizes;
 use crate::stage::Stage;
 
 pub const MEASURE: Measure = Measure {
@@ -22,14 +22,14 @@ pub const MEASURE: Measure = Measure {
 };
 
 fn run(peer: &'static Peer, sizes: &Sizes) -> Vec<Sample> {
-    let stage = Stage::set(peer, sizes);
+    let stage = Stage::new(peer, sizes);
     if peer.name == AGENCY {
-        fill_repository(&stage, sizes.files);
+        fill_repository(&stage, sizes.starts.files);
     }
-    // The first one starts the daemon or the server.
+    // The first session also starts the daemon or the server.
     start(&stage, "first");
     let (mut starts, mut gits) = (Vec::new(), Vec::new());
-    for number in 0..sizes.starts {
+    for number in 0..sizes.starts.small {
         starts.push(start(&stage, &format!("start{number}")).as_secs_f64());
         if peer.name == AGENCY {
             gits.push(git(&stage, number).as_secs_f64());
@@ -64,7 +64,7 @@ pub(super) fn git(stage: &Stage, number: usize) -> Duration {
     began.elapsed()
 }
 
-/// Some hundred to a directory, as in real projects.
+/// A few hundred files per directory, as in real projects.
 pub(super) fn fill_repository(stage: &Stage, files: usize) {
     for number in 0..files {
         let dir = stage.sealed.repo().join(format!("part{}", number / 500));

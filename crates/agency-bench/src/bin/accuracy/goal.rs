@@ -1,4 +1,4 @@
-//! What must hold for what is shipped.
+//! Goals for the detector with the shipped rules.
 
 use crate::judge::{Judged, Verdict};
 use crate::knowledge::Knowledge;
@@ -14,17 +14,17 @@ pub struct Goal {
     pub is_reached: bool,
 }
 
-/// None where the shipped rules were not measured.
+/// Empty if the run did not measure the shipped rules.
 pub fn goals(run: &Run) -> Vec<Goal> {
     let shipped = run.agency.iter().find(|trial| trial.knowledge == Knowledge::Everything);
-    shipped.map(|trial| of(&trial.phases)).unwrap_or_default()
+    shipped.map(|trial| goals_of(&trial.phases)).unwrap_or_default()
 }
 
 pub fn all_reached(run: &Run) -> bool {
     goals(run).iter().all(|goal| goal.is_reached)
 }
 
-fn of(phases: &[Judged]) -> Vec<Goal> {
+fn goals_of(phases: &[Judged]) -> Vec<Goal> {
     let all = Tally::of(phases, |_| true);
     let none = |text, verdict| {
         let count = all.count(verdict);
@@ -38,7 +38,7 @@ fn of(phases: &[Judged]) -> Vec<Goal> {
     };
     vec![
         none("no wait is missed", Verdict::Missed),
-        none("no work is called waiting", Verdict::False),
+        none("no work is reported as waiting", Verdict::False),
         within("p95 under 1 s where the agent reports or a rule knows", true, KNOWN_WITHIN),
         within("p95 under 5 s elsewhere", false, ELSEWHERE_WITHIN),
     ]

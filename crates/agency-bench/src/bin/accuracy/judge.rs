@@ -1,18 +1,18 @@
-//! One phase, and what was said during it: hit, missed, or false.
+//! Compares one phase with the detector's reports during it: hit, missed, or false.
 
 use serde::Serialize;
 
 use crate::recording::{Kind, Phase, Recording};
-use crate::timeline::{Said, Timeline};
+use crate::timeline::{StateReport, Timeline};
 
-/// Markers lag what the screen shows, and an answer takes a moment to be taken.
+/// Markers come later than the screen, and a program needs a moment to take an answer.
 const LAG: f64 = 0.3;
-/// So long a program may take to begin after its user's last key. Until then what was said before still stands: nothing
-/// new is said to anybody, and how long it stood is counted.
+/// A program may take this long to begin after its user's last key. Until then the earlier report is not false; how long
+/// it lasts counts as latency.
 const BEGINS_WITHIN: f64 = 1.0;
-/// What is said so shortly before a phase ends belongs to the next one.
+/// A report this shortly before the end of a phase belongs to the next phase.
 const LEAD: f64 = 0.1;
-/// Shorter than this, a wait tells nothing.
+/// A shorter wait is not judged.
 const SHORT: f64 = 1.0;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,15 +23,14 @@ pub struct Judged {
     pub begin: f64,
     pub end: f64,
     pub verdict: Verdict,
-    /// From the phase's beginning until it was said, that it waits or that it works; absent where it did so in the phase
-    /// before as well.
+    /// From the phase's beginning until the first right report; absent if the program did the same in the phase before.
     pub latency: Option<f64>,
-    /// Who said it first in this phase.
+    /// The source of the first report in this phase.
     pub source: Option<String>,
-    /// What was said: where it is wrong, what was wrong.
+    /// The report; for a mistake, the wrong one.
     pub said: Option<String>,
     pub why: Option<Reason>,
-    /// How often it was called work again while it waited.
+    /// How often the detector reported work while the program waited.
     pub flaps: usize,
 }
 
@@ -40,15 +39,15 @@ pub struct Judged {
 pub enum Verdict {
     Hit,
     Missed,
-    /// It works, and was not said to wait.
+    /// The program works, and no report says that it waits.
     Right,
-    /// It works, and was said to wait.
+    /// The program works, and a report says that it waits.
     False,
-    /// It starts, and was not said to wait.
+    /// The program starts, and no report says that it waits.
     Started,
-    /// It starts, and was said to wait: not ready, but nobody is misled for long.
+    /// The program starts, and a report says that it waits: too early, but soon true.
     Early,
-    /// Too short to tell.
+    /// Too short to judge.
     Short,
 }
 
@@ -63,9 +62,9 @@ pub enum Reason {
 /// Every phase that can be judged.
 pub fn judge(recording: &Recording, timeline: &Timeline) -> Vec<Judged> {
     let judged = |phase: &Phase| match phase.kind {
-        Kind::Waiting => Some(waiting(recording, phase, timeline)),
-        Kind::Working => Some(working(recording, phase, timeline, Verdict::Right, Verdict::False)),
-        Kind::Startup => Some(working(recording, phase, timeline, Verdict::Started, Verdict::Early)),
+        Kind::Waiting => Some(judge_wait(recording, phase, timeline)),
+        Kind::Working => Some(judge_work(recording, phase, timeline, Verdict::Right, Verdict::False)),
+        Kind::Startup => Some(judge_work(recording, phase, timeline, Verdict::Started, Verdict::Early)),
         Kind::Unjudged => None,
     };
     recording.phases.iter().filter_map(judged).collect()
@@ -87,20 +86,24 @@ fn blank(recording: &Recording, phase: &Phase, verdict: Verdict) -> Judged {
     }
 }
 
-fn waiting(recording: &Recording, phase: &Phase, timeline: &Timeline) -> Judged {
+fn judge_wait(recording: &Recording, phase: &Phase, timeline: &Timeline) -> Judged {
     if phase.end - phase.begin < SHORT {
         return blank(recording, phase, Verdict::Short);
     }
-    // What was said of the phase before and is taken back at once is not meant for this one.
-    let meant = |(_, end, said): &(f64, f64, &Said)| said.waits() && *end > phase.begin + LAG;
-    let Some((at, _, said)) = timeline.within(phase.begin, phase.end).find(meant) else {
+    // A report from the phase before that ends at once does not belong to this phase.
+    let belongs = |(_, end, said): &(f64, f64, &StateReport)| said.waits() && *end > phase.begin + LAG;
+    let Some((at, _, said)) = timeline.within(phase.begin, phase.end).find(belongs) else {
         return blank(recording, phase, Verdict::Missed);
     };
     let last = last_wait(phase, timeline).unwrap_or(said);
     Judged {
         latency: (!phase.goes_on).then_some(at - phase.begin),
         source: Some(said.source.clone()),
-        said: Some(if said == last { words(said) } else { format!("{}; then {}", words(said), words(last)) }),
+        said: Some(if said == last {
+            describe(said)
+        } else {
+            format!("{}; then {}", describe(said), describe(last))
+        }),
         why: Some(reason(phase, last)),
         flaps: flaps(phase, at, timeline),
         ..blank(recording, phase, Verdict::Hit)
@@ -109,17 +112,17 @@ fn waiting(recording: &Recording, phase: &Phase, timeline: &Timeline) -> Judged 
 
 fn flaps(phase: &Phase, hit_at: f64, timeline: &Timeline) -> usize {
     let from = hit_at.max(phase.begin + LAG);
-    let again = |(_, _, said): &(f64, f64, &Said)| said.state == "running";
+    let again = |(_, _, said): &(f64, f64, &StateReport)| said.state == "running";
     timeline.within(from, phase.end - LEAD).filter(again).count()
 }
 
-/// A screen may tell later than a title for what the program waits: the last word counts.
-fn last_wait<'a>(phase: &Phase, timeline: &'a Timeline) -> Option<&'a Said> {
+/// The screen may show later than the title why the program waits, so the last report counts.
+fn last_wait<'a>(phase: &Phase, timeline: &'a Timeline) -> Option<&'a StateReport> {
     let waits = timeline.within(phase.begin, phase.end - LEAD).filter(|(_, _, said)| said.waits());
     waits.last().map(|(_, _, said)| said)
 }
 
-fn reason(phase: &Phase, said: &Said) -> Reason {
+fn reason(phase: &Phase, said: &StateReport) -> Reason {
     let right: &[&str] = match phase.name.as_str() {
         "permission" => &["permission"],
         "finished" => &["finished", "prompt", "error"],
@@ -133,7 +136,7 @@ fn reason(phase: &Phase, said: &Said) -> Reason {
     }
 }
 
-fn working(
+fn judge_work(
     recording: &Recording,
     phase: &Phase,
     timeline: &Timeline,
@@ -144,25 +147,25 @@ fn working(
     if phase.begin + LAG >= to {
         return blank(recording, phase, Verdict::Short);
     }
-    let left = left_over(phase, timeline);
+    let left = leftover_wait(phase, timeline);
     let from = if left > BEGINS_WITHIN { phase.begin + LAG } else { phase.begin + left.max(LAG) };
     match timeline.within(from, to).find(|(_, _, said)| said.waits()) {
         None => Judged { latency: (!phase.goes_on).then_some(left), ..blank(recording, phase, right) },
         Some((at, until, said)) => Judged {
             source: Some(said.source.clone()),
-            said: Some(format!("{at:.2}–{until:.2} {}", words(said))),
+            said: Some(format!("{at:.2}–{until:.2} {}", describe(said))),
             ..blank(recording, phase, wrong)
         },
     }
 }
 
-/// How long into the phase it is still said to wait, as it was in the phase before.
-fn left_over(phase: &Phase, timeline: &Timeline) -> f64 {
+/// How long after its beginning the phase still has a report of waiting from the phase before.
+fn leftover_wait(phase: &Phase, timeline: &Timeline) -> f64 {
     let waits = timeline.within(phase.begin, phase.end).take_while(|(_, _, said)| said.waits());
     waits.last().map_or(0.0, |(_, until, _)| until - phase.begin)
 }
 
-fn words(said: &Said) -> String {
+fn describe(said: &StateReport) -> String {
     let why = said.why.as_deref().unwrap_or("unknown");
     format!("{why}, {} ({}), since {:.2}", said.source, said.rule, said.at)
 }
@@ -173,12 +176,12 @@ mod tests {
 
     use super::*;
 
-    fn said(at: f64, state: &str, why: Option<&str>) -> Said {
+    fn report(at: f64, state: &str, why: Option<&str>) -> StateReport {
         let (source, rule) = ("screen".to_owned(), "x".to_owned());
-        Said { at, state: state.to_owned(), why: why.map(str::to_owned), source, rule }
+        StateReport { at, state: state.to_owned(), why: why.map(str::to_owned), source, rule }
     }
 
-    fn judged(phases: &[(&str, Kind, f64, f64, bool)], said: Vec<Said>) -> Vec<Judged> {
+    fn judge_phases(phases: &[(&str, Kind, f64, f64, bool)], reports: Vec<StateReport>) -> Vec<Judged> {
         let phase = |(name, kind, begin, end, goes_on): &(&str, Kind, f64, f64, bool)| Phase {
             name: (*name).to_owned(),
             kind: *kind,
@@ -188,25 +191,25 @@ mod tests {
         };
         let phases = phases.iter().map(phase).collect();
         let (path, name) = (PathBuf::new(), String::new());
-        judge(&Recording { path, name, program: "x", phases, outputs: Vec::new() }, &Timeline(said))
+        judge(&Recording { path, name, program: "x", phases, outputs: Vec::new() }, &Timeline(reports))
     }
 
     #[test]
-    fn a_wait_is_hit_late_or_never() {
+    fn a_wait_is_hit_hit_late_or_missed() {
         let phases = [
             ("working_model", Kind::Working, 0.0, 5.0, false),
             ("permission", Kind::Waiting, 5.0, 9.0, false),
             ("dialog", Kind::Waiting, 9.0, 12.0, true),
             ("finished", Kind::Waiting, 12.0, 15.0, true),
         ];
-        let all = judged(
+        let all = judge_phases(
             &phases,
             vec![
-                said(0.0, "running", None),
-                said(5.5, "needs_input", Some("permission")),
-                said(6.0, "running", None),
-                said(6.5, "needs_input", Some("question")),
-                said(12.2, "running", None),
+                report(0.0, "running", None),
+                report(5.5, "needs_input", Some("permission")),
+                report(6.0, "running", None),
+                report(6.5, "needs_input", Some("question")),
+                report(12.2, "running", None),
             ],
         );
         let seen: Vec<_> = all.iter().map(|one| (one.verdict, one.latency, one.why, one.flaps)).collect();
@@ -222,22 +225,22 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_false_while_it_works_but_for_the_edges() {
+    fn a_report_of_waiting_during_work_is_false_except_at_the_edges() {
         let phases = [
             ("working_tool", Kind::Working, 10.0, 20.0, false),
             ("working_model", Kind::Working, 20.0, 30.0, false),
             ("startup2", Kind::Startup, 30.0, 40.0, false),
         ];
-        let all = judged(
+        let all = judge_phases(
             &phases,
             vec![
-                said(5.0, "needs_input", None),
-                said(10.5, "running", None),
-                said(19.95, "needs_input", None),
-                said(20.1, "running", None),
-                said(25.0, "stale", None),
-                said(26.0, "running", None),
-                said(33.0, "needs_input", None),
+                report(5.0, "needs_input", None),
+                report(10.5, "running", None),
+                report(19.95, "needs_input", None),
+                report(20.1, "running", None),
+                report(25.0, "stale", None),
+                report(26.0, "running", None),
+                report(33.0, "needs_input", None),
             ],
         );
         let seen: Vec<_> = all.iter().map(|one| (one.verdict, one.latency)).collect();
@@ -245,9 +248,10 @@ mod tests {
     }
 
     #[test]
-    fn who_is_said_to_wait_long_after_it_began_to_work_is_said_so_falsely() {
+    fn a_report_of_waiting_that_lasts_long_into_work_is_false() {
         let phases = [("working_tool", Kind::Working, 10.0, 20.0, false)];
-        let all = judged(&phases, vec![said(5.0, "needs_input", None), said(11.5, "running", None)]);
+        let all =
+            judge_phases(&phases, vec![report(5.0, "needs_input", None), report(11.5, "running", None)]);
         assert_eq!(all[0].verdict, Verdict::False);
     }
 }

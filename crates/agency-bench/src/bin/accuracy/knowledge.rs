@@ -1,5 +1,4 @@
-//! What the detector may know while it is measured: the fewer rules, the more it shows how it does with programs
-//! that nobody has recorded.
+//! The rules that the detector may use in a measurement. Fewer rules show how well it detects programs that it does not know.
 
 use std::fs;
 use std::path::Path;
@@ -7,17 +6,17 @@ use std::path::Path;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// Rules that name no agent.
+/// Files of rules that are not for one agent.
 const GENERAL: [&str; 2] = ["titles.toml", "zz-generic.toml"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knowledge {
-    /// As it is shipped
+    /// All shipped rules
     Everything,
-    /// No rules made for one agent
+    /// Only rules that are not for one agent
     GeneralRules,
-    /// No rules at all, and no agent reports its status
+    /// No rules, titles or status reports
     Nothing,
 }
 
@@ -27,12 +26,12 @@ impl Knowledge {
     pub fn title(self) -> &'static str {
         match self {
             Knowledge::Everything => "As shipped",
-            Knowledge::GeneralRules => "Without rules of its own for any agent",
-            Knowledge::Nothing => "Without any rule, any title and any status report",
+            Knowledge::GeneralRules => "Without rules for single agents",
+            Knowledge::Nothing => "Without rules, titles and status reports",
         }
     }
 
-    /// A user's file of rules that leaves only what may be known.
+    /// A user's file of rules that turns all other rules off.
     pub fn overrides(self, rules: &Path) -> Result<String, String> {
         let off = |file: &str| match self {
             Knowledge::Everything => false,

@@ -1,4 +1,4 @@
-//! Markers that a recording ought to have and has not, each with the reason.
+//! Markers that are missing in a recording, each with a reason.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Label {
     pub recording: String,
     pub at: f64,
-    /// `unjudged`: nobody can say.
+    /// `unjudged` if the true phase is not known.
     pub phase: String,
     pub reason: String,
 }
@@ -22,7 +22,7 @@ struct File {
     label: Vec<Label>,
 }
 
-/// None where there is no such file.
+/// Empty if the file does not exist.
 pub fn read(path: &Path) -> Result<Vec<Label>, String> {
     if !path.is_file() {
         return Ok(Vec::new());

@@ -1,6 +1,7 @@
-//! Measures how well Agency tells who waits for the user: over recordings of real programs that say what was true.
+//! Measures how well Agency detects that a program waits for its user, with recordings of real programs whose true phases
+//! are known.
 //!
-//! Not part of the product: it runs the built program as a user would, and knows nothing of its insides.
+//! Not part of the product: it runs the built program as a user would, and knows nothing of its code.
 
 mod goal;
 mod judge;
@@ -14,36 +15,26 @@ mod run;
 mod tally;
 mod timeline;
 
-use std::fs;
 use std::process::ExitCode;
 
-use agency_bench::page;
+use agency_bench::program;
+use agency_bench::table::Form;
 use clap::Parser;
 
 use options::Options;
-use report::Form;
 use run::Run;
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(code) => code,
-        Err(message) => {
-            eprintln!("Error: {message}");
-            ExitCode::FAILURE
-        }
-    }
+    program::exit_code(run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<ExitCode, String> {
-    let run = Run::make(options)?;
+    let run = Run::judge(options)?;
     if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(&run).map_err(|err| err.to_string())?;
-        fs::write(path, text + "\n").map_err(|err| format!("{}: {err}", path.display()))?;
+        program::write_json(path, &run)?;
     }
     if let Some(path) = &options.page {
-        let page = fs::read_to_string(path).map_err(|err| format!("{}: {err}", path.display()))?;
-        let page = page::with_figures(&page, "accuracy-doc", &report::report(&run, Form::Markdown))?;
-        fs::write(path, page).map_err(|err| format!("{}: {err}", path.display()))?;
+        program::update_page(path, "accuracy-doc", &report::report(&run, Form::Markdown))?;
     }
     print!("{}", report::report(&run, Form::Plain));
     if options.verbose {

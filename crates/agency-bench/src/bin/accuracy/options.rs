@@ -1,4 +1,4 @@
-//! Which recordings, and what the detector may know.
+//! The command line: which recordings, and which rules the detector may use.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::knowledge::Knowledge;
 #[derive(Debug, Parser)]
 #[command(
     name = "accuracy",
-    about = "Judge over recordings with ground truth when Agency says that an agent needs its user",
+    about = "Compare the states that Agency detects in recordings with the true ones",
     after_help = "\
 Examples:
   accuracy                                all recordings, with and without the rules
@@ -19,22 +19,22 @@ Examples:
 Exits with 1 if a goal is missed."
 )]
 pub struct Options {
-    /// The recordings; all of the project when absent
+    /// The recordings; without any, all of the project
     pub files: Vec<PathBuf>,
-    /// What the detector may know
+    /// The rules that the detector may use
     #[arg(long = "with", value_delimiter = ',', value_enum, value_name = "KNOWLEDGE",
           default_values_t = Knowledge::ALL)]
     pub knowledge: Vec<Knowledge>,
-    /// List every phase that was missed, and all that was said falsely
+    /// List every mistake: missed waits, false reports, late reports
     #[arg(long)]
     pub verbose: bool,
-    /// Write what was found of every phase to this file
+    /// Write the result for every phase to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Put the tables between the marks in this page
+    /// Write the tables into this page, between its two marks
     #[arg(long, value_name = "FILE")]
     pub page: Option<PathBuf>,
-    /// The project whose recordings and rules these are
+    /// The project that has the recordings and the rules
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub project: PathBuf,
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definitions_hold_together() {
+    fn the_command_line_is_consistent() {
         Options::command().debug_assert();
         assert_eq!(Options::parse_from(["accuracy"]).knowledge, Knowledge::ALL);
         let options = Options::parse_from(["accuracy", "--with", "everything"]);

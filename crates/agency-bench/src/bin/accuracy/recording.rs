@@ -1,4 +1,4 @@
-//! A recording with the truth about it: when which phase began, and when something was written.
+//! A recording with its true phases and the times of its output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::label::Label;
 
-/// Recordings whose names begin like this are of that program; all others are of small programs in a terminal.
+/// A recording whose name begins with one of these is of that program; the others are of small line programs.
 const PROGRAMS: [&str; 7] = ["claude", "codex", "opencode", "gemini", "qwen", "aider", "shell"];
 const OTHERS: &str = "line programs";
 
@@ -16,7 +16,7 @@ pub struct Recording {
     pub name: String,
     pub program: &'static str,
     pub phases: Vec<Phase>,
-    /// When a byte or more was written.
+    /// The times at which the program wrote.
     pub outputs: Vec<f64>,
 }
 
@@ -26,7 +26,7 @@ pub struct Phase {
     pub kind: Kind,
     pub begin: f64,
     pub end: f64,
-    /// It did the same in the phase before, typing aside: there is nothing to be noticed.
+    /// The program did the same in the phase before (typing aside), so there is no change to detect.
     pub goes_on: bool,
 }
 
@@ -62,7 +62,7 @@ impl Recording {
     }
 }
 
-/// The phase that a marker begins; a marker about the recorder begins none, unless the program has died of it.
+/// The phase that a marker begins. Markers about the recorder begin none, except the end of the program.
 fn marker(text: &str) -> Option<String> {
     match text.strip_prefix("phase:") {
         Some(phase) => Some(phase.to_owned()),

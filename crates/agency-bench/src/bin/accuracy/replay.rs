@@ -1,4 +1,4 @@
-//! The built program reads a recording: what users have is measured.
+//! Replays a recording with the built program, so that the measurement is of what users run.
 
 use std::fs;
 use std::io;
@@ -10,12 +10,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::knowledge::Knowledge;
-use crate::timeline::{Said, Timeline};
+use crate::timeline::{StateReport, Timeline};
 
-/// What a status report looks like.
+/// The beginning of a status report.
 const REPORT: &str = "\x1b]7501;";
 
-/// A configuration of its own for one kind of knowledge.
+/// Runs `agency replay` with a private configuration for one kind of knowledge.
 pub struct Replayer {
     knowledge: Knowledge,
     agency: PathBuf,
@@ -42,15 +42,20 @@ impl Replayer {
         let mut agency = Command::new(&self.agency);
         agency.args(["replay", "--states", "--json"]).arg(&recording);
         agency.env("XDG_CONFIG_HOME", self.home.path()).env("HOME", self.home.path());
-        let ran = agency.output().map_err(|err| format!("{}: {err}", self.agency.display()))?;
-        if !ran.status.success() || !ran.stderr.is_empty() {
-            return Err(format!("{}: {}", recording.display(), String::from_utf8_lossy(&ran.stderr).trim()));
+        let output = agency.output().map_err(|err| format!("{}: {err}", self.agency.display()))?;
+        if !output.status.success() || !output.stderr.is_empty() {
+            return Err(format!(
+                "{}: {}",
+                recording.display(),
+                String::from_utf8_lossy(&output.stderr).trim()
+            ));
         }
-        let said = |line: &str| serde_json::from_str::<Said>(line).map_err(|err| format!("{line}: {err}"));
-        Ok(Timeline(String::from_utf8_lossy(&ran.stdout).lines().map(said).collect::<Result<_, _>>()?))
+        let report =
+            |line: &str| serde_json::from_str::<StateReport>(line).map_err(|err| format!("{line}: {err}"));
+        Ok(Timeline(String::from_utf8_lossy(&output.stdout).lines().map(report).collect::<Result<_, _>>()?))
     }
 
-    /// A copy in which the program says nothing of itself.
+    /// Writes a copy without the program's own status reports.
     fn without_reports(&self, recording: &Path) -> io::Result<PathBuf> {
         let copy = self.home.path().join(recording.file_name().unwrap_or_default());
         let text = fs::read_to_string(recording)?;
@@ -64,7 +69,7 @@ impl Replayer {
     }
 }
 
-/// Lines that hold no whole report stay as they are.
+/// Lines without a complete report stay as they are.
 fn without_reports(line: &str) -> String {
     let Ok(mut event) = serde_json::from_str::<Value>(line) else { return line.to_owned() };
     let Some(mut data) = event[2].as_str().filter(|_| event[1] == "o").map(str::to_owned) else {
@@ -85,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_are_taken_out_and_nothing_else() {
+    fn only_reports_are_removed() {
         let line = r#"[1.5,"o","a\u001b]7501;state=idle\u0007b\u001b]7501;done\u001b\\c\u001b]0;t\u0007"]"#;
         assert_eq!(without_reports(line), r#"[1.5,"o","abc\u001b]0;t\u0007"]"#);
         assert_eq!(without_reports(r#"{"version": 2}"#), r#"{"version": 2}"#);

@@ -1,29 +1,21 @@
-//! A run as people read it: goals, a table for each kind of knowledge, and every mistake.
+//! The report of a run: goals, a table for each kind of knowledge, and every mistake.
 
-use std::fmt::Write;
-
-use agency_bench::table::Table;
+use agency_bench::table::{Form, Table, add_section};
 
 use crate::goal::goals;
 use crate::judge::{Judged, Reason, Verdict};
 use crate::run::{Run, Trial};
 use crate::tally::{Tally, is_known};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    Plain,
-    Markdown,
-}
-
 pub fn report(run: &Run, form: Form) -> String {
     let mut text = format!("{} recordings, {} phases\n", run.recordings.len(), run.silence.len());
     let goals = goal_table(run);
     if !goals.is_empty() {
-        section(&mut text, form, "Goals", &goals);
+        add_section(&mut text, form, "Goals", &goals.show(form));
     }
     for trial in &run.agency {
-        section(&mut text, form, trial.knowledge.title(), &phases_table(trial, &run.silence));
-        section(&mut text, form, "How late, for what, and who said it", &detail_table(trial));
+        add_section(&mut text, form, trial.knowledge.title(), &phases_table(trial, &run.silence).show(form));
+        add_section(&mut text, form, "Latency, reasons and sources", &detail_table(trial).show(form));
     }
     text
 }
@@ -78,12 +70,12 @@ const DETAILS: [&str; 13] = [
     "elsewhere: number",
     "p50",
     "p95",
-    "work seen after: p95",
-    "what for: right / unknown / other",
+    "work noticed after: p95",
+    "reason: right / unknown / other",
     "flaps",
     "early in startup",
     "too short",
-    "who said it",
+    "sources",
 ];
 
 fn detail_table(trial: &Trial) -> Table {
@@ -110,7 +102,7 @@ fn detail_table(trial: &Trial) -> Table {
     table
 }
 
-/// Those of which something was judged, and at last all together.
+/// All judged programs, and `None` for all together.
 fn programs(phases: &[Judged]) -> Vec<Option<&'static str>> {
     let mut programs: Vec<_> = phases.iter().map(|phase| Some(phase.program)).collect();
     programs.sort();
@@ -119,7 +111,7 @@ fn programs(phases: &[Judged]) -> Vec<Option<&'static str>> {
     programs
 }
 
-/// Every miss, all that was false, and what flapped or waited for something else.
+/// One line for each missed, false, early or late report, and for each one with flaps or a wrong reason.
 pub fn mistakes(run: &Run) -> String {
     let mut text = String::new();
     for trial in &run.agency {
@@ -145,12 +137,4 @@ fn mistake(phase: &Judged) -> Option<String> {
     let Judged { recording, phase: name, begin, end, .. } = phase;
     let said = phase.said.as_deref().unwrap_or("nothing");
     Some(format!("  {what:<6} {recording:<22} {name:<14} {begin:7.2}–{end:7.2}  {said}\n"))
-}
-
-fn section(text: &mut String, form: Form, title: &str, table: &Table) {
-    let written = match form {
-        Form::Plain => write!(text, "\n{title}\n{}", table.plain()),
-        Form::Markdown => write!(text, "\n### {title}\n\n{}", table.markdown()),
-    };
-    written.expect("a string takes any text");
 }

@@ -1,4 +1,4 @@
-//! All recordings, judged for every kind of knowledge, and beside plain silence.
+//! Judges all recordings with each kind of knowledge, and with a detector that knows only silence.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::recording::Recording;
 use crate::replay::Replayer;
 use crate::timeline::Timeline;
 
-/// Everything a run found out; what `--json` writes.
+/// The results of a run; `--json` writes them.
 #[derive(Debug, Serialize)]
 pub struct Run {
     pub recordings: Vec<String>,
@@ -32,10 +32,10 @@ pub struct Trial {
 }
 
 impl Run {
-    pub fn make(options: &Options) -> Result<Run, String> {
+    pub fn judge(options: &Options) -> Result<Run, String> {
         let home = options.project.join("tests/recordings");
         let labels = label::read(&home.join("labels.toml"))?;
-        let files = if options.files.is_empty() { shipped(&home)? } else { options.files.clone() };
+        let files = if options.files.is_empty() { project_recordings(&home)? } else { options.files.clone() };
         let recordings: Result<Vec<_>, String> =
             files.iter().map(|file| Recording::read(file, &labels)).collect();
         let recordings = recordings?;
@@ -53,8 +53,8 @@ impl Run {
     }
 }
 
-/// The recordings of terminals that come with the project, by name.
-fn shipped(home: &Path) -> Result<Vec<PathBuf>, String> {
+/// The recordings of terminals in the project, by name.
+fn project_recordings(home: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for dir in [home.to_owned(), home.join("states")] {
         for entry in fs::read_dir(&dir).map_err(|err| format!("{}: {err}", dir.display()))? {
@@ -73,13 +73,13 @@ fn trial(knowledge: Knowledge, rules: &Path, recordings: &[Recording]) -> Result
     let work = || {
         while let Some(recording) = recordings.get(next.fetch_add(1, Ordering::Relaxed)) {
             let result = replayer.states(&recording.path).map(|timeline| judge(recording, &timeline));
-            judged.lock().expect("nobody panics with it").push((&recording.path, result));
+            judged.lock().expect("no thread panics while it holds the lock").push((&recording.path, result));
         }
     };
     thread::scope(|scope| {
         (0..thread::available_parallelism().map_or(1, usize::from)).for_each(|_| drop(scope.spawn(work)));
     });
-    let mut judged = judged.into_inner().expect("nobody panics with it");
+    let mut judged = judged.into_inner().expect("no thread panics while it holds the lock");
     judged.sort_by_key(|(path, _)| *path);
     let phases: Result<Vec<Vec<Judged>>, String> = judged.into_iter().map(|(_, result)| result).collect();
     Ok(Trial { knowledge, phases: phases?.into_iter().flatten().collect() })

@@ -1,11 +1,11 @@
-//! Phases counted, and how late they were noticed.
+//! Counts judged phases and the latencies of their reports.
 
 use agency_bench::figure::quantile;
 
 use crate::judge::{Judged, Reason, Verdict};
 
-/// Who knows by the agent's report, by a rule, or from the kernel; all others infer it from what is drawn.
-const KNOWING: [&str; 9] =
+/// Sources that know: the agent's report, a rule, or the kernel. All others infer the state from the output.
+const KNOWING_SOURCES: [&str; 9] =
     ["status", "hook", "title", "shell", "kernel", "screen", "progress", "notice", "editor"];
 
 pub struct Tally<'a>(Vec<&'a Judged>);
@@ -19,7 +19,7 @@ impl<'a> Tally<'a> {
         self.0.iter().filter(|phase| phase.verdict == verdict).count()
     }
 
-    /// Phases in which it waited, long enough to be judged.
+    /// Phases in which the program waited long enough to be judged.
     pub fn waits(&self) -> usize {
         self.count(Verdict::Hit) + self.count(Verdict::Missed)
     }
@@ -40,12 +40,12 @@ impl<'a> Tally<'a> {
         self.0.iter().map(|phase| phase.flaps).sum()
     }
 
-    /// Until it was said that it waits.
+    /// Until the detector reported that the program waits.
     pub fn latencies(&self) -> Latencies {
         self.latencies_of(Verdict::Hit)
     }
 
-    /// Until it was said that it works.
+    /// Until the detector reported that the program works.
     pub fn resumptions(&self) -> Latencies {
         self.latencies_of(Verdict::Right)
     }
@@ -55,7 +55,7 @@ impl<'a> Tally<'a> {
         Latencies(phases.filter_map(|phase| phase.latency).collect())
     }
 
-    /// Who said that it waits, most often first.
+    /// The sources of the reports that the program waits, most frequent first.
     pub fn sources(&self) -> Vec<(String, usize)> {
         let hits = self.0.iter().filter(|phase| phase.verdict == Verdict::Hit);
         let mut counted: Vec<(String, usize)> = Vec::new();
@@ -70,12 +70,12 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// Whoever said it reported it or went by a rule.
+/// Whether the source knows the state instead of inferring it.
 pub fn is_known(phase: &Judged) -> bool {
-    phase.source.as_deref().is_some_and(|source| KNOWING.contains(&source))
+    phase.source.as_deref().is_some_and(|source| KNOWING_SOURCES.contains(&source))
 }
 
-/// Seconds.
+/// In seconds.
 pub struct Latencies(Vec<f64>);
 
 impl Latencies {
@@ -91,7 +91,7 @@ impl Latencies {
         (!self.0.is_empty()).then(|| quantile(&self.0, share))
     }
 
-    /// p50 and p95, as people read them.
+    /// p50 and p95 for a table.
     pub fn shown(&self) -> [String; 2] {
         [0.5, 0.95]
             .map(|share| self.quantile(share).map_or("–".to_owned(), |value| format!("{value:.2} s")))

@@ -1,13 +1,13 @@
-//! What a detector said over time: of each moment, whether the program waits, and who says so.
+//! The reports of a detector over time: from each moment on, whether the program waits, and the source.
 
 use serde::Deserialize;
 
-/// How long nothing must be written for the plainest of detectors.
+/// The silence after which the simplest detector reports that a program waits.
 pub const SILENCE: f64 = 5.0;
 
-/// As `agency replay --states --json` prints it.
+/// One line of `agency replay --states --json`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Said {
+pub struct StateReport {
     #[serde(rename = "t")]
     pub at: f64,
     pub state: String,
@@ -16,19 +16,19 @@ pub struct Said {
     pub rule: String,
 }
 
-impl Said {
+impl StateReport {
     pub fn waits(&self) -> bool {
         matches!(self.state.as_str(), "needs_input" | "stale")
     }
 }
 
 /// In order of time.
-pub struct Timeline(pub Vec<Said>);
+pub struct Timeline(pub Vec<StateReport>);
 
 impl Timeline {
-    /// Plain silence: whoever writes works, who has not written for a while waits.
+    /// The simplest detector: a program that writes works, and one that has not written for a while waits.
     pub fn of_silence(outputs: &[f64]) -> Timeline {
-        let said = |at: f64, state: &str| Said {
+        let said = |at: f64, state: &str| StateReport {
             at,
             state: state.to_owned(),
             why: None,
@@ -47,8 +47,8 @@ impl Timeline {
         Timeline(all)
     }
 
-    /// What is said from `from` until `to`, each with the time from which and until which it stands there.
-    pub fn within(&self, from: f64, to: f64) -> impl Iterator<Item = (f64, f64, &Said)> {
+    /// The reports between `from` and `to`, each with the part of that time in which it is the latest.
+    pub fn within(&self, from: f64, to: f64) -> impl Iterator<Item = (f64, f64, &StateReport)> {
         let ends = self.0.iter().skip(1).map(|said| said.at).chain([f64::INFINITY]);
         self.0
             .iter()
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_waits_from_five_seconds_on_until_something_is_written() {
+    fn silence_waits_from_five_seconds_on_until_the_next_output() {
         let timeline = Timeline::of_silence(&[1.0, 2.0, 10.0]);
         let seen: Vec<_> =
             timeline.within(0.0, 16.0).map(|(at, end, said)| (at, end, said.waits())).collect();
