@@ -1,4 +1,4 @@
-//! The crates use each other only as ARCHITECTURE.md says, and nothing that they do not name.
+//! Crates use each other as ARCHITECTURE.md allows, and every dependency has a user.
 
 #![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
@@ -55,7 +55,7 @@ fn the_keeper_has_no_runtime_and_no_policy() {
         let names = list.into_iter().flatten().filter_map(|value| value.as_str());
         names.map(|name| name.split(' ').next().unwrap_or(name).to_owned()).collect()
     };
-    // The lock file counts what tests of our own crates use; their manifests tell it apart.
+    // The lock file also lists dependencies of tests, so use the manifests for our own crates.
     let needs = |name: &str| match name.starts_with("agency") {
         true => names_in(manifest(name).get("dependencies")).into_iter().collect(),
         false => depends(name),
@@ -72,21 +72,21 @@ fn the_keeper_has_no_runtime_and_no_policy() {
     }
 }
 
-/// A crate that no line of code names is only waited for. Macros and attributes name theirs too.
+/// A dependency that no line of code names only costs time. Macros and attributes name theirs too.
 #[test]
 fn every_dependency_is_used() {
-    let mut idle = Vec::new();
+    let mut unused = Vec::new();
     for (name, _) in used() {
         let folder = workspace().join("crates").join(&name);
         let (own, tests) =
             (code_in(&[folder.join("src")]), code_in(&[folder.join("src"), folder.join("tests")]));
         for (table, code) in [("dependencies", &own), ("dev-dependencies", &tests)] {
             let names = names_in(manifest(&name).get(table)).into_iter();
-            let unused = names.filter(|dependency| !names_crate(code, &dependency.replace('-', "_")));
-            idle.extend(unused.map(|dependency| format!("{name}: {dependency} ({table})")));
+            let idle = names.filter(|dependency| !names_crate(code, &dependency.replace('-', "_")));
+            unused.extend(idle.map(|dependency| format!("{name}: {dependency} ({table})")));
         }
     }
-    assert!(idle.is_empty(), "no code names them:\n{}", idle.join("\n"));
+    assert!(unused.is_empty(), "no code names them:\n{}", unused.join("\n"));
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn every_shared_version_has_a_user() {
     });
     let taken: BTreeSet<String> = users.flatten().collect();
     let idle: Vec<&String> = shared.difference(&taken).collect();
-    assert!(idle.is_empty(), "[workspace.dependencies] that no crate takes: {idle:?}");
+    assert!(idle.is_empty(), "[workspace.dependencies] that no crate uses: {idle:?}");
 }
 
 #[test]
-fn the_toolchain_is_the_oldest_that_we_promise() {
+fn the_toolchain_is_the_oldest_supported_version() {
     let read = |file: &str| -> toml_edit::DocumentMut {
         std::fs::read_to_string(workspace().join(file)).unwrap().parse().unwrap()
     };
@@ -129,7 +129,7 @@ fn code_in(folders: &[PathBuf]) -> String {
     code
 }
 
-/// `name::…`, or the whole of it in `use name;` and `use name as other;`.
+/// Whether the code contains `name::…`, `use name;` or `use name as other;`.
 fn names_crate(code: &str, name: &str) -> bool {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(name).any(|(at, _)| {

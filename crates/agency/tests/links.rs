@@ -1,4 +1,4 @@
-//! Every relative link in our own Markdown leads to a file, and every anchor to a heading.
+//! Every relative link in our Markdown leads to a file, and every anchor to a heading.
 
 #![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// At the top, and everything below `docs`.
+/// The pages at the top level and all pages below `docs`.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
     let mut folders = vec![root().join("docs")];
@@ -27,7 +27,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// The text without what stands in fences, where `[a](b)` is no link and `#` no heading.
+/// The lines outside of code blocks, where `[a](b)` is not a link and `#` not a heading.
 fn prose(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut fenced = false;
@@ -39,7 +39,7 @@ fn prose(path: &Path) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// As pages of a repository name them: small letters, words joined by dashes, no other signs.
+/// The anchor of a heading on a forge: lowercase, words joined by dashes, no other signs.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     kept.chars()
@@ -82,20 +82,20 @@ fn broken(page: &Path, target: &str) -> Option<String> {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn every_link_has_a_target() {
     let pages = pages();
     assert!(pages.iter().any(|page| page.ends_with("docs/configuration.md")), "{pages:?}");
-    let mut lost = Vec::new();
+    let mut missing = Vec::new();
     for page in &pages {
         for line in prose(page) {
-            lost.extend(targets(&line).into_iter().filter_map(|target| broken(page, target)));
+            missing.extend(targets(&line).into_iter().filter_map(|target| broken(page, target)));
         }
     }
-    assert!(lost.is_empty(), "links that lead nowhere:\n{}", lost.join("\n"));
+    assert!(missing.is_empty(), "links without a target:\n{}", missing.join("\n"));
 }
 
 #[test]
-fn anchors_are_those_that_pages_get() {
+fn anchors_match_those_of_a_forge() {
     for (heading, expected) in [
         (" What a project's file may do", "what-a-projects-file-may-do"),
         ("Crates: each is one verb", "crates-each-is-one-verb"),

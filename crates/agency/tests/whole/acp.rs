@@ -3,10 +3,10 @@
 use agency_testkit::Process;
 use serde_json::Value;
 
+use crate::conversations::{chat, events, of_kind, session, wait_approval, wait_said, wait_why};
 use crate::stage::{SOON, Stage};
-use crate::talk::{chat, events, of_kind, session, wait_asked, wait_said, wait_why};
 
-/// The shell agent is the fake one that speaks ACP; each of its processes leaves its pid.
+/// The default agent is the fake one that speaks ACP; each of its processes appends its pid to a file.
 fn stage(options: &[&str]) -> Stage {
     let stage = Stage::new();
     configure(&stage, options, "");
@@ -28,11 +28,11 @@ fn configure(stage: &Stage, options: &[&str], more: &str) {
 }
 
 #[track_caller]
-fn begin(stage: &Stage, slug: &str, message: &str) {
+fn new_conversation(stage: &Stage, slug: &str, message: &str) {
     stage.run(["new", slug, "--no-attach", "--driver", "acp", "-m", message]).ok();
 }
 
-fn started(stage: &Stage) -> usize {
+fn process_count(stage: &Stage) -> usize {
     std::fs::read_to_string(stage.home().join("pids")).unwrap_or_default().lines().count()
 }
 
@@ -48,9 +48,9 @@ fn wait_connection(stage: &Stage, status: &str) -> Value {
     stage.eventually(&format!("the connection is {status}"), SOON, is_so)
 }
 
-/// As a line of its own, which the message that asked for it is not.
+/// Counts whole lines, so that the message with the script does not count.
 #[track_caller]
-fn times_said(stage: &Stage, slug: &str, text: &str) -> usize {
+fn count_said(stage: &Stage, slug: &str, text: &str) -> usize {
     chat(stage, slug).lines().filter(|line| *line == text).count()
 }
 
@@ -65,9 +65,9 @@ fn statuses(stage: &Stage) -> Vec<String> {
 #[test]
 fn tasks_of_one_agent_share_a_process_and_nothing_else() {
     let stage = stage(&[]);
-    begin(&stage, "one", "!say Hello from one.; tool Bash make test; say Done.; end");
-    begin(&stage, "two", "!think Hm.; plan look|do|check; usage 0.5; say Hello from two.; end");
-    let asked = wait_asked(&stage, "one");
+    new_conversation(&stage, "one", "!say Hello from one.; tool Bash make test; say Done.; end");
+    new_conversation(&stage, "two", "!think Hm.; plan look|do|check; usage 0.5; say Hello from two.; end");
+    let asked = wait_approval(&stage, "one");
     assert_eq!((&asked["tool"], &asked["title"]), (&"Bash".into(), &"Bash: make test".into()));
     wait_why(&stage, "one", "permission");
     wait_why(&stage, "two", "finished");
@@ -78,7 +78,7 @@ fn tasks_of_one_agent_share_a_process_and_nothing_else() {
         assert!(one.contains(line), "{line:?} in {one}");
     }
     assert!(two.contains("Hello from two.") && !two.contains("one"), "{two}");
-    assert_eq!(started(&stage), 1, "one process for both");
+    assert_eq!(process_count(&stage), 1, "one process for both");
     let shown = connection(&stage);
     assert_eq!((&shown["status"], &shown["sessions"]), (&"connected".into(), &2.into()));
     assert_eq!(statuses(&stage), ["starting", "connected"]);
@@ -96,16 +96,16 @@ fn tasks_of_one_agent_share_a_process_and_nothing_else() {
     stage.run(["start", "one"]).ok();
     stage.run(["send", "one", "--queue", "again"]).ok();
     wait_said(&stage, "one", "echo: again");
-    assert_eq!((started(&stage), session(&stage, "1-one")), (1, first));
+    assert_eq!((process_count(&stage), session(&stage, "1-one")), (1, first));
     stage.run(["daemon", "stop", "--agents"]).ok();
     assert_eq!(stage.keepers(), [], "nothing is left");
 }
 
 #[test]
-fn answers_denials_questions_and_interrupts_reach_the_session_they_are_for() {
+fn answers_denials_questions_and_interrupts_reach_the_right_session() {
     let stage = stage(&[]);
-    begin(&stage, "one", "!tool Bash rm -rf /; ask Which colour?|Red|Blue; end");
-    wait_asked(&stage, "one");
+    new_conversation(&stage, "one", "!tool Bash rm -rf /; ask Which colour?|Red|Blue; end");
+    wait_approval(&stage, "one");
     stage.run(["deny", "one", "-m", "not that"]).ok();
     wait_why(&stage, "one", "question");
     stage.run(["approve", "one", "--answer", "Blue"]).ok();
@@ -124,7 +124,7 @@ fn answers_denials_questions_and_interrupts_reach_the_session_they_are_for() {
             "!line this is no message; update unheard_of; request odd/thing; say Fine.; end",
         ])
         .ok();
-    stage.eventually("it says so", SOON, || (times_said(&stage, "one", "Fine.") == 1).then_some(()));
+    stage.eventually("it says so", SOON, || (count_said(&stage, "one", "Fine.") == 1).then_some(()));
     let read = chat(&stage, "one");
     for line in ["Error: not a message: this is no message", "unheard_of: {", "request odd/thing: {"] {
         assert!(read.contains(line), "{line:?} in {read}");
@@ -134,18 +134,18 @@ fn answers_denials_questions_and_interrupts_reach_the_session_they_are_for() {
 }
 
 #[test]
-fn a_connection_that_is_given_up_is_spoken_of_in_the_conversation() {
+fn the_conversation_says_that_its_connection_was_given_up() {
     let stage = Stage::new();
     let works = stage.home().join("works");
     std::fs::write(&works, "").expect("room");
     configure(&stage, &["--die-once", &works.display().to_string(), "3"], "");
-    begin(&stage, "one", "!say Hello.; end");
+    new_conversation(&stage, "one", "!say Hello.; end");
     wait_why(&stage, "one", "finished");
     std::fs::remove_file(&works).expect("it is ours");
     let told = stage.refused(&["reconnect", "fake"]);
     assert!(told.contains("Could not connect to Shell"), "{told}");
     let read = wait_said(&stage, "one", "Error: the connection to Shell is given up: agency reconnect fake");
-    // Which of its ends is seen first is chance.
+    // The daemon may see either end of the process first.
     let causes = ["Caused by: its process ended with code 3", "Caused by: it closed its output"];
     assert!(causes.iter().any(|cause| read.contains(cause)), "{read}");
     stage.run(["reconnect", "fake"]).ok();
@@ -153,9 +153,9 @@ fn a_connection_that_is_given_up_is_spoken_of_in_the_conversation() {
 }
 
 #[test]
-fn a_mode_that_was_chosen_is_chosen_again_after_a_restart_and_a_reconnect() {
+fn the_daemon_sets_a_chosen_mode_again_after_a_restart_and_a_reconnect() {
     let stage = stage(&[]);
-    begin(&stage, "one", "!say Hello.; end");
+    new_conversation(&stage, "one", "!say Hello.; end");
     wait_why(&stage, "one", "finished");
     stage.run(["mode", "one", "auto"]).ok();
     let runs_unasked = || {
@@ -169,66 +169,66 @@ fn a_mode_that_was_chosen_is_chosen_again_after_a_restart_and_a_reconnect() {
 }
 
 #[test]
-fn a_killed_daemon_loses_nothing_and_its_successor_answers() {
+fn a_killed_daemon_loses_nothing_and_the_next_one_answers() {
     let stage = stage(&[]);
     let gate = stage.home().join("gate");
     agency_testkit::CommandOutput::of(stage.shell(&format!("mkfifo {}", gate.display())), b"").ok();
-    begin(&stage, "asks", "!say First.; tool Bash ls; say Done.; end");
-    begin(
+    new_conversation(&stage, "asks", "!say First.; tool Bash ls; say Done.; end");
+    new_conversation(
         &stage,
         "works",
         &format!("!say Begun.; await {}; say Went on.; tool Bash pwd; end", gate.display()),
     );
-    wait_asked(&stage, "asks");
-    stage.eventually("it has begun", SOON, || (times_said(&stage, "works", "Begun.") == 1).then_some(()));
+    wait_approval(&stage, "asks");
+    stage.eventually("it has begun", SOON, || (count_said(&stage, "works", "Begun.") == 1).then_some(()));
     stage.kill_daemon();
-    // What it says now nobody but its keeper hears.
+    // Only the keeper reads the agent's output now.
     agency_testkit::CommandOutput::of(stage.shell(&format!(": > {}", gate.display())), b"").ok();
-    wait_asked(&stage, "works");
+    wait_approval(&stage, "works");
     stage.run(["approve", "asks"]).ok();
     wait_why(&stage, "asks", "finished");
-    assert_eq!(times_said(&stage, "works", "Went on."), 1);
+    assert_eq!(count_said(&stage, "works", "Went on."), 1);
     stage.kill_daemon();
     stage.run(["approve", "works"]).ok();
     wait_why(&stage, "works", "finished");
     for (slug, text) in [("asks", "First."), ("asks", "Done."), ("works", "Begun."), ("works", "Went on.")] {
-        assert_eq!(times_said(&stage, slug, text), 1, "{text:?} in {}", chat(&stage, slug));
+        assert_eq!(count_said(&stage, slug, text), 1, "{text:?} in {}", chat(&stage, slug));
     }
-    assert_eq!(started(&stage), 1);
+    assert_eq!(process_count(&stage), 1);
 }
 
 #[test]
-fn a_process_that_dies_comes_back_with_its_sessions_and_what_it_was_asked_is_lost() {
+fn a_process_that_dies_comes_back_with_its_sessions_and_loses_the_open_message() {
     let stage = stage(&[]);
-    begin(&stage, "one", "!say Hello.; end");
-    begin(&stage, "two", "!say Hi.; end");
+    new_conversation(&stage, "one", "!say Hello.; end");
+    new_conversation(&stage, "two", "!say Hi.; end");
     wait_why(&stage, "one", "finished");
     wait_why(&stage, "two", "finished");
     let sessions = (session(&stage, "1-one"), session(&stage, "2-two"));
     stage.run(["send", "one", "!say Working.; wait"]).ok();
-    stage.eventually("it works", SOON, || (times_said(&stage, "one", "Working.") == 1).then_some(()));
+    stage.eventually("it works", SOON, || (count_said(&stage, "one", "Working.") == 1).then_some(()));
     stage.agent("one").kill();
     wait_said(&stage, "one", "was lost with the connection; Agency does not send it again");
     wait_connection(&stage, "connected");
-    assert_eq!(started(&stage), 2);
+    assert_eq!(process_count(&stage), 2);
     for slug in ["one", "two"] {
         stage.run(["send", slug, "--queue", "there?"]).ok();
         wait_said(&stage, slug, "echo: there?");
     }
     assert_eq!((session(&stage, "1-one"), session(&stage, "2-two")), sessions);
-    assert_eq!(times_said(&stage, "one", "Working."), 1, "what was said before is not told twice");
+    assert_eq!(count_said(&stage, "one", "Working."), 1, "what was said before is not told twice");
     assert_eq!(statuses(&stage), ["starting", "connected", "disconnected", "reconnecting", "connected"]);
     let events = events(&stage);
     assert!(of_kind(&events, "Error").iter().any(|data| data["agent"] == "fake"), "{events:#?}");
 
     stage.run(["reconnect", "fake"]).ok();
-    assert_eq!(started(&stage), 3);
+    assert_eq!(process_count(&stage), 3);
     stage.run(["send", "two", "--queue", "still there?"]).ok();
     wait_said(&stage, "two", "echo: still there?");
 }
 
 #[test]
-fn a_start_that_fails_says_why_is_not_tried_again_and_leaves_nothing() {
+fn a_start_that_fails_says_why_is_not_repeated_and_leaves_nothing() {
     let stage = Stage::new();
     for (options, message) in [
         (&["--refuse", "no licence"][..], "Could not connect to Shell"),
@@ -236,19 +236,19 @@ fn a_start_that_fails_says_why_is_not_tried_again_and_leaves_nothing() {
         (&["--speaks", "9"][..], "Could not connect to Shell"),
     ] {
         configure(&stage, options, "");
-        let before = started(&stage);
+        let before = process_count(&stage);
         let said = stage.refused(&["new", "x", "--no-attach", "--driver", "acp", "-m", "go"]);
         assert!(said.contains(message), "{options:?}: {said}");
-        assert_eq!(started(&stage), before + 1, "{options:?}: once");
+        assert_eq!(process_count(&stage), before + 1, "{options:?}: once");
         assert_eq!(stage.traces(), [""; 0], "{options:?}");
         assert_eq!(connection(&stage)["status"], "disconnected");
         stage.eventually("no process is left", SOON, || stage.keepers().is_empty().then_some(()));
     }
     let events = events(&stage);
     assert!(of_kind(&events, "Error").iter().all(|data| data["message"] == "Could not connect to Shell"));
-    // What it needs is there in the end.
+    // After that, the agent gets what it needs.
     configure(&stage, &[], "");
-    begin(&stage, "x", "!say Here.; end");
+    new_conversation(&stage, "x", "!say Here.; end");
     wait_said(&stage, "x", "Here.");
 }
 
@@ -256,11 +256,11 @@ fn a_start_that_fails_says_why_is_not_tried_again_and_leaves_nothing() {
 fn a_workspace_may_have_a_process_of_its_own_which_ends_with_its_task() {
     let stage = Stage::new();
     configure(&stage, &[], "per_workspace = true\n");
-    begin(&stage, "one", "!env AGENCY_SLUG; end");
-    begin(&stage, "two", "!env AGENCY_SLUG; end");
+    new_conversation(&stage, "one", "!env AGENCY_SLUG; end");
+    new_conversation(&stage, "two", "!env AGENCY_SLUG; end");
     wait_said(&stage, "one", "one");
     wait_said(&stage, "two", "two");
-    assert_eq!(started(&stage), 2);
+    assert_eq!(process_count(&stage), 2);
     let process: Process = stage.agent("one");
     stage.run(["stop", "one"]).ok();
     stage.eventually("its process is gone", SOON, || (!process.is_alive()).then_some(()));
@@ -278,10 +278,10 @@ fn a_workspace_may_have_a_process_of_its_own_which_ends_with_its_task() {
 }
 
 #[test]
-fn a_session_whose_keeper_died_with_the_daemon_is_over_and_goes_on_when_started() {
+fn a_session_whose_keeper_died_with_the_daemon_ends_and_resumes_at_the_next_start() {
     let stage = stage(&[]);
-    begin(&stage, "one", "!say Hello.; tool Bash ls; end");
-    wait_asked(&stage, "one");
+    new_conversation(&stage, "one", "!say Hello.; tool Bash ls; end");
+    wait_approval(&stage, "one");
     let keeper = stage.keeper("one");
     stage.kill_daemon();
     keeper.process.kill();
@@ -298,10 +298,10 @@ fn a_session_whose_keeper_died_with_the_daemon_is_over_and_goes_on_when_started(
 }
 
 #[test]
-fn a_session_that_was_stopped_stays_so_when_a_daemon_is_killed() {
+fn a_stopped_session_stays_stopped_when_a_daemon_is_killed() {
     let stage = stage(&[]);
-    begin(&stage, "one", "!say Hello.; end");
-    begin(&stage, "two", "!say Hi.; end");
+    new_conversation(&stage, "one", "!say Hello.; end");
+    new_conversation(&stage, "two", "!say Hi.; end");
     wait_why(&stage, "one", "finished");
     wait_why(&stage, "two", "finished");
     stage.run(["stop", "one"]).ok();
@@ -313,16 +313,16 @@ fn a_session_that_was_stopped_stays_so_when_a_daemon_is_killed() {
 }
 
 #[test]
-fn a_message_that_is_answered_late_is_out_of_the_queue_all_the_same() {
+fn a_message_leaves_the_queue_although_its_answer_comes_late() {
     let stage = stage(&[]);
     let gate = stage.home().join("gate");
     agency_testkit::CommandOutput::of(stage.shell(&format!("mkfifo {}", gate.display())), b"").ok();
-    begin(&stage, "one", &format!("!await {}; say Late.; end", gate.display()));
+    new_conversation(&stage, "one", &format!("!await {}; say Late.; end", gate.display()));
     stage.eventually("its input has taken it", SOON, || {
         stage.run(["queue", "--json"]).json()["queued"].as_array().is_some_and(Vec::is_empty).then_some(())
     });
     agency_testkit::CommandOutput::of(stage.shell(&format!(": > {}", gate.display())), b"").ok();
-    stage.eventually("it is said", SOON, || (times_said(&stage, "one", "Late.") == 1).then_some(()));
+    stage.eventually("it is said", SOON, || (count_said(&stage, "one", "Late.") == 1).then_some(()));
     stage.run(["send", "one", "--queue", "more"]).ok();
     wait_said(&stage, "one", "echo: more");
 }

@@ -3,7 +3,7 @@
 use crate::stage::Stage;
 
 #[test]
-fn an_agent_finds_its_own_daemon_wherever_it_looks_from() {
+fn an_agent_finds_its_daemon_from_any_directory() {
     let stage = Stage::new();
     let line = "read go; env -u XDG_STATE_HOME HOME=/nowhere agency ls --json | cat; cat";
     stage.run(["new", "one", "--", "sh", "-c", line]).ok();
@@ -16,7 +16,7 @@ fn an_agent_finds_its_own_daemon_wherever_it_looks_from() {
 }
 
 #[test]
-fn an_agent_may_start_another_and_say_that_it_is_done() {
+fn an_agent_may_start_another_task_and_complete_its_own() {
     let stage = Stage::new();
     let line = "read go; agency new two --no-attach -m 'from one' -- fake-agent -c 'env AGENCY_SLUG; ask ready?' && agency complete one; cat";
     stage.run(["new", "one", "--", "sh", "-c", line]).ok();
@@ -29,7 +29,7 @@ fn an_agent_may_start_another_and_say_that_it_is_done() {
 #[test]
 fn an_agent_may_stop_itself() {
     let stage = Stage::new();
-    // Not before its start is over: a stop that comes first calls the start off.
+    // Wait for the end of the start: an earlier stop would cancel the start.
     stage.run(["new", "one", "--", "sh", "-c", "read go; agency stop one; cat"]).ok();
     stage.run(["send", "one", "go"]).ok();
     let task = stage.wait_status("one", "stopped");
@@ -37,12 +37,12 @@ fn an_agent_may_stop_itself() {
 }
 
 #[test]
-fn attaching_a_run_to_itself_is_refused() {
+fn attaching_to_the_own_run_is_refused() {
     let stage = Stage::new();
     stage.play("other", "ask other?");
     stage.run(["new", "one", "--", "sh", "-c", "read go; agency attach one; agency attach other"]).ok();
     stage.run(["send", "one", "go"]).ok();
     stage.wait_printed("one", "cannot attach a run to itself");
-    // Another one may be looked at from there.
+    // It may attach to another task.
     stage.wait_printed("one", "other?");
 }

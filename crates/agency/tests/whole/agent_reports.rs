@@ -1,4 +1,4 @@
-//! Agents that say themselves what they do: the program status protocol and hooks.
+//! Agents that report their own state: the program status protocol and hooks.
 
 use std::path::PathBuf;
 
@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use crate::journal;
 use crate::stage::{SOON, Stage};
-use crate::told::{self, NO_SILENCE, words};
+use crate::state_log::{self, NO_SILENCE, describe};
 
 /// A step of an agent's script: OSC 7501 with these fields.
 fn report(fields: &str) -> String {
     format!(r"print \e]7501\x3b{fields}\a")
 }
 
-struct Gates {
+struct Pauses {
     dir: PathBuf,
     pauses: Vec<Pause>,
 }
 
-impl Gates {
-    fn new(stage: &Stage) -> Gates {
-        Gates { dir: stage.home(), pauses: Vec::new() }
+impl Pauses {
+    fn new(stage: &Stage) -> Pauses {
+        Pauses { dir: stage.home(), pauses: Vec::new() }
     }
 
     /// The step that waits at the next pause.
@@ -38,9 +38,9 @@ impl Gates {
 }
 
 #[test]
-fn an_agent_that_reports_is_believed_word_for_word() {
+fn the_state_follows_the_agents_own_reports() {
     let stage = Stage::with_config(NO_SILENCE);
-    let mut pauses = Gates::new(&stage);
+    let mut pauses = Pauses::new(&stage);
     let reports = [
         ("state=working:app=fake:msg=dGhpbmtpbmc=", "running (status)", None),
         (
@@ -63,26 +63,26 @@ fn an_agent_that_reports_is_believed_word_for_word() {
     let reply = stage.wait_printed("one", "reply: ");
     let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert!(reply.contains(&hex("\x1b]7501;?:states=idle,working,done,blocked,error")), "{reply}");
-    stage.wait_told("one", "running (silence)");
-    let before = told::log(&stage, "one").len();
+    stage.wait_state("one", "running (silence)");
+    let before = state_log::log(&stage, "one").len();
     for (number, (_, state, detail)) in reports.iter().enumerate() {
         pauses.open(number);
-        let task = stage.wait_told("one", state);
+        let task = stage.wait_state("one", state);
         assert_eq!(task["evidence"]["detail"].as_str(), *detail, "{task}");
         assert_eq!(task["evidence"]["confidence"], "certain", "{task}");
     }
-    // It ran before, for all that was known: that it says so is no change.
+    // The state was already running, so this report is not a change.
     let expected: Vec<&str> = reports[1..].iter().map(|(_, state, _)| *state).collect();
-    let log: Vec<String> = told::log(&stage, "one")[before..].iter().map(words).collect();
+    let log: Vec<String> = state_log::log(&stage, "one")[before..].iter().map(describe).collect();
     assert_eq!(log, expected);
-    the_same_everywhere(&stage, &expected);
+    check_explain_and_events(&stage, &expected);
 }
 
-/// `explain` and `events` tell what the log tells.
-fn the_same_everywhere(stage: &Stage, expected: &[&str]) {
+/// `explain` and `events` report the same as the log.
+fn check_explain_and_events(stage: &Stage, expected: &[&str]) {
     let explained = stage.run(["explain", "one", "--json"]).json();
-    assert_eq!(words(&explained["state"]), expected[expected.len() - 1], "{explained}");
-    let before: Vec<String> = explained["before"].as_array().expect("a list").iter().map(words).collect();
+    assert_eq!(describe(&explained["state"]), expected[expected.len() - 1], "{explained}");
+    let before: Vec<String> = explained["before"].as_array().expect("a list").iter().map(describe).collect();
     assert!(
         before.ends_with(
             &expected[..expected.len() - 1].iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()
@@ -102,7 +102,7 @@ fn the_same_everywhere(stage: &Stage, expected: &[&str]) {
     let heard: Vec<String> = changes
         .map(|event| {
             let data = &event["data"];
-            words(&serde_json::json!({
+            describe(&serde_json::json!({
                 "state": data["new"]["state"], "why": data["why"], "evidence": data["evidence"]
             }))
         })
@@ -129,38 +129,38 @@ pub fn events_since(stage: &Stage, since: &str, last: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_question_that_blinks_still_waits() {
+fn an_agent_with_a_blinking_question_still_waits() {
     let stage = Stage::with_config(NO_SILENCE);
     let ask = report("state=blocked:kind=permission");
     let blink = r"loop 40; print \e[1\x3b1H> ; sleep 0.02; print \e[1\x3b1H* ; sleep 0.02; end";
     stage.play("one", &format!("raw; {}; {ask}; {blink}; say blinked; no-read", report("state=working")));
     stage.wait_printed("one", "blinked");
-    stage.wait_told("one", "needs_input permission (status)");
-    let log: Vec<String> = told::log(&stage, "one").iter().map(words).collect();
+    stage.wait_state("one", "needs_input permission (status)");
+    let log: Vec<String> = state_log::log(&stage, "one").iter().map(describe).collect();
     let from = log.iter().position(|word| word == "needs_input permission (status)").expect("it asked");
     assert_eq!(log[from..], ["needs_input permission (status)"], "it never went back to work");
 }
 
 #[test]
-fn what_a_program_said_goes_with_it() {
+fn a_report_ends_with_its_program() {
     let stage = Stage::with_config(NO_SILENCE);
     let pause = Pause::at(stage.home().join("pause"));
-    // Job control gives it the terminal as a group of its own, as a shell does for what is typed.
+    // With job control, the program gets its own foreground group, as in an interactive shell.
     stage.run(["new", "one", "--no-attach", "--", "bash", "--norc", "-i"]).ok();
-    stage.wait_told("one", "needs_input prompt (kernel)");
+    stage.wait_state("one", "needs_input prompt (kernel)");
     let script =
         format!("raw; {}; await {}; exit 0", report("state=blocked:kind=permission"), pause.path().display());
     stage.run(["send", "one", "--anyway", &format!("fake-agent -c '{script}'; stty sane")]).ok();
-    stage.wait_told("one", "needs_input permission (status)");
+    stage.wait_state("one", "needs_input permission (status)");
     pause.release();
-    let task = stage.wait_told("one", "needs_input prompt (kernel)");
+    let task = stage.wait_state("one", "needs_input prompt (kernel)");
     assert_eq!(task["evidence"]["rule"], "bash reads keys", "{task}");
     let explained = stage.run(["explain", "one", "--json"]).json();
     let sources = explained["witnesses"].as_array().expect("a list").iter().map(|one| one["source"].clone());
     assert!(!sources.into_iter().any(|source| source == "status"), "{explained}");
 }
 
-/// As an agent calls it, in its own environment.
+/// Calls the hook as an agent does.
 fn hook(stage: &Stage, socket: &str, json: &str) {
     let mut command = stage.command("agency-keeper");
     command.arg("hook").env("AGENCY_KEEPER_SOCKET", socket);
@@ -177,7 +177,7 @@ fn socket_of(stage: &Stage, slug: &str) -> String {
 }
 
 #[test]
-fn hooks_tell_of_permissions_and_of_the_conversation() {
+fn hooks_report_permissions_and_the_session() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play("one", "env AGENCY_KEEPER_SOCKET; raw; say ready; no-read");
     let socket = socket_of(&stage, "one");
@@ -186,16 +186,16 @@ fn hooks_tell_of_permissions_and_of_the_conversation() {
         &socket,
         r#"{"hook_event_name":"UserPromptSubmit","session_id":"s-1","prompt":"secret words"}"#,
     );
-    stage.wait_told("one", "running (progress)");
+    stage.wait_state("one", "running (progress)");
     hook(&stage, &socket, r#"{"hook_event_name":"PermissionRequest","session_id":"s-1","tool_name":"Bash"}"#);
-    let task = stage.wait_told("one", "needs_input permission (hook)");
+    let task = stage.wait_state("one", "needs_input permission (hook)");
     assert_eq!(task["evidence"]["detail"], "Allow Bash?", "{task}");
     stage.eventually("the session is kept", SOON, || {
         stage.task_file("1-one").contains("session_id: s-1").then_some(())
     });
     hook(&stage, &socket, "no JSON at all");
     hook(&stage, &socket, r#"{"hook_event_name":"Stop","session_id":"s-2"}"#);
-    stage.wait_told("one", "needs_input finished (hook)");
+    stage.wait_state("one", "needs_input finished (hook)");
     stage.eventually("the new session is kept", SOON, || {
         stage.task_file("1-one").contains("session_id: s-2").then_some(())
     });
@@ -205,7 +205,7 @@ fn hooks_tell_of_permissions_and_of_the_conversation() {
 }
 
 #[test]
-fn a_hook_while_no_daemon_lives_is_known_to_the_next() {
+fn the_next_daemon_knows_a_hook_report_without_a_daemon() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play("one", "env AGENCY_KEEPER_SOCKET; raw; say ready; no-read");
     let socket = socket_of(&stage, "one");
@@ -213,7 +213,7 @@ fn a_hook_while_no_daemon_lives_is_known_to_the_next() {
     hook(&stage, &socket, r#"{"hook_event_name":"PreToolUse","session_id":"s-9","tool_name":"Bash"}"#);
     hook(&stage, &socket, r#"{"hook_event_name":"PermissionRequest","session_id":"s-9","tool_name":"Bash"}"#);
     assert!(stage.daemon().is_none(), "a hook starts no daemon");
-    let task = stage.wait_told("one", "needs_input permission (hook)");
+    let task = stage.wait_state("one", "needs_input permission (hook)");
     assert_eq!(task["evidence"]["rule"], "PermissionRequest", "{task}");
     stage.eventually("the session is kept", SOON, || {
         stage.task_file("1-one").contains("session_id: s-9").then_some(())
@@ -226,6 +226,6 @@ fn a_hook_while_no_daemon_lives_is_known_to_the_next() {
         .collect();
     assert!(
         last.ends_with(&["running".to_owned(), "needs_input".to_owned()]),
-        "what nobody saw is told: {heard:?}"
+        "the events contain what no daemon saw: {heard:?}"
     );
 }

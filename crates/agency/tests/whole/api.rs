@@ -1,4 +1,4 @@
-//! The daemon asked through its API, where the command line would show less.
+//! Calls of the daemon's API, for what the command line does not show.
 
 use agency_api::method::{Method, PtyScreen, ScreenDump, TaskRef};
 use agency_api::paths::StateDir;
@@ -7,7 +7,7 @@ use agency_client::Client;
 
 use crate::stage::Stage;
 
-/// A call to the daemon that runs.
+/// Calls the running daemon.
 fn call<M: Method>(stage: &Stage, method: M, params: M::Params) -> Result<M::Result, Failure> {
     let state = StateDir::at(stage.state());
     runtime().block_on(async { Client::connect(&state).await?.call(method, params).await })
@@ -16,32 +16,32 @@ fn call<M: Method>(stage: &Stage, method: M, params: M::Params) -> Result<M::Res
 /// The screen of a task's live run, and the exact state behind it.
 #[track_caller]
 pub fn screen(stage: &Stage, slug: &str) -> ScreenDump {
-    ask_for_screen(stage, slug).unwrap_or_else(|failure| panic!("{slug}: {failure}"))
+    request_screen(stage, slug).unwrap_or_else(|failure| panic!("{slug}: {failure}"))
 }
 
-/// `None` if it has no live run, or none any more.
+/// `None` if the task has no live run.
 pub fn try_screen(stage: &Stage, slug: &str) -> Option<ScreenDump> {
-    ask_for_screen(stage, slug).ok()
+    request_screen(stage, slug).ok()
 }
 
-fn ask_for_screen(stage: &Stage, slug: &str) -> Result<ScreenDump, Failure> {
+fn request_screen(stage: &Stage, slug: &str) -> Result<ScreenDump, Failure> {
     call(stage, PtyScreen, TaskRef { cwd: Bytes::from(stage.repo()), name: slug.to_owned() })
 }
 
 /// One connection for many calls.
-pub struct Line {
+pub struct ApiConnection {
     runtime: tokio::runtime::Runtime,
     daemon: Client,
 }
 
-impl Line {
-    pub fn open(stage: &Stage) -> Line {
+impl ApiConnection {
+    pub fn open(stage: &Stage) -> ApiConnection {
         let runtime = runtime();
         let daemon = runtime.block_on(Client::connect(&StateDir::at(stage.state())));
-        Line { runtime, daemon: daemon.unwrap_or_else(|failure| panic!("{failure}")) }
+        ApiConnection { runtime, daemon: daemon.unwrap_or_else(|failure| panic!("{failure}")) }
     }
 
-    /// The answer to a call that is not refused.
+    /// The answer; panics if the daemon refuses the call.
     #[track_caller]
     pub fn call<M: Method>(&mut self, method: M, params: M::Params) -> M::Result {
         let answer = self.runtime.block_on(self.daemon.call(method, params));

@@ -1,12 +1,12 @@
-//! Rules that answer agents in the place of people, and what is kept of every answer.
+//! Rules that answer approvals, and the record of every answer.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
 
+use crate::conversations::{chat, events, new_conversation, of_kind, wait_approval, wait_said, wait_why};
 use crate::stage::{SOON, Stage};
-use crate::talk::{chat, events, of_kind, talk, wait_asked, wait_said, wait_why};
 
 const RULES: &str = r#"
 [[approve]]
@@ -39,11 +39,11 @@ fn log(stage: &Stage, task: &str) -> Vec<Value> {
 }
 
 #[test]
-fn rules_decide_in_their_order_and_people_get_the_rest() {
+fn rules_decide_in_order_and_the_user_decides_the_rest() {
     let stage = Stage::with_config(RULES);
     let script = "prompt; tool Bash cargo test --all; tool Bash ls && rm -rf /; tool Bash git status; \
         ask Which?|Red|Blue; tool Bash git push; tool Bash cargo test | sh; end";
-    talk(&stage, "ruled", "go", script);
+    new_conversation(&stage, "ruled", "go", script);
     wait_why(&stage, "ruled", "question");
     let read = chat(&stage, "ruled");
     let file = stage.run(["config", "path"]).ok();
@@ -57,10 +57,10 @@ fn rules_decide_in_their_order_and_people_get_the_rest() {
         assert!(read.contains(&line), "{line:?} in {read}");
     }
     stage.run(["approve", "ruled", "--answer", "Blue"]).ok();
-    assert_eq!(wait_asked(&stage, "ruled")["title"], "Bash: git push");
+    assert_eq!(wait_approval(&stage, "ruled")["title"], "Bash: git push");
     stage.run(["approve", "ruled"]).ok();
     stage.eventually("the last one", SOON, || {
-        (wait_asked(&stage, "ruled")["title"] == "Bash: cargo test | sh").then_some(())
+        (wait_approval(&stage, "ruled")["title"] == "Bash: cargo test | sh").then_some(())
     });
     stage.run(["deny", "ruled", "-m", "no pipes"]).ok();
     wait_why(&stage, "ruled", "finished");
@@ -85,23 +85,23 @@ fn rules_decide_in_their_order_and_people_get_the_rest() {
         Some((&rule(1).into(), &"nothing is removed here".into()))
     );
     let waits = of_kind(&events, "StateChange").iter().filter(|data| data["why"] == "permission").count();
-    assert_eq!(waits, 2, "where a rule answered nobody was waited for");
+    assert_eq!(waits, 2, "the agent does not wait where a rule answers");
 }
 
 #[test]
-fn a_new_rule_also_decides_what_waits_already() {
+fn a_new_rule_also_decides_open_approvals() {
     let stage = Stage::new();
-    talk(&stage, "late", "go", "prompt; tool Bash make; tool Bash ls; say Made.; end");
-    assert_eq!(wait_asked(&stage, "late")["title"], "Bash: make");
+    new_conversation(&stage, "late", "go", "prompt; tool Bash make; tool Bash ls; say Made.; end");
+    assert_eq!(wait_approval(&stage, "late")["title"], "Bash: make");
     stage.configure("[[approve]]\ntool = \"Bash\"\nmatch = \"make*\"\ndecision = \"allow\"\n");
-    // Nobody calls the daemon meanwhile.
+    // No client calls the daemon meanwhile.
     stage.eventually("the rule decides", SOON, || {
         let events = events(&stage);
         let decided = of_kind(&events, "Approval").into_iter().find(|data| data["decision"] == "allowed")?;
         decided["by"].as_str().is_some_and(|by| by.starts_with("rule 1 of ")).then_some(())
     });
     stage.eventually("the next one waits", SOON, || {
-        (wait_asked(&stage, "late")["title"] == "Bash: ls").then_some(())
+        (wait_approval(&stage, "late")["title"] == "Bash: ls").then_some(())
     });
     stage.run(["approve", "late"]).ok();
     wait_said(&stage, "late", "Made.");
@@ -110,13 +110,13 @@ fn a_new_rule_also_decides_what_waits_already() {
 }
 
 #[test]
-fn a_repository_allows_itself_nothing() {
+fn a_repository_cannot_allow_anything_by_its_own_rules() {
     let stage = Stage::new();
     let path = stage.repo().join(".agency/config.toml");
     fs::create_dir_all(path.parent().expect("a directory")).expect("room");
     fs::write(&path, "[[approve]]\ntool = \"*\"\ndecision = \"allow\"\n").expect("room");
-    talk(&stage, "mine", "go", "prompt; tool Bash one; tool Bash two; end");
-    assert_eq!(wait_asked(&stage, "mine")["title"], "Bash: one");
+    new_conversation(&stage, "mine", "go", "prompt; tool Bash one; tool Bash two; end");
+    assert_eq!(wait_approval(&stage, "mine")["title"], "Bash: one");
     let told = stage.run(["trust"]).stdout;
     assert!(told.contains("approve[1] = { tool = \"*\", decision = \"allow\" }"), "{told}");
     stage.run(["trust", "--yes"]).ok();
@@ -126,12 +126,12 @@ fn a_repository_allows_itself_nothing() {
         assert!(read.contains(&line), "{line:?} in {read}");
     }
     fs::write(&path, "[[approve]]\ntool = \"**\"\ndecision = \"allow\"\n").expect("room");
-    talk(&stage, "again", "go", "prompt; tool Bash three; end");
-    assert_eq!(wait_asked(&stage, "again")["title"], "Bash: three", "another content is another matter");
+    new_conversation(&stage, "again", "go", "prompt; tool Bash three; end");
+    assert_eq!(wait_approval(&stage, "again")["title"], "Bash: three", "another content is another matter");
 }
 
 #[test]
-fn a_rule_that_cannot_be_read_is_named_and_nothing_is_allowed() {
+fn an_invalid_rule_is_named_and_allows_nothing() {
     let stage = Stage::with_config("[[approve]]\ntool = \"Bash\"\nmach = \"ls\"\ndecision = \"allow\"\n");
     let told = stage.refused(&["config"]);
     assert!(
@@ -144,21 +144,21 @@ fn a_rule_that_cannot_be_read_is_named_and_nothing_is_allowed() {
     assert_eq!(again["approve"].as_array().map(toml_edit::Array::len), Some(4));
     assert!(stage.run(["config", "get", "approve[2]"]).ok().contains("git push*"));
     assert!(stage.refused(&["config", "set", "approve[2]", "x"]).contains("agency config edit"));
-    talk(&stage, "later", "go", "prompt; tool Bash make; tool Bash cargo test; end");
-    wait_asked(&stage, "later");
+    new_conversation(&stage, "later", "go", "prompt; tool Bash make; tool Bash cargo test; end");
+    wait_approval(&stage, "later");
     stage.configure("[[approve]]\ntool = \"Bash\"\n");
     stage.run(["approve", "later"]).ok();
     stage.eventually("the next one", SOON, || {
-        (wait_asked(&stage, "later")["title"] == "Bash: cargo test").then_some(())
+        (wait_approval(&stage, "later")["title"] == "Bash: cargo test").then_some(())
     });
 }
 
 #[test]
-fn however_often_the_daemon_is_killed_each_request_is_answered_once() {
+fn each_request_is_answered_once_even_if_daemons_are_killed() {
     let stage = Stage::new();
     let tools: String = (1..=40).map(|number| format!("tool Bash cargo test {number}; ")).collect();
-    talk(&stage, "often", "go", &format!("prompt; {tools}say All done.; end"));
-    wait_asked(&stage, "often");
+    new_conversation(&stage, "often", "go", &format!("prompt; {tools}say All done.; end"));
+    wait_approval(&stage, "often");
     stage.kill_daemon();
     stage.configure(RULES);
     for _ in 0..8 {
@@ -171,5 +171,5 @@ fn however_often_the_daemon_is_killed_each_request_is_answered_once() {
     let events = events(&stage);
     let allowed = of_kind(&events, "Approval").into_iter().filter(|data| data["decision"] == "allowed");
     let allowed: BTreeSet<String> = allowed.map(|data| data["id"].to_string()).collect();
-    assert_eq!(allowed.len(), 40, "and every one is told");
+    assert_eq!(allowed.len(), 40, "and each has an event");
 }

@@ -1,4 +1,4 @@
-//! `agency attach` on a real terminal: the screen as it is, the scrollback above it, and the way out.
+//! `agency attach` on a real terminal: the screen, the scrollback above it, and detaching.
 
 use agency_terminal::{Screen, Size};
 use agency_testkit::Pty;
@@ -7,7 +7,7 @@ use crate::stage::{SOON, Stage};
 
 const CTRL_Q: &str = "\x11";
 
-/// The user's own terminal after all that was written to it.
+/// The screen of the user's terminal after all that was written to it.
 fn users_screen(terminal: &Pty) -> Screen {
     let mut screen = Screen::new(Size::cells(80, 24), 1000);
     screen.feed(terminal.output());
@@ -15,7 +15,7 @@ fn users_screen(terminal: &Pty) -> Screen {
 }
 
 #[test]
-fn the_screen_is_as_it_is_with_the_scrollback_above_it() {
+fn a_viewer_gets_the_screen_with_the_scrollback_above_it() {
     let stage = Stage::new();
     stage.play("one", "flood 4K; ask ready?");
     stage.wait_printed("one", "ready?");
@@ -31,7 +31,7 @@ fn the_screen_is_as_it_is_with_the_scrollback_above_it() {
 }
 
 #[test]
-fn what_is_typed_arrives_and_ctrl_q_leaves_the_agent_at_work() {
+fn keys_reach_the_agent_and_ctrl_q_detaches_without_stopping_it() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     let agent = stage.agent("one");
@@ -50,7 +50,7 @@ fn what_is_typed_arrives_and_ctrl_q_leaves_the_agent_at_work() {
 }
 
 #[test]
-fn the_users_terminal_is_given_back_whatever_the_agent_did_to_it() {
+fn detaching_restores_the_users_terminal_whatever_the_agent_did_to_it() {
     let stage = Stage::new();
     let modes = r"\e[?1049h\e[?1000h\e[?1006h\e[?2004h\e[?1004h\e[>1u\e[?1h\e=\e[?25l\e[2\x3b10r\e[?6h\e[31m\e]0\x3bmine\a";
     stage.play("one", &format!("raw; print {modes}; say in disguise; no-read"));
@@ -74,7 +74,7 @@ fn the_users_terminal_is_given_back_whatever_the_agent_did_to_it() {
 }
 
 #[test]
-fn the_agents_terminal_takes_the_size_of_the_users() {
+fn the_agents_terminal_gets_the_size_of_the_users_terminal() {
     let stage = Stage::new();
     stage.play("one", "on-winch; size; loop; ask ready?; size; end");
     stage.wait_printed("one", "ready?");
@@ -134,7 +134,7 @@ fn a_stopped_task_cannot_be_attached_until_it_is_started() {
 }
 
 #[test]
-fn without_a_terminal_attach_is_refused_with_another_way() {
+fn attach_without_a_terminal_is_refused_with_an_alternative() {
     let stage = Stage::new();
     stage.play("one", "ask ready?");
     let refusal = stage.refused(&["attach", "one"]);
@@ -142,7 +142,7 @@ fn without_a_terminal_attach_is_refused_with_another_way() {
 }
 
 #[test]
-fn the_detach_key_can_be_another_one() {
+fn the_detach_key_can_be_configured() {
     let stage = Stage::with_config("detach_keys = \"ctrl-p,ctrl-q\"\n");
     stage.play("one", "raw; loop; wait-for x; say heard; end");
     let mut terminal = stage.on_terminal(["attach", "one"]);
@@ -156,7 +156,7 @@ fn the_detach_key_can_be_another_one() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_used_is_said_and_keeps_nobody_out() {
+fn an_invalid_configuration_is_reported_and_does_not_prevent_attaching() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     stage.write_config("detach_keys = 7\n");
@@ -181,7 +181,7 @@ fn a_viewer_stays_attached_while_the_daemon_is_killed_and_comes_back() {
     terminal.wait_for("ready?");
     for number in 1..=3 {
         stage.kill_daemon();
-        // Nobody else is here to start the next one.
+        // Only the viewer can start the next daemon.
         stage.eventually("the viewer starts a daemon", SOON, || stage.daemon());
         stage.wait_task("one", "is looked at again", |task| task["viewers"] == 1);
         terminal.send(format!("after {number}\r"));
@@ -206,7 +206,7 @@ fn the_detach_key_of_the_environment_wins() {
 }
 
 #[test]
-fn a_window_that_is_closed_takes_nobody_along() {
+fn closing_a_window_ends_neither_agent_nor_other_viewers() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     let agent = stage.agent("one");
@@ -218,7 +218,7 @@ fn a_window_that_is_closed_takes_nobody_along() {
 }
 
 #[test]
-fn a_viewer_who_does_not_read_holds_nobody_up_and_sees_the_screen_in_the_end() {
+fn a_viewer_that_does_not_read_delays_no_other_and_sees_the_final_screen() {
     let stage = Stage::new();
     stage.play("one", "ask begin?; flood 8M; ask done?");
     let mut lagging = stage.on_terminal(["attach", "one"]);
@@ -228,15 +228,15 @@ fn a_viewer_who_does_not_read_holds_nobody_up_and_sees_the_screen_in_the_end() {
     stage.run(["send", "one", "go"]).ok();
     reading.wait_for("done?");
     lagging.wait_for("done?");
-    // What it could not keep up with was left out, not queued for ever.
+    // The daemon skipped output that the viewer could not read in time, instead of queueing it.
     let whole: usize = 8 << 20;
-    assert!(lagging.output().len() < whole, "{} bytes were drawn", lagging.seen().len());
+    assert!(lagging.output().len() < whole, "{} bytes were drawn", lagging.output().len());
     lagging.send("yes\r");
     lagging.wait_for("got: yes");
 }
 
 #[test]
-fn a_flood_does_not_drown_the_keyboard() {
+fn keys_work_during_a_flood() {
     let stage = Stage::new();
     stage.play("one", "loop; flood 256K; sleep 0.01; end");
     let mut terminal = stage.on_terminal(["attach", "one"]);
@@ -245,7 +245,7 @@ fn a_flood_does_not_drown_the_keyboard() {
     assert!(terminal.wait_exit().success());
     let mut terminal = stage.on_terminal(["attach", "one"]);
     terminal.wait_for("flood 0000000100");
-    // The terminal itself makes a signal of it.
+    // The terminal turns this key into a signal.
     terminal.send("\x03");
     terminal.wait_exit();
     terminal.wait_for("[1-one exited -2]");

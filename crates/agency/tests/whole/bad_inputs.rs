@@ -1,4 +1,4 @@
-//! Whatever is typed, written or broken by hand: one clear error with its cause and the way out, word for word.
+//! Wrong input and broken files: one clear error with its cause and a hint, word for word.
 //!
 //! `$ROOT` stands for the sealed directory that holds home, state, configuration and repository.
 
@@ -9,8 +9,8 @@ use agency_testkit::CommandOutput;
 
 use crate::stage::Stage;
 
-/// What a command said, as a person sees it: its errors, then its output, with paths that do not change.
-fn said(stage: &Stage, ran: &CommandOutput) -> String {
+/// The errors and the output of a command, with fixed paths.
+fn printed(stage: &Stage, ran: &CommandOutput) -> String {
     let root = stage.repo().parent().expect("a directory around it").to_path_buf();
     let text = format!("{}{}", ran.stderr, ran.stdout);
     text.replace(&root.canonicalize().expect("it is there").display().to_string(), "$ROOT")
@@ -22,7 +22,7 @@ fn check_in(stage: &Stage, dir: &Path, args: &[&str], code: i32, words: &str) {
     let mut agency = stage.agency(args);
     agency.current_dir(dir);
     let ran = CommandOutput::of(agency, b"");
-    assert_eq!((said(stage, &ran).as_str(), ran.code), (words, code), "agency {}", args.join(" "));
+    assert_eq!((printed(stage, &ran).as_str(), ran.code), (words, code), "agency {}", args.join(" "));
 }
 
 #[track_caller]
@@ -30,13 +30,13 @@ fn check(stage: &Stage, args: &[&str], words: &str) {
     check_in(stage, &stage.repo(), args, 1, words);
 }
 
-fn made(dir: PathBuf) -> PathBuf {
+fn make_dir(dir: PathBuf) -> PathBuf {
     fs::create_dir(&dir).expect("room");
     dir
 }
 
 #[test]
-fn names_and_words_that_mean_nothing() {
+fn unknown_names_and_arguments() {
     let stage = Stage::with_config(
         "[agents.ghost]\nstart = [\"no-such-program\"]\n[agents.half]\nacp = [\"true\"]\n",
     );
@@ -86,9 +86,9 @@ fn names_and_words_that_mean_nothing() {
 }
 
 #[test]
-fn places_that_are_no_projects() {
+fn directories_that_are_not_projects() {
     let stage = Stage::new();
-    let plain = made(stage.home().join("plain"));
+    let plain = make_dir(stage.home().join("plain"));
     check_in(
         &stage,
         &plain,
@@ -99,7 +99,7 @@ fn places_that_are_no_projects() {
     let command = ["new", "one", "--vcs", "none", "--", "fake-agent", "-c", "ask q"];
     check_in(&stage, &plain, &command, 0, "1 one running\n");
 
-    let empty = made(stage.home().join("empty"));
+    let empty = make_dir(stage.home().join("empty"));
     stage.git(&empty, &["init", "-q"]);
     check_in(
         &stage,
@@ -132,7 +132,7 @@ fn a_branch_that_exists_and_a_checkout_with_changes() {
 #[test]
 fn directories_that_cannot_be_written() {
     let stage = Stage::new();
-    // A file where a directory should be stops the superuser too.
+    // A file in the place of a directory also stops the superuser.
     fs::write(stage.state(), "in the way").expect("room");
     check(
         &stage,
@@ -162,7 +162,7 @@ fn a_full_disk_behind_standard_output() {
     let stage = Stage::new();
     let ran = CommandOutput::of(stage.shell("agency ls >/dev/full"), b"");
     let words = "Error: cannot write to standard output\nCaused by: No space left on device (os error 28)\n";
-    assert_eq!((said(&stage, &ran).as_str(), ran.code), (words, 1));
+    assert_eq!((printed(&stage, &ran).as_str(), ran.code), (words, 1));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn configuration_that_does_not_parse() {
         stage.write_config(toml);
         check(&stage, &["new", "one", "-m", "x"], words);
         check(&stage, &["agents"], words);
-        assert!(stage.run(["ls"]).stderr.starts_with("Warning: "), "a list is shown all the same");
+        assert!(stage.run(["ls"]).stderr.starts_with("Warning: "), "the list still works");
     }
     assert_eq!(stage.traces(), [""; 0]);
 }
@@ -243,7 +243,7 @@ fn a_repository_that_was_moved_or_deleted_by_hand() {
     ls.current_dir(stage.home());
     let ran = CommandOutput::of(ls, b"");
     let words = "Error: cannot find the current directory\nCaused by: No such file or directory (os error 2)\nHint: it may have been deleted: cd somewhere else\n";
-    assert_eq!((said(&stage, &ran).as_str(), ran.code), (words, 1));
+    assert_eq!((printed(&stage, &ran).as_str(), ran.code), (words, 1));
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn clocks_that_jump() {
 }
 
 #[test]
-fn a_text_without_end_is_refused_within_bounds() {
+fn an_endless_text_is_refused_within_bounds() {
     let stage = Stage::new();
     stage.play("one", "ask q");
     for (line, limit) in [("agency new big --no-attach", 16), ("agency send one -", 1)] {
@@ -290,13 +290,13 @@ fn a_text_without_end_is_refused_within_bounds() {
         let words = format!(
             "Error: the text on standard input is longer than {limit} MiB\nHint: put it in a file in the repository and name that file in a short text\n"
         );
-        assert_eq!((said(&stage, &ran), ran.code), (words, 1), "{line}");
+        assert_eq!((printed(&stage, &ran), ran.code), (words, 1), "{line}");
     }
     assert_eq!(stage.listing()["tasks"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
-fn usage_is_said_like_every_other_error() {
+fn a_usage_error_looks_like_every_other_error() {
     let stage = Stage::new();
     for (args, words) in [
         (

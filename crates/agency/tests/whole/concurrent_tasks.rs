@@ -1,19 +1,18 @@
-//! Eight agents commit at once in one repository; their work is merged, removed and brought back at once. Nothing is
-//! lost, and nothing is in anybody's way.
+//! Eight agents commit at once in one repository; their work is merged, removed and restored at once. Nothing is lost.
 
 use std::fs;
 
 use crate::stage::Stage;
-use crate::work::{commit, put, stage};
+use crate::work_diff::{commit, put, stage};
 
 const AGENTS: usize = 8;
 const COMMITS: usize = 4;
 const FILES: usize = 200;
 
-/// Each has lines of its own in the file that all of them change; so far apart, git can merge them.
+/// Each agent changes its own lines of a shared file; at this distance git can merge them.
 const LINES_APART: usize = 10;
 
-/// A file of its own and a line of the shared one in each commit; a commit that fails ends it with another exit code.
+/// Each commit has a new file and a line of the shared one; a commit that fails ends the agent with another exit code.
 const SCRIPT: &str = r#"set -e
 number=$1 line=$2 commits=$3
 i=0
@@ -27,12 +26,13 @@ while [ $i -lt $commits ]; do
 done"#;
 
 #[test]
-fn eight_commit_at_once_and_are_merged_at_once_and_nothing_is_lost() {
-    let stage = filled();
+fn eight_tasks_commit_and_merge_at_once_and_nothing_is_lost() {
+    let stage = stage_with_shared_file();
     std::thread::scope(|scope| {
         let stage = &stage;
-        let working: Vec<_> = (1..=AGENTS).map(|number| scope.spawn(move || works(stage, number))).collect();
-        // Whoever asks meanwhile is answered.
+        let working: Vec<_> =
+            (1..=AGENTS).map(|number| scope.spawn(move || run_task(stage, number))).collect();
+        // The daemon answers calls meanwhile.
         while working.iter().any(|one| !one.is_finished()) {
             stage.run(["conflicts"]).ok();
             stage.run(["ls"]).ok();
@@ -42,16 +42,16 @@ fn eight_commit_at_once_and_are_merged_at_once_and_nothing_is_lost() {
     let before = branches(&stage);
     assert_eq!(before.len(), AGENTS);
 
-    at_once(|number| merges(&stage, number));
-    all_has_arrived(&stage);
+    at_once(|number| merge_task(&stage, number));
+    check_all_merged(&stage);
     at_once(|number| drop(stage.run(["rm", &slug(number)]).ok()));
     assert_eq!(branches(&stage), [""; 0]);
     at_once(|number| drop(stage.run(["undo", &slug(number)]).ok()));
     assert_eq!(branches(&stage), before);
-    all_has_arrived(&stage);
+    check_all_merged(&stage);
 }
 
-fn filled() -> Stage {
+fn stage_with_shared_file() -> Stage {
     let stage = stage();
     let repo = stage.repo();
     for number in 0..FILES {
@@ -81,8 +81,8 @@ fn at_once(work: impl Fn(usize) + Sync) {
     });
 }
 
-/// From the start of its agent until all its commits are made.
-fn works(stage: &Stage, number: usize) {
+/// Starts the agent and waits until it has made all its commits.
+fn run_task(stage: &Stage, number: usize) {
     let slug = slug(number);
     let [number, line, commits] = [number, line_of(number), COMMITS].map(|argument| argument.to_string());
     let agent = ["--", "sh", "-c", SCRIPT, "sh", &number, &line, &commits];
@@ -93,7 +93,7 @@ fn works(stage: &Stage, number: usize) {
     stage.run(["complete", &slug]).ok();
 }
 
-fn merges(stage: &Stage, number: usize) {
+fn merge_task(stage: &Stage, number: usize) {
     let way: &[&str] = match number % 3 {
         0 => &[],
         1 => &["--squash"],
@@ -102,7 +102,7 @@ fn merges(stage: &Stage, number: usize) {
     stage.run([&["merge", &slug(number)], way].concat()).ok();
 }
 
-/// The commits of each workspace's branch that it did not begin with.
+/// The new commits of each workspace's branch.
 fn branches(stage: &Stage) -> Vec<String> {
     let repo = stage.repo();
     let names = stage.git(&repo, &["for-each-ref", "--format=%(refname)", "refs/heads/agency/"]);
@@ -115,8 +115,8 @@ fn branches(stage: &Stage) -> Vec<String> {
     names.lines().map(own).collect()
 }
 
-/// Every file and every line of every agent, in the branch and in the checkout, and nothing else.
-fn all_has_arrived(stage: &Stage) {
+/// Checks that branch and checkout contain every file and every line of every agent, and nothing else.
+fn check_all_merged(stage: &Stage) {
     let repo = stage.repo();
     assert_eq!(stage.git(&repo, &["status", "--porcelain"]), "");
     let shared = fs::read_to_string(repo.join("shared")).expect("a file");

@@ -1,4 +1,4 @@
-//! The configuration as its user sees and changes it.
+//! `agency config`: showing and changing the configuration.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -36,7 +36,7 @@ fn entry(stage: &Stage, key: &str) -> Value {
 }
 
 #[test]
-fn every_value_says_where_it_comes_from_and_later_ones_win() {
+fn every_value_names_its_source_and_later_sources_win() {
     let stage = Stage::with_config("max_agents = 7\nstale_timeout = \"9s\"\n");
     assert_eq!(entry(&stage, "scrollback")["origin"], json!({ "kind": "default" }));
     let max = entry(&stage, "max_agents");
@@ -74,7 +74,7 @@ fn a_value_of_any_type_is_a_document() {
 }
 
 #[test]
-fn a_variable_and_an_option_count_for_what_a_command_starts() {
+fn a_variable_and_an_option_apply_to_the_agent_that_the_command_starts() {
     let stage = Stage::new();
     stage.play("one", "ask q");
     let new = ["new", "two", "--", "fake-agent", "-c", "ask q"];
@@ -92,7 +92,7 @@ fn a_variable_and_an_option_count_for_what_a_command_starts() {
 }
 
 #[test]
-fn set_changes_one_key_and_says_when_it_counts() {
+fn set_changes_one_key_and_says_when_it_takes_effect() {
     let stage = Stage::with_config("# mine\nmax_agents   = 7 # seven\n");
     let path = user_file(&stage);
     let before = fs::read_to_string(&path).expect("a file");
@@ -114,7 +114,7 @@ fn set_changes_one_key_and_says_when_it_counts() {
 }
 
 #[test]
-fn what_cannot_be_used_is_not_written() {
+fn an_invalid_value_is_not_written() {
     let stage = Stage::new();
     let path = user_file(&stage);
     let before = fs::read_to_string(&path).expect("a file");
@@ -180,13 +180,13 @@ fn an_edited_file_is_checked_before_it_is_used() {
     assert!(ran.stderr.contains("unknown key `max_agent` (did you mean `max_agents`?)"), "{ran}");
     ran.ok();
     assert_eq!(stage.run(["config", "get", "max_agents"]).ok(), "5\n");
-    // Nobody else's change is lost.
+    // The change of another program is not lost.
     let racing = format!("echo '# theirs' >> {}; echo '# mine' >> \"$1\"", path.display());
     assert!(refused(edit(&racing)).contains("has changed meanwhile"));
 }
 
 #[test]
-fn a_change_by_hand_counts_without_a_restart() {
+fn a_change_by_hand_takes_effect_without_a_restart() {
     let stage = Stage::new();
     for number in ["3", "4", "5"] {
         stage.configure(&format!("max_agents = {number}\n"));
@@ -195,7 +195,7 @@ fn a_change_by_hand_counts_without_a_restart() {
 }
 
 #[test]
-fn outside_a_project_the_users_own_file_can_be_seen_to() {
+fn outside_a_project_config_works_on_the_users_file() {
     let stage = Stage::with_config("max_agents = 7\n");
     let mut agency = stage.command("agency");
     agency.current_dir("/").args(["config", "--json"]);

@@ -1,4 +1,4 @@
-//! Agents that speak stream-json: conversations, approvals, crashes, and daemons that die in between.
+//! Conversations over stream-json: messages, approvals, crashes, and killed daemons.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use crate::stage::{SOON, Stage};
 
 /// A task whose agent speaks stream-json and plays these steps.
 #[track_caller]
-pub fn talk(stage: &Stage, slug: &str, message: &str, script: &str) -> Value {
+pub fn new_conversation(stage: &Stage, slug: &str, message: &str, script: &str) -> Value {
     let resume = ["--resume", "$AGENCY_SESSION_ID"];
     let new = ["new", slug, "--no-attach", "--driver", "stream-json", "-m", message, "--"];
     let agent = ["fake-agent", "--stream-json", script];
@@ -22,7 +22,7 @@ pub fn chat(stage: &Stage, slug: &str) -> String {
     stage.run(["chat", slug]).ok()
 }
 
-/// Waits until the conversation has the text, and returns all of it.
+/// Waits until the conversation contains the text, and returns all of it.
 #[track_caller]
 pub fn wait_said(stage: &Stage, slug: &str, text: &str) -> String {
     let what = format!("{slug} says {text:?}");
@@ -30,7 +30,7 @@ pub fn wait_said(stage: &Stage, slug: &str, text: &str) -> String {
 }
 
 #[track_caller]
-pub fn wait_asked(stage: &Stage, slug: &str) -> Value {
+pub fn wait_approval(stage: &Stage, slug: &str) -> Value {
     let what = format!("{slug} asks");
     stage.eventually(&what, SOON, || {
         let listed = stage.run(["approvals", slug, "--json"]).json();
@@ -43,7 +43,7 @@ pub fn wait_why(stage: &Stage, slug: &str, why: &str) -> Value {
     stage.wait_task(slug, why, |task| task["state"]["why"] == why)
 }
 
-/// The session that the task's file keeps, once there is one.
+/// The session in the task's file, once there is one.
 #[track_caller]
 pub fn session(stage: &Stage, name: &str) -> String {
     stage.eventually("a session is kept", SOON, || {
@@ -65,8 +65,13 @@ pub fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
 #[test]
 fn a_message_a_permission_and_the_end_of_the_turn() {
     let stage = Stage::new();
-    talk(&stage, "fix", "fix the login", "prompt; say On it.; tool Bash make test; say Done.; end");
-    let asked = wait_asked(&stage, "fix");
+    new_conversation(
+        &stage,
+        "fix",
+        "fix the login",
+        "prompt; say On it.; tool Bash make test; say Done.; end",
+    );
+    let asked = wait_approval(&stage, "fix");
     assert_eq!((&asked["tool"], &asked["title"]), (&"Bash".into(), &"Bash: make test".into()));
     let task = wait_why(&stage, "fix", "permission");
     assert_eq!(task["evidence"]["source"], "protocol");
@@ -108,10 +113,15 @@ fn a_message_a_permission_and_the_end_of_the_turn() {
 }
 
 #[test]
-fn a_denial_tells_the_agent_why_and_a_question_gets_its_answer() {
+fn a_denial_passes_its_reason_and_a_question_gets_its_answer() {
     let stage = Stage::new();
-    talk(&stage, "no", "go", "prompt; tool Bash rm -rf /; ask Which colour?|Red|Blue; tool Bash ls; end");
-    wait_asked(&stage, "no");
+    new_conversation(
+        &stage,
+        "no",
+        "go",
+        "prompt; tool Bash rm -rf /; ask Which colour?|Red|Blue; tool Bash ls; end",
+    );
+    wait_approval(&stage, "no");
     stage.run(["deny", "no", "-m", "not that directory"]).ok();
     wait_said(&stage, "no", "  not that directory");
     wait_why(&stage, "no", "question");
@@ -126,26 +136,26 @@ fn a_denial_tells_the_agent_why_and_a_question_gets_its_answer() {
 }
 
 #[test]
-fn an_interrupt_ends_the_turn_and_withdraws_what_was_asked() {
+fn an_interrupt_ends_the_turn_and_withdraws_open_approvals() {
     let stage = Stage::new();
-    talk(&stage, "stop", "go", "prompt; wait; prompt; tool Bash ls; end");
+    new_conversation(&stage, "stop", "go", "prompt; wait; prompt; tool Bash ls; end");
     stage.wait_task("stop", "works", |task| task["state"]["state"] == "running");
     stage.run(["interrupt", "stop"]).ok();
     wait_why(&stage, "stop", "finished");
     assert!(stage.refused(&["interrupt", "stop"]).contains("no turn to interrupt"));
     stage.run(["send", "stop", "again"]).ok();
-    wait_asked(&stage, "stop");
+    wait_approval(&stage, "stop");
     stage.run(["interrupt", "stop"]).ok();
     wait_said(&stage, "stop", "? Bash: ls: withdrawn");
     assert_eq!(stage.run(["approvals"]).ok(), "");
 }
 
 #[test]
-fn a_crash_goes_on_with_the_same_session_and_three_are_enough() {
+fn a_crashed_agent_resumes_its_session_at_most_three_times() {
     let stage = Stage::new();
     let once = stage.home().join("crashed");
     let script = format!("prompt; say I fall.; crash-once {} 7; args; end", once.display());
-    talk(&stage, "fall", "go", &script);
+    new_conversation(&stage, "fall", "go", &script);
     let first =
         stage.eventually("the first run ends", SOON, || once.exists().then(|| session(&stage, "1-fall")));
     wait_said(&stage, "fall", "─── Session restarted ───");
@@ -156,7 +166,7 @@ fn a_crash_goes_on_with_the_same_session_and_three_are_enough() {
     let read = wait_said(&stage, "fall", &format!("args: --resume {id}"));
     assert!(read.starts_with("> go\nI fall.\n"), "{read}");
 
-    talk(&stage, "always", "", "crash 3");
+    new_conversation(&stage, "always", "", "crash 3");
     let task = stage.wait_status("always", "stopped");
     assert_eq!(task["last_exit"], "3");
     let given_up = |events: &[Value]| {
@@ -178,16 +188,16 @@ fn a_crash_goes_on_with_the_same_session_and_three_are_enough() {
 }
 
 #[test]
-fn a_message_that_an_agent_did_not_live_to_take_is_spoken_of() {
+fn the_conversation_reports_a_message_that_a_dead_agent_did_not_take() {
     let stage = Stage::new();
-    talk(&stage, "gone", "take this", "exit 0");
+    new_conversation(&stage, "gone", "take this", "exit 0");
     stage.wait_status("gone", "stopped");
     let said = [
         "the agent ended before it took `take this`",
         "nobody knows whether it took `take this`",
         "the agent ended in the middle of its turn",
     ];
-    stage.eventually("somebody says so", SOON, || {
+    stage.eventually("the notice", SOON, || {
         let read = chat(&stage, "gone");
         said.iter().any(|said| read.contains(said)).then_some(())
     });
@@ -198,9 +208,9 @@ fn a_message_that_an_agent_did_not_live_to_take_is_spoken_of() {
 }
 
 #[test]
-fn what_was_chosen_is_chosen_again_after_a_restart() {
+fn chosen_model_and_mode_are_set_again_after_a_restart() {
     let stage = Stage::new();
-    talk(&stage, "keep", "go", "prompt; say Hm.; end");
+    new_conversation(&stage, "keep", "go", "prompt; say Hm.; end");
     wait_why(&stage, "keep", "finished");
     stage.run(["model", "keep", "large"]).ok();
     stage.run(["mode", "keep", "plan"]).ok();
@@ -221,11 +231,11 @@ fn what_was_chosen_is_chosen_again_after_a_restart() {
 }
 
 #[test]
-fn an_agent_that_has_lost_its_session_begins_another() {
+fn an_agent_that_lost_its_session_begins_another() {
     let stage = Stage::new();
     let once = stage.home().join("crashed");
     let script = format!("forget; prompt; say Hm.; crash-once {} 7; args; end", once.display());
-    talk(&stage, "lost", "go", &script);
+    new_conversation(&stage, "lost", "go", &script);
     let read = wait_said(&stage, "lost", "the agent does not have this session any more");
     assert!(read.contains("the agent ended in the middle of its turn"), "{read}");
     stage.wait_task("lost", "lives again", |task| task["state"]["why"] == "prompt");
@@ -236,11 +246,11 @@ fn an_agent_that_has_lost_its_session_begins_another() {
 #[test]
 fn a_killed_daemon_loses_no_question_and_the_answer_reaches_the_agent() {
     let stage = Stage::new();
-    talk(&stage, "wait", "go", "prompt; say Hm.; tool Bash ls; say Thanks.; end");
-    let asked = wait_asked(&stage, "wait");
+    new_conversation(&stage, "wait", "go", "prompt; say Hm.; tool Bash ls; say Thanks.; end");
+    let asked = wait_approval(&stage, "wait");
     let agent = stage.agent("wait");
     stage.kill_daemon();
-    let again = wait_asked(&stage, "wait");
+    let again = wait_approval(&stage, "wait");
     assert_eq!(asked["id"], again["id"]);
     assert_eq!(stage.agent("wait").pid, agent.pid);
     stage.run(["approve", "wait"]).ok();
@@ -257,13 +267,13 @@ fn a_killed_daemon_loses_no_question_and_the_answer_reaches_the_agent() {
 #[test]
 fn an_agent_whose_keeper_is_killed_ends_and_can_be_started_again() {
     let stage = Stage::new();
-    talk(&stage, "held", "go", "prompt; say Hm.; end");
+    new_conversation(&stage, "held", "go", "prompt; say Hm.; end");
     wait_why(&stage, "held", "finished");
     let (keeper, before) = (stage.keeper("held"), session(&stage, "1-held"));
     let agent = keeper.child.expect("an agent");
     keeper.process.kill();
     stage.wait_status("held", "stopped");
-    assert!(!agent.is_alive(), "nobody could talk to it any more");
+    assert!(!agent.is_alive(), "the daemon could no longer talk to it");
     stage.run(["start", "held"]).ok();
     stage.run(["send", "held", "still there?"]).ok();
     wait_why(&stage, "held", "finished");
@@ -273,10 +283,10 @@ fn an_agent_whose_keeper_is_killed_ends_and_can_be_started_again() {
 }
 
 #[test]
-fn on_a_terminal_a_person_reads_types_answers_and_leaves() {
+fn on_a_terminal_the_user_reads_types_answers_and_detaches() {
     let stage = Stage::new();
     let script = "prompt; say On it.; tool Bash make; end; prompt; wait; prompt; ask Which?|Red|Blue; end";
-    talk(&stage, "seat", "go", script);
+    new_conversation(&stage, "seat", "go", script);
     let mut terminal = stage.on_terminal(["chat", "seat"]);
     terminal.wait_for("On it.");
     terminal.wait_for("y allows");
@@ -298,10 +308,10 @@ fn on_a_terminal_a_person_reads_types_answers_and_leaves() {
 }
 
 #[test]
-fn of_two_who_answer_at_once_one_wins_and_the_other_is_told() {
+fn of_two_answers_at_once_the_first_counts_and_the_second_is_refused() {
     let stage = Stage::new();
-    talk(&stage, "race", "go", "prompt; tool Bash one; say Ready.; wait");
-    let id = wait_asked(&stage, "race")["id"].as_str().expect("an id").to_owned();
+    new_conversation(&stage, "race", "go", "prompt; tool Bash one; say Ready.; wait");
+    let id = wait_approval(&stage, "race")["id"].as_str().expect("an id").to_owned();
     let answer = |word: &str| {
         let mut command = stage.agency([word, "race", "--id", &id]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -320,10 +330,10 @@ fn of_two_who_answer_at_once_one_wins_and_the_other_is_told() {
 }
 
 #[test]
-fn long_lines_garbage_and_unheard_of_requests_hurt_nobody() {
+fn long_lines_garbage_and_unknown_requests_do_no_harm() {
     let stage = Stage::new();
     let script = "prompt; line not json at all; line {\"type\":\"dance\"}; line {\"type\":\"assistant\",\"message\":5}; big 10000000; request hop; say Still here.; end";
-    talk(&stage, "odd", "go", script);
+    new_conversation(&stage, "odd", "go", script);
     let read = wait_said(&stage, "odd", "Still here.");
     assert!(read.contains("Error: not a message: not json at all"), "{read}");
     assert!(read.contains("dance"), "{read}");
@@ -341,9 +351,9 @@ fn long_lines_garbage_and_unheard_of_requests_hurt_nobody() {
 }
 
 #[test]
-fn what_needs_a_terminal_is_refused_with_the_way_out() {
+fn commands_that_need_a_terminal_are_refused_with_a_hint() {
     let stage = Stage::new();
-    talk(&stage, "plain", "", "prompt; end");
+    new_conversation(&stage, "plain", "", "prompt; end");
     for args in [&["screen", "plain"][..], &["export", "plain", "-o", "-"]] {
         let told = stage.refused(args);
         assert!(told.contains("task 1 has no terminal") && told.contains("agency chat 1"), "{told}");
@@ -359,7 +369,7 @@ fn what_needs_a_terminal_is_refused_with_the_way_out() {
 #[test]
 fn two_thousand_entries_are_read_at_once_and_in_pages() {
     let stage = Stage::new();
-    talk(&stage, "long", "go", "prompt; many 2100; end");
+    new_conversation(&stage, "long", "go", "prompt; many 2100; end");
     wait_why(&stage, "long", "finished");
     let entries = stage.run(["chat", "long", "--json"]).ok();
     assert_eq!(entries.lines().count(), 2000, "the last ones");
@@ -367,9 +377,9 @@ fn two_thousand_entries_are_read_at_once_and_in_pages() {
 }
 
 #[test]
-fn model_and_mode_are_shown_and_changed_as_the_agent_agrees() {
+fn model_and_mode_are_shown_and_changed_if_the_agent_agrees() {
     let stage = Stage::new();
-    talk(&stage, "tune", "go", "prompt; say Hm.; end; prompt; tool Bash ls; end");
+    new_conversation(&stage, "tune", "go", "prompt; say Hm.; end; prompt; tool Bash ls; end");
     wait_why(&stage, "tune", "finished");
     let shown = stage.run(["model", "tune"]).ok();
     assert_eq!(shown, "model: not reported yet\n  small  Small\n  large  Large\n");
@@ -382,7 +392,7 @@ fn model_and_mode_are_shown_and_changed_as_the_agent_agrees() {
     let modes = stage.run(["mode", "tune"]).ok();
     assert!(modes.starts_with("mode: default\n* default\n") && modes.contains("  plan\n"), "{modes}");
     stage.run(["send", "tune", "again"]).ok();
-    wait_asked(&stage, "tune");
+    wait_approval(&stage, "tune");
     assert_eq!(stage.run(["mode", "tune", "plan"]).ok(), "mode: plan\n", "also in the middle of a turn");
     assert!(stage.refused(&["mode", "tune", "no-mode"]).contains("unknown: no-mode"));
     stage.kill_daemon();
@@ -406,9 +416,9 @@ fn model_and_mode_are_shown_and_changed_as_the_agent_agrees() {
 }
 
 #[test]
-fn what_comes_while_a_person_types_stays_out_of_their_line() {
+fn new_entries_do_not_disturb_the_line_that_the_user_types() {
     let stage = Stage::new();
-    talk(&stage, "line", "go", "prompt; say Hm.; end");
+    new_conversation(&stage, "line", "go", "prompt; say Hm.; end");
     wait_why(&stage, "line", "finished");
     let mut terminal = stage.on_terminal(["chat", "line"]);
     terminal.wait_for("turn ended");

@@ -1,4 +1,4 @@
-//! The daemon's comings and goings: whatever happens to it, the agents go on, unless somebody said otherwise.
+//! The daemon starts, stops and is killed; the agents keep running unless the user stops them.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use agency_testkit::{CommandOutput, Keeper, Pause, Process, Signal};
 use crate::stage::{SOON, Stage};
 use crate::{api, journal};
 
-/// Two agents that talk and one that is idle; each says the same words when asked.
+/// Two agents that answer and one that is idle.
 fn three_agents() -> (Stage, Vec<Keeper>) {
     let stage = Stage::new();
     for slug in ["one", "two", "three"] {
@@ -27,7 +27,7 @@ fn keepers(stage: &Stage) -> Vec<Keeper> {
     keepers
 }
 
-/// Another daemon than this one has found every agent as it was left.
+/// Checks that another daemon has adopted every agent unchanged.
 fn check_adopted(stage: &Stage, before: Process, held: &[Keeper]) {
     assert_eq!(stage.status("one"), "running");
     assert_eq!(stage.status("three"), "idle");
@@ -39,7 +39,7 @@ fn check_adopted(stage: &Stage, before: Process, held: &[Keeper]) {
 }
 
 #[test]
-fn the_next_command_after_kill_9_finds_status_state_and_screen() {
+fn the_next_command_after_sigkill_finds_status_state_and_screen() {
     let stage = Stage::with_config("needs_input_timeout = \"2s\"\n");
     stage.play("one", r"flood 4K; print \e[31\x3b1mred\e[2\x3b5H\e[?2004h; ask ready?");
     stage.play("two", "loop; print .; sleep 0.01; end");
@@ -49,7 +49,7 @@ fn the_next_command_after_kill_9_finds_status_state_and_screen() {
     let agents = [stage.agent("one"), stage.agent("two")];
 
     stage.kill_daemon();
-    // Nothing may be shown as other than it is, not even for a moment.
+    // The list must be right from the first moment on.
     let listing = stage.listing();
     assert_eq!(listing["tasks"][0]["state"]["state"], "needs_input", "{listing}");
     assert_eq!(listing["tasks"][1]["state"]["state"], "running", "{listing}");
@@ -64,7 +64,7 @@ fn the_next_command_after_kill_9_finds_status_state_and_screen() {
 }
 
 #[test]
-fn a_killed_daemon_leaves_its_agents() {
+fn killing_the_daemon_leaves_the_agents_running() {
     let (stage, held) = three_agents();
     let before = stage.daemon().expect("a daemon");
     before.kill();
@@ -72,7 +72,7 @@ fn a_killed_daemon_leaves_its_agents() {
 }
 
 #[test]
-fn a_hangup_leaves_the_agents() {
+fn a_hangup_leaves_the_agents_running() {
     let (stage, held) = three_agents();
     let before = stage.daemon().expect("a daemon");
     assert!(before.signal(Signal::HUP));
@@ -81,7 +81,7 @@ fn a_hangup_leaves_the_agents() {
 }
 
 #[test]
-fn daemon_stop_leaves_the_agents() {
+fn daemon_stop_leaves_the_agents_running() {
     let (stage, held) = three_agents();
     let before = stage.daemon().expect("a daemon");
     assert_eq!(stage.run(["daemon", "stop"]).ok(), "daemon stopped; agents keep running\n");
@@ -93,7 +93,7 @@ fn daemon_stop_leaves_the_agents() {
 }
 
 #[test]
-fn daemon_restart_leaves_the_agents() {
+fn daemon_restart_leaves_the_agents_running() {
     let (stage, held) = three_agents();
     let before = stage.daemon().expect("a daemon");
     stage.run(["daemon", "restart"]).ok();
@@ -102,7 +102,7 @@ fn daemon_restart_leaves_the_agents() {
     check_adopted(&stage, before, &held);
 }
 
-/// Two that go when asked and one that does not.
+/// Two agents end at SIGTERM and one ignores it.
 fn check_all_ended(end: impl Fn(&Stage)) {
     let stage = Stage::new();
     for (slug, script) in [
@@ -117,7 +117,7 @@ fn check_all_ended(end: impl Fn(&Stage)) {
     let daemon = stage.daemon().expect("a daemon");
     end(&stage);
     daemon.wait_gone(SOON);
-    // Neither agents, nor their children; and keepers have nothing left to hold.
+    // No agents and no children are left, so the keepers end too.
     stage.eventually("everybody has gone", SOON, || stage.processes().is_empty().then_some(()));
     for (name, code) in [("1-one", "code: -15"), ("2-two", "code: -15"), ("3-stubborn", "code: -9")] {
         let file = stage.task_file(name);
@@ -155,18 +155,18 @@ fn eight_commands_at_once_start_one_daemon() {
         });
         let daemon = stage.daemon().expect("one of them");
         assert_eq!(pids, [i64::from(daemon.pid); 8]);
-        // Those that came second have gone again.
+        // The daemons that came second have ended.
         stage.eventually("one daemon", SOON, || (daemons(&stage) == [daemon]).then_some(()));
     }
     assert_eq!(stage.keepers().len(), 1);
 }
 
-fn pid_in(said: &str) -> i64 {
-    let pid = said.trim().strip_prefix("daemon running, pid ").and_then(|pid| pid.parse().ok());
-    pid.unwrap_or_else(|| panic!("no pid in {said:?}"))
+fn pid_in(text: &str) -> i64 {
+    let pid = text.trim().strip_prefix("daemon running, pid ").and_then(|pid| pid.parse().ok());
+    pid.unwrap_or_else(|| panic!("no pid in {text:?}"))
 }
 
-/// Whether they hold the lock or not.
+/// All daemons, with and without the lock.
 fn daemons(stage: &Stage) -> Vec<Process> {
     let is_daemon = |process: &Process| {
         let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
@@ -180,12 +180,12 @@ fn a_second_daemon_gives_way_to_the_first() {
     let stage = Stage::new();
     stage.listing();
     let first = stage.daemon().expect("a daemon");
-    assert_eq!(stage.run(["daemon", "run"]).ok(), "ready\n", "somebody is, and that is what counts");
+    assert_eq!(stage.run(["daemon", "run"]).ok(), "ready\n", "the other daemon is ready");
     assert_eq!(daemons(&stage), [first]);
 }
 
 #[test]
-fn what_a_dead_daemon_left_is_no_obstacle() {
+fn files_of_a_dead_daemon_do_not_prevent_a_new_one() {
     let stage = Stage::new();
     stage.listing();
     stage.kill_daemon();
@@ -201,7 +201,7 @@ fn what_a_dead_daemon_left_is_no_obstacle() {
 }
 
 #[test]
-fn boot_marks_stopped_what_claims_a_process_and_has_none() {
+fn boot_marks_a_task_stopped_if_its_process_is_gone() {
     let (stage, held) = three_agents();
     stage.run(["new", "draft", "--draft", "-m", "x"]).ok();
     let lost: Vec<Keeper> = [stage.keeper("one"), stage.keeper("three")].into();
@@ -213,7 +213,7 @@ fn boot_marks_stopped_what_claims_a_process_and_has_none() {
     let statuses = ["one", "two", "three", "draft"].map(|slug| stage.status(slug));
     assert_eq!(statuses, ["stopped", "running", "stopped", "draft"]);
     assert!(stage.task_file("1-one").contains("status: stopped\n"), "written back");
-    assert_eq!(stage.task("one")["last_exit"], "unknown", "nobody was there to see it");
+    assert_eq!(stage.task("one")["last_exit"], "unknown", "no daemon saw the exit");
     let log = stage.daemon_log();
     let line = log.lines().find(|line| line.contains("daemon_resume_mark_stopped")).expect("it is logged");
     assert!(line.contains("marked_stopped=2") && line.contains("adopted=1"), "{line}");
@@ -226,7 +226,7 @@ fn boot_marks_stopped_what_claims_a_process_and_has_none() {
 }
 
 #[test]
-fn an_exit_that_no_daemon_saw_is_found_with_its_code_and_its_last_words() {
+fn the_next_daemon_finds_an_exit_with_its_code_and_last_output() {
     let stage = Stage::new();
     let pause = Pause::at(stage.home().join("pause"));
     stage.play("one", &format!("await {}; say last words; exit 7", pause.path().display()));
@@ -242,7 +242,7 @@ fn an_exit_that_no_daemon_saw_is_found_with_its_code_and_its_last_words() {
 }
 
 #[test]
-fn a_verdict_survives_an_exit_that_no_daemon_saw() {
+fn a_status_set_by_the_user_survives_an_exit_without_a_daemon() {
     let stage = Stage::new();
     let pause = Pause::at(stage.home().join("pause"));
     stage.play("one", &format!("await {}; exit 0", pause.path().display()));
@@ -256,11 +256,11 @@ fn a_verdict_survives_an_exit_that_no_daemon_saw() {
 }
 
 #[test]
-fn a_question_asked_while_no_daemon_lives_is_answered_once_by_the_next() {
+fn a_terminal_query_without_a_daemon_is_answered_once_by_the_next() {
     let stage = Stage::new();
     let pause = Pause::at(stage.home().join("pause"));
     let asked = stage.home().join("asked");
-    // Where the cursor is, what the terminal is, and whether it is well.
+    // Queries for the cursor position, the terminal's identity and its status.
     let script = format!(
         r"raw; await {}; print abc\e[6n; print \e[c\e[5n; mark-file {}; wait-for R; wait-for c; wait-for n; say answered; no-read",
         pause.path().display(),
@@ -271,23 +271,23 @@ fn a_question_asked_while_no_daemon_lives_is_answered_once_by_the_next() {
     stage.kill_daemon();
     pause.release();
     stage.eventually("the agent asks", SOON, || asked.exists().then_some(()));
-    assert_eq!(journal::answered(&stage, &run), [0; 0], "nobody is there to answer");
+    assert_eq!(journal::answered_queries(&stage, &run), [0; 0], "no daemon is running");
     stage.listing();
     stage.wait_printed("one", "answered");
-    let answered = journal::answered(&stage, &run);
+    let answered = journal::answered_queries(&stage, &run);
     for _ in 0..3 {
         stage.kill_daemon();
         stage.listing();
         api::screen(&stage, "one");
     }
-    assert_eq!(journal::answered(&stage, &run), answered, "no later daemon answers again");
+    assert_eq!(journal::answered_queries(&stage, &run), answered, "no later daemon answers again");
     let mut once = answered.clone();
     once.dedup();
     assert_eq!(once, answered);
 }
 
 #[test]
-fn daemon_status_tells_people_and_programs_alike() {
+fn daemon_status_prints_text_and_json() {
     let stage = Stage::new();
     stage.play("one", "ask ready?");
     let status = stage.run(["daemon", "status", "--json"]).json();
@@ -297,7 +297,7 @@ fn daemon_status_tells_people_and_programs_alike() {
 }
 
 #[test]
-fn a_daemon_that_was_never_there_is_started_by_the_first_of_many() {
+fn many_first_commands_start_one_daemon() {
     let stage = Stage::new();
     let listings: Vec<CommandOutput> = std::thread::scope(|scope| {
         let started: Vec<_> = (0..8).map(|_| scope.spawn(|| stage.run(["ls", "--json"]))).collect();
@@ -310,7 +310,7 @@ fn a_daemon_that_was_never_there_is_started_by_the_first_of_many() {
 }
 
 #[test]
-fn a_keeper_whose_socket_was_deleted_is_reached_all_the_same() {
+fn a_keeper_whose_socket_was_deleted_is_still_reached() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     let keeper = stage.keeper("one");

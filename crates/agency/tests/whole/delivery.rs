@@ -1,4 +1,4 @@
-//! What is sent arrives whole, once, and never in a dialog.
+//! `send`: a text arrives whole, once, and never in a dialog.
 
 use std::fs;
 
@@ -7,9 +7,9 @@ use agency_testkit::CommandOutput;
 
 use crate::journal;
 use crate::stage::{Stage, refused};
-use crate::told::NO_SILENCE;
+use crate::state_log::NO_SILENCE;
 
-/// The bytes that reached the agent through `send`, a piece each.
+/// The writes that reached the agent through `send`.
 fn sent(stage: &Stage, slug: &str) -> Vec<Vec<u8>> {
     let run = stage.keeper(slug).run;
     let piece = |body: Body| match body {
@@ -23,7 +23,7 @@ fn texts(stage: &Stage, slug: &str) -> Vec<String> {
     sent(stage, slug).into_iter().map(|bytes| String::from_utf8(bytes).expect("text")).collect()
 }
 
-/// A program that has taken the terminal over, with pastes, and draws this.
+/// A full-screen program that accepts pastes and draws this.
 fn full_screen(draws: &str) -> String {
     format!(r"raw; print \e[?1049h\e[?2004h\e[?25l{draws}")
 }
@@ -31,13 +31,13 @@ fn full_screen(draws: &str) -> String {
 const DIALOG: &str = r"print \e]7501\x3bstate=blocked:kind=permission:msg=QWxsb3cgcm0/\a";
 
 #[test]
-fn a_dialog_is_not_answered_by_a_prompt() {
+fn a_message_does_not_answer_a_dialog() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play(
         "one",
         &format!("{}; {DIALOG}; wait-for x; say answered; no-read", full_screen("Allow rm? 1. Yes 2. No")),
     );
-    stage.wait_told("one", "needs_input permission (status)");
+    stage.wait_state("one", "needs_input permission (status)");
     let ran = stage.run(["send", "one", "fix", "the", "tests"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran}");
     assert!(ran.stderr.contains("│ Allow rm? 1. Yes 2. No"), "{ran}");
@@ -54,7 +54,7 @@ fn a_dialog_is_not_answered_by_a_prompt() {
 }
 
 #[test]
-fn keys_are_pressed_as_the_program_asked_for_them() {
+fn keys_are_encoded_as_the_program_requested() {
     let stage = Stage::with_config(NO_SILENCE);
     for (slug, modes, expected) in [
         ("plain", "", ["\x1b[B", "\r", "\x1b", "\x03"]),
@@ -63,7 +63,7 @@ fn keys_are_pressed_as_the_program_asked_for_them() {
         ("all", r"\e[>8u", ["\x1b[B", "\x1b[13u", "\x1b[27u", "\x1b[99;5u"]),
     ] {
         stage.play(slug, &format!("{}; {DIALOG}; no-read", full_screen(modes)));
-        stage.wait_told(slug, "needs_input permission (status)");
+        stage.wait_state(slug, "needs_input permission (status)");
         let receipt = stage.run(["send", slug, "--keys", "down,enter,esc,ctrl-c"]).ok();
         assert!(receipt.starts_with("typed "), "{receipt}");
         assert_eq!(texts(&stage, slug), expected, "{slug}");
@@ -73,7 +73,7 @@ fn keys_are_pressed_as_the_program_asked_for_them() {
 }
 
 #[test]
-fn a_text_that_does_not_show_is_not_entered() {
+fn a_text_that_does_not_appear_is_not_entered() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play("one", &format!("{}; no-read", full_screen("Press any key to delete everything")));
     stage.wait_printed("one", "Press any key");
@@ -84,7 +84,7 @@ fn a_text_that_does_not_show_is_not_entered() {
 }
 
 #[test]
-fn an_enter_that_is_swallowed_is_pressed_once_more_and_never_again() {
+fn a_lost_enter_is_pressed_once_more_and_never_again() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play("one", &format!(r"{}; wait-for \e[201~; print fix the tests; no-read", full_screen("> ")));
     stage.wait_printed("one", ">");
@@ -94,13 +94,13 @@ fn an_enter_that_is_swallowed_is_pressed_once_more_and_never_again() {
 }
 
 #[test]
-fn an_agent_that_says_that_it_works_has_taken_it() {
+fn an_agent_that_reports_work_has_taken_the_text() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play(
         "one",
         &format!(r"{}; print \e]7501\x3bstate=idle\a; wait-for \e[201~; print fix the tests; wait-for \r; print \e]7501\x3bstate=working\a; no-read", full_screen("> ")),
     );
-    stage.wait_told("one", "needs_input prompt (status)");
+    stage.wait_state("one", "needs_input prompt (status)");
     let receipt = stage.run(["send", "one", "fix the tests"]).ok();
     assert!(receipt.starts_with("delivered ") && receipt.contains("(status: working)"), "{receipt}");
     assert_eq!(texts(&stage, "one"), ["\x1b[200~fix the tests\x1b[201~", "\r"], "Enter comes apart, once");
@@ -110,7 +110,7 @@ fn an_agent_that_says_that_it_works_has_taken_it() {
 fn a_text_that_ends_the_agent_is_delivered() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.run(["new", "one", "--no-attach", "--", "sh"]).ok();
-    stage.wait_told("one", "needs_input prompt (kernel)");
+    stage.wait_state("one", "needs_input prompt (kernel)");
     let receipt = stage.run(["send", "one", "exit 3"]).ok();
     assert!(receipt.starts_with("delivered 7 bytes ("), "{receipt}");
     stage.wait_status("one", "stopped");
@@ -120,7 +120,7 @@ fn a_text_that_ends_the_agent_is_delivered() {
     stage.wait_status("two", "stopped");
 }
 
-/// Every odd sign that a terminal might take for something else, and 100 KB of it.
+/// 100 KB of characters that a terminal might interpret.
 fn odd_text() -> String {
     let line = "e\u{301} 👩‍🚀 👨‍👩‍👧 עברית العربية 漢字 \u{1}\u{2}\u{7}\u{8}\t\u{c}\u{1b}[31m\u{1b}]0;x\u{7}\u{7f}\u{85}\u{200d}\u{feff} ~\\\"'`$(x)\n";
     let mut text = line.repeat(100_000 / line.len() + 1);
@@ -153,7 +153,7 @@ fn odd_and_long_texts_arrive_byte_for_byte() {
 }
 
 #[test]
-fn a_line_that_no_terminal_would_hand_over_is_refused() {
+fn a_line_that_is_too_long_for_a_terminal_is_refused() {
     let stage = Stage::with_config(NO_SILENCE);
     stage
         .run([
@@ -166,7 +166,7 @@ fn a_line_that_no_terminal_would_hand_over_is_refused() {
             "while read line; do echo \"got ${#line}\"; done",
         ])
         .ok();
-    stage.wait_told("one", "needs_input unknown (kernel)");
+    stage.wait_state("one", "needs_input unknown (kernel)");
     let ran = stage.run(["send", "one", &"x".repeat(4096)]);
     assert_eq!(ran.code, 1, "{ran}");
     assert!(

@@ -1,7 +1,7 @@
-//! One conversation, driven now in this way and now in that: the session stays, or the reason is said.
+//! Changing the driver of a task: the session continues, or the refusal gives the reason.
 
+use crate::conversations::{chat, new_conversation, session, wait_said, wait_why};
 use crate::stage::{SOON, Stage};
-use crate::talk::{chat, session, talk, wait_said, wait_why};
 
 const AGENTS: &str = r#"
 [agents.both]
@@ -30,20 +30,20 @@ resume = ["fake-agent", "-c", "say resumed $AGENCY_SESSION_ID; ask more?"]
 "#;
 
 #[track_caller]
-fn begin(stage: &Stage, slug: &str, agent: &str, driver: &str) {
+fn new_task(stage: &Stage, slug: &str, agent: &str, driver: &str) {
     stage.run(["new", slug, "--no-attach", "--agent", agent, "--driver", driver, "-m", "go"]).ok();
 }
 
-/// The session's name alone.
+/// The session id without the driver.
 #[track_caller]
 fn session_id(stage: &Stage, name: &str) -> String {
     session(stage, name).trim_start_matches("session_id:").trim().trim_matches('"').to_owned()
 }
 
 #[test]
-fn the_session_goes_on_from_pipe_to_terminal_and_back() {
+fn the_session_continues_from_pipe_to_terminal_and_back() {
     let stage = Stage::with_config(AGENTS);
-    begin(&stage, "both", "both", "stream-json");
+    new_task(&stage, "both", "both", "stream-json");
     wait_why(&stage, "both", "finished");
     let id = session_id(&stage, "1-both");
     stage.run(["restart", "both", "--driver", "terminal"]).ok();
@@ -71,9 +71,9 @@ fn the_session_goes_on_from_pipe_to_terminal_and_back() {
 }
 
 #[test]
-fn a_session_that_cannot_go_on_is_refused_with_the_reason_and_nothing_is_stopped() {
+fn a_session_that_cannot_continue_is_refused_with_the_reason_and_nothing_is_stopped() {
     let stage = Stage::with_config(AGENTS);
-    begin(&stage, "unsaid", "both", "terminal");
+    new_task(&stage, "unsaid", "both", "terminal");
     let agent = stage.agent("unsaid");
     let told = stage.refused(&["restart", "unsaid", "--driver", "stream-json"]);
     assert!(
@@ -82,11 +82,11 @@ fn a_session_that_cannot_go_on_is_refused_with_the_reason_and_nothing_is_stopped
     );
     assert_eq!(stage.agent("unsaid").pid, agent.pid);
 
-    begin(&stage, "plain", "plain", "terminal");
+    new_task(&stage, "plain", "plain", "terminal");
     let told = stage.refused(&["restart", "plain", "--driver", "stream-json"]);
     assert!(told.contains("agent plain has no command for the stream-json driver"), "{told}");
 
-    begin(&stage, "lost", "forgetful", "stream-json");
+    new_task(&stage, "lost", "forgetful", "stream-json");
     wait_why(&stage, "lost", "finished");
     session(&stage, "3-lost");
     let told = stage.refused(&["restart", "lost", "--driver", "terminal"]);
@@ -96,7 +96,7 @@ fn a_session_that_cannot_go_on_is_refused_with_the_reason_and_nothing_is_stopped
     stage.wait_printed("lost", "begun");
     assert!(!stage.task_file("3-lost").contains("session_id: fake"), "another session, not known yet");
 
-    talk(&stage, "own", "go", "prompt; end");
+    new_conversation(&stage, "own", "go", "prompt; end");
     wait_why(&stage, "own", "finished");
     let told = stage.refused(&["restart", "own", "--driver", "terminal", "--fresh"]);
     assert!(told.contains("it runs a command of its own"), "{told}");
@@ -104,18 +104,18 @@ fn a_session_that_cannot_go_on_is_refused_with_the_reason_and_nothing_is_stopped
 }
 
 #[test]
-fn an_agent_that_has_no_such_session_is_left_alone_where_that_is_known_and_else_the_way_out_is_said() {
+fn an_agent_without_that_session_keeps_running_or_the_error_has_a_hint() {
     let stage = Stage::with_config(AGENTS);
-    begin(&stage, "first", "newborn", "acp");
+    new_task(&stage, "first", "newborn", "acp");
     wait_said(&stage, "first", "echo: go");
-    begin(&stage, "known", "newborn", "stream-json");
+    new_task(&stage, "known", "newborn", "stream-json");
     wait_why(&stage, "known", "finished");
     let before = session_id(&stage, "2-known");
     let told = stage.refused(&["restart", "known", "--driver", "acp"]);
     assert!(told.contains("Newborn takes up no session over ACP") && told.contains("--fresh"), "{told}");
     assert_eq!((stage.status("known"), session_id(&stage, "2-known")), ("running".to_owned(), before));
 
-    begin(&stage, "unknown", "amnesic", "stream-json");
+    new_task(&stage, "unknown", "amnesic", "stream-json");
     wait_why(&stage, "unknown", "finished");
     let before = session_id(&stage, "3-unknown");
     stage.run(["restart", "unknown", "--driver", "acp"]).ok();
@@ -126,18 +126,18 @@ fn an_agent_that_has_no_such_session_is_left_alone_where_that_is_known_and_else_
 }
 
 #[test]
-fn who_wants_to_begin_anew_says_so() {
+fn a_new_session_needs_an_option() {
     let stage = Stage::with_config(AGENTS);
-    begin(&stage, "anew", "both", "stream-json");
-    wait_why(&stage, "anew", "finished");
-    let before = session_id(&stage, "1-anew");
-    assert!(stage.refused(&["start", "anew", "--fresh"]).contains("agency restart 1 --fresh"));
-    stage.run(["restart", "anew", "--fresh"]).ok();
+    new_task(&stage, "fresh", "both", "stream-json");
+    wait_why(&stage, "fresh", "finished");
+    let before = session_id(&stage, "1-fresh");
+    assert!(stage.refused(&["start", "fresh", "--fresh"]).contains("agency restart 1 --fresh"));
+    stage.run(["restart", "fresh", "--fresh"]).ok();
     let read = stage.eventually("the text is sent again", SOON, || {
-        Some(chat(&stage, "anew")).filter(|read| read.matches("args: \n").count() == 2)
+        Some(chat(&stage, "fresh")).filter(|read| read.matches("args: \n").count() == 2)
     });
     assert_eq!(read.matches("> go\n").count(), 2, "{read}");
     stage.eventually("another session is kept", SOON, || {
-        (session_id(&stage, "1-anew") != before).then_some(())
+        (session_id(&stage, "1-fresh") != before).then_some(())
     });
 }

@@ -1,4 +1,4 @@
-//! What an agent finds around it: its task's names, its caller's environment, and nothing of the daemon's own.
+//! The environment of an agent: variables of its task, its caller's environment, nothing of the daemon's own.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -23,7 +23,7 @@ fn environment_of(process: Process) -> Variables {
     variables.collect()
 }
 
-/// The environment of an agent that was started by this command.
+/// The environment of an agent that this command starts.
 #[track_caller]
 fn started_by(stage: &Stage, change: impl FnOnce(&mut Command)) -> Variables {
     let mut new = stage.agency(["new", "one", "--", "fake-agent", "-c", "ask ready?"]);
@@ -38,7 +38,7 @@ fn text<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn the_tasks_names_are_in_arguments_and_environment() {
+fn task_variables_are_in_arguments_and_environment() {
     let stage = Stage::with_config(
         r#"
         [agents.parrot]
@@ -82,7 +82,7 @@ fn the_tasks_names_are_in_arguments_and_environment() {
 }
 
 #[test]
-fn what_speaks_of_the_callers_own_terminal_stays_behind() {
+fn variables_about_the_callers_terminal_are_dropped() {
     let stage = Stage::new();
     let foreign = [
         "TMUX",
@@ -113,7 +113,7 @@ fn what_speaks_of_the_callers_own_terminal_stays_behind() {
 }
 
 #[test]
-fn a_language_that_is_utf8_already_is_left_alone() {
+fn a_utf8_locale_is_kept() {
     let env = started_by(&Stage::new(), |new| {
         new.env("LANG", "de_DE.UTF-8");
     });
@@ -121,7 +121,7 @@ fn a_language_that_is_utf8_already_is_left_alone() {
 }
 
 #[test]
-fn the_environment_is_that_of_the_caller_not_of_the_daemons_birth() {
+fn an_agent_gets_the_environment_of_its_caller_not_of_the_daemon() {
     let stage = Stage::new();
     let mut first = stage.agency(["daemon", "start"]);
     first.env("WHOSE", "the daemon's").env("ONLY_AT_BIRTH", "1");
@@ -139,7 +139,7 @@ fn the_environment_is_that_of_the_caller_not_of_the_daemons_birth() {
 }
 
 #[test]
-fn a_value_that_is_not_text_arrives_as_it_is() {
+fn a_value_that_is_not_utf8_arrives_unchanged() {
     let stage = Stage::new();
     let odd = b"\xff\xfe not \x80 text";
     let env = started_by(&stage, |new| {
@@ -149,7 +149,7 @@ fn a_value_that_is_not_text_arrives_as_it_is() {
 }
 
 #[test]
-fn the_ssh_agents_socket_is_a_link_that_follows_whoever_attaches() {
+fn the_ssh_agent_socket_is_a_link_that_follows_the_attached_client() {
     let stage = Stage::new();
     let env = started_by(&stage, |new| {
         new.env("SSH_AUTH_SOCK", "/tmp/of-the-first-login");
@@ -168,7 +168,7 @@ fn the_ssh_agents_socket_is_a_link_that_follows_whoever_attaches() {
 }
 
 #[test]
-fn a_prompt_that_is_too_long_for_a_command_is_passed_by_file_and_that_is_said() {
+fn a_prompt_that_is_too_long_for_a_command_is_passed_by_file_and_reported() {
     let stage = Stage::with_config(
         r#"
         [agents.parrot]
@@ -189,9 +189,9 @@ fn a_prompt_that_is_too_long_for_a_command_is_passed_by_file_and_that_is_said() 
 }
 
 #[test]
-fn the_users_limit_of_open_files_is_given_back() {
+fn an_agent_gets_the_users_limit_of_open_files() {
     let stage = Stage::new();
-    // The first command also starts the daemon, which takes all that it may have.
+    // The first command also starts the daemon, which raises its own limit.
     let line = "ulimit -S -n 333; exec agency new one -- sh -c 'ulimit -S -n; ulimit -H -n; echo done; cat'";
     CommandOutput::of(stage.shell(line), b"").ok();
     let hard = CommandOutput::of(stage.shell("ulimit -H -n"), b"").ok();
@@ -206,7 +206,7 @@ fn the_users_limit_of_open_files_is_given_back() {
     assert_eq!(soft, all);
 }
 
-/// The files below the state directory that hold this text.
+/// The files below the state directory that contain this text.
 fn files_with(stage: &Stage, text: &str) -> Vec<String> {
     let mut grep = stage.command("grep");
     grep.args(["-rlF", "--", text]).arg(stage.state());
@@ -216,14 +216,14 @@ fn files_with(stage: &Stage, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn prompts_and_environment_values_are_nowhere_but_where_they_belong() {
+fn prompts_and_environment_values_are_only_in_expected_files() {
     let stage = Stage::with_config(
         "[agents.quiet]\nstart = [\"fake-agent\", \"-c\", \"ask ready?\", \"$AGENCY_PROMPT\"]\n",
     );
     let (secret, prompt) = ("s3cr3t-t0k3n", "the very private prompt");
     let agency = |args: &[&str]| {
         let mut agency = stage.agency(args);
-        // The daemon is as talkative as it can be.
+        // The daemon logs everything that it can.
         agency.env("API_TOKEN", secret).env("AGENCY_LOG", "trace");
         CommandOutput::of(agency, b"")
     };
@@ -251,7 +251,7 @@ fn prompts_and_environment_values_are_nowhere_but_where_they_belong() {
     for file in found {
         let below = Path::new(&file).strip_prefix(stage.state()).expect("in the state directory");
         let is_task = below.starts_with("projects") && file.ends_with(".md");
-        // What can be searched has to be somewhere.
+        // The search index must contain it.
         let is_index = file.ends_with(".sqlite") || file.ends_with(".sqlite-wal");
         assert!(is_task || is_index, "{file}");
     }
@@ -259,7 +259,7 @@ fn prompts_and_environment_values_are_nowhere_but_where_they_belong() {
 }
 
 #[test]
-fn an_upgrade_does_not_pull_the_keepers_program_away() {
+fn an_upgrade_does_not_remove_the_keepers_program() {
     let stage = Stage::new();
     let programs = stage.home().join("programs");
     fs::create_dir(&programs).expect("room");
@@ -273,15 +273,15 @@ fn an_upgrade_does_not_pull_the_keepers_program_away() {
     let exe = fs::read_link(format!("/proc/{}/exe", stage.keeper("one").process.pid)).expect("a program");
     assert_eq!(exe.parent(), Some(stage.state().join("bin").as_path()));
     assert!(exe.is_file(), "{}", exe.display());
-    // And the daemon that ran it can still rescue with it.
+    // The daemon that started it can still start a rescue keeper with it.
     stage.keeper("one").process.kill();
-    // A text that meets the dying keeper is refused, and not typed later.
+    // A text that reaches the dying keeper is refused, and not typed later.
     stage.eventually("input goes on", SOON, || (stage.run(["send", "one", "hello"]).code == 0).then_some(()));
     stage.eventually("it goes on", SOON, || stage.logs("one").contains("got: hello").then_some(()));
 }
 
 #[test]
-fn a_task_whose_session_is_known_is_resumed() {
+fn a_start_resumes_a_known_session() {
     let stage = Stage::with_config(
         r#"
         [agents.talker]

@@ -1,6 +1,6 @@
-//! A run's journal folded from its very beginning, without a single checkpoint: what every daemon must arrive at.
+//! Folds a run's journal from its beginning without checkpoints; every daemon must get the same result.
 //!
-//! Grows with the journal, so that looking again costs only what is new.
+//! Continues where it stopped, so that a second comparison reads only new records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use agency_terminal::Size;
 use crate::journal;
 use crate::stage::Stage;
 
-/// The position of a checkpoint that came with the launch: what the runs before left on the screen.
+/// The position of the checkpoint of the launch, which holds the screen of the runs before.
 const BEFORE_EVERY_RECORD: u64 = u64::MAX;
 
 pub struct Fold {

@@ -1,5 +1,4 @@
-//! Looking after the installation: what is there, what is wrong, how a shell learns our words, and how all of
-//! it goes again.
+//! The installation: `doctor`, `agents`, completions, manual pages, the service, and `uninstall`.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +16,7 @@ fn finding<'a>(report: &'a Value, words: &str) -> &'a Value {
 }
 
 #[test]
-fn a_healthy_machine_has_nothing_broken() {
+fn doctor_finds_no_problem_on_a_healthy_machine() {
     let stage = Stage::new();
     let report = stage.run(["doctor", "--json"]).json();
     assert_eq!(finding(&report, "git ")["level"], "fine");
@@ -29,9 +28,9 @@ fn a_healthy_machine_has_nothing_broken() {
 }
 
 #[test]
-fn what_is_broken_is_found_with_its_fix_and_fails() {
+fn doctor_finds_problems_names_their_fix_and_fails() {
     let stage = Stage::new();
-    // A file where the state directory should be, which stops the superuser too.
+    // A file in the place of the state directory also stops the superuser.
     fs::write(stage.state(), "in the way").expect("nothing is there yet");
     let ran = stage.run(["doctor", "--json"]);
     assert_eq!(ran.code, 1, "{ran}");
@@ -52,7 +51,7 @@ fn a_default_agent_that_is_not_installed_is_broken() {
 }
 
 #[test]
-fn agents_are_listed_with_what_they_run_and_where_they_were_defined() {
+fn agents_lists_commands_and_where_they_are_defined() {
     let stage =
         Stage::with_config("[agents.mine]\nstart = [\"fake-agent\", \"-c\", \"ask q\"]\nacp = [\"nope\"]\n");
     let program = stage.home().join("codex");
@@ -74,7 +73,7 @@ fn agents_are_listed_with_what_they_run_and_where_they_were_defined() {
 }
 
 #[test]
-fn agents_are_there_outside_of_projects_too() {
+fn agents_works_outside_of_projects() {
     let stage = Stage::new();
     let mut agents = stage.agency(["agents", "--no-versions"]);
     agents.current_dir(stage.home());
@@ -83,8 +82,8 @@ fn agents_are_there_outside_of_projects_too() {
     assert!(!stage.home().join(".agency").exists());
 }
 
-/// What bash would offer for the last of these words.
-fn offered(stage: &Stage, words: &[&str]) -> Vec<String> {
+/// The words that bash offers for the last of these words.
+fn complete(stage: &Stage, words: &[&str]) -> Vec<String> {
     let last = words.last().expect("a word to complete");
     let script = format!(
         "source <(agency completions bash); COMP_WORDS=({}); COMP_CWORD={}; COMP_TYPE=9; \
@@ -102,7 +101,7 @@ fn offered(stage: &Stage, words: &[&str]) -> Vec<String> {
 fn a_shell_completes_tasks_and_agents_as_they_are_now() {
     let stage = Stage::with_config("[agents.mine]\nstart = [\"true\"]\n");
     assert_eq!(
-        offered(&stage, &["agency", "attach", ""]),
+        complete(&stage, &["agency", "attach", ""]),
         [""; 0],
         "nothing is there, and nothing is started"
     );
@@ -110,16 +109,16 @@ fn a_shell_completes_tasks_and_agents_as_they_are_now() {
     for slug in ["fix-login", "fix-logout", "other"] {
         stage.run(["new", slug, "--draft", "-m", "x"]).ok();
     }
-    assert_eq!(offered(&stage, &["agency", "attach", "fix"]), ["fix-login", "fix-logout"]);
-    assert_eq!(offered(&stage, &["agency", "logs", "o"]), ["other"]);
-    assert_eq!(offered(&stage, &["agency", "new", "x", "--agent", "m"]), ["mine"]);
-    assert_eq!(offered(&stage, &["agency", "daemon", "inst"]), ["install"]);
+    assert_eq!(complete(&stage, &["agency", "attach", "fix"]), ["fix-login", "fix-logout"]);
+    assert_eq!(complete(&stage, &["agency", "logs", "o"]), ["other"]);
+    assert_eq!(complete(&stage, &["agency", "new", "x", "--agent", "m"]), ["mine"]);
+    assert_eq!(complete(&stage, &["agency", "daemon", "inst"]), ["install"]);
     stage.run(["rm", "other"]).ok();
-    assert_eq!(offered(&stage, &["agency", "logs", "o"]), [""; 0]);
+    assert_eq!(complete(&stage, &["agency", "logs", "o"]), [""; 0]);
 }
 
 #[test]
-fn a_variable_that_somebody_exported_does_not_turn_commands_into_questions() {
+fn an_exported_completion_variable_does_not_change_commands() {
     let stage = Stage::new();
     stage.run(["new", "one", "--draft", "-m", "x"]).ok();
     for value in ["bash", "zsh", "fish", "1", "no such shell", ""] {
@@ -130,7 +129,7 @@ fn a_variable_that_somebody_exported_does_not_turn_commands_into_questions() {
 }
 
 #[test]
-fn completions_that_cannot_be_had_are_none() {
+fn completion_offers_nothing_if_the_daemon_does_not_answer() {
     let stage = Stage::new();
     stage.run(["new", "one", "--draft", "-m", "x"]).ok();
     let mut agency = stage.agency(["--", "agency", "attach", "o"]);
@@ -140,11 +139,11 @@ fn completions_that_cannot_be_had_are_none() {
 }
 
 #[test]
-fn nothing_is_written_over_the_line_that_is_being_typed() {
+fn completion_prints_nothing_on_the_users_command_line() {
     let stage = Stage::new();
     stage.run(["new", "one", "--draft", "-m", "x"]).ok();
     let daemon = stage.daemon().expect("it has answered");
-    // One that does not answer is what a person would be told about.
+    // Without completion, the command would report a daemon that does not answer.
     daemon.signal(Signal::STOP);
     let line = "AGENCY_COMPLETE=bash _CLAP_COMPLETE_INDEX=2 agency -- agency attach o";
     let mut terminal = Pty::spawn(stage.shell(line), 80, 24);
@@ -212,7 +211,7 @@ fn the_daemons_log_can_be_read_without_a_daemon() {
 }
 
 #[test]
-fn uninstall_lists_everything_and_changes_nothing_when_asked_to_only_look() {
+fn uninstall_dry_run_lists_everything_and_changes_nothing() {
     let stage = Stage::new();
     stage.play("one", "ask q");
     stage.run(["daemon", "install"]).ok();
@@ -237,7 +236,7 @@ fn uninstall_lists_everything_and_changes_nothing_when_asked_to_only_look() {
 }
 
 #[test]
-fn uninstall_refuses_the_living_and_work_and_asks() {
+fn uninstall_refuses_live_agents_and_unmerged_work_and_asks() {
     let stage = Stage::new();
     stage.play("one", "ask q");
     let refusal = stage.refused(&["uninstall", "--yes"]);
@@ -261,7 +260,7 @@ fn uninstall_refuses_the_living_and_work_and_asks() {
 }
 
 #[test]
-fn uninstall_leaves_nothing_but_what_others_made() {
+fn uninstall_leaves_only_files_of_others() {
     let stage = Stage::new();
     let head = stage.git(&stage.repo(), &["for-each-ref"]);
     let exclude = fs::read_to_string(stage.repo().join(".git/info/exclude")).unwrap_or_default();
@@ -300,7 +299,7 @@ fn discarded_work_stays_under_its_ref_unless_it_is_discarded_too() {
 }
 
 #[test]
-fn a_configuration_that_the_repository_holds_is_not_ours_to_remove() {
+fn uninstall_keeps_a_configuration_that_is_part_of_the_repository() {
     let stage = Stage::new();
     let config = stage.repo().join(".agency/config.toml");
     fs::create_dir(stage.repo().join(".agency"))
@@ -316,7 +315,7 @@ fn a_configuration_that_the_repository_holds_is_not_ours_to_remove() {
 }
 
 #[test]
-fn a_project_that_is_gone_is_named_and_does_not_stand_in_the_way() {
+fn uninstall_names_a_deleted_project_and_continues() {
     let stage = Stage::new();
     stage.run(["new", "one", "--draft", "-m", "x"]).ok();
     stage.run(["daemon", "stop"]).ok();

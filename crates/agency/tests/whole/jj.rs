@@ -1,19 +1,19 @@
-//! Tasks in a jj repository: on what the user has in front of them, merged whole or not at all, and had back.
+//! Tasks in a jj repository: base, merge, removal and undo, turns, crashes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use agency_testkit::CommandOutput;
 
+use crate::conversations::{new_conversation, wait_said, wait_why};
 use crate::stage::{SOON, Stage};
-use crate::talk::{talk, wait_said, wait_why};
-use crate::work::put;
+use crate::work_diff::put;
 
-/// A repository of both, whose user stands on an empty change on top of `main`.
+/// A colocated repository whose user is on an empty change on top of `main`.
 fn stage() -> Stage {
     let stage = Stage::new();
     put(&stage.home().join(".jjconfig.toml"), "user.name = 'Ada'\nuser.email = 'ada@example.org'\n");
-    // Holds the merge where `hold` in the home says, until `go` is there.
+    // This wrapper stops at the step that `hold` in the home names, until `go` exists.
     let script = format!(
         "#!/bin/sh\nheld=\"$(cat \"$HOME/hold\" 2>/dev/null)\"\n\
          hold() {{ touch \"$HOME/held\"; while ! test -e \"$HOME/go\"; do sleep 0.05; done; }}\n\
@@ -28,7 +28,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// Of this machine, or the one that `scripts/tools` installs.
+/// The jj of this machine, or the one that `scripts/tools` installs.
 fn real_jj() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin");
@@ -42,7 +42,7 @@ fn jj(stage: &Stage, dir: &Path, args: &[&str]) -> String {
     CommandOutput::of(jj, b"").ok()
 }
 
-/// The user's own change, where it stands, and its files.
+/// The user's own change, its parent, and its files.
 fn own_change(stage: &Stage) -> String {
     let at = "change_id ++ ' ' ++ commit_id ++ ' ' ++ parents.map(|p| p.commit_id())";
     jj(stage, &stage.repo(), &["log", "--no-graph", "-r", "@", "-T", at])
@@ -58,8 +58,8 @@ fn on_main(stage: &Stage) -> String {
     jj(stage, &stage.repo(), &["--ignore-working-copy", "file", "list", "-r", "main"])
 }
 
-/// A task that has written a file, is completed, and has no agent any more.
-fn finished(stage: &Stage, slug: &str, file: &str) -> PathBuf {
+/// A completed task without an agent, which has written a file.
+fn completed_task(stage: &Stage, slug: &str, file: &str) -> PathBuf {
     let task = stage.play(slug, "ask ready?");
     let path = stage.worktree(&format!("{}-{slug}", task["id"]));
     put(&path.join(file), &format!("{slug}\n"));
@@ -69,10 +69,10 @@ fn finished(stage: &Stage, slug: &str, file: &str) -> PathBuf {
 }
 
 #[test]
-fn what_the_user_works_on_is_below_a_task_and_not_merged_with_it() {
+fn a_task_starts_on_the_users_change_and_merges_without_it() {
     let stage = stage();
     put(&stage.repo().join("mine"), "in progress\n");
-    let path = finished(&stage, "one", "own");
+    let path = completed_task(&stage, "one", "own");
     assert_eq!(fs::read_to_string(path.join("mine")).expect("it stands on it"), "in progress\n");
     assert!(!stage.run(["diff", "one"]).ok().contains("mine"));
     let (own, before) = (own_change(&stage), all(&stage));
@@ -91,7 +91,7 @@ fn what_the_user_works_on_is_below_a_task_and_not_merged_with_it() {
 #[test]
 fn a_refused_merge_leaves_the_work_as_it_was() {
     let stage = stage();
-    finished(&stage, "one", "README.md");
+    completed_task(&stage, "one", "README.md");
     put(&stage.repo().join("README.md"), "# theirs\n");
     jj(&stage, &stage.repo(), &["commit", "-m", "theirs"]);
     jj(&stage, &stage.repo(), &["bookmark", "set", "main", "-r", "@-"]);
@@ -123,10 +123,10 @@ fn a_refused_merge_leaves_the_work_as_it_was() {
 }
 
 #[test]
-fn without_a_bookmark_there_is_none_to_merge_into_until_there_is_one() {
+fn a_merge_needs_a_bookmark() {
     let stage = stage();
     jj(&stage, &stage.repo(), &["bookmark", "forget", "main"]);
-    finished(&stage, "one", "own");
+    completed_task(&stage, "one", "own");
     let refusal = stage.refused(&["merge", "one", "--commit"]);
     assert!(refusal.contains("no bookmark is below your @"), "{refusal}");
     assert!(refusal.contains("jj bookmark create main"), "{refusal}");
@@ -136,7 +136,7 @@ fn without_a_bookmark_there_is_none_to_merge_into_until_there_is_one() {
 }
 
 #[test]
-fn the_way_to_git_worktrees_that_is_told_can_be_gone() {
+fn the_hint_about_git_worktrees_works() {
     let stage = stage();
     let said = stage.run(["new", "one", "--no-attach", "--", "fake-agent", "-c", "ask ready?"]);
     let has_git = stage.worktree("1-one").join(".git").exists();
@@ -150,7 +150,7 @@ fn the_way_to_git_worktrees_that_is_told_can_be_gone() {
 }
 
 #[test]
-fn files_that_are_changed_by_hand_are_seen_and_known_again_at_once_by_the_next_daemon() {
+fn changes_by_hand_are_found_and_known_to_the_next_daemon() {
     let stage = stage();
     let marks = |slug: &str| {
         let conflicts = stage.task(slug)["conflicts"].as_array().cloned().unwrap_or_default();
@@ -160,7 +160,7 @@ fn files_that_are_changed_by_hand_are_seen_and_known_again_at_once_by_the_next_d
         stage.play(slug, "ask ready?");
         stage.run(["stop", slug]).ok();
     }
-    // Nobody runs jj there, and no agent does anything.
+    // No process runs jj there, and the agent is idle.
     for (name, text) in [("1-one", "# one\n"), ("2-two", "# two\n")] {
         put(&stage.worktree(name).join("README.md"), text);
     }
@@ -172,9 +172,9 @@ fn files_that_are_changed_by_hand_are_seen_and_known_again_at_once_by_the_next_d
 }
 
 #[test]
-fn what_was_removed_comes_back_with_its_commits_and_its_files() {
+fn a_removed_task_comes_back_with_its_commits_and_files() {
     let stage = stage();
-    let path = finished(&stage, "one", "own");
+    let path = completed_task(&stage, "one", "own");
     jj(&stage, &path, &["commit", "-m", "work of one"]);
     put(&path.join("more"), "not committed\n");
     let refusal = stage.refused(&["rm", "one"]);
@@ -192,9 +192,9 @@ fn what_was_removed_comes_back_with_its_commits_and_its_files() {
 }
 
 #[test]
-fn each_turn_is_kept_shown_and_taken_back() {
+fn each_turn_is_kept_listed_and_can_be_taken_back() {
     let stage = stage();
-    talk(&stage, "fix", "go", "prompt; say On it.; end");
+    new_conversation(&stage, "fix", "go", "prompt; say On it.; end");
     wait_why(&stage, "fix", "finished");
     let path = stage.worktree("1-fix");
     let kept = || stage.run(["turns", "fix", "--json"]).json()["turns"].as_array().map_or(0, Vec::len);
@@ -223,10 +223,10 @@ fn each_turn_is_kept_shown_and_taken_back() {
 }
 
 #[test]
-fn a_workspace_whose_commit_was_rewritten_is_brought_up_to_date() {
+fn a_workspace_whose_commit_was_rewritten_is_updated() {
     let stage = stage();
     put(&stage.repo().join("mine"), "1\n");
-    let path = finished(&stage, "one", "own");
+    let path = completed_task(&stage, "one", "own");
     stage.run(["diff", "one"]).ok();
     put(&stage.repo().join("mine"), "2\n");
     jj(&stage, &stage.repo(), &["describe", "-m", "mine"]);
@@ -234,8 +234,8 @@ fn a_workspace_whose_commit_was_rewritten_is_brought_up_to_date() {
     assert_eq!(fs::read_to_string(path.join("mine")).expect("still there"), "2\n");
 }
 
-/// Kills the daemon while jj holds the merge, and returns once the next one has answered.
-fn cut_off(stage: &Stage, when: &str) {
+/// Kills the daemon during the merge, and returns once the next one has answered.
+fn kill_during_merge(stage: &Stage, when: &str) {
     let (held, go) = (stage.home().join("held"), stage.home().join("go"));
     put(&stage.home().join("hold"), when);
     std::thread::scope(|scope| {
@@ -250,11 +250,11 @@ fn cut_off(stage: &Stage, when: &str) {
 }
 
 #[test]
-fn killed_before_the_operation_counts_nothing_is_merged_and_it_can_be_again() {
+fn a_daemon_killed_before_the_last_operation_merges_nothing_and_a_retry_works() {
     let stage = stage();
-    finished(&stage, "one", "own");
+    completed_task(&stage, "one", "own");
     let own = own_change(&stage);
-    cut_off(&stage, "before");
+    kill_during_merge(&stage, "before");
     assert_eq!((stage.status("one").as_str(), on_main(&stage).as_str()), ("completed", "README.md\n"));
     stage.run(["merge", "one", "--squash"]).ok();
     assert_eq!((stage.status("one").as_str(), on_main(&stage).as_str()), ("merged", "README.md\nown\n"));
@@ -262,11 +262,11 @@ fn killed_before_the_operation_counts_nothing_is_merged_and_it_can_be_again() {
 }
 
 #[test]
-fn killed_after_the_operation_counts_the_task_is_merged() {
+fn a_daemon_killed_after_the_last_operation_has_merged_the_task() {
     let stage = stage();
-    finished(&stage, "one", "own");
+    completed_task(&stage, "one", "own");
     let own = own_change(&stage);
-    cut_off(&stage, "after");
+    kill_during_merge(&stage, "after");
     assert_eq!((stage.status("one").as_str(), on_main(&stage).as_str()), ("merged", "README.md\nown\n"));
     let branch = stage.git(&stage.repo(), &["log", "-1", "--format=%T", "main"]);
     let commit = jj(&stage, &stage.repo(), &["log", "--no-graph", "-r", "main", "-T", "commit_id"]);
@@ -276,16 +276,16 @@ fn killed_after_the_operation_counts_the_task_is_merged() {
 }
 
 #[test]
-fn killed_after_a_merge_of_two_tips_counts_the_task_is_merged() {
+fn a_daemon_killed_after_a_merge_of_two_tips_has_merged_the_task() {
     let stage = stage();
-    let path = finished(&stage, "one", "own");
+    let path = completed_task(&stage, "one", "own");
     jj(&stage, &path, &["commit", "-m", "one"]);
-    // The branch has only one of them.
+    // The branch contains only one of them.
     jj(&stage, &path, &["bookmark", "set", "agency/1-one", "-r", "@-"]);
     jj(&stage, &path, &["new", "@--", "-m", "other"]);
     put(&path.join("other"), "other\n");
     jj(&stage, &path, &["new", "description(exact:\"one\\n\")", "description(exact:\"other\\n\")"]);
-    cut_off(&stage, "after");
+    kill_during_merge(&stage, "after");
     assert_eq!(
         (stage.status("one").as_str(), on_main(&stage).as_str()),
         ("merged", "README.md\nother\nown\n")

@@ -1,4 +1,4 @@
-//! A run's journal, read as it lies on disk.
+//! Reads a run's journal from disk.
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,8 @@ pub fn records(stage: &Stage, run: &str) -> Vec<Record> {
     std::iter::from_fn(|| reader.next().expect("a journal can be read")).collect()
 }
 
-/// The output offsets whose queries were answered, in the order of the answers.
-pub fn answered(stage: &Stage, run: &str) -> Vec<u64> {
+/// The output offsets of answered queries, in the order of the answers.
+pub fn answered_queries(stage: &Stage, run: &str) -> Vec<u64> {
     let offset = |record: &Record| match &record.body {
         Body::Input { source: Source::Answer { output_offset }, .. } => Some(*output_offset),
         _ => None,

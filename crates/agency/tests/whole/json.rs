@@ -1,4 +1,4 @@
-//! What `--json` prints is what the schemas in `docs/schema` say; and what people see is quiet and plain on request.
+//! `--json` prints documents that match the schemas in `docs/schema`; and `--quiet`, colours and widths of text output.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ impl Schema {
         }
     }
 
-    /// Every keyword that our schemas use, and no other.
+    /// Knows every keyword that our schemas use, and no other.
     fn holds(&self, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
         let Some(keywords) = schema.as_object() else { return Ok(()) };
         for (keyword, argument) in keywords {
@@ -106,7 +106,7 @@ fn is_of(kinds: &Value, value: &Value) -> bool {
 }
 
 #[test]
-fn documents_are_as_their_schemas_say() {
+fn documents_match_their_schemas() {
     let stage = Stage::new();
     stage.play("one", "say hello; ask q");
     stage.wait_printed("one", "hello");
@@ -132,7 +132,7 @@ fn documents_are_as_their_schemas_say() {
 }
 
 #[test]
-fn every_line_of_events_is_as_its_schema_says() {
+fn every_event_matches_its_schema() {
     let stage = Stage::new();
     stage.run(["new", "one", "--draft", "-m", "x"]).ok();
     let path = stage.home().join("events");
@@ -169,7 +169,7 @@ fn a_document_that_lacks_a_key_would_be_noticed() {
 }
 
 #[test]
-fn quiet_leaves_the_answer_and_the_errors() {
+fn quiet_prints_only_the_answer_and_errors() {
     let stage = Stage::new();
     stage.write_config("max_agent = 3\n");
     let loud = stage.run(["new", "one", "--draft", "-m", "x"]);
@@ -185,21 +185,21 @@ fn quiet_leaves_the_answer_and_the_errors() {
     assert!(refusal.starts_with("Error: no task is called `nope`\n"), "{refusal}");
 }
 
-/// All that a terminal of that width is sent.
-fn drawn(stage: &Stage, cols: u16, line: &str) -> String {
+/// All output of a command to a terminal of this width.
+fn output_on_terminal(stage: &Stage, cols: u16, line: &str) -> String {
     let mut terminal = Pty::spawn(stage.shell(line), cols, 24);
     terminal.wait_exit();
     String::from_utf8_lossy(terminal.output()).into_owned()
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_want_them() {
+fn colours_are_only_for_terminals_unless_requested() {
     let stage = Stage::new();
     stage.run(["new", "one", "--draft", "-m", "x"]).ok();
-    assert!(drawn(&stage, 80, "agency ls").contains("\x1b[2mID\x1b[0m"));
-    assert!(drawn(&stage, 80, "agency stop nope").contains("\x1b[1;31mError:\x1b[0m"));
-    assert!(!drawn(&stage, 80, "NO_COLOR=1 agency ls").contains('\x1b'));
-    assert!(!drawn(&stage, 80, "NO_COLOR=1 agency stop nope").contains('\x1b'));
+    assert!(output_on_terminal(&stage, 80, "agency ls").contains("\x1b[2mID\x1b[0m"));
+    assert!(output_on_terminal(&stage, 80, "agency stop nope").contains("\x1b[1;31mError:\x1b[0m"));
+    assert!(!output_on_terminal(&stage, 80, "NO_COLOR=1 agency ls").contains('\x1b'));
+    assert!(!output_on_terminal(&stage, 80, "NO_COLOR=1 agency stop nope").contains('\x1b'));
     assert!(!stage.run(["ls"]).ok().contains('\x1b'), "never on a pipe");
 }
 
@@ -207,13 +207,13 @@ fn colours_are_for_terminals_and_for_those_who_want_them() {
 fn tables_fit_narrow_terminals() {
     let stage = Stage::new();
     stage.run(["new", "a-task-with-quite-a-long-name-indeed-for-a-terminal", "--draft", "-m", "x"]).ok();
-    let table = drawn(&stage, 60, "NO_COLOR=1 agency ls --all");
+    let table = output_on_terminal(&stage, 60, "NO_COLOR=1 agency ls --all");
     let widths: Vec<usize> = table.lines().map(|line| line.trim_end().chars().count()).collect();
     assert!(widths.iter().all(|width| *width <= 60) && table.contains('…'), "{table}");
 }
 
 #[test]
-fn what_takes_longer_than_a_moment_is_said_on_terminals_and_wiped_away() {
+fn progress_is_shown_on_terminals_and_erased() {
     let stage = Stage::new();
     let pause = Pause::at(stage.home().join("pause"));
     let hook = stage.repo().join(".git/hooks/post-checkout");

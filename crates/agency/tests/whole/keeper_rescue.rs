@@ -1,4 +1,4 @@
-//! The keeper itself is killed, and the agent does not notice.
+//! A killed keeper: the daemon starts a new one, and the agent keeps running.
 
 use std::process::Stdio;
 
@@ -10,10 +10,10 @@ use crate::stage::{SOON, Stage};
 
 /// Waits until another keeper than this one holds the run.
 #[track_caller]
-fn rescued(stage: &Stage, before: &Keeper) -> Keeper {
+fn wait_rescued(stage: &Stage, before: &Keeper) -> Keeper {
     stage.eventually("another keeper", SOON, || {
         let held = stage.keepers().into_iter().find(|keeper| keeper.run == before.run)?;
-        // It holds the terminal at once, and has found the agent a moment later.
+        // It holds the terminal at once, and finds the agent a moment later.
         (held.process != before.process && held.child.is_some()).then_some(held)
     })
 }
@@ -25,7 +25,7 @@ fn gaps(stage: &Stage, run: &str) -> usize {
 }
 
 #[test]
-fn a_killed_keeper_is_replaced_and_the_agent_lives_on() {
+fn a_killed_keeper_is_replaced_and_the_agent_survives() {
     let stage = Stage::new();
     stage.play("one", "say the first words; loop; ask ready?; end");
     stage.wait_printed("one", "ready?");
@@ -34,7 +34,7 @@ fn a_killed_keeper_is_replaced_and_the_agent_lives_on() {
     let before = stage.keeper("one");
 
     before.process.kill();
-    let after = rescued(&stage, &before);
+    let after = wait_rescued(&stage, &before);
     assert_eq!(after.child, before.child);
     assert!(after.child.expect("an agent").is_alive());
     assert_eq!(gaps(&stage, &before.run), 1, "what was printed meanwhile may be missing, and that is said");
@@ -56,9 +56,9 @@ fn keepers_may_be_killed_one_after_another() {
     for number in 1..=5 {
         let before = stage.keeper("one");
         before.process.kill();
-        rescued(&stage, &before);
+        wait_rescued(&stage, &before);
         stage.eventually("input goes on", SOON, || {
-            // A text that met the dying keeper was refused, and is not typed later.
+            // A text that reaches the dying keeper is refused, and not typed later.
             (stage.run(["send", "one", &format!("hello {number}")]).code == 0).then_some(())
         });
         stage.wait_printed("one", &format!("got: hello {number}"));
@@ -76,17 +76,17 @@ fn the_exit_code_of_a_rescued_agent_is_right() {
         stage.wait_printed(slug, "ready?");
         let before = stage.keeper(slug);
         before.process.kill();
-        rescued(&stage, &before);
+        wait_rescued(&stage, &before);
         stage.eventually("input goes on", SOON, || (stage.run(["send", slug, "go"]).code == 0).then_some(()));
         let task = stage.wait_status(slug, "stopped");
         let said = task["last_exit"].as_str().expect("a code");
-        // Kernels before 6.15 no longer know it by then, and nobody may guess.
-        assert!(said == code || (said == "unknown" && !kernel_tells()), "{slug}: {said}");
+        // Kernels before 6.15 have forgotten it by then, and the keeper must not guess.
+        assert!(said == code || (said == "unknown" && !kernel_reports_exit_status()), "{slug}: {said}");
     }
 }
 
 /// Whether the kernel tells the exit status of a process that is not our child.
-fn kernel_tells() -> bool {
+fn kernel_reports_exit_status() -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let mut numbers = release.split('.').map(|number| number.parse().unwrap_or(0));
     (numbers.next(), numbers.next()) >= (Some(6), Some(15))
@@ -103,20 +103,20 @@ fn stop_finds_the_whole_tree_of_a_rescued_agent() {
     let before = stage.keeper("one");
     family.extend(before.child);
     before.process.kill();
-    rescued(&stage, &before);
+    wait_rescued(&stage, &before);
     assert_eq!(stage.run(["stop", "one"]).ok(), "1 one stopped\n");
     assert!(family.iter().all(|process| !process.is_alive()));
     assert_eq!(stage.task("one")["last_exit"], "-15");
 }
 
 #[test]
-fn a_rescued_run_is_adopted_by_the_next_daemon_as_any_other() {
+fn the_next_daemon_adopts_a_rescued_run() {
     let stage = Stage::new();
     stage.play("one", "say the first words; loop; ask ready?; end");
     stage.wait_printed("one", "ready?");
     let before = stage.keeper("one");
     before.process.kill();
-    let after = rescued(&stage, &before);
+    let after = wait_rescued(&stage, &before);
     stage.kill_daemon();
     assert_eq!(stage.keeper("one"), after);
     stage.run(["send", "one", "hello"]).ok();
@@ -125,7 +125,7 @@ fn a_rescued_run_is_adopted_by_the_next_daemon_as_any_other() {
 }
 
 #[test]
-fn a_keeper_that_is_stopped_for_a_while_loses_nothing() {
+fn a_keeper_that_is_paused_for_a_while_loses_nothing() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     stage.wait_printed("one", "ready?");

@@ -1,4 +1,4 @@
-//! The limits of the machine: met before they hurt, said with the way out, and nothing else suffers.
+//! The limits of the machine: the daemon refuses before it reaches them, with a hint, and other agents are not affected.
 
 use std::os::unix::net::UnixStream;
 
@@ -12,7 +12,7 @@ const FILES: u64 = 64;
 
 const AGENT: [&str; 4] = ["--", "fake-agent", "-c", "loop; ask ready?; end"];
 
-/// A daemon that may have few files open; its soft limit is not the one that counts.
+/// A daemon with a low hard limit of open files; it raises its soft limit.
 fn daemon_with_few_files(stage: &Stage) {
     CommandOutput::of(
         stage.shell(&format!("ulimit -n {FILES} && ulimit -Sn 20 && exec agency daemon start")),
@@ -25,11 +25,11 @@ fn new(stage: &Stage, slug: &str) -> CommandOutput {
     stage.run(["new", slug, "--no-attach"].iter().chain(&AGENT))
 }
 
-/// Starts agents until one is refused; returns how many there are, and the refusal.
+/// Starts agents until the daemon refuses one; returns their number, and the refusal.
 fn fill(stage: &Stage) -> (usize, String) {
     let refused = |count: usize| {
         let traces = stage.traces();
-        // Files that are open for a moment may be what is in the way: it is full when that does not help any more.
+        // A refusal may be due to files that are open for a moment, so try again before it counts.
         let slug = format!("agent-{count}");
         let ran =
             (0..4).map(|_| new(stage, &slug)).find(|ran| ran.code == 0).unwrap_or_else(|| new(stage, &slug));
@@ -64,7 +64,7 @@ fn check_all_answer(stage: &Stage, count: usize) {
 }
 
 #[test]
-fn an_agent_for_whom_there_are_no_files_is_refused_and_the_others_do_not_notice() {
+fn an_agent_is_refused_if_files_run_out_and_the_others_still_answer() {
     let stage = Stage::with_config("max_agents = 0\n");
     daemon_with_few_files(&stage);
     let (count, refusal) = fill(&stage);
@@ -95,19 +95,19 @@ fn an_agent_for_whom_there_are_no_files_is_refused_and_the_others_do_not_notice(
     stage.wait_printed("later", "ready?");
     check_refusal(&stage.refused(&["start", "agent-1"]));
     assert_eq!(stage.status("agent-1"), "stopped");
-    // One that lives makes room for itself.
+    // A restart needs no more files than the live agent has.
     stage.run(["restart", "agent-0"]).ok();
 }
 
 #[test]
-fn a_daemon_at_its_limit_is_killed_and_the_next_one_adopts_them_all() {
+fn the_daemon_after_a_killed_one_at_its_limit_adopts_all_agents() {
     let stage = Stage::with_config("max_agents = 0\n");
     daemon_with_few_files(&stage);
     let (count, _) = fill(&stage);
     stage.kill_daemon();
     daemon_with_few_files(&stage);
     check_all_answer(&stage, count);
-    // It may have fewer files open than the one before, so there may be room for another.
+    // It may have fewer open files than the daemon before, so one more agent may fit.
     let refusal = (0..FILES).map(|more| new(&stage, &format!("more-{more}"))).find(|ran| ran.code != 0);
     check_refusal(&crate::stage::refused(refusal.expect("there are not files for all of these")));
     stage.run(["daemon", "stop", "--agents"]).ok();
@@ -115,7 +115,7 @@ fn a_daemon_at_its_limit_is_killed_and_the_next_one_adopts_them_all() {
 }
 
 #[test]
-fn callers_who_take_every_file_harm_nobody_once_they_are_gone() {
+fn callers_that_use_up_all_files_do_no_lasting_harm() {
     let stage = Stage::new();
     daemon_with_few_files(&stage);
     new(&stage, "agent-0").ok();

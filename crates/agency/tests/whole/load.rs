@@ -1,4 +1,4 @@
-//! Two hundred shells at once: all answer, one that floods slows no other, and no daemon's death loses any of them.
+//! Two hundred shells at once: all answer, a flood of one delays no other, and all survive the death of the daemon.
 
 use std::collections::BTreeMap;
 
@@ -8,39 +8,39 @@ use agency_api::method::{
 };
 use agency_testkit::{Keeper, eventually};
 
-use crate::api::Line;
+use crate::api::ApiConnection;
 use crate::stage::{SOON, Stage};
 
 const AGENTS: usize = 200;
 
-/// Each has a line of its own and calls for one agent after the other.
+/// Each caller has its own connection and works on one agent after the other.
 const CALLERS: usize = 8;
 
-/// Agents that must answer while another one floods: a flood is long for the machine that tests.
+/// Agents that must answer while another one floods; not all, because a flood makes a test machine slow.
 const WITNESSES: usize = 40;
 
 #[test]
 fn two_hundred_shells_answer_through_a_flood_and_the_death_of_their_daemon() {
-    let crowd = Crowd::gathered();
-    crowd.each(&crowd.slugs, |caller, slug| caller.hears(slug, "first"));
+    let crowd = Crowd::start();
+    crowd.each(&crowd.slugs, |caller, slug| caller.check_answer(slug, "first"));
     let keepers = crowd.keepers();
 
     let (flooding, others) = crowd.slugs.split_first().expect("a crowd");
     let some: Vec<String> = others.iter().step_by(AGENTS / WITNESSES).cloned().collect();
-    crowd.caller().sets_off(flooding);
-    crowd.each(&some, |caller, slug| caller.hears(slug, "second"));
-    crowd.caller().stops(flooding);
+    crowd.caller().start_flood(flooding);
+    crowd.each(&some, |caller, slug| caller.check_answer(slug, "second"));
+    crowd.caller().stop_flood(flooding);
 
-    let before = crowd.each(&crowd.slugs, |caller, slug| caller.sees(slug));
+    let before = crowd.each(&crowd.slugs, |caller, slug| caller.screen(slug));
     crowd.stage.kill_daemon();
-    assert_eq!(crowd.keepers(), keepers, "nobody was lost, doubled or replaced");
-    let after = crowd.each(&crowd.slugs, |caller, slug| caller.sees(slug));
+    assert_eq!(crowd.keepers(), keepers, "no keeper was lost, doubled or replaced");
+    let after = crowd.each(&crowd.slugs, |caller, slug| caller.screen(slug));
     for ((slug, before), after) in crowd.slugs.iter().zip(before).zip(after) {
         assert!(before.dump == after.dump, "{slug} is as it was");
     }
-    crowd.each(&some, |caller, slug| caller.hears(slug, "third"));
-    crowd.caller().hears(flooding, "third");
-    crowd.dissolve();
+    crowd.each(&some, |caller, slug| caller.check_answer(slug, "third"));
+    crowd.caller().check_answer(flooding, "third");
+    crowd.stop();
 }
 
 struct Crowd {
@@ -49,21 +49,21 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn gathered() -> Crowd {
+    fn start() -> Crowd {
         let stage = Stage::with_config("max_agents = 0\nscrollback = 200\nshutdown_timeout = \"60s\"\n");
         stage.run(["daemon", "start"]).ok();
         let slugs = (0..AGENTS).map(|number| format!("agent-{number}")).collect();
         let crowd = Crowd { stage, slugs };
-        crowd.each(&crowd.slugs, |caller, slug| caller.starts(slug));
+        crowd.each(&crowd.slugs, |caller, slug| caller.start_task(slug));
         crowd
     }
 
-    fn caller(&self) -> Talk<'_> {
-        Talk { stage: &self.stage, line: Line::open(&self.stage) }
+    fn caller(&self) -> Client<'_> {
+        Client { stage: &self.stage, connection: ApiConnection::open(&self.stage) }
     }
 
-    /// Does something with each of these, some at a time; what comes of it is in their order.
-    fn each<T: Send>(&self, slugs: &[String], work: impl Fn(&mut Talk<'_>, &str) -> T + Sync) -> Vec<T> {
+    /// Does the work for each of these, some at a time; returns the results in order.
+    fn each<T: Send>(&self, slugs: &[String], work: impl Fn(&mut Client<'_>, &str) -> T + Sync) -> Vec<T> {
         let work = &work;
         std::thread::scope(|scope| {
             let parts = slugs.chunks(slugs.len().div_ceil(CALLERS));
@@ -79,7 +79,7 @@ impl Crowd {
         })
     }
 
-    /// As the list has them: every task runs, and each has a keeper with its agent.
+    /// The keepers by task; checks that every task runs and has a keeper with its agent.
     fn keepers(&self) -> BTreeMap<String, Keeper> {
         let listing = self.stage.run(["ls", "--all", "--json"]).json();
         assert_eq!(listing["orphans"], serde_json::json!([]));
@@ -96,25 +96,25 @@ impl Crowd {
         by_slug
     }
 
-    fn dissolve(self) {
+    fn stop(self) {
         self.stage.run(["daemon", "stop", "--agents"]).ok();
         self.stage.eventually("everybody has gone", SOON, || self.stage.processes().is_empty().then_some(()));
         self.stage.eventually("no keeper stays", SOON, || self.stage.keepers().is_empty().then_some(()));
     }
 }
 
-/// Somebody who talks to the daemon.
-struct Talk<'a> {
+/// A client of the daemon.
+struct Client<'a> {
     stage: &'a Stage,
-    line: Line,
+    connection: ApiConnection,
 }
 
-impl Talk<'_> {
+impl Client<'_> {
     fn task(&self, slug: &str) -> TaskRef {
         TaskRef { cwd: Bytes::from(self.stage.home()), name: slug.to_owned() }
     }
 
-    fn starts(&mut self, slug: &str) {
+    fn start_task(&mut self, slug: &str) {
         let command = self.stage.command("sh");
         let set = command.get_envs().filter_map(|(name, value)| Some((name.into(), value?.into())));
         let params = TaskNewParams {
@@ -131,11 +131,11 @@ impl Talk<'_> {
             vcs: Some("none".to_owned()),
             caller: Caller { env: set.collect(), ..Caller::default() },
         };
-        self.line.call(TaskNew, params);
+        self.connection.call(TaskNew, params);
     }
 
-    /// Types, and waits until the terminal has taken it.
-    fn types(&mut self, slug: &str, text: &str, enter: bool) {
+    /// Types, and waits until the terminal has taken the text.
+    fn type_text(&mut self, slug: &str, text: &str, enter: bool) {
         let params = TaskSendParams {
             task: self.task(slug),
             text: text.into(),
@@ -144,33 +144,33 @@ impl Talk<'_> {
             queue: false,
             keys: Vec::new(),
         };
-        self.line.call(TaskSend, params);
+        self.connection.call(TaskSend, params);
     }
 
-    fn sees(&mut self, slug: &str) -> ScreenDump {
-        self.line.call(PtyScreen, self.task(slug))
+    fn screen(&mut self, slug: &str) -> ScreenDump {
+        self.connection.call(PtyScreen, self.task(slug))
     }
 
-    fn waits_for(&mut self, slug: &str, line: &str) {
+    fn wait_for_line(&mut self, slug: &str, line: &str) {
         eventually(&format!("{slug} shows {line:?}"), SOON, || {
-            self.sees(slug).text.lines().any(|shown| shown == line).then_some(())
+            self.screen(slug).text.lines().any(|shown| shown == line).then_some(())
         });
     }
 
-    /// The shell puts the words together: what is typed is not yet what is waited for.
-    fn hears(&mut self, slug: &str, word: &str) {
-        self.types(slug, &format!("printf '%s %s\\n' {slug} {word}"), true);
-        self.waits_for(slug, &format!("{slug} {word}"));
+    /// The shell puts the word together, so that the typed text does not contain it.
+    fn check_answer(&mut self, slug: &str, word: &str) {
+        self.type_text(slug, &format!("printf '%s %s\\n' {slug} {word}"), true);
+        self.wait_for_line(slug, &format!("{slug} {word}"));
     }
 
-    fn sets_off(&mut self, slug: &str) {
-        self.types(slug, "yes", true);
-        self.waits_for(slug, "y");
+    fn start_flood(&mut self, slug: &str) {
+        self.type_text(slug, "yes", true);
+        self.wait_for_line(slug, "y");
     }
 
-    fn stops(&mut self, slug: &str) {
-        // The terminal makes a signal of it.
-        self.types(slug, "\x03", false);
-        self.hears(slug, "second");
+    fn stop_flood(&mut self, slug: &str) {
+        // The terminal turns this key into a signal.
+        self.type_text(slug, "\x03", false);
+        self.check_answer(slug, "second");
     }
 }

@@ -1,4 +1,4 @@
-//! Agents that use Agency: MCP on a pipe, as their programs speak it, and the limits that hold them.
+//! Agents that use Agency through MCP on a pipe, and their limits.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 
+use crate::conversations::{new_conversation, wait_approval, wait_said, wait_why};
 use crate::stage::{SOON, Stage};
-use crate::talk::{talk, wait_asked, wait_said, wait_why};
 
 /// `agency mcp` at the other end of a pipe.
 struct Client {
@@ -18,7 +18,7 @@ struct Client {
 }
 
 impl Client {
-    /// As the agent of a task would start it; without a task, as a person's own program.
+    /// As the agent of a task starts it; without a task, as a user's program does.
     #[track_caller]
     fn of(stage: &Stage, slug: Option<&str>) -> Client {
         let mut agency = stage.agency(["mcp"]);
@@ -39,12 +39,12 @@ impl Client {
         });
         let stdin = server.stdin.take();
         let mut client = Client { server, stdin, lines, next: 0 };
-        client.begin();
+        client.initialize();
         client
     }
 
     #[track_caller]
-    fn begin(&mut self) {
+    fn initialize(&mut self) {
         let client = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
         let begun = self.request("initialize", params);
@@ -109,14 +109,14 @@ impl Client {
 }
 
 impl Drop for Client {
-    /// It leaves when nobody is there any more.
+    /// The server ends when its input ends.
     fn drop(&mut self) {
         drop(self.stdin.take());
         self.server.wait().expect("our own child");
     }
 }
 
-/// Agents that talk: one is asked to, the other does it as soon as it is told what.
+/// Agents with conversations: one starts tasks, the other works at its first message.
 const AGENTS: &str = "\
 [agents.helper]
 driver = \"stream-json\"
@@ -129,7 +129,7 @@ stream = [\"fake-agent\", \"--stream-json\", \"prompt; tool Bash peel; say Peele
 
 #[track_caller]
 fn boss(stage: &Stage) -> Client {
-    talk(stage, "boss", "lead", "prompt; say I lead.; end");
+    new_conversation(stage, "boss", "lead", "prompt; say I lead.; end");
     wait_why(stage, "boss", "finished");
     Client::of(stage, Some("boss"))
 }
@@ -176,10 +176,10 @@ fn an_agent_starts_another_waits_for_it_reads_it_and_sends_it_more() {
 }
 
 #[test]
-fn the_limits_of_the_user_are_kept_by_the_daemon_and_told_with_the_reason() {
+fn the_daemon_enforces_the_users_limits_and_gives_the_reason() {
     let stage = Stage::with_config(&format!("{AGENTS}\n[mcp]\nmax_tasks = 1\n"));
     let mut client = boss(&stage);
-    talk(&stage, "other", "alone", "prompt; say Alone.; end");
+    new_conversation(&stage, "other", "alone", "prompt; say Alone.; end");
     wait_why(&stage, "other", "finished");
     client.call("start_task", start("one", "helper"));
     let refused = client.refused("start_task", start("two", "helper"));
@@ -221,7 +221,7 @@ fn the_limits_of_the_user_are_kept_by_the_daemon_and_told_with_the_reason() {
 }
 
 #[test]
-fn what_makes_no_sense_is_an_error_that_says_why() {
+fn a_wrong_call_gets_an_error_with_the_reason() {
     let stage = Stage::with_config(AGENTS);
     let mut client = boss(&stage);
     let unknown = client.request("tools/call", json!({ "name": "rm_task", "arguments": {} }));
@@ -238,7 +238,7 @@ fn what_makes_no_sense_is_an_error_that_says_why() {
         assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
         assert!(wrong["error"]["message"].as_str().is_some_and(|text| text.contains(why)), "{wrong}");
     }
-    assert!(client.refused("task_state", json!({ "task": "nobody" })).contains("nobody"));
+    assert!(client.refused("task_state", json!({ "task": "unknown" })).contains("unknown"));
     assert!(client.refused("start_task", start("no spaces please", "helper")).contains("Error: "));
     assert!(client.refused("start_task", start("fine", "no-such-agent")).contains("no-such-agent"));
     let unheard = client.request("resources/unheard", json!({}));
@@ -251,7 +251,7 @@ fn a_terminal_is_read_and_an_approval_is_answered_where_that_is_allowed() {
     let stage = Stage::with_config(&format!(
         "{AGENTS}\n[mcp]\nallow = [\"list_tasks\", \"read_task\", \"start_task\", \"list_approvals\", \"answer_approval\"]\n"
     ));
-    // A person's own program has no task, and needs none.
+    // A user's program has no task, and needs none.
     let mut client = Client::of(&stage, None);
     stage.play("build", "say line one; say line two; ask ready?");
     stage.wait_printed("build", "ready?");
@@ -262,7 +262,7 @@ fn a_terminal_is_read_and_an_approval_is_answered_where_that_is_allowed() {
     assert!(read.contains("line one\nline two"), "{read}");
 
     client.call("start_task", start("ask", "asker"));
-    wait_asked(&stage, "ask");
+    wait_approval(&stage, "ask");
     let asked = client.json("list_approvals", json!({}));
     assert_eq!(asked["approvals"][0]["title"], "Bash: peel", "{asked}");
     let answered =
@@ -273,14 +273,14 @@ fn a_terminal_is_read_and_an_approval_is_answered_where_that_is_allowed() {
 }
 
 #[test]
-fn an_agent_that_shares_its_process_is_given_the_tools_of_its_own_task() {
+fn an_agent_with_a_shared_process_gets_the_tools_of_its_own_task() {
     let acp = "[agents.fake]\nacp = [\"fake-agent\", \"--acp\", \"\"]\n";
     let stage = Stage::with_config(&format!("{AGENTS}\n{acp}\n[mcp]\noffer = true\n"));
-    let begin = |slug: &str, message: &str| {
+    let new_task = |slug: &str, message: &str| {
         stage.run(["new", slug, "--no-attach", "--driver", "acp", "-m", message]).ok();
     };
-    begin("other", "!say I am another.; end");
-    begin("boss", &format!("!mcp start_task {}; end", start("peel", "helper")));
+    new_task("other", "!say I am another.; end");
+    new_task("boss", &format!("!mcp start_task {}; end", start("peel", "helper")));
     wait_why(&stage, "boss", "finished");
     wait_said(&stage, "peel", "I will peel it.");
     assert_eq!(stage.task("peel")["parent"], 2);
@@ -289,12 +289,12 @@ fn an_agent_that_shares_its_process_is_given_the_tools_of_its_own_task() {
     wait_said(&stage, "boss", "\"is_you\": true");
 
     stage.configure(&format!("{AGENTS}\n{acp}"));
-    begin("alone", "!mcp list_tasks {}; end");
+    new_task("alone", "!mcp list_tasks {}; end");
     wait_said(&stage, "alone", "there is no server that answers");
 }
 
 #[test]
-fn the_tools_outlive_the_daemon() {
+fn the_tools_survive_the_death_of_the_daemon() {
     let stage = Stage::with_config(AGENTS);
     let mut client = boss(&stage);
     client.call("start_task", start("peel", "helper"));

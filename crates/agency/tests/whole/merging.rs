@@ -1,4 +1,4 @@
-//! A task's work is merged or it is not: by every way, through every refusal, and past a daemon that is killed.
+//! Merges and syncs: every strategy, every refusal, conflicts, and killed daemons.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,11 @@ use agency_testkit::CommandOutput;
 
 use crate::json::Schema;
 use crate::stage::{SOON, Stage};
-use crate::told::NO_SILENCE;
-use crate::work::{commit, put, stage};
+use crate::state_log::NO_SILENCE;
+use crate::work_diff::{commit, put, stage};
 
-/// A task that has committed a file, is completed, and has no agent any more.
-fn finished(stage: &Stage, slug: &str, file: &str) {
+/// A completed task without an agent, which has committed a file.
+fn completed_task(stage: &Stage, slug: &str, file: &str) {
     let task = stage.play(slug, "ask ready?");
     let worktree = stage.worktree(&format!("{}-{slug}", task["id"]));
     put(&worktree.join(file), &format!("{slug}\n"));
@@ -20,13 +20,13 @@ fn finished(stage: &Stage, slug: &str, file: &str) {
     stage.run(["stop", slug]).ok();
 }
 
-/// The subjects of a branch, the newest first.
+/// The subjects of the commits of a branch, newest first.
 fn log(stage: &Stage, branch: &str) -> Vec<String> {
     let log = stage.git(&stage.repo(), &["log", "--topo-order", "--format=%s", branch]);
     log.lines().map(str::to_owned).collect()
 }
 
-/// All that a merge could leave behind in the user's repository.
+/// Everything in the user's repository that a merge could change.
 fn repository(stage: &Stage) -> [String; 4] {
     let repo = stage.repo();
     let worktrees = stage.git(&repo, &["worktree", "list", "--porcelain"]);
@@ -49,10 +49,10 @@ fn install_hook(stage: &Stage, name: &str, script: &str) {
 }
 
 #[test]
-fn merges_by_every_way() {
+fn every_strategy_merges() {
     let stage = stage();
     for (slug, file) in [("plain", "a"), ("squash", "b"), ("rebase", "c"), ("ff", "d"), ("into", "e")] {
-        finished(&stage, slug, file);
+        completed_task(&stage, slug, file);
     }
     let merged = stage.run(["merge", "plain", "--json"]).json();
     Schema::of("merge").check(&merged);
@@ -79,7 +79,7 @@ fn merges_by_every_way() {
     for slug in ["plain", "squash", "rebase", "ff", "into"] {
         assert_eq!(stage.status(slug), "merged");
     }
-    // All of it has arrived, so nothing is lost with the workspace, and nothing more is to be done.
+    // All work is merged, so removing the workspace loses nothing.
     assert!(stage.refused(&["merge", "plain"]).contains("it is merged already"));
     assert!(stage.refused(&["start", "plain"]).contains("merged"));
     assert!(stage.refused(&["sync", "plain"]).contains("it is merged, and that is final"));
@@ -93,7 +93,7 @@ fn merges_by_every_way() {
 }
 
 #[test]
-fn what_is_not_ready_is_refused_with_the_way_out() {
+fn an_unfinished_task_is_refused_with_a_hint() {
     let stage = stage();
     stage.play("one", "ask ready?");
     let worktree = stage.worktree("1-one");
@@ -124,9 +124,9 @@ fn what_is_not_ready_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn a_conflict_is_named_and_nothing_is_half_merged() {
+fn a_conflict_is_named_and_nothing_is_merged() {
     let stage = stage();
-    finished(&stage, "one", "README.md");
+    completed_task(&stage, "one", "README.md");
     put(&stage.repo().join("README.md"), "# the base\n");
     commit(&stage, &stage.repo(), "base");
     let before = repository(&stage);
@@ -158,7 +158,7 @@ fn a_conflict_is_named_and_nothing_is_half_merged() {
 #[test]
 fn a_conflict_is_resolved_as_the_hint_says() {
     let stage = stage();
-    finished(&stage, "one", "README.md");
+    completed_task(&stage, "one", "README.md");
     put(&stage.repo().join("README.md"), "# the base\n");
     commit(&stage, &stage.repo(), "base");
     let refusal = stage.refused(&["merge", "one"]);
@@ -172,9 +172,9 @@ fn a_conflict_is_resolved_as_the_hint_says() {
 }
 
 #[test]
-fn the_one_who_merges_is_the_one_who_typed_it() {
+fn the_committer_is_the_user_who_typed_the_command() {
     let stage = Stage::new();
-    finished(&stage, "one", "a");
+    completed_task(&stage, "one", "a");
     put(&stage.worktree("1-one").join("b"), "b\n");
     let mut merging = stage.agency(["merge", "one", "--commit"]);
     for (name, value) in [("AUTHOR_NAME", "Ada"), ("AUTHOR_EMAIL", "ada@example.org")] {
@@ -186,9 +186,9 @@ fn the_one_who_merges_is_the_one_who_typed_it() {
 }
 
 #[test]
-fn a_protected_branch_and_a_missing_key_leave_all_as_it_was() {
+fn a_protected_branch_and_a_missing_key_change_nothing() {
     let stage = stage();
-    finished(&stage, "one", "a");
+    completed_task(&stage, "one", "a");
     let before = repository(&stage);
     let protect = "test \"$1\" = prepared || exit 0\n\
                    grep -q ' refs/heads/main$' && { echo main is protected >&2; exit 1; }\nexit 0";
@@ -202,7 +202,7 @@ fn a_protected_branch_and_a_missing_key_leave_all_as_it_was() {
         assert_eq!((repository(&stage), stage.status("one")), (before.clone(), "completed".to_owned()));
     }
     fs::remove_file(stage.repo().join(".git/hooks/reference-transaction")).expect("it is there");
-    // As git calls `ssh-keygen -Y sign`.
+    // Git calls it like `ssh-keygen -Y sign`.
     let signer = stage.home().join("signer");
     let sign = "#!/bin/sh\nfor file; do :; done\ntest -e \"$KEY\" || { echo no key >&2; exit 1; }\n\
                 printf -- '-----BEGIN SSH SIGNATURE-----\\nx\\n-----END SSH SIGNATURE-----\\n' > \"$file.sig\"\n";
@@ -229,7 +229,7 @@ fn a_protected_branch_and_a_missing_key_leave_all_as_it_was() {
 #[test]
 fn accepting_twice_is_no_error() {
     let stage = stage();
-    finished(&stage, "one", "a");
+    completed_task(&stage, "one", "a");
     assert_eq!(stage.run(["review", "one", "--accept"]).ok(), "1 one reviewed\n");
     let again = stage.run(["review", "one", "--accept"]);
     assert_eq!((again.code, again.stdout.as_str()), (0, "1 one reviewed\n"), "{again}");
@@ -239,7 +239,7 @@ fn accepting_twice_is_no_error() {
 #[test]
 fn a_hook_that_fails_stops_a_merge() {
     let stage = stage();
-    finished(&stage, "one", "a");
+    completed_task(&stage, "one", "a");
     install_hook(&stage, "pre-merge-commit", "echo not on fridays >&2; exit 1");
     let before = repository(&stage);
     let refusal = stage.refused(&["merge", "one"]);
@@ -247,8 +247,8 @@ fn a_hook_that_fails_stops_a_merge() {
     assert_eq!((repository(&stage), stage.status("one")), (before, "completed".to_owned()));
 }
 
-/// Kills the daemon while a hook holds the merge, and returns once the next one has answered.
-fn cut_off(stage: &Stage, hook: &str, condition: &str) {
+/// Kills the daemon while a hook blocks the merge, and returns once the next one has answered.
+fn kill_during_merge(stage: &Stage, hook: &str, condition: &str) {
     let (held, go) = (stage.home().join("held"), stage.home().join("go"));
     install_hook(
         stage,
@@ -273,11 +273,11 @@ fn cut_off(stage: &Stage, hook: &str, condition: &str) {
     fs::write(&go, "").expect("room");
 }
 
-fn is_as_before_and_can_be_merged(hook: &str, condition: &str) {
+fn check_unchanged_and_mergeable(hook: &str, condition: &str) {
     let stage = stage();
-    finished(&stage, "one", "a");
+    completed_task(&stage, "one", "a");
     let before = repository(&stage);
-    cut_off(&stage, hook, condition);
+    kill_during_merge(&stage, hook, condition);
     assert_eq!(repository(&stage), before);
     assert_eq!(stage.status("one"), "completed");
     assert!(stage.run(["ls"]).ok().contains("merge interrupted, undone"));
@@ -291,22 +291,22 @@ fn is_as_before_and_can_be_merged(hook: &str, condition: &str) {
 }
 
 #[test]
-fn killed_while_it_is_merged_aside_nothing_has_changed() {
-    is_as_before_and_can_be_merged("pre-merge-commit", "true");
+fn a_daemon_killed_during_the_trial_merge_changes_nothing() {
+    check_unchanged_and_mergeable("pre-merge-commit", "true");
 }
 
 #[test]
-fn killed_while_the_checkout_is_brought_up_to_date_it_is_put_back() {
+fn a_daemon_killed_while_it_updates_the_checkout_restores_it() {
     let moves_main = "test \"$1\" = prepared && grep -q ' refs/heads/main$'";
-    is_as_before_and_can_be_merged("reference-transaction", moves_main);
+    check_unchanged_and_mergeable("reference-transaction", moves_main);
 }
 
 #[test]
-fn killed_after_the_branch_has_moved_the_task_is_merged() {
+fn a_daemon_killed_after_the_branch_moved_has_merged_the_task() {
     let stage = stage();
-    finished(&stage, "one", "a");
-    // It is also called for the merge that is tried aside, which is on no branch.
-    cut_off(&stage, "post-merge", "test \"$(git rev-parse --abbrev-ref HEAD)\" = main");
+    completed_task(&stage, "one", "a");
+    // Git also calls it for the trial merge in the separate worktree, which is on no branch.
+    kill_during_merge(&stage, "post-merge", "test \"$(git rev-parse --abbrev-ref HEAD)\" = main");
     assert_eq!(stage.status("one"), "merged");
     assert_eq!(log(&stage, "main")[0], "Merge agency/1-one into main");
     assert_eq!(stage.git(&stage.repo(), &["status", "--porcelain"]), "");
@@ -318,7 +318,7 @@ fn killed_after_the_branch_has_moved_the_task_is_merged() {
 }
 
 #[test]
-fn a_sync_that_begins_while_a_removal_looks_at_the_work_keeps_its_workspace() {
+fn a_sync_that_begins_during_a_removal_keeps_its_workspace() {
     let stage = stage();
     put(&stage.repo().join(".gitattributes"), "slow filter=slow\n");
     put(&stage.repo().join("slow"), "slow\n");
@@ -335,12 +335,12 @@ fn a_sync_that_begins_while_a_removal_looks_at_the_work_keeps_its_workspace() {
     stage.git(&stage.repo(), &["config", "filter.slow.clean", &format!("{}; cat", hold("look"))]);
     let moves = "test \"$1\" = prepared && grep -q refs/heads/agency/1-one || exit 0";
     install_hook(&stage, "reference-transaction", &format!("{moves}\n{}", hold("sync")));
-    // Written anew, so git has to look into it.
+    // A new file with the same content, so that git must read it.
     put(&stage.worktree("1-one").join("slow"), "slow\n");
     std::thread::scope(|scope| {
         let removing = scope.spawn(|| stage.run(["rm", "one"]));
         stage.eventually("the removal looks", SOON, || file("look-held").exists().then_some(()));
-        // Once one of them is refused, the other one is under way.
+        // When the daemon refuses one of them, the other one has begun.
         let syncs = [(); 2].map(|()| scope.spawn(|| stage.run(["sync", "one"])));
         let is_begun = || syncs.iter().any(|sync| sync.is_finished()).then_some(());
         stage.eventually("a sync has begun", SOON, is_begun);
@@ -358,7 +358,7 @@ fn a_sync_that_begins_while_a_removal_looks_at_the_work_keeps_its_workspace() {
 fn sync_brings_the_bases_commits_in() {
     let stage = stage();
     stage.configure(NO_SILENCE);
-    finished(&stage, "one", "a");
+    completed_task(&stage, "one", "a");
     assert_eq!(stage.run(["sync", "one"]).ok(), "no new commits in main\n");
     put(&stage.repo().join("b"), "b\n");
     commit(&stage, &stage.repo(), "base");
@@ -374,7 +374,7 @@ fn sync_brings_the_bases_commits_in() {
 
     let pause = agency_testkit::Pause::at(stage.home().join("pause"));
     stage.play("busy", &format!("say busy; await {}; ask more>", pause.path().display()));
-    stage.wait_told("busy", "running (kernel)");
+    stage.wait_state("busy", "running (kernel)");
     let refusal = stage.refused(&["sync", "busy"]);
     assert!(refusal.contains("its agent is at work in those files"), "{refusal}");
     pause.release();
@@ -398,7 +398,7 @@ fn with(name: &str) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn workspaces_that_would_collide_are_known() {
+fn conflicts_between_workspaces_are_listed() {
     let stage = stage();
     let nothing = stage.run(["conflicts"]).ok();
     assert_eq!(nothing, "no conflicts\n");
@@ -409,7 +409,7 @@ fn workspaces_that_would_collide_are_known() {
         put(&stage.worktree(name).join("README.md"), text);
     }
     put(&stage.worktree("3-three").join("other"), "x\n");
-    // Found in the background, once an agent has come to rest.
+    // The daemon finds them in the background, once an agent is idle.
     stage.run(["stop", "one"]).ok();
     stage.eventually("the collision is seen", SOON, || {
         (conflicts_of(&stage, "one") == with("2-two")).then_some(())
@@ -439,25 +439,25 @@ fn workspaces_that_would_collide_are_known() {
     assert!(!stage.run(["ls"]).ok().contains("CONFLICTS"));
 }
 
-/// Leaves the file that is reviewed as this script of `sed` makes it.
+/// An editor that changes the review file with this script of `sed`.
 fn editor(stage: &Stage, name: &str, script: &str) -> std::path::PathBuf {
     let path = stage.home().join(name);
     stage.write_program(&path, format!("#!/bin/sh\nexec sed -i '{script}' \"$1\"\n").as_bytes());
     path
 }
 
-fn reviewing(stage: &Stage, editor: &Path) -> agency_testkit::Pty {
+fn start_review(stage: &Stage, editor: &Path) -> agency_testkit::Pty {
     let mut reviewing = stage.agency(["review", "one"]);
     reviewing.env("VISUAL", editor);
     agency_testkit::Pty::spawn(reviewing, 100, 24)
 }
 
 #[test]
-fn remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
+fn review_remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
     let stage = stage();
-    finished(&stage, "one", "README.md");
+    completed_task(&stage, "one", "README.md");
     let editing = editor(&stage, "remarks", "/^+one$/a please explain\\nin a sentence");
-    let mut terminal = reviewing(&stage, &editing);
+    let mut terminal = start_review(&stage, &editing);
     terminal.wait_for("1 remark held for the agent as one message: `agency start one`");
     assert_eq!(terminal.wait_exit().code(), Some(0), "{terminal}");
     let queue = stage.run(["queue", "one", "--json"]).json();
@@ -472,7 +472,7 @@ fn remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
     assert_eq!(texts, [wanted]);
     assert_eq!(stage.status("one"), "completed");
 
-    let mut terminal = reviewing(&stage, &editor(&stage, "nothing", ""));
+    let mut terminal = start_review(&stage, &editor(&stage, "nothing", ""));
     terminal.wait_for("Accept the work of 1-one? [y/N]");
     terminal.send("y\n");
     terminal.wait_for("1 one reviewed");

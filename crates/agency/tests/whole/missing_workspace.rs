@@ -1,12 +1,12 @@
-//! A workspace that disappears under its agent: the agent is stopped, and goes on nowhere else.
+//! A workspace that disappears: the daemon stops its agent.
 
 use std::fs;
 
+use crate::conversations::{events, new_conversation, of_kind, wait_why};
 use crate::stage::{SOON, Stage};
-use crate::talk::{events, of_kind, talk, wait_why};
 
 #[track_caller]
-fn is_stopped(stage: &Stage, slug: &str) {
+fn wait_stopped(stage: &Stage, slug: &str) {
     let task = stage.wait_task(slug, "stopped", |task| task["status"] == "stopped");
     assert!(task["vanished"].is_string() && task["run"].is_null(), "{task}");
     assert!(stage.run(["ls"]).ok().contains("workspace missing"));
@@ -26,9 +26,9 @@ fn an_agent_whose_directory_is_deleted_is_stopped_and_the_next_start_makes_it_ag
     stage.git(&stage.worktree("1-one"), &["add", "work"]);
     stage.git(&stage.worktree("1-one"), &["commit", "-qm", "work"]);
     fs::remove_dir_all(stage.worktree("1-one")).expect("ours");
-    is_stopped(&stage, "one");
+    wait_stopped(&stage, "one");
     assert!(!agent.is_alive());
-    stage.eventually("people are told", SOON, || {
+    stage.eventually("a notification", SOON, || {
         fs::read_to_string(&log).ok().filter(|told| told.contains("its workspace is gone"))
     });
     let committed = stage.run(["diff", "one"]);
@@ -42,25 +42,25 @@ fn an_agent_whose_directory_is_deleted_is_stopped_and_the_next_start_makes_it_ag
 }
 
 #[test]
-fn one_that_is_moved_away_is_gone_too_and_a_conversation_is_not_restarted() {
+fn a_moved_workspace_counts_as_gone_and_a_conversation_is_not_restarted() {
     let stage = Stage::new();
-    talk(&stage, "fix", "go", "prompt; say On it.; end");
+    new_conversation(&stage, "fix", "go", "prompt; say On it.; end");
     wait_why(&stage, "fix", "finished");
     fs::rename(stage.worktree("1-fix"), stage.home().join("elsewhere")).expect("one file system");
-    is_stopped(&stage, "fix");
+    wait_stopped(&stage, "fix");
     let refusal = stage.refused(&["diff", "fix"]);
     assert!(refusal.contains("1-fix is gone") && refusal.contains("agency start 1"), "{refusal}");
     stage.eventually("nothing of it lives", SOON, || stage.keepers().is_empty().then_some(()));
 }
 
 #[test]
-fn one_that_goes_while_no_daemon_looks_is_found_by_the_next() {
+fn the_next_daemon_finds_a_workspace_that_disappeared_without_a_daemon() {
     let stage = Stage::new();
     stage.play("one", "say here; ask ready?");
     stage.wait_printed("one", "here");
     let agent = stage.agent("one");
     stage.kill_daemon();
     fs::remove_dir_all(stage.worktree("1-one")).expect("ours");
-    is_stopped(&stage, "one");
+    wait_stopped(&stage, "one");
     assert!(!agent.is_alive());
 }

@@ -1,10 +1,10 @@
-//! `agency new`: from one line to an agent in a worktree of its own.
+//! `agency new`: from one command to an agent in its own worktree.
 
 use agency_testkit::{CommandOutput, Pty};
 
 use crate::stage::Stage;
 
-/// Says its arguments, then waits to be told something.
+/// Prints its arguments, then waits for input.
 const PARROT: &str = r#"
     [agents.parrot]
     start = ["fake-agent", "-c", "args; say that was all; ask more?", "-p", "$AGENCY_PROMPT"]
@@ -47,7 +47,7 @@ fn the_first_command_with_nothing_configured_gives_a_shell() {
     let task = stage.task("fix-login");
     assert_eq!(task["agent_name"], "Shell");
     stage.run(["send", "fix-login", "echo \"<$AGENCY_PROMPT>\""]).ok();
-    // A text for people is no command: it is there for the shell to read, and not typed into it.
+    // A task text is not a command: Agency passes it to the shell in a variable and does not type it.
     assert!(!stage.wait_printed("fix-login", "<make the login work>").contains("not found"));
 }
 
@@ -96,7 +96,7 @@ fn without_a_message_a_terminal_gets_the_editor() {
 }
 
 #[test]
-fn an_editor_that_writes_nothing_starts_an_agent_that_is_told_nothing() {
+fn an_empty_editor_text_starts_an_agent_without_a_prompt() {
     let stage = Stage::with_config(PARROT);
     let mut terminal = stage.on_terminal(["new", "one", "--agent", "parrot"]);
     terminal.wait_for("that was all");
@@ -105,7 +105,7 @@ fn an_editor_that_writes_nothing_starts_an_agent_that_is_told_nothing() {
 }
 
 #[test]
-fn an_editor_that_fails_makes_nothing() {
+fn a_failing_editor_makes_no_task() {
     let stage = Stage::new();
     let mut new = stage.agency(["new", "one"]);
     new.env("EDITOR", "false");
@@ -124,7 +124,7 @@ fn an_empty_body_sends_no_prompt_at_all() {
 }
 
 #[test]
-fn a_draft_is_only_written_down_until_it_is_started() {
+fn a_draft_has_only_a_file_until_it_is_started() {
     let stage = Stage::new();
     let printed =
         stage.run(["new", "later", "--draft", "-m", "an idea", "--", "fake-agent", "-c", "ask q"]).ok();
@@ -147,7 +147,7 @@ fn a_draft_on_a_terminal_is_not_attached() {
 }
 
 #[test]
-fn what_works_in_the_directory_itself_says_so() {
+fn a_task_in_the_directory_itself_says_so() {
     let stage = Stage::new();
     let mut terminal =
         stage.on_terminal(["new", "one", "--vcs", "none", "--no-attach", "--", "fake-agent", "-c", "ask q"]);
@@ -156,7 +156,7 @@ fn what_works_in_the_directory_itself_says_so() {
 }
 
 #[test]
-fn ids_count_up_and_are_never_given_twice() {
+fn ids_increase_and_are_never_reused() {
     let stage = Stage::new();
     for slug in ["one", "two"] {
         stage.run(["new", slug, "--draft", "-m", "x"]).ok();
@@ -184,7 +184,7 @@ fn eight_at_once_are_eight_tasks() {
 }
 
 #[test]
-fn a_name_that_is_used_already_is_told_and_asks_which_is_meant() {
+fn a_repeated_name_is_reported_and_needs_an_id() {
     let stage = Stage::new();
     let args = ["new", "one", "--draft", "-m", "x"];
     assert!(!stage.run(args).stderr.contains("too"));

@@ -1,6 +1,6 @@
-//! Being told: once for each change, by a real command, a real listener and a real terminal.
+//! Notifications: one for each change, through a real command, a real listener and a real terminal.
 //!
-//! That nothing more is told is seen by what is told next: notices come in order.
+//! Notifications come in order, so the next one shows that there was no other before it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,13 +15,13 @@ use serde_json::Value;
 use crate::json::Schema;
 use crate::stage::{SOON, Stage};
 
-/// Silence is noticed soon, and nothing else in these stories takes its time.
+/// Silence counts soon, so that these tests are quick.
 const QUICK: &str = "needs_input_timeout = \"300ms\"\nstale_timeout = \"300ms\"\n";
 
-/// For agents that are at work: on a machine that is too, they must not look silent.
+/// For agents that work: on a busy machine they must not seem silent.
 const PATIENT: &str = "needs_input_timeout = \"1500ms\"\nstale_timeout = \"300ms\"\n";
 
-/// Appends each notice as a line, in one write.
+/// A stage whose notification command appends each notification as a line, in one write.
 fn with_command(timeouts: &str) -> (Stage, PathBuf) {
     let stage = Stage::new();
     let file = stage.home().join("notices");
@@ -39,8 +39,8 @@ fn notices(file: &PathBuf) -> Vec<Value> {
         .collect()
 }
 
-/// Who was named by each notice until now.
-fn told(file: &PathBuf) -> Vec<String> {
+/// The tasks of all notifications until now.
+fn notified_tasks(file: &PathBuf) -> Vec<String> {
     let slugs = |notice: &Value| {
         let tasks = notice["tasks"].as_array().expect("a list of tasks").iter();
         tasks.map(|task| task["slug"].as_str().expect("a slug").to_owned()).collect::<Vec<_>>()
@@ -56,14 +56,14 @@ fn told(file: &PathBuf) -> Vec<String> {
 }
 
 #[track_caller]
-fn wait_told(stage: &Stage, file: &PathBuf, last: &str) -> Vec<String> {
-    let what = format!("{last:?} is told");
+fn wait_notified(stage: &Stage, file: &PathBuf, last: &str) -> Vec<String> {
+    let what = format!("a notification of {last:?}");
     stage.eventually(&what, SOON, || {
-        Some(told(file)).filter(|told| told.last().is_some_and(|one| one == last))
+        Some(notified_tasks(file)).filter(|told| told.last().is_some_and(|one| one == last))
     })
 }
 
-/// An agent that is at work until the file `go` is there, and waits for its user then.
+/// An agent that works until the file `go` exists, and then waits for its user.
 fn busy_until_go(stage: &Stage, slug: &str) {
     let go = stage.home().join("go");
     let line = format!("until [ -e '{}' ]; do echo at work; sleep 0.05; done; cat", go.display());
@@ -75,13 +75,13 @@ fn go(stage: &Stage) {
 }
 
 #[test]
-fn one_change_is_one_notice_also_when_it_becomes_stale() {
+fn one_change_gives_one_notification_even_if_the_agent_becomes_stale() {
     let (stage, file) = with_command(QUICK);
     stage.play("one", "ask ready?");
-    wait_told(&stage, &file, "needs_input one");
+    wait_notified(&stage, &file, "needs_input one");
     stage.wait_task("one", "is stale", |task| task["state"]["state"] == "stale");
     stage.play("two", "ask ready?");
-    assert_eq!(wait_told(&stage, &file, "needs_input two"), ["needs_input one", "needs_input two"]);
+    assert_eq!(wait_notified(&stage, &file, "needs_input two"), ["needs_input one", "needs_input two"]);
 
     let task = stage.task("one");
     let notice = &notices(&file)[0];
@@ -99,28 +99,28 @@ fn one_change_is_one_notice_also_when_it_becomes_stale() {
 }
 
 #[test]
-fn a_new_daemon_tells_nothing_of_what_it_finds() {
+fn a_new_daemon_does_not_notify_about_old_changes() {
     let (stage, file) = with_command(QUICK);
     for slug in ["one", "two", "three"] {
         stage.play(slug, "ask ready?");
-        wait_told(&stage, &file, &format!("needs_input {slug}"));
+        wait_notified(&stage, &file, &format!("needs_input {slug}"));
     }
-    let before = told(&file);
+    let before = notified_tasks(&file);
     stage.kill_daemon();
     stage.wait_task("one", "is found waiting", |task| task["state"]["state"] == "stale");
     stage.play("four", "ask ready?");
-    let now = wait_told(&stage, &file, "needs_input four");
+    let now = wait_notified(&stage, &file, "needs_input four");
     assert_eq!(now, [before, vec!["needs_input four".to_owned()]].concat());
 }
 
 #[test]
-fn several_at_once_are_one_notice() {
+fn several_changes_at_once_give_one_notification() {
     let (stage, file) = with_command(PATIENT);
     for slug in ["one", "two", "three"] {
         busy_until_go(&stage, slug);
     }
     go(&stage);
-    let told = wait_told(&stage, &file, "summary one+three+two");
+    let told = wait_notified(&stage, &file, "summary one+three+two");
     assert_eq!(told.len(), 1, "{told:?}");
     let notice = &notices(&file)[0];
     Schema::of("notice").check(notice);
@@ -129,7 +129,7 @@ fn several_at_once_are_one_notice() {
 }
 
 #[test]
-fn what_is_on_a_screen_is_not_told_and_its_terminal_tells_of_others() {
+fn a_viewed_task_gives_no_notification_and_its_terminal_shows_those_of_others() {
     let (stage, file) = with_command(PATIENT);
     busy_until_go(&stage, "one");
     let mut terminal = stage.on_terminal(["attach", "one"]);
@@ -138,26 +138,26 @@ fn what_is_on_a_screen_is_not_told_and_its_terminal_tells_of_others() {
     go(&stage);
     stage.wait_task("one", "waits", |task| task["state"]["state"] == "stale");
     stage.play("two", "ask ready?");
-    assert_eq!(wait_told(&stage, &file, "needs_input two"), ["needs_input two"]);
+    assert_eq!(wait_notified(&stage, &file, "needs_input two"), ["needs_input two"]);
     terminal.wait_for("\x1b]9;Agency: two needs you");
     assert!(!String::from_utf8_lossy(terminal.output()).contains("one needs you"), "{terminal}");
 }
 
 #[test]
-fn an_end_that_nobody_asked_for_is_told_and_a_stop_is_not() {
+fn an_unexpected_end_is_notified_and_a_stop_is_not() {
     let (stage, file) = with_command(QUICK);
     stage.play("one", "ask ready?");
-    wait_told(&stage, &file, "needs_input one");
+    wait_notified(&stage, &file, "needs_input one");
     stage.run(["stop", "one"]).ok();
     stage.play("two", "exit 3");
-    assert_eq!(wait_told(&stage, &file, "exited two"), ["needs_input one", "exited two"]);
+    assert_eq!(wait_notified(&stage, &file, "exited two"), ["needs_input one", "exited two"]);
     let notice = &notices(&file)[1];
     Schema::of("notice").check(notice);
     assert_eq!((&notice["why"], &notice["detail"]), (&"exited".into(), &"it ended with 3".into()));
 }
 
 #[test]
-fn only_what_is_wanted_is_told_and_a_repository_has_no_say() {
+fn only_configured_kinds_are_notified_and_a_repository_cannot_change_them() {
     let (stage, file) = with_command(QUICK);
     let text = fs::read_to_string(stage.config()).expect("it was written");
     stage.write_config(&format!("{text}on = [\"exited\"]\n"));
@@ -169,11 +169,11 @@ fn only_what_is_wanted_is_told_and_a_repository_has_no_say() {
     stage.play("one", "ask ready?");
     stage.wait_task("one", "waits", |task| task["state"]["state"] == "stale");
     stage.play("two", "exit 3");
-    assert_eq!(wait_told(&stage, &file, "exited two"), ["exited two"]);
+    assert_eq!(wait_notified(&stage, &file, "exited two"), ["exited two"]);
     assert!(!trap.exists());
 }
 
-/// Takes requests one after the other and hands over their bodies.
+/// An HTTP server that takes requests one after the other and passes on their bodies.
 fn listener(answer: &'static str) -> (String, mpsc::Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address =
@@ -216,7 +216,7 @@ fn a_webhook_is_called_once_for_each_change() {
 }
 
 #[test]
-fn a_test_says_for_each_way_whether_it_worked_and_why_not() {
+fn notify_test_reports_the_result_of_each_channel() {
     let (address, bodies) = listener("500 No");
     let stage = Stage::with_config(&format!("[notify]\nwebhook = \"{address}\"\ncommand = [\"true\"]\n"));
     let ran = stage.run(["notify", "test", "--json"]);
@@ -236,13 +236,13 @@ fn a_test_says_for_each_way_whether_it_worked_and_why_not() {
 
     let doctor = stage.run(["doctor"]);
     assert!(doctor.stdout.contains("the last notification by webhook failed"), "{doctor}");
-    // Tried without being written down, on a terminal that is told too.
+    // A test works without a configured channel, and also notifies the terminal.
     let mut terminal = stage.on_terminal(["notify", "test", "--config", "notify.terminal=osc777"]);
     terminal.wait_for("\x1b]777;notify;Agency;this is a test");
 }
 
 #[test]
-fn the_desktop_is_told_through_its_own_program() {
+fn desktop_notifications_use_the_desktops_program() {
     let stage = Stage::new();
     let (tools, said) = (stage.home().join("tools"), stage.home().join("said"));
     fs::create_dir(&tools).expect("room");
@@ -258,20 +258,20 @@ fn the_desktop_is_told_through_its_own_program() {
 }
 
 #[test]
-fn who_has_the_conversation_open_is_not_told_of_it() {
+fn an_open_conversation_gives_no_notification() {
     let (stage, file) = with_command(PATIENT);
-    crate::talk::talk(&stage, "open", "go", "prompt; wait; prompt; say Hm.; end");
+    crate::conversations::new_conversation(&stage, "open", "go", "prompt; wait; prompt; say Hm.; end");
     stage.wait_task("open", "works", |task| task["state"]["state"] == "running");
-    let before = told(&file).len();
+    let before = notified_tasks(&file).len();
     let mut terminal = stage.on_terminal(["chat", "open"]);
     terminal.wait_for("> go");
-    // What is read next is waited for: somebody looks.
+    // A reader that waits for the next entry counts as a viewer.
     terminal.send("\x03");
     terminal.wait_for("turn interrupted");
     stage.play("other", "ask ready?");
-    assert_eq!(wait_told(&stage, &file, "needs_input other")[before..], ["needs_input other"]);
+    assert_eq!(wait_notified(&stage, &file, "needs_input other")[before..], ["needs_input other"]);
     terminal.send("\x04");
     assert!(terminal.wait_exit().success());
     stage.run(["send", "open", "again"]).ok();
-    wait_told(&stage, &file, "needs_input open");
+    wait_notified(&stage, &file, "needs_input open");
 }

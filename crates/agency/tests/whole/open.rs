@@ -5,7 +5,7 @@ use agency_testkit::CommandOutput;
 use crate::stage::{Stage, refused};
 
 #[test]
-fn open_is_the_users_editor_in_the_workspace() {
+fn open_starts_the_users_editor_in_the_workspace() {
     let stage = Stage::new();
     stage.play("one", "ask ready?");
     stage.run(["new", "draft", "--draft", "-m", "x"]).ok();
@@ -41,7 +41,7 @@ fn open_is_the_users_editor_in_the_workspace() {
 }
 
 #[test]
-fn an_editor_is_read_as_a_shell_reads_it_and_none_is_none() {
+fn the_editor_variable_is_split_like_a_shell_command_and_may_be_missing() {
     let stage = Stage::new();
     stage.play("one", "ask ready?");
     let opened = |editor: &str| {
@@ -53,7 +53,7 @@ fn an_editor_is_read_as_a_shell_reads_it_and_none_is_none() {
     assert_eq!(opened("printf '%s|' \"a b\"").ok(), format!("a b|{worktree}|"));
     let refusal = refused(opened("code \"a"));
     assert!(refusal.contains("$EDITOR cannot be read: code \"a"), "{refusal}");
-    // The usual one would wait for keys that nobody types.
+    // The default editor would wait for keys.
     let refusal = refused(opened(""));
     assert!(refusal.contains("there is no editor") && refusal.contains("workspace.opener"), "{refusal}");
 }

@@ -1,4 +1,4 @@
-//! Agents that no task owns any more: shown, taken back, or ended.
+//! Orphans, agents without a task: listing, adopting and ending them.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use agency_testkit::{Keeper, Signal};
 
 use crate::stage::{SOON, Stage};
 
-/// A task whose file and mirror somebody deleted while no daemon lived, and the keeper that is left of it.
+/// A task whose file and mirror were deleted while no daemon was running, and its remaining keeper.
 fn orphaned(script: &str) -> (Stage, Keeper) {
     let stage = Stage::new();
     stage.play("lost", script);
@@ -25,7 +25,7 @@ fn forget_task(stage: &Stage) {
 }
 
 #[test]
-fn an_agent_whose_task_is_gone_is_shown_and_left_alone() {
+fn an_agent_whose_task_is_gone_is_listed_and_not_touched() {
     let (stage, keeper) = orphaned("loop; ask ready?; end");
     let listing = stage.listing();
     assert_eq!(listing["tasks"], serde_json::json!([]));
@@ -41,7 +41,7 @@ fn an_agent_whose_task_is_gone_is_shown_and_left_alone() {
 }
 
 #[test]
-fn an_orphan_can_be_taken_back_into_its_task() {
+fn an_orphan_can_be_adopted_by_its_task() {
     let (stage, keeper) = orphaned("say the first words; loop; ask ready?; end");
     assert_eq!(stage.run(["orphans", "attach", &keeper.run]).ok(), "1 lost running\n");
     let listing = stage.listing();
@@ -55,7 +55,7 @@ fn an_orphan_can_be_taken_back_into_its_task() {
 }
 
 #[test]
-fn an_orphan_is_attached_to_on_a_terminal() {
+fn adopting_an_orphan_on_a_terminal_attaches() {
     let (stage, keeper) = orphaned("loop; ask ready?; end");
     let mut terminal = stage.on_terminal(["orphans", "attach", &keeper.run]);
     terminal.wait_for("ready?");
@@ -78,15 +78,15 @@ fn an_orphan_can_be_ended_with_its_whole_tree() {
 }
 
 #[test]
-fn an_orphan_that_nobody_knows_is_refused() {
+fn an_unknown_orphan_is_refused() {
     let stage = Stage::new();
     for verb in ["kill", "attach"] {
-        let refusal = stage.refused(&["orphans", verb, "nobody"]);
-        assert!(refusal.starts_with("Error: no orphan is called nobody\n"), "{refusal}");
+        let refusal = stage.refused(&["orphans", verb, "unknown"]);
+        assert!(refusal.starts_with("Error: no orphan is called unknown\n"), "{refusal}");
     }
 }
 
-/// A stubborn agent that outlived its daemon and its keeper, and with them its terminal.
+/// An agent that ignores signals and outlived its daemon, its keeper and its terminal.
 fn only_the_process_left() -> (Stage, Keeper) {
     let stage = Stage::new();
     stage.play("lost", "ignore-term; ask ready?");
@@ -104,14 +104,14 @@ fn a_process_without_a_keeper_is_an_orphan_and_its_task_is_stopped() {
     assert_eq!(stage.status("lost"), "stopped");
     let orphan = &stage.listing()["orphans"][0];
     assert_eq!((&orphan["kind"], &orphan["pid"]), (&"process".into(), &agent.pid.into()));
-    assert!(agent.is_alive(), "nobody said that it should be ended");
+    assert!(agent.is_alive(), "no user has ended it");
     assert_eq!(stage.run(["orphans", "kill", &keeper.run]).ok(), format!("{} ended\n", keeper.run));
     agent.wait_gone(SOON);
     assert_eq!(stage.listing()["orphans"], serde_json::json!([]));
 }
 
 #[test]
-fn taking_back_a_process_without_a_keeper_means_ending_it_and_starting_again() {
+fn adopting_a_process_without_a_keeper_ends_it_and_starts_again() {
     let (stage, keeper) = only_the_process_left();
     assert_eq!(stage.run(["orphans", "attach", &keeper.run]).ok(), "1 lost running\n");
     keeper.child.expect("an agent").wait_gone(SOON);
@@ -121,7 +121,7 @@ fn taking_back_a_process_without_a_keeper_means_ending_it_and_starting_again() {
 }
 
 #[test]
-fn a_keeper_that_does_not_answer_is_no_orphan_and_is_followed_when_it_does() {
+fn a_keeper_that_does_not_answer_is_not_an_orphan_and_is_followed_later() {
     let stage = Stage::new();
     stage.play("slow", "loop; ask ready?; end");
     let keeper = stage.keeper("slow");

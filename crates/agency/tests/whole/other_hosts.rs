@@ -1,4 +1,4 @@
-//! One home on several hosts: what runs on another one is shown as such and never touched.
+//! One home on several hosts: Agency shows runs on another host as such and never touches them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use agency_testkit::CommandOutput;
 
 use crate::stage::{SOON, Stage, refused};
 
-/// A task that runs on another host, as this one sees it, and that host's pid file.
+/// A task that seems to run on another host, and that host's pid file.
 fn on_another_host() -> (Stage, PathBuf) {
     let stage = Stage::new();
     stage.play("far", "ask ready?");
@@ -16,7 +16,7 @@ fn on_another_host() -> (Stage, PathBuf) {
     let dir = stage.state().join("r").join(&run);
     let pid_file = fs::read(dir.join("pid")).expect("a pid file");
     stage.run(["stop", "far"]).ok();
-    // The last thing it does is to remove its pid file.
+    // A keeper removes its pid file at last.
     keeper.process.wait_gone(SOON);
     stage.kill_daemon();
 
@@ -46,7 +46,7 @@ fn a_run_on_another_host_is_shown_as_elsewhere_and_never_marked_stopped() {
 }
 
 #[test]
-fn nothing_is_done_from_here_to_a_run_on_another_host() {
+fn no_command_here_changes_a_run_on_another_host() {
     let (stage, _) = on_another_host();
     for args in
         [&["stop", "far"][..], &["start", "far"], &["idle", "far"], &["send", "far", "x"], &["rm", "far"]]
@@ -61,7 +61,7 @@ fn nothing_is_done_from_here_to_a_run_on_another_host() {
 #[test]
 fn the_files_of_an_agent_on_another_host_are_not_removed() {
     let (stage, pid_file) = on_another_host();
-    // Also if nobody here knows its project any more.
+    // Also if the daemon here no longer knows its project.
     fs::rename(stage.repo().join(".git"), stage.home().join("git")).expect("the same disk");
     let mut uninstall = stage.agency(["uninstall", "--yes"]);
     uninstall.current_dir(stage.home());
@@ -75,7 +75,7 @@ fn the_files_of_an_agent_on_another_host_are_not_removed() {
 }
 
 #[test]
-fn once_the_other_host_is_done_the_task_is_anybodys() {
+fn after_the_run_on_the_other_host_ends_this_host_may_start_the_task() {
     let (stage, pid_file) = on_another_host();
     assert_eq!(stage.task("far")["elsewhere"], "build-7");
     fs::remove_file(pid_file).expect("the other host's keeper removes it");

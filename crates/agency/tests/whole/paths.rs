@@ -1,4 +1,4 @@
-//! Paths that are long, spaced or not English.
+//! Long paths, paths with spaces and paths with Unicode.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use agency_testkit::CommandOutput;
 
 use crate::stage::{SOON, Stage};
 
-/// The story of one task, told in this directory with this state directory.
-fn tell(stage: &Stage, repo: &Path, state: &Path) {
+/// Runs the life of one task in this directory with this state directory.
+fn run_task(stage: &Stage, repo: &Path, state: &Path) {
     let agency = |args: &[&str]| {
         let mut agency = stage.agency(args);
         agency.current_dir(repo).env("XDG_STATE_HOME", state);
@@ -36,11 +36,11 @@ fn tell(stage: &Stage, repo: &Path, state: &Path) {
 }
 
 #[test]
-fn a_state_directory_deeper_than_a_sockets_name_works() {
+fn a_state_directory_longer_than_a_socket_path_works() {
     let stage = Stage::new();
     let deep = stage.home().join("d".repeat(80)).join("e".repeat(80));
     assert!(deep.as_os_str().len() > 108);
-    tell(&stage, &stage.repo(), &deep);
+    run_task(&stage, &stage.repo(), &deep);
 }
 
 #[test]
@@ -49,5 +49,5 @@ fn spaces_and_unicode_in_paths_work() {
     let repo = stage.home().join("my projects/ünïcode ☃ 'quoted' \"twice\" $HOME");
     fs::create_dir_all(&repo).expect("room");
     stage.make_repository(&repo);
-    tell(&stage, &repo, &stage.home().join("stäte dir"));
+    run_task(&stage, &repo, &stage.home().join("stäte dir"));
 }

@@ -1,4 +1,4 @@
-//! What a person sees on a terminal, cell by cell, whoever drew it.
+//! The visible content of a terminal, cell by cell, from our emulator or another one.
 
 use agency_terminal::{CellSnapshot, Colour, Pen, Screen, ScreenSnapshot, Snapshot};
 
@@ -11,7 +11,7 @@ pub struct Picture {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Empty where a wide character goes on.
+    /// Empty for the second cell of a wide character.
     pub text: String,
     pub foreground: Colour,
     pub background: Colour,
@@ -51,7 +51,7 @@ impl Picture {
         self.lines().iter().any(|line| line.contains(text))
     }
 
-    /// The first thing that is not the same, for people.
+    /// Describes the first difference.
     pub fn difference(&self, other: &Picture) -> Option<String> {
         if self.rows.len() != other.rows.len() {
             return Some(format!("{} rows, not {}", self.rows.len(), other.rows.len()));
@@ -93,11 +93,11 @@ impl Cell {
         let text = if cell.text.is_empty() && cell.width > 0 { " ".to_owned() } else { cell.text.clone() };
         let underlined = underline > 0;
         Cell { text, foreground, background, bold, dim, italic, inverse, hidden, strikeout, underlined }
-            .seen()
+            .visible()
     }
 
-    /// Of a blank only the background is to be seen, unless there is a line on it or it is turned around.
-    pub fn seen(self) -> Cell {
+    /// Only the background of a blank is visible, unless it is underlined, struck out or inverted.
+    pub fn visible(self) -> Cell {
         let is_plain = !(self.inverse || self.strikeout || self.underlined);
         match self.text.trim().is_empty() && is_plain {
             true => Cell { background: self.background, text: self.text, ..Cell::blank() },

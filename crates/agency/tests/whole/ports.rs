@@ -1,4 +1,4 @@
-//! Each workspace has ports of its own, the same ones for as long as it is there.
+//! Each workspace has its own ports and keeps them as long as it exists.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,7 +12,7 @@ fn port(stage: &Stage, slug: &str) -> u64 {
 }
 
 #[test]
-fn ports_are_the_workspaces_own_and_seen_by_all_that_runs_there() {
+fn each_workspace_has_ports_and_all_its_processes_know_them() {
     let stage = Stage::with_config(
         r#"
         [workspace]
@@ -51,9 +51,9 @@ fn ports_are_the_workspaces_own_and_seen_by_all_that_runs_there() {
 }
 
 #[test]
-fn a_port_that_somebody_uses_is_given_to_nobody() {
+fn a_used_port_is_not_assigned() {
     let stage = Stage::new();
-    // Below those that the system gives out, which are left out anyway.
+    // Below the ephemeral ports of the system, which Agency never assigns.
     let bound = (27_000..32_000).find_map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok());
     let server = bound.expect("one of five thousand ports");
     let used = server.local_addr().expect("an address").port();

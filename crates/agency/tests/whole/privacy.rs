@@ -1,4 +1,4 @@
-//! Nobody else gets in.
+//! Other users have no access.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -9,7 +9,7 @@ use agency_testkit::{Binaries, CommandOutput};
 
 use crate::stage::Stage;
 
-/// Everything below a directory, itself included.
+/// The directory and everything below it.
 fn tree(dir: &Path) -> Vec<PathBuf> {
     let mut paths = vec![dir.to_path_buf()];
     for entry in fs::read_dir(dir).expect("a directory") {
@@ -21,9 +21,9 @@ fn tree(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn state_is_for_its_owner_alone() {
+fn only_the_owner_can_read_the_state() {
     let stage = Stage::new();
-    // A caller's umask must not matter.
+    // The caller's umask must not matter.
     let line = "umask 000; exec agency new one -m x -- fake-agent -c 'ask ready?'";
     CommandOutput::of(stage.shell(line), b"").ok();
     stage.wait_printed("one", "ready?");
@@ -43,7 +43,7 @@ fn state_is_for_its_owner_alone() {
     assert_eq!(sockets, 2, "the daemon's and the keeper's");
 }
 
-/// Only root can be somebody else; anybody else has nobody to be.
+/// Only root can act as another user.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -51,13 +51,13 @@ fn is_root() -> bool {
 const NOBODY: u32 = 65534;
 
 #[test]
-fn another_user_is_turned_away_even_where_the_doors_stand_open() {
+fn another_user_is_refused_even_if_the_directories_are_open() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     if !is_root() {
         return;
     }
-    // A program that everybody may run.
+    // A program that every user may run.
     let program = stage.home().join("agency");
     fs::copy(Binaries::agency(), &program).expect("a copy");
     let as_nobody = || {
@@ -83,5 +83,5 @@ fn another_user_is_turned_away_even_where_the_doors_stand_open() {
     open(&socket.expect("the daemon's socket"), 0o666);
     let ran = as_nobody();
     assert!(ran.code != 0 && !ran.stdout.contains("tasks"), "the peer is not the owner: {ran}");
-    assert_eq!(stage.status("one"), "running", "and nobody else was disturbed");
+    assert_eq!(stage.status("one"), "running", "and the agent still runs");
 }

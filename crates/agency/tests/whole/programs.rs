@@ -1,4 +1,5 @@
-//! Real full-screen programs, cell by cell as in a bare terminal: attached, detached, resized, killed around.
+//! Real full-screen programs look the same as in a bare terminal, cell by cell: attached, detached, resized, with killed
+//! viewers and daemons.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,61 +22,61 @@ const CTRL_Q: &str = "\x11";
 fn vim_looks_as_in_a_bare_terminal() {
     let stage = Stage::new();
     let text = write_text(&stage);
-    let mut twin = Twin::start(&stage, "vim", &["-u", "NONE", "-i", "NONE", "-N", "-n", &text]);
-    twin.is_same("Line 1 ");
+    let mut twin = ProgramPair::start(&stage, "vim", &["-u", "NONE", "-i", "NONE", "-N", "-n", &text]);
+    twin.check_same("Line 1 ");
     twin.type_in(":set number hlsearch cursorline\r:syntax on\r/wide\r");
-    twin.is_same("/wide");
+    twin.check_same("/wide");
     twin.attach(80, 24);
-    twin.type_in("ggOtyped while somebody looks: 漢字 é\x1b");
-    twin.is_same("typed while somebody looks: 漢字 é");
+    twin.type_in("ggOtyped with a viewer: 漢字 é\x1b");
+    twin.check_same("typed with a viewer: 漢字 é");
     twin.resize(101, 31);
-    twin.is_same("Line 27 ");
+    twin.check_same("Line 27 ");
     twin.type_in(":vsplit\r:echo winwidth(0)\r");
-    twin.is_same("50");
-    twin.goes_on_after_the_daemon_is_killed(
-        // An Escape at the very end is held for a moment, and would die with its viewer.
+    twin.check_same("50");
+    twin.continue_after_killed_daemon(
+        // The viewer holds an Escape at the end for a moment, and it would be lost with the viewer.
         "Gotyped under the next daemon\x1b:echo 'all of it'\r",
         "all of it",
     );
-    twin.viewer_is_killed();
-    twin.type_in("otyped with nobody there\x1b");
-    twin.is_same("typed with nobody there");
+    twin.kill_viewer();
+    twin.type_in("otyped without a viewer\x1b");
+    twin.check_same("typed without a viewer");
     twin.attach(60, 20);
-    twin.is_same("typed with nobody there");
+    twin.check_same("typed without a viewer");
     twin.detach();
     twin.type_in(":only\r50Gzt");
-    twin.is_same("Line 60 ");
+    twin.check_same("Line 60 ");
     twin.type_in(":quit!\r");
-    twin.ends();
+    twin.end();
 }
 
 #[test]
 fn less_looks_as_in_a_bare_terminal() {
     let stage = Stage::new();
     let text = write_text(&stage);
-    let mut twin = Twin::start(&stage, "less", &["-N", &text]);
-    twin.is_same("Line 1 ");
+    let mut twin = ProgramPair::start(&stage, "less", &["-N", &text]);
+    twin.check_same("Line 1 ");
     twin.attach(80, 24);
     twin.type_in("  /wide\r");
-    twin.is_same("漢字");
+    twin.check_same("漢字");
     twin.resize(50, 15);
-    twin.is_same("漢字");
+    twin.check_same("漢字");
     twin.type_in("n");
-    twin.is_same("漢字");
-    twin.goes_on_after_the_daemon_is_killed("G", "(END)");
-    twin.viewer_is_killed();
+    twin.check_same("漢字");
+    twin.continue_after_killed_daemon("G", "(END)");
+    twin.kill_viewer();
     twin.type_in("gj");
-    twin.is_same("Line 10 ");
+    twin.check_same("Line 10 ");
     twin.attach(120, 40);
-    twin.is_same("Line 30 ");
+    twin.check_same("Line 30 ");
     twin.detach();
     twin.type_in("q");
-    twin.ends();
+    twin.end();
 }
 
-/// It shows other numbers every time: what is compared is its own screen with what its viewer sees.
+/// htop shows other numbers every time, so this compares its own screen with the viewer's.
 #[test]
-fn htop_keeps_its_shape_for_everyone_who_looks() {
+fn htop_looks_the_same_for_its_viewer() {
     let stage = Stage::new();
     stage.run(["new", "one", "--no-attach", "--", &program("htop"), "-d", "100"]).ok();
     let mut viewer = Window::attached(stage.agency(["attach", "one"]), 80, 24);
@@ -93,9 +94,9 @@ fn htop_keeps_its_shape_for_everyone_who_looks() {
     stage.wait_status("one", "stopped");
 }
 
-/// A head with names of columns, a foot with keys in the last row, and nothing of another size.
+/// The names of columns, the keys in the last row, and no remains of another size.
 fn wait_in_shape(stage: &Stage, viewer: &mut Window, (cols, rows): (usize, usize)) {
-    agree(&format!("htop at {cols} x {rows}"), || {
+    wait_until_same(&format!("htop at {cols} x {rows}"), || {
         let agent = Picture::from_snapshot(&snapshot(stage, "one"));
         let lines = agent.lines();
         let heads = lines.iter().filter(|line| line.contains("PID USER")).count();
@@ -105,13 +106,13 @@ fn wait_in_shape(stage: &Stage, viewer: &mut Window, (cols, rows): (usize, usize
         if !(is_whole && last && heads == 1 && feet == 1) {
             return Err(lines.join("\n"));
         }
-        same(&viewer.look(), &agent)
+        compare_pictures(&viewer.look(), &agent)
     });
 }
 
-/// What agents drew when they were recorded, drawn by an agent that only repeats it.
+/// An agent that repeats the output of a recording draws the same screen.
 #[test]
-fn recorded_agents_look_as_they_did() {
+fn recorded_agents_look_as_recorded() {
     let stage = Stage::new();
     let recordings = recordings(&stage);
     assert!(recordings.len() >= 5, "recordings are missing");
@@ -122,7 +123,7 @@ fn recorded_agents_look_as_they_did() {
     stage.kill_daemon();
     check_each(&stage, &recordings, |recording| recording.drawn(None));
     for recording in &recordings {
-        recording.look_from(&stage, (93, 27));
+        recording.attach_from(&stage, (93, 27));
     }
     stage.kill_daemon();
     check_each(&stage, &recordings, |recording| recording.drawn(Some((93, 27))));
@@ -131,7 +132,7 @@ fn recorded_agents_look_as_they_did() {
 fn check_each(stage: &Stage, recordings: &[Recording], meant: impl Fn(&Recording) -> Screen) {
     for recording in recordings {
         let meant = meant(recording).snapshot();
-        agree(&recording.slug, || same_state(&snapshot(stage, &recording.slug), &meant));
+        wait_until_same(&recording.slug, || compare_states(&snapshot(stage, &recording.slug), &meant));
     }
 }
 
@@ -139,7 +140,7 @@ struct Recording {
     slug: String,
     size: (u16, u16),
     output: Vec<u8>,
-    /// Holds the output.
+    /// The file with the output.
     file: PathBuf,
 }
 
@@ -165,7 +166,7 @@ impl Recording {
         Recording { slug, size: (number("width"), number("height")), output: output.into_bytes(), file }
     }
 
-    /// Somebody starts it in a window of the recorded size, and leaves.
+    /// Starts it in a window of the recorded size, and detaches.
     fn play(&self, stage: &Stage) {
         let line = "stty raw -echo; cat \"$0\"; exec sleep 1000";
         let mut command = stage.agency(["new", &self.slug, "--", "sh", "-c", line]);
@@ -177,9 +178,9 @@ impl Recording {
             let tasks = listing["tasks"].as_array().expect("a list");
             tasks.iter().any(|task| task["slug"] == self.slug && task["viewers"] == 1).then_some(())
         });
-        agree(&self.slug, || {
+        wait_until_same(&self.slug, || {
             terminal.look();
-            same_state(&snapshot(stage, &self.slug), &self.drawn(None).snapshot())
+            compare_states(&snapshot(stage, &self.slug), &self.drawn(None).snapshot())
         });
         terminal.send(CTRL_Q);
         assert!(terminal.wait_exit().success(), "{terminal}");
@@ -195,32 +196,32 @@ impl Recording {
         screen
     }
 
-    /// Somebody looks from a window of another size, which becomes that of the agent's terminal.
-    fn look_from(&self, stage: &Stage, (cols, rows): (u16, u16)) {
+    /// Attaches a window of another size, which becomes the size of the agent's terminal.
+    fn attach_from(&self, stage: &Stage, (cols, rows): (u16, u16)) {
         let mut viewer = Window::attached(stage.agency(["attach", &self.slug]), cols, rows);
         let meant = Picture::of(&mut self.drawn(Some((cols, rows))));
-        agree(&self.slug, || same(&viewer.look(), &meant));
+        wait_until_same(&self.slug, || compare_pictures(&viewer.look(), &meant));
         viewer.types(CTRL_Q);
         viewer.closes();
     }
 }
 
-/// One program twice: in a bare window, and as an agent.
-struct Twin<'a> {
+/// The same program twice: in a bare window, and as an agent.
+struct ProgramPair<'a> {
     stage: &'a Stage,
     bare: Window,
     viewer: Option<Window>,
-    /// Both are to be drawn anew before they are compared: until then they are the same old picture, cut.
+    /// Both must redraw before a comparison; until then they show the old screen, cut.
     resized: bool,
 }
 
-impl<'a> Twin<'a> {
-    fn start(stage: &'a Stage, name: &str, args: &[&str]) -> Twin<'a> {
+impl<'a> ProgramPair<'a> {
+    fn start(stage: &'a Stage, name: &str, args: &[&str]) -> ProgramPair<'a> {
         let path = program(name);
         stage.run(["new", "one", "--no-attach", "--", &path].iter().chain(args)).ok();
         let mut alone: Command = stage.command(&path);
         alone.args(args).env("COLORTERM", "truecolor");
-        Twin { stage, bare: Window::bare(alone, 80, 24), viewer: None, resized: false }
+        ProgramPair { stage, bare: Window::bare(alone, 80, 24), viewer: None, resized: false }
     }
 
     fn type_in(&mut self, keys: &str) {
@@ -241,62 +242,65 @@ impl<'a> Twin<'a> {
 
     fn resize(&mut self, cols: u16, rows: u16) {
         self.bare.resize(cols, rows);
-        self.viewer.as_mut().expect("somebody looks").resize(cols, rows);
+        self.viewer.as_mut().expect("a viewer is attached").resize(cols, rows);
         self.resized = true;
     }
 
     fn detach(&mut self) {
-        let mut viewer = self.viewer.take().expect("somebody looks");
+        let mut viewer = self.viewer.take().expect("a viewer is attached");
         viewer.types(CTRL_Q);
         viewer.closes();
     }
 
-    fn viewer_is_killed(&mut self) {
-        self.viewer.take().expect("somebody looks").kill();
+    fn kill_viewer(&mut self) {
+        self.viewer.take().expect("a viewer is attached").kill();
     }
 
-    fn goes_on_after_the_daemon_is_killed(&mut self, keys: &str, shows: &str) {
+    fn continue_after_killed_daemon(&mut self, keys: &str, shows: &str) {
         self.stage.kill_daemon();
-        // Keys that are on their way when a daemon is killed may be lost; they are typed once it is followed.
+        // A killed daemon may lose keys, so type only when the next one follows the run.
         self.stage.wait_task("one", "viewer of the next daemon", |task| task["viewers"] == 1);
         self.type_in(keys);
-        self.is_same(shows);
+        self.check_same(shows);
     }
 
-    /// The agent's terminal, the bare one, the viewer's and the other emulator agree, and show this.
+    /// The agent's terminal, the bare one, the viewer's and the other emulator show the same, and this text.
     #[track_caller]
-    fn is_same(&mut self, shows: &str) {
-        let Twin { stage, bare, viewer, resized } = self;
+    fn check_same(&mut self, shows: &str) {
+        let ProgramPair { stage, bare, viewer, resized } = self;
         let run = stage.keeper("one").run;
-        agree(shows, || {
+        wait_until_same(shows, || {
             let seen = bare.look();
             if *resized && !(bare.has_redrawn() && has_redrawn(stage, &run, bare.size())) {
-                return Err("it is not drawn anew yet".to_owned());
+                return Err("it has not redrawn yet".to_owned());
             }
             if !seen.shows(shows) {
                 return Err(format!("it shows {}", seen.lines().join("\n")));
             }
-            same(&bare.second_opinion(), &seen).map_err(|why| format!("the other emulator: {why}"))?;
+            compare_pictures(&bare.second_opinion(), &seen)
+                .map_err(|why| format!("the other emulator: {why}"))?;
             let agent = snapshot(stage, "one");
-            same_look(&agent, &bare.screen.snapshot())?;
+            compare_looks(&agent, &bare.screen.snapshot())?;
             match viewer {
-                Some(viewer) => same(&viewer.look(), &seen).map_err(|why| format!("the viewer: {why}")),
+                Some(viewer) => {
+                    compare_pictures(&viewer.look(), &seen).map_err(|why| format!("the viewer: {why}"))
+                }
                 None => Ok(()),
             }
         });
         self.resized = false;
     }
 
-    fn ends(mut self) {
+    fn end(mut self) {
         self.bare.closes();
         self.stage.wait_status("one", "stopped");
     }
 }
 
-/// Key by key: a text would be a paste to a program that knows pastes.
+/// Sends single keys; a program that supports pastes would take a text as a paste.
 fn press(stage: &Stage, keys: &str) {
     let names: Vec<String> = keys.chars().map(name).collect();
-    // Each is seen to before the next, so many at once would take long.
+    // The program handles one key after the other, so many at once would take long.
     for some in names.chunks(20) {
         stage.run(["send", "one", "--keys", &some.join(",")]).ok();
     }
@@ -320,9 +324,9 @@ fn has_redrawn(stage: &Stage, run: &str, (cols, rows): (u16, u16)) -> bool {
     is_it && records[at..].iter().any(|record| matches!(record.body, Body::Output { .. }))
 }
 
-/// Waits until there is nothing left to complain about.
+/// Waits until the check succeeds.
 #[track_caller]
-fn agree(what: &str, mut look: impl FnMut() -> Result<(), String>) {
+fn wait_until_same(what: &str, mut look: impl FnMut() -> Result<(), String>) {
     let deadline = Instant::now() + SOON;
     let outcome = eventually(what, SOON * 2, || match look() {
         Err(_) if Instant::now() < deadline => None,
@@ -331,24 +335,24 @@ fn agree(what: &str, mut look: impl FnMut() -> Result<(), String>) {
     outcome.unwrap_or_else(|why| panic!("{what}: {why}"));
 }
 
-fn same(ours: &Picture, theirs: &Picture) -> Result<(), String> {
+fn compare_pictures(ours: &Picture, theirs: &Picture) -> Result<(), String> {
     ours.difference(theirs).map_or(Ok(()), Err)
 }
 
-/// The very same state, as the very same bytes make it.
-fn same_state(agent: &Snapshot, meant: &Snapshot) -> Result<(), String> {
+/// The same bytes must give exactly the same state.
+fn compare_states(agent: &Snapshot, meant: &Snapshot) -> Result<(), String> {
     if agent == meant {
         return Ok(());
     }
-    same(&Picture::from_snapshot(agent), &Picture::from_snapshot(meant))?;
+    compare_pictures(&Picture::from_snapshot(agent), &Picture::from_snapshot(meant))?;
     let (agent, meant) = (format!("{agent:#?}"), format!("{meant:#?}"));
     let differing = agent.lines().zip(meant.lines()).enumerate().find(|(_, (one, other))| one != other);
     Err(format!("the state behind the cells differs: {differing:?}"))
 }
 
-/// All that matters of one program that ran twice: how it came to draw it, and with which pen last, may differ.
-fn same_look(agent: &Snapshot, bare: &Snapshot) -> Result<(), String> {
-    same(&Picture::from_snapshot(agent), &Picture::from_snapshot(bare))?;
+/// The visible state of two runs of one program; the order of drawing and the last pen may differ.
+fn compare_looks(agent: &Snapshot, bare: &Snapshot) -> Result<(), String> {
+    compare_pictures(&Picture::from_snapshot(agent), &Picture::from_snapshot(bare))?;
     let behind = |it: &Snapshot| {
         let is_alternate = it.alternate.is_some();
         (it.size, it.modes, is_alternate, it.title.clone(), it.margins, it.scrollback.clone())
@@ -357,15 +361,15 @@ fn same_look(agent: &Snapshot, bare: &Snapshot) -> Result<(), String> {
     if agent == bare { Ok(()) } else { Err(format!("behind the cells: {agent:?}\nnot {bare:?}")) }
 }
 
-/// The agent's terminal as the daemon has it.
+/// The daemon's snapshot of the agent's terminal.
 fn snapshot(stage: &Stage, slug: &str) -> Snapshot {
-    // Also what starts the next daemon where one was killed.
+    // This command also starts the next daemon.
     stage.listing();
     let dump = api::screen(stage, slug).dump;
     Screen::restore(&dump.0).expect("a dump is whole").snapshot()
 }
 
-/// A program that these tests cannot do without.
+/// A program that these tests need.
 fn program(name: &str) -> String {
     let mut found = Command::new("sh");
     found.args(["-c", &format!("command -v {name}")]);

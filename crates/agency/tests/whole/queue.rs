@@ -1,10 +1,10 @@
-//! Texts that wait for an agent's prompt: in order, visible, taken back, and never sent twice.
+//! The queue: messages wait for an agent's prompt in order, can be listed and dropped, and are never sent twice.
 
-use agency_testkit::Pause;
+use agency_testkit::{Pause, eventually};
 use serde_json::Value;
 
 use crate::stage::{SOON, Stage};
-use crate::told::NO_SILENCE;
+use crate::state_log::NO_SILENCE;
 
 fn queued(stage: &Stage, slug: &str) -> Vec<(String, bool)> {
     let queue = stage.run(["queue", slug, "--json"]).json();
@@ -24,7 +24,7 @@ fn held(texts: &[&str]) -> Vec<(String, bool)> {
 fn busy(stage: &Stage, slug: &str) -> Pause {
     let pause = Pause::at(stage.home().join(format!("pause-{slug}")));
     stage.play(slug, &format!("say busy; await {}; loop; ask more>; end", pause.path().display()));
-    stage.wait_told(slug, "running (kernel)");
+    stage.wait_state(slug, "running (kernel)");
     pause
 }
 
@@ -34,14 +34,14 @@ fn queue(stage: &Stage, slug: &str, text: &str) {
     assert!(receipt.starts_with(&format!("queued {} bytes (number ", text.len())), "{receipt}");
 }
 
-/// What the agent got, in its order.
-fn got(stage: &Stage, slug: &str) -> Vec<String> {
+/// The texts that the agent received, in order.
+fn received(stage: &Stage, slug: &str) -> Vec<String> {
     let logs = stage.logs(slug);
     logs.lines().filter_map(|line| line.strip_prefix("got: ")).map(str::to_owned).collect()
 }
 
 #[test]
-fn texts_wait_for_the_prompt_and_come_in_order() {
+fn messages_wait_for_the_prompt_and_arrive_in_order() {
     let stage = Stage::with_config(NO_SILENCE);
     let pause = busy(&stage, "one");
     for text in ["first", "not this", "second"] {
@@ -55,68 +55,68 @@ fn texts_wait_for_the_prompt_and_come_in_order() {
     assert_eq!(stage.run(["queue", "drop", "one", "2"]).ok(), "1 text dropped\n");
     assert!(stage.refused(&["queue", "drop", "one", "2"]).contains("no text 2 is held for task 1"));
     assert_eq!(queued(&stage, "one"), held(&["first", "second"]));
-    assert_eq!(got(&stage, "one"), [""; 0]);
+    assert_eq!(received(&stage, "one"), [""; 0]);
     pause.release();
-    stage.eventually("both arrive", SOON, || (got(&stage, "one").len() == 2).then_some(()));
-    assert_eq!(got(&stage, "one"), ["first", "second"]);
+    stage.eventually("both arrive", SOON, || (received(&stage, "one").len() == 2).then_some(()));
+    assert_eq!(received(&stage, "one"), ["first", "second"]);
     stage.wait_task("one", "has nothing queued", |task| task["queued"] == 0);
     queue(&stage, "one", "at once");
     stage.wait_printed("one", "got: at once");
 }
 
 #[test]
-fn nothing_is_delivered_into_a_dialog() {
+fn no_message_is_delivered_into_a_dialog() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play(
         "one",
         r"raw; print \e[?2004h\e]7501\x3bstate=blocked:kind=question\a; wait-for y; print \e]7501\x3bstate=working\a; wait-for z; print \e]7501\x3bstate=idle\a; wait-for \e[201~; say pasted; wait-for \r; say entered; print \e]7501\x3bstate=working\a; no-read",
     );
-    stage.wait_told("one", "needs_input question (status)");
+    stage.wait_state("one", "needs_input question (status)");
     queue(&stage, "one", "go on");
     for (key, state) in [("y", "running (status)"), ("z", "")] {
         assert_eq!(queued(&stage, "one"), held(&["go on"]));
         stage.run(["send", "one", "--keys", key]).ok();
         if !state.is_empty() {
-            stage.wait_told("one", state);
+            stage.wait_state("one", state);
         }
     }
     stage.wait_printed("one", "entered");
     stage.wait_task("one", "has nothing queued", |task| task["queued"] == 0);
 
-    // A line program's question is none of the prompts that texts are held for.
+    // The question of a line program is not a prompt that the queue waits for.
     stage.play("two", "ask Delete everything?; loop; ask more>; end");
-    stage.wait_told("two", "needs_input question (kernel)");
+    stage.wait_state("two", "needs_input question (kernel)");
     queue(&stage, "two", "go on");
     stage.run(["send", "two", "no"]).ok();
     stage.wait_printed("two", "got: go on");
-    assert_eq!(got(&stage, "two"), ["no", "go on"]);
+    assert_eq!(received(&stage, "two"), ["no", "go on"]);
 }
 
 #[test]
-fn what_is_held_outlives_the_daemon_and_is_sent_once() {
+fn the_queue_survives_the_daemon_and_each_message_is_sent_once() {
     let stage = Stage::with_config(NO_SILENCE);
     let pause = busy(&stage, "one");
     queue(&stage, "one", "first");
     queue(&stage, "one", "second");
     stage.kill_daemon();
     pause.release();
-    // The agent comes to its prompt while nobody looks: the next daemon finds it there.
-    stage.eventually("both arrive", SOON, || (got(&stage, "one").len() == 2).then_some(()));
-    assert_eq!(got(&stage, "one"), ["first", "second"]);
+    // The agent reaches its prompt while no daemon is running; the next daemon finds it there.
+    stage.eventually("both arrive", SOON, || (received(&stage, "one").len() == 2).then_some(()));
+    assert_eq!(received(&stage, "one"), ["first", "second"]);
     stage.wait_task("one", "has nothing queued", |task| task["queued"] == 0);
 }
 
 #[test]
-fn killed_at_any_moment_no_daemon_sends_a_text_twice() {
+fn a_daemon_killed_at_any_moment_sends_no_message_twice() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play("one", "loop; ask more>; end");
-    stage.wait_told("one", "needs_input prompt (kernel)");
+    stage.wait_state("one", "needs_input prompt (kernel)");
     let mut sent = Vec::new();
     for round in 0..12 {
         let text = format!("<{round}>");
         queue(&stage, "one", &text);
         sent.push(text);
-        // The more rounds, the later.
+        // Each round kills the daemon a little later.
         for _ in 0..round {
             stage.run(["ls"]).ok();
         }
@@ -132,22 +132,43 @@ fn killed_at_any_moment_no_daemon_sends_a_text_twice() {
     queue(&stage, "one", "last");
     stage.eventually("the last or a doubt", SOON, || {
         let doubt = queued(&stage, "one").iter().any(|(_, is_uncertain)| *is_uncertain);
-        (doubt || got(&stage, "one").iter().any(|line| line.contains("last"))).then_some(())
+        (doubt || received(&stage, "one").iter().any(|line| line.contains("last"))).then_some(())
     });
-    let heard = got(&stage, "one").concat();
+    let heard = received(&stage, "one").concat();
     for text in &sent {
         assert!(heard.matches(text.as_str()).count() <= 1, "{text} in {heard}");
     }
 }
 
 #[test]
-fn texts_go_with_their_task() {
+fn the_queue_is_removed_with_its_task() {
     let stage = Stage::with_config(NO_SILENCE);
     let pause = busy(&stage, "one");
-    queue(&stage, "one", "for nobody");
+    queue(&stage, "one", "never sent");
     stage.run(["stop", "one"]).ok();
     stage.run(["rm", "one", "--discard"]).ok();
     let text = std::fs::read_to_string(stage.state().join("queue.json")).expect("a queue was written");
-    assert!(!text.contains("for nobody") && !text.contains("\"id\""), "{text}");
+    assert!(!text.contains("never sent") && !text.contains("\"id\""), "{text}");
     drop(pause);
+}
+
+#[test]
+fn a_message_is_delivered_to_an_agent_that_reached_its_prompt_without_a_daemon() {
+    let stage = Stage::with_config(NO_SILENCE);
+    let (work, asked) = (Pause::at(stage.home().join("work")), stage.home().join("asked"));
+    let line = format!(
+        "cat {}; printf '> '; touch {}; read answer; echo \"so: $answer\"; read more",
+        work.path().display(),
+        asked.display()
+    );
+    stage.run(["new", "one", "--no-attach", "--", "sh", "-c", &line]).ok();
+    stage.wait_state("one", "running (kernel)");
+    let receipt = stage.run(["send", "one", "--queue", "go home"]).ok();
+    assert!(receipt.starts_with("queued"), "{receipt}");
+    assert_eq!(stage.task("one")["queued"], 1);
+    stage.kill_daemon();
+    work.release();
+    eventually("it asks", SOON, || asked.exists().then_some(()));
+    stage.wait_printed("one", "so: go home");
+    stage.wait_task("one", "an empty queue", |task| task["queued"] == 0);
 }

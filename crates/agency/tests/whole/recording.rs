@@ -1,9 +1,9 @@
-//! A screen without attaching to it, and recordings of what it showed.
+//! `agency screen`, `export` and `replay`.
 
 use crate::stage::Stage;
 
 #[test]
-fn a_screen_can_be_looked_at_without_attaching() {
+fn a_screen_can_be_shown_without_attaching() {
     let stage = Stage::new();
     stage.play("one", "say hello; print \\e[?2004h\\e[1mbold\\e[0m; no-read");
     stage.wait_printed("one", "bold");
@@ -17,7 +17,7 @@ fn a_screen_can_be_looked_at_without_attaching() {
 }
 
 #[test]
-fn a_recording_has_what_was_printed_and_not_what_was_typed() {
+fn a_recording_has_output_and_no_input() {
     let stage = Stage::new();
     stage.play("one", "say hello; raw; say ready; wait-for sesame; say open; no-read");
     stage.wait_printed("one", "ready");
@@ -33,7 +33,7 @@ fn a_recording_has_what_was_printed_and_not_what_was_typed() {
 }
 
 #[test]
-fn a_recording_is_not_written_over_and_nonsense_is_not_played() {
+fn a_recording_is_not_overwritten_and_an_invalid_one_is_refused() {
     let stage = Stage::new();
     stage.play("one", "say hello; no-read");
     stage.wait_printed("one", "hello");
@@ -41,7 +41,7 @@ fn a_recording_is_not_written_over_and_nonsense_is_not_played() {
     let refused = stage.run(["export", "one", "-o", "one.cast"]).refused();
     assert_eq!(refused, "Error: one.cast already exists\nHint: name another file, or pass --force\n");
     stage.run(["export", "one", "-o", "one.cast", "--force"]).ok();
-    // A link is written through, and what is no file is left alone.
+    // A link stays a link, and a path that is not a file is not changed.
     std::os::unix::fs::symlink("one.cast", stage.repo().join("link.cast")).expect("a link");
     stage.run(["export", "one", "-o", "link.cast", "--force"]).ok();
     assert!(stage.repo().join("link.cast").is_symlink());
@@ -56,7 +56,7 @@ fn a_recording_is_not_written_over_and_nonsense_is_not_played() {
     assert!(refused.starts_with("Error: other is not a recording that can be played\n"), "{refused}");
 }
 
-/// The lines that the detector prints for one of the recordings beside this repository.
+/// The states that `agency replay --states` prints for a recording of this repository.
 fn states(stage: &Stage, recording: &str, args: &[&str]) -> String {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recordings");
     let mut replay = stage.agency(["replay", "--states"]);
@@ -65,7 +65,7 @@ fn states(stage: &Stage, recording: &str, args: &[&str]) -> String {
 }
 
 #[test]
-fn the_detector_tells_of_a_recording_what_it_would_have_told_then() {
+fn a_replay_reports_the_same_states_as_a_live_run() {
     let stage = Stage::new();
     let expected = [
         r#"{"schema_version":1,"t":0.101,"state":"running","why":null,"source":"silence","rule":"output","confidence":"guess","detail":null,"offset":13}"#,
@@ -82,7 +82,8 @@ fn the_detector_tells_of_a_recording_what_it_would_have_told_then() {
     let told = states(&stage, "claude7501-tui.cast", &["--json"]);
     let changes: Vec<serde_json::Value> =
         told.lines().map(|line| serde_json::from_str(line).expect("a document a line")).collect();
-    let by_status = changes.iter().filter(|change| change["source"] == "status").map(crate::told::words);
+    let by_status =
+        changes.iter().filter(|change| change["source"] == "status").map(crate::state_log::describe);
     let by_status: Vec<String> = by_status.collect();
     assert!(by_status.contains(&"needs_input permission (status)".to_owned()), "{by_status:?}");
     assert!(

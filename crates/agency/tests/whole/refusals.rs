@@ -1,4 +1,4 @@
-//! What cannot be started fails before anything is made, with one clear error and the way out.
+//! A start that cannot succeed fails before it makes anything, with one clear error and a hint.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ fn one_agent_too_many_is_refused_and_nothing_is_made() {
 }
 
 #[test]
-fn an_agent_that_nobody_configured_is_refused_with_the_nearest_name() {
+fn an_unknown_agent_is_refused_with_the_nearest_name() {
     let stage = Stage::new();
     check(
         &stage,
@@ -58,7 +58,7 @@ fn an_agent_that_is_not_installed_is_refused() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_refused() {
+fn a_missing_command_is_refused() {
     let stage = Stage::new();
     check(
         &stage,
@@ -105,18 +105,18 @@ fn a_bad_slug_is_refused() {
 }
 
 #[test]
-fn a_branch_that_exists_is_refused_and_stays_as_it_is() {
+fn an_existing_branch_is_refused_and_unchanged() {
     let stage = Stage::new();
     stage.git(&stage.repo(), &["branch", "agency/1-one"]);
     let refusal = stage.refused(&["new", "one", "-m", "x"]);
     assert!(refusal.contains("Caused by: the branch agency/1-one exists already\nHint: "), "{refusal}");
     assert_eq!(stage.traces(), ["agency/1-one"]);
-    // The same task under another name is no trouble.
+    // The same task under another name works.
     assert_eq!(stage.run(["new", "two", "--", "fake-agent", "-c", "ask q"]).ok(), "1 two running\n");
 }
 
 #[test]
-fn a_directory_in_the_way_is_refused_and_stays_as_it_is() {
+fn an_existing_directory_is_refused_and_unchanged() {
     let stage = Stage::new();
     let precious = stage.worktree("1-one").join("precious");
     fs::create_dir_all(stage.worktree("1-one")).and_then(|()| fs::write(&precious, "mine")).expect("room");
@@ -127,7 +127,7 @@ fn a_directory_in_the_way_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_repository_without_a_commit_is_refused_with_two_ways_out() {
+fn a_repository_without_a_commit_is_refused_with_two_hints() {
     let stage = Stage::new();
     let empty = stage.home().join("empty");
     fs::create_dir(&empty).expect("room");
@@ -210,7 +210,7 @@ fn a_broken_configuration_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_misspelt_key_is_said_and_does_not_stand_in_the_way() {
+fn a_misspelt_key_is_reported_and_does_not_prevent_a_start() {
     let stage = Stage::with_config("max_agent = 3\n");
     let ran = stage.run(["new", "one", "--", "fake-agent", "-c", "ask q"]);
     assert!(ran.stderr.contains("max_agent") && ran.stderr.contains("did you mean `max_agents`?"), "{ran}");

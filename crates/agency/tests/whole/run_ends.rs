@@ -1,4 +1,4 @@
-//! How runs end: stopped with grace, by themselves, by a crash; and what comes after.
+//! The end of runs: by a stop, by themselves, by a crash; and restarts.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use agency_testkit::{CommandOutput, Pause, Process};
 
 use crate::stage::{SOON, Stage};
 
-/// The processes whose pids the agent has said: `child PID`.
+/// The child processes whose pids the agent has printed: `child PID`.
 #[track_caller]
 fn children(stage: &Stage, slug: &str) -> Vec<Process> {
     let logs = stage.wait_printed(slug, "ready?");
@@ -16,7 +16,7 @@ fn children(stage: &Stage, slug: &str) -> Vec<Process> {
 }
 
 #[test]
-fn a_polite_agent_goes_when_asked() {
+fn an_agent_that_obeys_sigterm_ends_at_stop() {
     let stage = Stage::new();
     stage.play("one", "ask ready?");
     stage.wait_printed("one", "ready?");
@@ -29,7 +29,7 @@ fn a_polite_agent_goes_when_asked() {
 }
 
 #[test]
-fn what_it_said_itself_is_kept_beside_what_we_asked() {
+fn the_exit_code_is_kept_beside_the_stop() {
     let stage = Stage::new();
     let line = "trap 'echo cleaning up; exit 5' TERM HUP; echo ready; while :; do sleep 0.05; done";
     stage.run(["new", "one", "--", "sh", "-c", line]).ok();
@@ -53,7 +53,7 @@ fn an_agent_that_ignores_stop_is_killed_after_its_grace() {
 }
 
 #[test]
-fn the_grace_can_be_another_one() {
+fn the_grace_period_can_be_configured() {
     let stage = Stage::with_config(
         "[agents.stubborn]\nstart = [\"fake-agent\", \"-c\", \"ignore-term; ask ready?\"]\nstop_grace = \"100ms\"\n",
     );
@@ -102,7 +102,7 @@ fn an_agent_that_ends_by_itself_leaves_nothing_running() {
 }
 
 #[test]
-fn what_is_spared_stays() {
+fn processes_that_the_configuration_spares_survive() {
     let stage = Stage::with_config(
         r#"
         [agents.tidy]
@@ -118,7 +118,7 @@ fn what_is_spared_stays() {
 }
 
 #[test]
-fn exits_are_remembered_as_they_were() {
+fn exit_codes_and_signals_are_remembered() {
     let stage = Stage::new();
     for (slug, script, code, shown) in [
         ("well", "say done; exit 0", "0", "completed"),
@@ -136,7 +136,7 @@ fn exits_are_remembered_as_they_were() {
 }
 
 #[test]
-fn a_crash_stays_down() {
+fn a_crashed_agent_is_not_restarted_by_default() {
     let stage = Stage::new();
     let marks = stage.home().join("marks");
     stage.play("one", &format!("mark-file {}; crash 3", marks.display()));
@@ -147,7 +147,7 @@ fn a_crash_stays_down() {
     stage.wait_status("one", "stopped");
 }
 
-/// An agent that tells its environment each time and then plays the rest.
+/// An agent that prints its environment at each start and then plays the rest.
 fn restarting(stage: &Stage, rest: &str) {
     let marks = stage.home().join("marks");
     stage.configure(&format!(
@@ -169,7 +169,7 @@ fn starts(stage: &Stage) -> usize {
 }
 
 #[test]
-fn an_agent_that_shall_be_restarted_is_as_often_as_was_said() {
+fn an_agent_is_restarted_as_often_as_configured() {
     let stage = Stage::new();
     restarting(&stage, "crash 3");
     stage.eventually("it is given up", SOON, || {
@@ -185,7 +185,7 @@ fn an_agent_that_shall_be_restarted_is_as_often_as_was_said() {
 }
 
 #[test]
-fn a_restart_keeps_the_scrollback_on_the_screen_too() {
+fn a_restart_keeps_the_scrollback() {
     let stage = Stage::new();
     let pause = Pause::at(stage.home().join("pause"));
     restarting(&stage, &format!("await {}; crash 3", pause.path().display()));
@@ -214,7 +214,7 @@ fn a_restart_by_another_daemon_has_the_environment_of_the_first_start() {
 }
 
 #[test]
-fn what_ends_well_or_is_stopped_is_not_restarted() {
+fn an_agent_that_succeeds_or_is_stopped_is_not_restarted() {
     let stage = Stage::new();
     restarting(&stage, "ask ready?; exit 0");
     stage.run(["send", "one", "go"]).ok();
@@ -227,7 +227,7 @@ fn what_ends_well_or_is_stopped_is_not_restarted() {
 }
 
 #[test]
-fn a_removed_task_takes_its_agent_along_and_its_work_is_kept() {
+fn removing_a_task_ends_its_agent_and_keeps_its_work() {
     let stage = Stage::new();
     stage.play("one", "ask ready?");
     let agent = stage.agent("one");

@@ -1,9 +1,9 @@
-//! A user's own rules about screens: read, changed without a restart, and complained about when they are wrong.
+//! A user's screen rules: read, changed without a restart, and reported if they are invalid.
 
 use std::fs;
 
 use crate::stage::{SOON, Stage};
-use crate::told::NO_SILENCE;
+use crate::state_log::NO_SILENCE;
 
 fn write_rules(stage: &Stage, file: &str, rules: &str) {
     let dir = stage.config().with_file_name("rules");
@@ -21,30 +21,30 @@ detail = '\[mine\] Deploy (.+)\?'
 "#;
 
 #[test]
-fn a_rule_of_ones_own_knows_a_screen_and_can_change_its_mind() {
+fn a_users_rule_recognizes_a_screen_and_can_be_changed() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play("one", "raw; say [mine] Deploy to production?; no-read");
     stage.wait_printed("one", "production");
-    stage.wait_told("one", "running (silence)");
+    stage.wait_state("one", "running (silence)");
     write_rules(&stage, "mine.toml", DEPLOY);
-    let task = stage.wait_told("one", "needs_input permission (screen)");
+    let task = stage.wait_state("one", "needs_input permission (screen)");
     assert_eq!(
         (&task["evidence"]["rule"], &task["evidence"]["detail"]),
         (&"deploy".into(), &"to production".into()),
         "{task}"
     );
     write_rules(&stage, "mine.toml", &DEPLOY.replace("permission", "question"));
-    stage.wait_told("one", "needs_input question (screen)");
+    stage.wait_state("one", "needs_input question (screen)");
     write_rules(
         &stage,
         "mine.toml",
         &DEPLOY.replace("waiting", "working").replace("why = \"permission\"", ""),
     );
-    stage.wait_told("one", "running (screen)");
+    stage.wait_state("one", "running (screen)");
 }
 
 #[test]
-fn a_rule_that_is_wrong_is_named_and_the_others_count() {
+fn an_invalid_rule_is_named_and_the_others_still_work() {
     let stage = Stage::with_config(NO_SILENCE);
     write_rules(
         &stage,
@@ -52,7 +52,7 @@ fn a_rule_that_is_wrong_is_named_and_the_others_count() {
         &format!("{DEPLOY}\n[[rule]]\nname = \"odd\"\nsays = \"working\"\nall = ['(']\n"),
     );
     stage.play("one", "raw; say [mine] Deploy to production?; no-read");
-    stage.wait_told("one", "needs_input permission (screen)");
+    stage.wait_state("one", "needs_input permission (screen)");
     let listed = stage.run(["ls"]);
     assert!(listed.stderr.contains("mine.toml: rule `odd`"), "{listed}");
     let examined = stage.run(["doctor"]);

@@ -1,14 +1,14 @@
-//! Words that were said are found again, whatever becomes of the index and of the daemon.
+//! `agency search` finds words of conversations, also after damage to the index and killed daemons.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::conversations::{new_conversation, wait_approval, wait_said, wait_why};
 use crate::json::Schema;
 use crate::stage::{SOON, Stage};
-use crate::talk::{talk, wait_asked, wait_said, wait_why};
 
-/// Hits, once every task has been read: task, number of the entry, kind.
+/// Hits, once the index has every task: task, number of the entry, kind.
 #[track_caller]
 fn search(stage: &Stage, args: &[&str]) -> Vec<(u64, Option<u64>, String)> {
     let found = stage.eventually("every task is read", SOON, || {
@@ -28,7 +28,7 @@ fn kinds(stage: &Stage, args: &[&str]) -> Vec<String> {
     search(stage, args).into_iter().map(|(_, _, kind)| kind).collect()
 }
 
-/// The index's own file.
+/// The file of the index.
 #[track_caller]
 fn file(stage: &Stage) -> PathBuf {
     let entries = std::fs::read_dir(stage.state()).expect("a state directory");
@@ -49,20 +49,20 @@ fn delete(stage: &Stage) {
 
 const SCRIPT: &str = "prompt; think About marmalade.; say The kumquat is ripe.; tool Bash peel quince; end";
 
-/// A task that has talked of many things, and waits.
+/// A task with a conversation about many things, which waits.
 #[track_caller]
-fn fruit(stage: &Stage, slug: &str) {
-    talk(stage, slug, "look for the papaya", SCRIPT);
-    wait_asked(stage, slug);
+fn fruit_conversation(stage: &Stage, slug: &str) {
+    new_conversation(stage, slug, "look for the papaya", SCRIPT);
+    wait_approval(stage, slug);
     stage.run(["approve", slug, "-m", "tangerines are fine"]).ok();
     wait_why(stage, slug, "finished");
 }
 
 #[test]
-fn whatever_was_said_is_found_and_leads_to_its_place() {
+fn every_kind_of_entry_is_found_with_its_number() {
     let stage = Stage::new();
-    fruit(&stage, "fruit");
-    talk(&stage, "other", "nothing of the kind", "prompt; say Kumquats, said another.; end");
+    fruit_conversation(&stage, "fruit");
+    new_conversation(&stage, "other", "nothing of the kind", "prompt; say Kumquats, said another.; end");
     wait_said(&stage, "other", "Kumquats, said another.");
     assert_eq!(kinds(&stage, &["kumquat", "--task", "fruit"]), ["assistant"]);
     assert_eq!(search(&stage, &["kumq"]).len(), 2, "the last word may go on");
@@ -99,10 +99,10 @@ fn whatever_was_said_is_found_and_leads_to_its_place() {
 }
 
 #[test]
-fn an_index_that_is_gone_or_damaged_is_made_anew() {
+fn a_missing_or_damaged_index_is_rebuilt() {
     let stage = Stage::new();
-    fruit(&stage, "live");
-    fruit(&stage, "dead");
+    fruit_conversation(&stage, "live");
+    fruit_conversation(&stage, "dead");
     stage.run(["stop", "dead"]).ok();
     let wanted = search(&stage, &["kumquat"]);
     assert_eq!(wanted.len(), 2);
@@ -122,16 +122,16 @@ fn an_index_that_is_gone_or_damaged_is_made_anew() {
 }
 
 #[test]
-fn a_killed_daemon_takes_no_words_along() {
+fn a_killed_daemon_loses_no_entries() {
     let stage = Stage::new();
-    fruit(&stage, "fruit");
+    fruit_conversation(&stage, "fruit");
     let wanted = search(&stage, &["kumquat"]);
     stage.run(["send", "fruit", "one durian"]).ok();
     wait_said(&stage, "fruit", "echo: one durian");
     stage.kill_daemon();
     assert_eq!(search(&stage, &["kumquat"]), wanted);
     assert_eq!(kinds(&stage, &["durian"]), ["assistant", "user"]);
-    // In the middle of reading everything.
+    // Kill it while it builds the index.
     for _ in 0..5 {
         delete(&stage);
         stage.run(["search", "kumquat"]).ok();

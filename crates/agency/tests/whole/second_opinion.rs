@@ -1,4 +1,4 @@
-//! Another terminal emulator, by other people, that sees the same bytes.
+//! A terminal emulator of another project that gets the same bytes, for comparison.
 
 use agency_terminal::Colour;
 use alacritty_terminal::event::VoidListener;
@@ -81,7 +81,7 @@ fn cell(square: &Square) -> Cell {
         strikeout: has(Flags::STRIKEOUT),
         underlined: has(Flags::ALL_UNDERLINES),
     }
-    .output()
+    .visible()
 }
 
 fn colour(colour: Color) -> Colour {

@@ -1,4 +1,4 @@
-//! What is said to agents and what they said: `send` and `logs`.
+//! `agency send`, `logs` and `events`.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use agency_testkit::{CommandOutput, Flood, Pause};
 use crate::journal;
 use crate::stage::{SOON, Stage};
 
-/// The bytes that reached the agent through `send`, a piece each.
+/// The writes that reached the agent through `send`.
 fn sent(stage: &Stage, slug: &str) -> Vec<String> {
     let run = stage.keeper(slug).run;
     let piece = |body: Body| match body {
@@ -28,7 +28,7 @@ fn raw_logs(stage: &Stage, slug: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_text_is_typed_and_entered_and_a_receipt_is_given() {
+fn send_types_a_text_presses_enter_and_prints_a_receipt() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     let receipt = stage.run(["send", "one", "hello", "there"]).ok();
@@ -38,7 +38,7 @@ fn a_text_is_typed_and_entered_and_a_receipt_is_given() {
 }
 
 #[test]
-fn several_lines_are_typed_line_by_line_where_pastes_are_not_understood() {
+fn several_lines_are_typed_line_by_line_if_the_program_has_no_pastes() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     stage.run(["send", "one", "first\nsecond"]).ok();
@@ -48,7 +48,7 @@ fn several_lines_are_typed_line_by_line_where_pastes_are_not_understood() {
 }
 
 #[test]
-fn several_lines_are_one_paste_where_pastes_are_understood() {
+fn several_lines_are_one_paste_if_the_program_supports_pastes() {
     let stage = Stage::new();
     stage.play(
         "one",
@@ -61,7 +61,7 @@ fn several_lines_are_one_paste_where_pastes_are_understood() {
 }
 
 #[test]
-fn a_text_can_come_from_standard_input_and_stay_without_enter() {
+fn a_text_can_come_from_standard_input_and_without_enter() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     CommandOutput::of(stage.agency(["send", "one", "-"]), b"from a pipe\n").ok();
@@ -112,13 +112,13 @@ fn logs_are_text_and_raw_logs_are_every_byte() {
     let logs = stage.logs("one");
     let lines: Vec<&str> = logs.lines().collect();
     assert_eq!(lines.len(), 4801);
-    // In raw mode a line feed alone goes straight down.
+    // In raw mode a line feed does not return to the first column.
     assert!(lines[4799].trim_start().starts_with("flood 0000004800 "), "{}", lines[4799]);
     assert!(lines[4800].trim_start().starts_with("red €"), "{}", lines[4800]);
 }
 
 #[test]
-fn the_last_words_of_an_agent_are_never_lost() {
+fn the_last_output_of_an_agent_is_never_lost() {
     let stage = Stage::new();
     stage.play("one", "raw; flood 1M; exit 3");
     stage.wait_status("one", "stopped");
@@ -154,7 +154,7 @@ fn followed_logs_of_a_run_that_is_over_end_at_once() {
 }
 
 #[test]
-fn a_reader_who_has_enough_ends_the_log_quietly() {
+fn a_closed_pipe_ends_logs_quietly() {
     let stage = Stage::new();
     stage.play("one", "flood 2M; ask ready?");
     stage.wait_printed("one", "ready?");
@@ -176,7 +176,7 @@ fn a_log_without_a_run_is_empty() {
 }
 
 #[test]
-fn events_are_told_as_they_happen() {
+fn events_are_printed_as_they_happen() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     let path = stage.home().join("events");
@@ -185,12 +185,12 @@ fn events_are_told_as_they_happen() {
     let mut listening = events.spawn().expect("agency can be run");
     let heard = |what: &str| {
         stage.eventually(what, SOON, || {
-            // Until it listens, what happens is for others.
+            // Events before its subscription do not reach it.
             let text = std::fs::read_to_string(&path).expect("it is there");
             text.lines().any(|line| line.contains(what)).then_some(())
         });
     };
-    stage.eventually("somebody listens", SOON, || {
+    stage.eventually("a subscriber", SOON, || {
         stage.run(["idle", "one"]).ok();
         stage.run(["start", "one"]).ok();
         (std::fs::metadata(&path).expect("it is there").len() > 0).then_some(())

@@ -1,4 +1,4 @@
-//! A fresh workspace is ready to run: files are copied, commands are run, and nothing of it is lost or left.
+//! Setup and teardown of workspaces: copied files, commands, interruptions, consent.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn new(slug: &str) -> Vec<&str> {
     [&["new", slug, "--no-attach"][..], &AGENT].concat()
 }
 
-/// Writes a file and the directories it is in.
+/// Writes a file and its directories.
 fn put(path: &Path, content: &str) {
     fs::create_dir_all(path.parent().expect("a directory"))
         .and_then(|()| fs::write(path, content))
@@ -36,14 +36,14 @@ fn process_in(path: &Path) -> Process {
     Process::find(pid).expect("it lives")
 }
 
-/// What a command that failed said, and what its setup printed before.
+/// All output of a command that failed, the output of its setup included.
 #[track_caller]
 fn failed(ran: CommandOutput) -> String {
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran}");
     ran.stderr
 }
 
-fn is_over(process: &Process) {
+fn wait_ended(process: &Process) {
     eventually("it ends", SOON, || (!process.is_alive()).then_some(()));
 }
 
@@ -52,7 +52,7 @@ fn setup_of(task: &Value) -> &str {
 }
 
 #[test]
-fn ignored_files_that_are_named_come_along() {
+fn configured_ignored_files_are_copied() {
     let stage = stage_with("copy = [\"config/*.local\"]");
     put(&stage.repo().join(".gitignore"), ".env\nnode_modules/\n*.local\n");
     stage.git(&stage.repo(), &["add", ".gitignore"]);
@@ -71,7 +71,7 @@ fn ignored_files_that_are_named_come_along() {
     assert_eq!(there("other.local"), None);
     assert_eq!(stage.git(&stage.worktree("1-one"), &["status", "--porcelain"]), "");
     assert_eq!(setup_of(&stage.task("one")), "done");
-    // The agent's own changes are not undone by the next start.
+    // The next start does not undo the agent's own changes.
     put(&stage.worktree("1-one").join(".env"), "changed");
     fs::remove_file(stage.worktree("1-one").join("config/db.local")).expect("there");
     stage.run(["restart", "one"]).ok();
@@ -79,7 +79,7 @@ fn ignored_files_that_are_named_come_along() {
 }
 
 #[test]
-fn a_setup_runs_once_before_the_agent_with_its_variables_and_is_seen_and_kept() {
+fn a_setup_runs_once_before_the_agent_with_its_variables_and_its_output_is_shown_and_kept() {
     let line = "echo \"setting up $AGENCY_TASK_ID $AGENCY_SLUG in $PWD\"; echo oops >&2; echo x >> ran";
     let stage = stage_with(&format!(
         "setup = [[\"sh\", \"-c\", '{line}'], [\"sh\", \"-c\", 'echo second $0', \"$AGENCY_WORKTREE\"]]"
@@ -102,7 +102,7 @@ fn a_setup_runs_once_before_the_agent_with_its_variables_and_is_seen_and_kept() 
 }
 
 #[test]
-fn a_setup_that_fails_keeps_the_workspace_and_says_how_to_go_on() {
+fn a_failed_setup_keeps_the_workspace_and_says_how_to_continue() {
     let stage =
         stage_with("setup = [\"sh\", \"-c\", 'echo try >> tries; echo no luck; test -e ../../../lucky']");
     let said = failed(stage.run([&["new", "one", "--no-attach", "-m", "the text"][..], &AGENT].concat()));
@@ -124,7 +124,7 @@ fn a_setup_that_fails_keeps_the_workspace_and_says_how_to_go_on() {
     assert!(stage.run(["logs", "one", "--setup"]).ok().contains("no luck\n[`sh -c "));
     assert_eq!(stage.keepers().len(), 0);
 
-    // It did not finish, so the next start does it again, with another daemon too.
+    // It did not finish, so the next start runs it again, also with another daemon.
     stage.kill_daemon();
     failed(stage.run(["start", "one"]));
     failed(stage.run(["setup", "one"]));
@@ -152,7 +152,7 @@ fn a_setup_needs_a_workspace() {
 }
 
 #[test]
-fn a_stop_during_setup_ends_it_and_all_it_started() {
+fn a_stop_during_setup_ends_it_and_all_its_processes() {
     let stage =
         stage_with("setup = [\"sh\", \"-c\", 'setsid sleep 1000 & echo $! > other; echo $$ > pid; wait']");
     let mut starting = stage.agency(new("one"));
@@ -165,8 +165,8 @@ fn a_stop_during_setup_ends_it_and_all_it_started() {
         assert_eq!((setup_of(&task), task["status"].as_str()), ("running", Some("draft")));
         assert!(stage.run(["ls"]).ok().contains("setting up"));
         assert_eq!(stage.run(["stop", "one"]).ok(), "1 one draft\n");
-        is_over(&shell);
-        is_over(&other);
+        wait_ended(&shell);
+        wait_ended(&other);
         started.join().expect("no panic")
     });
     assert!(failed(starting).contains("was cancelled"));
@@ -184,13 +184,13 @@ fn ctrl_c_during_setup_ends_it() {
     terminal.send("\x03");
     terminal.wait_for("agency start 1 --skip-setup");
     assert_eq!(terminal.wait_exit().code(), Some(1), "{terminal}");
-    is_over(&shell);
+    wait_ended(&shell);
     assert_eq!(setup_of(&stage.task("one")), "pending");
     assert_eq!(stage.keepers().len(), 0);
 }
 
 #[test]
-fn a_daemon_that_is_killed_during_setup_leaves_nothing_running_twice() {
+fn after_a_daemon_is_killed_during_setup_no_process_runs_twice() {
     let line = "echo $$ >> pids; echo begun; test -e ../../../go || sleep 1000; echo done >> done";
     let stage = stage_with(&format!("setup = [\"sh\", \"-c\", '{line}']"));
     let worktree = stage.worktree("1-one");
@@ -199,7 +199,7 @@ fn a_daemon_that_is_killed_during_setup_leaves_nothing_running_twice() {
         let shell = process_in(&worktree.join("pids"));
         stage.kill_daemon();
         assert_eq!(starting.join().expect("no panic").code, 1);
-        // The next daemon ends what was left before it answers.
+        // The next daemon ends leftover processes before it answers.
         let task = stage.task("one");
         assert_eq!((setup_of(&task), task["status"].as_str()), ("pending", Some("draft")));
         assert!(!shell.is_alive());
@@ -215,7 +215,7 @@ fn a_daemon_that_is_killed_during_setup_leaves_nothing_running_twice() {
 }
 
 #[test]
-fn a_daemon_that_leaves_ends_setups() {
+fn a_daemon_that_stops_ends_setups() {
     let stage = stage_with("setup = [\"sh\", \"-c\", 'echo $$ > pid; sleep 1000']");
     std::thread::scope(|scope| {
         let starting = scope.spawn(|| stage.run(new("one")));
@@ -260,7 +260,7 @@ fn a_projects_setup_waits_for_consent() {
 }
 
 #[test]
-fn a_teardown_runs_before_the_workspace_goes() {
+fn a_teardown_runs_before_the_workspace_is_removed() {
     let line = "echo clearing $AGENCY_SLUG; echo $AGENCY_SLUG >> ../../../gone; test -e ../../../may-go";
     let stage = stage_with(&format!(
         "setup = [\"sh\", \"-c\", 'sleep 1000 & echo $! > ../../../left'] \nteardown = [\"sh\", \"-c\", '{line}']"
@@ -269,7 +269,7 @@ fn a_teardown_runs_before_the_workspace_goes() {
         stage.run(new(slug)).ok();
         stage.run(["stop", slug]).ok();
     }
-    // What a setup left running lives as long as its workspace.
+    // A process that the setup left running ends with its workspace.
     let left = process_in(&stage.repo().join("left"));
     let refusal = stage.run(["rm", "one"]);
     assert!(refusal.stderr.contains("\nclearing one\nError: the teardown of task 1 failed\n"), "{refusal}");
@@ -282,14 +282,14 @@ fn a_teardown_runs_before_the_workspace_goes() {
     assert!(left.is_alive());
     fs::write(stage.repo().join("may-go"), "").expect("room");
     assert!(stage.run(["rm", "two"]).ok().starts_with("2 two removed\n"));
-    is_over(&left);
+    wait_ended(&left);
     assert!(!stage.worktree("2-two").exists());
     assert_eq!(fs::read_to_string(stage.repo().join("gone")).expect("there"), "one\none\ntwo\n");
     assert_eq!(stage.listing()["tasks"], serde_json::json!([]));
 }
 
 #[test]
-fn a_teardown_that_hangs_is_stopped_or_ended_with_its_daemon_and_nothing_is_removed() {
+fn a_hanging_teardown_can_be_stopped_or_ends_with_its_daemon_and_nothing_is_removed() {
     let stage = stage_with("teardown = [\"sh\", \"-c\", 'echo $$ > ../../../pid; sleep 1000']");
     stage.run(new("one")).ok();
     stage.run(["stop", "one"]).ok();
@@ -299,7 +299,7 @@ fn a_teardown_that_hangs_is_stopped_or_ended_with_its_daemon_and_nothing_is_remo
             let removing = scope.spawn(|| stage.run(["rm", "one"]));
             let shell = process_in(&pid);
             then();
-            is_over(&shell);
+            wait_ended(&shell);
             fs::remove_file(&pid).expect("there");
             failed(removing.join().expect("no panic"))
         })
@@ -318,7 +318,7 @@ fn a_teardown_that_hangs_is_stopped_or_ended_with_its_daemon_and_nothing_is_remo
 }
 
 #[test]
-fn thousands_of_files_come_along_while_the_daemon_answers() {
+fn the_daemon_answers_while_it_copies_thousands_of_files() {
     let stage = Stage::new();
     put(&stage.repo().join(".gitignore"), "node_modules/\n");
     put(&stage.repo().join(".worktreeinclude"), "node_modules/\n");

@@ -1,7 +1,7 @@
 //! Hundreds of SIGKILLs at random moments, and nothing is lost.
 //!
-//! Each daemon is killed in the middle of something: while it boots, makes, starts, stops, restarts, types, draws.
-//! `$AGENCY_SEED` tells the same story again, as far as the moments of other processes allow.
+//! The test kills each daemon during an operation: boot, create, start, stop, restart, send, draw. `$AGENCY_SEED` repeats
+//! a run, as far as the timing of other processes allows.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -19,17 +19,17 @@ use crate::{api, journal};
 
 const KILLS: usize = 200;
 
-/// Small, so that a dump is soon made and compared; every agent prints far more.
+/// Small, so that dumps are quick to make and compare; every agent prints far more.
 const SCROLLBACK: usize = 200;
 
-/// Tasks that come, go and come back meanwhile.
+/// Tasks that are started and stopped meanwhile.
 const EXTRAS: usize = 8;
 
-/// What the flooding agent prints at a time, and how often: enough for a checkpoint and a sealed segment.
+/// How much the flooding agent prints at a time, and how often: enough for a checkpoint and a sealed segment.
 const FLOOD_BYTES: u64 = 48 << 10;
 const FLOODS: usize = 420;
 
-/// One picture of the painting agent: colours, wide and combined characters, margins, tabs, the alternate screen, a
+/// One frame of the painting agent: colours, wide and combined characters, margins, tabs, the alternate screen, a
 /// character in two writes, an escape sequence in three.
 const STROKES: &[&str] = &[
     r"\e[2J\e[H\e[1\x3b38\x3b5\x3b208mwarm \e[48\x3b2\x3b10\x3b20\x3b30mdeep\e[m plain",
@@ -42,16 +42,16 @@ const STROKES: &[&str] = &[
     r"\e7\e[?1049h\e[2Jon the other screen\e[?25l\e[?2004h\e[>5u",
     r"\e]0\x3bpainter at work\a\e]8\x3b\x3bhttps://example.com\e\\link\e]8\x3b\x3b\e\\",
     r"\e[<u\e[?2004l\e[?25h\e[?1049l\e8back again\r\n",
-    r"one line that is longer than any terminal here is wide, so that it wraps and must be wrapped anew when the size changes\r\n",
+    r"one line that is longer than any terminal here is wide, so that it wraps and must wrap again when the size changes\r\n",
 ];
 
 struct Story {
     rng: Rng,
     stage: Stage,
-    /// Tasks whose agent must live through everything, and that agent.
+    /// Tasks whose agent must survive everything, and that agent.
     lasting: Vec<(&'static str, Process)>,
     folds: HashMap<String, Fold>,
-    /// What was typed to the listening agent and acknowledged.
+    /// Texts that were sent to the listening agent with a receipt.
     typed: Vec<String>,
     words: usize,
     made: usize,
@@ -65,7 +65,7 @@ fn two_hundred_killed_daemons_lose_nothing() {
     println!("AGENCY_SEED={seed}");
     let mut story = Story::begin(seed);
     while story.kills < KILLS {
-        story.kill_in_the_middle_of_something();
+        story.kill_during_a_command();
         if story.rng.one_in(4) {
             story.kill_while_it_boots();
         }
@@ -105,8 +105,8 @@ impl Story {
         }
     }
 
-    fn kill_in_the_middle_of_something(&mut self) {
-        let (mut command, word) = self.something();
+    fn kill_during_a_command(&mut self) {
+        let (mut command, word) = self.start_random_command();
         let patience = Duration::from_micros(self.rng.below(90_000));
         if self.rng.one_in(3) {
             let (cols, rows) = (self.rng.between(20, 120), self.rng.between(5, 40));
@@ -119,7 +119,7 @@ impl Story {
         self.terminal.look();
     }
 
-    /// Its successor does not get to say a word.
+    /// Kills the next daemon before it answers.
     fn kill_while_it_boots(&mut self) {
         let mut command = self.start(&["ls"]);
         self.stage.eventually("the next daemon", SOON, || self.stage.daemon());
@@ -129,7 +129,7 @@ impl Story {
         command.wait().expect("our own child");
     }
 
-    /// Who it was does not matter: a viewer that is attached may have started another one.
+    /// Kills any daemon: an attached viewer may have started another one.
     fn kill_daemon(&mut self) {
         if let Some(daemon) = self.stage.daemon() {
             daemon.kill();
@@ -137,8 +137,8 @@ impl Story {
         }
     }
 
-    /// A command under way, and the word that it types, if it does.
-    fn something(&mut self) -> (Child, Option<String>) {
+    /// Starts a random command; returns it, and the word that it sends, if any.
+    fn start_random_command(&mut self) -> (Child, Option<String>) {
         self.words += 1;
         let word = format!("<{}>", self.words);
         let slug = format!("extra-{}", self.rng.below(1 + self.made as u64));
@@ -163,7 +163,7 @@ impl Story {
         command.spawn().expect("agency can be run")
     }
 
-    /// What must hold after each kill.
+    /// Checks the invariants after each kill.
     fn check(&mut self) {
         let listing = self.stage.listing();
         let tasks = listing["tasks"].as_array().expect("a list").clone();
@@ -183,10 +183,10 @@ impl Story {
         }
     }
 
-    /// The daemon's screen and the journal from its beginning are one and the same.
+    /// The daemon's screen must equal the fold of the whole journal.
     fn compare(&mut self, task: &Value) {
         let (Some(slug), Some(run)) = (task["slug"].as_str(), task["run"].as_str()) else { panic!("{task}") };
-        // One that was just being ended may be gone by now.
+        // A run that was about to end may have ended by now.
         let Some(screen) = api::try_screen(&self.stage, slug) else { return };
         let fold = match self.folds.entry(run.to_owned()) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
@@ -206,7 +206,7 @@ impl Story {
     fn end(mut self) {
         self.terminal.send("\x11");
         assert!(self.terminal.wait_exit().success(), "{}", self.terminal);
-        self.check_every_task_can_go_on();
+        self.check_every_task_can_be_started();
         self.check_floods();
         self.check_pictures();
         self.check_questions();
@@ -215,8 +215,8 @@ impl Story {
         self.stage.eventually("everybody has gone", SOON, || self.stage.processes().is_empty().then_some(()));
     }
 
-    /// However far the making of a task had come, it can be started, and then has one agent.
-    fn check_every_task_can_go_on(&self) {
+    /// Every task can be started, however far its creation had come, and then has one agent.
+    fn check_every_task_can_be_started(&self) {
         let listing = self.stage.listing();
         let tasks = listing["tasks"].as_array().expect("a list");
         for task in tasks {
@@ -252,7 +252,7 @@ impl Story {
     fn check_questions(&self) {
         let run = self.stage.keeper("asker").run;
         let printed = self.raw_logs("asker");
-        let answered = journal::answered(&self.stage, &run);
+        let answered = journal::answered_queries(&self.stage, &run);
         assert!(answered.is_sorted_by(|one, next| one < next), "no question is answered twice");
         let asked = printed.iter().filter(|byte| **byte == 0x1b).count();
         assert!(asked > KILLS, "it went on asking: {asked}");
@@ -265,7 +265,7 @@ impl Story {
         assert!(printed.iter().eq(expected.take(printed.len())));
     }
 
-    /// A daemon that is killed between a text and its Enter leaves the text on the agent's line; it says nothing then.
+    /// A daemon that is killed between a text and its Enter leaves the text on the agent's line, without a receipt.
     fn check_words(&self) {
         let logs = self.stage.wait_printed("listener", "ready?");
         let heard: String = logs.lines().filter(|line| line.starts_with("got: ")).collect();
@@ -283,7 +283,7 @@ impl Story {
     }
 }
 
-/// Waits for the command's end, but no longer than that.
+/// Waits for the command's end, at most this long.
 fn end_within(command: &Child, patience: Duration) {
     let pid = Pid::from_raw(command.id() as i32).expect("a child has a pid");
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).expect("our own child");
@@ -295,7 +295,7 @@ fn strokes(before: &str, between: &str) -> String {
     STROKES.iter().map(|stroke| format!("{before}{stroke}")).collect::<Vec<_>>().join(between)
 }
 
-/// As fake-agent reads it.
+/// The bytes that fake-agent prints for this text.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text.bytes();
@@ -319,7 +319,7 @@ fn unescaped(text: &str) -> Vec<u8> {
     out
 }
 
-/// Live processes that play a script, whoever holds them.
+/// The number of live processes that play a script.
 fn agents(stage: &Stage) -> usize {
     stage.processes().iter().filter(|process| process.name() == "fake-agent").count()
 }

@@ -1,6 +1,6 @@
-//! A sealed environment as its user sees it: commands are typed, tasks are listed, agents are waited for.
+//! A sealed environment with helpers to run commands, list tasks and wait for agents.
 //!
-//! Says what is there; what should be there is for the stories to say.
+//! Contains no expectations; those are in the tests.
 
 use std::fs;
 use std::ops::Deref;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use agency_testkit::{CommandOutput, Keeper, Process, Sealed};
 use serde_json::Value;
 
-/// Far more than anything needs, so that only what never comes reaches it.
+/// Far more than any test needs, so that only a condition that never holds reaches it.
 pub const SOON: Duration = Duration::from_secs(60);
 
 pub struct Stage {
@@ -48,7 +48,7 @@ impl Stage {
         self.task(slug)
     }
 
-    /// What the command complained about when it was refused: exit code 1, and nothing on standard output.
+    /// Standard error of a command that must fail with exit code 1 and print nothing on standard output.
     #[track_caller]
     pub fn refused(&self, args: &[&str]) -> String {
         refused(self.run(args))
@@ -65,7 +65,7 @@ impl Stage {
         self.run(["ls", "--json"]).json()
     }
 
-    /// As `agency ls --json` shows it.
+    /// The task in `agency ls --json`.
     #[track_caller]
     pub fn task(&self, slug: &str) -> Value {
         let listing = self.listing();
@@ -79,7 +79,7 @@ impl Stage {
         self.task(slug)["status"].as_str().expect("a status").to_owned()
     }
 
-    /// Waits until the task is as wanted.
+    /// Waits until the condition holds for the task.
     #[track_caller]
     pub fn wait_task(&self, slug: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         self.eventually(&format!("{slug} {what}"), SOON, || Some(self.task(slug)).filter(&is_so))
@@ -95,7 +95,7 @@ impl Stage {
         self.run(["logs", slug]).ok()
     }
 
-    /// Waits until the agent has printed the text, and returns all that it printed.
+    /// Waits until the agent has printed the text, and returns its whole output.
     #[track_caller]
     pub fn wait_printed(&self, slug: &str, text: &str) -> String {
         let what = format!("{slug} prints {text:?}");
@@ -121,7 +121,7 @@ impl Stage {
         self.keeper(slug).child.expect("a keeper knows its agent")
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL to the daemon and waits until it has ended.
     #[track_caller]
     pub fn kill_daemon(&self) {
         self.daemon().expect("a daemon lives").kill();
@@ -141,7 +141,7 @@ impl Stage {
         self.repo().join(".agency/worktrees").join(name)
     }
 
-    /// Everything that a start leaves somewhere: task files and their mirrors, worktrees, branches, runs.
+    /// Everything that a start creates: task files and their mirrors, worktrees, branches, runs.
     pub fn traces(&self) -> Vec<String> {
         let projects = names_in(&self.state().join("projects"));
         let mirrors =
@@ -174,8 +174,8 @@ impl Stage {
         bare
     }
 
-    /// By a process of its own: what another thread of ours forks meanwhile would hold the file open for
-    /// writing, and then nobody could run it.
+    /// Another process writes the file: otherwise a child that another thread forks meanwhile could hold it open for
+    /// writing, and no process could run it.
     pub fn write_program(&self, path: &Path, content: &[u8]) {
         let path = path.display();
         CommandOutput::of(self.shell(&format!("cat >'{path}' && chmod 755 '{path}'")), content).ok();

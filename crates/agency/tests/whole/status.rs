@@ -1,4 +1,4 @@
-//! What a person says about a task, and what becomes of its agent.
+//! The status that a user sets, and its effect on the agent.
 
 use crate::stage::{SOON, Stage};
 
@@ -20,7 +20,7 @@ fn an_idle_task_keeps_its_agent_and_its_slot() {
 }
 
 #[test]
-fn a_verdict_leaves_a_live_agent_alone() {
+fn setting_a_status_does_not_affect_a_live_agent() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
     let agent = stage.agent("one");
@@ -70,7 +70,7 @@ fn restart_waits_for_the_old_process_and_keeps_its_scrollback() {
 }
 
 #[test]
-fn a_stopped_task_comes_back_in_the_same_workspace() {
+fn a_stopped_task_starts_again_in_the_same_workspace() {
     let stage = Stage::new();
     stage.play("one", "cwd; ask ready?");
     stage.run(["exec", "one", "--", "sh", "-c", "echo unfinished > work"]).ok();
@@ -82,7 +82,7 @@ fn a_stopped_task_comes_back_in_the_same_workspace() {
 }
 
 #[test]
-fn steps_that_do_not_exist_are_refused_and_name_both_ends() {
+fn an_impossible_status_change_is_refused_and_names_both() {
     let stage = Stage::new();
     stage.run(["new", "draft", "--draft", "-m", "x"]).ok();
     let refusal = stage.refused(&["complete", "draft"]);
@@ -117,7 +117,7 @@ fn a_merged_task_is_final() {
 }
 
 #[test]
-fn the_state_says_who_works_who_waits_and_who_has_waited_long() {
+fn the_state_is_running_needs_input_or_stale() {
     let stage = Stage::with_config(
         r#"
         [agents.asker]

@@ -1,16 +1,16 @@
-//! Task files: the truth about tasks, in the user's own hands.
+//! Task files, which users may edit by hand.
 
 use std::fs;
 
 use crate::stage::Stage;
 
 #[test]
-fn git_clean_does_not_take_a_task_away() {
+fn git_clean_does_not_delete_a_task() {
     let stage = Stage::new();
     stage.run(["new", "one", "-m", "the text", "--", "fake-agent", "-c", "ask ready?"]).ok();
     let before = stage.task_file("1-one");
     for restart in [false, true] {
-        // Twice -f: worktrees are repositories of their own, and are left alone with one.
+        // With one -f, git keeps worktrees, because they are repositories of their own.
         stage.git(&stage.repo(), &["clean", "-fdx"]);
         assert!(!stage.task_path("1-one").exists());
         if restart {
@@ -102,7 +102,7 @@ fn a_broken_file_leaves_the_other_tasks_working() {
 }
 
 #[test]
-fn a_status_written_by_hand_is_believed_if_it_can_be() {
+fn a_status_written_by_hand_is_accepted_if_possible() {
     let stage = Stage::new();
     stage.play("one", "ask ready?");
     stage.run(["stop", "one"]).ok();
@@ -114,7 +114,7 @@ fn a_status_written_by_hand_is_believed_if_it_can_be() {
     set("reviewed");
     assert_eq!(stage.status("one"), "reviewed");
     set("running");
-    // No process is there, so it cannot be; what a file claims is made true or corrected.
+    // There is no process, so the daemon corrects the status in the file.
     assert_eq!(stage.status("one"), "stopped");
     assert!(stage.task_file("1-one").contains("status: stopped\n"));
 }

@@ -1,11 +1,11 @@
-//! A cloned repository runs nothing that its user has not agreed to.
+//! A cloned repository runs nothing without its user's consent.
 
 use std::fs;
 
 use crate::stage::Stage;
 
 /// Writes the project's own configuration, as a clone would bring it.
-fn bring(stage: &Stage, toml: &str) {
+fn write_project_config(stage: &Stage, toml: &str) {
     let path = stage.repo().join(".agency/config.toml");
     fs::create_dir_all(path.parent().expect("a directory"))
         .and_then(|()| fs::write(path, toml))
@@ -15,9 +15,9 @@ fn bring(stage: &Stage, toml: &str) {
 const GREETER: &str = "[agents.greeter]\nstart = [\"fake-agent\", \"-c\", \"say hello; ask ready?\"]\n";
 
 #[test]
-fn a_projects_commands_are_not_used_before_somebody_agreed() {
+fn a_projects_commands_need_consent() {
     let stage = Stage::new();
-    bring(&stage, GREETER);
+    write_project_config(&stage, GREETER);
     let new = ["new", "one", "--agent", "greeter", "-m", "x"];
     let ran = stage.run(new);
     assert!(ran.stderr.contains("greeter"), "{ran}");
@@ -27,7 +27,7 @@ fn a_projects_commands_are_not_used_before_somebody_agreed() {
     assert!(warnings.contains("is not trusted") && warnings.contains("agency trust"), "{warnings}");
 
     let refusal = stage.run(["trust"]);
-    assert_eq!(refusal.code, 1, "nobody is there to be asked: {refusal}");
+    assert_eq!(refusal.code, 1, "there is no terminal to ask on: {refusal}");
     assert!(
         refusal.stdout.contains("agents.greeter.start") && refusal.stdout.contains("say hello"),
         "{refusal}"
@@ -43,7 +43,7 @@ fn a_projects_commands_are_not_used_before_somebody_agreed() {
 #[test]
 fn on_a_terminal_the_user_is_asked() {
     let stage = Stage::new();
-    bring(&stage, GREETER);
+    write_project_config(&stage, GREETER);
     for (answer, code) in [("n\r", 1), ("y\r", 0)] {
         let mut terminal = stage.on_terminal(["trust"]);
         terminal.wait_for("Trust exactly this content?");
@@ -54,16 +54,16 @@ fn on_a_terminal_the_user_is_asked() {
 }
 
 #[test]
-fn a_change_asks_again() {
+fn a_change_needs_new_consent() {
     let stage = Stage::new();
-    bring(&stage, GREETER);
+    write_project_config(&stage, GREETER);
     stage.run(["trust", "--yes"]).ok();
     stage.run(["new", "one", "--agent", "greeter", "-m", "x"]).ok();
-    bring(&stage, &GREETER.replace("hello", "something else"));
+    write_project_config(&stage, &GREETER.replace("hello", "something else"));
     stage.run(["new", "two", "--agent", "greeter", "-m", "x"]).refused();
     stage.kill_daemon();
     stage.run(["new", "two", "--agent", "greeter", "-m", "x"]).refused();
-    bring(&stage, GREETER);
+    write_project_config(&stage, GREETER);
     assert_eq!(
         stage.run(["new", "two", "--agent", "greeter", "-m", "x"]).ok(),
         "2 two running\n",
@@ -75,12 +75,12 @@ fn a_change_asks_again() {
 }
 
 #[test]
-fn what_has_changed_since_is_shown() {
+fn the_question_shows_what_changed() {
     let stage = Stage::new();
-    bring(&stage, GREETER);
+    write_project_config(&stage, GREETER);
     stage.run(["trust", "--yes"]).ok();
     let other = GREETER.replace("hello", "bye");
-    bring(&stage, &format!("{other}spare = [\"sh\"]\n"));
+    write_project_config(&stage, &format!("{other}spare = [\"sh\"]\n"));
     let asked = stage.run(["trust"]);
     let since = asked.stdout.split_once("Changes since you last agreed:\n").expect("what has changed").1;
     let marks: Vec<&str> = since.lines().collect();
@@ -93,15 +93,15 @@ fn what_has_changed_since_is_shown() {
         "{asked}"
     );
     assert_eq!(asked.code, 1);
-    bring(&stage, &format!("# only a comment\n{GREETER}"));
+    write_project_config(&stage, &format!("# only a comment\n{GREETER}"));
     assert!(stage.run(["trust"]).stdout.contains("the rest of the file has changed"));
 }
 
 #[test]
-fn every_word_that_was_given_can_be_listed_and_taken_back() {
+fn every_consent_can_be_listed_and_withdrawn() {
     let stage = Stage::new();
     assert_eq!(stage.run(["trust", "--list", "--json"]).json()["projects"], serde_json::json!([]));
-    bring(&stage, GREETER);
+    write_project_config(&stage, GREETER);
     stage.run(["trust", "--yes"]).ok();
     stage.kill_daemon();
     let listed = stage.run(["trust", "--list"]).ok();
@@ -113,18 +113,18 @@ fn every_word_that_was_given_can_be_listed_and_taken_back() {
 }
 
 #[test]
-fn what_the_user_writes_with_our_help_is_theirs() {
+fn changes_through_agency_config_need_no_consent() {
     let stage = Stage::new();
     stage
         .run(["config", "set", "--project", "agents.own.start", "--", "fake-agent", "-c", "ask ready?"])
         .ok();
     assert_eq!(stage.run(["new", "one", "--agent", "own", "-m", "x"]).ok(), "1 one running\n");
-    bring(&stage, GREETER);
+    write_project_config(&stage, GREETER);
     let set = stage.run(["config", "set", "--project", "max_agents", "9"]);
     assert!(set.stderr.contains("the file waits for your consent: agency trust"), "{set}");
     stage.run(["new", "two", "--agent", "greeter", "-m", "x"]).refused();
-    // One that could not be read was not agreed to either.
-    bring(&stage, &format!("max_agents = \n{GREETER}"));
+    // An unreadable configuration has no consent either.
+    write_project_config(&stage, &format!("max_agents = \n{GREETER}"));
     let edited = stage
         .shell("VISUAL='sed -i 1d' agency config edit --project")
         .current_dir(stage.repo())
@@ -136,9 +136,9 @@ fn what_the_user_writes_with_our_help_is_theirs() {
 }
 
 #[test]
-fn a_stranger_does_not_lock_anybody_in_or_keep_anything_alive() {
+fn a_projects_file_cannot_change_the_detach_key_or_spare_processes() {
     let stage = Stage::with_config("[agents.bold]\nstart = [\"fake-agent\", \"-c\", \"ask ready?\"]\n");
-    bring(
+    write_project_config(
         &stage,
         "default_agent = \"bold\"\ndetach_keys = \"none\"\nshutdown_timeout = \"8760h\"\n[agents.fake]\nspare = [\"sh\"]\n",
     );
@@ -150,16 +150,16 @@ fn a_stranger_does_not_lock_anybody_in_or_keep_anything_alive() {
     {
         assert_eq!(stage.run(["config", "get", key]).ok(), value);
     }
-    bring(&stage, "default_agent = \"aider\"\n");
+    write_project_config(&stage, "default_agent = \"aider\"\n");
     assert_eq!(stage.run(["config", "get", "default_agent"]).ok(), "aider\n");
     let draft = stage.run(["new", "one", "--draft", "-m", "x"]);
     assert!(draft.stderr.contains("agent: aider, chosen by "), "{draft}");
 }
 
 #[test]
-fn an_agent_that_waits_for_consent_is_not_replaced_by_another_one() {
+fn an_agent_that_needs_consent_is_not_replaced_by_another_one() {
     let stage = Stage::new();
-    bring(&stage, &format!("default_agent = \"greeter\"\n{GREETER}"));
+    write_project_config(&stage, &format!("default_agent = \"greeter\"\n{GREETER}"));
     let refused = stage.run(["new", "one", "-m", "x"]).refused();
     assert!(
         refused.starts_with("Error: the agent that this project chooses waits for your consent\n"),
@@ -172,24 +172,27 @@ fn an_agent_that_waits_for_consent_is_not_replaced_by_another_one() {
 }
 
 #[test]
-fn what_runs_no_commands_needs_no_consent() {
+fn settings_without_commands_need_no_consent() {
     let stage = Stage::new();
-    bring(&stage, "stale_timeout = \"9s\"\nneeds_input_timeout = \"1s\"\n");
+    write_project_config(&stage, "stale_timeout = \"9s\"\nneeds_input_timeout = \"1s\"\n");
     assert_eq!(stage.listing()["warnings"], serde_json::json!([]));
     assert!(stage.run(["trust"]).ok().contains("nothing to trust"));
 }
 
 #[test]
-fn a_users_own_agent_cannot_be_replaced_behind_their_back() {
+fn a_project_cannot_replace_a_users_own_agent() {
     let stage =
         Stage::with_config("[agents.mine]\nstart = [\"fake-agent\", \"-c\", \"say mine; ask ready?\"]\n");
-    bring(&stage, "[agents.mine]\nstart = [\"fake-agent\", \"-c\", \"say theirs; ask ready?\"]\n");
+    write_project_config(
+        &stage,
+        "[agents.mine]\nstart = [\"fake-agent\", \"-c\", \"say theirs; ask ready?\"]\n",
+    );
     stage.run(["new", "one", "--agent", "mine", "-m", "x"]).ok();
     assert!(stage.wait_printed("one", "ready?").starts_with("mine\n"));
 }
 
 #[test]
-fn a_command_in_a_task_file_that_nobody_typed_here_is_refused() {
+fn a_command_in_a_task_file_that_was_not_typed_here_is_refused() {
     let stage = Stage::new();
     fs::create_dir_all(stage.repo().join(".agency/tasks")).expect("room");
     let file = "---\nstatus: draft\nagent: fake\ncommand: [fake-agent, -c, say gotcha; ask ready?]\n---\nx\n";
@@ -210,7 +213,7 @@ fn a_command_in_a_task_file_that_nobody_typed_here_is_refused() {
 }
 
 #[test]
-fn a_command_that_was_typed_here_needs_no_second_word() {
+fn a_command_that_was_typed_here_needs_no_consent() {
     let stage = Stage::new();
     stage.run(["new", "one", "--draft", "--", "fake-agent", "-c", "ask ready?"]).ok();
     stage.kill_daemon();

@@ -1,18 +1,18 @@
-//! Turns: what was there at the end of each is kept, listed, and had back.
+//! Turns: the files at the end of each turn are kept, listed and can be restored.
 
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::conversations::{events, new_conversation, of_kind, wait_said, wait_why};
 use crate::stage::{SOON, Stage};
-use crate::talk::{events, of_kind, talk, wait_said, wait_why};
 
 fn turns(stage: &Stage) -> Vec<Value> {
     stage.run(["turns", "fix", "--json"]).json()["turns"].as_array().expect("a list").clone()
 }
 
-/// A turn after which the workspace is as it is now.
+/// Makes a turn that ends with the current files.
 #[track_caller]
 fn turn(stage: &Stage, text: &str, expected: usize) -> Vec<Value> {
     stage.run(["send", "fix", text]).ok();
@@ -42,7 +42,7 @@ fn pairs(files: &[(&str, &str)]) -> Vec<(String, String)> {
 #[test]
 fn each_turn_is_kept_and_can_be_taken_back() {
     let stage = Stage::new();
-    talk(&stage, "fix", "go", "prompt; say On it.; end");
+    new_conversation(&stage, "fix", "go", "prompt; say On it.; end");
     wait_why(&stage, "fix", "finished");
     assert!(turns(&stage).is_empty());
     let worktree = stage.worktree("1-fix");
@@ -100,9 +100,9 @@ fn each_turn_is_kept_and_can_be_taken_back() {
 }
 
 #[test]
-fn what_changed_since_the_last_turn_goes_with_it_and_is_in_the_trash() {
+fn changes_since_the_last_turn_are_removed_with_it_and_kept_in_the_trash() {
     let stage = Stage::new();
-    talk(&stage, "fix", "go", "prompt; say On it.; end");
+    new_conversation(&stage, "fix", "go", "prompt; say On it.; end");
     wait_why(&stage, "fix", "finished");
     assert!(turns(&stage).is_empty());
     let worktree = stage.worktree("1-fix");
@@ -121,9 +121,9 @@ fn what_changed_since_the_last_turn_goes_with_it_and_is_in_the_trash() {
 }
 
 #[test]
-fn an_agent_that_works_keeps_its_files() {
+fn no_turn_is_taken_back_while_the_agent_works() {
     let stage = Stage::new();
-    talk(&stage, "fix", "go", "prompt; say On it.; wait; end");
+    new_conversation(&stage, "fix", "go", "prompt; say On it.; wait; end");
     wait_said(&stage, "fix", "On it.");
     let refusal = stage.refused(&["undo", "--turn", "fix"]);
     assert!(refusal.contains("is at work") && refusal.contains("agency interrupt 1"), "{refusal}");
@@ -133,7 +133,7 @@ fn an_agent_that_works_keeps_its_files() {
     assert_eq!(stage.run(["turns", "term", "--json"]).json()["turns"], serde_json::json!([]));
 }
 
-/// Holds git whenever it is about to move the task's branch, until `go` is there; `held` says that it is.
+/// Blocks git when it is about to move the task's branch, until `go` exists; git creates `held` then.
 fn hold_branch(stage: &Stage) -> (PathBuf, PathBuf) {
     let (held, go) = (stage.home().join("held"), stage.home().join("go"));
     let hook = format!(
@@ -147,14 +147,14 @@ fn hold_branch(stage: &Stage) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn while_a_sync_writes_files_no_turn_is_taken_back_and_texts_wait() {
-    let stage = crate::work::stage();
-    talk(&stage, "fix", "go", "prompt; say On it.; end");
+fn during_a_sync_no_turn_is_taken_back_and_messages_wait() {
+    let stage = crate::work_diff::stage();
+    new_conversation(&stage, "fix", "go", "prompt; say On it.; end");
     wait_why(&stage, "fix", "finished");
     fs::write(stage.worktree("1-fix").join("a"), "1\n").expect("room");
     turn(&stage, "one", 1);
     fs::write(stage.repo().join("base"), "x\n").expect("room");
-    crate::work::commit(&stage, &stage.repo(), "base");
+    crate::work_diff::commit(&stage, &stage.repo(), "base");
     let (held, go) = hold_branch(&stage);
     std::thread::scope(|scope| {
         let syncing = scope.spawn(|| stage.run(["sync", "fix"]));

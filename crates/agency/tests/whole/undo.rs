@@ -1,4 +1,4 @@
-//! Nothing is lost: what was removed comes back whole, also when the daemon died on the way.
+//! Trash and undo: a removed task comes back complete, also after killed daemons.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use agency_testkit::Process;
 use serde_json::Value;
 
+use crate::conversations::{chat, new_conversation, wait_said};
 use crate::stage::{SOON, Stage};
-use crate::talk::{chat, talk, wait_said};
 
 /// A task with work of every kind in its workspace.
-fn with_work(stage: &Stage) -> (String, String) {
+fn task_with_work(stage: &Stage) -> (String, String) {
     fs::write(stage.repo().join(".gitignore"), "*.log\n").expect("room");
     stage.git(&stage.repo(), &["add", ".gitignore"]);
     stage.git(&stage.repo(), &["commit", "-qm", "ignore"]);
@@ -25,11 +25,11 @@ fn with_work(stage: &Stage) -> (String, String) {
     stage.git(&worktree, &["commit", "-qm", "work"]);
     stage.git(&worktree, &["add", "staged"]);
     stage.run(["stop", "one"]).ok();
-    seen(stage)
+    workspace_and_file(stage)
 }
 
-/// What git says of the workspace, and the task's file.
-fn seen(stage: &Stage) -> (String, String) {
+/// Git's view of the workspace, and the task's file.
+fn workspace_and_file(stage: &Stage) -> (String, String) {
     let worktree = stage.worktree("1-one");
     let git = ["status", "--porcelain", "--branch", "--ignored"];
     let state = stage.git(&worktree, &git) + &stage.git(&worktree, &["rev-parse", "agency/1-one"]);
@@ -48,10 +48,10 @@ fn wait_file(stage: &Stage, path: &Path) -> String {
 #[test]
 fn a_removed_task_comes_back_with_files_index_branch_text_and_history() {
     let stage = Stage::with_config("[workspace]\nkeep_ignored = true\n");
-    let before = with_work(&stage);
+    let before = task_with_work(&stage);
     let refusal = stage.refused(&["rm", "one"]);
     assert!(refusal.contains("--discard"), "{refusal}");
-    assert_eq!((seen(&stage), trash(&stage).len()), (before.clone(), 0), "nothing changed");
+    assert_eq!((workspace_and_file(&stage), trash(&stage).len()), (before.clone(), 0), "nothing changed");
     let gone = stage.run(["rm", "one", "--discard"]);
     assert!(gone.stderr.contains("undo: agency undo 1-one-"), "{gone}");
     assert_eq!(stage.listing()["tasks"], serde_json::json!([]));
@@ -65,7 +65,7 @@ fn a_removed_task_comes_back_with_files_index_branch_text_and_history() {
     assert!(entries[0]["bytes"].as_u64().is_some_and(|bytes| bytes > 20), "{entries:?}");
     assert!(stage.run(["undo", "--list"]).ok().contains("agency rm --discard"));
     assert_eq!(stage.run(["undo"]).ok(), "restored 1-one (stopped)\n");
-    assert_eq!(seen(&stage), before);
+    assert_eq!(workspace_and_file(&stage), before);
     assert_eq!(fs::read_to_string(stage.worktree("1-one").join("ignored.log")).expect("kept"), "ignored.log");
     assert!(stage.logs("one").contains("hello there"));
     assert_eq!(stage.task("one")["labels"], serde_json::json!(["blue"]));
@@ -77,9 +77,9 @@ fn a_removed_task_comes_back_with_files_index_branch_text_and_history() {
 }
 
 #[test]
-fn a_conversation_and_held_texts_come_back() {
+fn a_conversation_and_queued_messages_come_back() {
     let stage = Stage::new();
-    talk(&stage, "fix", "fix the login", "prompt; say On it.; end");
+    new_conversation(&stage, "fix", "fix the login", "prompt; say On it.; end");
     wait_said(&stage, "fix", "turn ended");
     stage.run(["stop", "fix"]).ok();
     stage.run(["send", "fix", "--queue", "more"]).ok();
@@ -94,7 +94,7 @@ fn a_conversation_and_held_texts_come_back() {
 }
 
 #[test]
-fn a_draft_comes_back_and_what_is_in_its_place_stays() {
+fn a_draft_comes_back_and_replaces_nothing() {
     let stage = Stage::new();
     stage.run(["new", "idea", "--draft", "-m", "an idea"]).ok();
     let before = stage.task_file("1-idea");
@@ -111,9 +111,9 @@ fn a_draft_comes_back_and_what_is_in_its_place_stays() {
 }
 
 #[test]
-fn a_branch_that_is_there_by_now_is_not_touched() {
+fn an_existing_branch_is_not_touched() {
     let stage = Stage::new();
-    let before = with_work(&stage);
+    let before = task_with_work(&stage);
     stage.run(["rm", "one", "--discard"]).ok();
     stage.git(&stage.repo(), &["branch", "agency/1-one", "main"]);
     let refusal = stage.refused(&["undo"]);
@@ -121,17 +121,17 @@ fn a_branch_that_is_there_by_now_is_not_touched() {
     assert_eq!((trash(&stage).len(), stage.listing()["tasks"].clone()), (1, serde_json::json!([])));
     stage.git(&stage.repo(), &["branch", "-D", "agency/1-one"]);
     stage.run(["undo"]).ok();
-    let now = seen(&stage);
+    let now = workspace_and_file(&stage);
     assert_eq!(now.0.replace("!! ignored.log\n", ""), before.0.replace("!! ignored.log\n", ""));
     assert!(!stage.worktree("1-one").join("ignored.log").exists(), "not kept unless asked for");
 }
 
 #[test]
-fn a_removal_that_is_killed_during_its_teardown_is_taken_back() {
+fn a_removal_killed_during_its_teardown_is_taken_back() {
     let stage = Stage::with_config(
         "[workspace]\nteardown = [\"sh\", \"-c\", 'echo $$ > ../../../pid; sleep 1000']\n",
     );
-    let before = with_work(&stage);
+    let before = task_with_work(&stage);
     std::thread::scope(|scope| {
         let removing = scope.spawn(|| stage.run(["rm", "one", "--discard"]));
         let pid = wait_file(&stage, &stage.repo().join("pid"));
@@ -142,11 +142,11 @@ fn a_removal_that_is_killed_during_its_teardown_is_taken_back() {
         assert_eq!(stage.status("one"), "stopped");
         assert!(!shell.is_alive());
     });
-    assert_eq!((seen(&stage), trash(&stage).len()), (before, 0));
+    assert_eq!((workspace_and_file(&stage), trash(&stage).len()), (before, 0));
     assert!(stage.daemon_log().contains("a removal that was cut off is taken back"));
 }
 
-/// Holds git up at a step of whatever it does with a ref, until `go` is there; `held` says that it is.
+/// Blocks git at this step of a ref transaction, until `go` exists; git creates `held` then.
 fn hold(stage: &Stage, step: &str, reference: &str) -> (PathBuf, PathBuf) {
     let (held, go) = (stage.repo().join("held"), stage.repo().join("go"));
     let hook = format!(
@@ -159,14 +159,14 @@ fn hold(stage: &Stage, step: &str, reference: &str) -> (PathBuf, PathBuf) {
     (held, go)
 }
 
-/// Kills the daemon at a step of a removal. `between` is before the next daemon.
+/// Kills the daemon at a step of a removal; `between` runs before the next daemon starts.
 #[track_caller]
-fn removed_halfway(stage: &Stage, step: &str, reference: &str, between: impl FnOnce()) {
+fn kill_during_removal(stage: &Stage, step: &str, reference: &str, between: impl FnOnce()) {
     let (held, go) = hold(stage, step, reference);
     std::thread::scope(|scope| {
         let removing = scope.spawn(|| stage.run(["rm", "one", "--discard"]));
         wait_file(stage, &held);
-        // What is only just being removed is in no trash that anybody could empty.
+        // A removal in progress is not yet an entry that `gc --trash` could delete.
         stage.run(["gc", "--trash", "--older-than", "0s"]).ok();
         stage.kill_daemon();
         between();
@@ -175,26 +175,26 @@ fn removed_halfway(stage: &Stage, step: &str, reference: &str, between: impl FnO
     });
 }
 
-/// The next daemon ends what was begun.
+/// The next daemon finishes the removal.
 #[track_caller]
-fn killed_at(step: &str, reference: &str) {
+fn check_removal_killed_at(step: &str, reference: &str) {
     let stage = Stage::with_config("[workspace]\nkeep_ignored = true\n");
-    let before = with_work(&stage);
-    removed_halfway(&stage, step, reference, || {});
+    let before = task_with_work(&stage);
+    kill_during_removal(&stage, step, reference, || {});
     assert_eq!(stage.listing()["tasks"], serde_json::json!([]), "{}", stage.daemon_log());
     assert!(stage.daemon_log().contains("a removal that was cut off is finished"));
     assert!(!stage.worktree("1-one").exists());
     assert_eq!(stage.git(&stage.repo(), &["branch", "--list", "agency/*"]), "");
     stage.run(["undo", "one"]).ok();
-    assert_eq!(seen(&stage), before);
+    assert_eq!(workspace_and_file(&stage), before);
 }
 
 #[test]
 fn a_removal_that_cannot_be_finished_keeps_its_workspace_closed_until_it_can() {
     let stage = Stage::with_config("[workspace]\nkeep_ignored = true\n");
-    let before = with_work(&stage);
+    let before = task_with_work(&stage);
     let broken = stage.repo().join(".git/refs/agency/trash/1-one-1");
-    removed_halfway(&stage, "prepared", "refs/heads/agency/1-one", || {
+    kill_during_removal(&stage, "prepared", "refs/heads/agency/1-one", || {
         fs::write(&broken, "1234567890123456789012345678901234567890\n").expect("room");
     });
     for command in [&["start", "one"][..], &["rm", "one"]] {
@@ -206,23 +206,23 @@ fn a_removal_that_cannot_be_finished_keeps_its_workspace_closed_until_it_can() {
     fs::remove_file(&broken).expect("there");
     assert!(stage.run(["rm", "one"]).ok().contains("1 one removed"));
     stage.run(["undo", "one"]).ok();
-    assert_eq!(seen(&stage), before);
+    assert_eq!(workspace_and_file(&stage), before);
 }
 
 #[test]
-fn a_removal_that_is_killed_once_all_is_kept_is_finished() {
-    killed_at("committed", "refs/agency/trash/");
+fn a_removal_killed_after_everything_is_kept_is_finished() {
+    check_removal_killed_at("committed", "refs/agency/trash/");
 }
 
 #[test]
-fn a_removal_that_is_killed_before_its_branch_goes_is_finished() {
-    killed_at("prepared", "refs/heads/agency/1-one");
+fn a_removal_killed_before_it_deletes_the_branch_is_finished() {
+    check_removal_killed_at("prepared", "refs/heads/agency/1-one");
 }
 
 #[test]
-fn an_undo_that_is_killed_in_the_middle_is_finished() {
+fn a_killed_undo_is_finished() {
     let stage = Stage::with_config("[workspace]\nkeep_ignored = true\n");
-    let before = with_work(&stage);
+    let before = task_with_work(&stage);
     stage.run(["rm", "one", "--discard"]).ok();
     let (held, go) = (stage.repo().join("held"), stage.repo().join("go"));
     let hook = format!(
@@ -239,7 +239,7 @@ fn an_undo_that_is_killed_in_the_middle_is_finished() {
         assert_eq!(restoring.join().expect("no panic").code, 1);
     });
     assert_eq!(stage.status("one"), "stopped", "{}", stage.daemon_log());
-    assert_eq!(seen(&stage), before);
+    assert_eq!(workspace_and_file(&stage), before);
     assert!(stage.logs("one").contains("hello there"));
 }
 
@@ -252,7 +252,7 @@ fn verdicts(listing: &Value) -> Vec<(String, bool, String)> {
 }
 
 #[test]
-fn gc_removes_what_is_finished_and_says_why_the_rest_stays() {
+fn gc_removes_finished_tasks_and_says_why_the_others_stay() {
     let stage = Stage::new();
     for slug in ["lives", "empty", "merged", "ahead", "dirty"] {
         stage.play(slug, "say here; ask ready?");
@@ -307,9 +307,9 @@ fn gc_removes_what_is_finished_and_says_why_the_rest_stays() {
 }
 
 #[test]
-fn nothing_comes_back_from_a_trash_that_is_being_emptied() {
+fn nothing_can_be_restored_while_the_trash_is_emptied() {
     let stage = Stage::new();
-    with_work(&stage);
+    task_with_work(&stage);
     stage.run(["rm", "one", "--discard"]).ok();
     let (held, go) = hold(&stage, "prepared", "refs/agency/trash/");
     std::thread::scope(|scope| {

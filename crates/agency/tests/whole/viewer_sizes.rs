@@ -1,4 +1,4 @@
-//! Terminals of several sizes on one task: each shows its part of the screen, cell by cell as it is.
+//! Viewers of several sizes on one task: each shows its part of the screen, cell by cell.
 
 use agency_terminal::{Pen, RowSnapshot, Screen, ScreenSnapshot, Size};
 use agency_testkit::Pty;
@@ -9,19 +9,19 @@ const COLOURS: &str =
     r"\e[31mred\e[0m \e[1\x3b48\x3b5\x3b30mbold on blue\e[0m \e[4:3munder\e[0m 漢字 👩‍👩‍👧 e\r\n";
 const LINES: &str = r"one\r\ntwo\r\n\e]8\x3b\x3bhttps://example.org\e\\three\e]8\x3b\x3b\e\\\r\n";
 
-/// The user's own terminal after all that was written to it .
+/// The screen of the user's terminal after all that was written to it.
 fn emulated(seen: &[u8], cols: u16, rows: u16) -> Screen {
     let mut screen = Screen::new(Size::cells(cols, rows), 1000);
     screen.feed(seen);
     screen
 }
 
-/// The agent's screen, as the daemon has it.
+/// The agent's screen from the daemon.
 fn of_agent(stage: &Stage, cols: u16, rows: u16) -> Screen {
     emulated(stage.run(["screen", "one", "--ansi"]).ok().as_bytes(), cols, rows)
 }
 
-/// What can be seen of a screen: each cell with its look, and the cursor.
+/// The visible part of a screen: each cell with its look, and the cursor.
 struct Look {
     rows: Vec<Vec<(String, Pen)>>,
     cursor: (u16, u16),
@@ -40,8 +40,8 @@ fn look(screen: &mut Screen) -> Look {
     Look { rows: rows.into_iter().map(cells).collect(), cursor: screen.cursor() }
 }
 
-/// Whether the one is a window onto the other, at the place where the cursors agree: not beyond the screen's
-/// end unless it is larger, and at the first column if the cursor lets it.
+/// Whether the one is a window onto the other, at the position where the cursors match: not beyond the screen's end
+/// unless the window is larger, and at the first column if the cursor allows it.
 fn is_window(seen: &Look, whole: &Look) -> bool {
     let top = whole.cursor.0.checked_sub(seen.cursor.0);
     let left = whole.cursor.1.checked_sub(seen.cursor.1);
@@ -63,7 +63,7 @@ struct Viewer {
     pty: Pty,
     cols: u16,
     rows: u16,
-    /// What it was sent before this was for another size.
+    /// The output before this index was for another size.
     from: usize,
 }
 
@@ -73,7 +73,7 @@ impl Viewer {
         Viewer { pty: Pty::spawn(stage.agency(args), cols, rows), cols, rows, from: 0 }
     }
 
-    /// A terminal of this size that was sent what the viewer was sent.
+    /// A terminal of this size that got the viewer's output.
     fn emulated(&self) -> Screen {
         emulated(&self.pty.output()[self.from..], self.cols, self.rows)
     }
@@ -84,9 +84,9 @@ impl Viewer {
         self.pty.resize(cols, rows);
     }
 
-    /// Waits until it shows its part of the agent's screen.
+    /// Waits until the viewer shows its part of the agent's screen.
     #[track_caller]
-    fn wait_shows(&mut self, whole: &mut Screen) {
+    fn wait_shown(&mut self, whole: &mut Screen) {
         let (whole, cols, rows, from) = (look(whole), self.cols, self.rows, self.from);
         self.pty.wait_until("a window onto the screen", |seen| {
             is_window(&look(&mut emulated(&seen[from..], cols, rows)), &whole).then_some(())
@@ -101,7 +101,7 @@ impl Viewer {
 }
 
 #[test]
-fn terminals_of_every_size_show_their_part_cell_by_cell() {
+fn viewers_of_every_size_show_their_part_cell_by_cell() {
     let stage = Stage::new();
     stage.play("one", &format!("loop; print {COLOURS}; print {LINES}; ask more?; end"));
     let mut types = Viewer::attached(&stage, &[], 80, 24);
@@ -110,15 +110,15 @@ fn terminals_of_every_size_show_their_part_cell_by_cell() {
         .map(|(cols, rows)| Viewer::attached(&stage, &["--read-only"], cols, rows));
     for _ in 0..6 {
         let mut agent = of_agent(&stage, 80, 24);
-        types.wait_shows(&mut agent);
-        others.iter_mut().for_each(|viewer| viewer.wait_shows(&mut agent));
+        types.wait_shown(&mut agent);
+        others.iter_mut().for_each(|viewer| viewer.wait_shown(&mut agent));
         types.pty.send("\r");
         types.pty.wait_for("more?");
     }
 }
 
 #[test]
-fn a_viewer_that_gets_the_right_size_gets_everything_and_back() {
+fn a_viewer_that_gets_the_right_size_sees_everything_and_a_window_after_that() {
     let stage = Stage::new();
     stage.play("one", &format!("loop; print {COLOURS}; ask more?; end"));
     let mut types = Viewer::attached(&stage, &[], 60, 12);
@@ -128,20 +128,20 @@ fn a_viewer_that_gets_the_right_size_gets_everything_and_back() {
         looks.resize(cols, rows);
         types.pty.send("\r");
         types.pty.wait_for("more?");
-        looks.wait_shows(&mut of_agent(&stage, 60, 12));
+        looks.wait_shown(&mut of_agent(&stage, 60, 12));
     }
     assert!(looks.text().contains('│'), "{}", looks.text());
-    // Whoever types sizes; then the edge is elsewhere.
+    // The viewer that types sets the size; then the edge moves.
     types.resize(61, 12);
     stage.eventually("no edge is left", crate::stage::SOON, || {
         looks.pty.look();
         (!looks.text().contains('│')).then_some(())
     });
-    looks.wait_shows(&mut of_agent(&stage, 61, 12));
+    looks.wait_shown(&mut of_agent(&stage, 61, 12));
 }
 
 #[test]
-fn who_takes_over_sees_everything_and_who_loses_control_a_window() {
+fn the_new_controller_sees_everything_and_the_old_one_a_window() {
     let stage = Stage::new();
     stage.play("one", &format!("on-winch; loop; print {COLOURS}; ask more?; end"));
     let mut first = Viewer::attached(&stage, &[], 80, 24);
@@ -151,20 +151,20 @@ fn who_takes_over_sees_everything_and_who_loses_control_a_window() {
     second.pty.send("\r");
     second.pty.wait_for("more?");
     let mut agent = of_agent(&stage, 44, 11);
-    second.wait_shows(&mut agent);
-    first.wait_shows(&mut agent);
+    second.wait_shown(&mut agent);
+    first.wait_shown(&mut agent);
     assert!(first.text().contains('┘'), "{}", first.text());
     second.pty.send("\x11");
     assert!(second.pty.wait_exit().success());
-    // The size comes back with the control.
+    // Taking control also restores the size.
     first.pty.wait_for("resized 24 80");
     first.pty.send("\r");
     first.pty.wait_for("more?");
-    first.wait_shows(&mut of_agent(&stage, 80, 24));
+    first.wait_shown(&mut of_agent(&stage, 80, 24));
 }
 
 #[test]
-fn keys_modes_and_full_screens_are_right_in_frames_too() {
+fn keys_modes_and_full_screens_are_right_in_a_window_too() {
     let stage = Stage::new();
     let modes = r"\e[?1049h\e[?2004h\e[?1h\e[?1002h\e[?1006h\e[>5u\e[5\x3b10Hhere\e]2\x3ba title\a\e[5 q";
     stage.play("one", &format!("raw; print {modes}; loop; wait-for x; print heard; end"));
@@ -173,9 +173,9 @@ fn keys_modes_and_full_screens_are_right_in_frames_too() {
     types.pty.send("x");
     types.pty.wait_for("heard");
     let mut agent = of_agent(&stage, 80, 24);
-    types.wait_shows(&mut agent);
+    types.wait_shown(&mut agent);
     let mut looks = Viewer::attached(&stage, &["--read-only"], 70, 24);
-    looks.wait_shows(&mut agent);
+    looks.wait_shown(&mut agent);
     let (typing, looking) = (types.emulated(), looks.emulated());
     assert_eq!(typing.modes(), agent.modes());
     assert_eq!((typing.keyboard_flags(), looking.keyboard_flags()), (5, 0));
@@ -200,7 +200,7 @@ fn scrollback_is_above_the_window_in_lines_of_its_own_width() {
     let mut types = Viewer::attached(&stage, &[], 80, 24);
     types.pty.wait_for("ready?");
     let mut looks = Viewer::attached(&stage, &["--read-only"], 40, 10);
-    looks.wait_shows(&mut of_agent(&stage, 80, 24));
+    looks.wait_shown(&mut of_agent(&stage, 80, 24));
     let text = looks.emulated().text();
     assert!(text.contains(&format!("{long}end")), "one line, however it was broken: {text}");
     let mut floods: Vec<&str> = text.lines().filter(|line| line.starts_with("flood")).collect();
@@ -209,7 +209,7 @@ fn scrollback_is_above_the_window_in_lines_of_its_own_width() {
 }
 
 #[test]
-fn a_flood_is_shown_in_frames_and_not_byte_by_byte() {
+fn a_flood_is_drawn_in_frames() {
     let stage = Stage::new();
     stage.play("one", "ask begin?; flood 8M; ask done?");
     let mut types = Viewer::attached(&stage, &[], 80, 24);
@@ -219,12 +219,12 @@ fn a_flood_is_shown_in_frames_and_not_byte_by_byte() {
     types.pty.send("go\r");
     looks.pty.wait_for("done?");
     types.pty.wait_for("done?");
-    looks.wait_shows(&mut of_agent(&stage, 80, 24));
-    assert!(looks.pty.output().len() < 4 << 20, "{} bytes", looks.pty.seen().len());
+    looks.wait_shown(&mut of_agent(&stage, 80, 24));
+    assert!(looks.pty.output().len() < 4 << 20, "{} bytes", looks.pty.output().len());
 }
 
 #[test]
-fn an_agent_that_asks_is_told_the_colours_of_who_types() {
+fn an_agent_gets_the_colours_of_the_controllers_terminal() {
     let stage = Stage::new();
     stage.play("one", r"raw; loop; wait-for x; query \e]11\x3b?\e\\; print .; end");
     let mut viewers = ["1111/2222/3333", "4444/5555/6666"].map(|colour| {
@@ -234,7 +234,7 @@ fn an_agent_that_asks_is_told_the_colours_of_who_types() {
         viewer.pty.wait_for(&in_hex(colour));
         viewer
     });
-    // The control goes back, and the colours with it.
+    // The first viewer takes control again, and its colours count again.
     viewers[1].pty.send("\x11");
     assert!(viewers[1].pty.wait_exit().success());
     stage.wait_task("one", "has one viewer", |task| task["viewers"] == 1);
@@ -250,7 +250,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 #[test]
-fn what_an_agent_copies_reaches_the_terminal_of_who_types_if_the_user_allows_it() {
+fn a_copy_reaches_the_controllers_terminal_if_the_user_allows_it() {
     let stage = Stage::with_config("clipboard = \"allow\"\n");
     stage.play("one", &format!("loop; ask begin?; {COPY}; end"));
     let mut looks = Viewer::attached(&stage, &["--read-only"], 80, 24);
@@ -267,21 +267,21 @@ fn what_an_agent_copies_reaches_the_terminal_of_who_types_if_the_user_allows_it(
         assert!(!String::from_utf8_lossy(types.pty.output()).contains("wanted to copy"));
         stage.wait_task("one", "has one viewer", |task| task["viewers"] == 1);
     }
-    // While nobody types, nobody's clipboard is written to, also later.
+    // Without a controller, the daemon writes to no clipboard, also not later.
     stage.run(["send", "one", ""]).ok();
     looks.pty.wait_for("more?");
     let mut types = Viewer::attached(&stage, &[], 80, 24);
     types.pty.wait_for("more?");
     types.pty.look();
     looks.pty.look();
-    assert!(!contains(types.pty.output(), b"\x1b]52;") && !contains(looks.pty.seen(), b"\x1b]52;"));
+    assert!(!contains(types.pty.output(), b"\x1b]52;") && !contains(looks.pty.output(), b"\x1b]52;"));
 }
 
 #[test]
-fn an_agent_that_may_not_copy_is_told_of_when_leaving() {
+fn detaching_mentions_a_refused_copy() {
     let stage = Stage::new();
     std::fs::create_dir_all(stage.repo().join(".agency")).unwrap();
-    // A repository cannot allow what is for its user to allow.
+    // A repository cannot allow this; only the user can.
     std::fs::write(stage.repo().join(".agency/config.toml"), "clipboard = \"allow\"\n").unwrap();
     stage.play("one", &format!("ask begin?; {COPY}"));
     let mut types = Viewer::attached(&stage, &[], 80, 24);
@@ -295,16 +295,16 @@ fn an_agent_that_may_not_copy_is_told_of_when_leaving() {
     assert!(!contains(types.pty.output(), b"\x1b]52;"));
 }
 
-/// As the fake agent prints an answer.
+/// The form in which the fake agent prints an answer.
 fn in_hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]
-fn with_one_agency_inside_another_the_outer_one_sees_the_key_first() {
+fn with_nested_agencies_the_outer_one_gets_the_detach_key() {
     let stage = Stage::new();
     stage.play("one", "loop; ask ready?; end");
-    // The one inside runs in a terminal that the daemon holds, and asks that one for its colours.
+    // The inner one runs on the daemon's terminal and asks it for its colours.
     stage.run(["new", "outer", "--no-attach", "--", "agency", "attach", "one"]).ok();
     stage.wait_task("one", "is looked at", |task| task["viewers"] == 1);
     let outside = |stage: &Stage| Pty::spawn(stage.agency(["attach", "outer"]), 80, 24);
@@ -316,7 +316,7 @@ fn with_one_agency_inside_another_the_outer_one_sees_the_key_first() {
     assert!(terminal.wait_exit().success(), "{terminal}");
     terminal.wait_for("[detached from 2-outer]");
     assert_eq!(stage.task("one")["viewers"], 1, "the inner one stays");
-    // Sent past the outer one, it leaves the inner one.
+    // A key that bypasses the outer one detaches the inner one.
     stage.run(["send", "outer", "--no-enter", "\x11"]).ok();
     stage.wait_task("one", "is left", |task| task["viewers"] == 0);
     stage.wait_printed("outer", "[detached from 1-one]");

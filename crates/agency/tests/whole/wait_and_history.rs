@@ -1,4 +1,4 @@
-//! Waiting for agents, finding the one that waits, and asking what was so before.
+//! `agency wait`, `next`, `events` and `explain --at`.
 
 use std::fs::File;
 use std::process::{Child, ExitStatus, Stdio};
@@ -6,41 +6,41 @@ use std::process::{Child, ExitStatus, Stdio};
 use agency_testkit::Pause;
 use serde_json::Value;
 
-use crate::reports::events_since;
+use crate::agent_reports::events_since;
 use crate::stage::{SOON, Stage};
-use crate::told::{self, NO_SILENCE, words};
+use crate::state_log::{self, NO_SILENCE, describe};
 
-fn waits(stage: &Stage, args: &[&str]) -> Child {
+fn start_wait(stage: &Stage, args: &[&str]) -> Child {
     let mut wait = stage.agency([&["wait"], args].concat());
     wait.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     wait.spawn().expect("agency can be run")
 }
 
 #[track_caller]
-fn ended(stage: &Stage, mut wait: Child) -> ExitStatus {
+fn wait_exit(stage: &Stage, mut wait: Child) -> ExitStatus {
     stage.eventually("the end of the wait", SOON, || wait.try_wait().expect("our own child"))
 }
 
 #[test]
-fn a_wait_says_by_its_code_how_it_ended() {
+fn the_exit_code_of_wait_says_how_it_ended() {
     let stage = Stage::with_config(NO_SILENCE);
     let pause = Pause::at(stage.home().join("pause"));
     stage.play("one", &format!("await {}; ask ready?; exit 7", pause.path().display()));
-    stage.wait_told("one", "running (kernel)");
+    stage.wait_state("one", "running (kernel)");
     assert_eq!(stage.run(["wait", "one", "--timeout", "50ms"]).code, 4);
     assert_eq!(stage.run(["wait", "one", "--until", "running"]).code, 0);
-    let waiting = waits(&stage, &["one"]);
-    let several = waits(&stage, &["one", "--until", "exited,needs-input"]);
-    let to_the_end = waits(&stage, &["one", "--until", "exited"]);
+    let waiting = start_wait(&stage, &["one"]);
+    let several = start_wait(&stage, &["one", "--until", "exited,needs-input"]);
+    let to_the_end = start_wait(&stage, &["one", "--until", "exited"]);
     pause.release();
-    assert_eq!(ended(&stage, waiting).code(), Some(0));
-    assert_eq!(ended(&stage, several).code(), Some(0));
+    assert_eq!(wait_exit(&stage, waiting).code(), Some(0));
+    assert_eq!(wait_exit(&stage, several).code(), Some(0));
     let said = stage.run(["wait", "one"]).ok();
     assert!(said.contains("ready?"), "{said}");
-    let for_work = waits(&stage, &["one", "--until", "running"]);
+    let for_work = start_wait(&stage, &["one", "--until", "running"]);
     stage.run(["send", "one", "go"]).ok();
-    assert_eq!(ended(&stage, to_the_end).code(), Some(0));
-    let code = ended(&stage, for_work).code();
+    assert_eq!(wait_exit(&stage, to_the_end).code(), Some(0));
+    let code = wait_exit(&stage, for_work).code();
     assert!(matches!(code, Some(0 | 3)), "it worked, or was gone before anybody saw it: {code:?}");
     stage.wait_status("one", "stopped");
     assert_eq!(stage.run(["wait", "one"]).code, 3, "it will never need input again");
@@ -50,7 +50,7 @@ fn a_wait_says_by_its_code_how_it_ended() {
 }
 
 #[test]
-fn who_has_waited_for_long_still_needs_input() {
+fn a_stale_agent_still_needs_input() {
     let stage = Stage::with_config("needs_input_timeout = \"1h\"\nstale_timeout = \"100ms\"\n");
     stage.play("one", "ask ready?");
     stage.wait_task("one", "is stale", |task| task["state"]["state"] == "stale");
@@ -58,48 +58,48 @@ fn who_has_waited_for_long_still_needs_input() {
 }
 
 #[test]
-fn a_wait_outlives_every_daemon() {
+fn wait_survives_killed_daemons() {
     let stage = Stage::with_config(NO_SILENCE);
     let pause = Pause::at(stage.home().join("pause"));
     stage.play("one", &format!("await {}; ask ready?", pause.path().display()));
-    stage.wait_told("one", "running (kernel)");
-    let waiting = waits(&stage, &["one"]);
+    stage.wait_state("one", "running (kernel)");
+    let waiting = start_wait(&stage, &["one"]);
     for _ in 0..10 {
         stage.eventually("a daemon", SOON, || stage.daemon());
         stage.kill_daemon();
     }
     pause.release();
-    assert_eq!(ended(&stage, waiting).code(), Some(0));
+    assert_eq!(wait_exit(&stage, waiting).code(), Some(0));
 }
 
 fn at(stage: &Stage, slug: &str, time: &str) -> String {
     let explained = stage.run(["explain", slug, "--at", time, "--json"]).json();
     match explained["state"].is_null() {
         true => "nothing".to_owned(),
-        false => words(&explained["state"]),
+        false => describe(&explained["state"]),
     }
 }
 
 #[test]
-fn the_past_is_explained_also_of_a_run_that_has_ended() {
+fn explain_works_for_the_past_and_for_ended_runs() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play("one", r"raw; say hello; wait-for 1; print \e]7501\x3bstate=working\a; wait-for 2; print \e]7501\x3bstate=blocked:kind=permission\a; wait-for 3; exit 5");
     stage.wait_printed("one", "hello");
     for (key, state) in [("1", "running (status)"), ("2", "needs_input permission (status)")] {
         stage.run(["send", "one", "--keys", key]).ok();
-        stage.wait_told("one", state);
+        stage.wait_state("one", state);
     }
     let run = stage.keeper("one").run;
     stage.run(["send", "one", "--keys", "3"]).ok();
     stage.wait_status("one", "stopped");
-    let log = told::log_of(&stage, &run);
-    let expected: Vec<String> = log.iter().map(words).collect();
+    let log = state_log::log_of(&stage, &run);
+    let expected: Vec<String> = log.iter().map(describe).collect();
     assert_eq!(expected[expected.len() - 2..], ["needs_input permission (status)", "exited (kernel)"]);
     for daemons in 0..2 {
         for change in &log {
             let time = change["time"].as_str().expect("a time");
-            // Of those within one millisecond it is the last.
-            let last = log.iter().rfind(|other| other["time"] == time).map(words);
+            // Of several changes within one millisecond, the last one counts.
+            let last = log.iter().rfind(|other| other["time"] == time).map(describe);
             assert_eq!(Some(at(&stage, "one", time)), last, "{change} by daemon {daemons}");
         }
         assert_eq!(at(&stage, "one", "2001-01-01T00:00:00Z"), "nothing");
@@ -110,13 +110,13 @@ fn the_past_is_explained_also_of_a_run_that_has_ended() {
     assert!(text.contains("exited") && text.contains("previous states, newest first"), "{text}");
 }
 
-/// What a log says that the agent reported, in its order: `working` and `blocked` by turns.
+/// The agent's reports in a log, in order: `working` and `blocked` alternate.
 fn flips(log: &[Value]) -> Vec<String> {
-    log.iter().filter(|change| change["source"] == "status").map(words).collect()
+    log.iter().filter(|change| change["source"] == "status").map(describe).collect()
 }
 
 #[test]
-fn the_log_of_states_has_neither_holes_nor_doubles_whoever_is_killed() {
+fn the_state_log_has_no_gaps_and_no_duplicates_whoever_is_killed() {
     const FLIPS: usize = 150;
     let stage = Stage::with_config(NO_SILENCE);
     let pause = Pause::at(stage.home().join("pause"));
@@ -135,9 +135,9 @@ fn the_log_of_states_has_neither_holes_nor_doubles_whoever_is_killed() {
         stage.kill_daemon();
         killed += 1;
     }
-    stage.wait_told("one", "running (status)");
+    stage.wait_state("one", "running (status)");
     assert!(killed > 5, "{killed}");
-    let log = told::log_of(&stage, &run);
+    let log = state_log::log_of(&stage, &run);
     let times: Vec<u64> = log.iter().map(|change| change["at_ns"].as_u64().expect("a time")).collect();
     assert!(times.is_sorted(), "{times:?}");
     let expected: Vec<&str> = ["needs_input question (status)", "running (status)"].repeat(FLIPS);
@@ -151,10 +151,10 @@ fn the_log_of_states_has_neither_holes_nor_doubles_whoever_is_killed() {
 }
 
 #[test]
-fn events_begin_with_the_past_and_go_on_without_a_double() {
+fn events_begin_with_the_past_and_continue_without_duplicates() {
     let stage = Stage::with_config(NO_SILENCE);
     stage.play("one", "loop; ask ready?; end");
-    stage.wait_told("one", "needs_input question (kernel)");
+    stage.wait_state("one", "needs_input question (kernel)");
     let path = stage.home().join("events");
     let mut events = stage.agency(["events", "--json", "--since", "1h"]);
     events.stdin(Stdio::null()).stdout(File::create(&path).expect("room")).stderr(Stdio::null());
@@ -193,15 +193,15 @@ fn events_begin_with_the_past_and_go_on_without_a_double() {
 }
 
 #[test]
-fn the_next_is_who_has_waited_longest_and_was_not_looked_at() {
+fn next_is_the_agent_that_waited_longest_without_a_viewer() {
     let stage = Stage::with_config(NO_SILENCE);
     assert!(stage.refused(&["next"]).starts_with("Error: no agent is waiting for you"));
     stage.play("busy", "raw; say busy; no-read");
     for slug in ["first", "second"] {
         stage.play(slug, &format!("say I am {slug}; ask ready?"));
-        let task = stage.wait_told(slug, "needs_input question (kernel)");
+        let task = stage.wait_state(slug, "needs_input question (kernel)");
         assert_eq!(task["seen"], false, "{task}");
-        // They are told apart by whole seconds.
+        // `next` compares whole seconds.
         stage.wait_task(slug, "has waited", |task| task["state"]["for_seconds"].as_u64() >= Some(1));
     }
     let line = stage.run(["next"]).ok();

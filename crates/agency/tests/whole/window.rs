@@ -1,6 +1,6 @@
-//! A terminal window of a test: a program in it, and what it shows.
+//! A terminal window of a test with a program in it.
 //!
-//! Bare, it answers what the program asks, as any terminal does.
+//! A bare window answers the program's queries, as any terminal does.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use agency_testkit::{Process, Pty};
 use crate::picture::Picture;
 use crate::second_opinion::SecondOpinion;
 
-/// As many lines as an agent's terminal keeps.
+/// The number of lines that an agent's terminal keeps.
 pub const SCROLLBACK: usize = 10_000;
 
 pub struct Window {
@@ -23,12 +23,12 @@ pub struct Window {
 }
 
 impl Window {
-    /// The program runs in it alone.
+    /// A window that answers the program's queries.
     pub fn bare(command: Command, cols: u16, rows: u16) -> Window {
         Window::around(command, cols, rows, true)
     }
 
-    /// Somebody else answers the program.
+    /// A window for `agency attach`; the daemon answers the agent's queries.
     pub fn attached(command: Command, cols: u16, rows: u16) -> Window {
         Window::around(command, cols, rows, false)
     }
@@ -44,7 +44,7 @@ impl Window {
         }
     }
 
-    /// Takes in what has been written to it.
+    /// Reads new output and returns the current picture.
     pub fn look(&mut self) -> Picture {
         self.pty.look();
         let new = &self.pty.output()[self.fed..];
@@ -57,7 +57,7 @@ impl Window {
         Picture::of(&mut self.screen)
     }
 
-    /// What the other emulator makes of the same bytes.
+    /// The picture of the other emulator from the same bytes.
     pub fn second_opinion(&self) -> Picture {
         self.second.picture()
     }
@@ -89,7 +89,7 @@ impl Window {
         self.look();
     }
 
-    /// SIGKILL for the program in it.
+    /// Sends SIGKILL to the program.
     pub fn kill(mut self) {
         Process::find(self.pty.pid()).expect("it runs").signal(agency_testkit::Signal::KILL);
         self.pty.wait_exit();

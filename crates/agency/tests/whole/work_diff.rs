@@ -1,4 +1,4 @@
-//! The work in a workspace: seen, taken over, kept up to date, and never half of it.
+//! `agency diff`, and helpers for work in workspaces.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::json::Schema;
 use crate::stage::Stage;
 
-/// A stage whose repository knows who commits, with tasks that wait at a prompt.
+/// A stage whose repository has a committer, and whose tasks wait at a prompt.
 pub fn stage() -> Stage {
     let stage = Stage::new();
     for (key, value) in [("user.name", "Tester"), ("user.email", "tester@example.com")] {
@@ -46,7 +46,7 @@ fn diff_shows_all_of_the_work_and_is_a_patch() {
     commit(&stage, &worktree, "work");
     put(&worktree.join("README.md"), "# changed\n");
     put(&worktree.join("new file ü.txt"), "untracked\n");
-    // What the base got meanwhile is not this task's work.
+    // New commits of the base are not this task's work.
     put(&stage.repo().join("elsewhere"), "x\n");
     commit(&stage, &stage.repo(), "elsewhere");
     let status = stage.git(&worktree, &["status", "--porcelain"]);
@@ -59,7 +59,7 @@ fn diff_shows_all_of_the_work_and_is_a_patch() {
     let stat = stage.run(["diff", "one", "--stat"]).ok();
     assert!(stat.contains("3 files, 4 added, 1 removed\n") && stat.contains("new file ü.txt"), "{stat}");
 
-    // It applies to the base, and only looking changed nothing.
+    // The patch applies to the base, and `diff` changed nothing.
     let patch = stage.run(["diff", "one"]).ok();
     let mut apply = stage.command("git");
     apply.args(["apply", "-"]);
@@ -98,7 +98,7 @@ fn diff_on_a_terminal_is_coloured_and_paged() {
 }
 
 #[test]
-fn gits_own_pager_comes_before_the_usual_one() {
+fn gits_configured_pager_is_preferred() {
     let stage = stage();
     stage.play("one", "ask ready?");
     put(&stage.worktree("1-one").join("new.txt"), "hello\n");

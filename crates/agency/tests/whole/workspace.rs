@@ -1,11 +1,11 @@
-//! What a person does in a task's workspace, and how tasks are called.
+//! Commands in a task's workspace, and the names of tasks.
 
 use agency_testkit::CommandOutput;
 
 use crate::stage::{Stage, refused};
 
 #[test]
-fn a_task_is_called_by_id_slug_both_or_the_beginning_of_its_slug() {
+fn a_task_is_named_by_id_slug_both_or_the_beginning_of_its_slug() {
     let stage = Stage::new();
     for slug in ["fix-login", "fix-logout", "write-docs"] {
         stage.play(slug, "ask ready?");
@@ -19,11 +19,11 @@ fn a_task_is_called_by_id_slug_both_or_the_beginning_of_its_slug() {
     assert!(refusal.contains("Hint: "), "{refusal}");
     let refusal = stage.refused(&["stop", "nothing-like-it"]);
     assert!(refusal.starts_with("Error: no task is called `nothing-like-it`\n"), "{refusal}");
-    assert_eq!(stage.keepers().len(), 3, "nobody was stopped");
+    assert_eq!(stage.keepers().len(), 3, "no agent was stopped");
 }
 
 #[test]
-fn exec_runs_there_with_the_tasks_variables_and_passes_everything_on() {
+fn exec_runs_in_the_workspace_with_the_tasks_variables_and_passes_everything_on() {
     let stage = Stage::new();
     stage.run(["new", "one", "-m", "the text", "--", "fake-agent", "-c", "ask ready?"]).ok();
     let line = r#"pwd; echo "$AGENCY_TASK_ID $AGENCY_SLUG $AGENCY_BODY"; cat; echo oops >&2; exit 7"#;
@@ -39,7 +39,7 @@ fn exec_runs_there_with_the_tasks_variables_and_passes_everything_on() {
 }
 
 #[test]
-fn run_asks_the_agents_own_command_and_passes_its_answer_on() {
+fn run_calls_the_agents_own_command_and_passes_its_answer_on() {
     let stage = Stage::with_config(
         r#"
         [agents.oracle]
@@ -58,7 +58,7 @@ fn run_asks_the_agents_own_command_and_passes_its_answer_on() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_asked_says_so() {
+fn run_refuses_an_agent_without_such_a_command() {
     let stage = Stage::with_config("[agents.mute]\nstart = [\"fake-agent\", \"-c\", \"ask ready?\"]\n");
     stage.run(["new", "one", "--agent", "mute"]).ok();
     let refusal = stage.refused(&["run", "one", "hello"]);
@@ -66,7 +66,7 @@ fn an_agent_that_cannot_be_asked_says_so() {
 }
 
 #[test]
-fn shell_is_the_users_own_in_the_workspace() {
+fn shell_starts_the_users_shell_in_the_workspace() {
     let stage = Stage::new();
     stage.play("one", "ask ready?");
     let mut terminal = stage.on_terminal(["shell", "one"]);
@@ -77,7 +77,7 @@ fn shell_is_the_users_own_in_the_workspace() {
 }
 
 #[test]
-fn a_draft_has_no_workspace_to_be_in() {
+fn a_draft_has_no_workspace() {
     let stage = Stage::new();
     stage.run(["new", "draft", "--draft", "-m", "x"]).ok();
     for args in [
@@ -95,7 +95,7 @@ fn a_draft_has_no_workspace_to_be_in() {
 }
 
 #[test]
-fn from_inside_a_worktree_the_same_project_is_meant() {
+fn a_command_inside_a_worktree_uses_its_project() {
     let stage = Stage::new();
     stage.play("one", "ask ready?");
     let inside = |args: &[&str]| {
@@ -110,7 +110,7 @@ fn from_inside_a_worktree_the_same_project_is_meant() {
 }
 
 #[test]
-fn projects_are_apart_and_listed_together_when_asked() {
+fn projects_are_separate_and_can_be_listed_together() {
     let stage = Stage::new();
     let other = stage.home().join("other");
     std::fs::create_dir(&other).expect("room");
