@@ -1,11 +1,12 @@
-//! Claude Code from its start to its end: what it asks, what it is told, and what Agency says of it meanwhile.
+//! Claude Code on a terminal, from its start to its end: its questions, and the states that Agency shows.
 
 use std::fs;
 
 use crate::scene::{Agent, Scene, is_waiting};
+use crate::shared::{check_interrupt, check_service_error, check_trust_dialog};
 
 #[test]
-fn claude_asks_for_trust_before_anything_can_be_sent() {
+fn claude_gets_no_message_before_it_is_trusted() {
     let scene = Scene::new(Agent::Claude);
     scene.new_task();
     scene.wait("needs-input");
@@ -16,22 +17,11 @@ fn claude_asks_for_trust_before_anything_can_be_sent() {
     );
     let explained = scene.explain();
     assert_eq!(explained["state"]["source"], "screen", "{explained}");
-    assert_eq!(explained["state"]["rule"], "claude-trust", "{explained}");
-
-    let receipt = scene.send("hello");
-    assert_eq!(receipt.kind, "refused", "{receipt:?}");
-    assert!(receipt.screen.contains("Yes, I trust this folder"), "{receipt:?}");
-    assert!(is_waiting(&scene.task(), "question"), "nothing was typed into the dialog");
-
-    scene.trust();
-    scene.wait_waiting("prompt");
-    scene.deliver("hello");
-    scene.wait_waiting("finished");
-    scene.wait_told("hello");
+    check_trust_dialog(&scene, "claude-trust", "Yes, I trust this folder");
 }
 
 #[test]
-fn claude_asks_for_permission_and_goes_on_when_it_is_given() {
+fn claude_asks_for_permission_and_continues_when_it_is_given() {
     let scene = Scene::at_prompt(Agent::Claude);
     scene.deliver("<<bash touch made>> <<hold after>> <<say It is made.>>");
     let task = scene.wait_waiting("permission");
@@ -48,52 +38,40 @@ fn claude_asks_for_permission_and_goes_on_when_it_is_given() {
     scene.keys("1");
     scene.wait("running");
     scene.wait_running();
-    scene.model.open("after");
+    scene.model.release("after");
     scene.wait_waiting("finished");
-    assert!(scene.repo().join(".agency/worktrees/1-x/made").exists());
+    assert!(scene.is_made());
     let history = scene.history();
-    let told =
+    let expected =
         ["running status", "needs_input permission status", "running status", "needs_input finished status"];
-    assert!(history.ends_with(&told.map(str::to_owned)), "{history:#?}");
+    assert!(history.ends_with(&expected.map(str::to_owned)), "{history:#?}");
 }
 
 #[test]
-fn claude_that_is_denied_waits_for_another_word() {
+fn claude_waits_after_a_denial() {
     let scene = Scene::at_prompt(Agent::Claude);
     scene.deliver("<<bash touch made>> <<say never said>>");
     scene.wait_waiting("permission");
     scene.keys("escape");
     scene.wait_waiting("prompt");
-    assert!(!scene.repo().join(".agency/worktrees/1-x/made").exists());
+    assert!(!scene.is_made());
     scene.deliver("hello");
     scene.wait_waiting("finished");
 }
 
 #[test]
-fn claude_that_is_interrupted_waits_and_takes_the_next_prompt() {
-    let scene = Scene::at_prompt(Agent::Claude);
-    scene.deliver("<<say I have begun.>> <<hold for ever>>");
-    scene.wait_running();
-    scene.wait_shown("● I have begun.");
-    scene.keys("escape");
-    scene.wait_waiting("prompt");
-    scene.deliver("hello");
-    scene.wait_waiting("finished");
-    scene.wait_told("hello");
+fn an_interrupted_claude_waits_and_takes_the_next_prompt() {
+    check_interrupt(Agent::Claude, "● I have begun.");
 }
 
 #[test]
-fn an_error_of_the_service_is_something_to_look_at() {
-    let scene = Scene::at_prompt(Agent::Claude);
-    scene.deliver("<<error 400>>");
-    let task = scene.wait_waiting("error");
+fn an_error_of_claudes_service_is_a_reason_to_wait() {
+    let task = check_service_error(Agent::Claude);
     assert!(task["evidence"]["detail"].as_str().is_some_and(|detail| detail.contains("400")), "{task}");
-    scene.deliver("hello");
-    scene.wait_waiting("finished");
 }
 
 #[test]
-fn the_hooks_of_claude_report_and_leave_nothing_of_the_users_changed() {
+fn the_hooks_of_claude_report_and_change_no_settings_of_the_user() {
     let scene = Scene::new(Agent::Claude);
     let mine = "{\n  \"hooks\": {},\n  \"env\": { \"MINE\": \"1\" }\n}\n";
     scene.write_home(".claude/settings.json", mine);
@@ -114,9 +92,10 @@ fn the_hooks_of_claude_report_and_leave_nothing_of_the_users_changed() {
     let turn = ["SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop"];
     assert!(hooks.starts_with(&turn.map(str::to_owned)), "{hooks:?}");
     assert!(hooks.iter().any(|hook| hook == "StopFailure"), "{hooks:?}");
-    let settings = fs::read_to_string(scene.home().join(".claude/settings.json")).expect("it is still there");
+    let settings =
+        fs::read_to_string(scene.home().join(".claude/settings.json")).expect("the file still exists");
     assert_eq!(settings, mine);
-    let state = fs::read_to_string(scene.home().join(".claude.json")).expect("it is still there");
+    let state = fs::read_to_string(scene.home().join(".claude.json")).expect("the file still exists");
     assert!(!state.contains("agency-keeper"), "{state}");
     assert!(!scene.repo().join(".agency/worktrees/1-x/.claude").exists());
 }

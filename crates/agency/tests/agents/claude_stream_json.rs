@@ -1,4 +1,4 @@
-//! Claude Code without a terminal, over stream-json: asked, answered, denied, interrupted, killed.
+//! Claude Code over stream-json, without a terminal: messages, approvals, denials, interrupts, killed agents and daemons.
 
 use std::fs;
 
@@ -6,141 +6,121 @@ use serde_json::Value;
 
 use crate::scene::{Agent, SOON, Scene};
 
-/// A task that is talked to, with its first message.
 #[track_caller]
-fn talk(message: &str) -> Scene {
-    let scene = Scene::new(Agent::Claude);
-    let new = ["new", "x", "--agent", "claude-code", "--driver", "stream-json", "--no-attach", "-m", message];
-    scene.run(&new).ok();
-    scene
+fn conversation(message: &str) -> Scene {
+    Scene::conversation(Agent::Claude, "stream-json", message)
 }
 
-#[track_caller]
-fn chat(scene: &Scene) -> String {
-    scene.run(&["chat", "x"]).ok()
-}
-
-/// A line of the conversation, which the prompt that asks for it is not.
-#[track_caller]
-fn wait_said(scene: &Scene, line: &str) -> String {
-    scene.eventually(&format!("{line:?} is said"), SOON, || {
-        Some(chat(scene)).filter(|chat| chat.lines().any(|said| said == line))
-    })
-}
-
-fn session(scene: &Scene) -> Option<String> {
-    let file = scene.task_file();
-    file.lines().find(|line| line.starts_with("session_id:")).map(str::to_owned)
-}
-
-/// What is not there yet cannot be gone on with.
-fn is_written(scene: &Scene) -> bool {
+/// Whether Claude Code has stored the conversation; before that it cannot resume it.
+fn is_stored(scene: &Scene) -> bool {
     let projects = fs::read_dir(scene.home().join(".claude/projects")).into_iter().flatten().flatten();
     let files = projects.flat_map(|project| fs::read_dir(project.path())).flatten().flatten();
     files.into_iter().any(|file| fs::read_to_string(file.path()).is_ok_and(|text| text.contains("Begun.")))
 }
 
 #[track_caller]
-fn asked(scene: &Scene) -> Value {
+fn wait_approval(scene: &Scene) -> Value {
     scene.wait_waiting("permission");
     scene.run(&["approvals", "--json"]).json()["approvals"][0].clone()
 }
 
 #[test]
-fn claude_over_a_pipe_is_prompted_asks_is_allowed_and_ends_its_turn() {
-    let scene = talk("<<say I will make it.>> <<bash touch made>> <<say It is made.>>");
-    let approval = asked(&scene);
+fn claude_over_a_pipe_asks_is_allowed_and_ends_its_turn() {
+    let scene = conversation("<<say I will make it.>> <<bash touch made>> <<say It is made.>>");
+    let approval = wait_approval(&scene);
     assert_eq!(approval["tool"], "Bash");
-    assert!(!scene.repo().join(".agency/worktrees/1-x/made").exists());
+    assert!(!scene.is_made());
     scene.run(&["approve", "x"]).ok();
     scene.wait_waiting("finished");
-    assert!(scene.repo().join(".agency/worktrees/1-x/made").exists());
-    let read = chat(&scene);
+    assert!(scene.is_made());
+    let read = scene.chat();
     for text in ["I will make it.", "✓ Bash: touch made", "allowed by cli", "It is made.", "── turn ended"]
     {
         assert!(read.contains(text), "{text:?} in {read}");
     }
     let history = scene.history();
-    let told = ["needs_input prompt", "running", "needs_input permission", "running", "needs_input finished"];
-    assert_eq!(history, told.map(|words| format!("{words} protocol")));
+    let expected =
+        ["needs_input prompt", "running", "needs_input permission", "running", "needs_input finished"];
+    assert_eq!(history, expected.map(|words| format!("{words} protocol")));
     scene.deliver("<<say And again.>>");
-    wait_said(&scene, "And again.");
+    scene.wait_said("And again.");
     let costs = scene.run(&["cost", "--json"]).json();
     assert!(costs["tasks"][0]["output_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{costs}");
 }
 
 #[test]
-fn claude_over_a_pipe_hears_why_it_is_denied_and_what_was_answered() {
+fn claude_over_a_pipe_gets_the_reason_of_a_denial_and_an_answer() {
     let question = r#"{"questions":[{"question":"Which colour?","header":"Colour","multiSelect":false,"options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}]}]}"#;
-    let scene = talk(&format!("<<bash touch made>> <<tool AskUserQuestion {question}>> <<say Thanks.>>"));
-    asked(&scene);
+    let scene =
+        conversation(&format!("<<bash touch made>> <<tool AskUserQuestion {question}>> <<say Thanks.>>"));
+    wait_approval(&scene);
     scene.run(&["deny", "x", "-m", "not in this directory"]).ok();
-    wait_said(&scene, "  not in this directory");
+    scene.wait_said("  not in this directory");
     scene.wait_waiting("question");
     scene.run(&["approve", "x", "--answer", "Blue"]).ok();
     scene.wait_waiting("finished");
-    let read = chat(&scene);
+    let read = scene.chat();
     assert!(read.contains("Blue") && read.contains("Thanks."), "{read}");
     assert!(!read.contains("did not answer"), "{read}");
-    assert!(!scene.repo().join(".agency/worktrees/1-x/made").exists());
+    assert!(!scene.is_made());
 }
 
 #[test]
 fn claude_over_a_pipe_is_interrupted_and_takes_the_next_message() {
-    let scene = talk("<<hold for ever>> <<say never said>>");
+    let scene = conversation("<<hold for ever>> <<say never said>>");
     scene.wait_running();
-    scene.eventually("the model is asked", SOON, || (!scene.model.requests().is_empty()).then_some(()));
+    scene.eventually("a request to the model", SOON, || (!scene.model.requests().is_empty()).then_some(()));
     scene.run(&["interrupt", "x"]).ok();
     scene.wait_waiting("finished");
-    assert!(chat(&scene).contains("── turn interrupted"));
+    assert!(scene.chat().contains("── turn interrupted"));
     scene.deliver("<<say I am here.>>");
-    wait_said(&scene, "I am here.");
+    scene.wait_said("I am here.");
 }
 
 #[test]
-fn claude_over_a_pipe_that_is_killed_goes_on_with_its_session() {
-    let scene = talk("<<say Begun.>> <<hold for ever>>");
-    wait_said(&scene, "Begun.");
-    let before = scene.eventually("a session is known", SOON, || session(&scene));
-    scene.eventually("claude has written down what it was told", SOON, || is_written(&scene).then_some(()));
+fn claude_over_a_pipe_resumes_its_session_after_it_is_killed() {
+    let scene = conversation("<<say Begun.>> <<hold for ever>>");
+    scene.wait_said("Begun.");
+    let before = scene.eventually("a session is known", SOON, || scene.session());
+    scene.eventually("the stored conversation", SOON, || is_stored(&scene).then_some(()));
     let keeper = scene.keepers().pop().expect("a keeper");
     keeper.child.expect("an agent").kill();
-    wait_said(&scene, "─── Session restarted ───");
+    scene.wait_said("─── Session restarted ───");
     scene.wait_waiting("prompt");
     scene.deliver("<<say And we go on.>>");
-    wait_said(&scene, "And we go on.");
-    assert_eq!(session(&scene), Some(before));
+    scene.wait_said("And we go on.");
+    assert_eq!(scene.session(), Some(before));
     let requests = scene.model.requests();
-    let told = requests.last().and_then(|request| request["texts"].as_array().map(Vec::len));
-    assert_eq!(told, Some(2), "the model is told of both: {requests:?}");
+    let texts = requests.last().and_then(|request| request["texts"].as_array().map(Vec::len));
+    assert_eq!(texts, Some(2), "the model gets both: {requests:?}");
 }
 
 #[test]
-fn a_permission_that_claude_waits_for_outlives_the_daemon() {
-    let scene = talk("<<bash touch made>> <<say It is made.>>");
-    let before = asked(&scene);
+fn a_permission_request_of_claude_survives_the_daemon() {
+    let scene = conversation("<<bash touch made>> <<say It is made.>>");
+    let before = wait_approval(&scene);
     scene.daemon().expect("a daemon").kill();
-    let after = asked(&scene);
+    let after = wait_approval(&scene);
     assert_eq!(before["id"], after["id"]);
     scene.run(&["approve", "x", "--always"]).ok();
-    wait_said(&scene, "It is made.");
-    assert!(scene.repo().join(".agency/worktrees/1-x/made").exists());
+    scene.wait_said("It is made.");
+    assert!(scene.is_made());
 }
 
 #[test]
-fn claude_goes_from_terminal_to_pipe_and_back_with_one_session() {
+fn claude_changes_from_terminal_to_pipe_and_back_with_one_session() {
     let scene = Scene::at_prompt(Agent::Claude);
     scene.deliver("<<say In the terminal.>>");
     scene.wait_waiting("finished");
-    let id = scene.eventually("a session is known", SOON, || session(&scene));
+    let id = scene.eventually("a session is known", SOON, || scene.session());
     scene.run(&["restart", "x", "--driver", "stream-json"]).ok();
     scene.wait_waiting("prompt");
-    // It may take its time to come up, and takes the message then.
+    // Claude Code may start slowly, and takes the message then.
     scene.send("<<say Over the pipe.>>");
-    wait_said(&scene, "Over the pipe.");
-    let told = scene.model.requests().last().map(|request| request["texts"].to_string()).unwrap_or_default();
-    assert!(told.contains("In the terminal.") && told.contains("Over the pipe."), "it remembers: {told}");
-    assert_eq!(session(&scene), Some(id.clone()));
+    scene.wait_said("Over the pipe.");
+    let texts = scene.model.requests().last().map(|request| request["texts"].to_string()).unwrap_or_default();
+    assert!(texts.contains("In the terminal.") && texts.contains("Over the pipe."), "it remembers: {texts}");
+    assert_eq!(scene.session(), Some(id.clone()));
 
     assert_eq!(scene.run(&["mode", "x", "plan"]).ok(), "mode: plan\n");
     assert!(scene.run(&["mode", "x", "no-such-mode"]).code == 1);
@@ -151,7 +131,7 @@ fn claude_goes_from_terminal_to_pipe_and_back_with_one_session() {
     scene.wait_shown("Over the pipe.");
     scene.wait_waiting("prompt");
     scene.deliver("<<say In the terminal again.>>");
-    scene.wait_told("<<say In the terminal again.>>");
-    assert_eq!(session(&scene), Some(id));
-    assert!(chat(&scene).contains("Over the pipe."), "what was said over the pipe is still there to read");
+    scene.wait_model_got("<<say In the terminal again.>>");
+    assert_eq!(scene.session(), Some(id));
+    assert!(scene.chat().contains("Over the pipe."), "the conversation over the pipe can still be read");
 }

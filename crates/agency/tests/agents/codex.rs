@@ -1,32 +1,22 @@
-//! Codex from its start to its end: what it asks, what it is told, and what Agency says of it meanwhile.
+//! Codex on a terminal, from its start to its end: its questions, and the states that Agency shows.
 
-use crate::scene::{Agent, SOON, Scene, is_waiting};
+use crate::scene::{Agent, SOON, Scene};
+use crate::shared::{check_interrupt, check_service_error, check_trust_dialog};
 
-/// Outside of its own sandbox, which it must ask for.
+/// A command outside of Codex's own sandbox, for which it must ask.
 const ASK: &str = r#"<<tool exec_command {"cmd":"touch made","sandbox_permissions":"require_escalated","justification":"May I make it?"}>>"#;
 
 #[test]
-fn codex_asks_for_trust_before_anything_can_be_sent() {
+fn codex_gets_no_message_before_it_is_trusted() {
     let scene = Scene::new(Agent::Codex);
     scene.new_task();
     scene.wait("needs-input");
     scene.wait_waiting("question");
-    let explained = scene.explain();
-    assert_eq!(explained["state"]["rule"], "codex-trust", "{explained}");
-    let receipt = scene.send("hello");
-    assert_eq!(receipt.kind, "refused", "{receipt:?}");
-    assert!(receipt.screen.contains("Trust and continue"), "{receipt:?}");
-    assert!(is_waiting(&scene.task(), "question"), "nothing was typed into the dialog");
-
-    scene.trust();
-    scene.wait_waiting("prompt");
-    scene.deliver("hello");
-    scene.wait_waiting("finished");
-    scene.wait_told("hello");
+    check_trust_dialog(&scene, "codex-trust", "Trust and continue");
 }
 
 #[test]
-fn codex_asks_for_permission_and_goes_on_when_it_is_given() {
+fn codex_asks_for_permission_and_continues_when_it_is_given() {
     let scene = Scene::at_prompt(Agent::Codex);
     scene.deliver(&format!("{ASK} <<hold after>> <<say It is made.>>"));
     scene.wait_waiting("permission");
@@ -36,35 +26,23 @@ fn codex_asks_for_permission_and_goes_on_when_it_is_given() {
 
     scene.keys("y");
     scene.wait("running");
-    scene.model.open("after");
+    scene.model.release("after");
     scene.wait_waiting("finished");
-    assert!(scene.repo().join(".agency/worktrees/1-x/made").exists());
+    assert!(scene.is_made());
 }
 
 #[test]
-fn codex_that_is_interrupted_waits_and_takes_the_next_prompt() {
-    let scene = Scene::at_prompt(Agent::Codex);
-    scene.deliver("<<say I have begun.>> <<hold for ever>>");
-    scene.wait_running();
-    scene.wait_shown("• I have begun.");
-    scene.keys("escape");
-    scene.wait_waiting("prompt");
-    scene.deliver("hello");
-    scene.wait_waiting("finished");
-    scene.wait_told("hello");
+fn an_interrupted_codex_waits_and_takes_the_next_prompt() {
+    check_interrupt(Agent::Codex, "• I have begun.");
 }
 
 #[test]
-fn an_error_of_codexs_service_is_something_to_look_at() {
-    let scene = Scene::at_prompt(Agent::Codex);
-    scene.deliver("<<error 400>>");
-    scene.wait_waiting("error");
-    scene.deliver("hello");
-    scene.wait_waiting("finished");
+fn an_error_of_codexs_service_is_a_reason_to_wait() {
+    check_service_error(Agent::Codex);
 }
 
 #[test]
-fn nothing_of_codex_outlives_its_task() {
+fn no_process_of_codex_outlives_its_task() {
     let scene = Scene::at_prompt(Agent::Codex);
     scene.deliver("hello");
     scene.wait_waiting("finished");

@@ -1,20 +1,20 @@
-//! What is sent arrives whole: many lines, much text, odd signs.
+//! A sent text arrives whole: many lines, long texts, unusual characters.
 
 use crate::scene::{Agent, Scene};
 
 const LINES: &str = "first line\n\n    an indented one\n\tone with a tab\n- a list \"quoted\" 'twice' `thrice`\n$HOME \\n !history #tag /not-a-command\nlast line";
 
-/// Accents alone and combined, right to left, joined emoji, wide signs, signs beyond the first plane.
+/// Accents alone and combined, right to left, joined emoji, wide characters, characters beyond the first plane.
 const ODD: &str = "e\u{301}é ﷺ שלום עולם 👩‍👩‍👧‍👦 🏳️‍🌈 日本語 𝕬𝖇 ÿ ſ ½ “quotes” — dash";
 
-fn arrives(agent: Agent, text: &str) {
+fn check_arrives(agent: Agent, text: &str) {
     let scene = Scene::at_prompt(agent);
     scene.deliver(text);
     scene.wait_waiting("finished");
-    scene.wait_told(&as_taken(agent, text));
+    scene.wait_model_got(&as_taken(agent, text));
 }
 
-/// Claude Code itself makes spaces of tabs and one sign of a letter and its accent; Codex takes a text as it comes.
+/// Claude Code turns tabs into spaces and joins a letter and its accent; Codex takes a text unchanged.
 fn as_taken(agent: Agent, text: &str) -> String {
     match agent {
         Agent::Claude => text.replace('\t', "    ").replace("e\u{301}", "é"),
@@ -22,8 +22,8 @@ fn as_taken(agent: Agent, text: &str) -> String {
     }
 }
 
-/// Longer than 100 KB, every line another one.
-fn long() -> String {
+/// Longer than 100 KB; all lines differ.
+fn long_text() -> String {
     let lines: Vec<String> =
         (0..2_600).map(|line| format!("line {line} of a long text with some words")).collect();
     let text = lines.join("\n");
@@ -33,30 +33,30 @@ fn long() -> String {
 
 #[test]
 fn many_lines_reach_claude() {
-    arrives(Agent::Claude, LINES);
+    check_arrives(Agent::Claude, LINES);
 }
 
 #[test]
-fn much_text_reaches_claude() {
-    arrives(Agent::Claude, &long());
+fn a_long_text_reaches_claude() {
+    check_arrives(Agent::Claude, &long_text());
 }
 
 #[test]
-fn odd_signs_reach_claude() {
-    arrives(Agent::Claude, ODD);
+fn unusual_characters_reach_claude() {
+    check_arrives(Agent::Claude, ODD);
 }
 
 #[test]
 fn many_lines_reach_codex() {
-    arrives(Agent::Codex, LINES);
+    check_arrives(Agent::Codex, LINES);
 }
 
 #[test]
-fn much_text_reaches_codex() {
-    arrives(Agent::Codex, &long());
+fn a_long_text_reaches_codex() {
+    check_arrives(Agent::Codex, &long_text());
 }
 
 #[test]
-fn odd_signs_reach_codex() {
-    arrives(Agent::Codex, ODD);
+fn unusual_characters_reach_codex() {
+    check_arrives(Agent::Codex, ODD);
 }

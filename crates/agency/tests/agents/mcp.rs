@@ -1,4 +1,4 @@
-//! Claude Code that uses Agency's own tools: it starts another agent, waits for it, and reads what it said.
+//! Claude Code uses Agency's tools: it starts another agent, waits for it, and reads its answer.
 
 use crate::scene::{Agent, SOON, Scene};
 
@@ -8,10 +8,10 @@ driver = \"stream-json\"
 stream = [\"fake-agent\", \"--stream-json\", \"prompt; say The kumquat is peeled.; end\"]
 ";
 
-/// What `claude mcp add --scope user agency -- agency mcp` writes, and leave to use what it offers.
-fn furnish(scene: &Scene) {
+/// Writes what `claude mcp add --scope user agency -- agency mcp` writes, and allows the tools.
+fn add_agency_tools(scene: &Scene) {
     scene.write_config(HELPER);
-    let known = std::fs::read_to_string(scene.home().join(".claude.json")).expect("it was furnished");
+    let known = std::fs::read_to_string(scene.home().join(".claude.json")).expect("the settings exist");
     let mut claude: serde_json::Value = serde_json::from_str(&known).expect("JSON");
     claude["mcpServers"]["agency"] =
         serde_json::json!({ "type": "stdio", "command": "agency", "args": ["mcp"] });
@@ -20,9 +20,9 @@ fn furnish(scene: &Scene) {
 }
 
 #[test]
-fn claude_starts_an_agent_waits_for_it_and_reads_what_it_said() {
+fn claude_starts_an_agent_waits_for_it_and_reads_its_answer() {
     let scene = Scene::new(Agent::Claude);
-    furnish(&scene);
+    add_agency_tools(&scene);
     let start =
         r#"<<tool mcp__agency__start_task {"slug":"peel","message":"peel the kumquat","agent":"helper"}>>"#;
     let wait = r#"<<tool mcp__agency__wait_for_task {"task":"peel"}>>"#;
@@ -31,7 +31,7 @@ fn claude_starts_an_agent_waits_for_it_and_reads_what_it_said() {
     let new =
         ["new", "x", "--agent", "claude-code", "--driver", "stream-json", "--no-attach", "-m", &message];
     scene.run(&new).ok();
-    let read = scene.eventually("it has read the other", SOON, || {
+    let read = scene.eventually("the end of the turn", SOON, || {
         let chat = scene.run(&["chat", "x"]).ok();
         chat.lines().any(|line| line == "That was it.").then_some(chat)
     });

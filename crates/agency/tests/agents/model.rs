@@ -1,4 +1,4 @@
-//! The fake model: a server on the loopback device that does what the prompt says, and remembers what it was told.
+//! The fake model: a server on the loopback device that does what the prompt says, and logs its requests.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -22,19 +22,19 @@ impl Model {
         let mut command = sealed.command("python3");
         command.arg(program).arg(dir.join("log")).arg(&dir).stdout(Stdio::piped());
         let mut server = command.spawn().expect("python3 runs the fake model: is it installed?");
-        let stdout = server.stdout.take().expect("it was asked for");
+        let stdout = server.stdout.take().expect("stdout is a pipe");
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).expect("the fake model speaks UTF-8");
         let port = line.trim().parse().unwrap_or_else(|_| panic!("the fake model names no port: {line:?}"));
         Model { server, port, dir }
     }
 
-    /// Lets go on who was told to `<<hold NAME>>`, now or later.
-    pub fn open(&self, gate: &str) {
-        fs::write(self.dir.join(gate), "").expect("room for a file");
+    /// Ends `<<hold NAME>>`, now or later.
+    pub fn release(&self, name: &str) {
+        fs::write(self.dir.join(name), "").expect("room for a file");
     }
 
-    /// Everything that was asked in an agent's conversation, in order.
+    /// All requests of an agent's conversation, in order.
     pub fn requests(&self) -> Vec<Value> {
         let log = fs::read_to_string(self.dir.join("log")).unwrap_or_default();
         // The last line may be half written.
@@ -43,19 +43,19 @@ impl Model {
         requests.filter(|request: &Value| request["aside"] == false).collect()
     }
 
-    /// Whether the user has said exactly this.
-    pub fn was_told(&self, text: &str) -> bool {
-        let said = |request: &Value| {
+    /// Whether the model got exactly this text from the user.
+    pub fn got(&self, text: &str) -> bool {
+        let has_text = |request: &Value| {
             request["texts"].as_array().is_some_and(|texts| texts.iter().any(|said| said == text))
         };
-        self.requests().iter().any(said)
+        self.requests().iter().any(has_text)
     }
 }
 
 impl Drop for Model {
     fn drop(&mut self) {
         if let Err(err) = self.server.kill().and_then(|()| self.server.wait()) {
-            eprintln!("the fake model stays behind: {err}");
+            eprintln!("cannot end the fake model: {err}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An agent that was stopped goes on with its own session.
+//! A stopped agent resumes its own session.
 
 use crate::scene::{Agent, Scene};
 
@@ -16,8 +16,8 @@ fn claude_resumes_the_session_that_its_hooks_named() {
     scene.wait_waiting("prompt");
     scene.deliver("what was the word?");
     scene.wait_waiting("finished");
-    scene.wait_told("what was the word?");
-    let newest = scene.model.requests().pop().expect("it was asked");
+    scene.wait_model_got("what was the word?");
+    let newest = scene.model.requests().pop().expect("a request");
     assert_eq!(newest["texts"][0], "remember the word xylophone", "{newest}");
     assert!(scene.task_file().contains(session), "{}", scene.task_file());
 }

@@ -1,6 +1,6 @@
-//! A sealed environment with a real agent in it: what its user types, and what Agency says about it.
+//! A sealed environment with a real agent, and helpers to run commands and wait for states.
 //!
-//! Says what is there; what should be there is for the stories to say.
+//! The steps that Claude Code and Codex share are in `shared.rs`.
 
 use std::fs;
 use std::ops::Deref;
@@ -14,13 +14,23 @@ use serde_json::Value;
 
 use crate::model::Model;
 
-/// Far more than anything needs, so that only what never comes reaches it.
+/// Far more than any test needs, so that only a condition that never holds reaches it.
 pub const SOON: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agent {
     Claude,
     Codex,
+}
+
+impl Agent {
+    /// Its name in Agency.
+    fn name(self) -> &'static str {
+        match self {
+            Agent::Claude => "claude-code",
+            Agent::Codex => "codex",
+        }
+    }
 }
 
 pub struct Scene {
@@ -37,7 +47,7 @@ impl Deref for Scene {
     }
 }
 
-/// What a receipt of `agency send` says.
+/// The receipt of `agency send`.
 #[derive(Debug)]
 pub struct Receipt {
     pub kind: String,
@@ -50,11 +60,11 @@ impl Scene {
         let sealed = Sealed::new();
         let model = Model::start(&sealed);
         let scene = Scene { sealed, model, agent };
-        scene.furnish();
+        scene.write_agent_settings();
         scene
     }
 
-    /// Past the agent's questions at its start: at its prompt, which waits.
+    /// Starts the agent on a terminal, answers its questions, and waits until it is at its prompt.
     #[track_caller]
     pub fn at_prompt(agent: Agent) -> Scene {
         let scene = Scene::new(agent);
@@ -65,8 +75,8 @@ impl Scene {
         scene
     }
 
-    /// What a user has who has used the agents before, and nothing that asks for a network.
-    fn furnish(&self) {
+    /// Writes the settings of a user who has used the agents before; they need no network.
+    fn write_agent_settings(&self) {
         let claude = r#"{"hasCompletedOnboarding": true, "lastOnboardingVersion": "2.1.325", "theme": "dark",
             "customApiKeyResponses": {"approved": ["dummy"], "rejected": []}}"#;
         self.write_home(".claude.json", claude);
@@ -86,8 +96,8 @@ impl Scene {
         fs::create_dir_all(dir).and_then(|()| fs::write(&path, content)).expect("room for a file");
     }
 
-    /// `agency ARG…`, as one types it whose agents talk to the fake model.
-    pub fn typed(&self, args: &[&str]) -> Command {
+    /// A command for `agency ARG…`, with the variables that lead agents to the fake model.
+    pub fn agency_command(&self, args: &[&str]) -> Command {
         let mut command = self.agency(args);
         command.env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", self.model.port));
         for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"] {
@@ -100,20 +110,16 @@ impl Scene {
     }
 
     pub fn run(&self, args: &[&str]) -> CommandOutput {
-        CommandOutput::of(self.typed(args), b"")
+        CommandOutput::of(self.agency_command(args), b"")
     }
 
     /// `agency new x`, with the agent of this scene.
     #[track_caller]
     pub fn new_task(&self) {
-        let agent = match self.agent {
-            Agent::Claude => "claude-code",
-            Agent::Codex => "codex",
-        };
-        self.run(&["new", "x", "--agent", agent, "--no-attach"]).ok();
+        self.run(&["new", "x", "--agent", self.agent.name(), "--no-attach"]).ok();
     }
 
-    /// Yes to the question whether this directory is to be trusted.
+    /// Answers yes to the question whether the agent may trust this directory.
     #[track_caller]
     pub fn trust(&self) {
         match self.agent {
@@ -122,19 +128,52 @@ impl Scene {
         }
     }
 
+    /// Starts a conversation with the agent over this driver, with a first message.
+    #[track_caller]
+    pub fn conversation(agent: Agent, driver: &str, message: &str) -> Scene {
+        let scene = Scene::new(agent);
+        let new = ["new", "x", "--agent", agent.name(), "--driver", driver, "--no-attach", "-m", message];
+        scene.run(&new).ok();
+        scene
+    }
+
+    #[track_caller]
+    pub fn chat(&self) -> String {
+        self.run(&["chat", "x"]).ok()
+    }
+
+    /// Waits for a whole line of the conversation; the prompt that contains its text does not count.
+    #[track_caller]
+    pub fn wait_said(&self, line: &str) -> String {
+        self.eventually(&format!("the line {line:?}"), SOON, || {
+            Some(self.chat()).filter(|chat| chat.lines().any(|said| said == line))
+        })
+    }
+
+    /// The line with the session id in the task's file.
+    pub fn session(&self) -> Option<String> {
+        let file = self.task_file();
+        file.lines().find(|line| line.starts_with("session_id:")).map(str::to_owned)
+    }
+
+    /// Whether the agent has made the file that the prompt asked for.
+    pub fn is_made(&self) -> bool {
+        self.repo().join(".agency/worktrees/1-x/made").exists()
+    }
+
     #[track_caller]
     pub fn keys(&self, keys: &str) {
         self.run(&["send", "x", "--keys", keys]).ok();
     }
 
-    /// `agency send x TEXT`, from standard input: an argument has at most 128 KiB.
+    /// `agency send x TEXT`, with the text on standard input: an argument has at most 128 KiB.
     pub fn send(&self, text: &str) -> Receipt {
         self.send_with(text, &[])
     }
 
     pub fn send_with(&self, text: &str, options: &[&str]) -> Receipt {
         let args = [&["send", "x", "--json"], options, &["-"]].concat();
-        let ran = CommandOutput::of(self.typed(&args), text.as_bytes());
+        let ran = CommandOutput::of(self.agency_command(&args), text.as_bytes());
         let receipt: Value =
             serde_json::from_str(&ran.stdout).unwrap_or_else(|err| panic!("no receipt ({err}): {ran}"));
         let field = |name: &str| receipt[name].as_str().unwrap_or_default().to_owned();
@@ -143,7 +182,7 @@ impl Scene {
         Receipt { kind, screen: field("screen") }
     }
 
-    /// With evidence that it was taken.
+    /// Sends a text and checks that the agent took it.
     #[track_caller]
     pub fn deliver(&self, text: &str) {
         let receipt = self.send(text);
@@ -156,7 +195,7 @@ impl Scene {
         self.run(&["wait", "x", "--until", state, "--timeout", "50s"]).ok();
     }
 
-    /// As `agency ls --json` shows it.
+    /// The task in `agency ls --json`.
     #[track_caller]
     pub fn task(&self) -> Value {
         self.run(&["ls", "--json"]).json()["tasks"][0].clone()
@@ -167,7 +206,7 @@ impl Scene {
         self.eventually(&format!("x {what}"), SOON, || Some(self.task()).filter(&is_so))
     }
 
-    /// Until it waits for this: `prompt`, `permission`, `question`, `finished`, `error`.
+    /// Waits until the agent needs input for this reason: `prompt`, `permission`, `question`, `finished`, `error`.
     #[track_caller]
     pub fn wait_waiting(&self, why: &str) -> Value {
         self.wait_task(&format!("waits: {why}"), |task| is_waiting(task, why))
@@ -179,11 +218,9 @@ impl Scene {
     }
 
     #[track_caller]
-    pub fn wait_told(&self, text: &str) {
+    pub fn wait_model_got(&self, text: &str) {
         let shown: String = text.chars().take(40).collect();
-        self.eventually(&format!("the model is told {shown:?}"), SOON, || {
-            self.model.was_told(text).then_some(())
-        });
+        self.eventually(&format!("the model got {shown:?}"), SOON, || self.model.got(text).then_some(()));
     }
 
     #[track_caller]
@@ -202,13 +239,13 @@ impl Scene {
         self.run(&["screen", "x"]).stdout
     }
 
-    /// Every state of the newest run, in order, each with its witness: `needs_input permission status`.
+    /// Every state of the newest run, in order, each with its source: `needs_input permission status`.
     #[track_caller]
     pub fn history(&self) -> Vec<String> {
-        self.changes().iter().map(words_of).collect()
+        self.changes().iter().map(describe).collect()
     }
 
-    /// Every change of state of the newest run, as `agency explain` knows them.
+    /// Every change of state of the newest run, from `agency explain`.
     #[track_caller]
     pub fn changes(&self) -> Vec<Value> {
         let explained = self.explain();
@@ -217,7 +254,7 @@ impl Scene {
         changes
     }
 
-    /// The notes of one tag in the journal of the task's newest run.
+    /// The notes with this tag in the journal of a run.
     pub fn notes(&self, run: &str, tag: &str) -> Vec<Value> {
         let dir = self.state().join("r").join(run).join("j");
         let mut reader = Reader::open(&dir, unseal).expect("a journal can be read");
@@ -229,7 +266,7 @@ impl Scene {
         notes.map(|note| serde_json::from_slice(&note).expect("a note in JSON")).collect()
     }
 
-    /// Which hooks have reported so far.
+    /// The hooks that have reported so far.
     pub fn hooks(&self, run: &str) -> Vec<String> {
         let notes = self.notes(run, "hook");
         notes.iter().filter_map(|note| note["event"].as_str().map(str::to_owned)).collect()
@@ -246,7 +283,7 @@ pub fn is_waiting(task: &Value, why: &str) -> bool {
 }
 
 /// `needs_input permission status`
-fn words_of(change: &Value) -> String {
+fn describe(change: &Value) -> String {
     let words = ["state", "why", "source"].map(|name| change[name].as_str());
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
@@ -255,19 +292,19 @@ fn unseal(path: &Path) -> std::io::Result<Vec<u8>> {
     zstd::decode_all(fs::File::open(path)?)
 }
 
-/// Agents of other people's making get no chance to call anybody.
+/// The tested agents must not reach a network.
 fn assert_no_network() {
-    let devices = fs::read_to_string("/proc/net/dev").expect("Linux tells its network devices");
+    let devices = fs::read_to_string("/proc/net/dev").expect("Linux lists its network devices");
     let others: Vec<&str> =
         devices.lines().skip(2).filter(|line| !line.trim_start().starts_with("lo:")).collect();
     assert!(
         others.is_empty(),
-        "there is a network here; say `make test-agents`, which takes it away: {others:?}"
+        "there is a network here; run `make test-agents`, which removes it: {others:?}"
     );
 }
 
 impl Drop for Scene {
-    /// Shown if the story fails, or with `--nocapture`.
+    /// The output appears if the test fails, or with `--nocapture`.
     fn drop(&mut self) {
         let ran = self.run(&["explain", "x", "--json"]);
         let explained: Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
@@ -276,13 +313,13 @@ impl Drop for Scene {
             eprintln!(
                 "{:>8.3}  {}  {}",
                 change["t"].as_f64().unwrap_or_default(),
-                words_of(change),
+                describe(change),
                 change["rule"]
             );
         }
         if std::thread::panicking() {
             eprintln!("--- screen\n{}", self.screen());
-            self.model.requests().iter().rev().take(3).for_each(|request| eprintln!("asked: {request}"));
+            self.model.requests().iter().rev().take(3).for_each(|request| eprintln!("request: {request}"));
         }
     }
 }
