@@ -68,9 +68,9 @@ impl Canvas {
     /// A canvas with these cells, all of one size; its margins and modes are the initial ones.
     pub(crate) fn of(shown: Cells, under: Option<Cells>, scrollback: Scrollback) -> Canvas {
         let rows = shown.screen_lines();
-        let nobody = WindowId::from(0);
+        let no_window = WindowId::from(0);
         let size = CrosswordsSize::new(IDLE_COLUMNS, rows);
-        let mut engine = Crosswords::new(size, CursorShape::Block, VoidListener, nobody, 0, 0);
+        let mut engine = Crosswords::new(size, CursorShape::Block, VoidListener, no_window, 0, 0);
         engine.grid = shown;
         Canvas {
             engine,

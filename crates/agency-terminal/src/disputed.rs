@@ -52,7 +52,7 @@ pub(crate) fn width_of_text(first: char, cluster: bool) -> Width {
 
 fn is_disputed(c: char) -> bool {
     matches!(c,
-        // Symbols, some of which are drawn as emoji.
+        // Symbols; terminals draw some of them as emoji.
         '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2300}'..='\u{23ff}'
         | '\u{25aa}'..='\u{25ab}' | '\u{25b6}' | '\u{25c0}' | '\u{25fb}'..='\u{25fe}'
         | '\u{2600}'..='\u{27bf}' | '\u{2934}'..='\u{2935}' | '\u{2b05}'..='\u{2b55}'

@@ -5,26 +5,23 @@
 //!
 //! Layout: magic, version, CRC-32 of the rest; then the fields of [`Terminal`] in the order below.
 
-use rio_vt::config::colors::{AnsiColor, ColorRgb, NamedColor};
-use rio_vt::crosswords::style::{Style, StyleFlags, UnderlineKind};
-
 use crate::canvas::Canvas;
-use crate::cells::{Cells, Link};
+use crate::cells::Cells;
 use crate::charset::{Charset, Charsets};
 use crate::dump_cells::{read_cells, write_cells};
 use crate::dump_scrollback::{read_scrollback, write_scrollback};
 use crate::dump_settings::{read_settings, write_settings};
+use crate::dump_style::{read_link, read_style, write_link, write_style};
+use crate::encoding::{DumpError, Reader, Writer, read_place};
 use crate::kitty::Keyboard;
 use crate::modes::{CursorShape, Modes, Mouse, MouseEncoding};
 use crate::palette::{Colours, Palette, Rgb};
-use crate::pen;
 use crate::scan::Scanner;
 use crate::scrollback::Scrollback;
 use crate::settings::Settings;
 use crate::size::Size;
 use crate::tabs::Tabs;
 use crate::terminal::{PerScreen, SavedCursor, Terminal};
-use crate::wire::{Reader, Writer};
 
 const MAGIC: [u8; 4] = *b"AgTm";
 const VERSION: u8 = 2;
@@ -34,20 +31,6 @@ const HEADER: usize = MAGIC.len() + 1 + 4;
 
 /// A larger number of history rows means that the dump is damaged.
 const SCROLLBACK_MAX: usize = 10_000_000;
-
-/// Why a dump cannot be restored.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DumpError {
-    /// The bytes do not start like a dump.
-    #[error("not a dump of a screen")]
-    Foreign,
-    /// The dump is of a version that we cannot read.
-    #[error("screen dump of unknown version {0}")]
-    Version(u8),
-    /// The checksum or a value in the dump is wrong.
-    #[error("the screen dump is damaged")]
-    Damaged,
-}
 
 pub(crate) fn dump(terminal: &Terminal) -> Vec<u8> {
     let mut out = Writer(vec![0; HEADER]);
@@ -280,12 +263,6 @@ fn read_saved(from: &mut Reader<'_>, size: Size) -> Result<SavedCursor, DumpErro
     })
 }
 
-/// A row and a column on the screen.
-pub(crate) fn read_place(from: &mut Reader<'_>, size: Size) -> Result<(u16, u16), DumpError> {
-    let (row, col) = (from.number()?, from.number()?);
-    if row < size.rows && col < size.cols { Ok((row, col)) } else { Err(DumpError::Damaged) }
-}
-
 fn write_canvas(out: &mut Writer, canvas: &Canvas) {
     out.len(canvas.scrollback().limit());
     let (first, last) = canvas.margins();
@@ -329,63 +306,4 @@ fn read_canvas(from: &mut Reader<'_>, size: Size, version: u8) -> Result<Canvas,
     canvas.set_clusters(clusters);
     let fits = last < size.rows && canvas.set_margins(first, last);
     if fits { Ok(canvas) } else { Err(DumpError::Damaged) }
-}
-
-pub(crate) fn write_link(out: &mut Writer, link: Option<&Link>) {
-    out.flag(link.is_some());
-    if let Some(link) = link {
-        out.text(&link.id);
-        out.text(&link.uri);
-    }
-}
-
-pub(crate) fn read_link(from: &mut Reader<'_>) -> Result<Option<Link>, DumpError> {
-    Ok(match from.flag()? {
-        true => Some(Link { id: from.text()?.to_owned(), uri: from.text()?.to_owned() }),
-        false => None,
-    })
-}
-
-pub(crate) fn write_style(out: &mut Writer, style: &Style) {
-    write_colour(out, Some(style.fg));
-    write_colour(out, Some(style.bg));
-    write_colour(out, style.underline_color);
-    out.number(style.flags.bits());
-}
-
-pub(crate) fn read_style(from: &mut Reader<'_>) -> Result<Style, DumpError> {
-    let fg = read_colour(from)?.ok_or(DumpError::Damaged)?;
-    let bg = read_colour(from)?.ok_or(DumpError::Damaged)?;
-    let underline_color = read_colour(from)?;
-    let mut flags = StyleFlags::from_bits(from.number()?).ok_or(DumpError::Damaged)?;
-    // The engine expects at most one kind of underline.
-    let underline: Option<UnderlineKind> = flags.underline_kind();
-    flags.set_underline(underline);
-    Ok(Style { fg, bg, underline_color, flags })
-}
-
-/// A colour: none, the foreground, the background, one of sixteen, one of 256, or RGB.
-fn write_colour(out: &mut Writer, colour: Option<AnsiColor>) {
-    match colour {
-        None => out.byte(0),
-        Some(AnsiColor::Named(NamedColor::Background)) => out.byte(2),
-        Some(AnsiColor::Named(name)) => match pen::index_of(name) {
-            Some(index) => out.0.extend([3, index]),
-            None => out.byte(1),
-        },
-        Some(AnsiColor::Indexed(index)) => out.0.extend([4, index]),
-        Some(AnsiColor::Spec(ColorRgb { r, g, b })) => out.0.extend([5, r, g, b]),
-    }
-}
-
-fn read_colour(from: &mut Reader<'_>) -> Result<Option<AnsiColor>, DumpError> {
-    Ok(Some(match from.byte()? {
-        0 => return Ok(None),
-        1 => AnsiColor::Named(NamedColor::Foreground),
-        2 => AnsiColor::Named(NamedColor::Background),
-        3 => pen::named(from.byte()?.into()),
-        4 => AnsiColor::Indexed(from.byte()?),
-        5 => AnsiColor::Spec(ColorRgb { r: from.byte()?, g: from.byte()?, b: from.byte()? }),
-        _ => return Err(DumpError::Damaged),
-    }))
 }

@@ -10,10 +10,10 @@ use rio_vt::crosswords::pos::{Column, Line};
 use rio_vt::crosswords::square::{CellFlags, Square};
 
 use crate::cells::{Cells, link_of, look_of, occupied};
-use crate::dump::{DumpError, read_link, read_place, read_style, write_link, write_style};
+use crate::dump_style::{read_link, read_style, write_link, write_style};
+use crate::encoding::{DumpError, Reader, Writer, read_place};
 use crate::look::{Extra, Look, cells_of, extras_id};
 use crate::size::Size;
-use crate::wire::{Reader, Writer};
 
 /// A larger number of cells means that the dump is damaged.
 const CELLS_MAX: usize = 1 << 27;

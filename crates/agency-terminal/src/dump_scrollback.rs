@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use rio_vt::crosswords::grid::row::SemanticPrompt;
 use rio_vt::crosswords::square::Wide;
 
-use crate::dump::DumpError;
+use crate::encoding::{DumpError, Reader, Writer};
 use crate::look::Look;
 use crate::scrollback::{Adding, Head, Scrollback};
-use crate::wire::{Reader, Writer};
 
 /// A row cannot be wider than this.
 const CELLS_MAX: usize = 1 << 16;

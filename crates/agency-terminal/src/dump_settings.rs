@@ -4,10 +4,9 @@
 
 use crate::canvas::Canvas;
 use crate::cells::{PROTECTED, is_protected};
-use crate::dump::DumpError;
+use crate::encoding::{DumpError, Reader, Writer};
 use crate::settings::Protection;
 use crate::terminal::Terminal;
-use crate::wire::{Reader, Writer};
 
 pub(crate) fn write_settings(out: &mut Writer, terminal: &Terminal) {
     let settings = &terminal.settings;

@@ -2,7 +2,21 @@
 //!
 //! Does not know their meaning; the dump does. Reading past the end, or invalid text, is an error.
 
-use crate::dump::DumpError;
+use crate::size::Size;
+
+/// Why a dump cannot be restored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DumpError {
+    /// The bytes do not start like a dump.
+    #[error("not a dump of a screen")]
+    Foreign,
+    /// The dump is of a version that we cannot read.
+    #[error("screen dump of unknown version {0}")]
+    Version(u8),
+    /// The checksum or a value in the dump is wrong.
+    #[error("the screen dump is damaged")]
+    Damaged,
+}
 
 #[derive(Default)]
 pub(crate) struct Writer(pub(crate) Vec<u8>);
@@ -89,4 +103,10 @@ impl<'a> Reader<'a> {
     pub(crate) fn text(&mut self) -> Result<&'a str, DumpError> {
         std::str::from_utf8(self.bytes()?).map_err(|_| DumpError::Damaged)
     }
+}
+
+/// A row and a column on the screen.
+pub(crate) fn read_place(from: &mut Reader<'_>, size: Size) -> Result<(u16, u16), DumpError> {
+    let (row, col) = (from.number()?, from.number()?);
+    if row < size.rows && col < size.cols { Ok((row, col)) } else { Err(DumpError::Damaged) }
 }

@@ -1,4 +1,4 @@
-//! What a program tells its terminal apart from drawing.
+//! Messages of a program to its terminal that are not drawing.
 //!
 //! Does not interpret it: whether a title or a bell means "waiting" is decided elsewhere.
 
@@ -7,7 +7,7 @@
 pub struct Fed {
     /// Answers to the program's queries, in the order of the queries. They must go to its input.
     pub replies: Vec<u8>,
-    /// What the program told its terminal, in order.
+    /// The messages of the program to its terminal, in order.
     pub events: Vec<ScreenEvent>,
 }
 

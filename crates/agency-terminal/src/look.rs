@@ -9,8 +9,8 @@ use rio_vt::crosswords::square::{CellFlags, ContentTag, Extras, Hyperlink, Squar
 use rio_vt::crosswords::style::Style;
 
 use crate::cells::{Cells, Link, PROTECTED, link_of};
-use crate::dump::{DumpError, read_link, read_style, write_link, write_style};
-use crate::wire::{Reader, Writer};
+use crate::dump_style::{read_link, read_style, write_link, write_style};
+use crate::encoding::{DumpError, Reader, Writer};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Look {

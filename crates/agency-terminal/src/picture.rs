@@ -14,7 +14,25 @@ use crate::palette::Rgb;
 use crate::pen;
 use crate::size::Size;
 use crate::terminal::Terminal;
-use crate::window::{Corner, Keys};
+
+/// The start of every redraw and frame for a viewer: a synchronized update.
+pub const PICTURE: &str = "\x1b[?2026h";
+
+/// A place on a screen, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Corner {
+    pub(crate) row: u16,
+    pub(crate) col: u16,
+}
+
+/// How the viewer's keyboard and mouse are set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// As the program wants, because the viewer types.
+    Program,
+    /// With the defaults, because the viewer only watches.
+    Plain,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {

@@ -18,11 +18,11 @@ use crate::disputed;
 use crate::kitty::Keyboard;
 use crate::palette;
 use crate::pen;
+use crate::picture::PICTURE;
 use crate::scrollback::{Scratch, flows_as_it_is};
 use crate::settings::{self, Protection};
 use crate::tabs::Tabs;
 use crate::terminal::{SavedCursor, Terminal};
-use crate::window::PICTURE;
 
 mod pieces;
 

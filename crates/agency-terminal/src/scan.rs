@@ -91,7 +91,7 @@ enum State {
     StringEscape(StringKind),
 }
 
-/// What one more byte does to an incomplete unit.
+/// The effect of one more byte on an incomplete unit.
 enum Step {
     Open(State),
     /// The unit ends with this byte.
@@ -142,7 +142,7 @@ fn step_escape(byte: u8) -> Step {
     }
 }
 
-/// What every sequence does with a byte that does not belong to it.
+/// The reaction of every sequence to a byte that does not belong to it.
 fn step_sequence(state: State, byte: u8) -> Step {
     match byte {
         CAN | SUB => Step::End(Kind::Aborted),

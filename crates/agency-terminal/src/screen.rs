@@ -10,7 +10,8 @@ use rio_vt::crosswords::pos::Line;
 use rio_vt::crosswords::square::Square;
 
 use crate::cells::WRAP;
-use crate::dump::{self, DumpError};
+use crate::dump;
+use crate::encoding::DumpError;
 use crate::event::{Fed, ScreenEvent};
 use crate::filter::ViewerFilter;
 use crate::modes::Modes;
@@ -127,7 +128,7 @@ impl Screen {
         std::mem::replace(&mut self.seen, seen) != seen
     }
 
-    /// Whether a frame has started (mode 2026) and is not complete, so nobody has seen it yet.
+    /// Whether a frame has started (mode 2026) and is not complete, so no viewer has seen it yet.
     pub fn is_half_drawn(&self) -> bool {
         (1..UNFINISHED_MAX).contains(&self.unfinished)
     }

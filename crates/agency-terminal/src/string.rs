@@ -132,7 +132,7 @@ impl Terminal {
     }
 }
 
-/// OSC 9: ConEmu's sub-commands, of which 4 is progress, or iTerm2's notification.
+/// OSC 9: ConEmu's sub-commands (4 is progress), or iTerm2's notification.
 fn notify_or_progress(text: &str, fed: &mut Fed) {
     let mut fields = text.split(';');
     if fields.next() != Some("4") {

@@ -21,10 +21,10 @@ use crate::tabs::Tabs;
 /// The maximum number of saved titles; xterm keeps ten.
 const TITLES_MAX: usize = 16;
 
-/// Longer titles are cut: nobody can read them, and some programs save dozens.
+/// Longer titles are cut: users cannot read them, and some programs save dozens.
 const TITLE_MAX: usize = 1024;
 
-/// What `ESC 7` saves, per screen.
+/// The state that `ESC 7` saves, per screen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SavedCursor {
     pub(crate) row: u16,

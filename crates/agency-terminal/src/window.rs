@@ -6,35 +6,16 @@
 use std::fmt::Write;
 
 use crate::palette::{self, Rgb};
-use crate::picture::{Picture, picture};
+use crate::picture::{Corner, Keys, PICTURE, Picture, picture};
 use crate::screen::Screen;
 use crate::size::Size;
-
-/// The start of every redraw and frame for a viewer: a synchronized update.
-pub const PICTURE: &str = "\x1b[?2026h";
-
-/// A place on a screen, from 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Corner {
-    pub(crate) row: u16,
-    pub(crate) col: u16,
-}
-
-/// How the viewer's keyboard and mouse are set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keys {
-    /// As the program wants, because the viewer types.
-    Program,
-    /// With the defaults, because the viewer only watches.
-    Plain,
-}
 
 /// One viewer's window and what its terminal shows.
 #[derive(Clone, Debug)]
 pub struct Window {
     size: Size,
     corner: Corner,
-    /// What the viewer's terminal shows; `None` before the first frame.
+    /// The picture on the viewer's terminal; `None` before the first frame.
     shown: Option<Picture>,
 }
 

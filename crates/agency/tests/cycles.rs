@@ -29,12 +29,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("agency-driver", "", "acp conversation stream_json"),
     ("agency-driver", "acp", "opening session telling tools"),
     (
-        "agency-terminal",
-        "",
-        "canvas dump dump_cells dump_scrollback dump_settings look picture redraw screen scrollback \
-          terminal window wire",
-    ),
-    (
         "agency-workspace",
         "",
         "aside base checkout collisions create diff glance jj kept landing merge merging operation \

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use rio_vt::crosswords::grid::row::SemanticPrompt;
 use rio_vt::crosswords::square::Square;
 
+use crate::encoding::{Reader, Writer};
 use crate::look::Look;
-use crate::wire::{Reader, Writer};
 
 /// Large enough to share looks, small enough to be dropped one block at a time.
 const FULL: usize = 32 * 1024;
@@ -36,7 +36,7 @@ struct Entry {
     cost: u32,
 }
 
-/// What belongs to a row as a whole.
+/// Properties of a row as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) len: usize,
