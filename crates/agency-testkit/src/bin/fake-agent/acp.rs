@@ -32,6 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 
 use crate::ending::{crash, crash_once, wait_forever};
+use crate::lines::print_line;
 use crate::script::Ending;
 use session::{Incoming, Session};
 use session_file::SessionFile;
@@ -266,16 +267,7 @@ fn chunk(kind: &str, text: &str) -> Value {
 }
 
 fn emit(message: &Value) {
-    print(&message.to_string());
-}
-
-fn print(line: &str) {
-    let mut out = std::io::stdout().lock();
-    if out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).is_err()
-    {
-        // The client closed our output.
-        exit(0)
-    }
+    print_line(&message.to_string());
 }
 
 fn mark(path: &str) {

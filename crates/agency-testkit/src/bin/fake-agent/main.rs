@@ -8,6 +8,7 @@ mod acp;
 mod child;
 mod ending;
 mod input;
+mod lines;
 mod player;
 mod reply;
 mod script;

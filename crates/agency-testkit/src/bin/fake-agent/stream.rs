@@ -19,12 +19,13 @@
 //! | `crash CODE`, `exit CODE` | ends |
 
 use std::collections::VecDeque;
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::process::exit;
 
 use serde_json::{Value, json};
 
 use crate::ending::{crash, crash_once};
+use crate::lines::{print_line, steps_of};
 use crate::script::Ending;
 
 pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
@@ -42,9 +43,8 @@ pub(crate) fn play(mut args: impl Iterator<Item = String>) -> ! {
         message: String::new(),
         answered: Vec::new(),
     };
-    for step in script.split(['\n', ';']).map(str::trim).filter(|step| !step.is_empty()) {
-        let (word, rest) = step.split_once(char::is_whitespace).unwrap_or((step, ""));
-        agent.step(word, rest.trim_start());
+    for (word, rest) in steps_of(&script) {
+        agent.step(word, rest);
     }
     loop {
         agent.prompt();
@@ -88,7 +88,7 @@ impl Agent {
             }
             "end" => self.end("done", None),
             "fail" => self.end(rest, Some("api_error")),
-            "line" => print(rest),
+            "line" => print_line(rest),
             "big" => self.big(rest.parse().unwrap_or(0)),
             "request" => {
                 let id = self.id("req");
@@ -299,15 +299,6 @@ impl Agent {
 
     fn emit(&self, mut message: Value) {
         message["session_id"] = json!(self.session);
-        print(&message.to_string());
-    }
-}
-
-fn print(line: &str) {
-    let mut out = std::io::stdout().lock();
-    if out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).is_err()
-    {
-        // The client closed our output.
-        exit(0)
+        print_line(&message.to_string());
     }
 }

@@ -26,8 +26,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::{Value, json};
 
-use super::{Agent, answer, chunk, mcp, print, refuse, update};
+use super::{Agent, answer, chunk, mcp, refuse, update};
 use crate::ending::{crash, crash_once};
+use crate::lines::{print_line, steps_of};
 use crate::script::Ending;
 
 /// A message of the client to a session.
@@ -105,14 +106,13 @@ impl Session {
 
     /// `None`: the client closed the session.
     fn play(&mut self, script: &str) -> Option<()> {
-        for step in script.split(['\n', ';']).map(str::trim).filter(|step| !step.is_empty()) {
-            let (word, rest) = step.split_once(char::is_whitespace).unwrap_or((step, ""));
+        for (word, rest) in steps_of(script) {
             match (word, self.turn.is_some()) {
                 ("prompt", _) => self.prompt()?,
                 // After a cancel, skip the other steps of the turn.
                 (_, false) => {}
                 (word, true) => {
-                    if let Some(Cancelled) = self.step(word, rest.trim_start())? {
+                    if let Some(Cancelled) = self.step(word, rest)? {
                         self.end("cancelled");
                     }
                 }
@@ -148,7 +148,7 @@ impl Session {
             "end" => self.end("end_turn"),
             "stop" => self.end(rest),
             "fail" => self.fail(rest),
-            "line" => print(rest),
+            "line" => print_line(rest),
             "update" => self.update(&json!({ "sessionUpdate": rest, "more": [1, 2] })),
             "big" => self.big(rest.parse().unwrap_or(0)),
             "many" => (1..=rest.parse().unwrap_or(0)).for_each(|at| self.say(&format!("message {at}"))),
