@@ -16,7 +16,7 @@ use crate::port::{Pipes, Port};
 use crate::signals;
 use crate::terminal::Terminal;
 
-/// What to start; borrows from the launch spec.
+/// A program to start; borrows from the launch spec.
 pub(crate) struct SpawnSpec<'a> {
     pub(crate) argv: &'a [Bytes],
     pub(crate) env: &'a [(Bytes, Bytes)],
@@ -112,7 +112,7 @@ fn run_command(command: &mut Command, spec: &SpawnSpec<'_>) -> Result<u32, Failu
 }
 
 fn identify(pid: u32) -> Result<ProcessIdentity, Failure> {
-    // This also works if the agent ended at once, because nobody has reaped it yet.
+    // This also works if the agent ended at once, because no process has reaped it yet.
     platform::identity_of(pid as i32)
         .ok_or_else(|| Failure::new("identify the agent", io::ErrorKind::NotFound.into()))
 }

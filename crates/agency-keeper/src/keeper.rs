@@ -241,7 +241,7 @@ impl Keeper {
         }
     }
 
-    /// Binds the socket again after somebody deleted it or its directory.
+    /// Binds the socket again after it or its directory was deleted.
     fn rebind(&mut self) {
         // If this fails, the daemon can ask again; the agent is not affected.
         if self.socket.rebind().is_ok() {
@@ -407,7 +407,7 @@ impl Keeper {
         for peer in self.peers.iter().map(|peer| peer.id).collect::<Vec<_>>() {
             self.peers.send_pending(peer, self.journal.dir());
         }
-        // Nobody is left to receive an error; the daemon recognises files of a keeper that is gone.
+        // No client is left to receive an error; the daemon recognises files of a keeper that is gone.
         self.socket.remove().ok();
         self.pid_file.remove(Path::new(PID_FILE)).ok();
     }

@@ -300,7 +300,7 @@ impl Peer {
             Ok(Portion::Sealed { from_seq, until_seq }) => {
                 self.send(&FromKeeper::Sealed { from_seq, until_seq })
             }
-            // The files no longer hold what was written: somebody deleted them.
+            // The files no longer hold what was written: another process deleted them.
             Ok(Portion::Nothing) | Err(_) => self.skip_to(&mut follow, journal_next),
         }
         if follow.next_seq >= journal_next {

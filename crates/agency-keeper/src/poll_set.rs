@@ -1,4 +1,4 @@
-//! What the loop polls, and which sources are ready.
+//! The descriptors that the loop polls, and which of them are ready.
 //!
 //! Uses poll(2): a keeper has few descriptors, and poll exists everywhere.
 

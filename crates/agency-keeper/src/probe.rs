@@ -92,10 +92,10 @@ fn has_input(probe: &Probe) -> bool {
     probe.terminal.as_ref().is_some_and(|terminal| terminal.input_waiting.is_some_and(|count| count > 0))
 }
 
-/// What can happen next, judging by a probe.
+/// The next thing that can happen, judging by a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outlook {
-    /// Nothing happens before somebody types.
+    /// Nothing happens before a user types.
     AwaitsInput,
     /// A program in raw mode, which draws what it does.
     Raw,

@@ -17,7 +17,7 @@ pub(crate) struct Signals {
     _writer: OwnedFd,
 }
 
-/// What the received signals ask for.
+/// The requests of the received signals.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SignalRequests {
     pub(crate) reap: bool,

@@ -17,7 +17,7 @@ fn check(written: &str, text: &str) {
 }
 
 #[track_caller]
-fn asked(written: &str, answer: &str) {
+fn check_answer(written: &str, answer: &str) {
     let mut screen = Screen::new(Size::cells(8, 4), 0);
     let answered = screen.feed(written.as_bytes()).replies.escape_ascii().to_string();
     assert_eq!(answered.replace("\\\"", "\""), answer, "{written:?}");
@@ -40,13 +40,13 @@ fn text_wraps_and_scrolls_between_side_margins() {
 
 #[test]
 fn the_cursor_stays_between_side_margins() {
-    asked(
+    check_answer(
         "\x1b[?69h\x1b[3;5s\x1b[1;4H\x1b[9C\x1b[6n\x1b[9D\x1b[6n\r\x1b[6n",
         "\\x1b[1;5R\\x1b[1;3R\\x1b[1;3R",
     );
-    asked("\x1b[?69h\x1b[3;5s\x1b[?6h\x1b[2;9H\x1b[6n\x1b[?6l\x1b[6n", "\\x1b[2;3R\\x1b[1;1R");
+    check_answer("\x1b[?69h\x1b[3;5s\x1b[?6h\x1b[2;9H\x1b[6n\x1b[?6l\x1b[6n", "\\x1b[2;3R\\x1b[1;1R");
     // Without the mode, this is the old sequence that saves the cursor.
-    asked("\x1b[2;3H\x1b[s\x1b[H\x1b[u\x1b[6n", "\\x1b[2;3R");
+    check_answer("\x1b[2;3H\x1b[s\x1b[H\x1b[u\x1b[6n", "\\x1b[2;3R");
 }
 
 #[test]
@@ -94,41 +94,47 @@ fn attributes_change_in_rectangles() {
 
 #[test]
 fn checksums_and_stops_are_reported() {
-    asked("\x1b[1mA\x1b[7;1;1;1;1;1*y", "\\x1bP7!~FF3F\\x1b\\\\");
-    asked("\x1b[8;1;1;1;2;2*y", "\\x1bP8!~FF80\\x1b\\\\");
-    asked("\x1b[3g\x1b[4G\x1bH\x1b[2$w", "\\x1bP2$u4\\x1b\\\\");
-    asked("\x1b[3g\x1bP2$t2/5\x1b\\\x1b[2$w", "\\x1bP2$u2/5\\x1b\\\\");
-    asked("\x1b[2;3H\x1b[1$w", "\\x1bP1$u2;3;1;@;@;@;0;2;@;BBBB\\x1b\\\\");
+    check_answer("\x1b[1mA\x1b[7;1;1;1;1;1*y", "\\x1bP7!~FF3F\\x1b\\\\");
+    check_answer("\x1b[8;1;1;1;2;2*y", "\\x1bP8!~FF80\\x1b\\\\");
+    check_answer("\x1b[3g\x1b[4G\x1bH\x1b[2$w", "\\x1bP2$u4\\x1b\\\\");
+    check_answer("\x1b[3g\x1bP2$t2/5\x1b\\\x1b[2$w", "\\x1bP2$u2/5\\x1b\\\\");
+    check_answer("\x1b[2;3H\x1b[1$w", "\\x1bP1$u2;3;1;@;@;@;0;2;@;BBBB\\x1b\\\\");
 }
 
 #[test]
 fn settings_are_reported_and_a_soft_reset_resets_them() {
-    asked("\x1b[?69h\x1b[3;5s\x1bP$qs\x1b\\", "\\x1bP1$r3;5s\\x1b\\\\");
-    asked("\x1b[?69h\x1b[3;5s\x1b[!p\x1bP$qs\x1b\\", "\\x1bP1$r1;8s\\x1b\\\\");
-    asked("\x1b[1\"q\x1bP$q\"q\x1b\\\x1b[!p\x1bP$q\"q\x1b\\", "\\x1bP1$r1\"q\\x1b\\\\\\x1bP1$r0\"q\\x1b\\\\");
-    asked("\x1b[2*x\x1bP$q*x\x1b\\", "\\x1bP1$r2*x\\x1b\\\\");
-    asked("\x1b[64;1\"p\x1bP$q\"p\x1b\\", "\\x1bP1$r64;1\"p\\x1b\\\\");
+    check_answer("\x1b[?69h\x1b[3;5s\x1bP$qs\x1b\\", "\\x1bP1$r3;5s\\x1b\\\\");
+    check_answer("\x1b[?69h\x1b[3;5s\x1b[!p\x1bP$qs\x1b\\", "\\x1bP1$r1;8s\\x1b\\\\");
+    check_answer(
+        "\x1b[1\"q\x1bP$q\"q\x1b\\\x1b[!p\x1bP$q\"q\x1b\\",
+        "\\x1bP1$r1\"q\\x1b\\\\\\x1bP1$r0\"q\\x1b\\\\",
+    );
+    check_answer("\x1b[2*x\x1bP$q*x\x1b\\", "\\x1bP1$r2*x\\x1b\\\\");
+    check_answer("\x1b[64;1\"p\x1bP$q\"p\x1b\\", "\\x1bP1$r64;1\"p\\x1b\\\\");
 }
 
 #[test]
 fn answers_have_eight_bits_if_requested() {
-    asked("\x1b G\x1b[5n\x1bP$qr\x1b\\\x1b F\x1b[5n", "\\x9b0n\\x901$r1;4r\\x9c\\x1b[0n");
+    check_answer("\x1b G\x1b[5n\x1bP$qr\x1b\\\x1b F\x1b[5n", "\\x9b0n\\x901$r1;4r\\x9c\\x1b[0n");
 }
 
 #[test]
 fn modes_are_reported_saved_and_restored() {
-    asked("\x1b[?5h\x1b[?5$p\x1b[?8$p\x1b[?4$p\x1b[12$p", "\\x1b[?5;1$y\\x1b[?8;3$y\\x1b[?4;4$y\\x1b[12;3$y");
+    check_answer(
+        "\x1b[?5h\x1b[?5$p\x1b[?8$p\x1b[?4$p\x1b[12$p",
+        "\\x1b[?5;1$y\\x1b[?8;3$y\\x1b[?4;4$y\\x1b[12;3$y",
+    );
     // A viewer's terminal may not support it, so it is reported as unknown.
-    asked("\x1b[?69$p\x1b[?2031$p\x1b[?2048$p", "\\x1b[?69;0$y\\x1b[?2031;0$y\\x1b[?2048;0$y");
-    asked("\x1b[?7;25s\x1b[?7;25l\x1b[?25r\x1b[?7$p\x1b[?25$p", "\\x1b[?7;2$y\\x1b[?25;1$y");
+    check_answer("\x1b[?69$p\x1b[?2031$p\x1b[?2048$p", "\\x1b[?69;0$y\\x1b[?2031;0$y\\x1b[?2048;0$y");
+    check_answer("\x1b[?7;25s\x1b[?7;25l\x1b[?25r\x1b[?7$p\x1b[?25$p", "\\x1b[?7;2$y\\x1b[?25;1$y");
 }
 
 #[test]
 fn backspace_wraps_back_if_the_program_wants_it() {
-    asked("12345678ab\x1b[?45h\x08\x08\x08\x1b[6n", "\\x1b[1;8R");
-    asked("a\r\nb\x1b[?45h\x08\x08\x08\x1b[6n", "\\x1b[2;1R");
-    asked("a\r\nb\x1b[?1045h\x08\x08\x08\x1b[6n", "\\x1b[1;7R");
-    asked("\x1b[?1045h\x08\x1b[6n", "\\x1b[4;8R");
+    check_answer("12345678ab\x1b[?45h\x08\x08\x08\x1b[6n", "\\x1b[1;8R");
+    check_answer("a\r\nb\x1b[?45h\x08\x08\x08\x1b[6n", "\\x1b[2;1R");
+    check_answer("a\r\nb\x1b[?1045h\x08\x08\x08\x1b[6n", "\\x1b[1;7R");
+    check_answer("\x1b[?1045h\x08\x1b[6n", "\\x1b[4;8R");
 }
 
 #[test]
@@ -138,5 +144,5 @@ fn repeating_repeats_the_character_without_its_marks() {
 
 #[test]
 fn cursor_back_mirrors_cursor_forward() {
-    asked("\x1b[3;5H\x1b[2j\x1b[1k\x1b[6n\x1b[1a\x1b[1e\x1b[6n", "\\x1b[2;3R\\x1b[3;4R");
+    check_answer("\x1b[3;5H\x1b[2j\x1b[1k\x1b[6n\x1b[1a\x1b[1e\x1b[6n", "\\x1b[2;3R\\x1b[3;4R");
 }

@@ -59,10 +59,10 @@ fn all_cells(screen: &mut Screen) -> Vec<Vec<Look>> {
     let snapshot = screen.snapshot();
     let cols = usize::from(snapshot.size.cols);
     let shown = snapshot.alternate.unwrap_or(snapshot.primary);
-    shown.rows.iter().map(|row| looks(row, cols)).collect()
+    shown.rows.iter().map(|row| looks_of(row, cols)).collect()
 }
 
-fn looks(row: &RowSnapshot, cols: usize) -> Vec<Look> {
+fn looks_of(row: &RowSnapshot, cols: usize) -> Vec<Look> {
     let plain = Screen::new(Size::cells(9, 9), 0).snapshot().primary.cursor.pen;
     let mut looks: Vec<Look> = Vec::new();
     for cell in &row.cells {

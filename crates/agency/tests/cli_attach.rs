@@ -182,7 +182,7 @@ fn a_signal_gives_the_terminal_back() {
 fn a_terminal_that_hangs_does_not_keep_us() {
     let term: fn(&mut Pty) = |terminal| terminal.signal(Signal::TERM);
     let key: fn(&mut Pty) = |terminal| terminal.type_in("\x11");
-    // Whoever leaves by key and finds room for the last words has left in good order.
+    // A viewer that detaches by key and can print its last line has detached in good order.
     for (leave, codes) in [(term, [143, 143]), (key, [1, 0])] {
         let mut view = attached(&[], &[]);
         view.stream.say("flood ".repeat(4 << 20).as_bytes());
@@ -236,7 +236,7 @@ fn whoever_gets_control_back_types_again() {
     let mut view = attached(&[], &[]);
     view.stream.notice(&ViewerNotice::Control { yours: false });
     view.stream.notice(&ViewerNotice::Control { yours: true });
-    // Whoever typed meanwhile had another size.
+    // The controller meanwhile had another size.
     assert_eq!(view.stream.request()["type"], "resize");
     view.stream.say(b"yours again");
     view.terminal.wait_for("yours again");
@@ -321,8 +321,8 @@ fn a_stop_and_a_continue_draw_the_screen_anew() {
     view.terminal.signal(Signal::STOP);
     view.terminal.signal(Signal::CONT);
     assert_eq!(view.daemon.called("pty.attach")["screen_only"], true);
-    view.daemon.stream().say(b"drawn anew");
-    view.terminal.wait_for("drawn anew");
+    view.daemon.stream().say(b"drawn again");
+    view.terminal.wait_for("drawn again");
 }
 
 #[test]

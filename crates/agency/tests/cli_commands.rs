@@ -1,4 +1,4 @@
-//! What the commands ask of the daemon, and what they print, word for word.
+//! The calls that commands make to the daemon, and their output, word for word.
 
 #![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 

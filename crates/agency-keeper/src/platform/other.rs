@@ -1,6 +1,6 @@
 //! Processes on other systems: only what POSIX offers. There is only a pid, so identity is weaker.
 //!
-//! Compiles on macOS so that support can be added; nobody has run it there.
+//! Compiles on macOS so that support can be added; it was never run there.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -246,7 +246,7 @@ fn the_agent_starts_as_from_a_fresh_login() {
     for name in ["SigBlk:", "SigIgn:"] {
         let mask =
             text.split_once(name).and_then(|(_, rest)| rest.split_whitespace().next()).expect("a mask");
-        // libc reserves signals 32 and 33; nobody can change them.
+        // libc reserves signals 32 and 33; no program can change them.
         let mask = u64::from_str_radix(mask, 16).expect("hex") & !(0b11 << 31);
         assert_eq!(mask, 0, "{text}");
     }

@@ -189,7 +189,7 @@ fn idle_guests_cannot_keep_the_daemon_out() {
     drop(guests);
 }
 
-/// Fifty megabytes of output with a client that never reads: nobody waits for it, and it needs little memory.
+/// Fifty megabytes of output with a client that never reads: the agent does not wait for it, and it needs little memory.
 #[test]
 fn a_client_that_never_reads_does_not_block_others() {
     let run = Run::script("head -c 50000000 /dev/zero | tr '\\0' x; echo; echo done; cat");

@@ -7,18 +7,18 @@ use agency_api::keeper::{LaunchAnswer, Probe};
 use crate::harness::{Run, Setup, keeper_binary, launch, private_dir, process_named, spec};
 use crate::waiter;
 
-/// A keeper without privileges: as `nobody` if we are root, otherwise as ourselves.
+/// A keeper without privileges: as another user if we are root, otherwise as ourselves.
 fn unprivileged(argv: &[&str]) -> Run {
     let dir = private_dir();
-    let nobody = rustix::process::geteuid().is_root().then_some(65534);
+    let other_user = rustix::process::geteuid().is_root().then_some(65534);
     // Other users may not be able to read the build directory.
     let binary = dir.path().join("agency-keeper");
     std::fs::copy(keeper_binary(), &binary).expect("a copy");
     for path in [dir.path(), &binary] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("ours");
-        std::os::unix::fs::chown(path, nobody, nobody).expect("allowed");
+        std::os::unix::fs::chown(path, other_user, other_user).expect("allowed");
     }
-    let setup = Setup { user: nobody, binary: Some(binary), ..Setup::default() };
+    let setup = Setup { user: other_user, binary: Some(binary), ..Setup::default() };
     match launch(&spec(dir.path(), argv), setup) {
         LaunchAnswer::Ready { keeper, child } => Run { dir, keeper, child },
         LaunchAnswer::Failed { what, errno } => panic!("cannot {what}: errno {errno}"),

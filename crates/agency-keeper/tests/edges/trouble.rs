@@ -1,4 +1,4 @@
-//! What must not kill a keeper: a full disk, a deleted socket, being stopped.
+//! Trouble that must not kill a keeper: a full disk, a deleted socket, SIGSTOP.
 
 use agency_api::keeper::FromKeeper;
 use agency_journal::{Body, GapCause};

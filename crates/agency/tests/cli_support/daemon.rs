@@ -109,7 +109,7 @@ impl FakeStream {
         assert!(self.says(bytes), "the client has left");
     }
 
-    /// False when nobody listens any more.
+    /// False once the client has closed the connection.
     pub fn says(&self, bytes: &[u8]) -> bool {
         self.say.send(Message::binary(bytes.to_vec())).is_ok()
     }
@@ -123,7 +123,7 @@ impl FakeStream {
         self.say.send(Message::Close(None)).ok();
     }
 
-    /// What is typed, until it ends with `end`.
+    /// The keys of the client, until they end with `end`.
     #[track_caller]
     pub fn typed_until(&self, end: &str) -> String {
         let mut typed = Vec::new();

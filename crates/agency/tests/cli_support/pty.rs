@@ -52,7 +52,7 @@ impl Pty {
 
     pub fn resize(&self, cols: u16, rows: u16) {
         set_size(&self.master, cols, rows);
-        // The terminal is not the program's controlling one, so nobody else tells it.
+        // The terminal is not the program's controlling one, so the kernel does not send this signal.
         self.signal(Signal::WINCH);
     }
 

@@ -118,7 +118,7 @@ fn check_all_ended(end: impl Fn(&Stage)) {
     end(&stage);
     daemon.wait_gone(SOON);
     // No agents and no children are left, so the keepers end too.
-    stage.eventually("everybody has gone", SOON, || stage.processes().is_empty().then_some(()));
+    stage.eventually("the end of all processes", SOON, || stage.processes().is_empty().then_some(()));
     for (name, code) in [("1-one", "code: -15"), ("2-two", "code: -15"), ("3-stubborn", "code: -9")] {
         let file = stage.task_file(name);
         assert!(file.contains("status: stopped\n") && file.contains(code), "{file}");

@@ -98,7 +98,8 @@ impl Crowd {
 
     fn stop(self) {
         self.stage.run(["daemon", "stop", "--agents"]).ok();
-        self.stage.eventually("everybody has gone", SOON, || self.stage.processes().is_empty().then_some(()));
+        self.stage
+            .eventually("the end of all processes", SOON, || self.stage.processes().is_empty().then_some(()));
         self.stage.eventually("no keeper stays", SOON, || self.stage.keepers().is_empty().then_some(()));
     }
 }

@@ -212,7 +212,8 @@ impl Story {
         self.check_questions();
         self.check_words();
         self.stage.run(["daemon", "stop", "--agents"]).ok();
-        self.stage.eventually("everybody has gone", SOON, || self.stage.processes().is_empty().then_some(()));
+        self.stage
+            .eventually("the end of all processes", SOON, || self.stage.processes().is_empty().then_some(()));
     }
 
     /// Every task can be started, however far its creation had come, and then has one agent.

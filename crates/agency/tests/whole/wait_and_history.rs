@@ -41,7 +41,7 @@ fn the_exit_code_of_wait_says_how_it_ended() {
     stage.run(["send", "one", "go"]).ok();
     assert_eq!(wait_exit(&stage, to_the_end).code(), Some(0));
     let code = wait_exit(&stage, for_work).code();
-    assert!(matches!(code, Some(0 | 3)), "it worked, or was gone before anybody saw it: {code:?}");
+    assert!(matches!(code, Some(0 | 3)), "it worked, or it ended before the wait began: {code:?}");
     stage.wait_status("one", "stopped");
     assert_eq!(stage.run(["wait", "one"]).code, 3, "it will never need input again");
     assert_eq!(stage.run(["wait", "one", "--until", "needs-input,exited"]).code, 0);

@@ -1,4 +1,4 @@
-//! What a process waits for: the system call of its main thread, and the descriptors in its arguments.
+//! Finds out what a process waits for: the system call of its main thread, and the descriptors in its arguments.
 //!
 //! Only an ancestor may read this. Other threads are checked only if the main thread waits for another thread:
 //! we cannot know which thread does the work, but we can see whether one of them reads the terminal.
@@ -230,7 +230,7 @@ impl Memory {
     }
 }
 
-/// What a descriptor refers to.
+/// The object that a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Device {
     Terminal,
