@@ -21,82 +21,56 @@ use crate::removal::Removal;
 use crate::reply::{Answer, Reply};
 use crate::world::World;
 
-/// Requests wait here while the loop is busy; every sender waits its turn.
+/// This many events wait while the loop is busy. Further senders wait.
 const WAITING: usize = 1024;
 
+/// Something that happened to the daemon.
 #[derive(Debug)]
 pub enum LoopEvent {
     /// A caller wants something.
     Request(LoopRequest),
     /// Git has said whether the workspace of a new task can be made.
-    NewTaskChecked {
-        new: Box<NewTask>,
-        checked: Result<WorkspaceCheck, Failure>,
-        reply: Reply<Started>,
-    },
+    NewTaskChecked { new: Box<NewTask>, checked: Result<WorkspaceCheck, Failure>, reply: Reply<Started> },
+    /// A start has its workspace, or cannot have it.
     WorkspaceMade {
         key: TaskKey,
         epoch: Epoch,
         /// `None`: it was there already.
         made: Result<Option<Workspace>, Failure>,
     },
-    WorkspaceUndone {
-        key: TaskKey,
-        epoch: Epoch,
-    },
-    /// Whole lines of a setup or a teardown.
-    SetupPrinted {
-        key: TaskKey,
-        text: String,
-    },
-    /// No process of it is left. On success, with what the user should know.
-    SetupOver {
-        key: TaskKey,
-        epoch: Epoch,
-        outcome: Result<Vec<String>, SetupTrouble>,
-    },
-    KeeperStarted {
-        key: TaskKey,
-        epoch: Epoch,
-        started: Result<Box<StartedRun>, Failure>,
-    },
+    /// The workspace of a start that failed is removed again.
+    WorkspaceUndone { key: TaskKey, epoch: Epoch },
+    /// A setup or a teardown printed whole lines.
+    SetupPrinted { key: TaskKey, text: String },
+    /// A setup is over, and none of its processes is left. On success, `outcome` has notes for the user.
+    SetupOver { key: TaskKey, epoch: Epoch, outcome: Result<Vec<String>, SetupTrouble> },
+    /// The keeper of a start runs, or could not be started.
+    KeeperStarted { key: TaskKey, epoch: Epoch, started: Result<Box<StartedRun>, Failure> },
     /// A start needs a connection.
     EnsureWire {
         plan: WirePlan,
         spec: Box<WireSpec>,
         answer: oneshot::Sender<Result<mpsc::Sender<BoardCommand>, Failure>>,
     },
-    /// What a run or a connection reports.
+    /// A run or a connection reports something.
     Reported(Report),
-    /// What became of a text that was held.
-    TextSent {
-        key: TaskKey,
-        id: u64,
-        outcome: Result<Receipt, Failure>,
-    },
-    /// Somebody who looked at a conversation has seen it, or has left.
-    Looked {
-        key: TaskKey,
-    },
-    /// Whether the workspace may be removed.
-    RemovalChecked {
-        key: TaskKey,
-        ticket: Ticket,
-        verdict: Result<(), Failure>,
-    },
+    /// A queued text was sent, or could not be sent.
+    TextSent { key: TaskKey, id: u64, outcome: Result<Receipt, Failure> },
+    /// A caller who watched a conversation has got its answer, or has disconnected.
+    ReaderLeft { key: TaskKey },
+    /// The check whether a workspace may be removed is over.
+    RemovalChecked { key: TaskKey, ticket: Ticket, verdict: Result<(), Failure> },
+    /// The workspace of a task that is being removed is gone, or could not be removed.
     WorkspaceRemoved {
         key: TaskKey,
         answer: Answer,
-        /// With the size of what is kept.
+        /// With the size of the work that is kept.
         removed: Result<(Removed, u64), Failure>,
         notes: Vec<String>,
     },
     /// A merge or a sync is over.
-    Landed {
-        key: TaskKey,
-        answer: Answer,
-        outcome: Result<Landed, Failure>,
-    },
+    Landed { key: TaskKey, answer: Answer, outcome: Result<Landed, Failure> },
+    /// A scan for conflicts between workspaces is over.
     CollisionsFound {
         project: ProjectId,
         radar: Box<ConflictScanner>,
@@ -104,68 +78,40 @@ pub enum LoopEvent {
         found: Result<Vec<WorkspaceConflict>, Failure>,
     },
     /// What a daemon before us had begun is over, after we began to answer. With whoever asked for another try.
-    RemovalSettled {
-        settled: CutOff,
-        answer: Option<Answer>,
-    },
-    TrashExpired {
-        project: ProjectId,
-        answer: Answer,
-        expired: Result<agency_api::trash::Expired, Failure>,
-    },
-    /// What is to be brought back.
-    UndoChosen {
-        project: ProjectId,
-        answer: Answer,
-        chosen: Result<Entry, Failure>,
-    },
+    RemovalSettled { settled: CutOff, answer: Option<Answer> },
+    /// The old entries of a trash are deleted.
+    TrashExpired { project: ProjectId, answer: Answer, expired: Result<agency_api::trash::Expired, Failure> },
+    /// The trash entry that the caller wants to restore is found, or there is none.
+    UndoChosen { project: ProjectId, answer: Answer, chosen: Result<Entry, Failure> },
     /// The workspace of a removed task is back.
-    TaskRestored {
-        project: ProjectId,
-        removal: Removal,
-        answer: Answer,
-        restored: Result<Back, Failure>,
-    },
-    FilesRestored {
-        key: TaskKey,
-        shown: Discarded,
-        answer: Answer,
-        restored: Result<Vec<String>, Failure>,
-    },
-    /// None: nothing had changed.
+    TaskRestored { project: ProjectId, removal: Removal, answer: Answer, restored: Result<Back, Failure> },
+    /// The files of a trash entry are back in their workspace.
+    FilesRestored { key: TaskKey, shown: Discarded, answer: Answer, restored: Result<Vec<String>, Failure> },
+    /// The snapshot after a turn is taken.
     TurnKept {
         key: TaskKey,
+        /// `None`: no file had changed.
         kept: Result<Option<Snapshot>, Failure>,
     },
     /// The turn, and what its later files are called in the trash.
-    TurnTakenBack {
-        key: TaskKey,
-        answer: Answer,
-        back: Result<(u64, String), Failure>,
-    },
-    /// Something was deleted or moved away beside workspaces.
+    TurnTakenBack { key: TaskKey, answer: Answer, back: Result<(u64, String), Failure> },
+    /// Something was deleted or moved in a directory that the daemon watches.
     DirectoriesChanged,
-    OrphanFollowed {
-        run: RunId,
-        request: OrphanRequest,
-        followed: Result<RunHandle, Failure>,
-    },
-    OrphanEnded {
-        run: RunId,
-        request: OrphanRequest,
-        ended: usize,
-    },
-    /// SIGTERM or SIGINT: end the agents, then leave.
+    /// The daemon follows the keeper of an orphan, or cannot reach it.
+    OrphanFollowed { run: RunId, request: OrphanRequest, followed: Result<RunHandle, Failure> },
+    /// The processes of an orphan without a keeper are ended.
+    OrphanEnded { run: RunId, request: OrphanRequest, ended: usize },
+    /// SIGTERM or SIGINT: end the agents, then exit.
     EndAll,
-    /// SIGHUP: leave, the agents stay.
+    /// SIGHUP: exit, and leave the agents running.
     Leave,
 }
 
-/// Why a workspace is not set up.
+/// The reason why a workspace is not set up.
 #[derive(Debug)]
 pub struct SetupTrouble {
     pub failure: Failure,
-    /// Somebody asked for it.
+    /// A caller stopped the setup.
     pub stopped: bool,
 }
 
@@ -180,6 +126,7 @@ pub enum Landed {
     Synced(Synced),
 }
 
+/// A run whose keeper is started.
 #[derive(Debug)]
 pub struct StartedRun {
     pub meta: RunMeta,
@@ -187,7 +134,7 @@ pub struct StartedRun {
     pub notes: Vec<String>,
 }
 
-/// What a caller wants to have done with an orphan.
+/// A request of a caller about an orphan.
 #[derive(Debug)]
 pub enum OrphanRequest {
     End(Reply<Stopped>),
@@ -204,6 +151,7 @@ impl OrphanRequest {
     }
 }
 
+/// A task that a caller names, in a project that is open.
 #[derive(Debug)]
 pub struct TaskCall {
     pub project: Project,
@@ -217,12 +165,12 @@ pub struct NewTask {
     pub params: TaskNewParams,
 }
 
-/// What git says about a workspace that could be made.
+/// The facts that git gives about a workspace that could be made.
 #[derive(Debug)]
 pub struct WorkspaceCheck {
-    /// What the workspace would start from; `None` for a plain directory.
+    /// The revision that the workspace would start from; `None` for a plain directory.
     pub base: Option<String>,
-    /// What the user should know about the workspace before it is made.
+    /// A warning for the user.
     pub warning: Option<String>,
 }
 
@@ -245,9 +193,11 @@ impl fmt::Debug for LoopRequest {
     }
 }
 
+/// Sends events to the loop.
 #[derive(Debug, Clone)]
 pub struct Reporter(mpsc::Sender<LoopEvent>);
 
+/// The reporter, and the end that the loop reads.
 pub fn channel() -> (Reporter, mpsc::Receiver<LoopEvent>) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (Reporter(sender), receiver)
@@ -257,7 +207,7 @@ impl Reporter {
     /// Waits while the loop is behind. Drops an event only after the loop has ended.
     pub async fn report(&self, event: LoopEvent) {
         if self.0.send(event).await.is_err() {
-            tracing::debug!("the loop has ended; a report falls away");
+            tracing::debug!("the loop has ended; an event is dropped");
         }
     }
 

@@ -100,7 +100,7 @@ impl<T> Later<T> {
     }
 }
 
-/// What a handler may return for a method whose result is `T`.
+/// A value that a handler may return for a method whose result is `T`.
 pub trait Outcome<T> {
     /// Answers, now or later.
     fn send_to(self, reply: Reply<T>);

@@ -1,6 +1,7 @@
-//! The daemon's door: WebSockets on a Unix socket that only its owner can open.
+//! The daemon's server: WebSockets on a Unix socket that only its owner can open.
 //!
-//! `/rpc` speaks JSON-RPC in text messages; `/stream/{token}` carries the bytes of a terminal or a log.
+//! `/rpc` speaks JSON-RPC in text messages. `/stream/{token}` carries the bytes of a terminal or a log. Which function
+//! handles a request is not decided here, but by the [`Router`].
 
 use std::io;
 use std::sync::Arc;
@@ -34,13 +35,13 @@ use crate::router::{self, Router};
 use crate::rpc;
 use crate::streams::{Promised, Streams};
 
-/// A prompt of many megabytes is pasted now and then; beyond this it is an accident.
+/// Users sometimes paste a prompt of many megabytes. A longer message is an accident.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
 
-/// Answers and events of one connection wait here while it is slow.
+/// This many answers and events wait for a client that reads slowly.
 const ANSWERS_WAITING: usize = 64;
 
-/// Each answer that is still to be sent holds one; whoever can take them all knows that every caller was told.
+/// Each answer that is not sent yet holds one permit. A task that gets all permits knows that every answer is sent.
 pub const UNSENT_ANSWERS: u32 = 1 << 20;
 
 #[derive(Clone)]
@@ -53,7 +54,7 @@ pub struct Door {
     pub unsent: Arc<Semaphore>,
 }
 
-/// A message on its way out; let go of once it is sent.
+/// A message that waits to be sent. It holds its permit until then.
 struct Outbound {
     text: String,
     _unsent: Option<OwnedSemaphorePermit>,
@@ -69,7 +70,7 @@ pub async fn serve(listener: std::os::unix::net::UnixListener, door: Door) -> io
     axum::serve(listener, paths).await
 }
 
-/// Accepts connections of the user who runs us; others are dropped without a word.
+/// Accepts connections of the user who runs the daemon, and drops all others without an answer.
 struct Owners(UnixListener);
 
 impl axum::serve::Listener for Owners {
@@ -86,7 +87,7 @@ impl axum::serve::Listener for Owners {
                     Ok(stream) => return (stream, address),
                     Err(cause) => tracing::warn!(%cause, "cannot serve a connection"),
                 },
-                // Out of descriptors, most likely: they come back as connections close.
+                // Most likely no file descriptor is free. Connections that close free some.
                 Err(cause) => {
                     tracing::warn!(%cause, "cannot accept a connection");
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -110,13 +111,13 @@ async fn open_rpc(State(door): State<Door>, upgrade: WebSocketUpgrade) -> HttpRe
 async fn converse(door: Door, socket: WebSocket) {
     let (sink, mut requests) = socket.split();
     let (answers, waiting) = mpsc::channel(ANSWERS_WAITING);
-    // Goes with this function: whoever waits on the caller's behalf hears that nobody is there any more.
+    // Dropped when this function returns: tasks that wait for the client learn that it has disconnected.
     let (_here, presence) = watch::channel(());
     tokio::spawn(send_answers(sink, waiting));
     while let Some(Ok(message)) = requests.next().await {
         match message {
             Message::Text(text) => {
-                // Each in its own task: a stop that takes seconds holds up nothing else.
+                // Each request has its own task, so that a stop that takes seconds delays no other request.
                 tokio::spawn(respond(door.clone(), text, answers.clone(), presence.clone()));
             }
             Message::Close(_) => return,
@@ -148,7 +149,7 @@ async fn respond(
         }
         Ok(request) => {
             let id = request.id.clone().unwrap_or_default();
-            // Who waits to read something new and hangs up waits no longer; anything else is done all the same.
+            // A client that waits for new entries and disconnects gives up the request. Other requests are carried out.
             let is_waiting = request.method == ChatRead::NAME;
             tokio::select! {
                 outcome = door.router.answer(&door.reporter, request) => (id, outcome),
@@ -157,7 +158,7 @@ async fn respond(
         }
     };
     if let Ok(text) = serde_json::to_string(&Response::new(id, outcome)) {
-        // A caller that hung up needs no answer.
+        // A client that has disconnected needs no answer.
         drop(answers.send(Outbound { text, _unsent: unsent }).await);
     }
 }
@@ -168,7 +169,7 @@ fn parse(text: &str) -> Result<Request, ErrorObject> {
     serde_json::from_value(value).map_err(|err| ErrorObject::new(INVALID_REQUEST, err.to_string()))
 }
 
-/// First what is kept of the past, then what happens.
+/// Sends the stored events first, then the new ones.
 async fn subscribe(
     door: &Door,
     params: Value,
@@ -191,7 +192,7 @@ async fn subscribe(
     tokio::spawn(async move {
         tokio::select! {
             () = passing => {}
-            // Nothing is ever sent; it only ends.
+            // The channel carries no value. It only closes.
             _ = presence.changed() => {}
         }
     });
@@ -202,7 +203,7 @@ fn unreadable(cause: std::io::Error) -> Failure {
     Failure::new("cannot read what happened before").caused_by(&cause)
 }
 
-/// A subscriber that falls behind is told how much it missed; nothing is dropped silently.
+/// Sends a subscriber that falls behind the number of events that it missed. No event is dropped silently.
 async fn pass_events(
     past: Vec<Event>,
     mut events: broadcast::Receiver<Event>,
@@ -217,7 +218,7 @@ async fn pass_events(
     }
     loop {
         let event = match events.recv().await {
-            // It came between the subscription and the look at the past.
+            // The event came after the subscription began and is among the stored events, too.
             Ok(event) if (1..=passed).contains(&event.seq) => continue,
             Ok(event) => event,
             Err(broadcast::error::RecvError::Lagged(count)) => missed(count),
@@ -235,7 +236,7 @@ fn missed(count: u64) -> Event {
     Event { seq: 0, time, project: None, task: None, agent: None, run: None, data }
 }
 
-/// `false` once the subscriber has gone.
+/// Returns `false` once the subscriber has disconnected.
 async fn pass_on(event: Event, answers: &mpsc::Sender<Outbound>) -> bool {
     let text = serde_json::to_value(event)
         .and_then(|params| serde_json::to_string(&Request::new(None, "event", params)));
@@ -269,7 +270,7 @@ async fn stream(promised: Promised, socket: WebSocket) {
                 () = show(sink, &queue, viewer, &run) => {}
                 () = listen(source, viewer, &run) => {}
             }
-            // A run that is over has forgotten its viewers.
+            // A run that is over has no viewers.
             run.send(RunCommand::Detach { viewer }).await.unwrap_or_default();
         }
         Promised::Log(request) => stream_log(socket, agency_run::logs::read(request)).await,
@@ -301,7 +302,7 @@ async fn show(
                 Err(_) => continue,
             },
             Next::Send(Outgoing::End) => {
-                // Polite, and the other end may be gone already.
+                // The viewer may have disconnected already.
                 sink.send(Message::Close(None)).await.unwrap_or_default();
                 return;
             }
@@ -342,7 +343,7 @@ async fn pour(mut sink: SplitSink<WebSocket, Message>, mut log: mpsc::Receiver<V
             return;
         }
     }
-    // Polite, and the other end may be gone already.
+    // The client may have disconnected already.
     sink.send(Message::Close(None)).await.unwrap_or_default();
 }
 

@@ -15,7 +15,7 @@ use agency_core::ids::RunId;
 use agency_run::run_meta::{self, RunMeta};
 use agency_workspace::{Environment, Project, RemoveOptions, Vcs, WorkspaceName};
 
-/// What the loop knows.
+/// The projects, tasks and runs that the loop knows.
 #[derive(Debug)]
 pub struct Known {
     pub projects: Vec<KnownProject>,

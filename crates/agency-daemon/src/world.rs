@@ -306,7 +306,7 @@ impl World {
             }
             Happening::Reported(Report::Run { run, news }) => self.on_run_news(run, news),
             Happening::TextSent { key, id, outcome } => self.on_text_sent(&key, id, outcome),
-            Happening::Looked { key } => self.looked(&key),
+            Happening::ReaderLeft { key } => self.remove_reader(&key),
             Happening::RemovalChecked { key, ticket, verdict } => {
                 self.on_removal_checked(key, ticket, verdict)
             }

@@ -1,4 +1,4 @@
-//! Every agent there is for a caller: what it runs, and whether that is installed.
+//! Lists the agents that a caller can use: the command of each, and whether its program is installed.
 
 use std::path::Path;
 

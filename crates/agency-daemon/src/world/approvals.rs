@@ -1,4 +1,4 @@
-//! What agents ask for: put before the user's rules, and every answer kept.
+//! Approvals: the user's rules answer them where they can, and every answer is kept.
 
 use agency_api::chat::{ApprovalListParams, DecidedApproval, Decisions};
 use agency_api::{Failure, method, view};
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::World;
 use super::argument::{Argument, open_task};
 use super::boot::is_talk;
-use super::talks::asked;
+use super::talks::ask_run;
 use crate::loop_event::TaskCall;
 use crate::router::{Later, Router};
 use crate::rpc;
@@ -48,12 +48,12 @@ struct Source {
 }
 
 impl World {
-    /// The rules in force now decide, or nobody but a person does.
+    /// Has the current rules answer an approval. One that no rule answers waits for a user.
     pub(super) fn put_before_rules(&mut self, key: &TaskKey, run: &RunId, approval: &Approval) {
         self.watch_rules(key);
         let Some(live) = self.runs.get(run) else { return };
         let ruling = self.ruling(key, &live.meta.agent, approval).unwrap_or_else(|failure| {
-            tracing::warn!(task = %key, %run, %failure, "no rule can be asked");
+            tracing::warn!(task = %key, %run, %failure, "the rules cannot be read");
             None
         });
         if let Some(Ruling { allow, by, .. }) = &ruling {
@@ -62,7 +62,7 @@ impl World {
         live.handle.command(RunCommand::Ruled { id: approval.id.clone(), ruling });
     }
 
-    /// What waits for people is put before rules that have changed.
+    /// Has rules that have changed answer the approvals that are still open.
     pub(super) fn heed_approve_rules(&mut self) {
         let rules = |project: &ProjectId| Some(self.settings(Some(project)).ok()?.config.approve);
         let asked = self.rules_asked.iter().filter_map(|(project, before)| {
@@ -77,10 +77,10 @@ impl World {
         }
     }
 
-    /// From here on a change of the rules is seen.
+    /// Watches the files of the rules from now on.
     fn watch_rules(&mut self, key: &TaskKey) {
         if let Ok(settings) = self.settings(Some(&key.project)) {
-            // Not in the place of older ones: what was judged by those has yet to be put before these.
+            // Keep older rules: the approvals that they did not answer have yet to be put before the new ones.
             self.rules_asked.entry(key.project.clone()).or_insert(settings.config.approve);
         }
         let user = agency_api::paths::global_config();
@@ -99,7 +99,7 @@ impl World {
         Ok(ruling(&rules, Asker { agent, workspace: &workspace }, approval))
     }
 
-    /// What was decided so far, of a task or of all.
+    /// The answered approvals, of one task or of all.
     fn decisions(&mut self, wanted: Option<TaskKey>) -> Result<Later<Decisions>, Failure> {
         let talks =
             self.history.iter().filter(|(key, _)| wanted.as_ref().is_none_or(|wanted| wanted == *key));
@@ -125,17 +125,17 @@ impl World {
 }
 
 impl Source {
-    /// A run that ends meanwhile has left its journal.
+    /// Asks the live run. If it ends meanwhile, reads its journal.
     async fn read(self) -> Vec<Decided> {
         let Source { live, past, .. } = self;
         if let Some(commands) = live
-            && let Ok(decisions) = asked(commands, |answer| RunCommand::Decisions { answer }).await
+            && let Ok(decisions) = ask_run(commands, |answer| RunCommand::Decisions { answer }).await
         {
             return decisions;
         }
         let read = rpc::blocking(move || past.decisions());
         read.await.unwrap_or_else(|failure| {
-            tracing::warn!(%failure, "decisions are left out");
+            tracing::warn!(%failure, "decisions cannot be read and are left out");
             Vec::new()
         })
     }

@@ -1,4 +1,4 @@
-//! What handlers get instead of bare parameters: the task or the project that a call is about.
+//! The arguments of handlers: the task or the project that a call is about, instead of bare parameters.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use super::World;
 use crate::loop_event::TaskCall;
 use crate::rpc::blocking;
 
-/// What a handler takes, made from the parameters `P` in two steps: opening a project runs git, and the loop never
-/// waits for git.
+/// The argument of a handler, made from the parameters `P` in two steps: opening a project runs git, and the loop
+/// never waits for git.
 pub trait Argument<P>: Sized {
-    /// What the loop gets.
+    /// The outcome of the first step, which goes to the loop.
     type Prepared: Send + 'static;
 
     /// Runs on the task of the caller's request, and may take long.

@@ -1,4 +1,5 @@
-//! What callers ask for: answered at once, or handed to the supervisor with a ticket.
+//! Methods about the daemon and about the life of a task: the loop answers at once, or gives the supervisor a ticket
+//! and answers when the supervisor reports back.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -231,7 +232,7 @@ impl World {
         if params.vcs.is_some() {
             self.store.choose_vcs(&id, new.project.clone()).map_err(store_failure)?;
         }
-        // What was found out of another kind of repository than the project's tasks have says nothing of theirs.
+        // A base that was found in another kind of repository means nothing in the one that the project's tasks use.
         let vcs = self.store.project(&id).map(|known| known.project.vcs());
         let base = if vcs == Some(new.project.vcs()) { checked.base } else { params.base_branch.clone() };
         let mut settings = self.settings_with(Some(&id), &params.caller.overrides)?;
@@ -267,7 +268,7 @@ impl World {
             ..Fields::default()
         };
         if let Some(command) = command {
-            // Typed by the user just now; the same words in the file later are theirs too.
+            // The user has just typed this command, so the same command in the task file needs no further consent.
             let (digest, root) = (trust::command_digest(&command), new.project.root());
             self.trust.agree(&self.ground.state, &id, root, digest).map_err(|err| cannot_remember(&err))?;
         }
@@ -282,7 +283,7 @@ impl World {
         Ok((key, notes))
     }
 
-    /// A name that says nothing any more from now on.
+    /// A note if another task has the same slug: the slug alone names neither of them any more.
     fn namesake(&self, project: &ProjectId, name: &TaskName) -> Option<String> {
         let tasks = self.store.project(project)?.tasks.values();
         let other = tasks.map(|task| &task.name).find(|other| other.slug == name.slug)?;
@@ -369,7 +370,7 @@ impl World {
         Err(failure.hint(format!("agency restart {} {option}", key.task)))
     }
 
-    /// Whether the machine takes one more agent besides those that are being started.
+    /// Checks whether the machine has capacity for one more agent than those that are being started.
     fn has_room(&self) -> Result<(), Failure> {
         let starting =
             self.pending.values().filter(|pending| matches!(pending, Pending::Start { .. })).count();
@@ -388,7 +389,7 @@ impl World {
         }
     }
 
-    /// The limits as they are configured now, where the caller stands.
+    /// Gives the supervisor the limits as they are configured now, with the caller's overrides.
     pub(super) fn refresh_limits(&mut self, project: Option<&ProjectId>, overrides: &Overrides) {
         if let Ok(settings) = self.settings_with(project, overrides) {
             let (max_agents, shutdown_timeout) =
@@ -397,7 +398,7 @@ impl World {
         }
     }
 
-    /// A run that is silent has no reason of its own to look at the rules again.
+    /// Gives the runs new screen rules: a run without output would not read them again by itself.
     pub(super) fn heed_rules(&mut self) {
         let rules = self.ground.rule_book.rules();
         if !Arc::ptr_eq(&rules, &self.rules) {
@@ -446,12 +447,12 @@ impl World {
             Some(project) => vec![project],
             None => self.store.projects().map(|(id, _)| id.clone()).collect(),
         };
-        self.look_for_whoever_asks(&projects);
+        self.plan_scans(&projects);
         let (mut tasks, mut warnings) = (Vec::new(), Vec::new());
         for id in &projects {
             match self.store.refresh(id).map_err(store_failure) {
                 Ok(changed) => self.see_changes(id, changed),
-                // One project that cannot be read does not hide the others.
+                // A project that cannot be read must not hide the others.
                 Err(failure) => warnings.extend(std::iter::once(failure.message).chain(failure.causes)),
             }
             warnings.extend(self.store.project(id).into_iter().flat_map(|known| known.unused.clone()));
@@ -460,7 +461,7 @@ impl World {
                     warnings.extend(settings.warnings);
                     settings.config
                 }
-                // A list is shown all the same; the words about the file are worth a warning.
+                // The list does not need the file, so its problem is only a warning.
                 Err(failure) => {
                     warnings.extend(failure.causes);
                     Config::default()
@@ -495,7 +496,7 @@ impl World {
         }))
     }
 
-    /// The live run of a task; the way out when there is none.
+    /// The live run of a task. The failure says how to get one.
     pub(super) fn live_run(&self, key: &TaskKey) -> Result<&super::LiveRun, Failure> {
         let name = self.store.task(key).map_or_else(|| key.task.to_string(), |task| task.name.to_string());
         if let Some(host) = self.elsewhere.get(key) {
@@ -534,7 +535,7 @@ impl World {
         let mut env: Vec<(Bytes, Bytes)> =
             short.into_iter().map(|(name, value)| (name.as_str().into(), Bytes::from(value))).collect();
         if !long.is_empty() {
-            // What exec does not take can be read where it is written.
+            // exec does not take values that are this long. The command can read them in the task file.
             let path = self.store.task(&key).map(|task| task.path.clone()).unwrap_or_default();
             env.push((environment::PROMPT_FILE.into(), path.into()));
         }
@@ -545,13 +546,14 @@ impl World {
         let live = self.live_terminal(&key)?;
         if params.inside_run.as_deref() == Some(live.meta.run.0.as_str()) {
             return Err(Failure::new("cannot attach a run to itself")
+                .code(FailureCode::InvalidArgument)
                 .because(format!("this terminal is the one of task {}", live.meta.name()))
                 .hint("attach from another terminal"));
         }
         if let Some(target) = params.ssh_auth_sock.as_ref().filter(|target| !target.0.is_empty()) {
             let dir = self.ground.state.run(&live.meta.run.0);
             if let Err(cause) = environment::refresh_ssh_link(&dir, target.as_os_str()) {
-                tracing::warn!(%cause, "the link to the ssh agent stays as it was");
+                tracing::warn!(%cause, "cannot update the link to the ssh agent");
             }
         }
         let run = live.handle.commands.clone();
@@ -567,7 +569,8 @@ impl World {
         Ok(Stream { detach_keys: Some(config.detach_keys), notes, ..self.promise(&key, promised)? })
     }
 
-    /// A file that cannot be used keeps nobody from their agent; what the call itself says has to be right.
+    /// A broken configuration file must not keep a user from attaching, so it is only a note. Broken overrides of the
+    /// call itself are a failure.
     fn config_for_viewer(
         &self,
         project: &ProjectId,
@@ -593,7 +596,7 @@ impl World {
         if !is_raw && runs.last().is_some_and(is_talk) {
             return Err(no_terminal(&key));
         }
-        // What was drawn and what was said do not mix.
+        // Output of a terminal and messages of a protocol are not shown in one text.
         let runs = runs.iter().filter(|meta| is_raw || !is_talk(meta));
         let runs = runs.map(|meta| self.ground.state.run(&meta.run.0)).collect();
         self.promise(&key, Promised::Log(LogRequest { runs, form, follow }))

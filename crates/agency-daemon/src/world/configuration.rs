@@ -1,13 +1,13 @@
-//! The configuration as the user asks for it and changes it.
+//! Shows the configuration to the user, and changes its files.
 
 use std::path::{Path, PathBuf};
 
 use agency_api::config::{
-    Changed, Entry, FileContent, FileParams, FileState, Files, Origin as Whence, Scope, SetParams,
+    Changed, Entry, FileContent, FileParams, FileState, Files, Origin as ShownOrigin, Scope, SetParams,
     ShowParams, Shown, WriteParams,
 };
 use agency_api::paths::{create_private, project_id};
-use agency_api::{Bytes, Failure, method};
+use agency_api::{Bytes, Failure, FailureCode, method};
 use agency_core::config::{self, Config, EditError, Key, Layer, Origin, Value};
 use agency_core::ids::ProjectId;
 use agency_store::read_small::Links;
@@ -83,7 +83,7 @@ struct Target {
     path: PathBuf,
     links: Links,
     before: Option<Vec<u8>>,
-    /// Whose consent it needs.
+    /// The project whose consent the file needs.
     project: Option<ProjectId>,
 }
 
@@ -147,6 +147,7 @@ impl World {
         let target = self.target(project, params.scope)?;
         if target.before != params.before.map(|before| before.0) {
             return Err(Failure::new(format!("{} has changed meanwhile", target.path.display()))
+                .code(FailureCode::ChangedMeanwhile)
                 .hint("begin again: agency config edit"));
         }
         let file = target.path.clone().into();
@@ -164,9 +165,13 @@ impl World {
         Ok(Changed { file, changed: true, notes })
     }
 
-    /// The value if it can be used: more than its type is looked at before it is written down.
+    /// Parses a value, and checks more than its type before it is written to a file.
     fn typed(&self, key: &Key, words: &[String]) -> Result<Value, Failure> {
-        let refused = |cause: String| Failure::new(format!("`{key}` cannot be set to that")).because(cause);
+        let refused = |cause: String| {
+            Failure::new(format!("`{key}` cannot be set to that"))
+                .code(FailureCode::InvalidConfig)
+                .because(cause)
+        };
         let value = Value::typed(key, words).map_err(|problem| {
             let failure = refused(problem.to_string());
             problem.hint().into_iter().fold(failure, Failure::hint)
@@ -189,33 +194,38 @@ impl World {
                 let path = settings::project_path(project.root());
                 (path, Links::Refused, Some(self.open_project(project)?))
             }
-            (Scope::Project, None) => return Err(Failure::new("there is no project here")),
+            (Scope::Project, None) => {
+                return Err(Failure::new("there is no project here").code(FailureCode::NotAProject));
+            }
         };
         let before = settings::read(&path, links)?;
         Ok(Target { path, links, before, project })
     }
 
-    /// Writes it, and says what else there is to know.
+    /// Writes the file. Returns a note for the user.
     fn put(&mut self, target: Target, content: Vec<u8>) -> Result<Option<String>, Failure> {
         let agreed = target.project.map(|id| (self.agreed_so_far(&id, target.before.as_deref()), id));
-        write(&target.path, target.links, &content)
-            .map_err(|err| Failure::new(format!("cannot write {}", target.path.display())).caused_by(&err))?;
+        write(&target.path, target.links, &content).map_err(|err| {
+            Failure::new(format!("cannot write {}", target.path.display()))
+                .code(FailureCode::IoError)
+                .caused_by(&err)
+        })?;
         let Some((agreed, id)) = agreed else { return Ok(None) };
         if agreed {
-            // The user's own hand just now: what it adds to what was agreed to is theirs too.
+            // The user has just made this change, and had agreed to the rest of the file before.
             self.agree_to_file(&id, &content).map_err(|err| cannot_remember(&err))?;
             return Ok(None);
         }
         Ok(Some("the file waits for your consent: agency trust".to_owned()))
     }
 
-    /// Nothing in the file waits for consent as it is.
+    /// Whether the user has agreed to everything in the file that needs consent.
     fn agreed_so_far(&self, id: &ProjectId, content: Option<&[u8]>) -> bool {
         let Some(content) = content else { return true };
         let root = self.store.project(id).map(|known| known.root().to_path_buf()).unwrap_or_default();
         let user = self.settings_files.user().ok().flatten();
         let layer = settings::parse(&settings::project_path(&root), content).ok();
-        // What cannot be read has not been agreed to either.
+        // The user cannot have agreed to a file that cannot be read.
         let waits = layer.is_none_or(|layer| {
             !layer.sifted(user.as_ref().and_then(|file| file.layer.as_ref())).waiting.is_empty()
         });
@@ -224,19 +234,22 @@ impl World {
 }
 
 fn named(key: &str) -> Result<Key, Failure> {
-    Key::parse(key).map_err(|unknown| Failure::new(unknown.to_string()).hint(unknown.hint()))
+    Key::parse(key).map_err(|unknown| {
+        Failure::new(unknown.to_string()).code(FailureCode::InvalidConfig).hint(unknown.hint())
+    })
 }
 
 fn not_edited(path: &Path, error: EditError) -> Failure {
     match error {
         EditError::Broken(error) => settings::unusable(&error),
         EditError::Entangled(_) => Failure::new(format!("cannot change {}", path.display()))
+            .code(FailureCode::InvalidConfig)
             .because(error.to_string())
             .hint("change it by hand: agency config edit"),
     }
 }
 
-/// A link is the user's own way of keeping files: what it leads to is replaced, not the link.
+/// Users keep their files behind symbolic links: replaces the file that a link points to, not the link.
 fn write(path: &Path, links: Links, content: &[u8]) -> std::io::Result<()> {
     let (path, mode) = match links {
         Links::Followed => (path.canonicalize().unwrap_or_else(|_| path.to_path_buf()), 0o600),
@@ -260,19 +273,19 @@ fn entries(config: &Config, user: Option<&Path>) -> Vec<Entry> {
         .map(|(key, value)| Entry {
             value: value.to_json(),
             toml: value.to_string(),
-            ..unset_entry(&key, whence(config.origin(&key), user))
+            ..unset_entry(&key, convert_origin(config.origin(&key), user))
         })
         .collect();
-    // What has no value is a key all the same.
+    // Keys without a value are listed, too.
     for (place, key) in Key::all_fixed().enumerate() {
         if entries.get(place).is_none_or(|entry| entry.key != key.to_string()) {
-            entries.insert(place, unset_entry(&key, Whence::Default));
+            entries.insert(place, unset_entry(&key, ShownOrigin::Default));
         }
     }
     entries
 }
 
-fn unset_entry(key: &Key, origin: Whence) -> Entry {
+fn unset_entry(key: &Key, origin: ShownOrigin) -> Entry {
     Entry {
         key: key.to_string(),
         value: serde_json::Value::Null,
@@ -282,20 +295,20 @@ fn unset_entry(key: &Key, origin: Whence) -> Entry {
     }
 }
 
-fn whence(origin: Origin, user: Option<&Path>) -> Whence {
+fn convert_origin(origin: Origin, user: Option<&Path>) -> ShownOrigin {
     match origin {
-        Origin::BuiltIn => Whence::Default,
+        Origin::BuiltIn => ShownOrigin::Default,
         Origin::File { file, line } => {
             let (users, line) = (user.is_some_and(|user| user.display().to_string() == file), line as u64);
             let file = PathBuf::from(file).into();
-            if users { Whence::User { file, line } } else { Whence::Project { file, line } }
+            if users { ShownOrigin::User { file, line } } else { ShownOrigin::Project { file, line } }
         }
-        Origin::Variable(variable) => Whence::Environment { variable },
-        Origin::Option => Whence::Option,
+        Origin::Variable(variable) => ShownOrigin::Environment { variable },
+        Origin::Option => ShownOrigin::Option,
     }
 }
 
-/// What reads well and cannot work.
+/// Warnings about values that can be parsed but cannot work.
 fn doubts(config: &Config) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Err(err) = DetachKeys::parse(&config.detach_keys) {
@@ -315,7 +328,7 @@ fn doubts(config: &Config) -> Vec<String> {
     doubts
 }
 
-/// When the keys that differ begin to count, said once for each moment.
+/// Notes that say when the keys that differ take effect.
 fn effects_of(before: Option<&Layer>, after: &Layer) -> Vec<String> {
     let value = |layer: Option<&Layer>, key: &Key| Some(layer?.settings.get(key)?.value.clone());
     let keys = before.into_iter().chain([after]).flat_map(|layer| layer.settings.keys());

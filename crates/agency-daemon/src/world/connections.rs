@@ -1,6 +1,7 @@
-//! Connections to agents that serve many tasks with one process: made when a task needs one, mended when they break.
+//! Connections to agents that serve many tasks with one process: opened when a task needs one, and opened again when
+//! they break.
 //!
-//! Each is a machine of the core, which decides, and a switchboard, which does.
+//! For each connection a state machine of the core decides, and a task of the daemon carries it out.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -44,12 +45,12 @@ pub(super) struct Wire {
     waiting: HashMap<Ticket, Waiting>,
     sessions: usize,
     version: Option<String>,
-    /// Whether its agent can go on with a session of another process, once it has said so.
+    /// Whether the agent can resume a session of another process; `None` until the agent has said so.
     resumes: Option<bool>,
     error: Option<String>,
-    /// What it failed with last.
+    /// The last failure.
     failure: Option<ConnectError>,
-    /// Tasks that were over because it was, to be started again with it.
+    /// Tasks whose runs ended with the connection. They are started again when it is back.
     left_behind: Vec<TaskKey>,
 }
 
@@ -71,7 +72,7 @@ impl World {
         }
     }
 
-    /// The connection that a start needs: the one that is there, or one that is being made.
+    /// Gives a start its connection: the existing one, or a new one.
     pub(super) fn ensure_wire(
         &mut self,
         plan: WirePlan,
@@ -87,7 +88,7 @@ impl World {
         self.next_ticket += 1;
         let ticket = Ticket(self.next_ticket);
         if let Some(wire) = self.wires.get_mut(&name) {
-            // How the next process is started is what was asked for last.
+            // The next process is started as the last start asked for.
             wire.spec = Some(spec);
             wire.waiting.insert(ticket, Waiting::Start(answer));
         }
@@ -108,7 +109,7 @@ impl World {
             Effect::Spawn { epoch } => match wire.spec.clone() {
                 Some(spec) => wire.command(BoardCommand::Spawn { attempt: epoch.0, spec: Box::new(spec) }),
                 None => {
-                    let cause = "how to start it is not known any more".to_owned();
+                    let cause = "the daemon does not know any more how to start it".to_owned();
                     self.wire_event(name, Event::SpawnFailed { epoch, not_found: false, cause });
                 }
             },
@@ -157,7 +158,7 @@ impl World {
             _ => Vec::new(),
         };
         if matches!(status, Status::Disconnected | Status::Idle) && wire.machine.retry().is_none() {
-            // Nobody will bring it back by itself.
+            // No retry is planned, so its sessions end.
             wire.command(BoardCommand::Dismiss { why: wire.given_up(name, status) });
             let lost: Vec<TaskKey> = self.seated_at(name).collect();
             if let Some(wire) = self.wires.get_mut(name).filter(|_| !lost.is_empty()) {
@@ -172,7 +173,7 @@ impl World {
         self.forget_ended(name);
     }
 
-    /// The connection of one task alone is gone with it, unless the task was over because of it.
+    /// Forgets the connection of a single task once it has ended, unless the task ended because of it.
     fn forget_ended(&mut self, name: &str) {
         let is_ended = |wire: &Wire| {
             wire.plan.is_own
@@ -186,7 +187,7 @@ impl World {
         }
     }
 
-    /// Nobody else's connection is called that: tasks of other projects may have the same name.
+    /// A name that no other connection has. Tasks of other projects may have the same name.
     pub(super) fn own_wire_name(&self, key: &TaskKey, agent: &str, task: &str) -> String {
         let short = format!("{agent}@{task}");
         let others = self.history.iter().filter(|(other, _)| *other != key);
@@ -196,7 +197,7 @@ impl World {
         }
     }
 
-    /// Known before anything is stopped: the agent said when it was greeted that it takes up no session.
+    /// Whether the agent said during the handshake that it resumes no session. It is known before anything is stopped.
     pub(super) fn takes_up_no_session(&self, agent: &str) -> bool {
         let of_agent = self.wires.values().filter(|wire| wire.plan.agent == agent);
         of_agent.filter_map(|wire| wire.resumes).next_back() == Some(false)
@@ -207,7 +208,7 @@ impl World {
         seated.map(|live| live.key.clone())
     }
 
-    /// A task that was over because its connection was.
+    /// Starts a task again whose run ended with its connection.
     fn start_again(&mut self, key: TaskKey) {
         let environment = self.environments.remove(&key).unwrap_or_default();
         let caller = agency_api::method::Caller { env: environment, ..Default::default() };
@@ -246,7 +247,7 @@ impl World {
                 self.wire_event(name, Event::HandshakeFailed { epoch, cause });
             }
             WireNews::Lost { cause } => {
-                // How a greeting failed says more than that its process ended then.
+                // The cause of a failed handshake says more than the exit of the process after it.
                 if wire.machine.status() == Status::Connected || wire.error.is_none() {
                     wire.error = Some(cause.clone());
                 }
@@ -286,7 +287,7 @@ impl World {
         }
     }
 
-    /// The agents of tasks are ended: those that no task owns alone are next.
+    /// Ends the connections, after the agents of all tasks have ended.
     pub(super) fn end_wires(&mut self) {
         self.quitting = true;
         for name in self.wires.keys().cloned().collect::<Vec<_>>() {
@@ -301,7 +302,7 @@ impl World {
         }
     }
 
-    /// Before runs are looked for: processes that a daemon before us left, and who sat there.
+    /// Finds the connections and sessions that an earlier daemon left. It runs before the search for live runs.
     pub(super) async fn find_wires(&mut self) {
         let sittings = self.sittings().await;
         let (live, dead): (Vec<_>, Vec<_>) =
@@ -311,7 +312,7 @@ impl World {
             for dir in &dirs {
                 let seated = sittings.values().flatten();
                 if let Err(cause) = switchboard::settle_dead(dir, seated) {
-                    tracing::error!(%cause, dir = %dir.path().display(), "what a connection said last is lost");
+                    tracing::error!(%cause, dir = %dir.path().display(), "the last output of a connection is lost");
                 }
             }
             switchboard::forget_oldest(&dirs);
@@ -330,7 +331,7 @@ impl World {
         }
     }
 
-    /// Sessions that have not ended, by the connection that they were seated at.
+    /// Sessions that have not ended, by the name of their connection.
     async fn sittings(&self) -> HashMap<String, Vec<Sitting>> {
         let runs = run_meta::all(&self.ground.state);
         let own = self.ground.state.host().to_owned();
@@ -370,11 +371,11 @@ impl World {
                 self.wires.insert(name.clone(), wire);
                 self.wire_event(&name, Event::Adopted { greeted: adopted.is_greeted });
             }
-            Err(cause) => tracing::error!(connection = name, %cause, "a connection is not taken up again"),
+            Err(cause) => tracing::error!(connection = name, %cause, "cannot adopt a connection"),
         }
     }
 
-    /// A place for a session that was seated before this daemon came.
+    /// The connection of a session that an earlier daemon opened.
     pub(super) fn board_of(&self, meta: &RunMeta) -> Option<Board> {
         self.wires.get(meta.wire_name()?).map(|wire| wire.board.clone())
     }
@@ -455,7 +456,7 @@ impl Wire {
         }
     }
 
-    /// What those who sit there are told when it stays down.
+    /// The message for its sessions when the daemon gives the connection up.
     fn given_up(&self, name: &str, status: Status) -> Option<GivenUp> {
         let message =
             format!("the connection to {} is given up: agency reconnect {name}", self.plan.display_name);
@@ -463,7 +464,7 @@ impl Wire {
         (status == Status::Disconnected).then_some(GivenUp { message, cause })
     }
 
-    /// In order; a switchboard is never far behind.
+    /// Sends a command. The order is kept as long as the queue is not full, and the task of a connection reads quickly.
     fn command(&self, command: BoardCommand) {
         match self.board.try_send(command) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}

@@ -1,4 +1,4 @@
-//! What a repository's own files would run or change, and the user's word on it.
+//! Consent: the commands and settings in a repository's own files, and whether the user agrees to them.
 
 use std::path::PathBuf;
 
@@ -18,8 +18,8 @@ pub(super) fn register(router: &mut Router) {
     router.on(method::TrustAgree, World::agree);
 }
 
-/// All that waits for consent, read once: what is shown is what is agreed to.
-struct Wanted {
+/// Everything that needs consent. It is read once, so that the user agrees to exactly the shown content.
+struct ConsentRequest {
     view: Trust,
     digests: Vec<String>,
     /// The lines of the configuration.
@@ -28,7 +28,7 @@ struct Wanted {
 
 impl World {
     fn trust_view(&mut self, id: ProjectId) -> Result<Trust, Failure> {
-        Ok(self.wanted(&id)?.view)
+        Ok(self.consent_request(&id)?.view)
     }
 
     fn trust_list(&mut self, _: Nothing) -> TrustedProjects {
@@ -44,9 +44,9 @@ impl World {
     fn agree(&mut self, (id, params): (ProjectId, TrustAgreeParams)) -> Result<Trust, Failure> {
         if params.revoke {
             self.trust.revoke(&self.ground.state, &id).map_err(|err| cannot_remember(&err))?;
-            return Ok(self.wanted(&id)?.view);
+            return Ok(self.consent_request(&id)?.view);
         }
-        let Wanted { view, digests, shown } = self.wanted(&id)?;
+        let ConsentRequest { view, digests, shown } = self.consent_request(&id)?;
         if view.digest != params.digest {
             return Err(Failure::new("what this repository wants to run has changed since it was shown")
                 .code(FailureCode::ChangedMeanwhile)
@@ -57,10 +57,10 @@ impl World {
             self.trust.agree(&self.ground.state, &id, &root, digest).map_err(|err| cannot_remember(&err))?;
         }
         self.trust.remember_shown(&self.ground.state, &id, shown).map_err(|err| cannot_remember(&err))?;
-        Ok(self.wanted(&id)?.view)
+        Ok(self.consent_request(&id)?.view)
     }
 
-    /// A project's configuration that the user has just written with our help.
+    /// Records consent to a project's configuration that the user has just changed through the daemon.
     pub(super) fn agree_to_file(&mut self, id: &ProjectId, content: &[u8]) -> std::io::Result<()> {
         let root = self.root_of(id);
         self.trust.agree(&self.ground.state, id, &root, trust::digest(content))?;
@@ -74,7 +74,7 @@ impl World {
         self.store.project(id).map(|known| known.root().to_path_buf()).unwrap_or_default()
     }
 
-    /// What of a project's file waits for consent, one a line.
+    /// The settings of a project's file that need consent, one line for each.
     fn waiting(&self, layer: Layer) -> Vec<(Key, String)> {
         let user = self.settings_files.user().ok().flatten();
         let sifted = layer.sifted(user.as_ref().and_then(|file| file.layer.as_ref()));
@@ -85,7 +85,7 @@ impl World {
         sifted.waiting.into_iter().map(line).collect()
     }
 
-    fn wanted(&self, id: &ProjectId) -> Result<Wanted, Failure> {
+    fn consent_request(&self, id: &ProjectId) -> Result<ConsentRequest, Failure> {
         let file = self.settings_files.project(&self.root_of(id))?;
         let strange = self.strange_commands(id);
         let lines = file.layer.clone().map(|layer| self.waiting(layer)).unwrap_or_default();
@@ -107,10 +107,10 @@ impl World {
         let task_digests = strange.iter().map(|(_, command)| trust::command_digest(command));
         let digests = file.digest.iter().cloned().chain(task_digests).collect();
         let digest = digest_of(&file, &view);
-        Ok(Wanted { view: Trust { digest, ..view }, digests, shown })
+        Ok(ConsentRequest { view: Trust { digest, ..view }, digests, shown })
     }
 
-    /// Commands in task files that were never typed here.
+    /// Commands in task files that no user typed on this machine.
     fn strange_commands(&self, id: &ProjectId) -> Vec<(TaskId, Vec<String>)> {
         let tasks = self.store.project(id).into_iter().flat_map(|known| &known.tasks);
         let commands = tasks.filter_map(|(task, stored)| {
@@ -121,7 +121,7 @@ impl World {
     }
 }
 
-/// One digest over all that was shown, so that agreeing means exactly that.
+/// One digest over everything that was shown, so that the user agrees to exactly that.
 fn digest_of(file: &ConfigFile, view: &Trust) -> Option<String> {
     if view.commands.is_empty() && view.settings.is_empty() {
         return None;
@@ -138,5 +138,5 @@ fn changed(before: &[String], now: &[String]) -> Changes {
 }
 
 pub(super) fn cannot_remember(error: &std::io::Error) -> Failure {
-    Failure::new("cannot remember what was agreed to").caused_by(error)
+    Failure::new("cannot remember what was agreed to").code(FailureCode::IoError).caused_by(error)
 }

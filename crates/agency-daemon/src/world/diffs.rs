@@ -1,4 +1,4 @@
-//! What the workspace of a task changes, as callers see it.
+//! `task.diff`: the changes in the workspace of a task, as callers see them.
 
 use agency_api::{Failure, FailureCode, method, work};
 use agency_core::ids::TaskKey;
@@ -10,7 +10,7 @@ use crate::discarded::operation_failure;
 use crate::router::{Later, Router};
 use crate::rpc;
 
-/// A patch that nobody reads; whoever wants it has git.
+/// No user reads a longer patch on a screen, and git can show it.
 const LONGEST_PATCH: usize = 64 << 20;
 
 pub(super) fn register(router: &mut Router) {
@@ -35,7 +35,7 @@ impl World {
         Ok(Question { id: key.task.0, slug, project, name, base: self.base_of(key), turn, stat, is_final })
     }
 
-    /// What the task's work is to be merged into one day.
+    /// The branch or revision that the task's work will be merged into.
     pub(super) fn base_of(&self, key: &TaskKey) -> Option<String> {
         self.store.file(key).ok().and_then(|file| file.fields().base_branch.clone())
     }
@@ -49,7 +49,7 @@ struct Question {
     base: Option<String>,
     turn: Option<u64>,
     stat: bool,
-    /// Nothing makes its workspace again.
+    /// The task is merged, so a start does not make its workspace again.
     is_final: bool,
 }
 
@@ -78,7 +78,7 @@ impl Question {
         })
     }
 
-    /// Without its directory, what is committed, and no word that nothing changed.
+    /// The diff of the workspace. If its directory is gone, only the committed changes, with a warning.
     fn of_what_is_there(&self) -> Result<Diff, Failure> {
         let diff = self.of_all()?;
         if agency_workspace::workspace_path(&self.project, &self.name).is_dir() {
@@ -100,7 +100,7 @@ impl Question {
             .map_err(|err| operation_failure(&err))
     }
 
-    /// From the end of the turn before, or from the base, to the end of this one.
+    /// The diff from the end of the previous turn, or from the base, to the end of this turn.
     fn of_turn(&self, turn: u64) -> Result<Diff, Failure> {
         let (project, name) = (&self.project, &self.name);
         let taken = agency_workspace::snapshots(project, name).map_err(|err| operation_failure(&err))?;

@@ -1,4 +1,4 @@
-//! `task.explain`, for now and for the past.
+//! `task.explain`: explains the current state of an agent, or its state at a time in the past.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::World;
 use crate::router::{Later, Router};
 use crate::rpc;
 
-/// A run whose keeper is stopped answers nothing; what was written down of it is still true.
+/// A run whose keeper is stopped does not answer. After this time the explanation uses its log alone.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) fn register(router: &mut Router) {
@@ -37,7 +37,7 @@ impl World {
         let live = self.live_run(&key).ok().map(|live| live.handle.commands.clone()).filter(|_| at.is_none());
         Ok(Later::new(async move {
             let now = match live {
-                Some(commands) => timeout(ANSWERS_WITHIN, asked(commands)).await.ok().flatten(),
+                Some(commands) => timeout(ANSWERS_WITHIN, ask_witnesses(commands)).await.ok().flatten(),
                 None => None,
             };
             let (mut state, before) = rpc::blocking(move || explain::history(&logs, time)).await?;
@@ -53,11 +53,11 @@ impl World {
     }
 }
 
-/// `None` from a run that ends meanwhile: its log has the last word.
-async fn asked(commands: mpsc::Sender<RunCommand>) -> Option<(Standing, Vec<Witness>, Vec<String>)> {
-    let (answer, told) = oneshot::channel();
+/// Asks a live run for its evidence. `None` if the run ends meanwhile: then its log is enough.
+async fn ask_witnesses(commands: mpsc::Sender<RunCommand>) -> Option<(Standing, Vec<Witness>, Vec<String>)> {
+    let (answer, witnesses) = oneshot::channel();
     commands.send(RunCommand::Witnesses { answer }).await.ok()?;
-    told.await.ok()
+    witnesses.await.ok()
 }
 
 fn parsed(time: &str) -> Result<jiff::Timestamp, Failure> {

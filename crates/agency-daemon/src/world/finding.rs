@@ -1,4 +1,4 @@
-//! What the index is told of tasks, and words that are looked for.
+//! Search: which tasks the index reads, and the words that callers search for.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::loop_event::TaskCall;
 use crate::router::{Later, Router};
 use crate::rpc;
 
-/// A screen full.
+/// One screen.
 const USUAL_HITS: u64 = 20;
 const MOST_HITS: u64 = 1000;
 
@@ -45,14 +45,14 @@ impl Argument<SearchParams> for (Scope, SearchParams) {
 }
 
 impl World {
-    /// Something may be new in a task.
+    /// Has the index read a task again, because something may be new in it.
     pub(super) fn touch_index(&self, key: &TaskKey) {
         if let Some(listed) = self.listed(key) {
             self.index.touch(listed);
         }
     }
 
-    /// Makes the index agree with the tasks that there are. What has not changed costs a look.
+    /// Has the index read all tasks. A task that has not changed costs little.
     pub(super) fn sweep_index(&self) {
         self.index.sweep(self.all_listed());
     }
@@ -90,7 +90,7 @@ impl World {
         let names = tasks.iter().map(|listed| (listed.key.clone(), listed.clone())).collect();
         self.index.sweep(tasks);
         let index = self.index.clone();
-        Ok(Later::new(async move { found(&index, question, names).await }))
+        Ok(Later::new(async move { search_index(&index, question, names).await }))
     }
 
     fn scope(&mut self, task: Option<TaskCall>, project: Option<Project>) -> Result<Scope, Failure> {
@@ -102,7 +102,7 @@ impl World {
         Ok(Scope { project, task: None })
     }
 
-    /// A project that cannot be read is searched as it was.
+    /// Reads task files that were edited by hand. A project that cannot be read is searched in its old state.
     fn pick_up_edits(&mut self) {
         let projects: Vec<ProjectId> = self.store.projects().map(|(id, _)| id.clone()).collect();
         for id in projects {
@@ -126,8 +126,12 @@ fn no_word() -> Failure {
         .hint("letters or digits are needed: agency search login")
 }
 
-/// A file that turns out to be damaged is made anew, once.
-async fn found(index: &Index, question: Question, names: HashMap<TaskKey, Listed>) -> Result<Found, Failure> {
+/// Searches. If the file of the index is damaged, builds it again once.
+async fn search_index(
+    index: &Index,
+    question: Question,
+    names: HashMap<TaskKey, Listed>,
+) -> Result<Found, Failure> {
     let mut unread = index.settled().await;
     let mut outcome = look(index, &question).await?;
     if outcome.as_ref().is_err_and(index::ShelfError::is_rotten) {
@@ -138,7 +142,8 @@ async fn found(index: &Index, question: Question, names: HashMap<TaskKey, Listed
     let mut matches = outcome.map_err(|err| {
         Failure::new("the index of conversations cannot be read")
             .caused_by(&err)
-            .hint(format!("it is made anew when it is gone: rm {}", index.path().display()))
+            .code(FailureCode::IoError)
+            .hint(format!("delete it, and the daemon builds it again: rm {}", index.path().display()))
     })?;
     let more = matches.len() as u64 > question.limit;
     matches.truncate(question.limit as usize);

@@ -1,4 +1,4 @@
-//! What an agent may do to other tasks: the limits of `[mcp]`, held here and not by who asks.
+//! The limits of `[mcp]`: what an agent may do to other tasks. The daemon checks them, not the MCP server that asks.
 
 use std::path::Path;
 
@@ -14,14 +14,14 @@ use agency_run::environment;
 use super::{Pending, World};
 use crate::router::Router;
 
-/// Files can be edited by hand into a circle.
+/// Users can edit task files so that parents form a circle.
 const DEEPEST: u32 = 100;
 
-/// Makes no sense from an agent to itself: it would wait for itself, or be in its own way.
+/// Tools that an agent cannot use on its own task: it would wait for itself, or interrupt itself.
 const NOT_TO_ITSELF: [&str; 5] =
     ["send_message", "wait_for_task", "interrupt_task", "stop_task", "answer_approval"];
 
-/// An agent ends only what it began.
+/// Tools that an agent can use only on tasks that it started.
 const ONLY_BELOW: [&str; 2] = ["interrupt_task", "stop_task"];
 
 pub(super) fn register(router: &mut Router) {
@@ -36,7 +36,7 @@ impl World {
         Ok(Terms { allow: self.mcp_settings(&id)?.allow, asker })
     }
 
-    /// Refuses with the reason.
+    /// Fails with the reason if the agent may not use the tool.
     fn mcp_permit(&mut self, (id, params): (ProjectId, PermitParams)) -> Result<Terms, Failure> {
         let mcp = self.mcp_settings(&id)?;
         let tool = params.tool.as_str();
@@ -53,7 +53,7 @@ impl World {
         Ok(Terms { allow: mcp.allow, asker })
     }
 
-    /// The task that a new one belongs under, if its agent may have one more.
+    /// The parent of a new task, if the agent of the parent may start one more.
     pub(super) fn parent_for(&self, project: &ProjectId, run: &str) -> Result<TaskKey, Failure> {
         let mcp = self.mcp_settings(project)?;
         is_allowed(&mcp, "start_task")?;
@@ -62,8 +62,8 @@ impl World {
         Ok(asker)
     }
 
-    /// What an agent's agent starts with is what the user gave the first one: programs that run MCP servers pass on
-    /// only some of it.
+    /// A task that an agent starts gets the environment that the user gave to that agent: programs that run MCP servers
+    /// pass on only a part of it.
     pub(super) fn lend_environment(&self, params: &mut TaskNewParams) {
         let run = params.on_behalf_of.as_ref().map(|run| RunId(run.clone()));
         let held = run.and_then(|run| self.runs.get(&run)).map(|live| &live.handle.environment);
@@ -72,8 +72,8 @@ impl World {
         }
     }
 
-    /// Agency's own server for a session on a process that others share: the agent's environment cannot say whose it
-    /// is. None unless the user wants that.
+    /// Agency's own MCP server for a session on a shared process: the environment of such a process cannot say to which
+    /// task the agent belongs. `None` unless the user wants that.
     pub(super) fn mcp_server(&self, key: &TaskKey, run: &RunId, root: &Path) -> Option<McpServer> {
         self.mcp_settings(&key.project).ok().filter(|mcp| mcp.offer && !mcp.allow.is_empty())?;
         let (program, socket) = (self.ground.program.as_ref()?, self.ground.state.daemon_socket());
@@ -94,7 +94,7 @@ impl World {
         Ok(self.settings(Some(project))?.config.mcp)
     }
 
-    /// Whose agent asks: only one that lives can, and only in its own project.
+    /// The task of the agent that asks. The agent must be live and in this project.
     fn asker(&self, project: &ProjectId, run: &str) -> Result<TaskKey, Failure> {
         let live = self.runs.get(&RunId(run.to_owned()));
         let key = live.map(|live| live.key.clone()).filter(|key| key.project == *project);
@@ -142,7 +142,7 @@ impl World {
         Ok(())
     }
 
-    /// Those that live, and those that are being started.
+    /// The number of child tasks whose agents are live or being started.
     fn live_children(&self, parent: &TaskKey) -> usize {
         let is_starting = |key: &TaskKey| {
             self.pending
@@ -160,7 +160,7 @@ impl World {
         self.ancestors(key).any(|ancestor| ancestor == *above)
     }
 
-    /// The nearest first.
+    /// The tasks above it, the nearest first.
     fn ancestors(&self, key: &TaskKey) -> impl Iterator<Item = TaskKey> {
         let above = std::iter::successors(self.parent(key), |key| self.parent(key));
         above.take(DEEPEST as usize)

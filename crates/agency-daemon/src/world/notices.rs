@@ -1,4 +1,4 @@
-//! Who is told about what: what happens to runs goes to the notifier, what is due goes to people.
+//! Notifications: runs report to the notifier, which decides what is due, and the channels send it to people.
 
 use agency_api::config::Overrides;
 use agency_api::method::{self, Nothing};
@@ -25,12 +25,12 @@ pub(super) fn register(router: &mut Router) {
 pub(super) struct Notices {
     pub(super) notifier: Notifier,
     herald: Herald,
-    /// What was in force when the user's file could be read last.
+    /// The settings when the user's file could last be read.
     settings: Notify,
 }
 
 impl World {
-    /// The state a run was found in or began with; what it does next is news.
+    /// Records the first state of a run. Only later changes cause notifications.
     pub(super) fn state_found(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
         self.notices.notifier.found(key, need_of(run, standing));
     }
@@ -42,7 +42,8 @@ impl World {
         }
     }
 
-    /// What it asks is often known a moment after it was seen to wait: a notice that is still due says it too.
+    /// The agent's question is often known only a moment after the agent began to wait. Adds it to a notification that
+    /// is not sent yet.
     pub(super) fn detail_told(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
         if standing.state.waiting().is_some() {
             self.state_told(key, run, standing);
@@ -64,18 +65,18 @@ impl World {
             return;
         }
         let notice = words::notice(tasks, clock::timestamp());
-        // Without what the agents say: logs are shown to others.
-        tracing::info!(about = words::title(&notice), "people are told");
+        // Logs are shown to others, so they do not contain the agents' messages.
+        tracing::info!(about = words::title(&notice), "a notification is sent");
         let attention =
             ViewerNotice::Attention { text: notice.text.clone(), how: settings.terminal.as_str().to_owned() };
-        // What one of them looks at is not in it.
+        // The notification is never about a task that has a viewer.
         for live in self.runs.values().filter(|live| live.viewers > 0) {
             live.handle.command(RunCommand::Pass(attention.clone()));
         }
         self.notices.herald.tell(&settings, &notice);
     }
 
-    /// Of the user's own file alone: what a project says of it does not count.
+    /// The settings of the user's own file. A project cannot change them.
     fn notify_settings(&mut self) -> Notify {
         if let Ok(settings) = self.settings(None) {
             self.notices.settings = settings.config.notify;
@@ -83,7 +84,7 @@ impl World {
         self.notices.settings.clone()
     }
 
-    /// Nothing if the task is gone.
+    /// `None` if the task is gone.
     fn notice_task(&self, key: &TaskKey, cause: &Cause) -> Option<NoticeTask> {
         let task = self.view(key).ok()?;
         let (state, why) = match &cause.occasion {
@@ -122,7 +123,7 @@ impl World {
     }
 }
 
-/// What it waits for, if it waits for somebody.
+/// The reason why an agent waits for a user; `None` if it does not wait.
 fn need_of(run: &RunId, standing: &Standing) -> Option<Cause> {
     let (_, why) = standing.state.waiting()?;
     let detail = standing.evidence.detail.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Keepers and processes that no task owns: shown, ended, or taken back.
+//! Orphans: callers list the keepers and processes that belong to no task, end them, or give them back to a task.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::loop_event::{LoopEvent, OrphanRequest};
 use crate::reply::{Answer, Reply};
 use crate::router::Router;
 
-/// Between SIGTERM and SIGKILL for what nobody owns.
+/// The time between SIGTERM and SIGKILL for an orphan.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 pub(super) fn register(router: &mut Router) {
@@ -44,11 +44,11 @@ impl World {
     }
 
     fn kill_orphan(&mut self, orphan: OrphanRef, reply: Reply<Stopped>) {
-        self.see_to_orphan(RunId(orphan.run), OrphanRequest::End(reply));
+        self.handle_orphan(RunId(orphan.run), OrphanRequest::End(reply));
     }
 
     fn adopt_orphan(&mut self, orphan: OrphanRef, reply: Reply<OrphanAdopted>) {
-        self.see_to_orphan(RunId(orphan.run), OrphanRequest::Adopt(reply));
+        self.handle_orphan(RunId(orphan.run), OrphanRequest::Adopt(reply));
     }
 
     pub(super) fn orphan_views(&self) -> Vec<view::Orphan> {
@@ -73,14 +73,14 @@ impl World {
         self.orphans.get(run).ok_or_else(unknown)
     }
 
-    fn see_to_orphan(&mut self, run: RunId, request: OrphanRequest) {
+    fn handle_orphan(&mut self, run: RunId, request: OrphanRequest) {
         match self.orphan(&run).map(|orphan| (orphan.kind, orphan.ending.is_some())) {
             Err(failure) => request.refuse(failure),
             Ok((_, true)) => {
                 request.refuse(Failure::new(format!("{run} is being ended already")).code(FailureCode::Busy))
             }
             Ok((view::OrphanKind::Keeper, false)) => self.follow_orphan(run, request),
-            // Its terminal is gone with its keeper, so nobody can look at it again: either way it ends.
+            // Its terminal is gone with its keeper, so no user can see it again: both requests end it.
             Ok((view::OrphanKind::Process, false)) => self.end_process(run, request),
         }
     }
@@ -123,13 +123,15 @@ impl World {
         }
     }
 
-    /// The task an orphan was started for, remade if it is gone.
+    /// The task that an orphan was started for. Makes the task again if it is gone.
     fn task_for(&mut self, run: &RunId) -> Result<TaskKey, Failure> {
         let meta = self.orphan(run)?.meta.clone();
         let vcs = meta.vcs.parse::<Vcs>().ok();
         let project = Project::open_with(&meta.root, vcs, agency_workspace::Environment::inherited())
             .map_err(|err| {
-                Failure::new(format!("the project {} is gone", meta.root.display())).caused_by(&err)
+                Failure::new(format!("the project {} is gone", meta.root.display()))
+                    .code(FailureCode::NotAProject)
+                    .caused_by(&err)
             })?;
         let id = self.open_project(project)?;
         let key = TaskKey { project: id.clone(), task: TaskId(meta.task) };
@@ -174,7 +176,7 @@ impl World {
     ) {
         let refused_run = if outcome.is_err() { self.runs.remove(run) } else { None };
         if let Some(live) = refused_run {
-            // Nobody's again.
+            // The supervisor refused, so the run is an orphan again.
             let process = Some(live.handle.keeper);
             let orphan = OrphanRun { meta: live.meta, kind: view::OrphanKind::Keeper, process, ending: None };
             self.orphans.insert(run.clone(), orphan);
@@ -185,7 +187,7 @@ impl World {
         });
     }
 
-    /// Only the process is left: its terminal cannot be had back, so it is ended.
+    /// Ends a process without a keeper, because its terminal cannot be restored.
     fn end_process(&mut self, run: RunId, request: OrphanRequest) {
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
@@ -211,7 +213,7 @@ impl World {
         self.orphans.remove(run);
     }
 
-    /// News of a run that no task owns.
+    /// Handles news of a run that belongs to no task.
     pub(super) fn on_orphan_news(&mut self, run: &RunId, news: RunNews) {
         let RunNews::Over { exit, ended } = news else { return };
         let Some(orphan) = self.orphans.remove(run) else { return };

@@ -1,7 +1,7 @@
-//! Which workspaces would collide, found out in the background while they change.
+//! Finds in the background which workspaces conflict, while they change.
 //!
-//! One look at a time, and never more than a small share of a processor: a look that took long makes the next one
-//! wait. What did not change is not merged again: `agency-workspace` remembers.
+//! It scans one project at a time and uses only a small share of a processor: after a long scan it waits longer.
+//! `agency-workspace` remembers earlier merges, so that work that has not changed is not merged again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use agency_api::event::{ConflictsEvent, Event};
 use agency_api::view::Conflict;
 use agency_api::work::{Colliding, Conflicts};
-use agency_api::{Bytes, Failure, method};
+use agency_api::{Bytes, Failure, FailureCode, method};
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::task_status::TaskStatus;
 use agency_store::{clock, sighting};
@@ -20,10 +20,10 @@ use crate::loop_event::LoopEvent;
 use crate::reply::Reply;
 use crate::router::Router;
 
-/// Changes come in bursts, and a second later is soon enough.
+/// Changes come in bursts, and users need no fresher result.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// So many times as long as the last look took, nobody looks again.
+/// After a scan that took *t*, the next one waits at least this many times *t*.
 const REST: u32 = 10;
 
 pub(super) fn register(router: &mut Router) {
@@ -36,17 +36,18 @@ pub(super) struct Radars {
     looking: bool,
 }
 
-/// What is known of one project.
+/// The conflicts of one project.
 #[derive(Default)]
 struct Sight {
-    /// Away while somebody looks.
+    /// `None` during a scan.
     radar: Option<ConflictScanner>,
     found: Vec<WorkspaceConflict>,
     due: Option<Duration>,
-    /// No earlier, unless somebody asks.
+    /// The earliest time of the next scan, unless a caller asks for the conflicts.
     earliest: Duration,
-    /// Those who ask get what a look finds that begins after they asked.
+    /// Callers that asked after the current scan began. They get the result of the next one.
     asking: Vec<Reply<Conflicts>>,
+    /// Callers that get the result of the current scan.
     served: Vec<Reply<Conflicts>>,
 }
 
@@ -57,7 +58,7 @@ impl Radars {
 }
 
 impl World {
-    /// Something in its workspaces may have changed.
+    /// Plans a scan, because something in the workspaces may have changed.
     pub(super) fn look_at(&mut self, project: &ProjectId) {
         let now = clock::now();
         let sight = self.radars.sights.entry(project.clone()).or_default();
@@ -65,8 +66,8 @@ impl World {
         sight.due = Some(sight.due.map_or(due, |known| known.min(due)));
     }
 
-    /// Files also change while no agent does anything: whoever asks for the tasks has them looked at.
-    pub(super) fn look_for_whoever_asks(&mut self, projects: &[ProjectId]) {
+    /// Files also change while no agent works, so each list of tasks plans a scan.
+    pub(super) fn plan_scans(&mut self, projects: &[ProjectId]) {
         for id in projects {
             if !self.live_workspaces(id).is_empty() {
                 self.look_at(id);
@@ -74,7 +75,8 @@ impl World {
         }
     }
 
-    /// After the boot, when those who wait for us have been served. Until then, what was seen last is shown.
+    /// Plans the first scans, a moment after the boot so that callers do not wait for them. Until then the last known
+    /// conflicts are shown.
     pub(super) fn look_around(&mut self) {
         let projects = self.store.projects().map(|(id, _)| id.clone());
         let busy: Vec<ProjectId> = projects.filter(|id| !self.live_workspaces(id).is_empty()).collect();
@@ -92,7 +94,7 @@ impl World {
         self.look_when_due();
     }
 
-    /// Begins the look that is due, if nobody looks.
+    /// Begins the scan that is due, unless another one is running.
     pub(super) fn look_when_due(&mut self) {
         let now = clock::now();
         if self.radars.looking {
@@ -122,7 +124,9 @@ impl World {
             let (radar, found) = looked.await.unwrap_or_else(|cause| {
                 (
                     ConflictScanner::default(),
-                    Err(Failure::new("the look for collisions failed badly").caused_by(&cause)),
+                    Err(Failure::new("the scan for conflicts failed badly")
+                        .code(FailureCode::Internal)
+                        .caused_by(&cause)),
                 )
             });
             let (radar, took) = (Box::new(radar), begun.elapsed());
@@ -154,7 +158,7 @@ impl World {
             }
             Ok(false) => {}
             Err(failure) => {
-                tracing::warn!(%project, cause = %failure, "nobody knows which workspaces collide")
+                tracing::warn!(%project, cause = %failure, "the scan for conflicts failed")
             }
         }
         for reply in served {
@@ -166,7 +170,7 @@ impl World {
     fn keep_sighting(&self, project: &ProjectId) {
         let Some(sight) = self.radars.sights.get(project) else { return };
         if let Err(cause) = sighting::write(&self.ground.state, &project.0, &sight.found) {
-            tracing::warn!(%project, %cause, "which workspaces collide is not kept");
+            tracing::warn!(%project, %cause, "the conflicts cannot be stored");
         }
     }
 
@@ -184,11 +188,11 @@ impl World {
         });
     }
 
-    /// Those whose work may be merged one day.
+    /// The workspaces whose work may be merged later.
     fn live_workspaces(&self, project: &ProjectId) -> Vec<(WorkspaceName, Option<String>)> {
         let Some(known) = self.store.project(project) else { return Vec::new() };
         let keys = known.tasks.keys().map(|task| TaskKey { project: project.clone(), task: *task });
-        let live = keys.filter(|key| self.supervisor.status(key).is_some_and(may_land_one_day));
+        let live = keys.filter(|key| self.supervisor.status(key).is_some_and(may_be_merged_later));
         let named = live.filter_map(|key| {
             let (_, name) = self.workspace_of(&key).ok()?;
             Some((name, self.base_of(&key)))
@@ -209,13 +213,13 @@ impl World {
         colliding.collect()
     }
 
-    /// Its work has arrived, and collides with nothing.
+    /// The work of a merged task conflicts with nothing.
     fn is_merged(&self, project: &ProjectId, id: u64) -> bool {
         let key = TaskKey { project: project.clone(), task: TaskId(id) };
         self.supervisor.status(&key) == Some(TaskStatus::Merged)
     }
 
-    /// ConflictWith what a task's work collides, as far as it was looked at.
+    /// The conflicts of a task, as the last scan found them.
     pub(super) fn conflicts_of(&self, key: &TaskKey, name: &WorkspaceName) -> Vec<Conflict> {
         let Some(sight) = self.radars.sights.get(&key.project) else { return Vec::new() };
         if self.is_merged(&key.project, key.task.0) {
@@ -231,7 +235,7 @@ impl World {
         sight.found.iter().filter_map(seen_from_here).collect()
     }
 
-    /// None with a task that has gone since, or is merged: then it is the base's.
+    /// `None` if the other task is gone, or is merged: then the conflict is with the base.
     fn conflict(
         &self,
         project: &ProjectId,
@@ -255,7 +259,7 @@ impl World {
     }
 }
 
-fn may_land_one_day(status: TaskStatus) -> bool {
+fn may_be_merged_later(status: TaskStatus) -> bool {
     match status {
         TaskStatus::Running
         | TaskStatus::Idle

@@ -1,4 +1,4 @@
-//! Texts for agents: sent at once, or held until their prompt is there.
+//! Texts for agents: the daemon sends them at once, or queues them until the agent is at its prompt.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ use super::{LiveRun, World};
 use crate::loop_event::{LoopEvent, TaskCall};
 use crate::router::{Later, Router};
 
-/// An agent that does not read fills its terminal's buffer; a keeper that is stopped takes nothing.
+/// An agent that does not read fills the buffer of its terminal, and a stopped keeper takes no bytes. After this time
+/// the daemon gives up.
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) fn register(router: &mut Router) {
@@ -53,7 +54,7 @@ impl World {
         let ordered = self.ordered(&key, params)?;
         Ok(Later::new(async move {
             match ordered {
-                Ordered::Send(commands, what) => handed(commands, what).await,
+                Ordered::Send(commands, what) => send_to_run(commands, what).await,
                 Ordered::Held(receipt) => Ok(receipt),
             }
         }))
@@ -66,7 +67,7 @@ impl World {
         let live = self.live_run(key)?;
         let commands = live.handle.commands.clone();
         let (is_message, is_at_prompt) = (params.keys.is_empty() && params.enter, is_at_prompt(live));
-        // It takes one message at a time: the next one waits where it cannot get lost.
+        // An ACP agent takes one message at a time. The next one waits in the queue, where it cannot get lost.
         let is_busy = live.meta.acp.is_some() && !is_at_prompt;
         let will_be_sent = is_at_prompt && self.are_files_changing(key);
         if is_message && (is_busy || will_be_sent) {
@@ -110,7 +111,7 @@ impl World {
         Ok(Receipt { receipt: ReceiptKind::Queued, bytes, why: Some(why), screen: None })
     }
 
-    /// An agent that came to its prompt while no daemon lived will say nothing more until it gets its text.
+    /// Sends queued texts after the boot: an agent that reached its prompt while no daemon ran reports no further change.
     pub(super) fn deliver_held(&mut self) {
         let mut keys: Vec<TaskKey> = self.queue.all().map(Waiting::key).collect();
         keys.dedup();
@@ -122,29 +123,30 @@ impl World {
         self.landings.contains_key(key) || self.rewinding.contains(key)
     }
 
-    /// Sends the next text that is held for an agent that is at its prompt.
+    /// Sends the next queued text, if the agent is at its prompt.
     pub(super) fn deliver_next(&mut self, key: &TaskKey) {
         if self.are_files_changing(key) {
             return;
         }
         let Ok(live) = self.live_run(key) else { return };
-        // Not while nobody knows for what it waits: an editor would take the text for its own.
+        // Not while the reason of the wait is unknown: the agent may show an editor, which would take the text.
         let Some(waiting) = self.queue.next(key).filter(|_| is_at_prompt(live)).cloned() else { return };
         let (commands, is_talk) = (live.handle.commands.clone(), is_talk(&live.meta));
         let reporter = self.ground.reporter.clone();
-        // Written down first: a daemon that dies from here on cannot know whether it arrived.
+        // Recorded before the text is sent: if the daemon dies after this line, the next one knows that it may have
+        // been sent.
         if let Err(cause) = self.queue.set(waiting.id, Step::Leaving) {
-            return tracing::warn!(task = %key, %cause, "a text stays where it is");
+            return tracing::warn!(task = %key, %cause, "a text stays in the queue");
         }
         let (key, id) = (key.clone(), waiting.id);
         tokio::spawn(async move {
             let what = SendOrder::Text { text: waiting.text.0, enter: true, anyway: false };
-            let mut outcome = handed(commands, what).await;
+            let mut outcome = send_to_run(commands, what).await;
             if let Ok(receipt) = &mut outcome
                 && is_talk
                 && receipt.receipt == ReceiptKind::Typed
             {
-                // A line that its input has taken is in the journal whole: it will be read, however late.
+                // The journal has the whole line, so the agent will read it, even if late.
                 receipt.receipt = ReceiptKind::Delivered;
             }
             reporter.report(LoopEvent::TextSent { key, id, outcome }).await;
@@ -179,14 +181,14 @@ impl World {
         }
     }
 
-    /// The agent is over, and texts for it are not sent: somebody should know.
+    /// Tells the user that the agent ended while texts for it were queued.
     pub(super) fn tell_unsent(&mut self, key: &TaskKey) {
         let is_there = |waiting: &&Waiting| waiting.step != Step::Leaving;
         let Some(first) = self.queue.of(key).find(is_there) else { return };
         let text = one_line(&String::from_utf8_lossy(&first.text.0), 60);
         let (message, cause) = match first.step {
             Step::Uncertain => (
-                format!("the agent ended, and nobody knows whether it took `{text}`"),
+                format!("the agent ended, and it is not known whether it took `{text}`"),
                 format!("it is kept: agency queue {}", key.task),
             ),
             Step::Held | Step::Leaving => (
@@ -224,7 +226,7 @@ impl World {
         Ok(Queue { queued: taken.iter().filter_map(|waiting| self.queued(waiting)).collect() })
     }
 
-    /// Nothing of a task that is gone.
+    /// `None` if the task is gone.
     fn queued(&self, waiting: &Waiting) -> Option<Queued> {
         let task = self.view(&waiting.key()).ok()?;
         Some(Queued {
@@ -250,11 +252,11 @@ enum Ordered {
     Held(Receipt),
 }
 
-/// Where a text that was on its way is now; nowhere if it has arrived.
+/// The step of a text in the queue after the daemon tried to send it; `None` if it has arrived.
 fn step_after(outcome: &Result<Receipt, Failure>) -> Option<Step> {
     match outcome {
         Ok(Receipt { receipt: ReceiptKind::Refused, bytes: 0, .. }) => Some(Step::Held),
-        // It stands at a prompt, or will once the agent reads: typed again, it would be there twice.
+        // The text is at the prompt, or will be once the agent reads. Typed again, it would be there twice.
         Ok(Receipt { receipt: ReceiptKind::Refused | ReceiptKind::Typed, .. }) | Err(_) => {
             Some(Step::Uncertain)
         }
@@ -262,18 +264,19 @@ fn step_after(outcome: &Result<Receipt, Failure>) -> Option<Step> {
     }
 }
 
-async fn handed(commands: mpsc::Sender<RunCommand>, what: SendOrder) -> Result<Receipt, Failure> {
-    let (receipt, told) = oneshot::channel();
-    let gone = || Failure::new("the run ended before it took the text");
+async fn send_to_run(commands: mpsc::Sender<RunCommand>, what: SendOrder) -> Result<Receipt, Failure> {
+    let (receipt, sent) = oneshot::channel();
+    let gone = || Failure::new("the run ended before it took the text").code(FailureCode::NotDelivered);
     let taken = async {
         commands.send(RunCommand::Send(Order { what, receipt })).await.map_err(|_| gone())?;
-        told.await.unwrap_or_else(|_| Err(gone()))
+        sent.await.unwrap_or_else(|_| Err(gone()))
     };
     tokio::time::timeout(TAKEN_WITHIN, taken).await.unwrap_or_else(|_| Err(not_taken()))
 }
 
 fn not_taken() -> Failure {
     Failure::new(format!("the agent has not taken the text within {} s", TAKEN_WITHIN.as_secs()))
+        .code(FailureCode::NotDelivered)
         .because("it does not read, or its keeper is stopped; the text is typed when it goes on")
         .hint("`agency attach` shows what it does")
 }

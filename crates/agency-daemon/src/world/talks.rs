@@ -1,10 +1,10 @@
-//! Conversations: read, answered, interrupted.
+//! Conversations: callers read them, answer approvals in them, and interrupt turns.
 
 use std::time::Duration;
 
 use agency_api::chat::{AnswerParams, Approvals, Chat, OpenApproval, ReadParams, Setting, SettingParams};
 use agency_api::method::{self, Nothing};
-use agency_api::{Failure, chat, view};
+use agency_api::{Failure, FailureCode, chat, view};
 use agency_core::conversation::Item;
 use agency_core::ids::TaskKey;
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
@@ -50,15 +50,15 @@ impl World {
             Ok((commands, run)) => {
                 self.saw(&run);
                 let ask = move |answer| RunCommand::Chat(Reading { wanted, wait, answer });
-                let looker = (wait && params.looking).then(|| self.looks(&key));
+                let reader = (wait && params.looking).then(|| self.add_reader(&key));
                 tokio::spawn(async move {
                     let read = tokio::select! {
-                        read = asked(commands, ask) => Some(read),
-                        // They have gone, and see nothing any more.
+                        read = ask_run(commands, ask) => Some(read),
+                        // The reader has disconnected and sees no entry any more.
                         () = reply.closed() => None,
                     };
-                    if let Some((reporter, key)) = looker {
-                        reporter.report(LoopEvent::Looked { key }).await;
+                    if let Some(reporter) = reader {
+                        reporter.report(LoopEvent::ReaderLeft { key }).await;
                     }
                     if let Some(read) = read {
                         reply.send(read);
@@ -76,14 +76,14 @@ impl World {
         }
     }
 
-    /// Somebody looks at it; the answer says where to say that they have.
-    fn looks(&mut self, key: &TaskKey) -> (Reporter, TaskKey) {
+    /// Counts a reader of the conversation until a [`LoopEvent::ReaderLeft`] comes through the returned reporter.
+    fn add_reader(&mut self, key: &TaskKey) -> Reporter {
         *self.lookers.entry(key.clone()).or_default() += 1;
         self.notices.notifier.viewed(key, true);
-        (self.ground.reporter.clone(), key.clone())
+        self.ground.reporter.clone()
     }
 
-    pub(super) fn looked(&mut self, key: &TaskKey) {
+    pub(super) fn remove_reader(&mut self, key: &TaskKey) {
         let left = self.lookers.get_mut(key).map_or(0, |lookers| {
             *lookers = lookers.saturating_sub(1);
             *lookers
@@ -103,7 +103,7 @@ impl World {
         Some(PastTalk { before, last })
     }
 
-    /// Said at the end of a conversation whose run is over.
+    /// Adds an entry to the end of a conversation whose run is over.
     pub(super) fn last_word(&self, key: &TaskKey, item: Item) {
         let last = self.history.get(key).and_then(|runs| runs.last()).filter(|meta| is_talk(meta));
         let Some(journal) = last.map(|meta| self.ground.state.run(&meta.run.0).journal()) else { return };
@@ -118,9 +118,9 @@ impl World {
         self.last_word(key, Item::Error { message, cause });
     }
 
-    fn approvals(&mut self, asked_of: Option<TaskKey>) -> Result<Later<Approvals>, Failure> {
+    fn approvals(&mut self, task: Option<TaskKey>) -> Result<Later<Approvals>, Failure> {
         let is_meant =
-            |live: &&LiveRun| is_talk(&live.meta) && asked_of.as_ref().is_none_or(|key| live.key == *key);
+            |live: &&LiveRun| is_talk(&live.meta) && task.as_ref().is_none_or(|key| live.key == *key);
         let runs = self.runs.values().filter(is_meant);
         let mut runs: Vec<_> = runs
             .filter_map(|live| Some((self.view(&live.key).ok()?, live.handle.commands.clone())))
@@ -129,8 +129,8 @@ impl World {
         Ok(Later::new(async move {
             let mut approvals = Vec::new();
             for (task, commands) in runs {
-                // One that ends meanwhile asks nothing any more.
-                let open = asked(commands, |answer| RunCommand::Approvals { answer }).await;
+                // A run that ends meanwhile has no open approval.
+                let open = ask_run(commands, |answer| RunCommand::Approvals { answer }).await;
                 let open = open.unwrap_or_default().into_iter();
                 approvals.extend(open.map(|approval| of_task(&task, approval)));
             }
@@ -144,12 +144,12 @@ impl World {
     ) -> Result<Later<OpenApproval>, Failure> {
         let verdict = verdict(&params)?;
         let (task, commands) = (self.view(&key)?, self.live_talk(&key)?.handle.commands.clone());
-        let by = params.by.unwrap_or_else(|| "somebody".to_owned());
+        let by = params.by.unwrap_or_else(|| "a user".to_owned());
         let (id, why) = (params.id, params.message);
         let ask = move |answer| RunCommand::Answer(Answering { id, verdict, by, why, answer });
         Ok(Later::new(async move {
-            let decided = asked(commands, ask).await.and_then(|decided| decided);
-            decided.map(|approval| of_task(&task, approval))
+            let approval = ask_run(commands, ask).await??;
+            Ok(of_task(&task, approval))
         }))
     }
 
@@ -168,13 +168,13 @@ impl World {
     ) -> Result<Later<Setting>, Failure> {
         let commands = self.live_talk(&key)?.handle.commands.clone();
         let ask = move |answer| RunCommand::Tune(Tuning { setting, wanted: params.name, answer });
-        Ok(Later::new(async move { asked(commands, ask).await? }))
+        Ok(Later::new(async move { ask_run(commands, ask).await? }))
     }
 
     fn interrupt(&mut self, key: TaskKey) -> Result<Later<Nothing>, Failure> {
         let commands = self.live_talk(&key)?.handle.commands.clone();
         Ok(Later::new(async move {
-            asked(commands, |answer| RunCommand::Interrupt { answer }).await??;
+            ask_run(commands, |answer| RunCommand::Interrupt { answer }).await??;
             Ok(Nothing {})
         }))
     }
@@ -187,7 +187,9 @@ fn verdict(params: &AnswerParams) -> Result<ApprovalAnswer, Failure> {
         (true, None) if params.always => ApprovalAnswer::AllowAlways,
         (true, None) => ApprovalAnswer::Allow,
         (false, _) if params.always => {
-            return Err(Failure::new("a denial is for this once").hint("leave out --always"));
+            return Err(Failure::new("a denial is for this once")
+                .code(FailureCode::InvalidArgument)
+                .hint("leave out --always"));
         }
         (false, _) => {
             ApprovalAnswer::Deny { message: message.unwrap_or_else(|| "The user said no.".to_owned()) }
@@ -199,32 +201,40 @@ fn of_task(task: &view::Task, approval: chat::Approval) -> OpenApproval {
     OpenApproval { task: task.id, slug: task.slug.clone(), project: task.project.clone(), approval }
 }
 
-/// A question to a run; one that ends meanwhile lets go of it.
-pub(super) async fn asked<T>(
+/// Sends a command to a run, and waits for its answer. A run that ends meanwhile drops the command.
+pub(super) async fn ask_run<T>(
     commands: mpsc::Sender<RunCommand>,
-    ask: impl FnOnce(oneshot::Sender<T>) -> RunCommand,
+    command: impl FnOnce(oneshot::Sender<T>) -> RunCommand,
 ) -> Result<T, Failure> {
-    let (sender, told) = oneshot::channel();
-    let ended = || Failure::new("the run ended before it could answer").hint("try again");
-    let answered = async {
-        commands.send(ask(sender)).await.map_err(|_| ended())?;
-        told.await.map_err(|_| ended())
+    let (sender, answer) = oneshot::channel();
+    let ended = || {
+        Failure::new("the run ended before it could answer").code(FailureCode::NotRunning).hint("try again")
     };
-    let silent = |_| Err(Failure::new("the run does not answer").because("its keeper may be stopped"));
+    let answered = async {
+        commands.send(command(sender)).await.map_err(|_| ended())?;
+        answer.await.map_err(|_| ended())
+    };
+    let silent = |_| {
+        Err(Failure::new("the run does not answer")
+            .code(FailureCode::TimedOut)
+            .because("its keeper may be stopped"))
+    };
     tokio::time::timeout(ANSWERED_WITHIN, answered).await.unwrap_or_else(silent)
 }
 
-/// Longer than a reader waits for something new.
+/// Longer than a reader waits for new entries.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) fn no_terminal(key: &TaskKey) -> Failure {
     Failure::new(format!("task {} has no terminal", key.task))
+        .code(FailureCode::Unsupported)
         .because("its agent is driven by a protocol")
         .hint(format!("agency chat {}", key.task))
 }
 
 fn no_talk(key: &TaskKey) -> Failure {
     Failure::new(format!("task {} has no conversation", key.task))
+        .code(FailureCode::Unsupported)
         .because("its agent runs in a terminal")
         .hint(format!("agency attach {}; a new task takes --driver stream-json or acp", key.task))
 }

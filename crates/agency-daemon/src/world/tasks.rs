@@ -1,14 +1,15 @@
-//! Finding tasks, planning their starts, and showing them.
+//! Finds tasks, plans their starts, and shows them.
 
 use std::path::Path;
 
 use agency_api::config::Overrides;
 use agency_api::method::Caller;
-use agency_api::{Failure, view};
+use agency_api::{Failure, FailureCode, view};
 use agency_core::agent::{Agent, Driver};
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::rail::WorkspaceStatus;
+use agency_core::slug::ResolveError;
 use agency_core::task_status::TaskStatus;
 use agency_run::environment;
 use agency_run::plan::{self, LaunchPlan, PlannedTask, Wish};
@@ -21,14 +22,14 @@ use super::{LiveRun, World};
 use crate::happening::TaskCall;
 
 impl World {
-    /// Makes the project known and picks up what was edited by hand.
+    /// Makes the project known, and reads task files that were edited by hand.
     pub(super) fn open_project(&mut self, project: Project) -> Result<ProjectId, Failure> {
         let (id, changed) = self.store.open(project).map_err(store_failure)?;
         self.see_changes(&id, changed);
         Ok(id)
     }
 
-    /// Tells the supervisor what was edited by hand.
+    /// Tells the supervisor which task files were edited by hand.
     pub(super) fn see_changes(&mut self, project: &ProjectId, changed: Vec<TaskId>) {
         for task in changed {
             let key = TaskKey { project: project.clone(), task };
@@ -44,14 +45,20 @@ impl World {
 
     /// The task of that name in a project that was just opened.
     pub(super) fn find_in(&self, project: &ProjectId, name: &str) -> Result<TaskKey, Failure> {
-        self.store.resolve(project, name).map_err(|err| Failure::new(err.to_string()).hint(err.hint()))
+        self.store.resolve(project, name).map_err(|err| {
+            let code = match &err {
+                ResolveError::Unknown { .. } => FailureCode::TaskNotFound,
+                ResolveError::Ambiguous { .. } => FailureCode::AmbiguousName,
+            };
+            Failure::new(err.to_string()).code(code).hint(err.hint())
+        })
     }
 
     pub(super) fn settings(&self, project: Option<&ProjectId>) -> Result<Settings, Failure> {
         self.settings_with(project, &Overrides::default())
     }
 
-    /// With what one call says on top.
+    /// The settings with the overrides of one call.
     pub(super) fn settings_with(
         &self,
         project: Option<&ProjectId>,
@@ -62,14 +69,14 @@ impl World {
     }
 
     pub(super) fn workspace_of(&self, key: &TaskKey) -> Result<(Project, WorkspaceName), Failure> {
-        let gone = || Failure::new(format!("there is no task {}", key.task));
+        let gone = || Failure::new(format!("there is no task {}", key.task)).code(FailureCode::TaskNotFound);
         let known = self.store.project(&key.project).ok_or_else(gone)?;
         let task = known.tasks.get(&key.task).ok_or_else(gone)?;
         let name = known.workspace_name(&task.name).map_err(|err| Failure::new(err.to_string()))?;
         Ok((known.project.clone(), name))
     }
 
-    /// Everything that can stand in the way of a start, found out before anything is made.
+    /// Plans a start, and finds everything that would make it fail, before anything is made.
     pub(super) fn plan_start(
         &self,
         key: &TaskKey,
@@ -99,10 +106,13 @@ impl World {
         Ok(LaunchPlan { fresh: wish.fresh, ..planned })
     }
 
-    /// Another driver goes on where the last one was, or says why it cannot.
+    /// Checks whether another driver can resume the session of the last one.
     fn may_switch(&self, key: &TaskKey, agent: &Agent, driver: Driver, fresh: bool) -> Result<(), Failure> {
         let file = self.store.file(key).map_err(store_failure)?;
-        let refused = || Failure::new(format!("task {} cannot go on with the {driver} driver", key.task));
+        let refused = || {
+            Failure::new(format!("task {} cannot go on with the {driver} driver", key.task))
+                .code(FailureCode::Unsupported)
+        };
         if !self.history.contains_key(key) {
             return Ok(());
         }
@@ -128,12 +138,13 @@ impl World {
         Ok(())
     }
 
-    /// A command in a task file that nobody typed here came with the repository.
+    /// A command in a task file that no user typed on this machine came with the repository.
     fn require_consent(&self, key: &TaskKey, command: &[String]) -> Result<(), Failure> {
         if self.trust.trusts(&key.project, &trust::command_digest(command)) {
             return Ok(());
         }
         Err(Failure::new(format!("the command of task {} is not trusted", key.task))
+            .code(FailureCode::NotTrusted)
             .because(format!("its file asks to run {command:?}, which was not given to `agency new` here"))
             .hint("`agency trust` shows and allows what this repository wants to run"))
     }
@@ -144,7 +155,7 @@ impl World {
     }
 
     pub(super) fn view_with(&self, key: &TaskKey, config: &Config) -> Result<view::Task, Failure> {
-        let gone = || Failure::new(format!("there is no task {}", key.task));
+        let gone = || Failure::new(format!("there is no task {}", key.task)).code(FailureCode::TaskNotFound);
         let known = self.store.project(&key.project).ok_or_else(gone)?;
         let task = known.tasks.get(&key.task).ok_or_else(gone)?;
         let live = self.runs.values().find(|live| live.key == *key);
@@ -157,7 +168,8 @@ impl World {
         let worktree = workspace.as_ref().map(|name| agency_workspace::workspace_path(&known.project, name));
         let conflicts = workspace.as_ref().map(|name| self.conflicts_of(key, name)).unwrap_or_default();
         let (ports, setup) = (self.workspaces.get(key).ports(), self.setup_view(key));
-        // A draft in a plain directory has a directory, but no workspace; one whose setup failed has one.
+        // In a plain directory the directory of a draft exists, but it is no workspace yet. A draft whose setup failed
+        // has a workspace.
         let has_workspace = status != TaskStatus::Draft || setup.is_some();
         let agent = fields.agent.clone().or(last_run.map(|meta| meta.agent.clone())).unwrap_or_default();
         Ok(view::Task {
@@ -214,15 +226,15 @@ pub(super) fn store_failure_of(error: &StoreError) -> Failure {
         }
         StoreError::OtherVcs { .. } => failure.hint("leave --vcs out, or remove those tasks first"),
         StoreError::Write { path, source } | StoreError::Read { path, source } => {
-            way_out(failure, path, source)
+            hint_for_io(failure, path, source)
         }
         StoreError::IdTaken { .. } => failure.hint("give that file another id, or remove that task first"),
         StoreError::NoTask(_) => failure,
     }
 }
 
-/// For what people can mend themselves.
-fn way_out(failure: Failure, path: &Path, error: &std::io::Error) -> Failure {
+/// Adds a hint for errors that the user can fix.
+fn hint_for_io(failure: Failure, path: &Path, error: &std::io::Error) -> Failure {
     use std::io::ErrorKind;
     match error.kind() {
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
@@ -237,7 +249,7 @@ fn way_out(failure: Failure, path: &Path, error: &std::io::Error) -> Failure {
     }
 }
 
-/// What people call it: the agent's name, or the program of a task that runs a command of its own.
+/// The name to show: the agent's, or the program of a task that runs a command of its own.
 fn shown_agent(config: &Config, agent: &str, command: Option<&[String]>) -> String {
     let program = command.and_then(<[String]>::first).and_then(|program| Path::new(program).file_name());
     match (program, config.agents.find(agent)) {

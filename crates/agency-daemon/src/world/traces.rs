@@ -1,4 +1,5 @@
-//! What a look for traces on the disk needs to know: every project, its tasks, what lives there.
+//! `project.traces` and `project.erase`: the loop says which projects, tasks and live runs it knows, and a task of its
+//! own looks at the disk.
 
 use agency_api::Failure;
 use agency_api::method::{self, Erased, Nothing, ProjectEraseParams, Traces};

@@ -194,7 +194,7 @@ fn the_conversation_reports_a_message_that_a_dead_agent_did_not_take() {
     stage.wait_status("gone", "stopped");
     let said = [
         "the agent ended before it took `take this`",
-        "nobody knows whether it took `take this`",
+        "it is not known whether it took `take this`",
         "the agent ended in the middle of its turn",
     ];
     stage.eventually("the notice", SOON, || {
