@@ -18,7 +18,7 @@ pub struct Base {
 
 impl Base {
     pub(crate) fn find(repository: &Repository, wanted: Option<&str>) -> Result<Base, CreateCause> {
-        match named(wanted) {
+        match explicit_base(wanted) {
             None => Self::current(repository),
             Some(name) => Self::named(repository, name),
         }
@@ -26,26 +26,26 @@ impl Base {
 
     fn current(repository: &Repository) -> Result<Base, CreateCause> {
         let Some(branch) = current_branch(repository)? else {
-            let commit = repository.git().line(&["rev-parse", "--verify", "HEAD"]).map(text)?;
+            let commit = repository.git().read_line(&["rev-parse", "--verify", "HEAD"]).map(text)?;
             return Ok(Base { name: commit.clone(), commit });
         };
         match repository.branch_tip(&branch)? {
             Some(commit) => Ok(Base { name: branch, commit }),
-            None => Err(unborn(repository, branch)?),
+            None => Err(missing_current(repository, branch)?),
         }
     }
 
     fn named(repository: &Repository, name: &str) -> Result<Base, CreateCause> {
-        match commit_of(repository, name)? {
+        match find_commit(repository, name)? {
             Some(commit) => Ok(Base { name: name.to_owned(), commit }),
             None if all_names(repository)?.is_empty() => Err(CreateCause::NoCommit),
-            None => Err(missing(repository, name)?),
+            None => Err(missing_base(repository, name)?),
         }
     }
 }
 
 /// `HEAD` names nothing: it is what the user has in front of them.
-pub(crate) fn named(base: Option<&str>) -> Option<&str> {
+pub(crate) fn explicit_base(base: Option<&str>) -> Option<&str> {
     base.filter(|base| *base != "HEAD")
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn base_or_current(
     repository: &Repository,
     base: Option<&str>,
 ) -> Result<Option<String>, ToolError> {
-    match named(base) {
+    match explicit_base(base) {
         Some(base) => Ok(Some(base.to_owned())),
         None => current_branch(repository),
     }
@@ -62,12 +62,12 @@ pub(crate) fn base_or_current(
 
 /// The branch `HEAD` of the main checkout is on, also before its first commit.
 pub(crate) fn current_branch(repository: &Repository) -> Result<Option<String>, ToolError> {
-    let head = repository.git().maybe(&["symbolic-ref", "--quiet", "HEAD"])?.map(text);
+    let head = repository.git().read_optional(&["symbolic-ref", "--quiet", "HEAD"])?.map(text);
     Ok(head.map(|head| head.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(head)))
 }
 
 /// A branch before anything else of the same name.
-pub(crate) fn commit_of(repository: &Repository, name: &str) -> Result<Option<String>, ToolError> {
+pub(crate) fn find_commit(repository: &Repository, name: &str) -> Result<Option<String>, ToolError> {
     // An option, not a name: no branch may begin with a dash.
     if name.starts_with('-') {
         return Ok(None);
@@ -78,12 +78,16 @@ pub(crate) fn commit_of(repository: &Repository, name: &str) -> Result<Option<St
     }
 }
 
-fn unborn(repository: &Repository, branch: String) -> Result<CreateCause, ToolError> {
-    if all_names(repository)?.is_empty() { Ok(CreateCause::NoCommit) } else { missing(repository, &branch) }
+fn missing_current(repository: &Repository, branch: String) -> Result<CreateCause, ToolError> {
+    if all_names(repository)?.is_empty() {
+        Ok(CreateCause::NoCommit)
+    } else {
+        missing_base(repository, &branch)
+    }
 }
 
-fn missing(repository: &Repository, name: &str) -> Result<CreateCause, ToolError> {
-    let near = nearest(name, all_names(repository)?);
+fn missing_base(repository: &Repository, name: &str) -> Result<CreateCause, ToolError> {
+    let near = nearest_names(name, all_names(repository)?);
     Ok(CreateCause::BaseMissing { base: name.to_owned(), near })
 }
 
@@ -97,7 +101,7 @@ fn all_names(repository: &Repository) -> Result<Vec<String>, ToolError> {
     Ok(out.lines().filter_map(short).filter(|name| !name.ends_with("/HEAD")).collect())
 }
 
-pub(crate) fn nearest(name: &str, names: Vec<String>) -> Vec<String> {
+pub(crate) fn nearest_names(name: &str, names: Vec<String>) -> Vec<String> {
     let most = name.chars().count().div_ceil(3).max(1);
     let mut scored: Vec<_> = names.into_iter().map(|near| (distance_to_any_end(name, &near), near)).collect();
     scored.retain(|(distance, _)| *distance <= most);
@@ -135,9 +139,9 @@ mod tests {
     fn near_names_come_nearest_first_and_far_ones_not_at_all() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let known = names(&["main", "maintenance", "origin/mian", "feature/login", "release"]);
-        assert_eq!(nearest("mian", known.clone()), ["origin/mian", "main"]);
-        assert_eq!(nearest("login", known.clone()), ["feature/login"]);
-        assert_eq!(nearest("MAIN", known.clone()), ["main"]);
-        assert_eq!(nearest("something-else", known), [""; 0]);
+        assert_eq!(nearest_names("mian", known.clone()), ["origin/mian", "main"]);
+        assert_eq!(nearest_names("login", known.clone()), ["feature/login"]);
+        assert_eq!(nearest_names("MAIN", known.clone()), ["main"]);
+        assert_eq!(nearest_names("something-else", known), [""; 0]);
     }
 }

@@ -34,7 +34,7 @@ pub fn dirty_checkout(project: &Project) -> Result<Vec<PathBuf>, CheckoutError> 
     match &project.kind {
         Kind::Git(repository) if !repository.is_bare() => {
             let git = repository.git().with_work_tree(repository.root());
-            uncommitted(&git, &["--", ":/", ":(top,exclude).agency"])
+            uncommitted_files(&git, &["--", ":/", ":(top,exclude).agency"])
                 .map_err(|source| CheckoutError { root: project.root().to_owned(), source })
         }
         // What is in front of a jj user is a commit like any other, and new workspaces start on it.
@@ -42,7 +42,7 @@ pub fn dirty_checkout(project: &Project) -> Result<Vec<PathBuf>, CheckoutError> 
     }
 }
 
-pub(crate) fn uncommitted(git: &Git, paths: &[&str]) -> Result<Vec<PathBuf>, ToolError> {
+pub(crate) fn uncommitted_files(git: &Git, paths: &[&str]) -> Result<Vec<PathBuf>, ToolError> {
     let listed = git.read(&[&STATUS[..], paths].concat())?;
     let entries = listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
     // Two letters and a space come before the path.

@@ -14,7 +14,7 @@ use crate::project::{Kind, Project};
 use crate::repository::{Repository, text};
 use crate::tool::ToolError;
 use crate::trial_worktree::IntegrationLock;
-use crate::versions::Ready;
+use crate::versions::ReadyWorkspace;
 use crate::worktree::Worktree;
 
 /// The new commit; None if there was nothing to commit.
@@ -37,32 +37,32 @@ fn commit_worktree(
     message: &str,
 ) -> Result<Option<String>, OperationCause> {
     // Files of a base that came half-way are not the work of anybody here.
-    pending_sync::settle(repository, name, &IntegrationLock::with(repository)?)?;
-    let ready = Ready::look(repository, name)?;
+    pending_sync::recover_sync(repository, name, &IntegrationLock::acquire(repository)?)?;
+    let ready = ReadyWorkspace::find(repository, name)?;
     refuse_busy_or_other_branch(repository, name, &ready.found, &ready.worktree)?;
     if ready.found.uncommitted(repository)?.is_empty() {
         return Ok(None);
     }
     let git = ready.worktree.git(repository).with_variable("GIT_EDITOR", "true");
-    let index = Index::of(&ready.worktree)?;
+    let index = SavedIndex::of(&ready.worktree)?;
     let commit = || -> Result<(), ToolError> {
         git.change(&["add", "--all", "--", ":/"])?;
         git.change_with_hooks(&["commit", "--quiet", "--message", message])
     };
     if let Err(err) = commit() {
-        index.put_back()?;
+        index.restore()?;
         return Err(err.into());
     }
-    Ok(Some(git.line(&["rev-parse", "--verify", "HEAD"]).map(text)?))
+    Ok(Some(git.read_line(&["rev-parse", "--verify", "HEAD"]).map(text)?))
 }
 
 /// What was staged before us. A hook or a signature that refuses the commit leaves it as it was.
-struct Index {
+struct SavedIndex {
     path: PathBuf,
     before: Option<Vec<u8>>,
 }
 
-impl Index {
+impl SavedIndex {
     fn of(worktree: &Worktree) -> Result<Self, OperationCause> {
         let path = worktree.git_dir.join("index");
         match fs::read(&path) {
@@ -72,7 +72,7 @@ impl Index {
         }
     }
 
-    fn put_back(self) -> Result<(), OperationCause> {
+    fn restore(self) -> Result<(), OperationCause> {
         let Some(before) = self.before else { return Ok(()) };
         // In one step: whoever reads it sees the one or the other.
         let aside = self.path.with_extension("agency");

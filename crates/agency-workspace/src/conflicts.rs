@@ -17,7 +17,7 @@ use crate::operation::OperationCause;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::state::{GitWorkspace, Presence};
-use crate::temp_index::paths;
+use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
 use crate::worktree_status::WorktreeStatus;
 
@@ -76,7 +76,7 @@ impl ConflictScanner {
         project: &Project,
         workspaces: &[(WorkspaceName, Option<String>)],
     ) -> Result<Vec<WorkspaceConflict>, ConflictsError> {
-        let Some(repository) = project.store() else { return Ok(Vec::new()) };
+        let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
         let work = self.work_in(project, workspaces);
         let found = self.compare(project, repository, &work).or_else(|err| {
             // No branch leads to what was remembered, so git may have deleted it since.
@@ -191,7 +191,7 @@ fn commit_without_files(
     repository: &Repository,
     name: &WorkspaceName,
 ) -> Result<(Fingerprint, String), OperationCause> {
-    let found = GitWorkspace::look(repository, name)?;
+    let found = GitWorkspace::find(repository, name)?;
     let (path, presence) = (repository.workspace_path(name), found.presence());
     match found.head().filter(|_| presence == Presence::DirectoryGone) {
         Some(head) => Ok((Fingerprint::default(), head.to_owned())),
@@ -204,7 +204,7 @@ fn tips_of<'a>(project: &Project, work: &[Work<'a>]) -> Result<Tips<'a>, ToolErr
     let mut tips = Tips::new();
     for (_, base, _) in work {
         if !tips.contains_key(base) {
-            tips.insert(*base, project.tips(*base)?.into_iter().next());
+            tips.insert(*base, project.base_tips(*base)?.into_iter().next());
         }
     }
     Ok(tips)
@@ -233,12 +233,12 @@ pub(crate) fn conflicting_files(
     let thrown_away = tempfile::Builder::new().prefix("agency-radar-").tempdir();
     let thrown_away =
         thrown_away.map_err(|source| ToolError::Start { command: "git merge-tree".into(), source })?;
-    let (is_clean, said) = writing_to(repository, thrown_away.path()).answer(&args)?;
+    let (is_clean, said) = writing_to(repository, thrown_away.path()).read_yes_or_no(&args)?;
     if is_clean {
         return Ok(Vec::new());
     }
     // The tree comes first.
-    let mut files: Vec<PathBuf> = paths(&said).into_iter().skip(1).collect();
+    let mut files: Vec<PathBuf> = parse_paths(&said).into_iter().skip(1).collect();
     files.sort();
     files.dedup();
     Ok(files)

@@ -61,13 +61,13 @@ pub fn copy_ignored(
     if files.is_empty() {
         return Ok(copied);
     }
-    let mut ground =
+    let mut target_dir =
         CopyTarget::open(&to).map_err(|source| CopyError::File { path: to.join(STAGE), source })?;
     for file in files {
         if !go_on() {
             return Err(CopyError::Stopped);
         }
-        match ground.copy(&from.join(&file), &file) {
+        match target_dir.copy(&from.join(&file), &file) {
             Ok(is_new) => copied.files += u64::from(is_new),
             Err(source) if is_fatal(&source) => return Err(CopyError::File { path: file, source }),
             Err(cause) => copied.left_out.push(format!("{}: {cause}", file.display())),
@@ -91,10 +91,10 @@ struct CopyTarget {
 
 impl CopyTarget {
     fn open(root: &Path) -> io::Result<CopyTarget> {
-        let mut ground =
+        let mut target_dir =
             CopyTarget { root: root.to_owned(), stage: root.join(STAGE), directories: HashSet::new() };
-        ground.enter(Path::new(STAGE))?;
-        Ok(ground)
+        target_dir.ensure_directory(Path::new(STAGE))?;
+        Ok(target_dir)
     }
 
     /// False if one is there already.
@@ -104,7 +104,7 @@ impl CopyTarget {
             return Ok(false);
         }
         let meta = from.symlink_metadata()?;
-        self.enter(to.parent().unwrap_or(Path::new("")))?;
+        self.ensure_directory(to.parent().unwrap_or(Path::new("")))?;
         let staged = self.stage.join("file");
         remove_if_exists(&staged)?;
         if meta.is_symlink() {
@@ -118,11 +118,11 @@ impl CopyTarget {
     }
 
     /// Makes the directory. One that is a link could lead anywhere.
-    fn enter(&mut self, directory: &Path) -> io::Result<()> {
+    fn ensure_directory(&mut self, directory: &Path) -> io::Result<()> {
         if directory.as_os_str().is_empty() || self.directories.contains(directory) {
             return Ok(());
         }
-        self.enter(directory.parent().unwrap_or(Path::new("")))?;
+        self.ensure_directory(directory.parent().unwrap_or(Path::new("")))?;
         let path = self.root.join(directory);
         match fs::create_dir(&path) {
             Err(err) if err.kind() == ErrorKind::AlreadyExists && path.symlink_metadata()?.is_dir() => {}

@@ -194,7 +194,7 @@ fn create_worktree(
     let (base, found) = check_worktree(repository, name, base)?;
     clear_stale_record(repository, name, &found)?;
     create_branch(repository, name, &base)?;
-    match add_worktree(repository, name, found.place, &CheckoutTarget::Branch(name.branch())) {
+    match add_worktree(repository, name, found.path_status, &CheckoutTarget::Branch(name.branch())) {
         Ok(mut warnings) => {
             warnings.extend(missing_content_warnings(repository, name));
             let made = Created::WorktreeAndBranch { tip: base.commit.clone() };
@@ -225,7 +225,7 @@ fn missing_content_warnings(repository: &Repository, name: &WorkspaceName) -> Ve
 }
 
 fn reattach_worktree(repository: &Repository, name: &WorkspaceName) -> Result<Workspace, CreateCause> {
-    let found = GitWorkspace::look(repository, name)?;
+    let found = GitWorkspace::find(repository, name)?;
     let branch = name.branch();
     if found.tip.is_none() {
         return Err(CreateCause::BranchMissing { branch });
@@ -235,7 +235,7 @@ fn reattach_worktree(repository: &Repository, name: &WorkspaceName) -> Result<Wo
     }
     refuse_taken_path(repository, name, &found)?;
     clear_stale_record(repository, name, &found)?;
-    let warnings = add_worktree(repository, name, found.place, &CheckoutTarget::Branch(name.branch()))?;
+    let warnings = add_worktree(repository, name, found.path_status, &CheckoutTarget::Branch(name.branch()))?;
     Ok(describe_workspace(repository, name, warnings, Created::Worktree))
 }
 
@@ -255,7 +255,7 @@ fn check_worktree(
     base: Option<&str>,
 ) -> Result<(Base, GitWorkspace), CreateCause> {
     let base = Base::find(repository, base)?;
-    let found = GitWorkspace::look(repository, name)?;
+    let found = GitWorkspace::find(repository, name)?;
     refuse_taken_path(repository, name, &found)?;
     let branch = name.branch();
     if found.tip.is_some() {
@@ -273,7 +273,7 @@ fn refuse_taken_path(
     found: &GitWorkspace,
 ) -> Result<(), CreateCause> {
     let path = repository.workspace_path(name);
-    if found.place == PathStatus::Occupied {
+    if found.path_status == PathStatus::Occupied {
         return Err(CreateCause::PathTaken { path });
     }
     match found.record.as_ref().and_then(WorktreeRecord::user_lock_reason) {
@@ -293,11 +293,11 @@ pub(crate) fn clear_stale_record(
 ) -> Result<(), ToolError> {
     let Some(record) = &found.record else { return Ok(()) };
     if let Some(head) = record.detached_head()
-        && MergedRefs::elsewhere(name).count_missing(repository, &[head])? > 0
+        && MergedRefs::any_other_branch(name).count_missing(repository, &[head])? > 0
     {
         trash::save_commit(repository, name, head)?;
     }
-    record.forget(repository, Force::Yes)?;
+    record.remove(repository, Force::Yes)?;
     Ok(())
 }
 
@@ -348,7 +348,7 @@ pub(crate) fn add_worktree(
             Ok(vec![format!("a hook failed in {}: {stderr}", path.display())])
         }
         Err(err) => {
-            sweep(repository, name, before);
+            clean_up_failed_add(repository, name, before);
             Err(err)
         }
     })
@@ -361,10 +361,10 @@ fn is_complete(repository: &Repository, name: &WorkspaceName, path: &Path) -> Re
 }
 
 /// Takes away what a failed `git worktree add` left: there was neither record nor content before.
-pub(crate) fn sweep(repository: &Repository, name: &WorkspaceName, before: PathStatus) {
+pub(crate) fn clean_up_failed_add(repository: &Repository, name: &WorkspaceName, before: PathStatus) {
     let path = repository.workspace_path(name);
     let left = find_record(repository, name).and_then(|record| match record {
-        Some(record) => record.forget(repository, Force::Yes),
+        Some(record) => record.remove(repository, Force::Yes),
         None => Ok(()),
     });
     left.unwrap_or_else(|left| warn!(%name, %left, "a worktree that failed stays behind"));

@@ -61,10 +61,10 @@ impl Diff {
 /// in [`crate::state()`].
 pub fn diff(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Diff, OperationError> {
     let compare = || {
-        let repository = project.versions()?;
-        let contents = project.contents(name)?;
+        let repository = project.require_repository()?;
+        let contents = project.read_contents(name)?;
         let from = fork_point(project, repository, base, &contents)?;
-        let files = changed(repository, &from, &contents.tree)?;
+        let files = changed_files(repository, &from, &contents.tree)?;
         Ok(Diff { from, to: contents.tree, files, warnings: contents.warnings })
     };
     compare().map_err(Operation::Compare.failed(name))
@@ -75,7 +75,7 @@ pub fn patch(project: &Project, name: &WorkspaceName, diff: &Diff) -> Result<Vec
     let read = || {
         let args =
             ["diff-tree", "-r", "-p", "-M", "--binary", "--no-color", "--no-ext-diff", &diff.from, &diff.to];
-        Ok(project.versions()?.git().read(&args)?)
+        Ok(project.require_repository()?.git().read(&args)?)
     };
     read().map_err(Operation::Compare.failed(name))
 }
@@ -87,7 +87,7 @@ fn fork_point(
     base: Option<&str>,
     contents: &Contents,
 ) -> Result<String, OperationCause> {
-    let tips = project.tips(base)?;
+    let tips = project.base_tips(base)?;
     let Some(first) = tips.first() else {
         let base = base.unwrap_or("HEAD").to_owned();
         return Err(match project.vcs() {
@@ -98,11 +98,15 @@ fn fork_point(
     let Some(head) = &contents.head else { return Ok(first.clone()) };
     // Of several, git takes the place nearest to any of them.
     let args = ["merge-base", head].into_iter().chain(tips.iter().map(String::as_str));
-    let parted = repository.git().maybe(&args.collect::<Vec<_>>())?.map(text);
+    let parted = repository.git().read_optional(&args.collect::<Vec<_>>())?.map(text);
     Ok(parted.unwrap_or_else(|| first.clone()))
 }
 
-pub(crate) fn changed(repository: &Repository, from: &str, to: &str) -> Result<Vec<FileDiff>, ToolError> {
+pub(crate) fn changed_files(
+    repository: &Repository,
+    from: &str,
+    to: &str,
+) -> Result<Vec<FileDiff>, ToolError> {
     let args = ["diff-tree", "-r", "-z", "-M", "--raw", "--numstat", "--no-ext-diff", from, to];
     Ok(parse(&repository.git().read(&args)?))
 }

@@ -7,7 +7,7 @@ use crate::repository::{Repository, text};
 
 /// None where nothing is configured; `cat` where git is told to use none.
 pub fn diff_pager(project: &Project) -> Option<String> {
-    let repository = project.store()?;
+    let repository = project.git_repository()?;
     let of_diffs = configured(repository, "pager.diff");
     match of_diffs.as_deref().map(str::to_ascii_lowercase).as_deref() {
         Some("false" | "no" | "off" | "0") => Some("cat".to_owned()),
@@ -18,5 +18,5 @@ pub fn diff_pager(project: &Project) -> Option<String> {
 
 fn configured(repository: &Repository, key: &str) -> Option<String> {
     // A configuration that cannot be read is no reason to show nothing.
-    repository.git().maybe(&["config", "--get", key]).ok().flatten().map(text)
+    repository.git().read_optional(&["config", "--get", key]).ok().flatten().map(text)
 }

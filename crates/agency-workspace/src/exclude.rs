@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::git::Git;
 use crate::project::{Kind, Project};
-use crate::repository::resolved;
+use crate::repository::resolve_path;
 use crate::tool::ToolError;
 
 #[derive(Debug, thiserror::Error)]
@@ -36,13 +36,13 @@ impl ExcludeError {
 
 /// Adds the line once. A plain directory inside a repository is kept out of that one.
 pub fn exclude_agency_dir(project: &Project) -> Result<(), ExcludeError> {
-    let Some((path, pattern)) = place(project)? else { return Ok(()) };
+    let Some((path, pattern)) = find_exclude_file(project)? else { return Ok(()) };
     add_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
 }
 
 /// The exclude file that has our line.
 pub(crate) fn find_exclude_line(project: &Project) -> Result<Option<PathBuf>, ExcludeError> {
-    let found = place(project)?;
+    let found = find_exclude_file(project)?;
     let has_line = |(path, pattern): &(PathBuf, Vec<u8>)| {
         fs::read(path).is_ok_and(|content| has_line(&content, pattern))
     };
@@ -50,13 +50,13 @@ pub(crate) fn find_exclude_line(project: &Project) -> Result<Option<PathBuf>, Ex
 }
 
 /// Takes the line out again, and leaves the rest of the file as it is.
-pub(crate) fn include(project: &Project) -> Result<(), ExcludeError> {
-    let Some((path, pattern)) = place(project)? else { return Ok(()) };
+pub(crate) fn remove_exclude_line(project: &Project) -> Result<(), ExcludeError> {
+    let Some((path, pattern)) = find_exclude_file(project)? else { return Ok(()) };
     remove_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
 }
 
 /// The file, and the pattern that means this project's `.agency` in it.
-fn place(project: &Project) -> Result<Option<(PathBuf, Vec<u8>)>, ExcludeError> {
+fn find_exclude_file(project: &Project) -> Result<Option<(PathBuf, Vec<u8>)>, ExcludeError> {
     let found = match &project.kind {
         Kind::Git(repository) => Ok(Some((repository.common_dir().to_owned(), b"/.agency/".to_vec()))),
         Kind::Jj(repository) => Ok(Some((repository.store().common_dir().to_owned(), b"/.agency/".to_vec()))),
@@ -70,11 +70,11 @@ fn place(project: &Project) -> Result<Option<(PathBuf, Vec<u8>)>, ExcludeError> 
 
 /// The repository around a plain directory, and the pattern that means its `.agency` there.
 fn enclosing_repository(git: &Git, root: &Path) -> Result<Option<(PathBuf, Vec<u8>)>, ToolError> {
-    let common_dir = match resolved(git, root, "--git-common-dir") {
+    let common_dir = match resolve_path(git, root, "--git-common-dir") {
         Err(ToolError::Failed { .. } | ToolError::Missing { .. }) => return Ok(None),
         found => found?,
     };
-    let prefix = git.line(&["rev-parse", "--show-prefix"])?;
+    let prefix = git.read_line(&["rev-parse", "--show-prefix"])?;
     let mut pattern = b"/".to_vec();
     for byte in prefix.as_bytes() {
         if b"*?[\\".contains(byte) {

@@ -64,40 +64,42 @@ impl Git {
 
     /// Reads; takes no locks, not even the index refresh of `git status`.
     pub(crate) fn read<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<u8>, ToolError> {
-        retry_while_locked(|| check_status(shown(args), self.reading(args)?))
+        retry_while_locked(|| check_status(command_name(args), self.run_read_only(args)?))
     }
 
     /// Reads one line: an object id, a ref, a path.
-    pub(crate) fn line<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<OsString, ToolError> {
+    pub(crate) fn read_line<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<OsString, ToolError> {
         self.read(args).map(trim_newline)
     }
 
     /// Reads what may not be there: git says so with exit code 1 and silence.
-    pub(crate) fn maybe<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Option<OsString>, ToolError> {
+    pub(crate) fn read_optional<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Option<OsString>, ToolError> {
         retry_while_locked(|| {
-            let output = self.reading(args)?;
+            let output = self.run_read_only(args)?;
             if output.status.code() == Some(1) && output.stderr.is_empty() {
                 return Ok(None);
             }
-            check_status(shown(args), output).map(|out| Some(trim_newline(out)))
+            check_status(command_name(args), output).map(|out| Some(trim_newline(out)))
         })
     }
 
     /// Changes something, again and again while only a lock is in the way.
     pub(crate) fn change<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<OsString, ToolError> {
         retry_while_locked(|| {
-            let output = self.command(args).output().map_err(|err| start_error("git", shown(args), err))?;
-            check_status(shown(args), output).map(trim_newline)
+            let output =
+                self.command(args).output().map_err(|err| start_error("git", command_name(args), err))?;
+            check_status(command_name(args), output).map(trim_newline)
         })
     }
 
     /// Asks what git answers with exit code 0 or 1 (no), both with something to read.
-    pub(crate) fn answer<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<(bool, Vec<u8>), ToolError> {
+    pub(crate) fn read_yes_or_no<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<(bool, Vec<u8>), ToolError> {
         retry_while_locked(|| {
-            let output = self.command(args).output().map_err(|err| start_error("git", shown(args), err))?;
+            let output =
+                self.command(args).output().map_err(|err| start_error("git", command_name(args), err))?;
             match output.status.code() {
                 Some(1) if !output.stdout.is_empty() => Ok((false, output.stdout)),
-                _ => check_status(shown(args), output).map(|out| (true, out)),
+                _ => check_status(command_name(args), output).map(|out| (true, out)),
             }
         })
     }
@@ -108,16 +110,16 @@ impl Git {
         args: &[A],
         input: &[u8],
     ) -> Result<(), ToolError> {
-        let failed = |source| ToolError::Start { command: shown(args), source };
+        let failed = |source| ToolError::Start { command: command_name(args), source };
         retry_while_locked(|| {
-            let mut told = tempfile::tempfile().map_err(failed)?;
-            told.write_all(input).and_then(|()| told.rewind()).map_err(failed)?;
+            let mut input_file = tempfile::tempfile().map_err(failed)?;
+            input_file.write_all(input).and_then(|()| input_file.rewind()).map_err(failed)?;
             let output = self
                 .command(args)
-                .stdin(told)
+                .stdin(input_file)
                 .output()
-                .map_err(|err| start_error("git", shown(args), err))?;
-            check_status(shown(args), output).map(drop)
+                .map_err(|err| start_error("git", command_name(args), err))?;
+            check_status(command_name(args), output).map(drop)
         })
     }
 
@@ -125,19 +127,23 @@ impl Git {
     ///
     /// Output goes to a file: a hook may leave a process behind that holds a pipe open for ever.
     pub(crate) fn change_with_hooks<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<(), ToolError> {
-        let failed = |source| ToolError::Start { command: shown(args), source };
+        let failed = |source| ToolError::Start { command: command_name(args), source };
         let mut stderr = tempfile::tempfile().map_err(failed)?;
         let mut command = self.command(args);
         command.stdout(Stdio::null()).stderr(stderr.try_clone().map_err(failed)?);
-        let status = command.status().map_err(|err| start_error("git", shown(args), err))?;
-        let mut said = Vec::new();
-        stderr.rewind().and_then(|()| stderr.read_to_end(&mut said)).map_err(failed)?;
-        check_status(shown(args), Output { status, stdout: Vec::new(), stderr: said }).map(drop)
+        let status = command.status().map_err(|err| start_error("git", command_name(args), err))?;
+        let mut stderr_bytes = Vec::new();
+        stderr.rewind().and_then(|()| stderr.read_to_end(&mut stderr_bytes)).map_err(failed)?;
+        check_status(command_name(args), Output { status, stdout: Vec::new(), stderr: stderr_bytes })
+            .map(drop)
     }
 
-    fn reading<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Output, ToolError> {
+    fn run_read_only<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Output, ToolError> {
         let mut command = self.command(args);
-        command.env("GIT_OPTIONAL_LOCKS", "0").output().map_err(|err| start_error("git", shown(args), err))
+        command
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .output()
+            .map_err(|err| start_error("git", command_name(args), err))
     }
 
     fn command<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
@@ -149,10 +155,10 @@ impl Git {
         // Ours may have been deleted; git's own `-C` tells a missing directory from a missing git.
         command.current_dir("/").stdin(Stdio::null()).arg("-C").arg(&self.dir);
         if let Some(git_dir) = &self.git_dir {
-            command.arg(joined("--git-dir=", git_dir));
+            command.arg(join_option("--git-dir=", git_dir));
         }
         if let Some(work_tree) = &self.work_tree {
-            command.arg(joined("--work-tree=", work_tree));
+            command.arg(join_option("--work-tree=", work_tree));
         }
         if !self.environment.has_lfs() {
             command.args(WITHOUT_LFS.iter().flat_map(|setting| ["-c", setting]));
@@ -162,14 +168,14 @@ impl Git {
     }
 }
 
-fn joined(option: &str, path: &Path) -> OsString {
+fn join_option(option: &str, path: &Path) -> OsString {
     let mut option = OsString::from(option);
     option.push(path);
     option
 }
 
 /// The name of the command: enough to know it, and no paths or messages.
-fn shown<A: AsRef<OsStr>>(args: &[A]) -> String {
+fn command_name<A: AsRef<OsStr>>(args: &[A]) -> String {
     let words: Vec<_> = args.iter().take(2).map(|arg| arg.as_ref().to_string_lossy()).collect();
     match &words[..] {
         [command, verb] if command == "worktree" => format!("git {command} {verb}"),
@@ -183,7 +189,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_command_and_not_its_arguments() {
-        assert_eq!(shown(&["worktree", "add", "/secret"]), "git worktree add");
-        assert_eq!(shown(&["commit-tree", "-m", "text"]), "git commit-tree");
+        assert_eq!(command_name(&["worktree", "add", "/secret"]), "git worktree add");
+        assert_eq!(command_name(&["commit-tree", "-m", "text"]), "git commit-tree");
     }
 }

@@ -23,7 +23,7 @@ use crate::environment::Environment;
 use crate::tool::{ToolError, check_status, start_error};
 
 pub(crate) use creation::{check, create, reattach};
-pub(crate) use integration::{commit_all, may_merge, merge, recover_all, sync};
+pub(crate) use integration::{commit_all, may_merge, merge, recover_merges, sync};
 pub use merge_commits::UnfinishedCommit;
 pub(crate) use removal::{removable, remove, undo};
 pub(crate) use repository::JjRepository;
@@ -43,8 +43,8 @@ pub(crate) struct Jj {
 
 /// What a command printed and what it said besides.
 pub(crate) struct JjOutput {
-    pub(crate) out: String,
-    pub(crate) said: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Jj {
@@ -70,22 +70,22 @@ impl Jj {
     }
 
     /// At an operation that need not be the last, without making the result part of the log.
-    pub(crate) fn aside(&self, operation: &str) -> Self {
+    pub(crate) fn unintegrated_at(&self, operation: &str) -> Self {
         let options = ["--no-integrate-operation".into(), format!("--at-operation={operation}")];
         Self { options: [self.options.clone(), options.to_vec()].concat(), ..self.clone() }
     }
 
     /// As [`Jj::aside`], only to look.
-    pub(crate) fn at(&self, operation: &str) -> Self {
+    pub(crate) fn at_operation(&self, operation: &str) -> Self {
         let options = [self.options.clone(), vec![format!("--at-operation={operation}")]].concat();
         Self { options, ..self.clone() }
     }
 
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<JjOutput, ToolError> {
-        match self.once(args) {
+        match self.run_without_update(args) {
             Err(err) if self.updates_stale && is_stale(&err) => {
                 staleness::update_stale(self, &self.dir)?;
-                self.once(args)
+                self.run_without_update(args)
             }
             done => done,
         }
@@ -93,27 +93,27 @@ impl Jj {
 
     /// Times of commits are whole seconds: made again in the same one, after it was taken back, a commit would be
     /// one that is there already, and jj refuses.
-    fn once<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<JjOutput, ToolError> {
-        match self.at_once(args) {
+    fn run_without_update<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<JjOutput, ToolError> {
+        match self.run_once(args) {
             Err(err) if err.stderr_contains("Newly-created commit") => {
                 std::thread::sleep(Duration::from_secs(1));
-                self.at_once(args)
+                self.run_once(args)
             }
             done => done,
         }
     }
 
-    fn at_once<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<JjOutput, ToolError> {
+    fn run_once<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<JjOutput, ToolError> {
         let Output { status, stdout, stderr } =
-            self.command(args).output().map_err(|err| start_error("jj", shown(args), err))?;
-        let said = String::from_utf8_lossy(&stderr).into_owned();
-        let out = check_status(shown(args), Output { status, stdout, stderr })?;
-        Ok(JjOutput { out: String::from_utf8_lossy(&out).into_owned(), said })
+            self.command(args).output().map_err(|err| start_error("jj", command_name(args), err))?;
+        let stderr_text = String::from_utf8_lossy(&stderr).into_owned();
+        let out = check_status(command_name(args), Output { status, stdout, stderr })?;
+        Ok(JjOutput { stdout: String::from_utf8_lossy(&out).into_owned(), stderr: stderr_text })
     }
 
     /// Each line of what it prints.
-    pub(crate) fn lines<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<String>, ToolError> {
-        Ok(self.run(args)?.out.lines().map(str::to_owned).collect())
+    pub(crate) fn read_lines<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<String>, ToolError> {
+        Ok(self.run(args)?.stdout.lines().map(str::to_owned).collect())
     }
 
     fn command<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
@@ -133,7 +133,7 @@ fn is_stale(err: &ToolError) -> bool {
 }
 
 /// The name of the command, with the verb of those that have one.
-fn shown<A: AsRef<OsStr>>(args: &[A]) -> String {
+fn command_name<A: AsRef<OsStr>>(args: &[A]) -> String {
     let words: Vec<_> = args.iter().take(2).map(|arg| arg.as_ref().to_string_lossy()).collect();
     match &words[..] {
         [group, verb] if ["workspace", "bookmark", "op", "git", "util", "file"].contains(&group.as_ref()) => {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_command_and_not_its_arguments() {
-        assert_eq!(shown(&["workspace", "add", "/secret"]), "jj workspace add");
-        assert_eq!(shown(&["describe", "-m", "text"]), "jj describe");
+        assert_eq!(command_name(&["workspace", "add", "/secret"]), "jj workspace add");
+        assert_eq!(command_name(&["describe", "-m", "text"]), "jj describe");
     }
 }

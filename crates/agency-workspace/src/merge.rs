@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::base::{commit_of, current_branch, named};
+use crate::base::{current_branch, explicit_base, find_commit};
 use crate::conflicts::conflicting_files;
 use crate::git::Git;
 use crate::jj;
@@ -15,9 +15,9 @@ use crate::operation::{Operation, OperationCause, OperationError};
 use crate::pending_merge::{self, MergeOutcome, PendingMerge};
 use crate::pending_sync;
 use crate::project::{Kind, Project};
-use crate::repository::{Repository, resolved};
+use crate::repository::{Repository, resolve_path};
 use crate::state::GitWorkspace;
-use crate::temp_index::{blocking_files, paths};
+use crate::temp_index::{blocking_files, parse_paths};
 use crate::tool::ToolError;
 use crate::trial_worktree::{IntegrationLock, TrialWorktree};
 use crate::work::WorkAtRisk;
@@ -106,7 +106,7 @@ fn may_merge_branch(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<(), OperationCause> {
-    let target = Target::find(repository, request)?;
+    let target = MergeTarget::find(repository, request)?;
     target.refuse_busy_or_dirty(repository)?;
     let Some(status) = WorktreeStatus::read(repository, name)? else { return Ok(()) };
     let files = conflicting_files(repository, &target.tip, &status.commit(repository)?)?;
@@ -121,12 +121,12 @@ fn merge_branch(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<Merged, OperationCause> {
-    let lock = IntegrationLock::with(repository)?;
-    pending_merge::recover_all(repository, &lock)?;
-    pending_sync::settle(repository, name, &lock)?;
+    let lock = IntegrationLock::acquire(repository)?;
+    pending_merge::recover_merges(repository, &lock)?;
+    pending_sync::recover_sync(repository, name, &lock)?;
     let tip = committed_tip(repository, name)?;
-    let target = Target::find(repository, request)?;
-    if MergedRefs::at(&target.tip, "").count_missing(repository, &[&tip])? == 0 {
+    let target = MergeTarget::find(repository, request)?;
+    if MergedRefs::only(&target.tip, "").count_missing(repository, &[&tip])? == 0 {
         return Err(OperationCause::NothingNew { target: target.branch });
     }
     target.refuse_busy_or_dirty(repository)?;
@@ -148,7 +148,7 @@ fn merge_branch(
 
 /// The commit of the workspace's branch, if nothing but it is to be merged.
 fn committed_tip(repository: &Repository, name: &WorkspaceName) -> Result<String, OperationCause> {
-    let found = GitWorkspace::look(repository, name)?;
+    let found = GitWorkspace::find(repository, name)?;
     if let Some(worktree) = &found.worktree {
         refuse_busy_or_other_branch(repository, name, &found, worktree)?;
         if let Some(work) = WorkAtRisk::uncommitted_in(repository, name, &found)? {
@@ -192,7 +192,7 @@ pub(crate) fn operation_in_progress(git_dir: &Path) -> Option<&'static str> {
 }
 
 /// The branch that is merged into.
-pub(crate) struct Target {
+pub(crate) struct MergeTarget {
     pub(crate) branch: String,
     pub(crate) tip: String,
     pub(crate) checkout: Option<TargetCheckout>,
@@ -204,7 +204,7 @@ pub(crate) struct TargetCheckout {
     pub(crate) git_dir: PathBuf,
 }
 
-impl Target {
+impl MergeTarget {
     pub(crate) fn find(repository: &Repository, request: &MergeRequest) -> Result<Self, OperationCause> {
         let branch = match &request.into {
             Some(branch) => branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned(),
@@ -233,7 +233,7 @@ impl Target {
 
 /// Never a branch that only happens to be checked out, if the work began on another one.
 fn target_branch(repository: &Repository, base: Option<&str>) -> Result<String, OperationCause> {
-    if let Some(base) = named(base) {
+    if let Some(base) = explicit_base(base) {
         if repository.branch_tip(base)?.is_some() {
             return Ok(base.to_owned());
         }
@@ -242,7 +242,7 @@ fn target_branch(repository: &Repository, base: Option<&str>) -> Result<String, 
             let missing = OperationCause::ServersBase { base: base.to_owned() };
             return local_branch_tracking(repository, &remote)?.ok_or(missing);
         }
-        if commit_of(repository, base)?.is_none() {
+        if find_commit(repository, base)?.is_none() {
             return Err(OperationCause::TargetMissing { branch: base.to_owned() });
         }
     }
@@ -268,7 +268,7 @@ impl TargetCheckout {
         for record in worktrees_on_branch(repository, branch)? {
             // A record without its directory has no files to bring up to date.
             let there = Git::discovering(repository.environment(), &record.path);
-            match resolved(&there, &record.path, "--git-dir") {
+            match resolve_path(&there, &record.path, "--git-dir") {
                 Ok(git_dir) => return Ok(Some(Self { path: record.path, git_dir })),
                 Err(ToolError::Missing { program }) => return Err(ToolError::Missing { program }),
                 Err(_) => {}
@@ -296,7 +296,7 @@ impl TargetCheckout {
         let status = git.read(&args)?;
         let changed = status.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..)).map(<[u8]>::to_vec);
         let changed: Vec<u8> = changed.flat_map(|path| path.into_iter().chain([0])).collect();
-        let mut files = [paths(&staged), paths(&changed)].concat();
+        let mut files = [parse_paths(&staged), parse_paths(&changed)].concat();
         files.sort();
         files.dedup();
         Ok(files)
@@ -306,30 +306,30 @@ impl TargetCheckout {
 fn create_merged_commit(
     repository: &Repository,
     name: &WorkspaceName,
-    target: &Target,
+    target: &MergeTarget,
     tip: &str,
     request: &MergeRequest,
     lock: &IntegrationLock,
 ) -> Result<String, OperationCause> {
-    let message = message(repository, name, (&target.branch, &target.tip), &[tip], request)?;
+    let message = commit_message(repository, name, (&target.branch, &target.tip), &[tip], request)?;
     match request.how {
         MergeMethod::FastForward => fast_forward(repository, target, tip),
         MergeMethod::Merge => {
-            let trial = TrialWorktree::on(repository, &target.tip, lock)?;
+            let trial = TrialWorktree::create(repository, &target.tip, lock)?;
             let args = ["merge", "--no-ff", "--no-edit", "--no-progress", "-m", &message, tip];
-            trial.attempt(&args, &target.branch)?;
+            trial.run_merge(&args, &target.branch)?;
             Ok(trial.head()?)
         }
         MergeMethod::Squash => {
-            let trial = TrialWorktree::on(repository, &target.tip, lock)?;
-            trial.attempt(&["merge", "--squash", "--no-progress", tip], &target.branch)?;
+            let trial = TrialWorktree::create(repository, &target.tip, lock)?;
+            trial.run_merge(&["merge", "--squash", "--no-progress", tip], &target.branch)?;
             refuse_nothing_staged(&trial, target)?;
             trial.git().change_with_hooks(&["commit", "--quiet", "--message", &message])?;
             Ok(trial.head()?)
         }
         MergeMethod::Rebase => {
-            let trial = TrialWorktree::on(repository, tip, lock)?;
-            trial.attempt(&["rebase", "--quiet", &target.tip], &target.branch)?;
+            let trial = TrialWorktree::create(repository, tip, lock)?;
+            trial.run_merge(&["rebase", "--quiet", &target.tip], &target.branch)?;
             let after = trial.head()?;
             let target_has_it = after == target.tip;
             if target_has_it {
@@ -342,7 +342,7 @@ fn create_merged_commit(
 }
 
 /// What the commit says that a merge or a squash makes.
-pub(crate) fn message(
+pub(crate) fn commit_message(
     repository: &Repository,
     name: &WorkspaceName,
     (into, before): (&str, &str),
@@ -382,15 +382,15 @@ fn squash_message(
     })
 }
 
-fn fast_forward(repository: &Repository, target: &Target, tip: &str) -> Result<String, OperationCause> {
-    let commits = MergedRefs::at(tip, "").count_missing(repository, &[&target.tip])?;
+fn fast_forward(repository: &Repository, target: &MergeTarget, tip: &str) -> Result<String, OperationCause> {
+    let commits = MergedRefs::only(tip, "").count_missing(repository, &[&target.tip])?;
     if commits > 0 {
         return Err(OperationCause::NotFastForward { target: target.branch.clone(), commits });
     }
     Ok(tip.to_owned())
 }
 
-fn refuse_nothing_staged(trial: &TrialWorktree, target: &Target) -> Result<(), OperationCause> {
+fn refuse_nothing_staged(trial: &TrialWorktree, target: &MergeTarget) -> Result<(), OperationCause> {
     let staged = trial.git().read(&["diff-index", "--cached", "--name-only", "-z", "HEAD"])?;
     if staged.is_empty() { Err(OperationCause::NothingNew { target: target.branch.clone() }) } else { Ok(()) }
 }
@@ -421,14 +421,14 @@ fn move_checkout(
     if !files.is_empty() {
         return Err(OperationCause::TargetBlocked { path: checkout.path.clone(), files });
     }
-    pending.note(repository)?;
+    pending.write(repository)?;
     let git = git.with_variable("GIT_REFLOG_ACTION", format!("agency merge {}", pending.name));
     let args = ["merge", "--ff-only", "--no-overwrite-ignore", "--quiet", "--no-progress", &pending.new];
     let Err(err) = git.change_with_hooks(&args) else {
         let unsure = |source| OperationCause::Unsure { branch: pending.target.clone(), source };
-        return pending.finish(repository).map_err(unsure);
+        return pending.complete(repository).map_err(unsure);
     };
-    match pending.recover(repository).map_err(|left| unsettled(checkout, left))? {
+    match pending.recover(repository).map_err(|left| recovery_error(checkout, left))? {
         // It moved the branch and failed afterwards.
         MergeOutcome::Merged => Ok(()),
         MergeOutcome::RolledBack { trash_ref: kept } => {
@@ -443,7 +443,7 @@ fn move_checkout(
     }
 }
 
-fn unsettled(checkout: &TargetCheckout, left: OperationCause) -> OperationCause {
+fn recovery_error(checkout: &TargetCheckout, left: OperationCause) -> OperationCause {
     match left {
         // Says it all by itself.
         left @ OperationCause::CutOff { .. } => left,

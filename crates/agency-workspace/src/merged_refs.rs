@@ -2,7 +2,7 @@
 //!
 //! Only counts; merging is not done here.
 
-use crate::base::{base_or_current, commit_of};
+use crate::base::{base_or_current, find_commit};
 use crate::name::WorkspaceName;
 use crate::repository::{Repository, text};
 use crate::tool::ToolError;
@@ -11,7 +11,7 @@ use crate::tool::ToolError;
 pub(crate) struct MergedRefs {
     refs: Vec<String>,
     /// `not in main`
-    pub(crate) words: String,
+    pub(crate) description: String,
 }
 
 impl MergedRefs {
@@ -26,10 +26,10 @@ impl MergedRefs {
             (Some(base), Some(moving)) => {
                 let refs = [moving.clone()].into_iter().chain(upstream_of(repository, &moving)?);
                 let merged = existing_mark(repository, name)?;
-                Ok(Self { refs: refs.chain(merged).collect(), words: format!("not in {base}") })
+                Ok(Self { refs: refs.chain(merged).collect(), description: format!("not in {base}") })
             }
             _ => {
-                let elsewhere = Self::elsewhere(name);
+                let elsewhere = Self::any_other_branch(name);
                 let refs = elsewhere.refs.into_iter().chain(existing_mark(repository, name)?).collect();
                 Ok(Self { refs, ..elsewhere })
             }
@@ -37,15 +37,15 @@ impl MergedRefs {
     }
 
     /// Without a branch to land on (deleted, or a commit from the start), any other one will do.
-    pub(crate) fn elsewhere(name: &WorkspaceName) -> Self {
+    pub(crate) fn any_other_branch(name: &WorkspaceName) -> Self {
         let own = format!("--exclude={}", name.branch());
         let refs = [&own, "--branches", "--remotes", "--tags"].map(str::to_owned);
-        Self { refs: refs.to_vec(), words: "in no other branch".into() }
+        Self { refs: refs.to_vec(), description: "in no other branch".into() }
     }
 
     /// Exactly there: what came since that commit, or is not on that branch.
-    pub(crate) fn at(revision: &str, words: &str) -> Self {
-        Self { refs: vec![revision.to_owned()], words: words.to_owned() }
+    pub(crate) fn only(revision: &str, description: &str) -> Self {
+        Self { refs: vec![revision.to_owned()], description: description.to_owned() }
     }
 
     pub(crate) fn count_missing(&self, repository: &Repository, tips: &[&str]) -> Result<u64, ToolError> {
@@ -55,7 +55,7 @@ impl MergedRefs {
         let refs = self.refs.iter().map(String::as_str);
         let args: Vec<&str> =
             ["rev-list", "--count"].into_iter().chain(tips.iter().copied()).chain(["--not"]).collect();
-        let count = repository.git().line(&args.into_iter().chain(refs).collect::<Vec<_>>())?;
+        let count = repository.git().read_line(&args.into_iter().chain(refs).collect::<Vec<_>>())?;
         // Git prints a number; should it ever not, there is something to be careful about.
         Ok(text(count).trim().parse().unwrap_or(u64::MAX))
     }
@@ -72,10 +72,10 @@ fn existing_mark(repository: &Repository, name: &WorkspaceName) -> Result<Option
 }
 
 /// The commits a base stands for, its server's included; none if there is no such base.
-pub(crate) fn tips(repository: &Repository, base: Option<&str>) -> Result<Vec<String>, ToolError> {
+pub(crate) fn base_tips(repository: &Repository, base: Option<&str>) -> Result<Vec<String>, ToolError> {
     let base = base_or_current(repository, base)?.unwrap_or_else(|| "HEAD".into());
     let Some(moving) = branch_ref(repository, &base)? else {
-        return Ok(commit_of(repository, &base)?.into_iter().collect());
+        return Ok(find_commit(repository, &base)?.into_iter().collect());
     };
     let refs = [Some(moving.clone()), upstream_of(repository, &moving)?];
     refs.into_iter().flatten().filter_map(|name| repository.commit(&name).transpose()).collect()
@@ -93,7 +93,7 @@ fn branch_ref(repository: &Repository, base: &str) -> Result<Option<String>, Too
 
 /// Merged on the server and fetched is merged, also while the local branch lags.
 fn upstream_of(repository: &Repository, branch: &str) -> Result<Option<String>, ToolError> {
-    let upstream = repository.git().line(&["for-each-ref", "--format=%(upstream)", branch]).map(text)?;
+    let upstream = repository.git().read_line(&["for-each-ref", "--format=%(upstream)", branch]).map(text)?;
     let exists = !upstream.is_empty() && repository.commit(&upstream)?.is_some();
     Ok(exists.then_some(upstream))
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use tracing::warn;
 
-use crate::diff::changed;
+use crate::diff::changed_files;
 use crate::jj;
 use crate::merge::TargetCheckout;
 use crate::merged_refs::{MergedRefs, merged_mark_ref};
@@ -18,7 +18,7 @@ use crate::pending_sync::recover_syncs;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::saved_commit::{Contents, Trailers, commit_tree, tree_of};
-use crate::temp_index::{TempIndex, paths};
+use crate::temp_index::{TempIndex, parse_paths};
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
 use crate::trial_worktree::{self, IntegrationLock};
@@ -56,33 +56,34 @@ pub enum MergeOutcome {
 /// Settles merges and syncs that were cut off: by a crash, a kill or a power cut. Only merges are told. To be
 /// called when nothing of this project is under way; [`crate::merge()`] does it by itself.
 pub fn recover_integrations(project: &Project) -> Result<Vec<RecoveredMerge>, OperationError> {
-    let Some(repository) = project.store() else { return Ok(Vec::new()) };
+    let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
     recover_syncs(project)?;
-    let notes = notes(repository).inspect_err(|err| warn!(%err, "notes of merges cannot be read"));
+    let notes = pending_merges(repository).inspect_err(|err| warn!(%err, "notes of merges cannot be read"));
     let Some(first) = notes.unwrap_or_default().into_iter().next() else {
-        remove_trial_worktrees_of(&project.kind);
+        remove_trial_worktrees(&project.kind);
         return Ok(Vec::new());
     };
     let recovered = || {
-        let lock = IntegrationLock::with(repository)?;
+        let lock = IntegrationLock::acquire(repository)?;
         match &project.kind {
-            Kind::Jj(repository) => jj::recover_all(repository, &lock),
-            Kind::Git(_) | Kind::Plain(_) => recover_all(repository, &lock),
+            Kind::Jj(repository) => jj::recover_merges(repository, &lock),
+            Kind::Git(_) | Kind::Plain(_) => recover_merges(repository, &lock),
         }
     };
     recovered().map_err(Operation::Merge.failed(&first.name))
 }
 
 /// What was cut off while it was tried aside.
-fn remove_trial_worktrees_of(kind: &Kind) {
+fn remove_trial_worktrees(kind: &Kind) {
     let Kind::Git(repository) = kind else { return };
-    let swept = IntegrationLock::with(repository).and_then(|_lock| Ok(trial_worktree::sweep(repository)?));
+    let swept = IntegrationLock::acquire(repository)
+        .and_then(|_lock| Ok(trial_worktree::remove_leftovers(repository)?));
     swept.unwrap_or_else(|left| warn!(%left, "a worktree of ours stays behind"));
 }
 
 /// Whether all that is committed in the workspace was merged, here and by us.
 pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, OperationError> {
-    let Some(repository) = project.store() else { return Ok(false) };
+    let Some(repository) = project.git_repository() else { return Ok(false) };
     let looked = || -> Result<bool, ToolError> {
         let (mark, tip) =
             (repository.commit(&merged_mark_ref(name))?, repository.branch_tip(&name.branch())?);
@@ -91,19 +92,19 @@ pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, Operat
     looked().map_err(|err| Operation::Merge.failed(name)(err.into()))
 }
 
-pub(crate) fn recover_all(
+pub(crate) fn recover_merges(
     repository: &Repository,
     _: &IntegrationLock,
 ) -> Result<Vec<RecoveredMerge>, OperationCause> {
-    trial_worktree::sweep(repository)?;
+    trial_worktree::remove_leftovers(repository)?;
     let recover = |pending: &PendingMerge| {
         let outcome = pending.recover(repository)?;
         Ok(RecoveredMerge { workspace: pending.name.clone(), into: pending.target.clone(), outcome })
     };
-    notes(repository)?.iter().map(recover).collect()
+    pending_merges(repository)?.iter().map(recover).collect()
 }
 
-pub(crate) fn notes(repository: &Repository) -> Result<Vec<PendingMerge>, ToolError> {
+pub(crate) fn pending_merges(repository: &Repository) -> Result<Vec<PendingMerge>, ToolError> {
     let notes = repository.hidden_refs(FOLDER)?;
     Ok(notes.iter().filter_map(|note| PendingMerge::parse(&note.reference, &note.message)).collect())
 }
@@ -113,7 +114,7 @@ impl PendingMerge {
         format!("{FOLDER}{}", self.name)
     }
 
-    pub(crate) fn note(&self, repository: &Repository) -> Result<(), ToolError> {
+    pub(crate) fn write(&self, repository: &Repository) -> Result<(), ToolError> {
         let Self { name, target, old, new, tip } = self;
         let message = format!(
             "agency: merging workspace {name}\n\nAgency-Merge: {old} {new} {tip}\nAgency-Target: {target}\n"
@@ -135,7 +136,7 @@ impl PendingMerge {
     }
 
     /// The target has it: says so, and takes the note away, both at once.
-    pub(crate) fn finish(&self, repository: &Repository) -> Result<(), ToolError> {
+    pub(crate) fn complete(&self, repository: &Repository) -> Result<(), ToolError> {
         let steps =
             format!("update {} {}\ndelete {}\n", merged_mark_ref(&self.name), self.tip, self.reference());
         repository.git().change_with_input(&["update-ref", "--stdin"], steps.as_bytes())
@@ -144,11 +145,11 @@ impl PendingMerge {
     pub(crate) fn recover(&self, repository: &Repository) -> Result<MergeOutcome, OperationCause> {
         let tip = repository.branch_tip(&self.target)?;
         let has_it = match &tip {
-            Some(tip) => MergedRefs::at(tip, "").count_missing(repository, &[&self.new])? == 0,
+            Some(tip) => MergedRefs::only(tip, "").count_missing(repository, &[&self.new])? == 0,
             None => false,
         };
         if has_it {
-            self.finish(repository)?;
+            self.complete(repository)?;
             return Ok(MergeOutcome::Merged);
         }
         let checkout = TargetCheckout::of(repository, &self.target)?;
@@ -157,12 +158,12 @@ impl PendingMerge {
             Some(checkout) => self.roll_back(repository, &checkout)?,
             None => None,
         };
-        self.strike(repository)?;
+        self.delete(repository)?;
         Ok(MergeOutcome::RolledBack { trash_ref: kept })
     }
 
     /// The target does not have it.
-    pub(crate) fn strike(&self, repository: &Repository) -> Result<(), ToolError> {
+    pub(crate) fn delete(&self, repository: &Repository) -> Result<(), ToolError> {
         repository.git().change(&["update-ref", "-d", &self.reference()]).map(drop)
     }
 
@@ -173,18 +174,18 @@ impl PendingMerge {
         repository: &Repository,
         checkout: &TargetCheckout,
     ) -> Result<Option<String>, OperationCause> {
-        let written = self.written(repository, checkout)?;
+        let written = self.list_written(repository, checkout)?;
         if written.is_empty() {
             return Ok(None);
         }
         let unwritable = |source| OperationCause::Write { path: checkout.git_dir.clone(), source };
         let git = checkout.git(repository);
-        let temp_index = TempIndex::beside(git.clone(), &checkout.git_dir).map_err(unwritable)?;
+        let temp_index = TempIndex::copy_of(git.clone(), &checkout.git_dir).map_err(unwritable)?;
         temp_index.git().change(&["read-tree", &self.old])?;
         temp_index.add_paths(&written)?;
         let now = temp_index.tree()?;
-        let kept = self.keep(repository, &now)?;
-        temp_index.put(&now, &self.old)?;
+        let kept = self.save_written(repository, &now)?;
+        temp_index.check_out(&now, &self.old)?;
         // Not `git reset`, which would touch the branch that a hook of the user may just have protected.
         git.change(&["read-tree", &self.old])?;
         git.change(&["update-index", "-q", "--refresh"])?;
@@ -192,7 +193,7 @@ impl PendingMerge {
     }
 
     /// Not what the merge alone has made: the commit of it can be made again.
-    fn keep(&self, repository: &Repository, now: &str) -> Result<Option<String>, ToolError> {
+    fn save_written(&self, repository: &Repository, now: &str) -> Result<Option<String>, ToolError> {
         if now == tree_of(repository, &self.new)? {
             return Ok(None);
         }
@@ -202,12 +203,12 @@ impl PendingMerge {
     }
 
     /// Files that the merge wrote, as far as it came.
-    fn written(
+    fn list_written(
         &self,
         repository: &Repository,
         checkout: &TargetCheckout,
     ) -> Result<Vec<PathBuf>, OperationCause> {
-        let to_write = changed(repository, &self.old, &self.new)?;
+        let to_write = changed_files(repository, &self.old, &self.new)?;
         let to_write: HashSet<PathBuf> =
             to_write.into_iter().flat_map(|file| file.old_path.into_iter().chain([file.path])).collect();
         let changed = checkout.changed_files(repository)?;
@@ -218,7 +219,7 @@ impl PendingMerge {
             return Err(OperationCause::CutOff { branch, path, files: foreign });
         }
         let untracked = checkout.git(repository).read(&["ls-files", "--others", "-z"])?;
-        let new = paths(&untracked).into_iter().chain(changed);
+        let new = parse_paths(&untracked).into_iter().chain(changed);
         Ok(new.filter(|file| to_write.contains(file)).collect())
     }
 }

@@ -9,18 +9,18 @@ use std::path::PathBuf;
 
 use tracing::warn;
 
-use crate::diff::changed;
+use crate::diff::changed_files;
 use crate::merge::{TargetCheckout, refuse_busy_or_other_branch};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::saved_commit::{Contents, Trailers, commit_tree, tree_of};
-use crate::temp_index::paths;
+use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
 use crate::trial_worktree::IntegrationLock;
-use crate::versions::Ready;
+use crate::versions::ReadyWorkspace;
 use crate::worktree::Worktree;
 
 const FOLDER: &str = "refs/agency/syncing/";
@@ -38,25 +38,26 @@ pub(crate) struct PendingSync {
 pub fn recover_syncs(project: &Project) -> Result<(), OperationError> {
     // Of jj a sync is one operation.
     let Kind::Git(repository) = &project.kind else { return Ok(()) };
-    let notes = notes(repository, FOLDER).inspect_err(|err| warn!(%err, "notes of syncs cannot be read"));
+    let notes =
+        pending_syncs(repository, FOLDER).inspect_err(|err| warn!(%err, "notes of syncs cannot be read"));
     for pending in notes.unwrap_or_default() {
-        let settle = || pending.settle(repository, &IntegrationLock::with(repository)?);
+        let settle = || pending.recover(repository, &IntegrationLock::acquire(repository)?);
         settle().map_err(Operation::Sync.failed(&pending.name))?;
     }
     Ok(())
 }
 
 /// Settles the sync of one workspace, if it was cut off.
-pub(crate) fn settle(
+pub(crate) fn recover_sync(
     repository: &Repository,
     name: &WorkspaceName,
     lock: &IntegrationLock,
 ) -> Result<(), OperationCause> {
-    let notes = notes(repository, &format!("{FOLDER}{name}"))?;
-    notes.iter().try_for_each(|pending| pending.settle(repository, lock).map(drop))
+    let notes = pending_syncs(repository, &format!("{FOLDER}{name}"))?;
+    notes.iter().try_for_each(|pending| pending.recover(repository, lock).map(drop))
 }
 
-fn notes(repository: &Repository, under: &str) -> Result<Vec<PendingSync>, ToolError> {
+fn pending_syncs(repository: &Repository, under: &str) -> Result<Vec<PendingSync>, ToolError> {
     let notes = repository.hidden_refs(under)?;
     Ok(notes.iter().filter_map(|note| PendingSync::parse(&note.reference, &note.message)).collect())
 }
@@ -66,7 +67,7 @@ impl PendingSync {
         format!("{FOLDER}{}", self.name)
     }
 
-    pub(crate) fn note(&self, repository: &Repository) -> Result<(), ToolError> {
+    pub(crate) fn write(&self, repository: &Repository) -> Result<(), ToolError> {
         let Self { name, base, before, after } = self;
         let message = format!(
             "agency: syncing workspace {name}\n\nAgency-Sync: {before} {after}\nAgency-Base: {base}\n"
@@ -87,7 +88,7 @@ impl PendingSync {
     }
 
     /// The branch moves, if it still is where it was, and the note goes, both at once.
-    pub(crate) fn finish(&self, repository: &Repository) -> Result<(), ToolError> {
+    pub(crate) fn complete(&self, repository: &Repository) -> Result<(), ToolError> {
         let Self { name, base, before, after } = self;
         let steps =
             format!("update refs/heads/{} {after} {before}\ndelete {}\n", name.branch(), self.reference());
@@ -96,43 +97,43 @@ impl PendingSync {
     }
 
     /// Nothing is left to be settled.
-    pub(crate) fn strike(&self, repository: &Repository) -> Result<(), ToolError> {
+    pub(crate) fn delete(&self, repository: &Repository) -> Result<(), ToolError> {
         repository.git().change(&["update-ref", "-d", &self.reference()]).map(drop)
     }
 
     /// With all files there the sync is finished; otherwise those that came are taken back. Whether it is finished.
-    pub(crate) fn settle(
+    pub(crate) fn recover(
         &self,
         repository: &Repository,
         _: &IntegrationLock,
     ) -> Result<bool, OperationCause> {
         let tip = repository.branch_tip(&self.name.branch())?;
-        let ready = match Ready::look(repository, &self.name) {
+        let ready = match ReadyWorkspace::find(repository, &self.name) {
             // Without files, or on commits that somebody made since, there is nothing to go on with.
             Ok(ready) if tip.as_ref() == Some(&self.before) => ready,
             Ok(_) | Err(OperationCause::NotReady { .. }) => {
-                return Ok(self.strike(repository).map(|()| false)?);
+                return Ok(self.delete(repository).map(|()| false)?);
             }
             Err(cause) => return Err(cause),
         };
         refuse_busy_or_other_branch(repository, &self.name, &ready.found, &ready.worktree)?;
         if self.is_staged(repository, &ready.worktree)? {
-            return Ok(self.finish(repository).map(|()| true)?);
+            return Ok(self.complete(repository).map(|()| true)?);
         }
         self.roll_back(repository, &ready.worktree)?;
-        Ok(self.strike(repository).map(|()| false)?)
+        Ok(self.delete(repository).map(|()| false)?)
     }
 
-    fn coming(&self, repository: &Repository) -> Result<HashSet<PathBuf>, ToolError> {
-        let files = changed(repository, &self.before, &self.after)?;
+    fn incoming_files(&self, repository: &Repository) -> Result<HashSet<PathBuf>, ToolError> {
+        let files = changed_files(repository, &self.before, &self.after)?;
         Ok(files.into_iter().flat_map(|file| file.old_path.into_iter().chain([file.path])).collect())
     }
 
     /// Git writes the index when all files are there.
     fn is_staged(&self, repository: &Repository, worktree: &Worktree) -> Result<bool, ToolError> {
         let args = ["diff-index", "--cached", "--name-only", "--no-renames", "-z", &self.after];
-        let others = paths(&worktree.git(repository).read(&args)?);
-        let coming = self.coming(repository)?;
+        let others = parse_paths(&worktree.git(repository).read(&args)?);
+        let coming = self.incoming_files(repository)?;
         Ok(!others.iter().any(|file| coming.contains(file)))
     }
 
@@ -140,22 +141,22 @@ impl PendingSync {
     /// somebody wrote it since: it is kept.
     fn roll_back(&self, repository: &Repository, worktree: &Worktree) -> Result<(), OperationCause> {
         let temp_index = worktree.temp_index(repository)?;
-        let written = self.written(repository, worktree)?;
+        let written = self.list_written(repository, worktree)?;
         let Some(then) = temp_index.staged_tree()?.filter(|_| !written.is_empty()) else { return Ok(()) };
         temp_index.add_paths(&written)?;
         let tree = temp_index.tree()?;
         let head = Some(self.before.clone());
         let contents = Contents { tree: tree.clone(), head, ..Contents::default() };
         trash::save_contents(repository, &self.name, &contents, Trailers::default(), TrashReason::Loose)?;
-        temp_index.put(&tree, &then)?;
+        temp_index.check_out(&tree, &then)?;
         worktree.git(repository).change(&["update-index", "-q", "--refresh"])?;
         Ok(())
     }
 
-    fn written(&self, repository: &Repository, worktree: &Worktree) -> Result<Vec<PathBuf>, ToolError> {
+    fn list_written(&self, repository: &Repository, worktree: &Worktree) -> Result<Vec<PathBuf>, ToolError> {
         let checkout = TargetCheckout { path: worktree.path.clone(), git_dir: worktree.git_dir.clone() };
-        let untracked = paths(&worktree.git(repository).read(&["ls-files", "--others", "-z"])?);
-        let coming = self.coming(repository)?;
+        let untracked = parse_paths(&worktree.git(repository).read(&["ls-files", "--others", "-z"])?);
+        let coming = self.incoming_files(repository)?;
         let now = checkout.changed_files(repository)?.into_iter().chain(untracked);
         Ok(now.filter(|file| coming.contains(file)).collect())
     }

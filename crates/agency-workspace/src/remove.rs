@@ -116,12 +116,12 @@ pub fn remove(
     project: &Project,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: RemoveOptions,
+    options: RemoveOptions,
 ) -> Result<Removed, RemoveError> {
     match &project.kind {
-        Kind::Git(repository) => remove_worktree(repository, name, base, removal)
+        Kind::Git(repository) => remove_worktree(repository, name, base, options)
             .map_err(|cause| RemoveError { workspace: name.clone(), cause }),
-        Kind::Jj(repository) => jj::remove(repository, name, base, removal)
+        Kind::Jj(repository) => jj::remove(repository, name, base, options)
             .map_err(|cause| RemoveError { workspace: name.clone(), cause }),
         // The directory is the user's own; there is nothing of ours in it.
         Kind::Plain(_) => Ok(Removed::default()),
@@ -133,14 +133,14 @@ pub fn check_remove(
     project: &Project,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: RemoveOptions,
+    options: RemoveOptions,
 ) -> Result<(), RemoveError> {
     let checked = match &project.kind {
-        Kind::Git(repository) => refuse(repository, name, base, removal).and_then(|found| {
+        Kind::Git(repository) => find_removable(repository, name, base, options).and_then(|found| {
             let Some(worktree) = &found.worktree else { return Ok(()) };
             Contents::read_all(repository, worktree, found.head(), Ignored::Left).map(drop)
         }),
-        Kind::Jj(repository) => jj::removable(repository, name, base, removal),
+        Kind::Jj(repository) => jj::removable(repository, name, base, options),
         Kind::Plain(_) => Ok(()),
     };
     checked.map_err(|cause| RemoveError { workspace: name.clone(), cause })
@@ -160,12 +160,12 @@ fn remove_worktree(
     repository: &Repository,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: RemoveOptions,
+    options: RemoveOptions,
 ) -> Result<Removed, RemoveCause> {
-    let found = refuse(repository, name, base, removal)?;
-    let force = force_for(repository, &found, removal.discard)?;
-    let ignored = if removal.keep_ignored { Ignored::Saved } else { Ignored::Left };
-    let trash_ref = trash::keep(repository, name, &found, TrashReason::Removed, ignored)?;
+    let found = find_removable(repository, name, base, options)?;
+    let force = force_for(repository, &found, options.discard)?;
+    let ignored = if options.keep_ignored { Ignored::Saved } else { Ignored::Left };
+    let trash_ref = trash::save_workspace(repository, name, &found, TrashReason::Removed, ignored)?;
     let unfinished = |source| RemoveCause::Unfinished { trash_ref: trash_ref.clone(), source };
     let directory = delete_worktree(repository, &found, force).map_err(unfinished)?;
     let branch = delete_branch(repository, name, &found).map_err(unfinished)?;
@@ -173,15 +173,15 @@ fn remove_worktree(
 }
 
 /// All that there is, if it may go.
-fn refuse(
+fn find_removable(
     repository: &Repository,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: RemoveOptions,
+    options: RemoveOptions,
 ) -> Result<GitWorkspace, RemoveCause> {
-    let found = GitWorkspace::look(repository, name)?;
+    let found = GitWorkspace::find(repository, name)?;
     refuse_foreign(repository, name, &found)?;
-    if !removal.discard {
+    if !options.discard {
         refuse_work(repository, name, &found, base)?;
     }
     Ok(found)
@@ -225,8 +225,8 @@ fn delete_worktree(
     force: Force,
 ) -> Result<Option<PathBuf>, ToolError> {
     let Some(record) = &found.record else { return Ok(None) };
-    record.forget(repository, force)?;
-    Ok((found.place != PathStatus::Missing).then(|| record.path.clone()))
+    record.remove(repository, force)?;
+    Ok((found.path_status != PathStatus::Missing).then(|| record.path.clone()))
 }
 
 /// Git does not remove a checkout with submodules unless forced, not even a clean one.

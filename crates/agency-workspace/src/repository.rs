@@ -51,14 +51,14 @@ impl Repository {
             return Ok(Self { root, common_dir, bare: false, environment });
         }
         let failed = |source| OpenError::Git { path: dir.to_owned(), source };
-        let common_dir = match common_dir(&here, dir) {
+        let common_dir = match find_common_dir(&here, dir) {
             Err(err) if err.stderr_contains("not a git repository") => {
                 return Err(OpenError::NotARepository { path: dir.to_owned() });
             }
             found => found.map_err(failed)?,
         };
         let common = Git::on(&environment, &common_dir, &common_dir);
-        let bare = common.line(&["rev-parse", "--is-bare-repository"]).map_err(failed)? == "true";
+        let bare = common.read_line(&["rev-parse", "--is-bare-repository"]).map_err(failed)? == "true";
         let root = match main_checkout(&environment, dir, &common_dir) {
             Some(root) => root,
             None if bare => common_dir.clone(),
@@ -101,7 +101,7 @@ impl Repository {
     /// The commit that `revision` names, if it names one.
     pub(crate) fn commit(&self, revision: &str) -> Result<Option<String>, ToolError> {
         let commit = format!("{revision}^{{commit}}");
-        match self.git().line(&["rev-parse", "--verify", "--quiet", &commit]) {
+        match self.git().read_line(&["rev-parse", "--verify", "--quiet", &commit]) {
             // Git has many ways to say no: silence, `ambiguous`, `not a commit`.
             Err(ToolError::Failed { .. }) => Ok(None),
             found => found.map(|commit| Some(text(commit))),
@@ -137,7 +137,7 @@ impl Repository {
 
     pub(crate) fn branch_tip(&self, branch: &str) -> Result<Option<String>, ToolError> {
         let branch = format!("refs/heads/{branch}");
-        Ok(self.git().maybe(&["rev-parse", "--verify", "--quiet", &branch])?.map(text))
+        Ok(self.git().read_optional(&["rev-parse", "--verify", "--quiet", &branch])?.map(text))
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn text(out: OsString) -> String {
 
 /// Where one asks from most often, told by one call of git: a main checkout with the repository in its `.git`.
 fn plain_checkout(git: &Git, dir: &Path) -> Option<(PathBuf, PathBuf)> {
-    let said = git.line(&["rev-parse", "--git-common-dir", "--git-dir", "--show-toplevel"]).ok()?;
+    let said = git.read_line(&["rev-parse", "--git-common-dir", "--git-dir", "--show-toplevel"]).ok()?;
     let mut lines =
         said.as_bytes().split(|byte| *byte == b'\n').map(|line| Path::new(OsStr::from_bytes(line)));
     let (common_dir, git_dir, root) = (lines.next()?, lines.next()?, lines.next()?);
@@ -158,13 +158,13 @@ fn plain_checkout(git: &Git, dir: &Path) -> Option<(PathBuf, PathBuf)> {
     (is_plain && lines.next().is_none()).then(|| (root.to_owned(), common_dir))
 }
 
-fn common_dir(git: &Git, dir: &Path) -> Result<PathBuf, ToolError> {
-    resolved(git, dir, "--git-common-dir")
+fn find_common_dir(git: &Git, dir: &Path) -> Result<PathBuf, ToolError> {
+    resolve_path(git, dir, "--git-common-dir")
 }
 
 /// Git prints these relative to where it runs, or absolute, as it likes.
-pub(crate) fn resolved(git: &Git, dir: &Path, what: &str) -> Result<PathBuf, ToolError> {
-    let printed = dir.join(git.line(&["rev-parse", what])?);
+pub(crate) fn resolve_path(git: &Git, dir: &Path, what: &str) -> Result<PathBuf, ToolError> {
+    let printed = dir.join(git.read_line(&["rev-parse", what])?);
     printed.canonicalize().map_err(|source| ToolError::Start { command: "rev-parse".into(), source })
 }
 
@@ -173,12 +173,13 @@ pub(crate) fn resolved(git: &Git, dir: &Path, what: &str) -> Result<PathBuf, Too
 /// It is beside the repository (`.git`), or configured (submodules), or around us (a separate
 /// git directory, which does not know its checkout).
 fn main_checkout(environment: &Environment, dir: &Path, common_dir: &Path) -> Option<PathBuf> {
-    let configured = Git::discovering(environment, common_dir).line(&["rev-parse", "--show-toplevel"]).ok();
+    let configured =
+        Git::discovering(environment, common_dir).read_line(&["rev-parse", "--show-toplevel"]).ok();
     let configured = configured.map(PathBuf::from);
     let beside = common_dir.parent().map(Path::to_owned);
     let around = dir.ancestors().map(Path::to_owned);
     configured.into_iter().chain(beside).chain(around).find(|dir| {
-        let is_door = || resolved(&Git::discovering(environment, dir), dir, "--git-dir");
+        let is_door = || resolve_path(&Git::discovering(environment, dir), dir, "--git-dir");
         dir.join(".git").exists() && is_door().is_ok_and(|git_dir| git_dir == common_dir)
     })
 }

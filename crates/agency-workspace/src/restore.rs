@@ -5,8 +5,8 @@
 use tracing::warn;
 
 use crate::create::{
-    CheckoutTarget, Created, Workspace, add_worktree, clear_stale_record, delete_untouched_branch,
-    describe_workspace, sweep,
+    CheckoutTarget, Created, Workspace, add_worktree, clean_up_failed_add, clear_stale_record,
+    delete_untouched_branch, describe_workspace,
 };
 use crate::jj;
 use crate::name::WorkspaceName;
@@ -18,7 +18,7 @@ use crate::state::{GitWorkspace, PathStatus, Presence};
 use crate::temp_index::blocking_files;
 use crate::tool::ToolError;
 use crate::trash::{self, TrashEntry, TrashReason};
-use crate::versions::Ready;
+use crate::versions::ReadyWorkspace;
 use crate::worktree::{Worktree, worktrees_on_branch};
 
 /// Brings back the directory with all its files, the index, `HEAD` and the branch, and takes the entry out of
@@ -26,7 +26,7 @@ use crate::worktree::{Worktree, worktrees_on_branch};
 /// now, which is itself kept first.
 pub fn restore(project: &Project, entry: &TrashEntry) -> Result<Workspace, OperationError> {
     let restored = || {
-        let (store, reference) = (project.versions()?, &entry.reference);
+        let (store, reference) = (project.require_repository()?, &entry.reference);
         if store.commit(reference)?.as_ref() != Some(&entry.commit) {
             return Err(OperationCause::TrashMissing { reference: reference.clone() });
         }
@@ -38,7 +38,7 @@ pub fn restore(project: &Project, entry: &TrashEntry) -> Result<Workspace, Opera
 }
 
 fn restore_entry(project: &Project, entry: &TrashEntry) -> Result<Workspace, OperationCause> {
-    match (&project.kind, &entry.kept.operation) {
+    match (&project.kind, &entry.trailers.operation) {
         (Kind::Git(repository), None) => restore_worktree(repository, entry),
         (Kind::Jj(repository), Some(_)) => jj::restore(repository, entry),
         (Kind::Git(_), Some(_)) => Err(OperationCause::OtherKind { kept: "jj", used: "git" }),
@@ -49,7 +49,7 @@ fn restore_entry(project: &Project, entry: &TrashEntry) -> Result<Workspace, Ope
 
 fn restore_worktree(repository: &Repository, entry: &TrashEntry) -> Result<Workspace, OperationCause> {
     let name = &entry.workspace;
-    let found = GitWorkspace::look(repository, name)?;
+    let found = GitWorkspace::find(repository, name)?;
     match (entry.reason, found.presence()) {
         (TrashReason::PutBack | TrashReason::Rebased, Presence::Ready) => {
             restore_over(repository, name, &entry.commit)?;
@@ -66,11 +66,11 @@ pub(crate) fn restore_over(
     name: &WorkspaceName,
     commit: &str,
 ) -> Result<String, OperationCause> {
-    let ready = Ready::look(repository, name)?;
-    let present = trash::keep(repository, name, &ready.found, TrashReason::PutBack, Ignored::Left)?;
+    let ready = ReadyWorkspace::find(repository, name)?;
+    let present = trash::save_workspace(repository, name, &ready.found, TrashReason::PutBack, Ignored::Left)?;
     put_tree(repository, &ready.worktree, &tree_of(repository, commit)?)?;
-    let (kept, head_then) = Trailers::read(repository, commit)?;
-    move_branch(repository, name, &ready, &kept, head_then.as_deref())?;
+    let (trailers, head_then) = Trailers::read(repository, commit)?;
+    move_branch(repository, name, &ready, &trailers, head_then.as_deref())?;
     Ok(present.unwrap_or_default())
 }
 
@@ -83,7 +83,7 @@ fn put_tree(repository: &Repository, worktree: &Worktree, wanted: &str) -> Resul
     if !files.is_empty() {
         return Err(OperationCause::InTheWay { files });
     }
-    Ok(temp_index.put(&now, wanted)?)
+    Ok(temp_index.check_out(&now, wanted)?)
 }
 
 /// Commits that were made since are taken off: left there, they would look as if somebody had undone them by
@@ -91,13 +91,14 @@ fn put_tree(repository: &Repository, worktree: &Worktree, wanted: &str) -> Resul
 fn move_branch(
     repository: &Repository,
     name: &WorkspaceName,
-    ready: &Ready,
-    kept: &Trailers,
+    ready: &ReadyWorkspace,
+    trailers: &Trailers,
     head_then: Option<&str>,
 ) -> Result<(), ToolError> {
     let own = Some(name.branch());
     let is_on_own = ready.found.record.as_ref().is_some_and(|record| record.branch == own);
-    let was_on_own = kept.head.as_deref().and_then(|head| head.strip_prefix("refs/heads/")) == own.as_deref();
+    let was_on_own =
+        trailers.head.as_deref().and_then(|head| head.strip_prefix("refs/heads/")) == own.as_deref();
     let Some(head_then) =
         head_then.filter(|head| is_on_own && was_on_own && ready.found.head() != Some(head))
     else {
@@ -105,11 +106,11 @@ fn move_branch(
     };
     let git = ready.worktree.git(repository).with_variable("GIT_REFLOG_ACTION", "agency: restore");
     git.change(&["reset", "--quiet", "--mixed", head_then])?;
-    read_index(&ready.worktree, repository, kept)
+    read_index(&ready.worktree, repository, trailers)
 }
 
-fn read_index(worktree: &Worktree, repository: &Repository, kept: &Trailers) -> Result<(), ToolError> {
-    let Some(index) = &kept.index else { return Ok(()) };
+fn read_index(worktree: &Worktree, repository: &Repository, trailers: &Trailers) -> Result<(), ToolError> {
+    let Some(index) = &trailers.index else { return Ok(()) };
     let git = worktree.git(repository);
     git.change(&["read-tree", index])?;
     git.change(&["update-index", "-q", "--refresh"]).map(drop)
@@ -121,14 +122,14 @@ fn restore_removed(
     found: &GitWorkspace,
     entry: &TrashEntry,
 ) -> Result<Workspace, OperationCause> {
-    if found.place == PathStatus::Occupied {
+    if found.path_status == PathStatus::Occupied {
         return Err(OperationCause::PathTaken { path: repository.workspace_path(name) });
     }
     clear_stale_record(repository, name, found)?;
-    let made_branch = restore_branch(repository, found, &entry.kept)?;
+    let made_branch = restore_branch(repository, found, &entry.trailers)?;
     let filled = fill_worktree(repository, name, found, entry);
     if filled.is_err() {
-        sweep(repository, name, found.place);
+        clean_up_failed_add(repository, name, found.path_status);
         if let Some(tip) = made_branch {
             delete_untouched_branch(repository, name, &tip)
                 .unwrap_or_else(|left| warn!(%name, %left, "the branch of a failed restore stays behind"));
@@ -142,9 +143,9 @@ fn restore_removed(
 fn restore_branch(
     repository: &Repository,
     found: &GitWorkspace,
-    kept: &Trailers,
+    trailers: &Trailers,
 ) -> Result<Option<String>, OperationCause> {
-    let Some((branch, tip)) = &kept.branch else { return Ok(None) };
+    let Some((branch, tip)) = &trailers.branch else { return Ok(None) };
     match &found.tip {
         Some(there) if there == tip => Ok(None),
         Some(_) => Err(OperationCause::BranchExists { branch: branch.clone() }),
@@ -162,15 +163,15 @@ fn fill_worktree(
     found: &GitWorkspace,
     entry: &TrashEntry,
 ) -> Result<Vec<String>, OperationCause> {
-    let (kept, head_then) = Trailers::read(repository, &entry.commit)?;
+    let (trailers, head_then) = Trailers::read(repository, &entry.commit)?;
     let (checkout, told) =
-        choose_checkout(repository, name, &kept, head_then.as_deref().unwrap_or(&entry.commit))?;
-    let mut warnings = add_worktree(repository, name, found.place, &checkout)?;
+        choose_checkout(repository, name, &trailers, head_then.as_deref().unwrap_or(&entry.commit))?;
+    let mut warnings = add_worktree(repository, name, found.path_status, &checkout)?;
     warnings.extend(told);
-    let ready = Ready::look(repository, name)?;
-    let files = kept.ignored.as_deref().unwrap_or(&entry.commit);
+    let ready = ReadyWorkspace::find(repository, name)?;
+    let files = trailers.ignored.as_deref().unwrap_or(&entry.commit);
     put_tree(repository, &ready.worktree, &tree_of(repository, files)?)?;
-    read_index(&ready.worktree, repository, &kept)?;
+    read_index(&ready.worktree, repository, &trailers)?;
     Ok(warnings)
 }
 
@@ -178,11 +179,11 @@ fn fill_worktree(
 fn choose_checkout(
     repository: &Repository,
     name: &WorkspaceName,
-    kept: &Trailers,
+    trailers: &Trailers,
     head_then: &str,
 ) -> Result<(CheckoutTarget, Option<String>), ToolError> {
     let detached = || CheckoutTarget::Detached(head_then.to_owned());
-    let branch = match (kept.head.as_deref(), &kept.branch) {
+    let branch = match (trailers.head.as_deref(), &trailers.branch) {
         (Some(head), _) => match head.strip_prefix("refs/heads/") {
             Some(branch) => branch.to_owned(),
             None => return Ok((detached(), None)),

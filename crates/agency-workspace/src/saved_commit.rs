@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::checkout::uncommitted;
+use crate::checkout::uncommitted_files;
 use crate::git::Git;
 use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
@@ -127,11 +127,11 @@ impl Contents {
     ) -> Result<Self, RemoveCause> {
         let unwritable = |source| RemoveCause::Index { path: worktree.git_dir.clone(), source };
         let temp_index =
-            TempIndex::beside(worktree.git(repository), &worktree.git_dir).map_err(unwritable)?;
+            TempIndex::copy_of(worktree.git(repository), &worktree.git_dir).map_err(unwritable)?;
         let staged = temp_index.staged_tree()?;
         temp_index.add_all_files()?;
         refuse_nested_repositories(repository, temp_index.git(), worktree, head)?;
-        Ok(Self::found(repository, &temp_index, head, staged, ignored)?)
+        Ok(Self::write(repository, &temp_index, head, staged, ignored)?)
     }
 
     /// For looking: what cannot be read is told.
@@ -143,11 +143,11 @@ impl Contents {
         let temp_index = worktree.temp_index(repository)?;
         let staged = temp_index.staged_tree()?;
         let warnings = temp_index.add_readable_files()?;
-        let found = Self::found(repository, &temp_index, head, staged, Ignored::Left)?;
+        let found = Self::write(repository, &temp_index, head, staged, Ignored::Left)?;
         Ok(Self { warnings, ..found })
     }
 
-    fn found(
+    fn write(
         repository: &Repository,
         temp_index: &TempIndex,
         head: Option<&str>,
@@ -172,17 +172,17 @@ impl Contents {
     }
 
     /// The commit that holds it all.
-    pub(crate) fn keep(
+    pub(crate) fn save(
         &self,
         repository: &Repository,
         subject: &str,
-        kept: Trailers,
+        trailers: Trailers,
     ) -> Result<String, ToolError> {
-        let kept = Trailers { index: self.index.clone(), ignored: self.ignored.clone(), ..kept };
-        let tip = kept.branch.as_ref().map(|(_, tip)| tip.as_str());
+        let trailers = Trailers { index: self.index.clone(), ignored: self.ignored.clone(), ..trailers };
+        let tip = trailers.branch.as_ref().map(|(_, tip)| tip.as_str());
         let parents = [self.head.as_deref(), self.index.as_deref(), self.ignored.as_deref(), tip];
         let parents: Vec<&str> = parents.into_iter().flatten().collect();
-        commit_tree(repository, &self.tree, &parents, &kept.message(subject))
+        commit_tree(repository, &self.tree, &parents, &trailers.message(subject))
     }
 }
 
@@ -237,17 +237,21 @@ fn is_disposable(
     let Some(head) = head else { return Ok(false) };
     let mut entry = OsString::from(format!("{head}:"));
     entry.push(path);
-    let recorded =
-        repository.git().maybe(&["rev-parse".as_ref(), "--verify".as_ref(), "--quiet".as_ref(), &*entry])?;
+    let recorded = repository.git().read_optional(&[
+        "rev-parse".as_ref(),
+        "--verify".as_ref(),
+        "--quiet".as_ref(),
+        &*entry,
+    ])?;
     let git = Git::discovering(repository.environment(), inside);
-    let own = git.line(&["rev-list", "--count", "HEAD", "--branches", "--not", "--remotes"])?;
+    let own = git.read_line(&["rev-list", "--count", "HEAD", "--branches", "--not", "--remotes"])?;
     Ok(recorded.is_some_and(|recorded| recorded == commit)
         && own == "0"
-        && uncommitted(&git, &[])?.is_empty())
+        && uncommitted_files(&git, &[])?.is_empty())
 }
 
 pub(crate) fn tree_of(repository: &Repository, commit: &str) -> Result<String, ToolError> {
-    repository.git().line(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).map(text)
+    repository.git().read_line(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).map(text)
 }
 
 pub(crate) fn commit_tree(
@@ -274,7 +278,7 @@ mod tests {
 
     #[test]
     fn what_a_message_says_is_read_again() {
-        let kept = Trailers {
+        let trailers = Trailers {
             workspace: Some("1-fix".parse().unwrap()),
             head: Some("refs/heads/agency/1-fix".into()),
             ignored: Some("12ab".into()),
@@ -282,7 +286,7 @@ mod tests {
             label: Some("turn 3".into()),
             ..Trailers::default()
         };
-        assert_eq!(Trailers::parse(&kept.message("agency: workspace 1-fix")), kept);
+        assert_eq!(Trailers::parse(&trailers.message("agency: workspace 1-fix")), trailers);
         assert_eq!(Trailers::parse("somebody else's words"), Trailers::default());
         let long = Trailers { label: Some("two\nlines\nAgency-Head: x".into()), ..Trailers::default() };
         assert_eq!(Trailers::parse(&long.message("s")).label.unwrap(), "two lines Agency-Head: x");

@@ -4,7 +4,7 @@
 
 use std::time::SystemTime;
 
-use crate::diff::{Diff, changed};
+use crate::diff::{Diff, changed_files};
 use crate::jj::{self, JjWorkspace};
 use crate::name::WorkspaceName;
 use crate::operation::{Operation, OperationCause, OperationError};
@@ -13,7 +13,7 @@ use crate::repository::{HiddenRef, Repository};
 use crate::restore;
 use crate::saved_commit::{Contents, Trailers, describe};
 use crate::tool::ToolError;
-use crate::versions::Ready;
+use crate::versions::ReadyWorkspace;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
@@ -32,13 +32,14 @@ pub struct Snapshot {
 
 /// Keeps the files of the workspace as they are now.
 pub fn snapshot(project: &Project, name: &WorkspaceName, label: &str) -> Result<Snapshot, OperationError> {
-    let taken = SnapshotContents::look(project, name).and_then(|taking| taking.keep(project, name, label, 1));
+    let taken =
+        SnapshotContents::read(project, name).and_then(|contents| contents.save(project, name, label, 1));
     taken.map_err(Operation::Snapshot.failed(name))
 }
 
 /// All snapshots of a workspace, the oldest first.
 pub fn snapshots(project: &Project, name: &WorkspaceName) -> Result<Vec<Snapshot>, OperationError> {
-    let Some(repository) = project.store() else { return Ok(Vec::new()) };
+    let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
     list(repository, name).map_err(|err| Operation::Snapshot.failed(name)(err.into()))
 }
 
@@ -60,8 +61,8 @@ pub fn diff_since(
     to: &Snapshot,
 ) -> Result<Diff, OperationError> {
     let compare = || {
-        let repository = project.versions()?;
-        let files = changed(repository, from, &to.tree)?;
+        let repository = project.require_repository()?;
+        let files = changed_files(repository, from, &to.tree)?;
         Ok(Diff { from: from.to_owned(), to: to.tree.clone(), files, warnings: Vec::new() })
     };
     compare().map_err(Operation::Compare.failed(name))
@@ -74,44 +75,44 @@ pub fn restore_snapshot(
     name: &WorkspaceName,
     snapshot: &Snapshot,
 ) -> Result<String, OperationError> {
-    put_back(project, name, snapshot).map_err(Operation::Restore.failed(name))
+    restore_files(project, name, snapshot).map_err(Operation::Restore.failed(name))
 }
 
 /// What is in a workspace, read once, and what there is to say of it.
 pub(crate) struct SnapshotContents {
     pub(crate) contents: Contents,
-    kept: Trailers,
+    trailers: Trailers,
 }
 
 impl SnapshotContents {
-    pub(crate) fn look(project: &Project, name: &WorkspaceName) -> Result<Self, OperationCause> {
-        let (contents, kept) = match &project.kind {
+    pub(crate) fn read(project: &Project, name: &WorkspaceName) -> Result<Self, OperationCause> {
+        let (contents, trailers) = match &project.kind {
             Kind::Git(repository) => {
-                let Ready { found, worktree } = Ready::look(repository, name)?;
+                let ReadyWorkspace { found, worktree } = ReadyWorkspace::find(repository, name)?;
                 let contents = Contents::read_readable(repository, &worktree, found.head())?;
                 (contents, describe(name, &found))
             }
             Kind::Jj(repository) => {
-                JjWorkspace::look(repository, name)?.ready(repository, name)?;
+                JjWorkspace::find(repository, name)?.ready(repository, name)?;
                 jj::contents(repository, name)?
             }
             Kind::Plain(_) => return Err(OperationCause::Plain { path: project.root().to_owned() }),
         };
-        Ok(Self { contents, kept })
+        Ok(Self { contents, trailers })
     }
 
     /// `first` is its number, if there is none before it.
-    pub(crate) fn keep(
+    pub(crate) fn save(
         self,
         project: &Project,
         name: &WorkspaceName,
         label: &str,
         first: u64,
     ) -> Result<Snapshot, OperationCause> {
-        let repository = project.versions()?;
-        let Self { contents, kept } = self;
-        let kept = Trailers { label: Some(label.to_owned()), ..kept };
-        let commit = contents.keep(repository, &format!("agency: workspace {name}, {label}"), kept)?;
+        let repository = project.require_repository()?;
+        let Self { contents, trailers } = self;
+        let trailers = Trailers { label: Some(label.to_owned()), ..trailers };
+        let commit = contents.save(repository, &format!("agency: workspace {name}, {label}"), trailers)?;
         let next = list(repository, name)?.last().map_or(first, |last| last.number + 1);
         let (number, reference) =
             repository.add_hidden_ref(&commit, next, |number| format!("{}{number}", turn_refs(name)))?;
@@ -140,8 +141,12 @@ fn parse(kept: HiddenRef) -> Option<Snapshot> {
     Some(Snapshot { number, label, reference, at, warnings: Vec::new(), commit, tree })
 }
 
-fn put_back(project: &Project, name: &WorkspaceName, snapshot: &Snapshot) -> Result<String, OperationCause> {
-    let repository = project.versions()?;
+fn restore_files(
+    project: &Project,
+    name: &WorkspaceName,
+    snapshot: &Snapshot,
+) -> Result<String, OperationCause> {
+    let repository = project.require_repository()?;
     if repository.commit(&snapshot.reference)?.as_ref() != Some(&snapshot.commit) {
         return Err(OperationCause::SnapshotMissing { number: snapshot.number });
     }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::checkout::uncommitted;
+use crate::checkout::uncommitted_files;
 use crate::jj;
 use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
@@ -76,7 +76,7 @@ pub fn presence(project: &Project, name: &WorkspaceName) -> Result<Presence, Sta
     let failed = |cause: ToolError| StateError { workspace: name.clone(), cause: cause.into() };
     match &project.kind {
         Kind::Git(repository) => {
-            GitWorkspace::look(repository, name).map(|found| found.presence()).map_err(failed)
+            GitWorkspace::find(repository, name).map(|found| found.presence()).map_err(failed)
         }
         Kind::Jj(repository) => jj::presence(repository, name).map_err(failed),
         Kind::Plain(_) => Ok(directory_state(project).presence),
@@ -101,7 +101,7 @@ fn worktree_state(
     name: &WorkspaceName,
     base: Option<&str>,
 ) -> Result<WorkspaceState, ToolError> {
-    let found = GitWorkspace::look(repository, name)?;
+    let found = GitWorkspace::find(repository, name)?;
     Ok(WorkspaceState {
         path: repository.workspace_path(name),
         presence: found.presence(),
@@ -140,7 +140,7 @@ impl PathStatus {
 /// All traces of one workspace.
 #[derive(Debug)]
 pub(crate) struct GitWorkspace {
-    pub(crate) place: PathStatus,
+    pub(crate) path_status: PathStatus,
     pub(crate) record: Option<WorktreeRecord>,
     pub(crate) worktree: Option<Worktree>,
     /// The commit its branch points to.
@@ -148,15 +148,15 @@ pub(crate) struct GitWorkspace {
 }
 
 impl GitWorkspace {
-    pub(crate) fn look(repository: &Repository, name: &WorkspaceName) -> Result<Self, ToolError> {
+    pub(crate) fn find(repository: &Repository, name: &WorkspaceName) -> Result<Self, ToolError> {
         let path = repository.workspace_path(name);
         let record = find_record(repository, name)?;
         let worktree = match &record {
             Some(_) => Worktree::open(repository, &path),
             None => None,
         };
-        let place = PathStatus::of(&path);
-        Ok(Self { place, record, worktree, tip: repository.branch_tip(&name.branch())? })
+        let path_status = PathStatus::of(&path);
+        Ok(Self { path_status, record, worktree, tip: repository.branch_tip(&name.branch())? })
     }
 
     /// The commit the directory stands on, or would.
@@ -166,7 +166,7 @@ impl GitWorkspace {
 
     pub(crate) fn presence(&self) -> Presence {
         let half_made = self.record.as_ref().is_some_and(WorktreeRecord::is_incomplete);
-        match (self.place, &self.worktree, &self.tip) {
+        match (self.path_status, &self.worktree, &self.tip) {
             (PathStatus::Occupied, Some(_), _) if half_made => Presence::HalfMade,
             (PathStatus::Occupied, Some(_), _) => Presence::Ready,
             (PathStatus::Occupied, None, _) => Presence::NotOurs,
@@ -176,7 +176,9 @@ impl GitWorkspace {
     }
 
     pub(crate) fn uncommitted(&self, repository: &Repository) -> Result<Vec<PathBuf>, ToolError> {
-        self.worktree.as_ref().map_or(Ok(Vec::new()), |worktree| uncommitted(&worktree.git(repository), &[]))
+        self.worktree
+            .as_ref()
+            .map_or(Ok(Vec::new()), |worktree| uncommitted_files(&worktree.git(repository), &[]))
     }
 
     /// Commits that only this workspace leads to. Another branch checked out in it stays when the

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use crate::base::{base_or_current, commit_of};
-use crate::diff::changed;
+use crate::base::{base_or_current, find_commit};
+use crate::diff::changed_files;
 use crate::jj;
 use crate::merge::refuse_busy_or_other_branch;
 use crate::merged_refs::MergedRefs;
@@ -20,7 +20,7 @@ use crate::saved_commit::Ignored;
 use crate::temp_index::blocking_files;
 use crate::trash::{self, TrashReason};
 use crate::trial_worktree::{IntegrationLock, TrialWorktree};
-use crate::versions::Ready;
+use crate::versions::ReadyWorkspace;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncMethod {
@@ -64,13 +64,13 @@ fn sync_worktree(
     base: Option<&str>,
     how: SyncMethod,
 ) -> Result<Synced, OperationCause> {
-    let lock = IntegrationLock::with(repository)?;
-    pending_sync::settle(repository, name, &lock)?;
-    let ready = Ready::look(repository, name)?;
+    let lock = IntegrationLock::acquire(repository)?;
+    pending_sync::recover_sync(repository, name, &lock)?;
+    let ready = ReadyWorkspace::find(repository, name)?;
     refuse_busy_or_other_branch(repository, name, &ready.found, &ready.worktree)?;
     let (base, commit) = base_commit(repository, base)?;
     let before = ready.found.head().unwrap_or_default().to_owned();
-    let commits = MergedRefs::at(&before, "").count_missing(repository, &[&commit])?;
+    let commits = MergedRefs::only(&before, "").count_missing(repository, &[&commit])?;
     if commits == 0 {
         return Ok(Synced { base, commits, after: before.clone(), before, trash_ref: None });
     }
@@ -78,7 +78,7 @@ fn sync_worktree(
     refuse_in_the_way(repository, &ready, &before, &after)?;
     let trash_ref = match how {
         SyncMethod::Rebase => {
-            trash::keep(repository, name, &ready.found, TrashReason::Rebased, Ignored::Left)?
+            trash::save_workspace(repository, name, &ready.found, TrashReason::Rebased, Ignored::Left)?
         }
         SyncMethod::Merge => None,
     };
@@ -90,7 +90,7 @@ fn sync_worktree(
 
 fn base_commit(repository: &Repository, base: Option<&str>) -> Result<(String, String), OperationCause> {
     let base = base_or_current(repository, base)?.unwrap_or_else(|| "HEAD".into());
-    match commit_of(repository, &base)? {
+    match find_commit(repository, &base)? {
         Some(commit) => Ok((base, commit)),
         None => Err(OperationCause::BaseMissing { base }),
     }
@@ -104,12 +104,13 @@ fn create_synced_commit(
     how: SyncMethod,
     lock: &IntegrationLock,
 ) -> Result<String, OperationCause> {
-    let trial = TrialWorktree::on(repository, before, lock)?;
+    let trial = TrialWorktree::create(repository, before, lock)?;
     match how {
-        SyncMethod::Rebase => trial.attempt(&["rebase", "--quiet", commit], base)?,
+        SyncMethod::Rebase => trial.run_merge(&["rebase", "--quiet", commit], base)?,
         SyncMethod::Merge => {
             let message = format!("Merge {base} into {}", name.branch());
-            trial.attempt(&["merge", "--no-edit", "--ff", "--no-progress", "-m", &message, commit], base)?;
+            trial
+                .run_merge(&["merge", "--no-edit", "--ff", "--no-progress", "-m", &message, commit], base)?;
         }
     }
     Ok(trial.head()?)
@@ -117,13 +118,13 @@ fn create_synced_commit(
 
 fn refuse_in_the_way(
     repository: &Repository,
-    ready: &Ready,
+    ready: &ReadyWorkspace,
     before: &str,
     after: &str,
 ) -> Result<(), OperationCause> {
     let git = ready.worktree.git(repository);
     let mut files = blocking_files(&git, &ready.worktree.path, before, after)?;
-    let coming = changed(repository, before, after)?;
+    let coming = changed_files(repository, before, after)?;
     let coming: HashSet<PathBuf> =
         coming.into_iter().flat_map(|file| file.old_path.into_iter().chain([file.path])).collect();
     files.extend(ready.found.uncommitted(repository)?.into_iter().filter(|file| coming.contains(file)));
@@ -136,7 +137,7 @@ fn refuse_in_the_way(
 /// left meanwhile, so that the next one can settle it if it is cut off.
 fn advance(
     repository: &Repository,
-    ready: &Ready,
+    ready: &ReadyWorkspace,
     pending: &PendingSync,
     lock: &IntegrationLock,
 ) -> Result<(), OperationCause> {
@@ -145,14 +146,14 @@ fn advance(
     let path = || ready.worktree.path.clone();
     let unsettled = |left: OperationCause| OperationCause::Unsettled { path: path(), left: Box::new(left) };
     git.change(&["update-index", "-q", "--refresh"])?;
-    pending.note(repository)?;
+    pending.write(repository)?;
     if let Err(err) = git.change(&["read-tree", "-m", "-u", before, after]) {
-        let is_synced = pending.settle(repository, lock).map_err(unsettled)?;
+        let is_synced = pending.recover(repository, lock).map_err(unsettled)?;
         return if is_synced { Ok(()) } else { Err(err.into()) };
     }
-    let Err(err) = pending.finish(repository) else { return Ok(()) };
+    let Err(err) = pending.complete(repository) else { return Ok(()) };
     let back = git.change(&["read-tree", "-m", "-u", after, before]);
-    back.and_then(|_| pending.strike(repository)).map_err(|left| unsettled(left.into()))?;
+    back.and_then(|_| pending.delete(repository)).map_err(|left| unsettled(left.into()))?;
     match err {
         err if err.stderr_contains("but expected") => {
             Err(OperationCause::TargetMoved { branch: pending.name.branch() })

@@ -23,7 +23,7 @@ pub(crate) struct TempIndex {
 impl TempIndex {
     /// Starts as a copy of the checkout's index, because that knows which files need not be read
     /// again. It lies in git's directory of the checkout, where a split index finds its other half.
-    pub(crate) fn beside(git: Git, git_dir: &Path) -> io::Result<Self> {
+    pub(crate) fn copy_of(git: Git, git_dir: &Path) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("agency-").tempdir_in(git_dir)?;
         let index = dir.path().join("index");
         match copy_with_time(&git_dir.join("index"), &index) {
@@ -35,26 +35,26 @@ impl TempIndex {
     }
 
     /// Starts empty, for a directory that has no index.
-    pub(crate) fn fresh(git: Git, git_dir: &Path) -> io::Result<Self> {
+    pub(crate) fn empty(git: Git, git_dir: &Path) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("agency-").tempdir_in(git_dir)?;
         let index = dir.path().join("index");
         Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), dir })
     }
 
     /// Starts as it was when it was last remembered there; false if it never was.
-    pub(crate) fn remembering(git: Git, git_dir: &Path, memory: &Path) -> io::Result<(Self, bool)> {
-        let temp_index = Self::fresh(git, git_dir)?;
-        match copy_with_time(memory, &temp_index.dir.path().join("index")) {
+    pub(crate) fn from_cache(git: Git, git_dir: &Path, cache: &Path) -> io::Result<(Self, bool)> {
+        let temp_index = Self::empty(git, git_dir)?;
+        match copy_with_time(cache, &temp_index.dir.path().join("index")) {
             Err(err) if err.kind() == io::ErrorKind::NotFound => Ok((temp_index, false)),
             copied => copied.map(|()| (temp_index, true)),
         }
     }
 
     /// In one step, so that who reads it at the same time finds it whole.
-    pub(crate) fn remember(&self, memory: &Path) -> io::Result<()> {
-        let beside = tempfile::NamedTempFile::new_in(memory.parent().unwrap_or(memory))?;
+    pub(crate) fn write_cache(&self, cache: &Path) -> io::Result<()> {
+        let beside = tempfile::NamedTempFile::new_in(cache.parent().unwrap_or(cache))?;
         copy_with_time(&self.dir.path().join("index"), beside.path())?;
-        beside.persist(memory).map(drop).map_err(|err| err.error)
+        beside.persist(cache).map(drop).map_err(|err| err.error)
     }
 
     /// Git with this index.
@@ -127,7 +127,7 @@ impl TempIndex {
     fn add<A: AsRef<OsStr>>(&self, rest: &[A]) -> Result<(), ToolError> {
         let git =
             self.git.clone().with_config("core.safecrlf=false").with_config("advice.addEmbeddedRepo=false");
-        let sparse = git.maybe(&["config", "--bool", "core.sparseCheckout"])?;
+        let sparse = git.read_optional(&["config", "--bool", "core.sparseCheckout"])?;
         let mut args: Vec<&OsStr> = vec!["add".as_ref(), "--all".as_ref()];
         if sparse.is_some_and(|sparse| sparse == "true") {
             args.push("--sparse".as_ref());
@@ -137,7 +137,7 @@ impl TempIndex {
     }
 
     /// Makes the files of the checkout, which are as `now` says, those of `wanted`.
-    pub(crate) fn put(&self, now: &str, wanted: &str) -> Result<(), ToolError> {
+    pub(crate) fn check_out(&self, now: &str, wanted: &str) -> Result<(), ToolError> {
         if self.staged_tree()?.as_deref() != Some(now) {
             self.git.change(&["read-tree", now])?;
             // Entries that come from a tree know no file times; without them everything looks changed.
@@ -165,20 +165,20 @@ pub(crate) fn blocking_files(
     wanted: &str,
 ) -> Result<Vec<PathBuf>, ToolError> {
     let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", now, wanted];
-    let added = paths(&git.read(&args)?);
-    let mut in_the_way: Vec<PathBuf> = added.iter().filter_map(|path| taken(root, path)).collect();
+    let added = parse_paths(&git.read(&args)?);
+    let mut in_the_way: Vec<PathBuf> = added.iter().filter_map(|path| blocking_file(root, path)).collect();
     in_the_way.dedup();
     Ok(in_the_way)
 }
 
 /// Each ended by a zero byte.
-pub(crate) fn paths(listed: &[u8]) -> Vec<PathBuf> {
+pub(crate) fn parse_paths(listed: &[u8]) -> Vec<PathBuf> {
     let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
 }
 
 /// The path, or the first part of it, that is a file on the disk.
-fn taken(root: &Path, path: &Path) -> Option<PathBuf> {
+fn blocking_file(root: &Path, path: &Path) -> Option<PathBuf> {
     let mut parts: Vec<&Path> = path.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
     parts.reverse();
     let is_file = |part: &&&Path| root.join(part).symlink_metadata().is_ok_and(|meta| !meta.is_dir());

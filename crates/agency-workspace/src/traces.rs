@@ -41,7 +41,7 @@ pub fn find_traces(project: &Project) -> Result<Traces, TracesError> {
     match &project.kind {
         Kind::Plain(_) => Ok(Traces { exclude, ..Traces::default() }),
         Kind::Git(_) | Kind::Jj(_) => project
-            .store()
+            .git_repository()
             .map_or(Ok(Traces::default()), find_in_repository)
             .map(|traces| Traces { exclude, ..traces })
             .map_err(|source| git_error(project.root(), source)),
@@ -72,13 +72,13 @@ fn has_tracked_files(repository: &Repository) -> Result<bool, ToolError> {
 
 /// Deletes these hidden refs, and the line in the exclude file.
 pub fn erase_traces(project: &Project, refs: &[String]) -> Result<(), TracesError> {
-    if let Some(repository) = project.store() {
+    if let Some(repository) = project.git_repository() {
         for name in refs.iter().filter(|name| name.starts_with(HIDDEN)) {
             let deleted = repository.git().change(&["update-ref", "-d", name]);
             deleted.map_err(|source| git_error(project.root(), source))?;
         }
     }
-    Ok(exclude::include(project)?)
+    Ok(exclude::remove_exclude_line(project)?)
 }
 
 fn git_error(root: &Path, source: ToolError) -> TracesError {

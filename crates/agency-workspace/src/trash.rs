@@ -25,7 +25,7 @@ pub struct TrashEntry {
     pub at: SystemTime,
     pub reason: TrashReason,
     pub(crate) commit: String,
-    pub(crate) kept: Trailers,
+    pub(crate) trailers: Trailers,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,14 +77,14 @@ impl TrashReason {
 
 /// All that is in the trash of a project, the newest first.
 pub fn trash_entries(project: &Project) -> Result<Vec<TrashEntry>, TrashError> {
-    let Some(repository) = project.store() else { return Ok(Vec::new()) };
+    let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
     list(repository).map_err(|source| TrashError { root: project.root().to_owned(), source })
 }
 
 /// Deletes these for good, as far as they are there, and the snapshots and marks of workspaces of which nothing
 /// else is left. Returns the refs that are gone.
 pub fn expire_trash(project: &Project, entries: &[TrashEntry]) -> Result<Vec<String>, TrashError> {
-    let Some(repository) = project.store() else { return Ok(Vec::new()) };
+    let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
     let expired = || {
         let (old, stays): (Vec<_>, Vec<_>) =
             list(repository)?.into_iter().partition(|entry| entries.contains(entry));
@@ -125,15 +125,18 @@ fn parse(kept: HiddenRef) -> Option<TrashEntry> {
     let HiddenRef { reference, commit, message, .. } = kept;
     let (name, at_ms) = reference.strip_prefix(TRASH)?.rsplit_once('-')?;
     let workspace: WorkspaceName = name.parse().ok()?;
-    let kept = Trailers::parse(&message);
-    let reason =
-        if kept.workspace.is_some() { TrashReason::of(message.lines().next()?) } else { TrashReason::Loose };
+    let trailers = Trailers::parse(&message);
+    let reason = if trailers.workspace.is_some() {
+        TrashReason::of(message.lines().next()?)
+    } else {
+        TrashReason::Loose
+    };
     let at = UNIX_EPOCH + Duration::from_millis(at_ms.parse().ok()?);
-    Some(TrashEntry { workspace, at, reason, kept, reference, commit })
+    Some(TrashEntry { workspace, at, reason, trailers, reference, commit })
 }
 
 /// Keeps all there is of a workspace. None if there is nothing.
-pub(crate) fn keep(
+pub(crate) fn save_workspace(
     repository: &Repository,
     name: &WorkspaceName,
     found: &GitWorkspace,
@@ -153,10 +156,10 @@ pub(crate) fn save_contents(
     repository: &Repository,
     name: &WorkspaceName,
     contents: &Contents,
-    kept: Trailers,
+    trailers: Trailers,
     reason: TrashReason,
 ) -> Result<String, ToolError> {
-    let commit = contents.keep(repository, &reason.subject(name), kept)?;
+    let commit = contents.save(repository, &reason.subject(name), trailers)?;
     save_commit(repository, name, &commit)
 }
 

@@ -8,8 +8,8 @@ use crate::trash::{TrashEntry, TrashError};
 
 /// All files that would come back, in bytes.
 pub fn trash_entry_bytes(project: &Project, entry: &TrashEntry) -> Result<u64, TrashError> {
-    let Some(repository) = project.store() else { return Ok(0) };
-    let files = entry.kept.ignored.as_deref().unwrap_or(&entry.commit);
+    let Some(repository) = project.git_repository() else { return Ok(0) };
+    let files = entry.trailers.ignored.as_deref().unwrap_or(&entry.commit);
     let listed = repository.git().read(&["ls-tree", "-r", "-l", "--full-tree", files]);
     let told = |source: ToolError| TrashError { root: project.root().to_owned(), source };
     Ok(String::from_utf8_lossy(&listed.map_err(told)?).lines().filter_map(size).sum())

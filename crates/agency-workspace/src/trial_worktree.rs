@@ -13,9 +13,9 @@ use tracing::warn;
 use crate::git::Git;
 use crate::operation::OperationCause;
 use crate::repository::{Repository, WORKTREES};
-use crate::temp_index::paths;
+use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
-use crate::worktree::{Force, Worktree, WorktreeRecord, records};
+use crate::worktree::{Force, Worktree, WorktreeRecord, list_records};
 
 /// Not a workspace name, so nobody takes it for one.
 const PREFIX: &str = ".aside-";
@@ -24,13 +24,14 @@ const PREFIX: &str = ".aside-";
 const HOOKS: [&str; 4] = ["pre-merge-commit", "pre-commit", "prepare-commit-msg", "commit-msg"];
 
 /// Branches that lead through rebased commits are not for us to move, and nobody is there to be asked.
-const QUIETLY: [&str; 3] = ["rebase.updateRefs=false", "rebase.autoSquash=false", "rebase.autoStash=false"];
+const REBASE_CONFIG: [&str; 3] =
+    ["rebase.updateRefs=false", "rebase.autoSquash=false", "rebase.autoStash=false"];
 
 /// Only one at a time changes branches of a project; others wait.
 pub(crate) struct IntegrationLock(#[expect(dead_code, reason = "closing the file gives the lock up")] File);
 
 impl IntegrationLock {
-    pub(crate) fn with(repository: &Repository) -> Result<Self, OperationCause> {
+    pub(crate) fn acquire(repository: &Repository) -> Result<Self, OperationCause> {
         let path = repository.common_dir().join("agency-merge.lock");
         let open = || -> io::Result<File> {
             let file = File::options().create(true).truncate(false).write(true).open(&path)?;
@@ -49,12 +50,12 @@ pub(crate) struct TrialWorktree<'a> {
 
 impl<'a> TrialWorktree<'a> {
     /// Stands on `commit`, on no branch.
-    pub(crate) fn on(
+    pub(crate) fn create(
         repository: &'a Repository,
         commit: &str,
         _: &IntegrationLock,
     ) -> Result<Self, OperationCause> {
-        sweep(repository)?;
+        remove_leftovers(repository)?;
         let folder = repository.root().join(WORKTREES);
         let unwritable = |source| OperationCause::Write { path: folder.clone(), source };
         // Git's records hold real paths; `.agency` may be a link.
@@ -64,28 +65,28 @@ impl<'a> TrialWorktree<'a> {
             tempfile::Builder::new().prefix(PREFIX).tempdir_in(&real).map_err(unwritable)?.path().to_owned();
         let with_files = has_hooks(repository)?;
         add(repository, &path, commit, with_files)?;
-        match Self::opened(repository, &path, with_files) {
+        match Self::open(repository, &path, with_files) {
             Ok(Some(trial)) => Ok(trial),
             opened => {
-                sweep(repository)?;
+                remove_leftovers(repository)?;
                 opened?;
                 Err(unwritable(io::ErrorKind::NotFound.into()))
             }
         }
     }
 
-    fn opened(
+    fn open(
         repository: &'a Repository,
         path: &Path,
         with_files: bool,
     ) -> Result<Option<Self>, OperationCause> {
-        let record = records(repository)?.into_iter().find(|record| record.path == path);
+        let record = list_records(repository)?.into_iter().find(|record| record.path == path);
         let (Some(record), Some(worktree)) = (record, Worktree::open(repository, path)) else {
             return Ok(None);
         };
-        let git = QUIETLY.into_iter().fold(worktree.git(repository), Git::with_config);
+        let git = REBASE_CONFIG.into_iter().fold(worktree.git(repository), Git::with_config);
         let git = git.with_variable("GIT_EDITOR", "true");
-        let git = if with_files { git } else { empty(git, &worktree)? };
+        let git = if with_files { git } else { without_files(git, &worktree)? };
         Ok(Some(Self { repository, record, git }))
     }
 
@@ -94,21 +95,21 @@ impl<'a> TrialWorktree<'a> {
     }
 
     pub(crate) fn head(&self) -> Result<String, ToolError> {
-        self.git.line(&["rev-parse", "--verify", "HEAD"]).map(crate::repository::text)
+        self.git.read_line(&["rev-parse", "--verify", "HEAD"]).map(crate::repository::text)
     }
 
     /// Runs what may end in conflicts, and tells them from other failures.
-    pub(crate) fn attempt(&self, args: &[&str], with: &str) -> Result<(), OperationCause> {
+    pub(crate) fn run_merge(&self, args: &[&str], with: &str) -> Result<(), OperationCause> {
         let Err(err) = self.git.change_with_hooks(args) else { return Ok(()) };
-        let files = self.unmerged()?;
+        let files = self.unmerged_files()?;
         if files.is_empty() {
             return Err(without_advice(err).into());
         }
         Err(OperationCause::Conflicts { with: with.to_owned(), files })
     }
 
-    fn unmerged(&self) -> Result<Vec<PathBuf>, ToolError> {
-        let mut files = paths(&self.git.read(&["diff", "--name-only", "--diff-filter=U", "-z"])?);
+    fn unmerged_files(&self) -> Result<Vec<PathBuf>, ToolError> {
+        let mut files = parse_paths(&self.git.read(&["diff", "--name-only", "--diff-filter=U", "-z"])?);
         files.sort();
         files.dedup();
         Ok(files)
@@ -125,7 +126,7 @@ fn without_advice(err: ToolError) -> ToolError {
 
 impl Drop for TrialWorktree<'_> {
     fn drop(&mut self) {
-        self.record.forget(self.repository, Force::Yes).unwrap_or_else(
+        self.record.remove(self.repository, Force::Yes).unwrap_or_else(
             |left| warn!(path = %self.record.path.display(), %left, "a worktree of ours stays behind"),
         );
     }
@@ -141,7 +142,7 @@ fn add(repository: &Repository, path: &Path, commit: &str, with_files: bool) -> 
 
 /// A sparse checkout of nothing, told on each call because a configured one would be written into the
 /// user's configuration.
-fn empty(git: Git, worktree: &Worktree) -> Result<Git, OperationCause> {
+fn without_files(git: Git, worktree: &Worktree) -> Result<Git, OperationCause> {
     let patterns = worktree.git_dir.join("info/sparse-checkout");
     let write = || -> io::Result<()> {
         fs::create_dir_all(worktree.git_dir.join("info"))?;
@@ -167,13 +168,13 @@ fn has_hooks(repository: &Repository) -> Result<bool, ToolError> {
 }
 
 /// Takes away what a killed merge left.
-pub(crate) fn sweep(repository: &Repository) -> Result<(), ToolError> {
+pub(crate) fn remove_leftovers(repository: &Repository) -> Result<(), ToolError> {
     let is_ours = |record: &WorktreeRecord| {
         let name = record.path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with(PREFIX))
     };
-    for record in records(repository)?.iter().filter(|record| is_ours(record)) {
-        record.forget(repository, Force::Yes)?;
+    for record in list_records(repository)?.iter().filter(|record| is_ours(record)) {
+        record.remove(repository, Force::Yes)?;
     }
     Ok(())
 }

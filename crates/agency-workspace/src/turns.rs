@@ -17,7 +17,8 @@ pub fn snapshot_before_first_turn(
     if !snapshots(project, name)?.is_empty() {
         return Ok(());
     }
-    let taken = SnapshotContents::look(project, name).and_then(|taking| taking.keep(project, name, label, 0));
+    let taken =
+        SnapshotContents::read(project, name).and_then(|contents| contents.save(project, name, label, 0));
     taken.map(drop).map_err(Operation::Snapshot.failed(name))
 }
 
@@ -29,17 +30,17 @@ pub fn snapshot_if_changed(
 ) -> Result<Option<Snapshot>, OperationError> {
     let last = snapshots(project, name)?.pop();
     let take = || {
-        let taking = SnapshotContents::look(project, name)?;
+        let contents = SnapshotContents::read(project, name)?;
         match &last {
-            Some(last) if is_same(project, &taking.contents, last)? => Ok(None),
-            _ => taking.keep(project, name, label, 1).map(Some),
+            Some(last) if is_same(project, &contents.contents, last)? => Ok(None),
+            _ => contents.save(project, name, label, 1).map(Some),
         }
     };
     take().map_err(Operation::Snapshot.failed(name))
 }
 
 fn is_same(project: &Project, contents: &Contents, last: &Snapshot) -> Result<bool, OperationCause> {
-    let repository = project.versions()?;
+    let repository = project.require_repository()?;
     if contents.tree != last.tree {
         return Ok(false);
     }

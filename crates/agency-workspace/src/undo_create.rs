@@ -52,7 +52,7 @@ pub fn undo_create(project: &Project, workspace: &Workspace) -> Result<(), UndoE
     let undone = match (&project.kind, &workspace.made) {
         (Kind::Plain(_), _) | (Kind::Git(_), Created::Nothing) => Ok(()),
         (Kind::Git(repository), Created::Worktree) => {
-            let merged_refs = MergedRefs::at(&format!("refs/heads/{}", name.branch()), "not on its branch");
+            let merged_refs = MergedRefs::only(&format!("refs/heads/{}", name.branch()), "not on its branch");
             undo_worktree(repository, name, &merged_refs).map(drop)
         }
         (Kind::Git(repository), Created::WorktreeAndBranch { tip }) => {
@@ -73,7 +73,7 @@ fn delete_turn_refs(repository: &Repository, name: &WorkspaceName) -> Result<(),
 }
 
 fn undo_all(repository: &Repository, name: &WorkspaceName, tip: &str) -> Result<(), UndoCause> {
-    let found = undo_worktree(repository, name, &MergedRefs::at(tip, "new"))?;
+    let found = undo_worktree(repository, name, &MergedRefs::only(tip, "new"))?;
     if found.tip.is_some() {
         delete_untouched_branch(repository, name, tip)?;
     }
@@ -85,7 +85,7 @@ fn undo_worktree(
     name: &WorkspaceName,
     merged_refs: &MergedRefs,
 ) -> Result<GitWorkspace, UndoCause> {
-    let found = GitWorkspace::look(repository, name)?;
+    let found = GitWorkspace::find(repository, name)?;
     if found.presence() == Presence::NotOurs {
         return Err(UndoCause::NotOurs { path: repository.workspace_path(name) });
     }
@@ -93,7 +93,7 @@ fn undo_worktree(
         return Err(UndoCause::HasWork(work));
     }
     if let Some(record) = &found.record {
-        record.forget(repository, Force::No)?;
+        record.remove(repository, Force::No)?;
     }
     Ok(found)
 }

@@ -15,7 +15,7 @@ use crate::worktree::Worktree;
 
 impl Project {
     /// None for a plain directory.
-    pub(crate) fn store(&self) -> Option<&Repository> {
+    pub(crate) fn git_repository(&self) -> Option<&Repository> {
         match &self.kind {
             Kind::Git(repository) => Some(repository),
             Kind::Jj(repository) => Some(repository.store()),
@@ -23,33 +23,33 @@ impl Project {
         }
     }
 
-    pub(crate) fn versions(&self) -> Result<&Repository, OperationCause> {
-        self.store().ok_or_else(|| OperationCause::Plain { path: self.root().to_owned() })
+    pub(crate) fn require_repository(&self) -> Result<&Repository, OperationCause> {
+        self.git_repository().ok_or_else(|| OperationCause::Plain { path: self.root().to_owned() })
     }
 
     /// Whether a directory or a branch is left of it.
     pub(crate) fn has_workspace(&self, name: &WorkspaceName) -> Result<bool, ToolError> {
         match &self.kind {
-            Kind::Git(repository) => Ok(GitWorkspace::look(repository, name)?.presence() != Presence::Absent),
+            Kind::Git(repository) => Ok(GitWorkspace::find(repository, name)?.presence() != Presence::Absent),
             Kind::Jj(repository) => Ok(jj::presence(repository, name)? != Presence::Absent),
             Kind::Plain(_) => Ok(false),
         }
     }
 
     /// The commits a base stands for, its server's included; none if there is no such base.
-    pub(crate) fn tips(&self, base: Option<&str>) -> Result<Vec<String>, ToolError> {
+    pub(crate) fn base_tips(&self, base: Option<&str>) -> Result<Vec<String>, ToolError> {
         match &self.kind {
-            Kind::Git(repository) => merged_refs::tips(repository, base),
+            Kind::Git(repository) => merged_refs::base_tips(repository, base),
             Kind::Jj(repository) => repository.tips(base),
             Kind::Plain(_) => Ok(Vec::new()),
         }
     }
 
     /// What is in the workspace now, or on its branch if the directory is gone.
-    pub(crate) fn contents(&self, name: &WorkspaceName) -> Result<Contents, OperationCause> {
+    pub(crate) fn read_contents(&self, name: &WorkspaceName) -> Result<Contents, OperationCause> {
         match &self.kind {
             Kind::Git(repository) => {
-                let found = GitWorkspace::look(repository, name)?;
+                let found = GitWorkspace::find(repository, name)?;
                 match (&found.worktree, found.head()) {
                     (Some(worktree), head) => Contents::read_readable(repository, worktree, head),
                     (None, Some(tip)) if found.presence() == Presence::DirectoryGone => {
@@ -65,14 +65,14 @@ impl Project {
 }
 
 /// A workspace that is there to work in.
-pub(crate) struct Ready {
+pub(crate) struct ReadyWorkspace {
     pub(crate) found: GitWorkspace,
     pub(crate) worktree: Worktree,
 }
 
-impl Ready {
-    pub(crate) fn look(repository: &Repository, name: &WorkspaceName) -> Result<Self, OperationCause> {
-        let found = GitWorkspace::look(repository, name)?;
+impl ReadyWorkspace {
+    pub(crate) fn find(repository: &Repository, name: &WorkspaceName) -> Result<Self, OperationCause> {
+        let found = GitWorkspace::find(repository, name)?;
         match (&found.worktree, found.presence()) {
             (Some(worktree), Presence::Ready) => Ok(Self { worktree: worktree.clone(), found }),
             _ => Err(not_ready(repository, name, &found)),

@@ -15,7 +15,7 @@ pub struct WorkAtRisk {
     uncommitted_files: usize,
     unmerged_commits: u64,
     workspace: WorkspaceName,
-    words: String,
+    description: String,
 }
 
 impl WorkAtRisk {
@@ -28,7 +28,7 @@ impl WorkAtRisk {
     ) -> Result<Option<Self>, ToolError> {
         let uncommitted_files = found.uncommitted(repository)?.len();
         let unmerged_commits = found.count_unmerged(repository, merged_refs)?;
-        Ok(Self::of(name, uncommitted_files, unmerged_commits, merged_refs.words.clone()))
+        Ok(Self::of(name, uncommitted_files, unmerged_commits, merged_refs.description.clone()))
     }
 
     /// None if there is none.
@@ -36,9 +36,9 @@ impl WorkAtRisk {
         name: &WorkspaceName,
         uncommitted_files: usize,
         unmerged_commits: u64,
-        words: String,
+        description: String,
     ) -> Option<Self> {
-        let work = Self { uncommitted_files, unmerged_commits, workspace: name.clone(), words };
+        let work = Self { uncommitted_files, unmerged_commits, workspace: name.clone(), description };
         (uncommitted_files > 0 || unmerged_commits > 0).then_some(work)
     }
 
@@ -73,8 +73,8 @@ impl fmt::Display for WorkAtRisk {
         }
         match self.unmerged_commits {
             0 => Ok(()),
-            1 => write!(f, "1 commit on {} is {}", name.branch(), self.words),
-            commits => write!(f, "{commits} commits on {} are {}", name.branch(), self.words),
+            1 => write!(f, "1 commit on {} is {}", name.branch(), self.description),
+            commits => write!(f, "{commits} commits on {} are {}", name.branch(), self.description),
         }
     }
 }

@@ -40,7 +40,7 @@ impl WorktreeRecord {
     }
 
     /// Removes record and directory. Without force git itself looks for uncommitted files once more.
-    pub(crate) fn forget(&self, repository: &Repository, force: Force) -> Result<(), ToolError> {
+    pub(crate) fn remove(&self, repository: &Repository, force: Force) -> Result<(), ToolError> {
         // Git does not take an empty directory for the worktree it was; this deletes nothing else.
         if self.path.is_dir()
             && let Err(err) = fs::remove_dir(&self.path)
@@ -71,7 +71,7 @@ pub(crate) enum Force {
 }
 
 /// All worktrees, the main checkout included.
-pub(crate) fn records(repository: &Repository) -> Result<Vec<WorktreeRecord>, ToolError> {
+pub(crate) fn list_records(repository: &Repository) -> Result<Vec<WorktreeRecord>, ToolError> {
     Ok(parse(&repository.git().read(&["worktree", "list", "--porcelain"])?))
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn find_record(
     name: &WorkspaceName,
 ) -> Result<Option<WorktreeRecord>, ToolError> {
     let path = canonical_parent(&repository.workspace_path(name));
-    Ok(records(repository)?.into_iter().find(|record| record.path == path))
+    Ok(list_records(repository)?.into_iter().find(|record| record.path == path))
 }
 
 /// The worktree, other than the one of that name, which has the branch of that name checked out.
@@ -98,7 +98,7 @@ pub(crate) fn worktrees_on_branch(
     repository: &Repository,
     branch: &str,
 ) -> Result<Vec<WorktreeRecord>, ToolError> {
-    let mut records = records(repository)?;
+    let mut records = list_records(repository)?;
     records.retain(|record| record.branch.as_deref() == Some(branch));
     Ok(records)
 }
@@ -114,17 +114,17 @@ fn parse(porcelain: &[u8]) -> Vec<WorktreeRecord> {
     for line in porcelain.split(|byte| *byte == b'\n') {
         let (key, value) = line.split_at(line.iter().position(|byte| *byte == b' ').unwrap_or(line.len()));
         let value = value.strip_prefix(b" ").unwrap_or(value);
-        let said = || String::from_utf8_lossy(value).into_owned();
+        let text = || String::from_utf8_lossy(value).into_owned();
         match (key, records.last_mut()) {
             (b"worktree", _) => records.push(WorktreeRecord {
                 path: PathBuf::from(OsStr::from_bytes(value)),
                 ..WorktreeRecord::default()
             }),
             (b"HEAD", Some(record)) => {
-                record.head = Some(said()).filter(|head| head.bytes().any(|b| b != b'0'))
+                record.head = Some(text()).filter(|head| head.bytes().any(|b| b != b'0'))
             }
-            (b"branch", Some(record)) => record.branch = Some(said().replacen("refs/heads/", "", 1)),
-            (b"locked", Some(record)) => record.lock = Some(said()),
+            (b"branch", Some(record)) => record.branch = Some(text().replacen("refs/heads/", "", 1)),
+            (b"locked", Some(record)) => record.lock = Some(text()),
             _ => {}
         }
     }
@@ -134,10 +134,10 @@ fn parse(porcelain: &[u8]) -> Vec<WorktreeRecord> {
 /// The place that a file of git's names, relative to where the file is.
 fn read_pointer(file: &Path, before: &str) -> Option<PathBuf> {
     let is_file = file.symlink_metadata().is_ok_and(|meta| meta.is_file());
-    let said = fs::read(file).ok().filter(|_| is_file)?;
-    let place = said.strip_prefix(before.as_bytes())?;
-    let place = place.strip_suffix(b"\n").unwrap_or(place);
-    file.parent()?.join(OsStr::from_bytes(place)).canonicalize().ok()
+    let text = fs::read(file).ok().filter(|_| is_file)?;
+    let target = text.strip_prefix(before.as_bytes())?;
+    let target = target.strip_suffix(b"\n").unwrap_or(target);
+    file.parent()?.join(OsStr::from_bytes(target)).canonicalize().ok()
 }
 
 /// A worktree of this repository whose directory is there and points back to it.
@@ -161,7 +161,7 @@ impl Worktree {
     /// An index of our own, over its files.
     pub(crate) fn temp_index(&self, repository: &Repository) -> Result<TempIndex, OperationCause> {
         let unwritable = |source| OperationCause::Write { path: self.git_dir.clone(), source };
-        TempIndex::beside(self.git(repository), &self.git_dir).map_err(unwritable)
+        TempIndex::copy_of(self.git(repository), &self.git_dir).map_err(unwritable)
     }
 
     /// Git in this worktree and in no other.

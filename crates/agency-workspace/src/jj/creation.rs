@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tracing::warn;
 
-use crate::base::{Base, named, nearest};
+use crate::base::{Base, explicit_base, nearest_names};
 use crate::create::{CreateCause, Created, Workspace};
 use crate::jj::removal::save_unreferenced;
 use crate::jj::repository::{JjRepository, Revision};
@@ -22,11 +22,11 @@ use crate::worktree::{Force, find_record};
 
 /// The base of a workspace, and the commits it is to stand on.
 fn find_base(repository: &JjRepository, wanted: Option<&str>) -> Result<(Base, Vec<String>), CreateCause> {
-    let Some(name) = named(wanted) else { return current_base(repository) };
+    let Some(name) = explicit_base(wanted) else { return current_base(repository) };
     match repository.commit_of(name)? {
         Some(commit) => Ok((Base { name: name.to_owned(), commit: commit.clone() }, vec![commit])),
         None => {
-            let near = nearest(name, repository.bookmarks()?);
+            let near = nearest_names(name, repository.bookmarks()?);
             Err(CreateCause::RevisionMissing { base: name.to_owned(), near })
         }
     }
@@ -51,7 +51,7 @@ pub(crate) fn check(
     name: &WorkspaceName,
     base: Option<&str>,
 ) -> Result<Base, CreateCause> {
-    let found = JjWorkspace::look(repository, name)?;
+    let found = JjWorkspace::find(repository, name)?;
     refuse_taken(repository, name, &found)?;
     snapshot_user_files(repository)?;
     Ok(find_base(repository, base)?.0)
@@ -67,7 +67,7 @@ fn refuse_taken(
     name: &WorkspaceName,
     found: &JjWorkspace,
 ) -> Result<(), CreateCause> {
-    match (found.place, found.presence()) {
+    match (found.path_status, found.presence()) {
         (PathStatus::Occupied, _) => Err(CreateCause::PathTaken { path: repository.workspace_path(name) }),
         (_, Presence::DirectoryGone) if found.bookmark.is_some() => {
             Err(CreateCause::BookmarkExists { bookmark: name.branch() })
@@ -82,18 +82,18 @@ pub(crate) fn create(
     name: &WorkspaceName,
     base: Option<&str>,
 ) -> Result<Workspace, CreateCause> {
-    let found = JjWorkspace::look(repository, name)?;
+    let found = JjWorkspace::find(repository, name)?;
     refuse_taken(repository, name, &found)?;
     snapshot_user_files(repository)?;
     let (base, parents) = find_base(repository, base)?;
     if found.target.is_some() {
         save_unreferenced(repository, name, &found)?;
-        forget(repository, name)?;
+        forget_workspace(repository, name)?;
     }
     let is_first = !has_others(repository, name);
-    add(repository, name, found.place, &parents)?;
-    let commit = JjWorkspace::look(repository, name)?.target.map(|target| target.id).unwrap_or_default();
-    let workspace = made(repository, name, Created::Jj { commit });
+    add_workspace(repository, name, found.path_status, &parents)?;
+    let commit = JjWorkspace::find(repository, name)?.target.map(|target| target.id).unwrap_or_default();
+    let workspace = describe_workspace(repository, name, Created::Jj { commit });
     // Said once: it is so with all of them.
     let warnings = without_git(repository, name).filter(|_| is_first).into_iter().collect();
     Ok(Workspace { base: Some(base), warnings, ..workspace })
@@ -101,8 +101,8 @@ pub(crate) fn create(
 
 /// Brings back the directory of a workspace that jj knows, or whose bookmark is there.
 pub(crate) fn reattach(repository: &JjRepository, name: &WorkspaceName) -> Result<Workspace, CreateCause> {
-    let found = JjWorkspace::look(repository, name)?;
-    if found.place == PathStatus::Occupied {
+    let found = JjWorkspace::find(repository, name)?;
+    if found.path_status == PathStatus::Occupied {
         return Err(CreateCause::PathTaken { path: repository.workspace_path(name) });
     }
     match (&found.target, &found.bookmark) {
@@ -110,20 +110,24 @@ pub(crate) fn reattach(repository: &JjRepository, name: &WorkspaceName) -> Resul
             let parents = find_parents(repository, &target.id)?;
             // Until the workspace leads to it again, nothing else might.
             let kept = save_unreferenced(repository, name, &found)?;
-            forget(repository, name)?;
-            add(repository, name, found.place, &parents)?;
-            edit(repository, name, target)?;
+            forget_workspace(repository, name)?;
+            add_workspace(repository, name, found.path_status, &parents)?;
+            edit_commit(repository, name, target)?;
             if let Some(kept) = kept {
                 repository.store().git().change(&["update-ref", "-d", &kept])?;
             }
         }
-        (None, Some(tip)) => add(repository, name, found.place, std::slice::from_ref(tip))?,
+        (None, Some(tip)) => add_workspace(repository, name, found.path_status, std::slice::from_ref(tip))?,
         (None, None) => return Err(CreateCause::BookmarkMissing { bookmark: name.branch() }),
     }
-    Ok(made(repository, name, Created::Nothing))
+    Ok(describe_workspace(repository, name, Created::Nothing))
 }
 
-pub(super) fn made(repository: &JjRepository, name: &WorkspaceName, made: Created) -> Workspace {
+pub(super) fn describe_workspace(
+    repository: &JjRepository,
+    name: &WorkspaceName,
+    made: Created,
+) -> Workspace {
     let path = repository.workspace_path(name);
     Workspace { name: name.clone(), path, branch: None, base: None, warnings: Vec::new(), made }
 }
@@ -148,7 +152,7 @@ fn without_git(repository: &JjRepository, name: &WorkspaceName) -> Option<String
 }
 
 /// Makes the workspace on top of these commits, or nothing.
-pub(super) fn add(
+pub(super) fn add_workspace(
     repository: &JjRepository,
     name: &WorkspaceName,
     before: PathStatus,
@@ -162,13 +166,13 @@ pub(super) fn add(
     let args = ["workspace", "add", "--name", name.as_str(), "-r", &on].map(AsRef::as_ref);
     let args = [&args[..], &["--".as_ref(), path.as_os_str()]].concat();
     // Where jj makes a git worktree too, two of its commands at once stumble over git's refs.
-    let _lock = IntegrationLock::with(repository.store()).map_err(unwritable)?;
+    let _lock = IntegrationLock::acquire(repository.store()).map_err(unwritable)?;
     let added = retry_while_locked(|| {
         repository
             .jj_in_user_workspace()
             .run(&args)
             .map(drop)
-            .inspect_err(|_| sweep(repository, name, before))
+            .inspect_err(|_| clean_up_failed_add(repository, name, before))
     });
     Ok(added?)
 }
@@ -179,24 +183,24 @@ fn unwritable(cause: OperationCause) -> ToolError {
 }
 
 /// Takes away what a failed `jj workspace add` left: there was nothing before.
-pub(super) fn sweep(repository: &JjRepository, name: &WorkspaceName, before: PathStatus) {
-    forget(repository, name)
+pub(super) fn clean_up_failed_add(repository: &JjRepository, name: &WorkspaceName, before: PathStatus) {
+    forget_workspace(repository, name)
         .unwrap_or_else(|left| warn!(%name, %left, "a workspace that failed stays behind"));
     let path = repository.workspace_path(name);
     let deleted = match before {
-        _ if repository.is_workspace(&path) => delete(&path),
+        _ if repository.is_workspace(&path) => delete_directory(&path),
         // With files in it, somebody else made it meanwhile.
-        PathStatus::Missing => gone(fs::remove_dir(&path)),
+        PathStatus::Missing => ignore_not_found(fs::remove_dir(&path)),
         PathStatus::EmptyDirectory | PathStatus::Occupied => Ok(()),
     };
     deleted.unwrap_or_else(|left| warn!(%name, %left, "a directory that failed stays behind"));
 }
 
-pub(super) fn delete(path: &Path) -> std::io::Result<()> {
-    gone(fs::remove_dir_all(path))
+pub(super) fn delete_directory(path: &Path) -> std::io::Result<()> {
+    ignore_not_found(fs::remove_dir_all(path))
 }
 
-fn gone(deleted: std::io::Result<()>) -> std::io::Result<()> {
+fn ignore_not_found(deleted: std::io::Result<()>) -> std::io::Result<()> {
     match deleted {
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(()),
         deleted => deleted,
@@ -204,7 +208,7 @@ fn gone(deleted: std::io::Result<()>) -> std::io::Result<()> {
 }
 
 /// Stands the workspace on a commit itself, also one that was abandoned.
-pub(super) fn edit(
+pub(super) fn edit_commit(
     repository: &JjRepository,
     name: &WorkspaceName,
     commit: &Revision,
@@ -218,13 +222,13 @@ pub(super) fn edit(
 
 /// For an unknown name jj only warns. Newer ones give a workspace a git worktree, and leave git's record of one
 /// whose directory is gone.
-pub(super) fn forget(repository: &JjRepository, name: &WorkspaceName) -> Result<(), ToolError> {
+pub(super) fn forget_workspace(repository: &JjRepository, name: &WorkspaceName) -> Result<(), ToolError> {
     repository.jj().run(&["workspace", "forget", name.as_str()])?;
     if repository.workspace_path(name).exists() {
         return Ok(());
     }
     match find_record(repository.store(), name)? {
-        Some(record) => record.forget(repository.store(), Force::Yes),
+        Some(record) => record.remove(repository.store(), Force::Yes),
         None => Ok(()),
     }
 }

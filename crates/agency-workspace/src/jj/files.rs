@@ -10,7 +10,7 @@ use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::remove::RemoveCause;
 use crate::saved_commit::{Contents, Ignored, commit_tree};
-use crate::temp_index::{TempIndex, paths};
+use crate::temp_index::{TempIndex, parse_paths};
 
 /// Which files need not be read again, in jj's directory of a workspace.
 const MEMORY: &str = "agency-index";
@@ -23,7 +23,7 @@ pub(super) fn temp_index(
 ) -> Result<TempIndex, OperationCause> {
     let git_dir = repository.store().common_dir();
     let unwritable = |source| OperationCause::Write { path: git_dir.to_owned(), source };
-    let temp_index = TempIndex::fresh(git_in(repository, name), git_dir).map_err(unwritable)?;
+    let temp_index = TempIndex::empty(git_in(repository, name), git_dir).map_err(unwritable)?;
     temp_index.git().change(&["read-tree", &target.id])?;
     Ok(temp_index)
 }
@@ -43,13 +43,13 @@ pub(super) fn write_current_tree(
     let memory = repository.workspace_path(name).join(".jj").join(MEMORY);
     let (git, git_dir) = (git_in(repository, name), repository.store().common_dir());
     let unwritable = |source| OperationCause::Write { path: memory.clone(), source };
-    let (temp_index, is_known) = TempIndex::remembering(git, git_dir, &memory).map_err(unwritable)?;
+    let (temp_index, is_known) = TempIndex::from_cache(git, git_dir, &memory).map_err(unwritable)?;
     if !is_known {
         temp_index.git().change(&["read-tree", &target.id])?;
     }
     temp_index.add_readable_except(".jj")?;
     let tree = temp_index.tree()?;
-    temp_index.remember(&memory).map_err(unwritable)?;
+    temp_index.write_cache(&memory).map_err(unwritable)?;
     Ok(tree)
 }
 
@@ -64,7 +64,7 @@ pub(super) fn untracked(
 
 fn others(temp_index: &TempIndex, options: &[&str]) -> Result<Vec<PathBuf>, OperationCause> {
     let args = [&["ls-files", "--others", "-z", "--exclude=/.jj/"], options].concat();
-    let mut files = paths(&temp_index.git().read(&args)?);
+    let mut files = parse_paths(&temp_index.git().read(&args)?);
     files.retain(|file| !file.starts_with(".jj"));
     Ok(files)
 }

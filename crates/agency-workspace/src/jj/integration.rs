@@ -6,13 +6,13 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use crate::base::named;
+use crate::base::explicit_base;
 use crate::jj::Jj;
-use crate::jj::merge_commits::Own;
-use crate::jj::removal::keep;
+use crate::jj::merge_commits::MergeCommits;
+use crate::jj::removal::save_workspace;
 use crate::jj::repository::{JjRepository, Revision, any_of, quoted, revisions};
 use crate::jj::workspace::{JjWorkspace, find_parents};
-use crate::merge::{MergeMethod, MergeRequest, Merged, message};
+use crate::merge::{MergeMethod, MergeRequest, Merged, commit_message};
 use crate::name::{BRANCHES, WorkspaceName};
 use crate::operation::OperationCause;
 use crate::pending_merge::{self, MergeOutcome, PendingMerge, RecoveredMerge};
@@ -40,8 +40,8 @@ impl PendingOperations {
     }
 
     fn run(&mut self, args: &[&str]) -> Result<(), ToolError> {
-        let told = self.jj.aside(&self.last).run(args)?;
-        let line = told.said.lines().find(|line| line.contains("--no-integrate-operation"));
+        let output = self.jj.unintegrated_at(&self.last).run(args)?;
+        let line = output.stderr.lines().find(|line| line.contains("--no-integrate-operation"));
         // Without such a line nothing had to be done.
         if let Some(id) = line.and_then(|line| line.split_whitespace().last()) {
             self.last = id.to_owned();
@@ -50,7 +50,7 @@ impl PendingOperations {
     }
 
     fn revisions(&self, revset: &str) -> Result<Vec<Revision>, ToolError> {
-        revisions(&self.jj.at(&self.last), revset)
+        revisions(&self.jj.at_operation(&self.last), revset)
     }
 
     fn heads(&self) -> Result<HashSet<String>, ToolError> {
@@ -58,7 +58,7 @@ impl PendingOperations {
     }
 
     /// Runs what makes one new head, and returns it.
-    fn make(&mut self, args: &[&str]) -> Result<String, ToolError> {
+    fn create_head(&mut self, args: &[&str]) -> Result<String, ToolError> {
         let before = self.heads()?;
         self.run(args)?;
         let new = self.heads()?.difference(&before).next().cloned();
@@ -68,13 +68,19 @@ impl PendingOperations {
         })
     }
 
-    fn conflicts(&self, revset: &str) -> Result<Vec<PathBuf>, ToolError> {
+    fn conflicted_files(&self, revset: &str) -> Result<Vec<PathBuf>, ToolError> {
         let conflicted = self.revisions(&format!("({revset}) & conflicts()"))?;
         let mut files = Vec::new();
         for revision in conflicted {
             let template = r#"if(conflict, path ++ "\n")"#;
             let args = ["file", "list", "-r", &revision.id, "-T", template];
-            files.extend(self.jj.at(&self.last).lines(&args)?.into_iter().filter(|line| !line.is_empty()));
+            files.extend(
+                self.jj
+                    .at_operation(&self.last)
+                    .read_lines(&args)?
+                    .into_iter()
+                    .filter(|line| !line.is_empty()),
+            );
         }
         files.sort();
         files.dedup();
@@ -126,11 +132,11 @@ pub(crate) fn merge(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<Merged, OperationCause> {
-    let lock = IntegrationLock::with(repository.store())?;
-    recover_all(repository, &lock)?;
+    let lock = IntegrationLock::acquire(repository.store())?;
+    recover_merges(repository, &lock)?;
     let tips = committed_tips(repository, name)?;
-    let Attempt { mut operations, into, before, after, mut notes } =
-        attempt(repository, name, &tips, request, None)?;
+    let PreparedMerge { mut operations, into, before, after, mut notes } =
+        prepare_merge(repository, name, &tips, request, None)?;
     notes.push(format!("to take it back: jj op restore {:.12}", operations.first));
     operations.run(&["bookmark", "set", "-r", &after, &into])?;
     if let [tip] = &tips[..] {
@@ -147,7 +153,7 @@ pub(crate) fn merge(
         new: after.clone(),
         tip,
     };
-    pending.note(repository.store())?;
+    pending.write(repository.store())?;
     complete_merge(repository, operations, &pending)?;
     Ok(Merged { into, before, after, checkout: None, notes })
 }
@@ -158,9 +164,9 @@ fn complete_merge(
     operations: PendingOperations,
     pending: &PendingMerge,
 ) -> Result<(), OperationCause> {
-    let landed = operations.integrate(repository).and_then(|()| pending.finish(repository.store()));
+    let landed = operations.integrate(repository).and_then(|()| pending.complete(repository.store()));
     let Err(err) = landed else { return Ok(()) };
-    match settled(repository, pending) {
+    match recover_merge(repository, pending) {
         Ok(MergeOutcome::Merged) => Ok(()),
         Ok(MergeOutcome::RolledBack { .. }) => Err(err.into()),
         Err(source) => Err(OperationCause::Unsure { branch: pending.target.clone(), source }),
@@ -168,26 +174,26 @@ fn complete_merge(
 }
 
 /// Settles merges that were cut off: the operation is in the log, or it is not.
-pub(crate) fn recover_all(
+pub(crate) fn recover_merges(
     repository: &JjRepository,
     _: &IntegrationLock,
 ) -> Result<Vec<RecoveredMerge>, OperationCause> {
     let settle = |pending: &PendingMerge| {
-        let outcome = settled(repository, pending)?;
+        let outcome = recover_merge(repository, pending)?;
         Ok(RecoveredMerge { workspace: pending.name.clone(), into: pending.target.clone(), outcome })
     };
-    pending_merge::notes(repository.store())?.iter().map(settle).collect()
+    pending_merge::pending_merges(repository.store())?.iter().map(settle).collect()
 }
 
-fn settled(repository: &JjRepository, pending: &PendingMerge) -> Result<MergeOutcome, ToolError> {
+fn recover_merge(repository: &JjRepository, pending: &PendingMerge) -> Result<MergeOutcome, ToolError> {
     let (store, bookmark) = (repository.store(), quoted(&pending.target));
     let arrived = format!("present({}) & ::bookmarks(exact:{bookmark})", pending.new);
     if repository.revisions(&arrived)?.is_empty() {
-        pending.strike(store)?;
+        pending.delete(store)?;
         return Ok(MergeOutcome::RolledBack { trash_ref: None });
     }
     repository.export()?;
-    pending.finish(store)?;
+    pending.complete(store)?;
     Ok(MergeOutcome::Merged)
 }
 
@@ -197,14 +203,14 @@ pub(crate) fn may_merge(
     name: &WorkspaceName,
     request: &MergeRequest,
 ) -> Result<(), OperationCause> {
-    let _lock = IntegrationLock::with(repository.store())?;
+    let _lock = IntegrationLock::acquire(repository.store())?;
     let target = find_working_copy(repository, name)?;
     let tips = tips_of(repository, &target)?;
-    attempt(repository, name, &tips, request, Some(&target.id)).map(drop)
+    prepare_merge(repository, name, &tips, request, Some(&target.id)).map(drop)
 }
 
 /// A merge that nobody sees yet.
-struct Attempt {
+struct PreparedMerge {
     operations: PendingOperations,
     into: String,
     before: String,
@@ -213,31 +219,31 @@ struct Attempt {
 }
 
 /// `described` is a commit that will have a description by the time of the merge.
-fn attempt(
+fn prepare_merge(
     repository: &JjRepository,
     name: &WorkspaceName,
     tips: &[String],
     request: &MergeRequest,
     described: Option<&str>,
-) -> Result<Attempt, OperationCause> {
-    let into = target(repository, request)?;
+) -> Result<PreparedMerge, OperationCause> {
+    let into = choose_target(repository, request)?;
     let before = bookmark_commit(repository, &into)?;
-    let all = format!("({}) ~ ::{before} {NOT_BLANK}", ancestors(tips));
+    let all = format!("({}) ~ ::{before} {NOT_BLANK}", ancestors_revset(tips));
     if repository.revisions(&all)?.is_empty() {
         return Err(OperationCause::NothingNew { target: into });
     }
-    let own = Own::find(repository, name, &all, described)?;
+    let own = MergeCommits::find(repository, name, &all, described)?;
     own.refuse_unfinished(repository, request.how, &into)?;
     let mut operations = PendingOperations::after_last(repository)?;
-    let files = operations.conflicts(&own.commits)?;
+    let files = operations.conflicted_files(&own.commits)?;
     if !files.is_empty() {
         return Err(OperationCause::Unresolved { files });
     }
     let at: Vec<&str> = tips.iter().map(String::as_str).collect();
-    let message = message(repository.store(), name, (&into, &before), &at, request)?;
+    let message = commit_message(repository.store(), name, (&into, &before), &at, request)?;
     let after =
         create_merged_commit(&mut operations, (&into, &before), tips, &own.commits, (request.how, &message))?;
-    let files = operations.conflicts(&format!("{before}..{after}"))?;
+    let files = operations.conflicted_files(&format!("{before}..{after}"))?;
     let is_new_commit = matches!(request.how, MergeMethod::Squash | MergeMethod::Rebase);
     if is_new_commit && tree_of(repository.store(), &after)? == tree_of(repository.store(), &before)? {
         return Err(OperationCause::NothingNew { target: into });
@@ -246,11 +252,11 @@ fn attempt(
         return Err(OperationCause::Conflicts { with: into, files });
     }
     let notes = own.notes(repository, request.how, &into)?;
-    Ok(Attempt { operations, into, before, after, notes })
+    Ok(PreparedMerge { operations, into, before, after, notes })
 }
 
 /// The bookmark that is merged into: the one named, the base, or what the user works on top of.
-fn target(repository: &JjRepository, request: &MergeRequest) -> Result<String, OperationCause> {
+fn choose_target(repository: &JjRepository, request: &MergeRequest) -> Result<String, OperationCause> {
     let known = repository.bookmarks()?;
     let base = request.base.as_ref().filter(|base| known.contains(base));
     if let Some(named) = request.into.as_ref().or(base) {
@@ -276,7 +282,7 @@ fn bookmark_commit(repository: &JjRepository, bookmark: &str) -> Result<String, 
     }
 }
 
-fn ancestors(tips: &[String]) -> String {
+fn ancestors_revset(tips: &[String]) -> String {
     format!("::({})", tips.join("|"))
 }
 
@@ -290,18 +296,19 @@ fn create_merged_commit(
     let all: Vec<&str> = [before].into_iter().chain(tips.iter().map(String::as_str)).collect();
     match how {
         MergeMethod::Merge => {
-            Ok(operations.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?)
+            Ok(operations.create_head(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?)
         }
         MergeMethod::Squash => {
-            let merged = operations.make(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?;
+            let merged =
+                operations.create_head(&[&["new", "--no-edit", "-m", message], &all[..]].concat())?;
             let start = operations.heads()?;
-            let squashed = operations.make(&["new", "--no-edit", "-m", message, before])?;
+            let squashed = operations.create_head(&["new", "--no-edit", "-m", message, before])?;
             operations.run(&["restore", "--from", &merged, "--into", &squashed])?;
             let made = operations.heads()?.difference(&start).next().cloned();
             operations.run(&["abandon", &merged])?;
             Ok(made.unwrap_or(squashed))
         }
-        MergeMethod::Rebase => Ok(operations.make(&["duplicate", "--onto", before, own])?),
+        MergeMethod::Rebase => Ok(operations.create_head(&["duplicate", "--onto", before, own])?),
         MergeMethod::FastForward => fast_forward(operations, into, before, tips),
     }
 }
@@ -312,7 +319,7 @@ fn fast_forward(
     before: &str,
     tips: &[String],
 ) -> Result<String, OperationCause> {
-    let missing = operations.revisions(&format!("::{before} ~ {}", ancestors(tips)))?;
+    let missing = operations.revisions(&format!("::{before} ~ {}", ancestors_revset(tips)))?;
     match (missing.len() as u64, tips) {
         (0, [tip]) => Ok(tip.clone()),
         (commits, _) => Err(OperationCause::NotFastForward { target: into.to_owned(), commits }),
@@ -325,10 +332,10 @@ pub(crate) fn sync(
     base: Option<&str>,
     how: SyncMethod,
 ) -> Result<Synced, OperationCause> {
-    let _lock = IntegrationLock::with(repository.store())?;
+    let _lock = IntegrationLock::acquire(repository.store())?;
     let found = JjWorkspace::snapshot_and_find(repository, name)?;
     let before = found.ready(repository, name)?.id.clone();
-    let base = match named(base) {
+    let base = match explicit_base(base) {
         Some(base) => base.to_owned(),
         None => repository.nearest_bookmark("@")?.unwrap_or_else(|| "main".into()),
     };
@@ -359,12 +366,12 @@ fn rebase(
     let own = format!("({commit}..{before}) ~ ::({})", any_of(&found.others));
     let mut operations = PendingOperations::after_last(repository)?;
     operations.run(&["rebase", "-s", &format!("roots({own})"), "-d", commit])?;
-    let files = operations.conflicts(&format!("{commit}:: ~ ::{commit}"))?;
+    let files = operations.conflicted_files(&format!("{commit}:: ~ ::{commit}"))?;
     let were_there = repository.revisions(&format!("({own}) & conflicts()"))?;
     if !files.is_empty() && were_there.is_empty() {
         return Err(OperationCause::Conflicts { with: base.to_owned(), files });
     }
-    let kept = keep(repository, name, found, TrashReason::Rebased, Ignored::Left)?;
+    let kept = save_workspace(repository, name, found, TrashReason::Rebased, Ignored::Left)?;
     operations.integrate(repository)?;
     Ok(kept)
 }
@@ -379,8 +386,8 @@ fn merge_base(
     all.push(commit);
     let message = format!("Merge {base} into {}", name.branch());
     let mut operations = PendingOperations::after_last(repository)?;
-    let merged = operations.make(&[&["new", "--no-edit", "-m", &message], &all[..]].concat())?;
-    let files = operations.conflicts(&merged)?;
+    let merged = operations.create_head(&[&["new", "--no-edit", "-m", &message], &all[..]].concat())?;
+    let files = operations.conflicted_files(&merged)?;
     if !files.is_empty() {
         return Err(OperationCause::Conflicts { with: base.to_owned(), files });
     }
@@ -402,7 +409,7 @@ pub(crate) fn commit_all(
         return Ok(None);
     }
     repository.jj_in_task(&repository.workspace_path(name)).run(&["commit", "-m", message])?;
-    let now = JjWorkspace::look(repository, name)?;
+    let now = JjWorkspace::find(repository, name)?;
     let Some(commit) = find_parents(repository, &now.ready(repository, name)?.id)?.into_iter().next() else {
         return Ok(None);
     };

@@ -12,15 +12,15 @@ use crate::operation::OperationCause;
 use crate::tool::ToolError;
 
 /// `qpvuntsm default@ first line`: what a user calls it, who works on it, and what it is about.
-const SHOWN: &str = r#"change_id.shortest(8) ++ " " ++ working_copies.map(|w| w.name() ++ "@").join(",") ++ " " ++ description.first_line() ++ "\n""#;
+const COMMIT_LINE: &str = r#"change_id.shortest(8) ++ " " ++ working_copies.map(|w| w.name() ++ "@").join(",") ++ " " ++ description.first_line() ++ "\n""#;
 
 /// The commits of a merge, as revsets.
-pub(super) struct Own {
+pub(super) struct MergeCommits {
     all: String,
     /// Working copies of others among them.
-    standing: String,
+    others_working_copies: String,
     /// Without description.
-    bare: String,
+    undescribed: String,
     /// Without what others work on, and what is below that.
     pub(super) commits: String,
 }
@@ -35,7 +35,7 @@ pub struct UnfinishedCommit {
     pub subject: String,
 }
 
-impl Own {
+impl MergeCommits {
     /// `described` is one that will have a description by the time of the merge.
     pub(super) fn find(
         repository: &JjRepository,
@@ -43,11 +43,11 @@ impl Own {
         all: &str,
         described: Option<&str>,
     ) -> Result<Self, ToolError> {
-        let others: Vec<String> = crate::jj::JjWorkspace::look(repository, name)?.others;
-        let standing = format!("({all}) & ({})", any_of(&others));
-        let bare = format!("({all}) & description(exact:\"\") ~ {}", described.unwrap_or("none()"));
-        let commits = format!("({all}) ~ ::({standing})");
-        Ok(Self { all: all.to_owned(), standing, bare, commits })
+        let others: Vec<String> = crate::jj::JjWorkspace::find(repository, name)?.others;
+        let others_working_copies = format!("({all}) & ({})", any_of(&others));
+        let undescribed = format!("({all}) & description(exact:\"\") ~ {}", described.unwrap_or("none()"));
+        let commits = format!("({all}) ~ ::({others_working_copies})");
+        Ok(Self { all: all.to_owned(), others_working_copies, undescribed, commits })
     }
 
     /// What the user should know once it is merged.
@@ -59,7 +59,7 @@ impl Own {
     ) -> Result<Vec<String>, ToolError> {
         let along = match how {
             MergeMethod::Merge | MergeMethod::Squash | MergeMethod::FastForward => {
-                shown(repository, &format!("({}) & ::@", self.all))?
+                list_commits(repository, &format!("({}) & ::@", self.all))?
             }
             MergeMethod::Rebase => Vec::new(),
         };
@@ -78,14 +78,18 @@ impl Own {
         how: MergeMethod,
         into: &str,
     ) -> Result<(), OperationCause> {
-        let Self { all, standing, bare, commits } = self;
+        let Self { all, others_working_copies, undescribed, commits } = self;
         let unfinished = match how {
-            MergeMethod::Merge | MergeMethod::FastForward => format!("({standing}) | ({bare})"),
+            MergeMethod::Merge | MergeMethod::FastForward => {
+                format!("({others_working_copies}) | ({undescribed})")
+            }
             // Its own are one commit afterwards, with a description.
-            MergeMethod::Squash => format!("({standing}) | ({bare}) & ::({standing})"),
-            MergeMethod::Rebase => format!("({bare}) & ({commits})"),
+            MergeMethod::Squash => {
+                format!("({others_working_copies}) | ({undescribed}) & ::({others_working_copies})")
+            }
+            MergeMethod::Rebase => format!("({undescribed}) & ({commits})"),
         };
-        let found = shown(repository, &unfinished)?;
+        let found = list_commits(repository, &unfinished)?;
         if found.is_empty() {
             return Ok(());
         }
@@ -95,8 +99,8 @@ impl Own {
     }
 }
 
-fn shown(repository: &JjRepository, revset: &str) -> Result<Vec<UnfinishedCommit>, ToolError> {
-    let lines = repository.jj().lines(&["log", "--no-graph", "-r", revset, "-T", SHOWN])?;
+fn list_commits(repository: &JjRepository, revset: &str) -> Result<Vec<UnfinishedCommit>, ToolError> {
+    let lines = repository.jj().read_lines(&["log", "--no-graph", "-r", revset, "-T", COMMIT_LINE])?;
     Ok(lines.iter().filter_map(|line| parse(line)).collect())
 }
 

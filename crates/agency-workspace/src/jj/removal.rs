@@ -2,7 +2,7 @@
 //!
 //! Only commits that nobody else leads to go with it.
 
-use crate::jj::creation::{delete, forget};
+use crate::jj::creation::{delete_directory, forget_workspace};
 use crate::jj::files::read_all;
 use crate::jj::repository::{JjRepository, any_of, quoted};
 use crate::jj::workspace::{JjWorkspace, find_parents};
@@ -60,17 +60,17 @@ fn new_commits(repository: &JjRepository, target: &str, first: &str) -> Result<u
 }
 
 /// All that there is, if it may go.
-fn refuse(
+fn find_removable(
     repository: &JjRepository,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: RemoveOptions,
+    options: RemoveOptions,
 ) -> Result<JjWorkspace, RemoveCause> {
     let found = JjWorkspace::snapshot_and_find(repository, name)?;
     if found.presence() == Presence::NotOurs {
         return Err(RemoveCause::NotOurs { path: repository.workspace_path(name) });
     }
-    if !removal.discard
+    if !options.discard
         && let Some(work) = work_at_risk(repository, name, &found, base)?
     {
         return Err(RemoveCause::HasWork(work));
@@ -82,44 +82,44 @@ pub(crate) fn removable(
     repository: &JjRepository,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: RemoveOptions,
+    options: RemoveOptions,
 ) -> Result<(), RemoveCause> {
-    let found = refuse(repository, name, base, removal)?;
-    Ok(contents(repository, name, &found, Ignored::Left).map(drop)?)
+    let found = find_removable(repository, name, base, options)?;
+    Ok(read_contents(repository, name, &found, Ignored::Left).map(drop)?)
 }
 
 pub(crate) fn remove(
     repository: &JjRepository,
     name: &WorkspaceName,
     base: Option<&str>,
-    removal: RemoveOptions,
+    options: RemoveOptions,
 ) -> Result<Removed, RemoveCause> {
-    let found = refuse(repository, name, base, removal)?;
+    let found = find_removable(repository, name, base, options)?;
     let path = repository.workspace_path(name);
-    let ignored = if removal.keep_ignored { Ignored::Saved } else { Ignored::Left };
+    let ignored = if options.keep_ignored { Ignored::Saved } else { Ignored::Left };
     let trash_ref =
-        keep(repository, name, &found, TrashReason::Removed, ignored).map_err(RemoveCause::from)?;
+        save_workspace(repository, name, &found, TrashReason::Removed, ignored).map_err(RemoveCause::from)?;
     let unfinished = |source| RemoveCause::Unfinished { trash_ref: trash_ref.clone(), source };
-    let directory = (found.place != PathStatus::Missing).then_some(path);
+    let directory = (found.path_status != PathStatus::Missing).then_some(path);
     delete_workspace(repository, name, &found).map_err(unfinished)?;
     Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash_ref })
 }
 
 /// Keeps all there is of it. None if there is nothing.
-pub(crate) fn keep(
+pub(crate) fn save_workspace(
     repository: &JjRepository,
     name: &WorkspaceName,
     found: &JjWorkspace,
     reason: TrashReason,
     ignored: Ignored,
 ) -> Result<Option<String>, OperationCause> {
-    let Some(contents) = contents(repository, name, found, ignored)? else { return Ok(None) };
-    let kept = found.describe(repository, name)?;
-    Ok(Some(trash::save_contents(repository.store(), name, &contents, kept, reason)?))
+    let Some(contents) = read_contents(repository, name, found, ignored)? else { return Ok(None) };
+    let trailers = found.describe(repository, name)?;
+    Ok(Some(trash::save_contents(repository.store(), name, &contents, trailers, reason)?))
 }
 
 /// Refuses if anything cannot be kept.
-fn contents(
+fn read_contents(
     repository: &JjRepository,
     name: &WorkspaceName,
     found: &JjWorkspace,
@@ -147,8 +147,8 @@ pub(super) fn save_unreferenced(
         return Ok(None);
     }
     let contents = Contents::of_commit(repository.store(), &target.id)?;
-    let kept = found.describe(repository, name)?;
-    trash::save_contents(repository.store(), name, &contents, kept, TrashReason::Loose).map(Some)
+    let trailers = found.describe(repository, name)?;
+    trash::save_contents(repository.store(), name, &contents, trailers, TrashReason::Loose).map(Some)
 }
 
 /// Forgets the workspace, abandons what only it leads to, deletes its bookmark and its directory.
@@ -160,7 +160,7 @@ fn delete_workspace(
     let jj = repository.jj();
     if let Some(target) = &found.target {
         let own = list_own_commits(repository, name, found, &target.id)?;
-        forget(repository, name)?;
+        forget_workspace(repository, name)?;
         abandon(repository, name, &own)?;
     }
     if found.bookmark.is_some() {
@@ -168,7 +168,7 @@ fn delete_workspace(
         jj.run(&["bookmark", "forget", &format!("exact:{}", name.branch())])?;
         repository.export()?;
     }
-    delete(&repository.workspace_path(name))
+    delete_directory(&repository.workspace_path(name))
         .map_err(|source| ToolError::Start { command: "rm".into(), source })
 }
 
@@ -179,7 +179,7 @@ pub(super) fn list_own_commits(
     found: &JjWorkspace,
     from: &str,
 ) -> Result<Vec<String>, ToolError> {
-    let landed = format!("{}|{}", any_of(&found.others), elsewhere(name));
+    let landed = format!("{}|{}", any_of(&found.others), named_by_others(name));
     let own = repository.revisions(&format!("(::{from} ~ ::({landed})) & mutable()"))?;
     Ok(own.into_iter().map(|revision| revision.id).collect())
 }
@@ -190,7 +190,7 @@ pub(super) fn other_bookmarks(name: &WorkspaceName) -> String {
 }
 
 /// What others gave a name to.
-fn elsewhere(name: &WorkspaceName) -> String {
+fn named_by_others(name: &WorkspaceName) -> String {
     format!("{}|remote_bookmarks()|tags()", other_bookmarks(name))
 }
 
@@ -205,6 +205,6 @@ pub(super) fn abandon(
     }
     // Those that went with the workspace are hidden already.
     let visible = format!("({}) & ::visible_heads()", any_of(commits));
-    let others = format!("working_copies()|{}|(visible_heads() ~ ({visible}))", elsewhere(name));
+    let others = format!("working_copies()|{}|(visible_heads() ~ ({visible}))", named_by_others(name));
     repository.jj().run(&["abandon", "-r", &format!("({visible}) ~ ::({others})")]).map(drop)
 }

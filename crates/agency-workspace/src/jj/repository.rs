@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::base::named;
+use crate::base::explicit_base;
 use crate::environment::Environment;
 use crate::jj::Jj;
 use crate::name::WorkspaceName;
@@ -119,12 +119,12 @@ impl JjRepository {
     }
 
     pub(crate) fn bookmarks(&self) -> Result<Vec<String>, ToolError> {
-        self.jj().lines(&["bookmark", "list", "-T", r#"name ++ "\n""#])
+        self.jj().read_lines(&["bookmark", "list", "-T", r#"name ++ "\n""#])
     }
 
     /// Whether it is one, of ours or of a server; for none at all, that which the user works on top of.
     pub(crate) fn has_bookmark(&self, name: Option<&str>) -> Result<bool, ToolError> {
-        let Some(name) = named(name) else { return Ok(true) };
+        let Some(name) = explicit_base(name) else { return Ok(true) };
         if self.bookmarks()?.iter().any(|known| known == name) {
             return Ok(true);
         }
@@ -138,7 +138,7 @@ impl JjRepository {
     pub(crate) fn name_of(&self, commit: &str) -> Result<String, ToolError> {
         let bookmarks = r#"local_bookmarks.map(|b| b.name() ++ "\n").join("")"#;
         let template = format!(r#"{bookmarks} ++ change_id.short({CHANGE}) ++ "\n""#);
-        let names = self.jj().lines(&["log", "--no-graph", "-r", commit, "-T", &template])?;
+        let names = self.jj().read_lines(&["log", "--no-graph", "-r", commit, "-T", &template])?;
         let name = names.into_iter().find(|name| !name.is_empty() && !name.starts_with("agency/"));
         Ok(name.unwrap_or_else(|| commit.to_owned()))
     }
@@ -147,14 +147,14 @@ impl JjRepository {
     pub(crate) fn nearest_bookmark(&self, revset: &str) -> Result<Option<String>, ToolError> {
         let nearest = format!("latest(heads(::({revset}) & bookmarks(~glob:\"agency/*\")))");
         let template = r#"local_bookmarks.map(|b| b.name() ++ "\n").join("")"#;
-        let names = self.jj().lines(&["log", "--no-graph", "-r", &nearest, "-T", template])?;
+        let names = self.jj().read_lines(&["log", "--no-graph", "-r", &nearest, "-T", template])?;
         Ok(names.into_iter().find(|name| !name.is_empty() && !name.starts_with("agency/")))
     }
 
     /// The commits a base stands for; without one, that of the user's bookmark. A change that went into another
     /// one leaves what the user has in front of them now.
     pub(crate) fn tips(&self, base: Option<&str>) -> Result<Vec<String>, ToolError> {
-        let base = match named(base) {
+        let base = match explicit_base(base) {
             Some(base) => Some(base.to_owned()),
             None => self.nearest_bookmark("@")?,
         };
@@ -171,7 +171,8 @@ impl JjRepository {
 
     /// The last operation: what `jj op restore` goes back to.
     pub(crate) fn operation(&self) -> Result<String, ToolError> {
-        let lines = self.jj().lines(&["op", "log", "--no-graph", "--limit", "1", "-T", r#"id ++ "\n""#])?;
+        let lines =
+            self.jj().read_lines(&["op", "log", "--no-graph", "--limit", "1", "-T", r#"id ++ "\n""#])?;
         Ok(lines.into_iter().next().unwrap_or_default())
     }
 
@@ -182,7 +183,7 @@ impl JjRepository {
 }
 
 pub(crate) fn revisions(jj: &Jj, revset: &str) -> Result<Vec<Revision>, ToolError> {
-    let lines = jj.lines(&["log", "--no-graph", "-r", revset, "-T", COMMIT])?;
+    let lines = jj.read_lines(&["log", "--no-graph", "-r", revset, "-T", COMMIT])?;
     Ok(lines.iter().filter_map(|line| parse(line)).collect())
 }
 

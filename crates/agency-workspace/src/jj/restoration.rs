@@ -5,9 +5,11 @@
 use std::collections::HashSet;
 
 use crate::create::{Created, Workspace};
-use crate::jj::creation::{add, edit, forget, made, sweep};
+use crate::jj::creation::{
+    add_workspace, clean_up_failed_add, describe_workspace, edit_commit, forget_workspace,
+};
 use crate::jj::files::temp_index;
-use crate::jj::removal::{abandon, keep, list_own_commits, save_unreferenced};
+use crate::jj::removal::{abandon, list_own_commits, save_unreferenced, save_workspace};
 use crate::jj::repository::{JjRepository, Revision};
 use crate::jj::workspace::{JjWorkspace, find_parents, list_changed};
 use crate::name::WorkspaceName;
@@ -25,7 +27,7 @@ pub(crate) fn restore_over(
 ) -> Result<String, OperationCause> {
     let found = JjWorkspace::snapshot_and_find(repository, name)?;
     let now = found.ready(repository, name)?.clone();
-    let present = keep(repository, name, &found, TrashReason::PutBack, Ignored::Left)?;
+    let present = save_workspace(repository, name, &found, TrashReason::PutBack, Ignored::Left)?;
     let (_, then) = Trailers::read(repository.store(), commit)?;
     let then = then.unwrap_or_else(|| commit.to_owned());
     let inside = repository.jj_in_task(&repository.workspace_path(name));
@@ -39,7 +41,7 @@ pub(crate) fn restore_over(
     inside.run(&["restore", "--from", &then])?;
     if goes_back {
         describe_as(repository, &inside, &then)?;
-        let own = list_own_commits(repository, name, &JjWorkspace::look(repository, name)?, &now.id)?;
+        let own = list_own_commits(repository, name, &JjWorkspace::find(repository, name)?, &now.id)?;
         abandon(repository, name, &own)?;
     }
     Ok(present.unwrap_or_default())
@@ -53,27 +55,28 @@ fn describe_as(repository: &JjRepository, inside: &crate::jj::Jj, commit: &str) 
 
 pub(crate) fn restore(repository: &JjRepository, entry: &TrashEntry) -> Result<Workspace, OperationCause> {
     let name = &entry.workspace;
-    let found = JjWorkspace::look(repository, name)?;
+    let found = JjWorkspace::find(repository, name)?;
     let is_over = matches!(entry.reason, TrashReason::PutBack | TrashReason::Rebased)
         && found.presence() == Presence::Ready;
     if is_over {
         restore_over(repository, name, &entry.commit)?;
-        return Ok(made(repository, name, Created::Nothing));
+        return Ok(describe_workspace(repository, name, Created::Nothing));
     }
-    if found.place == PathStatus::Occupied {
+    if found.path_status == PathStatus::Occupied {
         return Err(OperationCause::PathTaken { path: repository.workspace_path(name) });
     }
-    let bookmark = entry.kept.branch.as_ref();
+    let bookmark = entry.trailers.branch.as_ref();
     if let Some((branch, _)) = bookmark.filter(|(_, tip)| found.bookmark.as_ref().is_some_and(|at| at != tip))
     {
         return Err(OperationCause::BranchExists { branch: branch.clone() });
     }
     if found.target.is_some() {
         save_unreferenced(repository, name, &found)?;
-        forget(repository, name)?;
+        forget_workspace(repository, name)?;
     }
-    restore_removed(repository, name, &found, entry).inspect_err(|_| sweep(repository, name, found.place))?;
-    Ok(made(repository, name, Created::Nothing))
+    restore_removed(repository, name, &found, entry)
+        .inspect_err(|_| clean_up_failed_add(repository, name, found.path_status))?;
+    Ok(describe_workspace(repository, name, Created::Nothing))
 }
 
 fn restore_removed(
@@ -82,20 +85,21 @@ fn restore_removed(
     found: &JjWorkspace,
     entry: &TrashEntry,
 ) -> Result<(), OperationCause> {
-    let (kept, then) = Trailers::read(repository.store(), &entry.commit)?;
+    let (trailers, then) = Trailers::read(repository.store(), &entry.commit)?;
     let then = then.unwrap_or_else(|| entry.commit.clone());
     let parents = find_parents(repository, &then)?;
-    add(repository, name, found.place, &parents).map_err(|cause| OperationCause::Make(Box::new(cause)))?;
+    add_workspace(repository, name, found.path_status, &parents)
+        .map_err(|cause| OperationCause::Make(Box::new(cause)))?;
     let blank = repository.store().git().read(&["log", "-1", "--format=%B", &then])?.trim_ascii().is_empty()
         && list_changed(repository, &then)?.is_empty();
     let commit = Revision { id: then.clone(), is_empty: blank, is_described: !blank, has_conflict: false };
-    edit(repository, name, &commit)?;
-    if let Some((branch, tip)) = kept.branch.as_ref().filter(|_| found.bookmark.is_none()) {
+    edit_commit(repository, name, &commit)?;
+    if let Some((branch, tip)) = trailers.branch.as_ref().filter(|_| found.bookmark.is_none()) {
         // Not `set`, which would move one that somebody made meanwhile.
         repository.jj().run(&["bookmark", "create", "-r", tip, branch])?;
         repository.export()?;
     }
-    let files = tree_of(repository.store(), kept.ignored.as_deref().unwrap_or(&entry.commit))?;
+    let files = tree_of(repository.store(), trailers.ignored.as_deref().unwrap_or(&entry.commit))?;
     let now = tree_of(repository.store(), &then)?;
-    Ok(temp_index(repository, name, &commit)?.put(&now, &files)?)
+    Ok(temp_index(repository, name, &commit)?.check_out(&now, &files)?)
 }

@@ -30,46 +30,47 @@ pub(super) fn files_operation(dir: &Path) -> Option<String> {
 pub(super) fn stale_commit(jj: &Jj, dir: &Path) -> Result<Option<String>, ToolError> {
     let Some(operation) = files_operation(dir) else { return Ok(None) };
     let resting = jj.without_snapshot();
-    let of_files = commits(&resting.at(&operation), "@")?.into_iter().next();
-    Ok(of_files.filter(|of_files| commits(&resting, "@").is_ok_and(|now| !now.contains(of_files))))
+    let of_files = list_commits(&resting.at_operation(&operation), "@")?.into_iter().next();
+    Ok(of_files.filter(|of_files| list_commits(&resting, "@").is_ok_and(|now| !now.contains(of_files))))
 }
 
 /// Brings the files up to date, with all that was in them.
 pub(super) fn update_stale(jj: &Jj, dir: &Path) -> Result<(), ToolError> {
     let resting = jj.without_snapshot();
-    let versions = format!("change_id({})", one(&resting, "@", "change_id")?);
-    let known = commits(&resting, &versions)?;
+    let versions = format!("change_id({})", read_value(&resting, "@", "change_id")?);
+    let known = list_commits(&resting, &versions)?;
     let of_files = stale_commit(jj, dir)?;
     let taken_back = of_files.as_deref().filter(|of_files| is_undone(jj, dir, of_files));
-    jj.once(&["workspace", "update-stale"])?;
-    let mut apart = commits(&resting, &format!("({versions}) ~ @"))?;
-    apart.retain(|version| !known.contains(version));
-    let now = one(&resting, "@", "commit_id")?;
-    let files = Files { jj, dir, now: &now };
-    let all = [&apart[..], of_files.as_slice(), std::slice::from_ref(&now)].concat();
-    if !commits(&resting, &format!("({}) & conflicts()", all.join("|")))?.is_empty() {
+    jj.run_without_update(&["workspace", "update-stale"])?;
+    let mut stray = list_commits(&resting, &format!("({versions}) ~ @"))?;
+    stray.retain(|version| !known.contains(version));
+    let now = read_value(&resting, "@", "commit_id")?;
+    let files = WorkspaceFiles { jj, dir, now: &now };
+    let all = [&stray[..], of_files.as_slice(), std::slice::from_ref(&now)].concat();
+    if !list_commits(&resting, &format!("({}) & conflicts()", all.join("|")))?.is_empty() {
         // Only jj knows how to write them.
-        return squash_into_working_copy(jj, &apart);
+        return squash_into_working_copy(jj, &stray);
     }
-    match (&apart[..], of_files.as_deref(), taken_back) {
+    match (&stray[..], of_files.as_deref(), taken_back) {
         ([half], Some(of_files), _) if files.check_out_merge(of_files, &now, half)? => {
-            resting.once(&["abandon", half]).map(drop)
+            resting.run_without_update(&["abandon", half]).map(drop)
         }
         ([], _, Some(of_files)) => {
             let is_put = files.check_out_merge(&format!("{of_files}^"), of_files, &format!("{now}^"))?;
-            if is_put { Ok(()) } else { files.put(of_files) }
+            if is_put { Ok(()) } else { files.check_out(of_files) }
         }
-        (apart, ..) => squash_into_working_copy(jj, apart),
+        (stray, ..) => squash_into_working_copy(jj, stray),
     }
 }
 
 /// With the conflicts that there are, as jj tells of them.
-fn squash_into_working_copy(jj: &Jj, apart: &[String]) -> Result<(), ToolError> {
-    if apart.is_empty() {
+fn squash_into_working_copy(jj: &Jj, stray: &[String]) -> Result<(), ToolError> {
+    if stray.is_empty() {
         return Ok(());
     }
-    let from: Vec<&str> = apart.iter().flat_map(|version| ["--from", version]).collect();
-    jj.once(&[&["squash", "--into", "@", "--use-destination-message"], &from[..]].concat()).map(drop)
+    let from: Vec<&str> = stray.iter().flat_map(|version| ["--from", version]).collect();
+    jj.run_without_update(&[&["squash", "--into", "@", "--use-destination-message"], &from[..]].concat())
+        .map(drop)
 }
 
 /// Whether the workspace's commit is an earlier version of what its files are of: somebody took an operation back,
@@ -79,55 +80,55 @@ fn is_undone(jj: &Jj, dir: &Path, of_files: &str) -> bool {
     let history = files_operation(dir).and_then(|operation| {
         let of_version = r#"commit.commit_id() ++ "\n""#;
         let args = ["evolog", "--no-graph", "-r", of_files, "-T", of_version];
-        resting.at(&operation).once(&args).ok()
+        resting.at_operation(&operation).run_without_update(&args).ok()
     });
-    let now = one(&resting, "@", "commit_id");
-    history.zip(now.ok()).is_some_and(|(history, now)| history.out.lines().skip(1).any(|line| line == now))
+    let now = read_value(&resting, "@", "commit_id");
+    history.zip(now.ok()).is_some_and(|(history, now)| history.stdout.lines().skip(1).any(|line| line == now))
 }
 
 /// The files of a workspace, which are up to date with `now`.
-struct Files<'a> {
+struct WorkspaceFiles<'a> {
     jj: &'a Jj,
     dir: &'a Path,
     now: &'a str,
 }
 
-impl Files<'_> {
+impl WorkspaceFiles<'_> {
     /// The merge of two commits, if they can be merged; jj takes it in.
     fn check_out_merge(&self, base: &str, one: &str, other: &str) -> Result<bool, ToolError> {
         let base = format!("--merge-base={base}");
         let args = ["merge-tree", "--write-tree", "--no-messages", &base, one, other];
-        match self.git()?.0.answer(&args) {
-            Ok((true, tree)) => self.put(String::from_utf8_lossy(&tree).trim()).map(|()| true),
+        match self.git()?.0.read_yes_or_no(&args) {
+            Ok((true, tree)) => self.check_out(String::from_utf8_lossy(&tree).trim()).map(|()| true),
             // Also where there is no base at all.
             Ok((false, _)) | Err(ToolError::Failed { .. }) => Ok(false),
             Err(err) => Err(err),
         }
     }
 
-    fn put(&self, wanted: &str) -> Result<(), ToolError> {
+    fn check_out(&self, wanted: &str) -> Result<(), ToolError> {
         let (git, git_dir) = self.git()?;
-        let tree = |of: &str| git.line(&["rev-parse", &format!("{of}^{{tree}}")]).map(text);
+        let tree = |of: &str| git.read_line(&["rev-parse", &format!("{of}^{{tree}}")]).map(text);
         let (now, wanted) = (tree(self.now)?, tree(wanted)?);
         let not_made = |source| ToolError::Start { command: "git read-tree".into(), source };
-        TempIndex::fresh(git, &git_dir).map_err(not_made)?.put(&now, &wanted)?;
-        self.jj.once(&["util", "snapshot"]).map(drop)
+        TempIndex::empty(git, &git_dir).map_err(not_made)?.check_out(&now, &wanted)?;
+        self.jj.run_without_update(&["util", "snapshot"]).map(drop)
     }
 
     fn git(&self) -> Result<(Git, PathBuf), ToolError> {
-        let said = self.jj.without_snapshot().once(&["git", "root"])?.out;
+        let said = self.jj.without_snapshot().run_without_update(&["git", "root"])?.stdout;
         let git_dir = PathBuf::from(said.trim_end_matches('\n'));
         Ok((Git::on(&self.jj.environment, &git_dir, self.dir).with_work_tree(self.dir), git_dir))
     }
 }
 
-fn commits(jj: &Jj, revset: &str) -> Result<Vec<String>, ToolError> {
-    let found = jj.once(&["log", "--no-graph", "-r", revset, "-T", r#"commit_id ++ "\n""#])?;
-    Ok(found.out.lines().map(str::to_owned).collect())
+fn list_commits(jj: &Jj, revset: &str) -> Result<Vec<String>, ToolError> {
+    let found = jj.run_without_update(&["log", "--no-graph", "-r", revset, "-T", r#"commit_id ++ "\n""#])?;
+    Ok(found.stdout.lines().map(str::to_owned).collect())
 }
 
-fn one(jj: &Jj, revset: &str, what: &str) -> Result<String, ToolError> {
-    Ok(jj.once(&["log", "--no-graph", "-r", revset, "-T", what])?.out.trim().to_owned())
+fn read_value(jj: &Jj, revset: &str, what: &str) -> Result<String, ToolError> {
+    Ok(jj.run_without_update(&["log", "--no-graph", "-r", revset, "-T", what])?.stdout.trim().to_owned())
 }
 
 #[cfg(test)]

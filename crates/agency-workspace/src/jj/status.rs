@@ -23,7 +23,7 @@ pub(crate) struct JjStatus {
 
 impl JjStatus {
     pub(crate) fn read(repository: &JjRepository, name: &WorkspaceName) -> Result<Self, OperationCause> {
-        let found = JjWorkspace::look(repository, name)?;
+        let found = JjWorkspace::find(repository, name)?;
         let target = match (&found.target, found.presence()) {
             (Some(target), Presence::DirectoryGone) => target.clone(),
             _ => found.ready(repository, name)?.clone(),

@@ -12,7 +12,7 @@ use crate::name::WorkspaceName;
 use crate::operation::OperationCause;
 use crate::saved_commit::{Contents, Trailers};
 use crate::state::{PathStatus, Presence, WorkspaceState};
-use crate::temp_index::paths;
+use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
 
 /// `name`, a space, then a commit as in `repository`.
@@ -21,7 +21,7 @@ const LIST: &str = r#"name ++ " " ++ target.commit_id() ++ " " ++ if(target.empt
 /// All traces of one workspace.
 #[derive(Debug)]
 pub(crate) struct JjWorkspace {
-    pub(crate) place: PathStatus,
+    pub(crate) path_status: PathStatus,
     /// The directory is a workspace of this repository.
     is_ours: bool,
     /// The working-copy commit, if jj knows the workspace.
@@ -35,14 +35,14 @@ pub(crate) struct JjWorkspace {
 }
 
 impl JjWorkspace {
-    pub(crate) fn look(repository: &JjRepository, name: &WorkspaceName) -> Result<Self, ToolError> {
+    pub(crate) fn find(repository: &JjRepository, name: &WorkspaceName) -> Result<Self, ToolError> {
         let path = repository.workspace_path(name);
-        let listed = repository.jj().lines(&["workspace", "list", "-T", LIST])?;
+        let listed = repository.jj().read_lines(&["workspace", "list", "-T", LIST])?;
         let all: Vec<(String, Revision)> = listed.iter().filter_map(|line| parse(line)).collect();
         let target = all.iter().find(|(known, _)| known == name.as_str()).map(|(_, target)| target.clone());
         let others = all.into_iter().filter(|(known, _)| known != name.as_str());
         Ok(Self {
-            place: PathStatus::of(&path),
+            path_status: PathStatus::of(&path),
             is_ours: repository.is_workspace(&path),
             target,
             bookmark: repository.store().branch_tip(&name.branch())?,
@@ -56,18 +56,18 @@ impl JjWorkspace {
         repository: &JjRepository,
         name: &WorkspaceName,
     ) -> Result<Self, ToolError> {
-        let found = Self::look(repository, name)?;
+        let found = Self::find(repository, name)?;
         if found.presence() != Presence::Ready {
             return Ok(found);
         }
-        let told = repository.jj_in_task(&repository.workspace_path(name)).run(&["util", "snapshot"])?;
-        Ok(Self { warnings: refused_file_warnings(&told.said), ..Self::look(repository, name)? })
+        let output = repository.jj_in_task(&repository.workspace_path(name)).run(&["util", "snapshot"])?;
+        Ok(Self { warnings: refused_file_warnings(&output.stderr), ..Self::find(repository, name)? })
     }
 
     pub(crate) fn presence(&self) -> Presence {
         let is_known =
             self.target.as_ref().is_some_and(|target| !target.is_blank()) || self.bookmark.is_some();
-        match self.place {
+        match self.path_status {
             PathStatus::Occupied if self.is_ours && self.target.is_some() => Presence::Ready,
             PathStatus::Occupied => Presence::NotOurs,
             PathStatus::Missing | PathStatus::EmptyDirectory if is_known => Presence::DirectoryGone,
@@ -151,14 +151,14 @@ fn parse(line: &str) -> Option<(String, Revision)> {
 }
 
 /// Indented lines after a warning.
-fn refused_file_warnings(said: &str) -> Vec<String> {
-    let after = said.lines().skip_while(|line| !line.starts_with("Warning: Refused to snapshot"));
+fn refused_file_warnings(stderr: &str) -> Vec<String> {
+    let after = stderr.lines().skip_while(|line| !line.starts_with("Warning: Refused to snapshot"));
     let files = after.skip(1).take_while(|line| line.starts_with("  "));
     files.map(|line| format!("jj does not take in {}", line.trim())).collect()
 }
 
 pub(crate) fn presence(repository: &JjRepository, name: &WorkspaceName) -> Result<Presence, ToolError> {
-    Ok(JjWorkspace::look(repository, name)?.presence())
+    Ok(JjWorkspace::find(repository, name)?.presence())
 }
 
 pub(crate) fn is_workspace_there(repository: &JjRepository, name: &WorkspaceName) -> bool {
@@ -199,12 +199,12 @@ pub(crate) fn contents(
         },
         false => Contents::of_commit(repository.store(), &target.id)?,
     };
-    let kept = found.describe(repository, name)?;
-    Ok((Contents { warnings: found.warnings, ..contents }, kept))
+    let trailers = found.describe(repository, name)?;
+    Ok((Contents { warnings: found.warnings, ..contents }, trailers))
 }
 
 pub(crate) fn find_parents(repository: &JjRepository, commit: &str) -> Result<Vec<String>, ToolError> {
-    let parents = repository.store().git().line(&["log", "-1", "--format=%P", commit])?;
+    let parents = repository.store().git().read_line(&["log", "-1", "--format=%P", commit])?;
     Ok(crate::repository::text(parents).split_whitespace().map(str::to_owned).collect())
 }
 
@@ -220,5 +220,5 @@ pub(super) fn list_changed(repository: &JjRepository, commit: &str) -> Result<Ve
         "--diff-merges=first-parent",
         commit,
     ];
-    Ok(paths(&repository.store().git().read(&args)?))
+    Ok(parse_paths(&repository.store().git().read(&args)?))
 }
