@@ -239,7 +239,7 @@ fn target_branch(repository: &Repository, base: Option<&str>) -> Result<String, 
         }
         let remote = format!("refs/remotes/{base}");
         if repository.commit(&remote)?.is_some() {
-            let missing = OperationCause::ServersBase { base: base.to_owned() };
+            let missing = OperationCause::RemoteBase { base: base.to_owned() };
             return local_branch_tracking(repository, &remote)?.ok_or(missing);
         }
         if find_commit(repository, base)?.is_none() {
@@ -425,7 +425,7 @@ fn move_checkout(
     let git = git.with_variable("GIT_REFLOG_ACTION", format!("agency merge {}", pending.name));
     let args = ["merge", "--ff-only", "--no-overwrite-ignore", "--quiet", "--no-progress", &pending.new];
     let Err(err) = git.change_with_hooks(&args) else {
-        let unsure = |source| OperationCause::Unsure { branch: pending.target.clone(), source };
+        let unsure = |source| OperationCause::MergeUncertain { branch: pending.target.clone(), source };
         return pending.complete(repository).map_err(unsure);
     };
     match pending.recover(repository).map_err(|left| recovery_error(checkout, left))? {
@@ -435,7 +435,7 @@ fn move_checkout(
             let refused = refused_by_git(repository, pending, err)?;
             Err(match kept {
                 Some(kept) => {
-                    OperationCause::PutBack { path: checkout.path.clone(), kept, source: Box::new(refused) }
+                    OperationCause::RolledBack { path: checkout.path.clone(), kept, source: Box::new(refused) }
                 }
                 None => refused,
             })
@@ -446,8 +446,8 @@ fn move_checkout(
 fn recovery_error(checkout: &TargetCheckout, left: OperationCause) -> OperationCause {
     match left {
         // Says it all by itself.
-        left @ OperationCause::CutOff { .. } => left,
-        left => OperationCause::Unsettled { path: checkout.path.clone(), left: Box::new(left) },
+        left @ OperationCause::InterruptedMerge { .. } => left,
+        left => OperationCause::RecoveryFailed { path: checkout.path.clone(), left: Box::new(left) },
     }
 }
 

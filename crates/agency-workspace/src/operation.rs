@@ -49,7 +49,7 @@ pub enum OperationCause {
     #[error("`{branch}` is its own branch")]
     OwnBranch { branch: String },
     #[error("its base {base} is a branch of a server, and no local branch follows it")]
-    ServersBase { base: String },
+    RemoteBase { base: String },
     #[error("the main checkout is on no branch that could be merged into")]
     NoCurrentBranch,
     #[error("there is no bookmark, tag or commit `{base}`")]
@@ -98,25 +98,25 @@ pub enum OperationCause {
     #[error("the branch {branch} exists already, with other commits")]
     BranchExists { branch: String },
     #[error("an earlier merge into {branch} was cut off, and {} was changed since: {}", path.display(), shown(files))]
-    CutOff { branch: String, path: PathBuf, files: Vec<PathBuf> },
+    InterruptedMerge { branch: String, path: PathBuf, files: Vec<PathBuf> },
     #[error("files that were just being written may be left in {}, and could not be put back", path.display())]
-    Unsettled {
+    RecoveryFailed {
         path: PathBuf,
         #[source]
         left: Box<OperationCause>,
     },
     #[error("{} is as before; what was there when the merge failed is kept as {kept}", path.display())]
-    PutBack { path: PathBuf, kept: String, source: Box<OperationCause> },
+    RolledBack { path: PathBuf, kept: String, source: Box<OperationCause> },
     #[error("{branch} may have the merge already: that could not be settled")]
-    Unsure { branch: String, source: ToolError },
+    MergeUncertain { branch: String, source: ToolError },
     #[error("it is kept by {kept}, and this project is used with {used}")]
-    OtherKind { kept: &'static str, used: &'static str },
+    OtherVcs { kept: &'static str, used: &'static str },
     #[error("cannot write in {}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Keep(#[from] RemoveCause),
+    Save(#[from] RemoveCause),
     #[error(transparent)]
-    Make(Box<CreateCause>),
+    Create(Box<CreateCause>),
     #[error(transparent)]
     Git(#[from] ToolError),
 }
@@ -142,7 +142,7 @@ impl OperationCause {
             }
             OperationCause::TargetMissing { .. }
             | OperationCause::OwnBranch { .. }
-            | OperationCause::ServersBase { .. }
+            | OperationCause::RemoteBase { .. }
             | OperationCause::NoCurrentBranch => Some("name a local branch with --into".into()),
             OperationCause::BookmarkMissing { bookmark } => {
                 Some(format!("name another with --into, or make it: jj bookmark create {bookmark} -r COMMIT"))
@@ -185,24 +185,24 @@ impl OperationCause {
             OperationCause::BranchExists { branch } => {
                 Some(format!("look at it with `git log {branch}`, then rename or delete it"))
             }
-            OperationCause::CutOff { path, .. } => {
+            OperationCause::InterruptedMerge { path, .. } => {
                 Some(format!("commit or stash what is yours there: git -C '{}' status", path.display()))
             }
-            OperationCause::Unsettled { path, left } => left.hint(workspace).or_else(|| {
+            OperationCause::RecoveryFailed { path, left } => left.hint(workspace).or_else(|| {
                 Some(format!(
                     "the next merge or sync tries again; git -C '{}' status shows them",
                     path.display()
                 ))
             }),
-            OperationCause::PutBack { kept, source, .. } => {
+            OperationCause::RolledBack { kept, source, .. } => {
                 source.hint(workspace).or_else(|| Some(format!("look at it with: git show {kept}")))
             }
-            OperationCause::Unsure { branch, .. } => {
+            OperationCause::MergeUncertain { branch, .. } => {
                 Some(format!("look at {branch}; the next merge, or a restart of the daemon, settles it"))
             }
-            OperationCause::OtherKind { .. } | OperationCause::Write { .. } => None,
-            OperationCause::Keep(cause) => cause.hint(),
-            OperationCause::Make(cause) => cause.hint(),
+            OperationCause::OtherVcs { .. } | OperationCause::Write { .. } => None,
+            OperationCause::Save(cause) => cause.hint(),
+            OperationCause::Create(cause) => cause.hint(),
             OperationCause::Git(err) => err.hint(),
         }
     }

@@ -216,7 +216,7 @@ impl PendingMerge {
             changed.iter().filter(|file| !to_write.contains(*file)).cloned().collect();
         if changed.iter().any(|file| to_write.contains(file)) && !foreign.is_empty() {
             let (branch, path) = (self.target.clone(), checkout.path.clone());
-            return Err(OperationCause::CutOff { branch, path, files: foreign });
+            return Err(OperationCause::InterruptedMerge { branch, path, files: foreign });
         }
         let untracked = checkout.git(repository).read(&["ls-files", "--others", "-z"])?;
         let new = parse_paths(&untracked).into_iter().chain(changed);

@@ -149,7 +149,7 @@ pub fn check_remove(
 impl From<OperationCause> for RemoveCause {
     fn from(cause: OperationCause) -> Self {
         match cause {
-            OperationCause::Keep(cause) => cause,
+            OperationCause::Save(cause) => cause,
             OperationCause::Git(err) => RemoveCause::Git(err),
             cause => RemoveCause::Unreadable(Box::new(cause)),
         }

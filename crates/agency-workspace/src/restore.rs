@@ -41,8 +41,8 @@ fn restore_entry(project: &Project, entry: &TrashEntry) -> Result<Workspace, Ope
     match (&project.kind, &entry.trailers.operation) {
         (Kind::Git(repository), None) => restore_worktree(repository, entry),
         (Kind::Jj(repository), Some(_)) => jj::restore(repository, entry),
-        (Kind::Git(_), Some(_)) => Err(OperationCause::OtherKind { kept: "jj", used: "git" }),
-        (Kind::Jj(_), None) => Err(OperationCause::OtherKind { kept: "git", used: "jj" }),
+        (Kind::Git(_), Some(_)) => Err(OperationCause::OtherVcs { kept: "jj", used: "git" }),
+        (Kind::Jj(_), None) => Err(OperationCause::OtherVcs { kept: "git", used: "jj" }),
         (Kind::Plain(_), _) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }
 }

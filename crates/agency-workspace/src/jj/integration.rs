@@ -169,7 +169,7 @@ fn complete_merge(
     match recover_merge(repository, pending) {
         Ok(MergeOutcome::Merged) => Ok(()),
         Ok(MergeOutcome::RolledBack { .. }) => Err(err.into()),
-        Err(source) => Err(OperationCause::Unsure { branch: pending.target.clone(), source }),
+        Err(source) => Err(OperationCause::MergeUncertain { branch: pending.target.clone(), source }),
     }
 }
 

@@ -89,7 +89,7 @@ fn restore_removed(
     let then = then.unwrap_or_else(|| entry.commit.clone());
     let parents = find_parents(repository, &then)?;
     add_workspace(repository, name, found.path_status, &parents)
-        .map_err(|cause| OperationCause::Make(Box::new(cause)))?;
+        .map_err(|cause| OperationCause::Create(Box::new(cause)))?;
     let blank = repository.store().git().read(&["log", "-1", "--format=%B", &then])?.trim_ascii().is_empty()
         && list_changed(repository, &then)?.is_empty();
     let commit = Revision { id: then.clone(), is_empty: blank, is_described: !blank, has_conflict: false };
