@@ -94,6 +94,8 @@ failure_codes! {
     WrongStatus = "wrong_status";
     /// The task is in the middle of another operation: starting, stopping, merging, being removed. Retry in a moment.
     Busy = "busy";
+    /// The removal of the task was cut off and could not be finished. Another removal tries again.
+    RemovalUnfinished = "removal_unfinished";
     /// The task has no live agent.
     NotRunning = "not_running";
     /// An agent is running and has to be stopped or restarted first.
