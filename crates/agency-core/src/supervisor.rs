@@ -1,9 +1,9 @@
-//! The lifecycle of every task: requests, answers of the world and the time go in, effects come out.
+//! The lifecycle of every task. Events go in: requests, reports of the daemon, and time. Effects come out.
 //!
-//! Not here: doing any of it. The caller performs the effects and reports what came of them.
+//! Not here: carrying out the effects. The daemon does that, and reports the results as events.
 //!
 //! Invariants: a task never has two processes; a status is written after its effect; every ticket is answered
-//! exactly once; an answer to a question that nobody asks any more changes nothing.
+//! exactly once; a late answer to a request that is no longer open changes nothing.
 
 mod effect;
 mod ending;
@@ -40,7 +40,7 @@ use turn::{Hours, Leaving, Turn};
 pub struct Limits {
     /// Live runs over all projects; 0 is no limit.
     pub max_agents: u32,
-    /// Over all graces together, before SIGKILL.
+    /// The time for all graces together. Then SIGKILL follows.
     pub shutdown_timeout: Duration,
 }
 
@@ -78,7 +78,7 @@ impl Supervisor {
         }
     }
 
-    /// Runs that are there already stay, whatever the new limit is.
+    /// A lower limit ends no run that lives already.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -94,10 +94,10 @@ impl Supervisor {
             Event::Booted { tasks } => self.on_booted(now, tasks),
             Event::TaskSeen(found) => self.on_task_seen(now, found),
             Event::Start { key, ticket, plan } => {
-                self.on_start(now, key, Start::asked(ticket, plan, StartCause::Asked))
+                self.on_start(now, key, Start::requested(ticket, plan, StartCause::Asked))
             }
             Event::Restart { key, ticket, plan } => {
-                self.on_start(now, key, Start::asked(ticket, plan, StartCause::Restarted))
+                self.on_start(now, key, Start::requested(ticket, plan, StartCause::Restarted))
             }
             Event::SetUp { key, ticket, plan } => {
                 self.on_start(now, key, Start::only_of_workspace(ticket, plan))
@@ -155,7 +155,7 @@ impl Supervisor {
         }
     }
 
-    /// When `Event::Tick` is needed next. Nothing else is waited for by time.
+    /// When `Event::Tick` is needed next.
     pub fn deadline(&self) -> Option<Time> {
         let (closing, shutting_down) = match &self.phase {
             Phase::Open => (None, false),
@@ -166,7 +166,7 @@ impl Supervisor {
         tasks.chain(closing).min()
     }
 
-    /// Runs whose process is there, those being stopped included.
+    /// Runs whose process lives, including those that are being stopped.
     pub fn live_runs(&self) -> impl Iterator<Item = (&TaskKey, &RunId)> {
         self.tasks.values().filter_map(|task| Some((&task.key, task.live_run()?)))
     }
@@ -188,7 +188,7 @@ impl Supervisor {
     }
 
     fn on_start(&mut self, now: Time, key: TaskKey, start: Start) -> Vec<Effect> {
-        // A task that its caller has just made needs no introduction.
+        // The caller has just made this task, so no `TaskSeen` has come for it.
         if start.plan.task == Origin::MadeByThisCall {
             self.tasks.entry(key.clone()).or_insert_with(|| Task::resting(key.clone(), TaskStatus::Draft));
         }
@@ -207,7 +207,8 @@ impl Supervisor {
         }
     }
 
-    /// A task that holds a slot already needs no other. Starts in flight hold one, or two of them could share the last.
+    /// A task that holds a slot needs no second one. A start that is under way holds one: otherwise two starts could
+    /// both take the last slot.
     fn room_for(&self, key: &TaskKey) -> Result<(), Refusal> {
         if self.hours() != Hours::Open {
             return Err(Refusal::ShuttingDown);
@@ -254,7 +255,7 @@ impl Supervisor {
         }
     }
 
-    /// Why nobody can do anything with a task that the supervisor does not hold.
+    /// The refusal of every request for a task that the supervisor does not hold.
     fn unknown(&self, key: TaskKey) -> Refusal {
         match self.works.of(&key) {
             Some(Occupation::Unsettled) => Refusal::Unsettled { key },

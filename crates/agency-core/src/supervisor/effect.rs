@@ -1,6 +1,6 @@
-//! All that the supervisor can ask the world to do, and what it tells those who asked it.
+//! Everything that the supervisor can order, and its answers and notices.
 //!
-//! Not here: how any of it is done.
+//! Not here: how the daemon carries an order out.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::ids::{Epoch, RunId, TaskKey, Ticket};
 use crate::restart::GiveUp;
 use crate::task_status::TaskStatus;
 
-/// Effects are performed in order. Writes, undone tasks, replies and reports are done when the next one begins;
-/// the others answer with an event: each `MakeWorkspace`, `UndoWorkspace`, `SetUp` and `StartKeeper` with exactly its epoch,
-/// and each run that came to be with `RunExited`. An answer may come late or twice, but it comes.
-/// Stopping, killing or dismissing a run that is already over does nothing.
+/// The daemon performs effects in order. Writes, `UndoTask`, replies and reports are done before the next effect begins.
+/// The others answer with an event: `MakeWorkspace`, `UndoWorkspace`, `SetUp` and `StartKeeper` with their own epoch, and
+/// every run that comes to life with `RunExited`. An answer may come late or twice, but it comes.
+/// Stopping, killing or dismissing a run that is over does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     MakeWorkspace {
@@ -25,12 +25,12 @@ pub enum Effect {
         key: TaskKey,
         epoch: Epoch,
     },
-    /// End the setup of that epoch and everything it started; the setup itself answers.
+    /// End the setup of that epoch and every process that it started. `SetUp` answers, as always.
     EndSetup {
         key: TaskKey,
         epoch: Epoch,
     },
-    /// Remove the workspace that this task's last `MakeWorkspace` made. No process has ever lived in it.
+    /// Remove the workspace that this task's last `MakeWorkspace` made. No process has lived in it.
     UndoWorkspace {
         key: TaskKey,
         epoch: Epoch,
@@ -40,7 +40,7 @@ pub enum Effect {
         epoch: Epoch,
         cause: StartCause,
     },
-    /// End the tree: SIGTERM, and SIGKILL after the grace.
+    /// End the process tree: SIGTERM, and SIGKILL after the grace.
     StopRun {
         key: TaskKey,
         run: RunId,
@@ -50,7 +50,7 @@ pub enum Effect {
         key: TaskKey,
         run: RunId,
     },
-    /// The run is over and written down; its keeper may go.
+    /// The run is over and its exit is written: its keeper may end.
     DismissRun {
         key: TaskKey,
         run: RunId,
@@ -64,7 +64,7 @@ pub enum Effect {
         run: RunId,
         exit: RunExit,
     },
-    /// Remove the task file that the failed call had made.
+    /// Remove the task file that the call made before it failed.
     UndoTask {
         key: TaskKey,
     },
@@ -83,13 +83,13 @@ pub enum StartCause {
     Crash,
 }
 
-/// What became of a request.
+/// The result of a request that was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Started {
         run: RunId,
     },
-    /// The process was there all along; the task is running again.
+    /// The process has lived all the time; the task's status is running again.
     Resumed {
         run: RunId,
     },
@@ -115,7 +115,7 @@ pub enum Outcome {
     },
 }
 
-/// What nobody asked about and somebody must be told.
+/// News that no request asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     Crashed {
@@ -141,7 +141,7 @@ pub enum Notice {
         key: TaskKey,
         run: RunId,
     },
-    /// After boot: tasks that claimed a process which is no more.
+    /// After boot: the status of some tasks claimed a process that no longer exists.
     DaemonResumeMarkStopped {
         marked_stopped: usize,
         adopted: usize,

@@ -1,6 +1,6 @@
-//! The end of a run, asked for or not, and what comes after it.
+//! The end of a run, by request or by itself, and what follows.
 //!
-//! Not here: who asked (see `requests`).
+//! Not here: the requests (see `requests`).
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::ids::{RunId, Ticket};
 use crate::restart::AfterCrash;
 use crate::task_status::TaskStatus;
 
-/// The keeper kills by itself when the grace is over; this is for one that did not hear us.
+/// The keeper kills by itself when the grace is over. After this time more, the daemon does it.
 pub(super) const KILL_BACKSTOP: Duration = Duration::from_secs(5);
 
-/// SIGKILL takes effect at once, or the kernel holds the process and callers should not wait with it.
+/// SIGKILL works at once, unless the kernel holds the process. Callers should not wait for that.
 pub(super) const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// For a run that no task expects, and whose own terms are therefore unknown.
+/// For a run that no task expects. Its own terms are unknown.
 pub(super) const STRANGERS_GRACE: Duration = Duration::from_secs(2);
 
 impl Task {
@@ -68,7 +68,7 @@ impl Task {
         }
     }
 
-    /// It lives, so it is live: whoever waits is told, and may try again.
+    /// The process survived SIGKILL. Marks the run live again and fails every pending stop, so that callers can retry.
     pub(super) fn give_up(&mut self, turn: &mut Turn<'_>, stop: Stop) -> Life {
         let Stop { run, waiting, then, .. } = stop;
         turn.report(Notice::WontDie { key: self.key.clone(), run: run.id.clone() });
@@ -117,14 +117,14 @@ impl Task {
         }
     }
 
-    /// Nobody was there to restart it, and whoever is there now only looks around: boot spawns nothing.
+    /// The run ended while no daemon was running. It is not restarted: boot spawns nothing.
     pub(super) fn ended_unseen(&mut self, turn: &mut Turn<'_>, run: RunId, exit: RunExit) -> Life {
         self.write_down(turn, &run, exit);
         self.proceed(turn, Then::Rest, Vec::new())
     }
 
     fn after_crash(&self, turn: &Turn<'_>, run: &mut Run) -> AfterCrash {
-        // Nobody misses an agent whose work a person has called done, failed or reviewed.
+        // A user has called the work completed, failed or reviewed, so its agent is not needed.
         if !self.status.claims_a_process() {
             return AfterCrash::StayDown;
         }
@@ -158,7 +158,7 @@ impl Task {
         }
     }
 
-    /// A keeper that nobody waits for. If it is our own run, this was told twice.
+    /// No start waits for this keeper, so it is stopped, unless its run is the task's own and the report came twice.
     pub(super) fn stop_stranger(&self, turn: &mut Turn<'_>, run: RunId) {
         if self.live_run() == Some(&run) {
             return;
@@ -170,7 +170,7 @@ impl Task {
         });
     }
 
-    /// No process is there and none may come: goes on to what was to follow.
+    /// No process lives and none may start: takes the next step.
     pub(super) fn proceed(
         &mut self,
         turn: &mut Turn<'_>,

@@ -1,6 +1,6 @@
-//! All that can happen to the supervisor: what people ask for, what the world answers, and time.
+//! Everything that can happen to the supervisor: requests, reports of the daemon, and time.
 //!
-//! Not here: what follows from it.
+//! Not here: what follows from an event.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub enum Event {
     Booted {
         tasks: Vec<FoundTask>,
     },
-    /// A task file was made, edited by hand or came back. Read at this moment: what was read before a status was
-    /// written would take it back.
+    /// A task file was made, edited by the user, or came back. The daemon must have read it just now: an older reading
+    /// would undo a status that was written since.
     TaskSeen(FoundTask),
 
     Start {
@@ -148,14 +148,14 @@ pub enum FoundRun {
     Elsewhere,
 }
 
-/// What a start begins with and what it may take back when it fails.
+/// The terms of a start, and whether it may take its task back when it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartPlan {
     pub task: Origin,
     pub terms: RunTerms,
 }
 
-/// Who made a workspace.
+/// The start that made a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MadeBy {
     /// The start that asked for it: if that start fails, the workspace goes.
@@ -174,9 +174,9 @@ pub enum Readiness {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The task was there before; nothing that fails may take it away.
+    /// The task existed before. A start that fails must not remove it.
     Existing,
-    /// The call that asks for this start has just made the task file.
+    /// The caller of this start has just made the task file.
     MadeByThisCall,
 }
 
@@ -188,13 +188,13 @@ pub struct RunTerms {
     pub restart: RestartPolicy,
 }
 
-/// What a person, or the agent itself, says about the work.
+/// A user's or an agent's word about the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Completed,
     Failed,
     Reviewed,
-    /// Said once its work has arrived.
+    /// The base has the work.
     Merged,
 }
 

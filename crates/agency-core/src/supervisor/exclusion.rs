@@ -1,6 +1,7 @@
-//! Which task is in the middle of what: begun and finished operations, and the answer to "may this begin?".
+//! The occupation of each task: operations begin and finish, and "may this begin?" is answered.
 //!
-//! Not here: the table of what excludes what (see `occupation`), and the life of an agent's process (see `task`).
+//! Not here: the table of operations that exclude each other (see `occupation`), and the life of an agent's process
+//! (see `task`).
 //!
 //! Invariant: the daemon carries out at most one operation on a task's files at a time.
 
@@ -15,16 +16,16 @@ use super::turn::Hours;
 use crate::Time;
 use crate::ids::{ProjectId, RunId, TaskKey};
 
-/// What the agent of a task does at this moment, if one lives.
+/// Whether the agent of a task works at this moment. Without a live agent it does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentActivity {
-    /// It waits for input, so its files may change under it.
+    /// It waits for input, so its files may change.
     AtRest,
-    /// It works, or nobody knows.
+    /// It is in the middle of a turn, or that is unknown.
     AtWork,
 }
 
-/// Operations that the daemon carries out, and what else excludes operations without being an agent's life.
+/// Operations that the daemon carries out, and other facts that exclude operations. An agent's life is not among them.
 #[derive(Debug, Default)]
 pub(super) struct Works {
     /// The operation on each task's files. Tasks that are being removed or restored need not be known.
@@ -59,7 +60,7 @@ impl Works {
 }
 
 impl Supervisor {
-    /// What the task is in the middle of. An operation on its files comes before the life of its agent.
+    /// The occupation of the task. An operation on its files comes before the life of its agent.
     pub fn occupation(&self, key: &TaskKey) -> Occupation {
         let life = || self.tasks.get(key).map(Task::occupation).filter(|life| *life != Occupation::Free);
         let orphaned = || self.works.orphan_of(key).map(|_| Occupation::Orphaned);
@@ -72,7 +73,7 @@ impl Supervisor {
         permits.max().unwrap_or(Permit::Begins)
     }
 
-    /// All that the task is in the middle of: its agent may live while its files are synced.
+    /// All occupations of the task: its agent may live while its files are synced.
     fn occupations(&self, key: &TaskKey) -> impl Iterator<Item = Occupation> {
         let orphaned = self.works.orphan_of(key).map(|_| Occupation::Orphaned);
         let life = self.tasks.get(key).map(Task::occupation);
@@ -102,7 +103,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Nothing comes out of a trash that is being emptied.
+    /// No entry leaves a trash that is being emptied.
     fn may_begin_in_project(&self, key: &TaskKey, operation: Operation) -> Result<(), Refusal> {
         let is_out_of_trash = matches!(operation, Operation::RestoreTask | Operation::RestoreFiles);
         match is_out_of_trash && self.works.emptying.contains(&key.project) {
@@ -185,7 +186,7 @@ impl Supervisor {
         self.works.orphans.remove(run);
     }
 
-    /// Begins to empty a project's trash. Nothing comes out of it before [`Supervisor::end_emptying`].
+    /// Begins to empty a project's trash. No entry leaves it before [`Supervisor::end_emptying`].
     pub fn begin_emptying(&mut self, project: &ProjectId) -> Result<(), Refusal> {
         if self.works.is_restoring(project) {
             return Err(Refusal::ComingBack);

@@ -1,6 +1,6 @@
-//! Tasks as they are found: at boot, and whenever a file turns up or is edited by hand.
+//! Tasks that the daemon finds: at boot, and whenever a task file appears or the user edits one.
 //!
-//! Not here: how files and keepers are looked for. Boot spawns nothing; it only says what is true.
+//! Not here: how the daemon looks for files and keepers. Boot spawns nothing; it only corrects what is untrue.
 
 use super::Supervisor;
 use super::effect::{Effect, Notice};
@@ -36,7 +36,7 @@ impl Supervisor {
         self.with_task(now, &key, |task, turn| task.on_seen(turn, found))
     }
 
-    /// The file of a task that is being removed says nothing any more.
+    /// The file of a task that is being removed no longer counts.
     fn is_leaving(&self, key: &TaskKey) -> bool {
         self.works.of(key).is_some_and(Occupation::is_removal)
     }
@@ -47,7 +47,7 @@ fn claims_what_is_not_there(found: &FoundTask) -> bool {
 }
 
 impl Task {
-    /// The file is the truth about the status, but not about a process that we hold.
+    /// The file decides about the status, but not about a process that the supervisor knows.
     pub(super) fn on_seen(&mut self, turn: &mut Turn<'_>, found: FoundTask) {
         self.status = found.status;
         match &self.life {
@@ -78,7 +78,7 @@ impl Task {
         }
     }
 
-    /// What turns up during a shutdown is to end like the others.
+    /// A run that is found during a shutdown ends like the others.
     fn take_in_live(&mut self, turn: &mut Turn<'_>, run: Run) -> Life {
         match turn.hours {
             Hours::Open => Life::Live(run),

@@ -1,6 +1,6 @@
-//! From a wish to a live run: the workspace, its setup, the keeper, and the way back when one of them fails.
+//! From a granted start to a live run: the workspace, its setup, the keeper, and the way back when one of them fails.
 //!
-//! Not here: whether the wish is granted (see `requests`).
+//! Not here: whether a start is granted (see `requests`).
 
 use super::effect::{Effect, Notice, Outcome, StartCause};
 use super::event::{MadeBy, Origin, Readiness};
@@ -11,7 +11,7 @@ use crate::ids::{Epoch, RunId, Ticket};
 use crate::task_status::TaskStatus;
 
 impl Task {
-    /// Whoever makes the workspace finds out whether it is there already.
+    /// The daemon makes the workspace, or finds that it exists.
     pub(super) fn begin(&mut self, turn: &mut Turn<'_>, start: Start) -> Life {
         let epoch = turn.next_epoch();
         turn.push(Effect::MakeWorkspace { key: self.key.clone(), epoch });
@@ -80,7 +80,7 @@ impl Task {
         }
     }
 
-    /// From here on the workspace stays, whatever comes: commands have been at work in it.
+    /// From here on a failed start leaves the workspace: commands of the user have changed it.
     fn set_up(&mut self, turn: &mut Turn<'_>, mut start: Start) -> Life {
         start.plan.task = Origin::Existing;
         let epoch = turn.next_epoch();
@@ -118,7 +118,7 @@ impl Task {
         }
     }
 
-    /// Somebody may want it again by now; the workspace is there, and what is still to be done is known.
+    /// A cancelled setup has ended. If another start came meanwhile, it sets the same workspace up again.
     fn setup_over(&mut self, turn: &mut Turn<'_>, life: Life, answered: Epoch) -> Life {
         match life {
             Life::CancellingSetup { epoch, waiting, then } if epoch == answered => {
@@ -131,7 +131,7 @@ impl Task {
                     Then::Rest | Then::Remove(_) => self.proceed(turn, then, answers),
                 }
             }
-            // Nobody asks that any more.
+            // This request is no longer open.
             life => life,
         }
     }
@@ -165,7 +165,7 @@ impl Task {
             Life::CancellingWorkspace { epoch, waiting, then } if epoch == answered => {
                 self.proceed(turn, then, cancelled_starts(waiting))
             }
-            // Nobody asks that any more.
+            // This request is no longer open.
             life => life,
         }
     }
@@ -196,11 +196,11 @@ impl Task {
         self.take_life()
     }
 
-    /// A crash brings back the process, not the status: that may be a pause the user asked for.
+    /// After a crash only the process comes back. The status stays: the user may have paused the task.
     fn now_running(&mut self, turn: &mut Turn<'_>, cause: StartCause) {
         match cause {
             StartCause::Asked | StartCause::Restarted => {
-                // Refused only when the file was edited by hand meanwhile; then its word stands.
+                // Refused only if the user has edited the task file meanwhile. Then the file is right.
                 if let Ok(running) = self.status.to(TaskStatus::Running) {
                     self.enter(turn, running);
                 }
@@ -209,7 +209,8 @@ impl Task {
         }
     }
 
-    /// It lives, so it is ended like any other run. Its workspace stays: an agent has been in it.
+    /// The start was cancelled, but the agent lives: end it like any other run. Its workspace stays, because an agent has
+    /// been in it.
     fn came_unwanted(
         &mut self,
         turn: &mut Turn<'_>,
@@ -237,12 +238,12 @@ impl Task {
                 self.dismiss_all(turn, launch.early_exits);
                 self.drop_workspace(turn, waiting, then, launch.workspace, Readiness::Ready)
             }
-            // Nobody asks that any more.
+            // This request is no longer open.
             life => life,
         }
     }
 
-    /// Takes back what this start made, and nothing else, before anybody is told.
+    /// Takes back what this start made, and nothing else, before it answers the callers.
     fn failed(&mut self, turn: &mut Turn<'_>, start: Start, made: MadeBy, refusal: Refusal) -> Life {
         if start.cause == StartCause::Crash {
             turn.report(Notice::RestartFailed { key: self.key.clone(), error: refusal.to_string() });
@@ -285,7 +286,7 @@ impl Task {
                 self.proceed(turn, then, answers)
             }
             Life::UndoingTask { epoch, answers } if epoch == answered => self.undo_task(turn, answers),
-            // Nobody asks that any more.
+            // This request is no longer open.
             life => life,
         }
     }

@@ -1,12 +1,12 @@
-//! Which operations on a task exclude each other: one enum of what a task is in the middle of, and one table.
+//! Operations on a task that exclude each other: one enum of occupations, one of operations, and one table.
 //!
-//! Not here: who is in the middle of what (see `exclusion`), and how an operation that may begin goes on.
+//! Not here: the occupation of each task (see `exclusion`), and how an operation continues after it has begun.
 //!
 //! Invariant: no other code decides that two operations exclude each other.
 
 use std::fmt;
 
-/// What a task is in the middle of.
+/// The operation that a task is in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Occupation {
     /// Nothing is under way and no agent lives.
@@ -21,7 +21,7 @@ pub enum Occupation {
     Live,
     /// Its agent is being stopped.
     Stopping,
-    /// A start that nobody wants any more is being ended.
+    /// A cancelled start is being ended.
     Cancelling,
     /// The workspace of a start that failed is being taken back.
     CleaningUp,
@@ -45,7 +45,7 @@ pub enum Occupation {
     Elsewhere,
 }
 
-/// What somebody may want to do with a task.
+/// An operation that a user, an agent or the daemon itself may want to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Start its agent.
@@ -54,7 +54,7 @@ pub enum Operation {
     Restart,
     /// Set up its workspace and start nothing.
     SetUp,
-    /// Stop its agent, or end what would start one.
+    /// Stop its agent, or cancel its start.
     Stop,
     /// Mark it as idle.
     Pause,
@@ -91,9 +91,9 @@ pub enum Operation {
 pub enum Permit {
     /// It begins at once.
     Begins,
-    /// It joins what is under way and gets the same answer.
+    /// It joins the operation that is under way and gets the same answer.
     Joins,
-    /// What is under way ends first; then it begins.
+    /// It begins after the operation that is under way.
     Follows,
     /// It begins if the agent waits for input, and is refused otherwise.
     IfAtRest,
@@ -250,8 +250,8 @@ impl Operation {
         row[occupation as usize]
     }
 
-    /// What a task is in the middle of while the daemon carries this operation out. None for operations that
-    /// take no time, and for those whose steps the supervisor orders itself.
+    /// The occupation while the daemon carries this operation out. None for operations that take no time, and for those
+    /// whose steps the supervisor orders itself.
     pub(super) fn occupies(self) -> Option<Occupation> {
         match self {
             Operation::Merge => Some(Occupation::Merging),

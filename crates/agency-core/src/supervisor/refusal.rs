@@ -1,6 +1,6 @@
-//! Why a request was not done, in words for the person who made it.
+//! Reasons why the supervisor refuses a request, in words for the user.
 //!
-//! Not here: which command they typed; the caller knows that and says it first.
+//! Not here: the command that was refused. The daemon knows it and names it first.
 
 use super::occupation::Occupation;
 use crate::ids::{RunId, TaskKey};
@@ -18,7 +18,7 @@ pub enum Refusal {
     Busy { key: TaskKey, doing: Occupation },
     #[error("the agent of task {} is at work", key.task)]
     AgentAtWork { key: TaskKey },
-    #[error("the agent of task {} is still there", key.task)]
+    #[error("the agent of task {} is still running", key.task)]
     AgentLives { key: TaskKey },
     #[error("the removal of task {} was cut off and is not finished", key.task)]
     Unsettled { key: TaskKey },

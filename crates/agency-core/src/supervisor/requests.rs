@@ -1,6 +1,6 @@
-//! What people ask of one task, and whether they get it.
+//! Requests for one task, and whether they are granted.
 //!
-//! Not here: the limit over all tasks, which the supervisor checks before it asks here.
+//! Not here: the limit over all tasks, and the table of operations. The supervisor checks both first.
 
 use super::effect::{Outcome, StartCause};
 use super::event::{Origin, RunTerms, Verdict};
@@ -202,7 +202,7 @@ impl Task {
         }
     }
 
-    /// A status that cannot come next is the better reason: trying again would not help.
+    /// If both refuse, names the status: trying again would not help.
     fn may_become(&self, next: TaskStatus, room: Result<(), Refusal>) -> Result<TaskStatus, Refusal> {
         if matches!(self.life, Life::Elsewhere) {
             return room.and(Err(self.busy()));

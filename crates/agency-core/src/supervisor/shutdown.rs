@@ -1,6 +1,6 @@
-//! The end of the daemon that also ends the agents: all in parallel, each with its grace, a limit over all.
+//! The end of the daemon together with its agents: all in parallel, each with its grace, and one limit for all.
 //!
-//! Not here: ends that leave the agents running. Those need no decision, so nobody asks.
+//! Not here: an end of the daemon that leaves the agents running. It needs no decision.
 
 use super::effect::{Effect, Outcome};
 use super::ending::KILL_PATIENCE;
@@ -23,7 +23,7 @@ enum Limit {
     Grace {
         until: Time,
     },
-    /// Everything was killed; what has not ended by then is left to the next daemon.
+    /// Everything was killed. The next daemon finds what has not ended by this time.
     Overtime {
         until: Time,
     },
@@ -56,7 +56,7 @@ impl Supervisor {
         }
     }
 
-    /// The limit over all, when its time has come.
+    /// Kills everything when the limit for all is reached.
     pub(super) fn press_on(&mut self, now: Time) {
         if let Phase::Closing(closing) = &mut self.phase
             && let Limit::Grace { until } = closing.limit
@@ -66,7 +66,7 @@ impl Supervisor {
         }
     }
 
-    /// When a shutdown needs a tick: at the limit over all, and when the last of those that are left behind may be.
+    /// When a shutdown needs a tick: at the limit for all, and when the daemon may leave the last process behind.
     pub(super) fn closing_deadline(&self, closing: &Closing) -> Option<Time> {
         match closing.limit {
             Limit::Grace { until } => Some(until),
@@ -100,7 +100,7 @@ impl Supervisor {
 }
 
 impl Task {
-    /// All at once, each with its own grace.
+    /// Ends all agents at once, each with its own grace.
     pub(super) fn on_shutdown(&mut self, turn: &mut Turn<'_>) {
         let closing = Refusal::ShuttingDown;
         self.life = match self.take_life() {
@@ -129,7 +129,7 @@ impl Task {
         }
     }
 
-    /// In overtime: until when this task keeps the daemon. What was killed late has its patience too.
+    /// In overtime: how long the daemon waits for this task. A process that was killed late has its time too.
     fn left_at(&self, until: Time) -> Option<Time> {
         match &self.life {
             Life::Elsewhere | Life::Resting => None,
@@ -148,7 +148,7 @@ impl Task {
         }
     }
 
-    /// The daemon ends now. What has not ended yet is left to the next one; nobody is left without an answer.
+    /// The daemon ends now. Every caller gets an answer. The next daemon finds the processes that still live.
     pub(super) fn abandon(&mut self, turn: &mut Turn<'_>) {
         match self.take_life() {
             Life::Elsewhere | Life::Resting | Life::Live(_) => {}

@@ -1,9 +1,9 @@
-//! One task in the supervisor's memory: its status, and what its process is in the middle of.
+//! One task in the supervisor's memory: its status, and the life of its agent's process.
 //!
-//! Not here: the events that move it (see `requests`, `launch`, `ending`).
+//! Not here: the events that change it (see `requests`, `launch`, `ending`).
 //!
-//! Invariant: a task has at most one process, born or about to be. What may still bring one forth is waited for,
-//! also when nobody wants it any more.
+//! Invariant: a task has at most one process, live or about to start. The supervisor waits for everything that may still
+//! start one, even after the start was cancelled.
 
 use super::effect::StartCause;
 use super::event::{MadeBy, Origin, RunTerms, StartPlan};
@@ -25,14 +25,14 @@ pub(super) struct Task {
 
 #[derive(Debug)]
 pub(super) enum Life {
-    /// Held by another host. Looked at, never touched.
+    /// Another host holds it. Agency only shows it here.
     Elsewhere,
     Resting,
     MakingWorkspace {
         epoch: Epoch,
         start: Start,
     },
-    /// Commands of the user's run in the workspace.
+    /// Commands of the user run in the workspace.
     SettingUp {
         epoch: Epoch,
         start: Start,
@@ -42,25 +42,25 @@ pub(super) enum Life {
     RestartHeld(Start),
     Live(Run),
     Stopping(Stop),
-    /// Nobody wants the workspace that is being made.
+    /// The start was cancelled while its workspace is being made.
     CancellingWorkspace {
         epoch: Epoch,
         waiting: Vec<Ticket>,
         then: Then,
     },
-    /// Nobody wants the setup, which is being ended.
+    /// The start was cancelled, and its setup is being ended.
     CancellingSetup {
         epoch: Epoch,
         waiting: Vec<Ticket>,
         then: Then,
     },
-    /// Nobody wants the keeper that is being started.
+    /// The start was cancelled while its keeper is being started.
     CancellingKeeper {
         launch: Launch,
         waiting: Vec<Ticket>,
         then: Then,
     },
-    /// A start came to nothing; its workspace is being taken back.
+    /// A start failed, and its workspace is being taken back.
     UndoingWorkspace {
         epoch: Epoch,
         answers: Vec<(Ticket, Answer)>,
@@ -73,7 +73,7 @@ pub(super) enum Life {
     },
 }
 
-/// A start that somebody waits for, or that a crash made necessary.
+/// A start that a caller waits for, or that follows a crash.
 #[derive(Debug)]
 pub(super) struct Start {
     pub(super) tickets: Vec<Ticket>,
@@ -96,7 +96,7 @@ pub(super) struct Launch {
     pub(super) epoch: Epoch,
     pub(super) start: Start,
     pub(super) workspace: MadeBy,
-    /// Ends that were told before their keeper was: an agent may die within its first millisecond.
+    /// Exits that were reported before their keeper was ready: an agent may die within its first millisecond.
     pub(super) early_exits: Vec<(RunId, RunExit)>,
 }
 
@@ -122,7 +122,7 @@ pub(super) enum Pressure {
     Killed { give_up_at: Time },
 }
 
-/// What follows when the process, or the thought of it, is gone.
+/// The next step after the process, or the start of one, has ended.
 #[derive(Debug)]
 pub(super) enum Then {
     Rest,
@@ -135,7 +135,7 @@ impl Task {
         Task { key, status, life: Life::Resting }
     }
 
-    /// For the handlers, which put the next life in its place.
+    /// For handlers, which put the next life in its place.
     pub(super) fn take_life(&mut self) -> Life {
         std::mem::replace(&mut self.life, Life::Resting)
     }
@@ -157,7 +157,7 @@ impl Task {
         }
     }
 
-    /// A process is there or may come: it counts against the limit.
+    /// A process lives or may start, so the task counts against the limit.
     pub(super) fn holds_slot(&self) -> bool {
         match &self.life {
             Life::MakingWorkspace { start, .. } | Life::SettingUp { start, .. } => start.aim == Aim::Agent,
@@ -196,7 +196,7 @@ impl Task {
         }
     }
 
-    /// When this task needs a tick. A shutdown has a clock of its own for what survives SIGKILL.
+    /// When this task needs a tick. During a shutdown another deadline counts for processes that survive SIGKILL.
     pub(super) fn deadline(&self, shutting_down: bool) -> Option<Time> {
         let Life::Stopping(stop) = &self.life else {
             return None;
@@ -218,21 +218,21 @@ impl Task {
 }
 
 impl Life {
-    /// The same life with another prospect, where there is one.
-    pub(super) fn and_then(self, prospect: impl FnOnce(Then) -> Then) -> Life {
+    /// The same life with another next step, if it has one.
+    pub(super) fn and_then(self, change: impl FnOnce(Then) -> Then) -> Life {
         match self {
-            Life::Stopping(stop) => Life::Stopping(Stop { then: prospect(stop.then), ..stop }),
+            Life::Stopping(stop) => Life::Stopping(Stop { then: change(stop.then), ..stop }),
             Life::CancellingWorkspace { epoch, waiting, then } => {
-                Life::CancellingWorkspace { epoch, waiting, then: prospect(then) }
+                Life::CancellingWorkspace { epoch, waiting, then: change(then) }
             }
             Life::CancellingSetup { epoch, waiting, then } => {
-                Life::CancellingSetup { epoch, waiting, then: prospect(then) }
+                Life::CancellingSetup { epoch, waiting, then: change(then) }
             }
             Life::CancellingKeeper { launch, waiting, then } => {
-                Life::CancellingKeeper { launch, waiting, then: prospect(then) }
+                Life::CancellingKeeper { launch, waiting, then: change(then) }
             }
             Life::UndoingWorkspace { epoch, answers, then } => {
-                Life::UndoingWorkspace { epoch, answers, then: prospect(then) }
+                Life::UndoingWorkspace { epoch, answers, then: change(then) }
             }
             Life::Elsewhere
             | Life::Resting
@@ -247,7 +247,7 @@ impl Life {
 }
 
 impl Launch {
-    /// Those who wait for the start are told at once; the keeper itself is waited for.
+    /// Refuses the callers of the start at once. The supervisor still waits for the keeper.
     pub(super) fn unwanted(mut self, turn: &mut Turn<'_>, refusal: &Refusal) -> Self {
         for ticket in std::mem::take(&mut self.start.tickets) {
             turn.refuse(ticket, refusal.clone());
@@ -257,12 +257,12 @@ impl Launch {
 }
 
 impl Start {
-    pub(super) fn asked(ticket: Ticket, plan: StartPlan, cause: StartCause) -> Self {
+    pub(super) fn requested(ticket: Ticket, plan: StartPlan, cause: StartCause) -> Self {
         Start { tickets: vec![ticket], plan, cause, aim: Aim::Agent, history: RestartHistory::default() }
     }
 
     pub(super) fn only_of_workspace(ticket: Ticket, plan: StartPlan) -> Self {
-        Start { aim: Aim::Workspace, ..Start::asked(ticket, plan, StartCause::Asked) }
+        Start { aim: Aim::Workspace, ..Start::requested(ticket, plan, StartCause::Asked) }
     }
 
     pub(super) fn after_crash(run: Run) -> Self {
@@ -271,7 +271,7 @@ impl Start {
         Start { tickets: Vec::new(), plan, cause, aim, history: run.history }
     }
 
-    /// One more waits for the same start. From now on it is one that somebody asked for.
+    /// Another caller waits for the same start. From now on it counts as requested, even if a crash caused it.
     pub(super) fn join(&mut self, other: Start) {
         self.tickets.extend(other.tickets);
         self.history = other.history;
@@ -324,7 +324,7 @@ impl Then {
         }
     }
 
-    /// A start is wanted next. It joins the one that is, and yields to a removal.
+    /// Adds a start. It joins a start that is planned already, and is refused before a removal.
     pub(super) fn and_start(self, turn: &mut Turn<'_>, key: &TaskKey, wanted: Start) -> Then {
         match self {
             Then::Rest => Then::Start(wanted),
@@ -340,7 +340,7 @@ impl Then {
         }
     }
 
-    /// A removal is wanted next. There can be only one.
+    /// Adds a removal. There can be only one.
     pub(super) fn and_remove(self, turn: &mut Turn<'_>, key: &TaskKey, ticket: Ticket) -> Then {
         match self {
             Then::Rest => Then::Remove(ticket),
@@ -355,7 +355,7 @@ impl Then {
         }
     }
 
-    /// A stop was asked for: no start may follow.
+    /// After a stop no start may follow.
     pub(super) fn but_no_start(self, turn: &mut Turn<'_>, key: &TaskKey) -> Then {
         match self {
             Then::Start(start) => {

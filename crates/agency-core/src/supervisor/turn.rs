@@ -1,6 +1,6 @@
-//! One event's worth of deciding: the time it happens at, and the effects it leads to.
+//! The handling of one event: its time, and the effects that it leads to.
 //!
-//! Not here: decisions. This only knows how to write them down.
+//! Not here: decisions. This file only collects them.
 
 use super::effect::{Effect, Notice, Outcome};
 use super::refusal::Refusal;
@@ -10,11 +10,11 @@ use crate::task_status::TaskStatus;
 
 pub(super) type Answer = Result<Outcome, Refusal>;
 
-/// How the daemon stands.
+/// Whether the daemon is shutting down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hours {
     Open,
-    /// Shutting down: nothing new begins, and what lives has its grace.
+    /// Shutting down: nothing new begins, and every agent has its grace.
     Closing,
     /// Shutting down, and the time for graces is over.
     Overtime,
@@ -30,7 +30,7 @@ pub(super) struct Turn<'a> {
     leaving: Leaving,
 }
 
-/// What becomes of the task after the event.
+/// Whether the task stays in the supervisor's memory after the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaving {
     Stays,

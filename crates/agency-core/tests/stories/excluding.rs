@@ -29,9 +29,9 @@ fn a_merge_is_refused_while_the_agent_lives() {
     check(
         "
         given 1=completed:a
-        1 begin merge 1 at-rest -> refused: the agent of task 1 is still there
+        1 begin merge 1 at-rest -> refused: the agent of task 1 is still running
         2 stop 1 #1 -> stop 1 a 2s
-        2 begin merge 1 -> refused: the agent of task 1 is still there
+        2 begin merge 1 -> refused: the agent of task 1 is still running
         3 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; #1 stopped -15
         4 begin merge 1 -> begun
     ",

@@ -1,4 +1,4 @@
-//! What is found at boot, edited by hand, or taken in.
+//! Tasks that are found at boot, edited by the user, or adopted.
 
 use crate::script::check;
 

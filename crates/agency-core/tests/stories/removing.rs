@@ -83,9 +83,9 @@ fn a_removal_without_discard_is_refused_while_the_agent_lives() {
     check(
         "
         given 1=running:a
-        1 rm 1 #1 -> #1 refused: the agent of task 1 is still there
+        1 rm 1 #1 -> #1 refused: the agent of task 1 is still running
         2 stop 1 #2 -> stop 1 a 2s
-        2 rm 1 #3 -> #3 refused: the agent of task 1 is still there
+        2 rm 1 #3 -> #3 refused: the agent of task 1 is still running
         3 exit 1 a term:0 -> write 1 a exit -15 raw 0; dismiss 1 a; write 1 stopped; #2 stopped -15
         4 rm 1 #4 -> #4 ready to remove
     ",

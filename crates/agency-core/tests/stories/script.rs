@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! given 1=running:a 2=draft          the daemon booted and found these, which led to nothing
-//! given 1=started:a on-crash=3       a start that nobody waits for any more led to run a
+//! given 1=started:a on-crash=3       an earlier start led to run a
 //! given 1=merging                    the daemon is in the middle of this operation
 //! start 1 #1        its workspace is there     start 1 #1 fresh   it must be made
 //! start 1 #1 new    so must the task           + grace=30 on-crash=3
@@ -61,7 +61,7 @@ impl Story {
         }
     }
 
-    /// What one line leads to.
+    /// The effects of one line.
     pub(crate) fn tell(&mut self, line: &str) -> String {
         if let Some(max) = line.strip_prefix("max ") {
             self.limits.max_agents = number(max) as u32;

@@ -1,4 +1,4 @@
-//! Setups: between the workspace and the agent, and what follows when they fail or nobody wants them any more.
+//! Setups: between the workspace and the agent, and what follows when they fail or are cancelled.
 
 use crate::script::check;
 

@@ -1,4 +1,4 @@
-//! What people say about a task: paused, completed, failed, reviewed.
+//! Marks that users give a task: idle, completed, failed, reviewed.
 
 use crate::script::check;
 

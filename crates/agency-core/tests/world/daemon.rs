@@ -16,9 +16,9 @@ pub(crate) struct Daemon {
     pub(crate) supervisor: Supervisor,
     /// Those who wait, and for which task; a shutdown is for none.
     pub(crate) waiting: BTreeMap<Ticket, Option<TaskKey>>,
-    /// Who holds the terms of the run to come: the plan of the start that was asked for last.
+    /// The terms of the next run: those of the start that was requested last.
     pub(crate) terms: BTreeMap<TaskKey, RunTerms>,
-    /// When crashes were answered with a restart, since somebody last asked for a start.
+    /// When crashes were answered with a restart, since the last requested start.
     pub(crate) crash_restarts: BTreeMap<TaskKey, Vec<Time>>,
     /// Clocks are not exact: a tick may come late.
     tick_late_by: Duration,
@@ -80,7 +80,7 @@ impl World {
         self.after_the_daemon();
     }
 
-    /// Callers see their connection close; nobody is left whom an answer could reach.
+    /// Callers see their connection close, so no answer can reach them.
     fn after_the_daemon(&mut self) {
         for file in self.files.values_mut() {
             file.made_by = None;
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    pub(crate) fn told(&mut self, generation: u64, event: Event) {
+    pub(crate) fn report(&mut self, generation: u64, event: Event) {
         if generation != self.generation || self.daemon.is_none() {
             return;
         }
@@ -205,7 +205,7 @@ impl World {
 
     fn set_up(&mut self, key: TaskKey, epoch: Epoch) {
         self.tally.setups += 1;
-        assert!(!self.lives(&key) && !self.git.contains_key(&key), "a setup disturbs somebody");
+        assert!(!self.lives(&key) && !self.git.contains_key(&key), "a setup disturbs an agent or git");
         assert!(!self.works.contains_key(&key), "a setup begins while files change");
         let file = self.files.get_mut(&key).expect("a task that is set up has a file");
         file.workspace.as_mut().expect("a setup runs in a workspace").lived_in = true;
@@ -240,7 +240,7 @@ impl World {
         self.tally.crash_restarts += u64::from(cause == StartCause::Crash);
         let fallback = self.runs.values().rfind(|run| run.key == key).map(|run| run.terms);
         let asked = self.daemon().terms.get(&key).copied();
-        let terms = asked.or(fallback).expect("somebody set the terms");
+        let terms = asked.or(fallback).expect("a start set the terms");
         let (delay, generation) = (self.dice.delay(), self.generation);
         self.later(delay, Happening::KeeperSpawns { key, generation, epoch, terms });
     }
@@ -280,7 +280,7 @@ impl World {
         self.tally.undone_tasks += 1;
         let file = self.files.remove(&key).expect("something to undo");
         let maker = file.made_by.expect("a task that was there before is deleted");
-        assert!(self.daemon().waiting.contains_key(&maker), "its maker was told already");
+        assert!(self.daemon().waiting.contains_key(&maker), "its maker has an answer already");
         assert!(file.workspace.is_none(), "a workspace without a task");
         assert!(!self.lives(&key) && !self.git.contains_key(&key), "a task goes that is at work");
     }
@@ -324,7 +324,7 @@ impl World {
         }
     }
 
-    /// Asked for by itself, so it stays although nobody has lived in it.
+    /// A setup without a start: the workspace stays, although no agent has lived in it.
     fn was_set_up(&mut self, key: &TaskKey) {
         assert!(!self.lives(key), "a setup alone started an agent");
         let file = self.files.get_mut(key).expect("a task that is set up has a file");

@@ -1,4 +1,4 @@
-//! What must hold after every step of every story.
+//! Laws that must hold after every step of every story.
 
 use agency_core::ids::TaskKey;
 use agency_core::supervisor::{Occupation, Supervisor};
@@ -35,7 +35,7 @@ impl World {
             } else {
                 supervisor.occupation(&run.key).is_busy()
             };
-            assert!(owned, "{id} of {} lives and nobody owns it", run.key);
+            assert!(owned, "{id} of {} lives and has no owner", run.key);
         }
     }
 
@@ -69,7 +69,10 @@ impl World {
             let occupation = supervisor.occupation(key);
             let is_own = self.tasks_own(supervisor, key);
             let has_work = self.works.contains_key(key) || is_own;
-            assert!(has_work || !works_with(occupation), "{key} is {occupation}, and nobody does it");
+            assert!(
+                has_work || !works_with(occupation),
+                "{key} is {occupation}, but no operation is under way"
+            );
         }
     }
 
@@ -78,7 +81,7 @@ impl World {
         supervisor.status(key).is_some() && supervisor.occupation(key) == Occupation::Removing
     }
 
-    /// Who waits for a task waits because it is in the middle of something.
+    /// A caller waits for a task only while it is in the middle of something.
     fn check_that_nobody_is_forgotten(&self, daemon: &Daemon) {
         for (ticket, key) in &daemon.waiting {
             let served = match key {
@@ -115,9 +118,9 @@ impl World {
     pub(crate) fn check_that_all_is_over(&self) {
         self.check_nothing_lives();
         for (key, file) in self.files.iter().filter(|(_, file)| !file.elsewhere) {
-            // An end that was told too late is held by the keeper, for the next daemon to write down.
+            // The keeper holds an exit that came too late, for the next daemon to write down.
             let kept = self.runs.values().any(|run| run.key == *key && !run.dismissed);
-            // Nobody makes the file of a task true that is half removed.
+            // The file of a task that is half removed stays as it is.
             let is_true = kept || self.removals.contains(key) || !file.status.claims_a_process();
             assert!(is_true, "{key} is {} for ever", file.status);
         }

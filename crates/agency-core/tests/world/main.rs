@@ -45,12 +45,12 @@ fn tell_from(next: &AtomicU64) -> Tally {
         if seed >= STORIES {
             return tally;
         }
-        tally = tally.and(told(seed));
+        tally = tally.and(run_story(seed));
     }
 }
 
-/// The same story for the same seed, so the one that fails can be told again with every line of it.
-fn told(seed: u64) -> Tally {
+/// The same seed gives the same story, so a story that fails can be run again with every line shown.
+fn run_story(seed: u64) -> Tally {
     catch_unwind(AssertUnwindSafe(|| World::new(seed).play())).unwrap_or_else(|_| {
         eprintln!("story {seed} broke a law; here it is once more:");
         told_aloud(seed)

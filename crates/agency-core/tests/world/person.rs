@@ -98,7 +98,7 @@ impl World {
         self.handle(Event::Start { key, ticket, plan });
     }
 
-    /// What could not be finished is tried again.
+    /// Tries again to finish a removal that was cut off.
     fn removes(&mut self, key: TaskKey) {
         let occupation = self.daemon.as_ref().expect("a daemon to ask").supervisor.occupation(&key);
         if occupation == Occupation::Unsettled {

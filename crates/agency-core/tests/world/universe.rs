@@ -1,6 +1,6 @@
-//! What exists besides the daemon: time, task files, workspaces, keepers and their processes.
+//! Everything outside the daemon: time, task files, workspaces, keepers and their processes.
 //!
-//! Not here: decisions. Things happen when they are due, whoever is alive to see them.
+//! Not here: decisions. Things happen when they are due, even while no daemon lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) struct World {
     pub(crate) removals: BTreeSet<TaskKey>,
     /// Notes that a task is coming back from the trash; they survive the daemon.
     pub(crate) returns: BTreeSet<TaskKey>,
-    /// What git is at work on: one thing at a time for each task.
+    /// The work of git: one thing at a time for each task.
     pub(crate) git: BTreeMap<TaskKey, GitJob>,
     /// Operations on files that the daemon carries out: merges, syncs, removals, what comes back.
     pub(crate) works: BTreeMap<TaskKey, (u64, Operation)>,
@@ -47,7 +47,7 @@ pub(crate) struct World {
     pub(crate) tally: Tally,
 }
 
-/// What this story is unlucky in, in percent.
+/// The faults of this story, in percent.
 pub(crate) struct Faults {
     pub(crate) git_fails: u64,
     pub(crate) needs_setup: u64,
@@ -91,7 +91,7 @@ pub(crate) struct RunInTheWorld {
     pub(crate) temper: Temper,
     pub(crate) asked: Option<StoppedBy>,
     pub(crate) exit: Option<RunExit>,
-    /// The daemon that lives now has been told of it.
+    /// The daemon that lives now knows of it.
     pub(crate) announced: bool,
     pub(crate) dismissed: bool,
 }
@@ -107,7 +107,7 @@ pub(crate) enum Temper {
 pub(crate) enum Happening {
     PersonActs,
     DaemonBoots,
-    Told { generation: u64, event: Event },
+    Reported { generation: u64, event: Event },
     GitIsDone { key: TaskKey, generation: u64, epoch: Epoch },
     SetupIsOver { key: TaskKey, generation: u64, epoch: Epoch, done: bool },
     WorkIsOver { key: TaskKey, generation: u64 },
@@ -118,7 +118,7 @@ pub(crate) enum Happening {
     Ends { run: RunId, raw: ExitCode },
 }
 
-/// What happened in all stories, so that a world in which nothing goes wrong is noticed.
+/// Counts over all stories, so that the test notices a world in which nothing goes wrong.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) events: u64,
@@ -259,7 +259,7 @@ impl World {
         match happening {
             Happening::PersonActs => self.person_acts(),
             Happening::DaemonBoots => self.daemon_boots(),
-            Happening::Told { generation, event } => self.told(generation, event),
+            Happening::Reported { generation, event } => self.report(generation, event),
             Happening::GitIsDone { key, generation, epoch } => self.git_is_done(key, generation, epoch),
             Happening::SetupIsOver { key, generation, epoch, done } => {
                 self.setup_is_over(key, generation, epoch, done)
@@ -279,10 +279,10 @@ impl World {
     pub(crate) fn tell(&mut self, generation: u64, event: Event) {
         if self.dice.percent(self.faults.told_twice) {
             let delay = self.dice.delay();
-            self.later(delay, Happening::Told { generation, event: event.clone() });
+            self.later(delay, Happening::Reported { generation, event: event.clone() });
         }
         let delay = self.dice.delay();
-        self.later(delay, Happening::Told { generation, event });
+        self.later(delay, Happening::Reported { generation, event });
     }
 
     fn git_is_done(&mut self, key: TaskKey, generation: u64, epoch: Epoch) {
@@ -421,7 +421,7 @@ impl World {
         }
     }
 
-    /// Those that live, whoever knows of them.
+    /// All live runs, also those that no daemon knows.
     pub(crate) fn living(&self) -> impl Iterator<Item = (&RunId, &RunInTheWorld)> {
         self.runs.iter().filter(|(_, run)| run.exit.is_none())
     }
@@ -430,11 +430,11 @@ impl World {
         self.living().any(|(_, run)| run.key == *key)
     }
 
-    /// What the daemon had under way when it died: each thing is either done by the time the next one boots or never.
+    /// The work that was under way when the daemon died: each piece is done before the next daemon boots, or never.
     pub(crate) fn fate_of_what_was_under_way(&mut self) {
         // The next daemon ends what is left of them before anything else.
         self.setups.clear();
-        // What a removal or a return has done so far, its note tells; a merge or a sync is settled at boot.
+        // A removal and a restoration have a record on disk. The next daemon settles merges and syncs at boot.
         self.works.clear();
         let jobs: Vec<TaskKey> = self.git.keys().cloned().collect();
         for key in jobs {

@@ -9,7 +9,7 @@ use agency_core::supervisor::{AgentActivity, Event, Operation, Verdict};
 use crate::universe::{Happening, Temper, World};
 
 impl World {
-    /// The supervisor let the daemon begin. Nobody else may be at work on these files.
+    /// The supervisor let the daemon begin. No other operation may work on these files.
     pub(crate) fn work_begins(&mut self, key: TaskKey, operation: Operation) {
         *self.tally.works.entry(name(operation)).or_default() += 1;
         self.say(|| format!("{operation:?} of {key} begins"));
