@@ -3,28 +3,19 @@
 //! May be killed at any instruction: keepers, journals, task files and workspaces survive, and the
 //! next daemon says what it found.
 
-mod chore;
-mod discarded;
 mod lock;
 mod log;
 mod loop_event;
-mod removal;
 mod reply;
 mod router;
 mod rpc;
 mod server;
+mod setup_commands;
 mod streams;
 mod traces;
+mod trash;
 mod vanishing;
 mod world;
-
-/// The names that files use which have not been converted yet.
-mod happening {
-    pub use crate::loop_event::{
-        Landed, LoopEvent as Happening, Reporter, SetupTrouble, StartedRun, TaskCall, channel,
-    };
-    pub use crate::reply::Answer;
-}
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixListener;
@@ -40,8 +31,8 @@ use signal_hook::consts::SIGUSR1;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, broadcast};
 
-use crate::happening::{Happening, Reporter};
 use crate::lock::DaemonLock;
+use crate::loop_event::{LoopEvent, Reporter};
 use crate::server::{Door, UNSENT_ANSWERS};
 use crate::streams::Streams;
 use crate::world::{Ground, World};
@@ -155,7 +146,7 @@ fn live(state: StateDir, prepared: Prepared) -> Result<(), Failure> {
 }
 
 async fn serve(state: &StateDir, prepared: Prepared) {
-    let (reporter, inbox) = happening::channel();
+    let (reporter, inbox) = loop_event::channel();
     let (events, _) = broadcast::channel(EVENTS_WAITING);
     let streams = Arc::new(Streams::default());
     let ground = Ground {
@@ -221,22 +212,22 @@ fn bind_anew_when_asked(state: StateDir, door: Door) {
 }
 
 fn watch_signals(reporter: Reporter) {
-    let watch = |kind: SignalKind, happening: fn() -> Happening| {
+    let watch = |kind: SignalKind, event: fn() -> LoopEvent| {
         let reporter = reporter.clone();
         match signal(kind) {
             Ok(mut signals) => {
                 tokio::spawn(async move {
                     while signals.recv().await.is_some() {
-                        reporter.report(happening()).await;
+                        reporter.report(event()).await;
                     }
                 });
             }
             Err(cause) => tracing::error!(%cause, ?kind, "a signal cannot be watched"),
         }
     };
-    watch(SignalKind::terminate(), || Happening::EndAll);
-    watch(SignalKind::interrupt(), || Happening::EndAll);
-    watch(SignalKind::hangup(), || Happening::Leave);
+    watch(SignalKind::terminate(), || LoopEvent::EndAll);
+    watch(SignalKind::interrupt(), || LoopEvent::EndAll);
+    watch(SignalKind::hangup(), || LoopEvent::Leave);
 }
 
 /// One line for whoever started us, who may not care; then silence, so that a closed pipe never matters.

@@ -7,6 +7,7 @@ use agency_api::method::{OrphanAdopted, Receipt, Started, Stopped, TaskNewParams
 use agency_api::trash::Discarded;
 use agency_api::{Failure, FailureCode};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
+use agency_core::supervisor::Operation;
 use agency_run::report::{Report, ReportSink};
 use agency_run::run::RunHandle;
 use agency_run::run_meta::RunMeta;
@@ -16,9 +17,8 @@ use agency_workspace::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::discarded::{Back, CutOff, Entry};
-use crate::removal::Removal;
 use crate::reply::{Answer, Reply};
+use crate::trash::{CutOff, Entry, Removal, RestoredWorkspace};
 use crate::world::World;
 
 /// This many events wait while the loop is busy. Further senders wait.
@@ -40,10 +40,10 @@ pub enum LoopEvent {
     },
     /// The workspace of a start that failed is removed again.
     WorkspaceUndone { key: TaskKey, epoch: Epoch },
-    /// A setup or a teardown printed whole lines.
+    /// Whole lines of a setup or a teardown.
     SetupPrinted { key: TaskKey, text: String },
-    /// A setup is over, and none of its processes is left. On success, `outcome` has notes for the user.
-    SetupOver { key: TaskKey, epoch: Epoch, outcome: Result<Vec<String>, SetupTrouble> },
+    /// A setup has ended, and no process of it is left. On success, with remarks for the user.
+    SetupOver { key: TaskKey, epoch: Epoch, outcome: Result<Vec<String>, SetupFailure> },
     /// The keeper of a start runs, or could not be started.
     KeeperStarted { key: TaskKey, epoch: Epoch, started: Result<Box<StartedRun>, Failure> },
     /// A start needs a connection.
@@ -64,12 +64,17 @@ pub enum LoopEvent {
     WorkspaceRemoved {
         key: TaskKey,
         answer: Answer,
-        /// With the size of the work that is kept.
+        /// With the size of the files in the trash.
         removed: Result<(Removed, u64), Failure>,
         notes: Vec<String>,
     },
     /// A merge or a sync is over.
-    Landed { key: TaskKey, answer: Answer, outcome: Result<Landed, Failure> },
+    IntegrationOver {
+        key: TaskKey,
+        operation: Operation,
+        answer: Answer,
+        outcome: Result<Integrated, Failure>,
+    },
     /// A scan for conflicts between workspaces is over.
     CollisionsFound {
         project: ProjectId,
@@ -77,24 +82,29 @@ pub enum LoopEvent {
         took: Duration,
         found: Result<Vec<WorkspaceConflict>, Failure>,
     },
-    /// What a daemon before us had begun is over, after we began to answer. With whoever asked for another try.
+    /// Something that an earlier daemon had begun is settled. `answer`: the caller who asked for another try.
     RemovalSettled { settled: CutOff, answer: Option<Answer> },
     /// The old entries of a trash are deleted.
     TrashExpired { project: ProjectId, answer: Answer, expired: Result<agency_api::trash::Expired, Failure> },
-    /// The trash entry that the caller wants to restore is found, or there is none.
+    /// The trash entry that `agency undo` brings back.
     UndoChosen { project: ProjectId, answer: Answer, chosen: Result<Entry, Failure> },
     /// The workspace of a removed task is back.
-    TaskRestored { project: ProjectId, removal: Removal, answer: Answer, restored: Result<Back, Failure> },
+    TaskRestored {
+        key: TaskKey,
+        removal: Removal,
+        answer: Answer,
+        restored: Result<RestoredWorkspace, Failure>,
+    },
     /// The files of a trash entry are back in their workspace.
-    FilesRestored { key: TaskKey, shown: Discarded, answer: Answer, restored: Result<Vec<String>, Failure> },
+    FilesRestored { key: TaskKey, entry: Discarded, answer: Answer, restored: Result<Vec<String>, Failure> },
     /// The snapshot after a turn is taken.
     TurnKept {
         key: TaskKey,
         /// `None`: no file had changed.
         kept: Result<Option<Snapshot>, Failure>,
     },
-    /// The turn, and what its later files are called in the trash.
-    TurnTakenBack { key: TaskKey, answer: Answer, back: Result<(u64, String), Failure> },
+    /// The files are as they were after this turn. With the trash entry that keeps the later files.
+    TurnRestored { key: TaskKey, answer: Answer, restored: Result<(u64, String), Failure> },
     /// Something was deleted or moved in a directory that the daemon watches.
     DirectoriesChanged,
     /// The daemon follows the keeper of an orphan, or cannot reach it.
@@ -109,15 +119,15 @@ pub enum LoopEvent {
 
 /// The reason why a workspace is not set up.
 #[derive(Debug)]
-pub struct SetupTrouble {
+pub struct SetupFailure {
     pub failure: Failure,
-    /// A caller stopped the setup.
+    /// A user stopped it.
     pub stopped: bool,
 }
 
-/// What has arrived.
+/// The result of a merge or a sync.
 #[derive(Debug)]
-pub enum Landed {
+pub enum Integrated {
     /// With the commit that was made first, if one was.
     Merged {
         merged: Merged,

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::happening::{Happening, Reporter};
+use crate::loop_event::{LoopEvent, Reporter};
 
 /// Without one, workspaces are looked at whenever the state of their agents changes.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +71,7 @@ async fn hear(kernel: Arc<AsyncFd<OwnedFd>>, reporter: Reporter) {
             }
             Err(cause) => return tracing::warn!(%cause, "workspaces that disappear are noticed late"),
         }
-        reporter.report(Happening::DirectoriesChanged).await;
+        reporter.report(LoopEvent::DirectoriesChanged).await;
     }
 }
 

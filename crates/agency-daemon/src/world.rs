@@ -1,6 +1,7 @@
-//! The daemon's one loop: something happens, the supervisor decides, effects are carried out.
+//! The daemon's one loop: an event comes, the supervisor decides, the daemon carries the effects out.
 //!
-//! Decides nothing itself. What takes long is done elsewhere and reports back as a [`Happening`].
+//! The supervisor decides which operations exclude each other, and when processes start and end. Everything that takes
+//! long runs beside the loop and reports back as a [`LoopEvent`].
 
 mod agents;
 mod approvals;
@@ -12,14 +13,21 @@ mod connections;
 mod consent;
 mod diffs;
 mod effects;
+mod environments;
 mod explain;
 mod finding;
+mod finished_tasks;
+mod integrations;
+mod launches;
 mod lifecycle;
 mod mcp;
-mod merges;
 mod notices;
+mod operations;
 mod orphans;
+mod ports;
 mod radar;
+mod refusals;
+mod removals;
 mod sends;
 mod setups;
 mod talks;
@@ -28,8 +36,9 @@ mod traces;
 mod trash;
 mod turns;
 mod vanished;
+mod workspaces;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,10 +68,9 @@ use agency_store::workspace_record::WorkspaceRecords;
 use agency_store::{clock, told_mark};
 use agency_workspace::Workspace;
 use tokio::sync::{broadcast, mpsc};
-use tokio::task::JoinHandle;
 
-use crate::happening::{Answer, Happening, Reporter};
-use crate::removal::Removal;
+use crate::loop_event::{LoopEvent, Reporter};
+use crate::reply::Answer;
 use crate::router::Router;
 use crate::streams::Streams;
 use crate::vanishing::Watch;
@@ -95,7 +103,7 @@ pub fn router() -> Router {
     router
 }
 
-/// What the world is given and never changes.
+/// Things that the world is given at its start and never changes.
 pub struct Ground {
     pub state: StateDir,
     pub epoch: u64,
@@ -122,45 +130,29 @@ pub struct World {
     /// Every task's runs that left a journal, oldest first.
     history: HashMap<TaskKey, Vec<RunMeta>>,
     plans: HashMap<TaskKey, LaunchPlan>,
-    /// What the keepers of runs that are over held, for a restart. In memory only.
+    /// The environments that the keepers of ended runs held, for a restart. In memory only.
     environments: HashMap<TaskKey, Vec<(Bytes, Bytes)>>,
-    /// What starts in flight have made, and what went wrong with them, in full.
+    /// Workspaces that starts under way have made, and the full failures of those starts.
     made: HashMap<TaskKey, Workspace>,
     failures: HashMap<TaskKey, Failure>,
     notes: HashMap<TaskKey, Vec<String>>,
-    /// What is kept of workspaces beside the repository.
+    /// The records of workspaces, which lie beside the repository.
     workspaces: WorkspaceRecords,
-    /// What those who asked for starts said about setups.
-    wishes: HashMap<TaskKey, setups::SetupWish>,
-    /// Setups and teardowns that run.
-    chores: HashMap<TaskKey, setups::AtWork>,
-    /// Merges and syncs that are under way.
-    landings: HashMap<TaskKey, JoinHandle<()>>,
-    /// Who would collide with whom.
+    /// The options of starts that concern their setups.
+    setup_requests: HashMap<TaskKey, setups::SetupRequest>,
+    /// Handles and records of the operations that are under way. The supervisor decides which exclude each other.
+    operations: HashMap<TaskKey, operations::TaskOperations>,
+    /// Workspaces whose work collides.
     radars: radar::Radars,
-    /// Removals under way.
-    removing: HashMap<TaskKey, Removal>,
-    /// Why those that an earlier daemon had begun cannot be finished.
-    unsettled: HashMap<TaskKey, Failure>,
-    /// Entries of the trash that are on their way back.
-    restoring: HashSet<String>,
-    /// Projects whose trash is being emptied.
-    expiring: HashSet<ProjectId>,
-    /// Tasks whose files are being taken back.
-    rewinding: HashSet<TaskKey>,
-    /// Snapshots under way, and whether another turn has ended meanwhile.
-    snapshotting: HashMap<TaskKey, bool>,
-    /// Held while the snapshots of a workspace are added to or put back.
-    turn_locks: HashMap<TaskKey, turns::TurnLock>,
     /// Hears of workspaces that disappear.
     watch: Watch,
-    /// What the last end of a run took along.
+    /// Processes that ended together with the task's last run.
     ended: HashMap<TaskKey, Vec<Ended>>,
     orphans: BTreeMap<RunId, OrphanRun>,
     /// Hosts that hold a task's run.
     elsewhere: HashMap<TaskKey, String>,
     notices: notices::Notices,
-    /// How many people look at a conversation right now.
+    /// How many users look at a conversation right now.
     lookers: HashMap<TaskKey, usize>,
     pending: HashMap<Ticket, Pending>,
     next_ticket: u64,
@@ -185,21 +177,21 @@ struct LiveRun {
     handle: RunHandle,
     standing: Standing,
     viewers: usize,
-    /// When somebody last looked at it.
+    /// When a user last looked at it.
     seen_at: Option<Duration>,
     /// Why its journal cannot be written, if it cannot.
     trouble: Option<String>,
 }
 
 impl LiveRun {
-    /// Somebody looks at it now, or has since it began to wait.
+    /// A user looks at it now, or has looked since it began to wait.
     fn is_seen(&self) -> bool {
         let Some((since, _)) = self.standing.state.waiting() else { return false };
         self.viewers > 0 || self.seen_at.is_some_and(|seen| seen >= since)
     }
 }
 
-/// Who waits for what.
+/// A caller, and the request that it waits for.
 enum Pending {
     Start {
         key: TaskKey,
@@ -215,10 +207,10 @@ enum Pending {
     },
     Remove {
         key: TaskKey,
-        wish: Box<setups::RemovalWish>,
+        request: Box<removals::RemovalRequest>,
         answer: Answer,
     },
-    /// A run whose workspace is gone; nobody asked.
+    /// The daemon itself stops a run whose workspace is gone.
     Vanished {
         key: TaskKey,
     },
@@ -239,7 +231,7 @@ enum Pending {
 }
 
 impl World {
-    pub async fn live(mut self, mut inbox: mpsc::Receiver<Happening>) {
+    pub async fn live(mut self, mut inbox: mpsc::Receiver<LoopEvent>) {
         while !self.leaving {
             let deadlines = [
                 self.supervisor.deadline(),
@@ -248,12 +240,12 @@ impl World {
                 self.radars.deadline(),
             ];
             let deadline = deadlines.into_iter().flatten().min();
-            let happening = tokio::select! {
-                happening = inbox.recv() => happening,
+            let event = tokio::select! {
+                event = inbox.recv() => event,
                 () = agency_run::run::sleep_until(deadline) => None,
             };
-            match happening {
-                Some(happening) => self.happened(happening),
+            match event {
+                Some(event) => self.handle(event),
                 None => {
                     self.decide(Event::Tick);
                     self.tick_wires();
@@ -262,12 +254,12 @@ impl World {
             self.look_when_due();
             self.tell_due();
         }
-        // Reports of what still happens have nowhere to go, and must not wait for us.
+        // Later reports have no reader, and their senders must not wait for one.
         drop(inbox);
         self.leave().await;
     }
 
-    /// From here on the run's news are understood.
+    /// From now on the loop handles the news of the run.
     fn register(&mut self, key: TaskKey, meta: RunMeta, handle: RunHandle) {
         handle.command(RunCommand::Begin);
         self.watch_workspace(&key);
@@ -278,74 +270,78 @@ impl World {
         let seen_at = seen.and_then(|nanos| nanos.parse().ok()).map(Duration::from_nanos);
         let live = LiveRun { key: key.clone(), meta, standing, handle, viewers: 0, seen_at, trouble: None };
         self.runs.insert(run.clone(), live);
-        // Nobody was told; they happened all the same.
+        // These changes happened while no daemon was there to announce them.
         missed.iter().for_each(|change| self.announce_state(&key, &run, change));
     }
 
-    fn happened(&mut self, happening: Happening) {
-        match happening {
-            Happening::Request(request) => {
+    fn handle(&mut self, event: LoopEvent) {
+        match event {
+            LoopEvent::Request(request) => {
                 self.heed_rules();
                 request.handle(self);
                 self.heed_approve_rules();
             }
-            Happening::NewTaskChecked { new, checked, reply } => {
+            LoopEvent::NewTaskChecked { new, checked, reply } => {
                 self.on_new_task_checked(*new, checked, reply);
             }
-            Happening::WorkspaceMade { key, epoch, made } => self.on_workspace_made(key, epoch, made),
-            Happening::WorkspaceUndone { key, epoch } => {
+            LoopEvent::WorkspaceMade { key, epoch, made } => self.on_workspace_made(key, epoch, made),
+            LoopEvent::WorkspaceUndone { key, epoch } => {
                 self.expect_no_workspace(&key);
                 self.decide(Event::WorkspaceUndone { key, epoch });
             }
-            Happening::SetupPrinted { key, text } => self.on_setup_printed(&key, text),
-            Happening::SetupOver { key, epoch, outcome } => self.on_setup_over(key, epoch, outcome),
-            Happening::KeeperStarted { key, epoch, started } => self.on_keeper_started(key, epoch, started),
-            Happening::EnsureWire { plan, spec, answer } => self.ensure_wire(plan, *spec, answer),
-            Happening::Reported(Report::Connection { name, attempt, news }) => {
+            LoopEvent::SetupPrinted { key, text } => self.on_setup_printed(&key, text),
+            LoopEvent::SetupOver { key, epoch, outcome } => self.on_setup_over(key, epoch, outcome),
+            LoopEvent::KeeperStarted { key, epoch, started } => self.on_keeper_started(key, epoch, started),
+            LoopEvent::EnsureWire { plan, spec, answer } => self.ensure_wire(plan, *spec, answer),
+            LoopEvent::Reported(Report::Connection { name, attempt, news }) => {
                 self.on_wire_news(&name, attempt, news);
             }
-            Happening::Reported(Report::Run { run, news }) => self.on_run_news(run, news),
-            Happening::TextSent { key, id, outcome } => self.on_text_sent(&key, id, outcome),
-            Happening::ReaderLeft { key } => self.remove_reader(&key),
-            Happening::RemovalChecked { key, ticket, verdict } => {
+            LoopEvent::Reported(Report::Run { run, news }) => self.on_run_news(run, news),
+            LoopEvent::TextSent { key, id, outcome } => self.on_text_sent(&key, id, outcome),
+            LoopEvent::ReaderLeft { key } => self.remove_reader(&key),
+            LoopEvent::RemovalChecked { key, ticket, verdict } => {
                 self.on_removal_checked(key, ticket, verdict)
             }
-            Happening::WorkspaceRemoved { key, answer, removed, notes } => {
+            LoopEvent::WorkspaceRemoved { key, answer, removed, notes } => {
                 self.on_workspace_removed(&key, answer, removed, notes)
             }
-            Happening::Landed { key, answer, outcome } => self.on_landed(key, answer, outcome),
-            Happening::CollisionsFound { project, radar, took, found } => {
+            LoopEvent::IntegrationOver { key, operation, answer, outcome } => {
+                self.on_integration_over(key, operation, answer, outcome)
+            }
+            LoopEvent::CollisionsFound { project, radar, took, found } => {
                 self.on_collisions_found(&project, *radar, took, found)
             }
-            Happening::TrashExpired { project, answer, expired } => {
+            LoopEvent::TrashExpired { project, answer, expired } => {
                 self.on_trash_expired(&project, answer, expired)
             }
-            Happening::RemovalSettled { settled, answer } => self.on_removal_settled(settled, answer),
-            Happening::UndoChosen { project, answer, chosen } => {
+            LoopEvent::RemovalSettled { settled, answer } => self.on_removal_settled(settled, answer),
+            LoopEvent::UndoChosen { project, answer, chosen } => {
                 self.on_undo_chosen(project, answer, chosen);
             }
-            Happening::TaskRestored { project, removal, answer, restored } => {
-                self.on_task_restored(project, removal, answer, restored);
+            LoopEvent::TaskRestored { key, removal, answer, restored } => {
+                self.on_task_restored(key, removal, answer, restored);
             }
-            Happening::FilesRestored { key, shown, answer, restored } => {
-                self.on_files_restored(&key, shown, answer, restored);
+            LoopEvent::FilesRestored { key, entry, answer, restored } => {
+                self.on_files_restored(&key, entry, answer, restored);
             }
-            Happening::TurnKept { key, kept } => self.on_turn_kept(&key, kept),
-            Happening::TurnTakenBack { key, answer, back } => self.on_turn_taken_back(&key, answer, back),
-            Happening::DirectoriesChanged => {
-                self.look_for_vanished();
+            LoopEvent::TurnKept { key, kept } => self.on_turn_kept(&key, kept),
+            LoopEvent::TurnRestored { key, answer, restored } => {
+                self.on_turn_restored(&key, answer, restored)
+            }
+            LoopEvent::DirectoriesChanged => {
+                self.check_workspaces();
                 self.heed_approve_rules();
             }
-            Happening::OrphanFollowed { run, request, followed } => {
+            LoopEvent::OrphanFollowed { run, request, followed } => {
                 self.on_orphan_followed(run, request, followed);
             }
-            Happening::OrphanEnded { run, request, ended } => self.on_orphan_ended(&run, request, ended),
-            Happening::EndAll => self.end_all(&Overrides::default(), None),
-            Happening::Leave => self.leaving = true,
+            LoopEvent::OrphanEnded { run, request, ended } => self.on_orphan_ended(&run, request, ended),
+            LoopEvent::EndAll => self.end_all(&Overrides::default(), None),
+            LoopEvent::Leave => self.leaving = true,
         }
     }
 
-    /// The supervisor decides, and it is done.
+    /// Lets the supervisor decide, and carries out its effects.
     fn decide(&mut self, event: Event) {
         let mut effects = self.supervisor.handle(clock::now(), event).into_iter();
         while let Some(effect) = effects.next() {
@@ -365,8 +361,8 @@ impl World {
                 self.state_told(&key, &run, &change.new);
                 self.deliver_next(&key);
                 self.touch_index(&key);
-                self.heed_vanished(&key, &run);
-                // What it has done so far is there to be compared.
+                self.check_workspace(&key);
+                // The agent rests: compare its work with other workspaces.
                 if change.new.state.waiting().is_some() {
                     self.look_at(&key.project);
                 }
@@ -389,11 +385,11 @@ impl World {
                     self.announce_at(clock::timestamp_of(at), Some(&key), Some(&run), data);
                 }
                 if has_turn_ended {
-                    self.heed_vanished(&key, &run);
+                    self.check_workspace(&key);
                     self.turn_ended(&key);
                 }
                 if let Err(cause) = told_mark::write(&self.ground.state.run(&run.0).told(), next_seq) {
-                    tracing::warn!(%run, %cause, "events may be told twice");
+                    tracing::warn!(%run, %cause, "some events may be announced twice");
                 }
             }
             RunNews::Asked(approval) => self.put_before_rules(&key, &run, &approval),
@@ -430,25 +426,25 @@ impl World {
         }
     }
 
-    /// Kept beside the run, so that the next daemon knows.
+    /// Writes beside the run when a user looked at it, so that the next daemon knows.
     fn saw(&mut self, run: &RunId) {
         let (now, path) = (clock::now(), self.ground.state.run(&run.0).seen());
         if let Some(live) = self.runs.get_mut(run) {
             live.seen_at = Some(now);
         }
         if let Err(cause) = std::fs::write(path, now.as_nanos().to_string()) {
-            tracing::warn!(%run, %cause, "that it was seen is not kept");
+            tracing::warn!(%run, %cause, "cannot record that a user looked at a run");
         }
     }
 
-    /// The next start goes on with this conversation, or begins another.
+    /// Writes the session into the task file: the next start continues it, or begins a new one if there is none.
     fn keep_session(&mut self, key: &TaskKey, run: &RunId, id: Option<String>) {
         let known = self.store.file(key).is_ok_and(|file| file.fields().session_id == id);
         if known {
             return;
         }
         if let Err(cause) = self.store.set(key, vec![Field::SessionId(id)]) {
-            tracing::warn!(task = %key, %run, %cause, "the session is not kept");
+            tracing::warn!(task = %key, %run, %cause, "cannot write the session into the task file");
         }
     }
 
@@ -480,14 +476,14 @@ impl World {
         self.announce_event(event);
     }
 
-    /// Numbers it, keeps it, and tells who listens.
+    /// Numbers the event, writes it to the event log, and sends it to subscribers.
     fn announce_event(&mut self, mut event: event::Event) {
         self.last_event += 1;
         event.seq = self.last_event;
         if let Err(cause) = self.event_log.append(&event) {
-            tracing::warn!(%cause, "an event is not kept");
+            tracing::warn!(%cause, "cannot write an event to the event log");
         }
-        // Nobody may be listening, which is fine.
+        // There may be no subscriber.
         self.ground.events.send(event).unwrap_or_default();
     }
 

@@ -434,9 +434,11 @@ fn move_checkout(
         MergeOutcome::RolledBack { trash_ref: kept } => {
             let refused = refused_by_git(repository, pending, err)?;
             Err(match kept {
-                Some(kept) => {
-                    OperationCause::RolledBack { path: checkout.path.clone(), kept, source: Box::new(refused) }
-                }
+                Some(kept) => OperationCause::RolledBack {
+                    path: checkout.path.clone(),
+                    kept,
+                    source: Box::new(refused),
+                },
                 None => refused,
             })
         }

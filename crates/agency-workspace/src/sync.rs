@@ -144,7 +144,8 @@ fn advance(
     let git = ready.worktree.git(repository);
     let (before, after) = (&pending.before, &pending.after);
     let path = || ready.worktree.path.clone();
-    let unsettled = |left: OperationCause| OperationCause::RecoveryFailed { path: path(), left: Box::new(left) };
+    let unsettled =
+        |left: OperationCause| OperationCause::RecoveryFailed { path: path(), left: Box::new(left) };
     git.change(&["update-index", "-q", "--refresh"])?;
     pending.write(repository)?;
     if let Err(err) = git.change(&["read-tree", "-m", "-u", before, after]) {

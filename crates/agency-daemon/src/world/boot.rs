@@ -1,9 +1,9 @@
-//! What a new daemon finds: projects, tasks, keepers that live, and what is left of those that do not.
+//! The boot of a daemon: it finds projects, tasks, live keepers, and the remains of dead ones.
 //!
-//! Nothing is spawned here. A live keeper is adopted; a task that claims a process and has none is
-//! stopped; what nobody owns is an orphan.
+//! Nothing is spawned here. The daemon adopts a live keeper. A task whose status claims a process that does not exist
+//! becomes stopped. A process that belongs to no task is an orphan.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
@@ -40,13 +40,13 @@ use super::connections::Board;
 use super::{Ground, OrphanRun, World};
 use crate::vanishing::Watch;
 
-/// A keeper that holds its run has its agent within milliseconds.
+/// A keeper that holds its run starts the agent within milliseconds.
 const LAUNCHED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A keeper answers at once; one that is stopped must not hold up the others.
+/// A keeper answers at once. One that is stopped must not delay the others.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What is left of one run.
+/// The remains of one run.
 enum Remains {
     Kept(RunHandle),
     /// The agent's process lives, its keeper does not.
@@ -59,12 +59,12 @@ impl World {
     pub async fn boot(ground: Ground) -> World {
         let store = Store::load(&ground.state);
         let trust = TrustBook::load(&ground.state).unwrap_or_else(|cause| {
-            tracing::warn!(%cause, "what was trusted cannot be read; everything asks again");
+            tracing::warn!(%cause, "cannot read what the user trusts; every project asks again");
             TrustBook::default()
         });
         let event_log = EventLog::of(&ground.state);
         let last_event = event_log.last_seq().unwrap_or_else(|cause| {
-            tracing::warn!(%cause, "what happened before cannot be read; events are counted anew");
+            tracing::warn!(%cause, "cannot read the event log; the numbers of events start again");
             0
         });
         let mut world = World {
@@ -80,17 +80,9 @@ impl World {
             failures: HashMap::new(),
             notes: HashMap::new(),
             workspaces: WorkspaceRecords::load(&ground.state),
-            wishes: HashMap::new(),
-            chores: HashMap::new(),
-            landings: HashMap::new(),
+            setup_requests: HashMap::new(),
+            operations: HashMap::new(),
             radars: super::radar::Radars::default(),
-            removing: HashMap::new(),
-            unsettled: HashMap::new(),
-            restoring: HashSet::new(),
-            expiring: HashSet::new(),
-            rewinding: HashSet::new(),
-            snapshotting: HashMap::new(),
-            turn_locks: HashMap::new(),
             watch: Watch::begin(ground.reporter.clone()),
             ended: HashMap::new(),
             orphans: BTreeMap::new(),
@@ -112,15 +104,15 @@ impl World {
             ground,
         };
         world.refresh_limits(None, &Overrides::default());
-        world.end_what_was_left().await;
-        world.settle_removals().await;
+        world.end_commands_left_running().await;
+        world.settle_cut_off().await;
         world.forget_lost_workspaces();
         world.find_wires().await;
         world.find_runs().await;
         world.tell_supervisor();
-        world.settle_merges().await;
-        world.look_for_vanished();
-        // Whatever is so by now was so before us.
+        world.settle_integrations().await;
+        world.check_workspaces();
+        // Earlier daemons have notified the user of everything up to now.
         world.notices.notifier.all_known();
         world.deliver_held();
         world.sweep_index();
@@ -153,12 +145,12 @@ impl World {
         for look in looks {
             match look.await {
                 Ok((meta, remains)) => self.place(meta, remains),
-                Err(cause) => tracing::error!(%cause, "a run could not be looked at"),
+                Err(cause) => tracing::error!(%cause, "cannot find out what is left of a run"),
             }
         }
     }
 
-    /// Puts a run where it belongs: its task, or the orphans.
+    /// Adds a run to its task, or to the orphans.
     fn place(&mut self, meta: RunMeta, remains: Remains) {
         let key = key_of(&meta);
         let owned = self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == meta.slug);
@@ -186,7 +178,7 @@ impl World {
         process: Option<agency_api::ProcessIdentity>,
     ) {
         tracing::warn!(run = %meta.run, task = meta.name(), ?kind, "an orphan: no task owns it");
-        self.orphans.insert(meta.run.clone(), OrphanRun { meta, kind, process, ending: None });
+        self.add_orphan(OrphanRun { meta, kind, process, ending: None });
     }
 
     fn tell_supervisor(&mut self) {
@@ -196,7 +188,7 @@ impl World {
             .flat_map(|(id, known)| {
                 known.tasks.keys().map(|task| TaskKey { project: id.clone(), task: *task })
             })
-            .filter(|key| !self.removing.contains_key(key))
+            .filter(|key| !self.supervisor.occupation(key).is_removal())
             .collect();
         let mut tasks = Vec::new();
         for key in keys {
@@ -216,7 +208,8 @@ impl World {
         }
     }
 
-    /// What the file says, made true where the daemon before us started a run and did not live to write it down.
+    /// The status in the file. If the last daemon was killed after it started a run and before it wrote the status, writes
+    /// it now.
     fn status_found(&mut self, key: &TaskKey, run: &FoundRun) -> Option<TaskStatus> {
         let status = self.store.file(key).ok()?.fields().status;
         let unwritten = matches!(status, TaskStatus::Draft | TaskStatus::Stopped);
@@ -242,14 +235,14 @@ impl World {
         }
     }
 
-    /// A run that ended while nobody looked.
+    /// Writes down the exit of a run that ended while no daemon was running.
     fn remember_exit(&mut self, key: &TaskKey) {
         let Some(meta) = self.history.get(key).and_then(|runs| runs.last()) else { return };
         let exit = self.recorded_exit(meta);
         self.write_exit(key, exit, None);
     }
 
-    /// How a run ended, as far as its journal knows.
+    /// How a run ended, as far as its journal says.
     fn recorded_exit(&self, meta: &RunMeta) -> RunExit {
         let journal = self.ground.state.run(&meta.run.0).journal();
         let exit = fold::exit_in(&journal).unwrap_or_else(|cause| {
@@ -259,7 +252,7 @@ impl World {
         exit.unwrap_or(RunExit::unasked(ExitCode::Unknown))
     }
 
-    /// How a run is followed, from what is known of it and what is configured now.
+    /// How to follow a run, from its metadata and the configuration of now.
     pub(super) fn context_of(&self, meta: &RunMeta) -> RunContext {
         let key = key_of(meta);
         let config = self.config_for(&key.project);
@@ -282,7 +275,7 @@ impl World {
         }
     }
 
-    /// A task's earlier runs that make one conversation with this one.
+    /// The task's earlier runs that are one conversation with this one.
     pub(super) fn talks_before(&self, runs: &[RunMeta], meta: &RunMeta) -> Vec<TalkSource> {
         let is_earlier = |other: &&RunMeta| {
             is_talk(other) && is_talk(meta) && key_of(other) == key_of(meta) && other.order < meta.order
@@ -305,7 +298,7 @@ impl World {
         self.settings(Some(project)).map(|settings| settings.config).unwrap_or_default()
     }
 
-    /// Whether another host holds a run of the task right now.
+    /// Finds out whether another host holds a run of the task, and tells the supervisor if that has changed.
     pub(super) fn look_elsewhere(&mut self, key: &TaskKey) {
         let own = self.ground.state.host();
         let there = run_meta::all(&self.ground.state)
@@ -317,16 +310,13 @@ impl World {
             Some(host) => self.elsewhere.insert(key.clone(), host),
             None => self.elsewhere.remove(key),
         };
-        if before.is_some() && there.is_none() {
+        if before.is_some() != there.is_some() {
             self.see_again(key);
         }
     }
 
-    /// A task whose removal failed is still there.
+    /// Tells the supervisor what the task file says now.
     pub(super) fn see_again(&mut self, key: &TaskKey) {
-        if self.removing.contains_key(key) {
-            return;
-        }
         if let Ok(file) = self.store.file(key) {
             let status = file.fields().status;
             self.decide(Event::TaskSeen(FoundTask { key: key.clone(), status, run: self.found_run(key) }));
@@ -360,7 +350,7 @@ async fn look(dir: &RunDir, context: RunContext, news: NewsDesk) -> Remains {
         return Remains::Kept(match connected {
             Ok(Ok(hold)) => run::follow_held(hold, news).await,
             _ => {
-                tracing::warn!(run = %context.id, "a keeper lives but does not answer: followed when it does");
+                tracing::warn!(run = %context.id, "a keeper lives but does not answer; the daemon follows it when it does");
                 run::follow_later(context, pid_file.keeper, news)
             }
         });
@@ -382,13 +372,13 @@ async fn sit(board: Board, context: RunContext, news: NewsDesk) -> Remains {
     }
 }
 
-/// A keeper writes its journal before anything else that lasts.
+/// The journal is the first file that a keeper writes.
 fn has_begun(dir: &RunDir) -> bool {
     std::fs::read_dir(dir.journal()).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// A launch that the daemon before us did not live to see: its keeper may only now be on its way. Either the
-/// run is ours to call off, or the keeper holds it already and will say who it is.
+/// The last daemon was killed during a launch, so the keeper may start only now. The first to lock the directory wins:
+/// this daemon, which calls the run off, or the keeper, which then writes its pid file.
 async fn abandon_or_wait(dir: RunDir) -> Option<PidFile> {
     let looked = tokio::task::spawn_blocking(move || -> io::Result<Option<PidFile>> {
         let directory = File::open(dir.path())?;
@@ -411,13 +401,13 @@ async fn abandon_or_wait(dir: RunDir) -> Option<PidFile> {
     match looked.await.map_err(io::Error::other) {
         Ok(Ok(found)) => found,
         Ok(Err(cause)) | Err(cause) => {
-            tracing::warn!(%cause, "a launch in flight cannot be looked at");
+            tracing::warn!(%cause, "cannot find out whether a keeper is being started");
             None
         }
     }
 }
 
-/// The other host's keeper removes its pid file when the run is over.
+/// A keeper on another host removes its pid file when its run is over.
 fn elsewhere_remains(dir: &RunDir) -> Remains {
     if dir.pid_file().exists() { Remains::Elsewhere } else { Remains::Nothing }
 }

@@ -20,7 +20,9 @@ use agency_core::agent::Driver;
 use agency_core::config::Config;
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::slug::{Slug, TaskName};
-use agency_core::supervisor::{Event, FoundRun, FoundTask, Limits, Origin, StartPlan, Verdict};
+use agency_core::supervisor::{
+    Event, FoundRun, FoundTask, Limits, Occupation, Operation, Origin, StartPlan, Verdict,
+};
 use agency_core::task_file::{Fields, TaskFile};
 use agency_run::audience::View;
 use agency_run::hold::screen_size;
@@ -36,11 +38,11 @@ use agency_workspace::{Environment, Project, Vcs, WorkspaceName};
 use super::argument::{Argument, open_project, open_project_as};
 use super::boot::is_talk;
 use super::consent::cannot_remember;
-use super::effects::workspace_failure;
-use super::lifecycle::may_remove;
-use super::setups::{RemovalWish, SetupMode};
+use super::removals::{RemovalRequest, may_remove};
+use super::setups::SetupMode;
 use super::talks::no_terminal;
 use super::tasks::store_failure;
+use super::workspaces::workspace_failure;
 use super::{Pending, World};
 use crate::loop_event::{LoopEvent, NewTask, TaskCall, WorkspaceCheck};
 use crate::reply::Reply;
@@ -113,7 +115,7 @@ fn register_unconverted(router: &mut Router) {
     router.on_reply(
         method::TurnRestore,
         |world: &mut World, (key, params): (TaskKey, TurnRestoreParams), reply: Reply<TurnRestored>| {
-            world.take_turn_back(key, params.turn, reply.erase());
+            world.restore_turn(key, params.turn, reply.erase());
         },
     );
 }
@@ -327,10 +329,10 @@ impl World {
         // this call made there was room a moment ago.
         let needs_none = self.live_run(&key).is_ok() || origin == Origin::MadeByThisCall;
         let room = if needs_none { Ok(()) } else { self.has_room() };
-        let planned = room.and_then(|()| self.nothing_left_of(&key));
-        let planned =
-            planned.and_then(|()| self.not_being_removed(&key)).and_then(|()| self.not_landing(&key));
-        let planned = planned.and_then(|()| if restart { Ok(()) } else { self.lives_otherwise(&key, wish) });
+        let operation = if restart { Operation::Restart } else { Operation::Start };
+        let planned = room.and_then(|()| self.may(&key, operation));
+        let planned = planned
+            .and_then(|()| if restart { Ok(()) } else { self.check_options_of_live_agent(&key, wish) });
         let planned = planned.and_then(|()| self.plan_start(&key, caller, wish));
         let plan = match planned {
             Ok(plan) => plan,
@@ -347,7 +349,7 @@ impl World {
         let start = StartPlan { task: origin, terms: plan.terms };
         self.plans.insert(key.clone(), plan);
         let setup = if wish.skip_setup { SetupMode::Skip } else { SetupMode::IfOwed };
-        self.wish(&key, caller, setup);
+        self.request_setup(&key, caller, setup);
         let ticket = self.ticket(Pending::Start { key: key.clone(), answer: reply.erase() });
         self.decide(match restart {
             false => Event::Start { key, ticket, plan: start },
@@ -355,8 +357,8 @@ impl World {
         });
     }
 
-    /// A start changes nothing about an agent that lives.
-    fn lives_otherwise(&self, key: &TaskKey, wish: Wish) -> Result<(), Failure> {
+    /// Refuses options that only a new process can take, if the agent lives already.
+    fn check_options_of_live_agent(&self, key: &TaskKey, wish: Wish) -> Result<(), Failure> {
         let Ok(live) = self.live_run(key) else { return Ok(()) };
         let other = wish.driver.filter(|driver| driver.to_string() != live.meta.driver);
         let (cause, option) = match (other, wish.fresh) {
@@ -375,18 +377,6 @@ impl World {
         let starting =
             self.pending.values().filter(|pending| matches!(pending, Pending::Start { .. })).count();
         Room::now().holds(1 + starting as u64)
-    }
-
-    /// What is left of an earlier run would be a second process in the same workspace.
-    pub(super) fn nothing_left_of(&self, key: &TaskKey) -> Result<(), Failure> {
-        match self.orphans.values().find(|orphan| super::boot::key_of(&orphan.meta) == *key) {
-            None => Ok(()),
-            Some(orphan) => {
-                Err(Failure::new(format!("task {} still has a process of an earlier run", key.task))
-                    .because(format!("nobody could take run {} over", orphan.meta.run))
-                    .hint(format!("agency orphans kill {}", orphan.meta.run)))
-            }
-        }
     }
 
     /// Gives the supervisor the limits as they are configured now, with the caller's overrides.
@@ -408,7 +398,7 @@ impl World {
     }
 
     fn stop_task(&mut self, key: TaskKey, reply: Reply<Stopped>) {
-        if self.end_teardown(&key) {
+        if self.stop_teardown(&key) {
             let stopped = |task| Stopped { task: Some(task), code: None, ended: Vec::new() };
             return reply.send(self.view(&key).map(stopped));
         }
@@ -610,24 +600,17 @@ impl World {
 
     fn remove_task(&mut self, (key, params): (TaskKey, TaskRemoveParams), reply: Reply<Removed>) {
         let TaskRemoveParams { discard, reason, caller, .. } = params;
-        let wish = RemovalWish { discard, reason, caller };
-        if self.is_unsettled(&key).is_some() {
+        let request = RemovalRequest { discard, reason, caller };
+        if self.supervisor.occupation(&key) == Occupation::Unsettled {
             return self.remove_again(&key, reply.erase());
         }
-        if let Err(failure) = self.not_being_removed(&key).and_then(|()| self.not_landing(&key)) {
-            return reply.send(Err(failure));
-        }
-        if let (Ok(live), false) = (self.live_run(&key), discard) {
-            let name = live.meta.name();
-            return reply.send(Err(Failure::new(format!("cannot remove task {name}"))
-                .code(FailureCode::AgentRunning)
-                .because("its agent is still there")
-                .hint(format!("agency stop {}, or pass --discard", key.task))));
+        if let Err(failure) = self.may(&key, if discard { Operation::Discard } else { Operation::Remove }) {
+            return reply.send(Err(self.removal_refused(&key, failure)));
         }
         let checked = self.workspace_of(&key);
         let base = self.base_of(&key);
         let answer = reply.erase();
-        let ticket = self.ticket(Pending::Remove { key: key.clone(), wish: Box::new(wish), answer });
+        let ticket = self.ticket(Pending::Remove { key: key.clone(), request: Box::new(request), answer });
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
             let verdict = rpc::blocking(move || {

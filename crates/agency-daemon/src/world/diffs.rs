@@ -6,9 +6,9 @@ use agency_core::task_status::TaskStatus;
 use agency_workspace::{Diff, FileDiff, FileStatus, Project, Snapshot, WorkspaceName};
 
 use super::World;
-use crate::discarded::operation_failure;
 use crate::router::{Later, Router};
 use crate::rpc;
+use crate::trash::operation_failure;
 
 /// No user reads a longer patch on a screen, and git can show it.
 const LONGEST_PATCH: usize = 64 << 20;
@@ -19,7 +19,7 @@ pub(super) fn register(router: &mut Router) {
 
 impl World {
     fn diff(&mut self, (key, params): (TaskKey, work::DiffParams)) -> Result<Later<work::Diff>, Failure> {
-        let (question, lock) = (self.question(&key, &params)?, self.turn_lock(&key));
+        let (question, lock) = (self.question(&key, &params)?, self.snapshot_lock(&key));
         Ok(Later::new(async move {
             // A turn that has just ended counts: wait until its snapshot is taken.
             let _alone = if params.turn.is_some() { Some(lock.lock().await) } else { None };

@@ -1,54 +1,24 @@
-//! What comes back from the steps of a task's life, and what its callers are told.
+//! The life of a task's agent: its start, the answers to the callers of starts and stops, and the end of the daemon.
 
 use std::path::Path;
 use std::time::Duration;
 
-use agency_api::Failure;
-use agency_api::event::TaskRemovedEvent;
-use agency_api::method::{Removed, Started, Stopped};
+use agency_api::method::{Started, Stopped};
+use agency_api::{Failure, FailureCode};
 use agency_core::agent::Driver;
-use agency_core::ids::{Epoch, TaskKey, Ticket};
-use agency_core::supervisor::{Event, MadeBy, Operation, Outcome, Refusal};
+use agency_core::ids::{Epoch, TaskKey};
+use agency_core::supervisor::{Event, Outcome, Refusal};
 use agency_core::task_file::Field;
-use agency_run::run::RunCommand;
-use agency_workspace::{Project, Workspace, WorkspaceName};
 
-use super::effects::refused;
-use super::setups::RemovalWish;
+use super::integrations::await_integrations;
+use super::operations::Current;
+use super::setups::end_setups;
 use super::{Pending, World};
-use crate::happening::{Answer, StartedRun};
+use crate::loop_event::StartedRun;
+use crate::reply::Answer;
+use agency_run::run::RunCommand;
 
 impl World {
-    pub(super) fn on_workspace_made(
-        &mut self,
-        key: TaskKey,
-        epoch: Epoch,
-        made: Result<Option<Workspace>, Failure>,
-    ) {
-        match made {
-            Ok(workspace) => {
-                self.is_back(&key);
-                self.mark_cut_off(&key, None);
-                let made_by = match workspace {
-                    Some(workspace) => {
-                        self.note(&key, workspace.warnings.clone());
-                        self.made.insert(key.clone(), workspace);
-                        MadeBy::ThisStart
-                    }
-                    None => MadeBy::Earlier,
-                };
-                let readiness = self.readiness(&key);
-                self.decide(Event::WorkspaceMade { key, epoch, made_by, readiness });
-            }
-            Err(failure) => {
-                self.expect_no_workspace(&key);
-                let error = failure.message.clone();
-                self.failures.insert(key.clone(), failure);
-                self.decide(Event::WorkspaceFailed { key, epoch, error });
-            }
-        }
-    }
-
     pub(super) fn on_keeper_started(
         &mut self,
         key: TaskKey,
@@ -65,12 +35,12 @@ impl World {
                 self.keep_terms(&key);
                 let standing = handle.standing.clone();
                 self.register(key.clone(), meta, handle);
-                // Made just now: whatever it waits for already, nobody knows of it.
+                // The run is new, so no user has been notified of what it waits for.
                 self.notices.notifier.needs_nobody(&key);
                 self.state_told(&key, &run, &standing);
                 self.hold_first_message(&key);
                 self.decide(Event::KeeperReady { key: key.clone(), epoch, run });
-                // It may have been at its prompt before anybody could be told.
+                // The agent may have reached its prompt before the supervisor knew of the run.
                 self.deliver_next(&key);
             }
             Err(failure) => {
@@ -82,7 +52,7 @@ impl World {
         }
     }
 
-    /// The next start is like this one.
+    /// Writes the driver and the session into the task file, so that the next start is like this one.
     fn keep_terms(&mut self, key: &TaskKey) {
         let Some(plan) = self.plans.get(key) else { return };
         let known =
@@ -99,25 +69,25 @@ impl World {
             return;
         }
         if let Err(cause) = self.store.set(key, fields) {
-            tracing::warn!(task = %key, %cause, "how it was started is not kept");
+            tracing::warn!(task = %key, %cause, "cannot write down how the task was started");
         }
     }
 
-    /// An agent that takes no message at its start gets it at its first prompt.
+    /// Queues the task's text for an agent that cannot be started with a message: it gets the text at its first prompt.
     fn hold_first_message(&mut self, key: &TaskKey) {
         let is_first = self.history.get(key).is_some_and(|runs| runs.len() == 1);
         let plan = self.plans.get(key).filter(|plan| is_first || plan.fresh);
-        let is_told = plan.is_none_or(|plan| plan.driver == Driver::Terminal);
+        let is_noted = plan.is_none_or(|plan| plan.driver == Driver::Terminal);
         let Some(text) =
             plan.zip(self.store.file(key).ok()).and_then(|(plan, file)| plan.typed_message(file))
         else {
             return;
         };
         match self.queue.push(key, text) {
-            Ok(_) if !is_told => {}
+            Ok(_) if !is_noted => {}
             Ok(_) => self.note(key, vec!["its text is sent when it asks for it: `agency queue`".to_owned()]),
             Err(cause) => {
-                tracing::error!(task = %key, %cause, "the task's text cannot be held for its agent")
+                tracing::error!(task = %key, %cause, "cannot queue the task's text for its agent")
             }
         }
     }
@@ -138,14 +108,14 @@ impl World {
             }
             Err(Refusal::WorkspaceFailed { .. } | Refusal::KeeperFailed { .. }) if full.is_some() => {
                 let failure = full.unwrap_or_else(|| Failure::new("the start failed"));
-                answer.give(Err(started_badly(key, failure)));
+                answer.give(Err(start_failure(key, failure)));
             }
             Err(Refusal::SetupFailed { .. }) if full.is_some() => {
                 self.made.remove(key);
                 let failure = full.unwrap_or_else(|| Failure::new("the setup failed"));
-                answer.give(Err(started_badly(key, failure)));
+                answer.give(Err(start_failure(key, failure)));
             }
-            Err(refusal) => answer.give(Err(refused(refusal))),
+            Err(refusal) => answer.give(Err(self.refused(refusal))),
         }
     }
 
@@ -155,97 +125,22 @@ impl World {
         answer.give_as(match outcome {
             Ok(Outcome::Stopped { exit }) => Ok(Stopped { task, code: Some(exit.code.to_string()), ended }),
             Ok(_) => Ok(Stopped { task, code: None, ended }),
-            Err(refusal) => Err(refused(refusal)),
+            Err(refusal) => Err(self.refused(refusal)),
         });
     }
 
-    pub(super) fn on_removal_checked(&mut self, key: TaskKey, ticket: Ticket, verdict: Result<(), Failure>) {
-        // Something may have begun there while it was looked at.
-        let verdict =
-            verdict.and_then(|()| self.not_being_removed(&key)).and_then(|()| self.not_landing(&key));
-        match verdict {
-            Ok(()) => {
-                let discard =
-                    matches!(self.pending.get(&ticket), Some(Pending::Remove { wish, .. }) if wish.discard);
-                self.decide(Event::Remove { key, ticket, discard });
-            }
-            Err(failure) => {
-                if let Some(Pending::Remove { answer, .. }) = self.pending.remove(&ticket) {
-                    answer.give(Err(failure));
-                }
-            }
-        }
-    }
-
-    /// Nothing lives there any more: the workspace goes, then the task.
-    pub(super) fn answer_remove(
-        &mut self,
-        key: TaskKey,
-        wish: &RemovalWish,
-        answer: Answer,
-        outcome: Result<Outcome, Refusal>,
-    ) {
-        let begun = outcome.map_err(refused).and_then(|_| {
-            // The supervisor has let go of it; the file brings it back.
-            self.begin_removal(&key, wish).inspect_err(|_| self.bring_back_to_supervisor(&key))
-        });
-        match begun {
-            Ok(()) => self.remove_workspace(key, wish, answer),
-            Err(failure) => answer.give(Err(failure)),
-        }
-    }
-
-    pub(super) fn on_workspace_removed(
-        &mut self,
-        key: &TaskKey,
-        answer: Answer,
-        removed: Result<(agency_workspace::Removed, u64), Failure>,
-        notes: Vec<String>,
-    ) {
-        self.teardown_over(key, removed.is_ok());
-        let slug = self.store.task(key).map(|task| task.name.slug.as_str().to_string()).unwrap_or_default();
-        let gone = removed.and_then(|(removed, bytes)| {
-            let kept_as = removed.trash_ref;
-            let trash = self.end_removal(key, kept_as.clone(), bytes)?.id;
-            Ok(Removed { id: key.task.0, slug, kept_as, trash, notes })
-        });
-        match &gone {
-            Ok(_) => {
-                self.decide(Event::Finished { key: key.clone(), operation: Operation::Remove });
-                self.forget_removed(key);
-            }
-            // The supervisor has let go of it; the file brings it back.
-            Err(_) => {
-                self.give_removal_up(key);
-                self.bring_back_to_supervisor(key);
-            }
-        }
-        answer.give_as(gone);
-    }
-
-    fn bring_back_to_supervisor(&mut self, key: &TaskKey) {
-        self.decide(Event::Finished { key: key.clone(), operation: Operation::Remove });
-        self.see_again(key);
-    }
-
-    pub(super) fn forget_removed(&mut self, key: &TaskKey) {
-        self.history.remove(key);
-        self.index.forget(key);
-        self.notices.notifier.forget(key);
-        if let Err(cause) = self.queue.take(|waiting| waiting.key() == *key) {
-            tracing::warn!(task = %key, %cause, "texts for a task that is gone stay behind");
-        }
-        self.environments.remove(key);
-        self.wishes.remove(key);
-        self.turn_locks.remove(key);
-        self.announce(Some(key), None, TaskRemovedEvent {});
-        self.look_at(&key.project);
-    }
-
-    /// The daemon leaves: viewers are told, keepers and agents stay.
+    /// The daemon leaves: viewers get a message, keepers and agents stay.
     pub(super) async fn leave(mut self) {
-        self.end_chores().await;
-        self.await_landings().await;
+        let (mut setups, mut integrations) = (Vec::new(), Vec::new());
+        for current in self.take_all_current() {
+            match current {
+                Current::SettingUp(run) | Current::Removing { teardown: Some(run), .. } => setups.push(run),
+                Current::Integrating(task) => integrations.push(task),
+                Current::Removing { teardown: None, .. } | Current::Unsettled { .. } => {}
+            }
+        }
+        end_setups(setups).await;
+        await_integrations(integrations).await;
         let mut waiting = Vec::new();
         for (_, live) in self.runs.drain() {
             let (done, left) = tokio::sync::oneshot::channel();
@@ -254,13 +149,13 @@ impl World {
         }
         let all_left = async {
             for left in waiting {
-                // One that ended meanwhile has left as well.
+                // A run that ended meanwhile drops the sender.
                 left.await.unwrap_or_default();
             }
         };
-        // One that hangs must not keep the others' daemon; its keeper does not need us.
+        // A run that hangs must not keep the daemon. Its keeper works without one.
         if tokio::time::timeout(LEFT_WITHIN, all_left).await.is_err() {
-            tracing::warn!("some runs did not take leave");
+            tracing::warn!("some runs did not leave in time");
         }
         for (_, pending) in self.pending.drain() {
             pending.give_up();
@@ -269,12 +164,14 @@ impl World {
     }
 }
 
-/// Taking leave is one message to each viewer.
+/// To leave, a run sends one message to each viewer.
 const LEFT_WITHIN: Duration = Duration::from_secs(2);
 
 impl Pending {
     fn give_up(self) {
-        let failure = Failure::new("the daemon is leaving").hint("try again: it starts by itself");
+        let failure = Failure::new("the daemon is leaving")
+            .code(FailureCode::DaemonLost)
+            .hint("try again: it starts by itself");
         match self {
             Pending::Start { answer, .. }
             | Pending::Stop { answer, .. }
@@ -288,30 +185,18 @@ impl Pending {
     }
 }
 
-fn started_badly(key: &TaskKey, failure: Failure) -> Failure {
-    let told = failure.within(format!("cannot start task {}", key.task));
-    let hint = told.hint.or_else(|| without_proc(Path::new("/proc")));
-    Failure { hint, ..told }
+fn start_failure(key: &TaskKey, failure: Failure) -> Failure {
+    let failure = failure.within(format!("cannot start task {}", key.task));
+    let code = match failure.code {
+        FailureCode::Failed => FailureCode::StartFailed,
+        code => code,
+    };
+    let hint = failure.hint.or_else(|| hint_without_proc(Path::new("/proc")));
+    Failure { code, hint, ..failure }
 }
 
-/// Linux says there who a process is, and no process is kept that could be mistaken for another.
-fn without_proc(proc: &Path) -> Option<String> {
+/// On Linux the keeper identifies processes by `/proc`, and without it refuses to hold any.
+fn hint_without_proc(proc: &Path) -> Option<String> {
     let missing = cfg!(target_os = "linux") && !proc.join("self").exists();
     missing.then(|| "agents need /proc: mount -t proc proc /proc".to_owned())
-}
-
-pub(super) fn removal_failure(error: &agency_workspace::RemoveError) -> Failure {
-    Failure::from_error(error, error.hint())
-}
-
-/// Blocking. Refuses what could not be removed, and while there is work in the workspace unless that is to be
-/// discarded.
-pub(super) fn may_remove(
-    project: &Project,
-    name: &WorkspaceName,
-    base: Option<&str>,
-    discard: bool,
-) -> Result<(), Failure> {
-    let removal = agency_workspace::RemoveOptions { discard, ..Default::default() };
-    agency_workspace::check_remove(project, name, base, removal).map_err(|err| removal_failure(&err))
 }

@@ -14,7 +14,6 @@ use agency_run::run::{self, NewsDesk, RunCommand, RunHandle, RunNews};
 use agency_run::run_meta::RunMeta;
 use agency_workspace::{Project, Vcs};
 
-use super::effects::refused;
 use super::tasks::store_failure;
 use super::{Pending, World};
 use crate::loop_event::{LoopEvent, OrphanRequest};
@@ -71,6 +70,17 @@ impl World {
                 .hint("`agency orphans` lists them")
         };
         self.orphans.get(run).ok_or_else(unknown)
+    }
+
+    /// The supervisor lets no agent start beside an orphan of the same task.
+    pub(super) fn add_orphan(&mut self, orphan: OrphanRun) {
+        self.supervisor.add_orphan(super::boot::key_of(&orphan.meta), orphan.meta.run.clone());
+        self.orphans.insert(orphan.meta.run.clone(), orphan);
+    }
+
+    fn remove_orphan(&mut self, run: &RunId) -> Option<OrphanRun> {
+        self.supervisor.remove_orphan(run);
+        self.orphans.remove(run)
     }
 
     fn handle_orphan(&mut self, run: RunId, request: OrphanRequest) {
@@ -155,7 +165,7 @@ impl World {
     }
 
     fn take_in(&mut self, key: TaskKey, run: RunId, handle: RunHandle, reply: Reply<OrphanAdopted>) {
-        let Some(orphan) = self.orphans.remove(&run) else { return };
+        let Some(orphan) = self.remove_orphan(&run) else { return };
         let terms = self.terms_of(&key, &orphan.meta);
         self.register(key.clone(), orphan.meta.clone(), handle);
         let history = self.history.entry(key.clone()).or_default();
@@ -179,11 +189,11 @@ impl World {
             // The supervisor refused, so the run is an orphan again.
             let process = Some(live.handle.keeper);
             let orphan = OrphanRun { meta: live.meta, kind: view::OrphanKind::Keeper, process, ending: None };
-            self.orphans.insert(run.clone(), orphan);
+            self.add_orphan(orphan);
         }
         answer.give_as(match outcome {
             Ok(_) => self.view(key).map(|task| OrphanAdopted { task: Some(task), notes: Vec::new() }),
-            Err(refusal) => Err(refused(refusal)),
+            Err(refusal) => Err(self.refused(refusal)),
         });
     }
 
@@ -210,13 +220,13 @@ impl World {
                 reply.send(task.map(|task| OrphanAdopted { task: Some(task), notes }));
             }
         }
-        self.orphans.remove(run);
+        self.remove_orphan(run);
     }
 
     /// Handles news of a run that belongs to no task.
     pub(super) fn on_orphan_news(&mut self, run: &RunId, news: RunNews) {
         let RunNews::Over { exit, ended } = news else { return };
-        let Some(orphan) = self.orphans.remove(run) else { return };
+        let Some(orphan) = self.remove_orphan(run) else { return };
         if let Some((handle, reply)) = orphan.ending {
             handle.command(RunCommand::Dismiss);
             reply.send(Ok(Stopped { task: None, code: Some(exit.code.to_string()), ended }));

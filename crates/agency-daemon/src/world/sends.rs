@@ -10,6 +10,7 @@ use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::evidence::Why;
 use agency_core::ids::TaskKey;
 use agency_core::plain::one_line;
+use agency_core::supervisor::Operation;
 use agency_driver::sending::SendOrder;
 use agency_run::run::RunCommand;
 use agency_run::sending::Order;
@@ -69,12 +70,11 @@ impl World {
         let (is_message, is_at_prompt) = (params.keys.is_empty() && params.enter, is_at_prompt(live));
         // An ACP agent takes one message at a time. The next one waits in the queue, where it cannot get lost.
         let is_busy = live.meta.acp.is_some() && !is_at_prompt;
-        let will_be_sent = is_at_prompt && self.are_files_changing(key);
+        let will_be_sent = is_at_prompt && self.must_hold_texts(key);
         if is_message && (is_busy || will_be_sent) {
             return Ok(Ordered::Held(self.hold_back(key, params.text)?));
         }
-        self.not_being_removed(key)?;
-        self.not_landing(key)?;
+        self.may(key, Operation::Send)?;
         let what = match params.keys.as_slice() {
             [] => SendOrder::Text { text: params.text.0, enter: params.enter, anyway: params.anyway },
             keys => {
@@ -101,7 +101,7 @@ impl World {
             _ if self.live_run(key).is_err() => {
                 format!("number {id}; its agent does not run: agency start {}", key.task)
             }
-            _ if self.are_files_changing(key) => {
+            _ if self.must_hold_texts(key) => {
                 format!("number {id}; its files are being changed, and it is sent after that")
             }
             0 => format!("number {id}, next at its prompt"),
@@ -118,14 +118,9 @@ impl World {
         keys.iter().for_each(|key| self.deliver_next(key));
     }
 
-    /// By a sync or an undo: an agent that rests must not be set to work meanwhile.
-    fn are_files_changing(&self, key: &TaskKey) -> bool {
-        self.landings.contains_key(key) || self.rewinding.contains(key)
-    }
-
     /// Sends the next queued text, if the agent is at its prompt.
     pub(super) fn deliver_next(&mut self, key: &TaskKey) {
-        if self.are_files_changing(key) {
+        if self.may(key, Operation::Send).is_err() {
             return;
         }
         let Ok(live) = self.live_run(key) else { return };

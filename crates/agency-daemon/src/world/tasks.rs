@@ -19,7 +19,7 @@ use agency_store::{clock, trust};
 use agency_workspace::{Project, WorkspaceName};
 
 use super::{LiveRun, World};
-use crate::happening::TaskCall;
+use crate::loop_event::TaskCall;
 
 impl World {
     /// Makes the project known, and reads task files that were edited by hand.

@@ -1,41 +1,34 @@
-//! The ends of an agent's turns: the workspace is kept as it was, under hidden refs, and can be had back.
+//! The turns of an agent: a snapshot of the workspace at the end of each, and the way back to one of them.
 //!
-//! One snapshot at a time for each task, beside the loop. Terminals have no turns that anybody knows of.
-
-use std::sync::Arc;
+//! Each task takes one snapshot at a time, beside the loop. The daemon cannot see turns in a terminal, so an agent with
+//! the terminal driver has none.
 
 use agency_api::Failure;
 use agency_api::event::{TurnKeptEvent, TurnTakenBackEvent};
 use agency_api::trash::{Turn, TurnRestored, Turns};
 use agency_core::ids::TaskKey;
+use agency_core::supervisor::Operation;
 use agency_workspace::{Project, Snapshot, Vcs, WorkspaceName};
-use tokio::sync::Mutex;
 
 use super::World;
-use crate::discarded::{id_of, operation_failure, time};
-use crate::happening::{Answer, Happening};
+use crate::loop_event::LoopEvent;
+use crate::reply::Answer;
 use crate::rpc;
+use crate::trash::{id_of, operation_failure, time};
 
 const TURN: &str = "turn";
 const BACK_TO: &str = "back to ";
-const BROUGHT_BACK: &str = "brought back";
-
-/// Whoever reads or writes the snapshots of a task holds it.
-pub(super) type TurnLock = Arc<Mutex<()>>;
+const RESTORED_FILES: &str = "brought back";
 
 impl World {
+    /// Takes a snapshot, or remembers to take one more after the one that is being taken.
     pub(super) fn turn_ended(&mut self, key: &TaskKey) {
-        if let Some(once_more) = self.snapshotting.get_mut(key) {
-            *once_more = true;
-            return;
-        }
         let Ok((project, name)) = self.workspace_of(key) else { return };
-        if project.vcs() == Vcs::Plain {
+        if project.vcs() == Vcs::Plain || !self.supervisor.begin_snapshot(key) {
             return;
         }
-        self.snapshotting.insert(key.clone(), false);
-        let lock = self.turn_lock(key);
-        // At once where it is free: who asks for the turns from now on is told of this one too.
+        let lock = self.snapshot_lock(key);
+        // Take a free lock at once, so that a caller who lists the turns from now on sees this one too.
         let alone = lock.clone().try_lock_owned().ok();
         let (key, reporter) = (key.clone(), self.ground.reporter.clone());
         tokio::spawn(async move {
@@ -48,73 +41,71 @@ impl World {
                     .map_err(|err| operation_failure(&err))
             });
             let kept = kept.await;
-            reporter.report(Happening::TurnKept { key, kept }).await;
+            reporter.report(LoopEvent::TurnKept { key, kept }).await;
             drop(alone);
         });
     }
 
     pub(super) fn on_turn_kept(&mut self, key: &TaskKey, kept: Result<Option<Snapshot>, Failure>) {
-        let once_more = self.snapshotting.remove(key).unwrap_or_default();
+        let once_more = self.supervisor.end_snapshot(key);
         match kept {
             Ok(Some(snapshot)) => {
                 let Snapshot { number: turn, reference, warnings, .. } = snapshot;
                 self.announce(Some(key), None, TurnKeptEvent { turn, reference, warnings });
             }
             Ok(None) => {}
-            Err(cause) => tracing::warn!(task = %key, %cause, "a turn ended, and its files are not kept"),
+            Err(cause) => tracing::warn!(task = %key, %cause, "no snapshot was taken at the end of a turn"),
         }
         if once_more {
             self.turn_ended(key);
         }
     }
 
-    pub(super) fn turn_lock(&mut self, key: &TaskKey) -> TurnLock {
-        self.turn_locks.entry(key.clone()).or_default().clone()
-    }
-
     pub(super) fn turns(&mut self, key: &TaskKey, answer: Answer) {
-        let (workspace, lock) = (self.workspace_of(key), self.turn_lock(key));
+        let (workspace, lock) = (self.workspace_of(key), self.snapshot_lock(key));
         tokio::spawn(async move {
             let _alone = lock.lock().await;
-            let listed = rpc::blocking(move || {
+            let turns = rpc::blocking(move || {
                 let (project, name) = workspace?;
-                listed(&project, &name)
+                list_turns(&project, &name)
             });
-            answer.give_as(listed.await);
+            answer.give_as(turns.await);
         });
     }
 
     /// `agency undo --turn`.
-    pub(super) fn take_turn_back(&mut self, key: TaskKey, turn: Option<u64>, answer: Answer) {
-        let ready = self.must_rest(&key).and_then(|()| self.workspace_to_enter(&key));
-        let workspace = match ready.and_then(|_| self.workspace_of(&key)) {
+    pub(super) fn restore_turn(&mut self, key: TaskKey, turn: Option<u64>, answer: Answer) {
+        let begun = self.workspace_to_enter(&key).and_then(|_| {
+            let workspace = self.workspace_of(&key)?;
+            self.begin_operation(&key, Operation::RestoreTurn)?;
+            Ok(workspace)
+        });
+        let workspace = match begun {
             Ok(workspace) => workspace,
             Err(failure) => {
                 let words = format!("cannot take a turn of task {} back", key.task);
                 return answer.give(Err(failure.within(words)));
             }
         };
-        self.rewinding.insert(key.clone());
-        let lock = self.turn_lock(&key);
+        let lock = self.snapshot_lock(&key);
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
             let (project, name) = workspace;
             let alone = lock.lock().await;
-            let back = rpc::blocking(move || back(&project, &name, turn)).await;
+            let restored = rpc::blocking(move || restore_turn(&project, &name, turn)).await;
             drop(alone);
-            reporter.report(Happening::TurnTakenBack { key, answer, back }).await;
+            reporter.report(LoopEvent::TurnRestored { key, answer, restored }).await;
         });
     }
 
-    pub(super) fn on_turn_taken_back(
+    pub(super) fn on_turn_restored(
         &mut self,
         key: &TaskKey,
         answer: Answer,
-        back: Result<(u64, String), Failure>,
+        restored: Result<(u64, String), Failure>,
     ) {
-        self.rewinding.remove(key);
-        self.deliver_next(key);
-        answer.give_as(back.and_then(|(turn, kept_as)| {
+        self.finish_operation(key, Operation::RestoreTurn);
+        answer.give_as(restored.and_then(|(turn, kept_as)| {
             self.announce(Some(key), None, TurnTakenBackEvent { turn, kept_as: kept_as.clone() });
             let lives = self.live_run(key).is_ok();
             let notes = lives.then(|| "its agent does not know: tell it with your next message".to_owned());
@@ -124,7 +115,7 @@ impl World {
 }
 
 /// Blocking.
-fn listed(project: &Project, name: &WorkspaceName) -> Result<Turns, Failure> {
+fn list_turns(project: &Project, name: &WorkspaceName) -> Result<Turns, Failure> {
     let failed = |err: agency_workspace::OperationError| operation_failure(&err);
     let snapshots = agency_workspace::snapshots(project, name).map_err(failed)?;
     let mut turns = Vec::new();
@@ -145,19 +136,24 @@ fn listed(project: &Project, name: &WorkspaceName) -> Result<Turns, Failure> {
     Ok(Turns { turns })
 }
 
-/// Blocking. The turn after which the files are now as they were, and where those that were there are kept.
-fn back(project: &Project, name: &WorkspaceName, turn: Option<u64>) -> Result<(u64, String), Failure> {
+/// Blocking. Makes the files as they were after an earlier turn. Returns that turn, and the trash entry that keeps the
+/// files which were there before.
+fn restore_turn(
+    project: &Project,
+    name: &WorkspaceName,
+    turn: Option<u64>,
+) -> Result<(u64, String), Failure> {
     let failed = |err: agency_workspace::OperationError| operation_failure(&err);
     let snapshots = agency_workspace::snapshots(project, name).map_err(failed)?;
-    let target = wanted(name, &snapshots, turn)?;
+    let target = choose_snapshot(name, &snapshots, turn)?;
     let kept = agency_workspace::restore_snapshot(project, name, target).map_err(failed)?;
-    let label = format!("{BACK_TO}{}", stands_for(target));
-    // Also if the files were so by chance: from here on this turn is the last one.
+    let label = format!("{BACK_TO}{}", turn_shown_by(target));
+    // Take a snapshot even if the files were the same already: from now on this turn is the last one.
     agency_workspace::snapshot(project, name, &label).map_err(failed)?;
-    Ok((stands_for(target), id_of(&kept)))
+    Ok((turn_shown_by(target), id_of(&kept)))
 }
 
-fn wanted<'a>(
+fn choose_snapshot<'a>(
     name: &WorkspaceName,
     snapshots: &'a [Snapshot],
     turn: Option<u64>,
@@ -165,7 +161,7 @@ fn wanted<'a>(
     let list = format!("`agency turns {name}` lists them");
     let none = || {
         Failure::new("there is no turn to take back")
-            .because("its driver tells of no turns, or none has changed anything yet")
+            .because("its driver has no turns, or no turn has changed anything yet")
             .hint(format!("{list}; terminals have none"))
     };
     match turn {
@@ -180,28 +176,28 @@ fn wanted<'a>(
     }
 }
 
-/// The last turn that has ended and was not taken back. What changed since its end does not count.
+/// The last turn that has ended and was not taken back. Changes since its end do not count.
 fn last_turn(snapshots: &[Snapshot]) -> Option<u64> {
     let (newest, earlier) = snapshots.split_last()?;
-    match stands_for(newest) {
+    match turn_shown_by(newest) {
         number if number == newest.number => Some(number),
         number => last_turn(&earlier[..earlier.partition_point(|snapshot| snapshot.number <= number)]),
     }
 }
 
-/// Blocking. After files came back from the trash: to take the last turn back is to leave them again.
-pub(super) fn keep_brought_back(project: &Project, name: &WorkspaceName) {
+/// Blocking. After files came back from the trash, takes a snapshot, so that `agency undo --turn` can undo that too.
+pub(super) fn keep_restored_files(project: &Project, name: &WorkspaceName) {
     let kept = agency_workspace::snapshots(project, name).and_then(|snapshots| match snapshots.is_empty() {
         true => Ok(None),
-        false => agency_workspace::snapshot_if_changed(project, name, BROUGHT_BACK),
+        false => agency_workspace::snapshot_if_changed(project, name, RESTORED_FILES),
     });
     if let Err(cause) = kept {
-        tracing::warn!(workspace = %name, %cause, "files came back, and are not kept as a turn");
+        tracing::warn!(workspace = %name, %cause, "no snapshot was taken after files came back from the trash");
     }
 }
 
 /// The turn whose end the snapshot shows.
-fn stands_for(snapshot: &Snapshot) -> u64 {
-    let told = snapshot.label.strip_prefix(BACK_TO).and_then(|number| number.parse().ok());
-    told.unwrap_or(snapshot.number)
+fn turn_shown_by(snapshot: &Snapshot) -> u64 {
+    let restored = snapshot.label.strip_prefix(BACK_TO).and_then(|number| number.parse().ok());
+    restored.unwrap_or(snapshot.number)
 }

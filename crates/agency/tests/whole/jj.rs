@@ -241,7 +241,7 @@ fn kill_during_merge(stage: &Stage, when: &str) {
     std::thread::scope(|scope| {
         let merging = scope.spawn(|| stage.run(["merge", "one", "--commit", "--squash"]));
         stage.eventually("jj holds the merge", SOON, || held.exists().then_some(()));
-        assert!(stage.refused(&["start", "one"]).contains("is being merged or synced"));
+        assert!(stage.refused(&["start", "one"]).contains("task 1 is being merged"));
         stage.kill_daemon();
         assert_eq!(merging.join().expect("no panic").code, 1);
     });

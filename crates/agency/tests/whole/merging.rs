@@ -105,7 +105,10 @@ fn an_unfinished_task_is_refused_with_a_hint() {
     }
     stage.run(["complete", "one"]).ok();
     let refusal = stage.refused(&["merge", "one"]);
-    assert!(refusal.contains("its agent is still there") && refusal.contains("agency stop 1"), "{refusal}");
+    assert!(
+        refusal.contains("the agent of task 1 is still running") && refusal.contains("agency stop 1"),
+        "{refusal}"
+    );
     stage.run(["stop", "one"]).ok();
     let refusal = stage.refused(&["merge", "one"]);
     assert!(refusal.contains("agency merge 1-one --commit"), "{refusal}");
@@ -264,8 +267,8 @@ fn kill_during_merge(stage: &Stage, hook: &str, condition: &str) {
         let merging = scope.spawn(|| stage.run(["merge", "one"]));
         stage.eventually("the hook holds the merge", SOON, || held.exists().then_some(()));
         let busy = stage.refused(&["start", "one"]);
-        assert!(busy.contains("is being merged or synced"), "{busy}");
-        assert!(stage.refused(&["rm", "one", "--discard"]).contains("is being merged or synced"));
+        assert!(busy.contains("task 1 is being merged"), "{busy}");
+        assert!(stage.refused(&["rm", "one", "--discard"]).contains("task 1 is being merged"));
         stage.kill_daemon();
         assert_eq!(merging.join().expect("no panic").code, 1);
     });
@@ -346,7 +349,7 @@ fn a_sync_that_begins_during_a_removal_keeps_its_workspace() {
         stage.eventually("a sync has begun", SOON, is_begun);
         put(&file("look-go"), "");
         let refusal = crate::stage::refused(removing.join().expect("no panic"));
-        assert!(refusal.contains("is being merged or synced"), "{refusal}");
+        assert!(refusal.contains("task 1 is being synced"), "{refusal}");
         put(&file("sync-go"), "");
         let codes = syncs.map(|sync| sync.join().expect("no panic").code);
         assert_eq!(codes.iter().sum::<i32>(), 1, "{codes:?}");
@@ -376,7 +379,10 @@ fn sync_brings_the_bases_commits_in() {
     stage.play("busy", &format!("say busy; await {}; ask more>", pause.path().display()));
     stage.wait_state("busy", "running (kernel)");
     let refusal = stage.refused(&["sync", "busy"]);
-    assert!(refusal.contains("its agent is at work in those files"), "{refusal}");
+    assert!(
+        refusal.contains("cannot sync task 2-busy") && refusal.contains("the agent of task 2 is at work"),
+        "{refusal}"
+    );
     pause.release();
 }
 

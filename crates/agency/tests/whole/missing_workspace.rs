@@ -35,7 +35,7 @@ fn an_agent_whose_directory_is_deleted_is_stopped_and_the_next_start_makes_it_ag
     assert!(committed.stderr.contains("the workspace of 1-one is gone"), "{committed}");
     assert!(committed.ok().contains("+++ b/work"));
     let started = stage.run(["start", "one"]);
-    assert!(started.stderr.contains("was gone and is made anew from its branch"), "{started}");
+    assert!(started.stderr.contains("was gone, and Agency made it again from its branch"), "{started}");
     assert!(started.ok().contains("1 one running"));
     assert_eq!(fs::read_to_string(stage.worktree("1-one").join("work")).expect("committed"), "x");
     assert!(stage.task("one")["vanished"].is_null());

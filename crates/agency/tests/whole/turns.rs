@@ -160,7 +160,7 @@ fn during_a_sync_no_turn_is_taken_back_and_messages_wait() {
         let syncing = scope.spawn(|| stage.run(["sync", "fix"]));
         stage.eventually("a hook holds the sync", SOON, || held.exists().then_some(()));
         let refusal = stage.refused(&["undo", "--turn", "fix"]);
-        assert!(refusal.contains("is being merged or synced"), "{refusal}");
+        assert!(refusal.contains("task 1 is being synced"), "{refusal}");
         let receipt = stage.run(["send", "fix", "more"]);
         assert!(format!("{receipt}").contains("its files are being changed"), "{receipt}");
         assert_eq!(stage.task("fix")["queued"], 1);

@@ -202,7 +202,7 @@ fn a_removal_that_cannot_be_finished_keeps_its_workspace_closed_until_it_can() {
         assert!(refusal.contains("missing object"), "{refusal}");
     }
     let refusal = stage.refused(&["start", "one"]);
-    assert!(refusal.contains("was cut off") && refusal.contains("agency rm 1 tries again"), "{refusal}");
+    assert!(refusal.contains("was cut off") && refusal.contains("`agency rm 1` tries again"), "{refusal}");
     fs::remove_file(&broken).expect("there");
     assert!(stage.run(["rm", "one"]).ok().contains("1 one removed"));
     stage.run(["undo", "one"]).ok();

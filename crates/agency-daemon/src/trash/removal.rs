@@ -1,7 +1,7 @@
-//! What is kept of a task that was removed, beside the hidden ref with its files: `projects/{id}/trash/{entry}/`.
+//! The record of a removed task in `projects/{id}/trash/{entry}/`, beside the hidden ref that keeps its files.
 //!
-//! Written before anything goes, so that the next daemon finishes what this one did not live to do, or takes it
-//! back. The runs of a removed task stay where they are until its entry expires.
+//! The daemon writes it before anything goes. If the daemon is killed during the removal, the next one finishes the
+//! removal or takes it back. The runs of a removed task stay where they are until its entry expires.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ pub struct Removal {
     pub slug: String,
     pub at_ms: u64,
     pub step: Step,
-    /// What was done, for people.
+    /// The command that removed it, for people.
     pub why: String,
     pub keep_ignored: bool,
     /// The hidden ref with the files. None where there were none.
     pub reference: Option<String>,
-    /// Of those files.
+    /// The size of those files.
     pub bytes: u64,
-    /// Texts that waited for its prompt.
+    /// Texts that waited for its agent's prompt.
     #[serde(default)]
     pub queued: Vec<Bytes>,
 }
@@ -37,10 +37,10 @@ pub struct Removal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Nothing may be gone yet, or all of it.
+    /// Anything between nothing and everything may be gone.
     Begun,
     Done,
-    /// On its way back.
+    /// The daemon is bringing the task back.
     Restoring,
 }
 
@@ -61,15 +61,15 @@ impl Removal {
     }
 }
 
-/// All removals of a project.
+/// The directory with all removals of a project.
 #[derive(Debug, Clone)]
-pub struct Bin {
+pub struct TrashDirectory {
     directory: PathBuf,
 }
 
-impl Bin {
-    pub fn of(state: &StateDir, project: &ProjectId) -> Bin {
-        Bin { directory: state.project(&project.0).join("trash") }
+impl TrashDirectory {
+    pub fn of(state: &StateDir, project: &ProjectId) -> TrashDirectory {
+        TrashDirectory { directory: state.project(&project.0).join("trash") }
     }
 
     pub fn begin(
@@ -111,7 +111,7 @@ impl Bin {
         removals
     }
 
-    pub fn holds(&self, id: &str) -> bool {
+    pub fn has(&self, id: &str) -> bool {
         self.record(id).exists()
     }
 
@@ -120,17 +120,17 @@ impl Bin {
         self.entry(id).join("task.md")
     }
 
-    /// What was kept of its workspace beside the repository.
+    /// The record of its workspace, which lay beside the repository.
     pub fn workspace(&self, id: &str) -> PathBuf {
         self.entry(id).join("workspace")
     }
 
-    /// What was left of its directory, if git did not delete all of it.
+    /// The rest of its directory, if git did not delete all of it.
     pub fn leftover(&self, id: &str) -> PathBuf {
         self.entry(id).join("leftover")
     }
 
-    /// The record first: without it there is no entry, whatever is left of its directory.
+    /// Deletes the record first: without it there is no entry, even if a part of the directory stays.
     pub fn delete(&self, id: &str) -> io::Result<()> {
         std::fs::remove_file(self.record(id)).or_else(|err| match err.kind() {
             io::ErrorKind::NotFound => Ok(()),
@@ -168,19 +168,19 @@ mod tests {
     #[test]
     fn removals_are_found_again_the_newest_first_until_they_are_deleted() {
         let home = tempfile::tempdir().unwrap();
-        let bin = Bin::of(&StateDir::at(home.path().to_path_buf()), &ProjectId("p".to_owned()));
-        assert_eq!(bin.all(), []);
+        let trash = TrashDirectory::of(&StateDir::at(home.path().to_path_buf()), &ProjectId("p".to_owned()));
+        assert_eq!(trash.all(), []);
         let name = |id: u64| TaskName { id: TaskId(id), slug: Slug::new("fix").unwrap() };
-        let mut first = bin.begin(&name(1), "agency rm".to_owned(), false, Vec::new()).unwrap();
+        let mut first = trash.begin(&name(1), "agency rm".to_owned(), false, Vec::new()).unwrap();
         first.at_ms -= 1;
         first.reference = Some("refs/agency/trash/1-fix-99999999999999".to_owned());
-        bin.write(&first).unwrap();
-        let second = bin.begin(&name(2), "agency rm".to_owned(), true, vec!["text".into()]).unwrap();
-        assert_eq!(bin.all(), [second.clone(), first.clone()]);
+        trash.write(&first).unwrap();
+        let second = trash.begin(&name(2), "agency rm".to_owned(), true, vec!["text".into()]).unwrap();
+        assert_eq!(trash.all(), [second.clone(), first.clone()]);
         assert_eq!(second.kept_at(), second.at());
         assert_eq!(first.kept_at(), UNIX_EPOCH + Duration::from_millis(99_999_999_999_999));
-        bin.delete(&second.id).unwrap();
-        assert!(bin.holds(&first.id) && !bin.holds(&second.id));
-        assert_eq!(bin.all(), [first]);
+        trash.delete(&second.id).unwrap();
+        assert!(trash.has(&first.id) && !trash.has(&second.id));
+        assert_eq!(trash.all(), [first]);
     }
 }

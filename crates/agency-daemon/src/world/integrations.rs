@@ -1,8 +1,8 @@
-//! Taking a task's work over into its base, and the base's new commits into a task.
+//! Merges and syncs: a task's work goes into its base, or the base's new commits come into the task's workspace.
 //!
-//! Both run git with the user's hooks, so both take their time: meanwhile nothing else begins in that workspace.
-//! That a merge is under way is written down first, so a daemon that is killed leaves it to the next one to find
-//! out what became of it.
+//! Both run git with the user's hooks and may take long, so they run beside the loop, and the task is occupied
+//! meanwhile. The daemon records an integration before it begins. If the daemon is killed, the next one finds out what
+//! became of it.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -11,190 +11,183 @@ use std::time::Duration;
 use agency_api::event::{ErrorEvent, MergeTakenBackEvent, MergedEvent, SyncedEvent};
 use agency_api::method::Caller;
 use agency_api::work::{MergeHow, MergeParams, Merged, SyncHow, SyncParams, Synced};
-use agency_api::{Bytes, Failure};
-use agency_core::evidence::Why;
+use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::ids::{ProjectId, TaskKey};
-use agency_core::supervisor::{Event, Outcome, Refusal, Verdict};
+use agency_core::supervisor::{Event, Operation, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
-use agency_run::environment;
-use agency_store::clock;
 use agency_workspace::{
     Environment, MergeMethod, MergeOutcome, MergeRequest, OperationCause, OperationError, Project,
     RecoveredMerge, ToolError, Vcs, WorkspaceName,
 };
 use tokio::task::JoinHandle;
 
-use super::effects::refused;
+use super::operations::Current;
 use super::{Pending, World};
-use crate::discarded::operation_failure;
-use crate::happening::{Answer, Happening, Landed, TaskCall};
-use crate::{chore, rpc};
+use crate::loop_event::{Integrated, LoopEvent, TaskCall};
+use crate::reply::Answer;
+use crate::rpc;
+use crate::setup_commands::format_command;
+use crate::trash::operation_failure;
+use agency_run::environment;
+use agency_store::clock;
 
-/// A hook of the user's may take longer; the next daemon sees to that.
+/// A hook of the user's may take longer. The next daemon settles that integration.
 const ENDED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Of a commit for which nobody gave a message.
+/// For a commit for which the caller gives no message.
 const LONGEST_SUBJECT: usize = 72;
 
 const SHORT_COMMIT: usize = 10;
 
-/// How the way out of a merge begins that left everything as it was.
+/// The beginning of every hint after a merge that changed nothing.
 const UNCHANGED: &str = "nothing was changed; ";
 
 impl World {
     pub(super) fn merge(&mut self, task: TaskCall, params: MergeParams, answer: Answer) {
-        let prepared = self.find(task).and_then(|key| {
-            self.may_merge(&key)?;
-            let place = self.land(&key, &params.caller, true)?;
+        let begun = self.find(task).and_then(|key| {
+            let integration = self.begin_integration(&key, &params.caller, Operation::Merge)?;
             let (subject, base) = (self.subject(&key), self.base_of(&key));
-            Ok((key, move || place.merge(&params, base, &subject)))
+            Ok((key, move || integration.merge(&params, base, &subject)))
         });
-        self.begin_landing(prepared, answer);
+        self.integrate(begun, Operation::Merge, answer);
     }
 
     pub(super) fn sync(&mut self, task: TaskCall, params: SyncParams, answer: Answer) {
-        let prepared = self.find(task).and_then(|key| {
-            self.may_sync(&key)?;
-            let place = self.land(&key, &params.caller, false)?;
+        let begun = self.find(task).and_then(|key| {
+            let integration = self.begin_integration(&key, &params.caller, Operation::Sync)?;
             let base = self.base_of(&key);
-            Ok((key, move || place.sync(base.as_deref(), params.how)))
+            Ok((key, move || integration.sync(base.as_deref(), params.how)))
         });
-        self.begin_landing(prepared, answer);
+        self.integrate(begun, Operation::Sync, answer);
     }
 
-    fn begin_landing<W>(&mut self, prepared: Result<(TaskKey, W), Failure>, answer: Answer)
+    /// Runs the merge or sync beside the loop.
+    fn integrate<W>(&mut self, begun: Result<(TaskKey, W), Failure>, operation: Operation, answer: Answer)
     where
-        W: FnOnce() -> Result<Landed, Failure> + Send + 'static,
+        W: FnOnce() -> Result<Integrated, Failure> + Send + 'static,
     {
-        let (key, work) = match prepared {
-            Ok(prepared) => prepared,
+        let (key, work) = match begun {
+            Ok(begun) => begun,
             Err(failure) => return answer.give(Err(failure)),
         };
         let (of, reporter) = (key.clone(), self.ground.reporter.clone());
         let task = tokio::spawn(async move {
             let outcome = rpc::blocking(work).await;
-            reporter.report(Happening::Landed { key: of, answer, outcome }).await;
+            reporter.report(LoopEvent::IntegrationOver { key: of, operation, answer, outcome }).await;
         });
-        self.landings.insert(key, task);
+        self.set_current(&key, Some(Current::Integrating(task)));
     }
 
-    /// Only what somebody has found good, and only while nobody works on it.
-    fn may_merge(&self, key: &TaskKey) -> Result<(), Failure> {
-        let refuse =
-            |cause: String| Failure::new(format!("cannot merge task {}", self.name_of(key))).because(cause);
-        let status = self.supervisor.status(key).unwrap_or(TaskStatus::Draft);
+    /// Occupies the task, then records what is about to happen to its workspace.
+    fn begin_integration(
+        &mut self,
+        key: &TaskKey,
+        caller: &Caller,
+        operation: Operation,
+    ) -> Result<Integration, Failure> {
+        let (verb, allowed) = match operation {
+            Operation::Merge => ("merge", self.check_status_for_merge(key)),
+            _ => ("sync", self.check_status_for_sync(key)),
+        };
+        let cannot = format!("cannot {verb} task {}", self.name_of(key));
+        allowed
+            .and_then(|()| self.begin_operation(key, operation))
+            .map_err(|failure| failure.within(cannot))?;
+        self.record_integration(key, caller, operation).inspect_err(|_| self.finish_operation(key, operation))
+    }
+
+    /// Only work that a user has called done is merged, and only if its agent has seen everything that was said to it.
+    fn check_status_for_merge(&self, key: &TaskKey) -> Result<(), Failure> {
+        let refuse = |cause: &str| Failure::new(cause).code(FailureCode::WrongStatus);
         let id = key.task;
-        match status {
+        match self.supervisor.status(key).unwrap_or(TaskStatus::Draft) {
             TaskStatus::Completed | TaskStatus::Reviewed => {}
-            TaskStatus::Merged => return Err(refuse("it is merged already".to_owned())),
+            TaskStatus::Merged => return Err(refuse("it is merged already")),
             status => {
                 let cause = format!("it is {status}, and only completed and reviewed tasks are merged");
                 let way = format!(
                     "`agency complete {id}` says that its work is done, `agency review {id} --accept` that you have looked at it"
                 );
-                return Err(refuse(cause).hint(way));
+                return Err(refuse(&cause).hint(way));
             }
         }
-        if self.supervisor.live_run(key).is_some() {
-            return Err(refuse("its agent is still there".to_owned()).hint(format!("agency stop {id}")));
-        }
-        if self.queue.of(key).next().is_some() {
-            let way =
-                format!("`agency start {id}` brings it back to them, `agency queue drop {id}` drops them");
-            return Err(refuse("remarks or texts are held that its agent has not seen".to_owned()).hint(way));
-        }
-        self.nothing_left_of(key)?;
-        self.may_land(key)
-    }
-
-    /// An agent in the middle of its turn must not have its files changed under it.
-    fn may_sync(&self, key: &TaskKey) -> Result<(), Failure> {
-        if self.supervisor.status(key) == Some(TaskStatus::Merged) {
-            return Err(Failure::new(format!("cannot sync task {}", self.name_of(key)))
-                .because("it is merged, and that is final")
-                .hint(format!("`agency new` begins another; `agency rm {}` removes this one", key.task)));
-        }
-        let live = self.supervisor.live_run(key).and_then(|run| self.runs.get(run));
-        let rests = |(_, why)| why != Why::Permission;
-        if live.is_some_and(|live| !live.standing.state.waiting().is_some_and(rests)) {
-            return Err(Failure::new(format!("cannot sync task {}", self.name_of(key)))
-                .because("its agent is at work in those files")
-                .hint(format!("`agency wait {0}` until it has done, or `agency stop {0}`", key.task)));
-        }
-        self.may_land(key)
-    }
-
-    fn may_land(&self, key: &TaskKey) -> Result<(), Failure> {
-        let doing = self.supervisor.occupation(key);
-        if doing.is_busy() {
-            return Err(Failure::new(format!("task {} is {doing}", key.task)).hint("try again in a moment"));
-        }
-        if let Some(host) = self.elsewhere.get(key) {
+        if self.supervisor.live_run(key).is_none() && self.queue.of(key).next().is_some() {
+            let way = format!(
+                "`agency start {id}` starts its agent, which gets them; `agency queue drop {id}` drops them"
+            );
             return Err(
-                Failure::new(format!("task {} runs on {host}", self.name_of(key))).hint("use `agency` there")
+                Failure::new("its agent has not seen all remarks and texts that are queued for it").hint(way)
             );
         }
-        self.not_being_removed(key)?;
-        self.not_landing(key)
+        Ok(())
     }
 
-    /// Nothing begins in a workspace whose work is on its way.
-    pub(super) fn not_landing(&self, key: &TaskKey) -> Result<(), Failure> {
-        match self.landings.contains_key(key) {
-            true => Err(Failure::new(format!("task {} is being merged or synced", key.task))
-                .hint("try again in a moment")),
-            false => Ok(()),
+    fn check_status_for_sync(&self, key: &TaskKey) -> Result<(), Failure> {
+        match self.supervisor.status(key) {
+            Some(TaskStatus::Merged) => Err(Failure::new("it is merged, and that is final")
+                .code(FailureCode::WrongStatus)
+                .hint(format!("`agency new` begins another; `agency rm {}` removes this one", key.task))),
+            _ => Ok(()),
         }
     }
 
-    fn name_of(&self, key: &TaskKey) -> String {
+    pub(super) fn name_of(&self, key: &TaskKey) -> String {
         self.store.task(key).map_or_else(|| key.task.to_string(), |task| task.name.to_string())
     }
 
-    /// Written down: what is started there from here on is ended by whoever comes after us.
-    fn land(&mut self, key: &TaskKey, caller: &Caller, merging: bool) -> Result<Place, Failure> {
+    /// From now on the next daemon ends every process that git or a hook starts there, if this daemon is killed.
+    fn record_integration(
+        &mut self,
+        key: &TaskKey,
+        caller: &Caller,
+        operation: Operation,
+    ) -> Result<Integration, Failure> {
         let (project, name) = self.workspace_of(key)?;
         let run = self.workspace_run(key)?;
+        let merging = operation == Operation::Merge;
         let written = self.workspaces.change(key, |record| {
             record.run = Some(run.clone());
             record.at_work = true;
             record.merging = merging;
             record.syncing = !merging;
         });
-        written.map_err(|err| {
-            Failure::new("what is done with a workspace cannot be written down").caused_by(&err)
-        })?;
+        written.map_err(|err| Failure::new("cannot record what happens to the workspace").caused_by(&err))?;
         let has_agent = self.supervisor.live_run(key).is_some();
-        Ok(Place { project, name, environment: environment_with(caller, &run), has_agent })
+        Ok(Integration { project, name, environment: environment_with(caller, &run), has_agent })
     }
 
-    /// What a commit of a task's work is called when nobody says: its text's first line.
+    /// The first line of the task's text: the subject of a commit for which the caller gives no message.
     fn subject(&self, key: &TaskKey) -> String {
         let body = self.store.file(key).map(|file| String::from_utf8_lossy(file.body()).into_owned());
         let first = body.unwrap_or_default();
         let first =
             first.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
-        first.map_or_else(|| self.name_of(key), shortened)
+        first.map_or_else(|| self.name_of(key), shorten)
     }
 
-    pub(super) fn on_landed(&mut self, key: TaskKey, answer: Answer, outcome: Result<Landed, Failure>) {
-        self.landings.remove(&key);
-        self.rests(&key);
+    pub(super) fn on_integration_over(
+        &mut self,
+        key: TaskKey,
+        operation: Operation,
+        answer: Answer,
+        outcome: Result<Integrated, Failure>,
+    ) {
+        self.record_no_commands(&key);
+        self.finish_operation(&key, operation);
         self.look_at(&key.project);
-        self.deliver_next(&key);
         match outcome {
-            Ok(Landed::Merged { merged, committed }) => {
+            Ok(Integrated::Merged { merged, committed }) => {
                 self.announce_merged(&key, &merged);
                 self.write_target(&key, &merged.into);
                 let ticket = self.ticket(Pending::Merge { key: key.clone(), merged, committed, answer });
                 self.decide(Event::Mark { key, ticket, verdict: Verdict::Merged });
             }
-            Ok(Landed::Synced(synced)) => {
-                self.strike_merging(&key);
+            Ok(Integrated::Synced(synced)) => {
+                self.strike_integration(&key);
                 answer.give_as(self.synced(&key, synced));
             }
             Err(failure) => {
-                self.strike_merging(&key);
+                self.strike_integration(&key);
                 answer.give(Err(failure));
             }
         }
@@ -219,7 +212,7 @@ impl World {
         self.announce(Some(key), None, event);
     }
 
-    /// The branch has moved; now the task says so too.
+    /// The base has the work, and the supervisor has marked the task as merged or refused to.
     pub(super) fn answer_merge(
         &mut self,
         key: &TaskKey,
@@ -229,17 +222,17 @@ impl World {
         outcome: Result<Outcome, Refusal>,
     ) {
         let unwritten = self.failures.remove(key).map_or(Ok(()), Err);
-        let said = outcome.map_err(refused).and(unwritten);
+        let marked = outcome.map_err(|refusal| self.refused(refusal)).and(unwritten);
         let mut notes = self.earlier_cut_off(key);
-        if said.is_ok() {
-            self.strike_merging(key);
+        if marked.is_ok() {
+            self.strike_integration(key);
             self.mark_cut_off(key, None);
             self.look_at(&key.project);
         }
-        let agency_workspace::Merged { into, before, after, checkout, notes: said_besides } = merged;
-        notes.extend(said_besides);
-        let words = format!("{into} has the work of task {}, but the task does not say so", key.task);
-        answer.give_as(said.map_err(|cause| cause.within(words)).and_then(|()| {
+        let agency_workspace::Merged { into, before, after, checkout, notes: of_merge } = merged;
+        notes.extend(of_merge);
+        let words = format!("{into} has the work of task {}, but the task is not marked as merged", key.task);
+        answer.give_as(marked.map_err(|cause| cause.within(words)).and_then(|()| {
             Ok(Merged {
                 task: self.view(key)?,
                 into,
@@ -254,49 +247,50 @@ impl World {
 
     fn earlier_cut_off(&self, key: &TaskKey) -> Vec<String> {
         let since = self.workspaces.get(key).merge_cut_off;
-        let told = |since| format!("a merge before this one was cut off, and taken back: {since}");
-        since.map(told).into_iter().collect()
+        let note = |since| format!("a merge before this one was cut off, and taken back: {since}");
+        since.map(note).into_iter().collect()
     }
 
     fn write_target(&mut self, key: &TaskKey, into: &str) {
         if let Err(cause) = self.workspaces.change(key, |record| record.merged_into = Some(into.to_owned())) {
-            tracing::warn!(task = %key, %cause, "where a task was merged is not kept");
+            tracing::warn!(task = %key, %cause, "cannot record where a task was merged");
         }
     }
 
-    fn strike_merging(&mut self, key: &TaskKey) {
+    /// Strikes the merge or the sync out of the workspace's record.
+    fn strike_integration(&mut self, key: &TaskKey) {
         let struck = self.workspaces.change(key, |record| {
             record.merging = false;
             record.syncing = false;
         });
         if let Err(cause) = struck {
-            tracing::warn!(task = %key, %cause, "that a merge or a sync is over is not kept");
+            tracing::warn!(task = %key, %cause, "cannot record that a merge or a sync is over");
         }
     }
 
-    /// Merges that a daemon before us did not live to see the end of: made whole or taken back, and the tasks follow.
-    pub(super) async fn settle_merges(&mut self) {
+    /// Finishes or takes back every merge and sync that an earlier daemon had begun when it was killed, and marks the tasks.
+    pub(super) async fn settle_integrations(&mut self) {
         self.settle_syncs().await;
         let cut: Vec<TaskKey> =
             self.workspaces.all().filter(|(_, record)| record.merging).map(|(key, _)| key.clone()).collect();
         let mut recovered: HashMap<ProjectId, Vec<RecoveredMerge>> = HashMap::new();
         for key in cut {
             let Ok((project, name)) = self.workspace_of(&key) else { continue };
-            // One look settles all merges of a project.
+            // One call recovers all merges of a project.
             let mut known = recovered.remove(&key.project).unwrap_or_default();
             let settled = rpc::blocking(move || {
                 known.extend(
                     agency_workspace::recover_integrations(&project)
                         .map_err(|err| operation_failure(&err))?,
                 );
-                Ok((settled(&project, &name, &known)?, known))
+                Ok((find_outcome(&project, &name, &known)?, known))
             });
             match settled.await {
                 Ok((settled, known)) => {
                     recovered.insert(key.project.clone(), known);
-                    self.settle(key, settled);
+                    self.settle_merge(key, settled);
                 }
-                // Left for the next try, by a merge or by a daemon.
+                // The next merge or the next daemon tries again.
                 Err(failure) => {
                     tracing::error!(task = %key, cause = %failure, "a merge that was cut off cannot be settled");
                     let message = "a merge that was cut off cannot be settled";
@@ -306,7 +300,7 @@ impl World {
         }
     }
 
-    /// Nobody waits for what became of it: the workspace is as before, or synced.
+    /// No caller waits for the outcome: the workspace is as before, or synced.
     async fn settle_syncs(&mut self) {
         let cut: Vec<TaskKey> =
             self.workspaces.all().filter(|(_, record)| record.syncing).map(|(key, _)| key.clone()).collect();
@@ -316,8 +310,8 @@ impl World {
                 agency_workspace::recover_syncs(&project).map_err(|err| operation_failure(&err))
             });
             match settled.await {
-                Ok(()) => self.strike_merging(&key),
-                // Left for the next try, by a sync, a merge or a daemon.
+                Ok(()) => self.strike_integration(&key),
+                // The next sync, merge or daemon tries again.
                 Err(failure) => {
                     tracing::error!(task = %key, cause = %failure, "a sync that was cut off cannot be settled");
                     let message = "a sync that was cut off cannot be settled";
@@ -327,7 +321,7 @@ impl World {
         }
     }
 
-    fn settle(&mut self, key: TaskKey, settled: Settled) {
+    fn settle_merge(&mut self, key: TaskKey, settled: Settled) {
         tracing::warn!(task = %key, ?settled, "a merge was cut off");
         match settled {
             Settled::Merged { into } => {
@@ -346,30 +340,29 @@ impl World {
                 self.mark_cut_off(&key, Some(clock::timestamp()));
             }
         }
-        self.strike_merging(&key);
+        self.strike_integration(&key);
     }
 
-    /// Whoever asked for that merge was never answered: until the next one the task tells it.
+    /// The caller of that merge got no answer, so the task shows until the next merge that it was cut off.
     pub(super) fn mark_cut_off(&mut self, key: &TaskKey, since: Option<String>) {
         if let Err(cause) = self.workspaces.change(key, |record| record.merge_cut_off = since) {
-            tracing::warn!(task = %key, %cause, "that a merge was cut off is not kept");
-        }
-    }
-
-    /// The daemon leaves: what is on its way may arrive.
-    pub(super) async fn await_landings(&mut self) {
-        let landings: Vec<JoinHandle<()>> = self.landings.drain().map(|(_, task)| task).collect();
-        let deadline = tokio::time::Instant::now() + ENDED_WITHIN;
-        for task in landings {
-            if tokio::time::timeout_at(deadline, task).await.is_err() {
-                tracing::warn!("a merge or sync does not end; the next daemon will see to it");
-            }
+            tracing::warn!(task = %key, %cause, "cannot record that a merge was cut off");
         }
     }
 }
 
-/// At the end of a word, if it must be.
-fn shortened(line: &str) -> String {
+/// The daemon leaves, and gives merges and syncs some time to end.
+pub(super) async fn await_integrations(tasks: Vec<JoinHandle<()>>) {
+    let deadline = tokio::time::Instant::now() + ENDED_WITHIN;
+    for task in tasks {
+        if tokio::time::timeout_at(deadline, task).await.is_err() {
+            tracing::warn!("a merge or a sync does not end; the next daemon will settle it");
+        }
+    }
+}
+
+/// Cuts a long line, at the end of a word where possible.
+fn shorten(line: &str) -> String {
     if line.chars().count() <= LONGEST_SUBJECT {
         return line.to_owned();
     }
@@ -378,17 +371,17 @@ fn shortened(line: &str) -> String {
     format!("{}…", whole.trim_end())
 }
 
-/// Where work is taken from, with the environment of whoever asked.
-struct Place {
+/// A merge or a sync, with the environment of its caller.
+struct Integration {
     project: Project,
     name: WorkspaceName,
     environment: Environment,
     has_agent: bool,
 }
 
-impl Place {
+impl Integration {
     /// Blocking.
-    fn merge(self, params: &MergeParams, base: Option<String>, subject: &str) -> Result<Landed, Failure> {
+    fn merge(self, params: &MergeParams, base: Option<String>, subject: &str) -> Result<Integrated, Failure> {
         let project = self.open()?;
         let message = params.message.as_deref();
         let request = MergeRequest {
@@ -404,11 +397,11 @@ impl Place {
         };
         let merged = agency_workspace::merge(&project, &self.name, &request);
         let merged =
-            merged.map_err(|err| but_committed(self.merge_failed(&err, params), committed.as_deref()))?;
-        Ok(Landed::Merged { merged, committed })
+            merged.map_err(|err| mention_commit(self.merge_failed(&err, params), committed.as_deref()))?;
+        Ok(Integrated::Merged { merged, committed })
     }
 
-    /// Not for a merge of which it is known that it will be refused.
+    /// Commits the files in the workspace, but not if the merge would be refused anyway.
     fn commit(
         &self,
         project: &Project,
@@ -422,13 +415,13 @@ impl Place {
     }
 
     /// Blocking.
-    fn sync(self, base: Option<&str>, how: SyncHow) -> Result<Landed, Failure> {
+    fn sync(self, base: Option<&str>, how: SyncHow) -> Result<Integrated, Failure> {
         let (way, by) = match how {
             SyncHow::Rebase => (agency_workspace::SyncMethod::Rebase, MergeHow::Rebase),
             SyncHow::Merge => (agency_workspace::SyncMethod::Merge, MergeHow::Merge),
         };
         let synced = agency_workspace::sync(&self.open()?, &self.name, base, way);
-        synced.map(Landed::Synced).map_err(|err| match &err.cause {
+        synced.map(Integrated::Synced).map_err(|err| match &err.cause {
             OperationCause::Conflicts { with, .. } => {
                 operation_failure(&err).hint(self.resolve_by_hand(with, by))
             }
@@ -456,10 +449,10 @@ impl Place {
         }
     }
 
-    /// What really ends a conflict: the same in the workspace, where somebody can look at it.
+    /// How to resolve a conflict: run the same merge or rebase in the workspace, where the user can see it.
     fn resolve_by_hand(&self, with: &str, how: MergeHow) -> String {
         let path = agency_workspace::workspace_path(&self.project, &self.name);
-        let path = chore::shown(&[path.into_os_string()]);
+        let path = format_command(&[path.into_os_string()]);
         let command = match (self.project.vcs(), how) {
             (Vcs::Jj, MergeHow::Rebase) => {
                 format!("jj rebase -s \"roots({with}..@ ~ ::default@)\" -d {with}")
@@ -469,16 +462,16 @@ impl Place {
             (Vcs::Git | Vcs::Plain, _) => format!("git merge {with}"),
         };
         let (name, words) = (&self.name, format!("'{command}, resolve the conflicts and commit'"));
-        let told = match self.has_agent {
+        let message = match self.has_agent {
             true => format!("agency send {name} {words}"),
             false => format!("agency send --queue {name} {words} && agency start {name}"),
         };
         format!(
-            "{UNCHANGED}resolve it in the workspace and commit: cd {path} && {command}; or let the agent: {told}"
+            "{UNCHANGED}resolve it in the workspace and commit: cd {path} && {command}; or let the agent: {message}"
         )
     }
 
-    /// The same project, with another environment.
+    /// The same project, with the caller's environment.
     fn open(&self) -> Result<Project, Failure> {
         let (root, vcs) = (self.project.root(), self.project.vcs());
         Project::open_with(root, Some(vcs), self.environment.clone())
@@ -486,8 +479,8 @@ impl Place {
     }
 }
 
-/// What did happen, if the merge did not.
-fn but_committed(failure: Failure, commit: Option<&str>) -> Failure {
+/// The merge failed, but the commit before it was made: say so.
+fn mention_commit(failure: Failure, commit: Option<&str>) -> Failure {
     let Some(commit) = commit else { return failure };
     let short = commit.get(..SHORT_COMMIT).unwrap_or(commit);
     let hint = failure.hint.as_deref().map(|hint| match hint.strip_prefix(UNCHANGED) {
@@ -515,7 +508,8 @@ fn how(how: MergeHow) -> MergeMethod {
     }
 }
 
-/// The caller's, or ours if it says nothing; and the name by which all that git starts is found again.
+/// The caller's environment, or the daemon's if the caller sends none. `AGENCY_RUN_ID` marks every process that git
+/// starts.
 fn environment_with(caller: &Caller, run: &str) -> Environment {
     let mut variables: Vec<(OsString, OsString)> = match caller.env.is_empty() {
         true => std::env::vars_os().collect(),
@@ -529,32 +523,32 @@ fn environment_with(caller: &Caller, run: &str) -> Environment {
     Environment::of(variables)
 }
 
-/// What became of a merge that was cut off.
+/// The outcome of a merge that was cut off.
 #[derive(Debug, PartialEq)]
 enum Settled {
     Merged {
         into: Option<String>,
     },
-    /// Nothing has changed, or nothing any more; what was in the checkout is kept there.
+    /// The base is as before. `kept` is the hidden ref of files that were in the base's checkout.
     TakenBack {
         kept: Option<String>,
     },
 }
 
-/// Blocking. Where nothing was left to recover, the branch says it.
-fn settled(
+/// Blocking. If there was nothing to recover, the branch shows whether the merge was done.
+fn find_outcome(
     project: &Project,
     name: &WorkspaceName,
     recovered: &[RecoveredMerge],
 ) -> Result<Settled, Failure> {
-    if let Some(settled) = told(name, recovered) {
+    if let Some(settled) = recovered_outcome(name, recovered) {
         return Ok(settled);
     }
     let is_merged = agency_workspace::is_merged(project, name).map_err(|err| operation_failure(&err))?;
     Ok(if is_merged { Settled::Merged { into: None } } else { Settled::TakenBack { kept: None } })
 }
 
-fn told(name: &WorkspaceName, recovered: &[RecoveredMerge]) -> Option<Settled> {
+fn recovered_outcome(name: &WorkspaceName, recovered: &[RecoveredMerge]) -> Option<Settled> {
     let own = recovered.iter().find(|one| one.workspace == *name)?;
     Some(match &own.outcome {
         MergeOutcome::Merged => Settled::Merged { into: Some(own.into.clone()) },
@@ -567,14 +561,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_recovered_decides_and_not_the_branch() {
+    fn the_recovered_outcome_decides_and_not_the_branch() {
         let name = |id| WorkspaceName::new(id, "fix").unwrap();
         let one = |id, outcome| RecoveredMerge { workspace: name(id), into: "main".to_owned(), outcome };
         let kept = Some("refs/agency/trash/2-fix-1".to_owned());
         let recovered =
             [one(1, MergeOutcome::Merged), one(2, MergeOutcome::RolledBack { trash_ref: kept.clone() })];
-        assert_eq!(told(&name(1), &recovered), Some(Settled::Merged { into: Some("main".to_owned()) }));
-        assert_eq!(told(&name(2), &recovered), Some(Settled::TakenBack { kept }));
-        assert_eq!(told(&name(3), &recovered), None);
+        assert_eq!(
+            recovered_outcome(&name(1), &recovered),
+            Some(Settled::Merged { into: Some("main".to_owned()) })
+        );
+        assert_eq!(recovered_outcome(&name(2), &recovered), Some(Settled::TakenBack { kept }));
+        assert_eq!(recovered_outcome(&name(3), &recovered), None);
     }
 }

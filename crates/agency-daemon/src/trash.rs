@@ -1,36 +1,41 @@
-//! The trash of a project: removed tasks, and what hidden refs keep besides.
+//! The trash of a project: removed tasks, and other work that hidden refs keep.
 //!
-//! Runs git, so all of it is called beside the loop, which only says what may be done now.
+//! These functions run git and block, so the daemon calls them beside its loop.
+//! Not here: whether an entry may come back or expire now. The loop asks the supervisor first.
+
+mod removal;
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use agency_api::Failure;
-use agency_api::trash::{Discarded, DiscardedKind, Expired, Trash};
-use agency_core::ids::{ProjectId, TaskKey};
-use agency_run::run_meta::RunMeta;
+use agency_api::trash::{self as api, DiscardedKind, Expired, Trash};
+use agency_core::ids::TaskKey;
 use agency_workspace::{
     OperationError, Presence, Project, RemoveCause, TrashEntry, TrashReason, WorkspaceName,
 };
 
-use crate::removal::{Bin, Removal, Step};
+use agency_run::run_meta::RunMeta;
 
-/// Git may still be deleting files for a daemon that was killed.
+pub use removal::{Removal, Step, TrashDirectory};
+
+/// A git that a killed daemon started may still be deleting files.
 const DELETED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Something that can be brought back.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a handful of them, read and shown")]
 pub enum Entry {
+    /// A removed task, with its files.
     Task(Removal),
-    /// What no removal speaks of.
-    Kept(TrashEntry, Discarded),
+    /// Files or commits of a task, kept by a hidden ref that no removal mentions.
+    Files(TrashEntry, api::Discarded),
 }
 
 impl Entry {
-    pub fn shown(&self) -> Discarded {
+    pub fn view(&self) -> api::Discarded {
         match self {
-            Entry::Task(removal) => Discarded {
+            Entry::Task(removal) => api::Discarded {
                 id: removal.id.clone(),
                 task: removal.task,
                 slug: removal.slug.clone(),
@@ -40,32 +45,32 @@ impl Entry {
                 bytes: removal.bytes,
                 reference: removal.reference.clone(),
             },
-            Entry::Kept(_, shown) => shown.clone(),
+            Entry::Files(_, view) => view.clone(),
         }
     }
 
     fn at(&self) -> SystemTime {
         match self {
             Entry::Task(removal) => removal.at(),
-            Entry::Kept(trashed, _) => trashed.at,
+            Entry::Files(trashed, _) => trashed.at,
         }
     }
 
     fn kept_at(&self) -> SystemTime {
         match self {
             Entry::Task(removal) => removal.kept_at(),
-            Entry::Kept(trashed, _) => trashed.at,
+            Entry::Files(trashed, _) => trashed.at,
         }
     }
 }
 
-pub fn list(project: &Project, bin: &Bin) -> Result<Trash, Failure> {
-    Ok(Trash { entries: entries(project, bin)?.iter().map(Entry::shown).collect() })
+pub fn list(project: &Project, directory: &TrashDirectory) -> Result<Trash, Failure> {
+    Ok(Trash { entries: entries(project, directory)?.iter().map(Entry::view).collect() })
 }
 
-/// The newest first. What is only just being removed is not among them.
-pub fn entries(project: &Project, bin: &Bin) -> Result<Vec<Entry>, Failure> {
-    let removals = bin.all();
+/// The newest first, without those whose removal is still under way.
+pub fn entries(project: &Project, directory: &TrashDirectory) -> Result<Vec<Entry>, Failure> {
+    let removals = directory.all();
     let refs = agency_workspace::trash_entries(project).map_err(trash_failure)?;
     let is_named = |trashed: &TrashEntry| {
         removals.iter().any(|removal| removal.reference.as_ref() == Some(&trashed.reference))
@@ -76,7 +81,7 @@ pub fn entries(project: &Project, bin: &Bin) -> Result<Vec<Entry>, Failure> {
             removal.step == Step::Begun && removal.task == task_of(trashed) && removal.at() <= trashed.at
         };
         if !removals.iter().any(being_removed) {
-            entries.push(Entry::Kept(trashed.clone(), described(project, trashed)));
+            entries.push(Entry::Files(trashed.clone(), describe(project, trashed)));
         }
     }
     entries.extend(removals.into_iter().filter(|removal| removal.step != Step::Begun).map(Entry::Task));
@@ -84,23 +89,23 @@ pub fn entries(project: &Project, bin: &Bin) -> Result<Vec<Entry>, Failure> {
     Ok(entries)
 }
 
-fn described(project: &Project, trashed: &TrashEntry) -> Discarded {
+fn describe(project: &Project, trashed: &TrashEntry) -> api::Discarded {
     let (what, why) = match trashed.reason {
         TrashReason::Removed => (DiscardedKind::Workspace, "the workspace was removed"),
         TrashReason::PutBack => (DiscardedKind::Files, "older files were put back over them"),
-        TrashReason::Rebased => (DiscardedKind::Commits, "they were written anew on top of the base"),
+        TrashReason::Rebased => (DiscardedKind::Commits, "a rebase put them on top of the base again"),
         TrashReason::Loose => (DiscardedKind::Commit, "nothing else held it"),
     };
     let name = trashed.workspace.to_string();
     let slug = name.split_once('-').map(|(_, slug)| slug.to_owned()).unwrap_or_default();
-    Discarded {
+    api::Discarded {
         id: id_of(&trashed.reference),
         task: task_of(trashed),
         slug,
         what,
         why: why.to_owned(),
         time: time(trashed.at),
-        // A size that cannot be told is no reason to hide the rest.
+        // If git cannot tell the size, show the entry without it.
         bytes: agency_workspace::trash_entry_bytes(project, trashed).unwrap_or(0),
         reference: Some(trashed.reference.clone()),
     }
@@ -110,53 +115,57 @@ fn task_of(trashed: &TrashEntry) -> u64 {
     trashed.workspace.task_id().parse().unwrap_or_default()
 }
 
-/// How a hidden ref is called.
+/// The id of the trash entry that a hidden ref keeps.
 pub fn id_of(reference: &str) -> String {
     reference.rsplit('/').next().unwrap_or(reference).to_owned()
 }
 
-/// The entry that is meant: without a word the newest removal.
-pub fn choose(project: &Project, bin: &Bin, word: Option<&str>) -> Result<Entry, Failure> {
-    let mut entries = entries(project, bin)?;
-    let shown: Vec<Discarded> = entries.iter().map(Entry::shown).collect();
-    let at = position(&shown, word)?;
+/// The entry that `word` names; without a word the newest removal.
+pub fn choose(project: &Project, directory: &TrashDirectory, word: Option<&str>) -> Result<Entry, Failure> {
+    let mut entries = entries(project, directory)?;
+    let views: Vec<api::Discarded> = entries.iter().map(Entry::view).collect();
+    let at = position(&views, word)?;
     Ok(entries.swap_remove(at))
 }
 
-fn position(shown: &[Discarded], word: Option<&str>) -> Result<usize, Failure> {
+fn position(entries: &[api::Discarded], word: Option<&str>) -> Result<usize, Failure> {
     let list = "agency undo --list";
     let Some(word) = word else {
-        let newest = shown.iter().position(|entry| entry.what == DiscardedKind::Task);
+        let newest = entries.iter().position(|entry| entry.what == DiscardedKind::Task);
         return newest.ok_or_else(|| {
             let none = Failure::new("no task was removed in this project");
-            if shown.is_empty() { none } else { none.hint(format!("what else is kept: {list}")) }
+            if entries.is_empty() {
+                none
+            } else {
+                none.hint(format!("`{list}` shows other work that is kept"))
+            }
         });
     };
-    if let Some(exact) = shown.iter().position(|entry| entry.id == word) {
+    if let Some(exact) = entries.iter().position(|entry| entry.id == word) {
         return Ok(exact);
     }
-    let is_named = |entry: &&Discarded| {
+    let is_named = |entry: &&api::Discarded| {
         let (id, slug) = (entry.task.to_string(), &entry.slug);
         entry.what == DiscardedKind::Task && (word == id || word == *slug || word == format!("{id}-{slug}"))
     };
-    if let Some(named) = shown.iter().position(|entry| is_named(&entry)) {
+    if let Some(named) = entries.iter().position(|entry| is_named(&entry)) {
         return Ok(named);
     }
-    let matching: Vec<usize> = (0..shown.len()).filter(|at| shown[*at].id.starts_with(word)).collect();
+    let matching: Vec<usize> = (0..entries.len()).filter(|at| entries[*at].id.starts_with(word)).collect();
     match matching.as_slice() {
         [one] => Ok(*one),
         [] => Err(Failure::new(format!("the trash has nothing called `{word}`")).hint(format!("`{list}`"))),
         many => {
-            let ids: Vec<&str> = many.iter().map(|at| shown[*at].id.as_str()).collect();
+            let ids: Vec<&str> = many.iter().map(|at| entries[*at].id.as_str()).collect();
             Err(Failure::new(format!("`{word}` may mean {}", ids.join(" or "))))
         }
     }
 }
 
-/// The files of a removed task, where they were. Returns what the user should know.
+/// Puts the files of a removed task back where they were. Returns remarks for the user.
 ///
-/// One that was cut off is begun again: what it had made so far is put into the trash first.
-pub fn bring_workspace_back(
+/// If an earlier try was cut off, its half-made workspace goes into the trash first.
+pub fn restore_workspace(
     project: &Project,
     removal: &Removal,
     was_cut_off: bool,
@@ -183,59 +192,65 @@ pub fn bring_workspace_back(
         .map_err(|err| operation_failure(&err))
 }
 
-/// What became of something that a daemon did not live to end.
+/// The outcome of something that an earlier daemon had begun when it was killed.
 #[derive(Debug)]
 pub enum CutOff {
     Removal {
         key: TaskKey,
         settled: Result<Settled, Failure>,
     },
-    /// The workspace is back, or it is not.
-    Return {
-        project: ProjectId,
+    /// A task on its way out of the trash.
+    Restoration {
+        key: TaskKey,
         removal: Removal,
-        back: Result<Back, Failure>,
+        restored: Result<RestoredWorkspace, Failure>,
     },
 }
 
-/// A removed task whose workspace is where it was.
+/// The workspace of a removed task is where it was.
 #[derive(Debug)]
-pub struct Back {
-    /// What the user should know.
+pub struct RestoredWorkspace {
+    /// Remarks for the user.
     pub notes: Vec<String>,
-    /// All of its task, the oldest first.
+    /// All runs of its task, the oldest first.
     pub runs: Vec<RunMeta>,
 }
 
-/// What became of a removal that a daemon did not live to end.
+/// The outcome of a removal that was cut off.
 #[derive(Debug)]
 pub enum Settled {
     /// Nothing had gone.
     TakenBack,
-    /// The workspace is gone, and kept as this.
+    /// The workspace is gone. `reference` keeps its files.
     Gone { reference: Option<String>, bytes: u64 },
 }
 
-/// `has_task`: its file is still there.
-pub fn settle(project: &Project, bin: &Bin, removal: &Removal, has_task: bool) -> Result<Settled, Failure> {
+/// Finishes a removal that was cut off, or finds that nothing had gone. `has_task`: the task file is still there.
+pub fn settle(
+    project: &Project,
+    directory: &TrashDirectory,
+    removal: &Removal,
+    has_task: bool,
+) -> Result<Settled, Failure> {
     let name = workspace_name(removal)?;
     let trash = agency_workspace::trash_entries(project).map_err(trash_failure)?;
     let is_its = |trashed: &&TrashEntry| {
         trashed.reason == TrashReason::Removed && trashed.workspace == name && trashed.at >= removal.at()
     };
-    // The first has all of it; what is kept below is what was left.
+    // The first ref keeps everything. A later try keeps only what the first one left in place.
     let Some(trashed) = trash.iter().rfind(is_its) else {
         return Ok(match has_task {
             true => Settled::TakenBack,
             false => Settled::Gone { reference: None, bytes: 0 },
         });
     };
-    finish(project, &name, removal.keep_ignored, &bin.leftover(&removal.id))?;
+    finish(project, &name, removal.keep_ignored, &directory.leftover(&removal.id))?;
     let bytes = agency_workspace::trash_entry_bytes(project, trashed).unwrap_or(0);
     Ok(Settled::Gone { reference: Some(trashed.reference.clone()), bytes })
 }
 
-/// `aside`: where a directory goes that git has let go of without deleting all of it.
+/// Removes the rest of the workspace. If git has forgotten the worktree without deleting all of its files, the directory
+/// moves to `aside`.
 fn finish(project: &Project, name: &WorkspaceName, keep_ignored: bool, aside: &Path) -> Result<(), Failure> {
     let removal = agency_workspace::RemoveOptions { discard: true, keep_ignored };
     let deadline = Instant::now() + DELETED_WITHIN;
@@ -254,11 +269,11 @@ fn finish(project: &Project, name: &WorkspaceName, keep_ignored: bool, aside: &P
     }
 }
 
-/// As between two file systems: where it may go is not ours to choose then.
+/// The rename fails, for example, between two file systems. The user has to choose another place then.
 fn in_the_way(path: &Path, cause: &std::io::Error) -> Failure {
     Failure::new(format!("cannot move away what is left of {}", path.display()))
         .caused_by(cause)
-        .hint("move it elsewhere by hand, or delete it: what was removed is in the trash")
+        .hint("move it elsewhere yourself, or delete it: the removed work is in the trash")
 }
 
 fn is_being_deleted(cause: &RemoveCause) -> bool {
@@ -271,20 +286,20 @@ fn is_being_deleted(cause: &RemoveCause) -> bool {
     )
 }
 
-/// What is older than `age` goes for good, unless it is only to be told, and unless it belongs to a removal that is
-/// not over. With the removals whose files are gone now.
+/// Deletes entries that are older than `age` for good, but not those whose removal is still under way. A dry run only
+/// lists them. Also returns the removals whose files are gone now.
 pub fn expire(
     project: &Project,
-    bin: &Bin,
+    directory: &TrashDirectory,
     age: Duration,
     dry_run: bool,
 ) -> Result<(Expired, Vec<Removal>), Failure> {
     let before = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
     let (old, young): (Vec<Entry>, Vec<Entry>) =
-        entries(project, bin)?.into_iter().partition(|entry| entry.kept_at() < before);
+        entries(project, directory)?.into_iter().partition(|entry| entry.kept_at() < before);
     let expired = Expired {
-        expired: old.iter().map(Entry::shown).collect(),
-        stays: young.iter().map(Entry::shown).collect(),
+        expired: old.iter().map(Entry::view).collect(),
+        stays: young.iter().map(Entry::view).collect(),
         dry_run,
     };
     if dry_run || old.is_empty() {
@@ -295,7 +310,7 @@ pub fn expire(
     agency_workspace::expire_trash(project, &refs).map_err(trash_failure)?;
     let removals = old.into_iter().filter_map(|entry| match entry {
         Entry::Task(removal) => Some(removal),
-        Entry::Kept(..) => None,
+        Entry::Files(..) => None,
     });
     Ok((expired, removals.collect()))
 }
@@ -323,8 +338,8 @@ pub fn time(at: SystemTime) -> String {
 mod tests {
     use super::*;
 
-    fn entry(id: &str, task: u64, slug: &str, what: DiscardedKind) -> Discarded {
-        Discarded {
+    fn entry(id: &str, task: u64, slug: &str, what: DiscardedKind) -> api::Discarded {
+        api::Discarded {
             id: id.to_owned(),
             task,
             slug: slug.to_owned(),
@@ -339,13 +354,13 @@ mod tests {
     #[test]
     fn an_entry_is_named_by_its_id_its_task_or_a_beginning() {
         use DiscardedKind::{Files, Task};
-        let shown = [
+        let entries = [
             entry("3-new-30", 3, "new", Files),
             entry("2-fix-20", 2, "fix", Task),
             entry("2-fix-10", 2, "fix", Task),
             entry("1-old-05", 1, "old", Task),
         ];
-        let at = |word: Option<&str>| position(&shown, word).map_err(|failure| failure.message);
+        let at = |word: Option<&str>| position(&entries, word).map_err(|failure| failure.message);
         assert_eq!(at(None), Ok(1), "the newest removal, not what else was kept");
         assert_eq!(at(Some("2-fix-10")), Ok(2));
         for word in ["2", "fix", "2-fix"] {

@@ -1,0 +1,84 @@
+//! Refusals of the supervisor, as failures that a caller reads.
+//!
+//! Not here: what is refused, and in which words. The supervisor decides both; this file adds the code and the facts
+//! that only the daemon knows.
+
+use agency_api::{Failure, FailureCode};
+use agency_core::supervisor::Refusal;
+
+use super::World;
+use super::operations::Current;
+
+impl World {
+    pub(super) fn refused(&self, refusal: Refusal) -> Failure {
+        let failure = Failure::new(refusal.to_string()).code(code(&refusal));
+        let failure = match refusal.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        };
+        match &refusal {
+            Refusal::Unsettled { key } => match self.current(key) {
+                Some(Current::Unsettled { cause, .. }) => unsettled(failure, cause),
+                _ => failure,
+            },
+            Refusal::Elsewhere { key } => match self.elsewhere.get(key) {
+                Some(host) => Failure { message: format!("task {} runs on {host}", key.task), ..failure },
+                None => failure,
+            },
+            Refusal::Orphaned { run, .. } => {
+                failure.because(format!("the daemon could not take run {run} over"))
+            }
+            _ => failure,
+        }
+    }
+}
+
+/// Adds why the daemon could not settle the removal.
+fn unsettled(failure: Failure, cause: &Failure) -> Failure {
+    let causes = std::iter::once(cause.message.clone()).chain(cause.causes.clone()).collect();
+    let hint = match (&cause.hint, &failure.hint) {
+        (Some(first), Some(then)) => Some(format!("{first}; then: {then}")),
+        (first, then) => first.clone().or_else(|| then.clone()),
+    };
+    Failure { causes, hint, ..failure }
+}
+
+fn code(refusal: &Refusal) -> FailureCode {
+    match refusal {
+        Refusal::MaxAgentsReached { .. } => FailureCode::MaxAgentsReached,
+        Refusal::Transition { .. } => FailureCode::WrongStatus,
+        Refusal::NotRunning { .. } => FailureCode::NotRunning,
+        Refusal::Busy { .. } | Refusal::EmptyingTrash | Refusal::ComingBack => FailureCode::Busy,
+        Refusal::AgentAtWork { .. } => FailureCode::AgentWorking,
+        Refusal::AgentLives { .. } | Refusal::HasARun { .. } | Refusal::Orphaned { .. } => {
+            FailureCode::AgentRunning
+        }
+        Refusal::Unsettled { .. } => FailureCode::RemovalUnfinished,
+        Refusal::Elsewhere { .. } => FailureCode::RunningElsewhere,
+        Refusal::UnknownTask { .. } => FailureCode::TaskNotFound,
+        Refusal::Cancelled { .. } => FailureCode::Cancelled,
+        Refusal::WorkspaceFailed { .. } | Refusal::KeeperFailed { .. } => FailureCode::StartFailed,
+        Refusal::SetupFailed { .. } => FailureCode::SetupFailed,
+        Refusal::WontDie { .. } => FailureCode::StopFailed,
+        Refusal::ShuttingDown => FailureCode::DaemonLost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unsettled_removal_tells_its_cause_and_both_ways_out() {
+        let refusal = Failure::new("the removal of task 1 was cut off and is not finished")
+            .hint("`agency rm 1` tries again");
+        let cause = Failure::new("cannot move away what is left").because("no space").hint("delete it");
+        let told = unsettled(refusal, &cause).to_string();
+        assert_eq!(
+            told,
+            "Error: the removal of task 1 was cut off and is not finished\n\
+             Caused by: cannot move away what is left\nCaused by: no space\n\
+             Hint: delete it; then: `agency rm 1` tries again"
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! Making the workspace of a start, and taking it back when the start fails.
+//!
+//! Not here: its setup (see `setups`), and its removal (see `removals`).
+
+use std::path::PathBuf;
+
+use agency_api::Failure;
+use agency_core::config::Key;
+use agency_core::ids::{Epoch, TaskKey};
+use agency_core::supervisor::{Event, MadeBy};
+use agency_workspace::{Presence, Project, Vcs, Workspace, WorkspaceName};
+
+use super::World;
+use crate::loop_event::LoopEvent;
+use crate::rpc;
+use agency_run::run_meta;
+use agency_store::workspace_record::Mark;
+
+/// In a project's own file this key has no effect before the user consents.
+const SETUP_KEY: Key = Key::WORKSPACE_SETUP;
+
+impl World {
+    pub(super) fn make_workspace(&mut self, key: TaskKey, epoch: Epoch) {
+        self.expect_workspace(&key);
+        let reporter = self.ground.reporter.clone();
+        let planned = self.workspace_of(&key).map(|(project, name)| {
+            let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
+            (project, name, base)
+        });
+        tokio::spawn(async move {
+            let made = match planned {
+                Ok((project, name, base)) => {
+                    rpc::blocking(move || make(&project, &name, base.as_deref())).await
+                }
+                Err(failure) => Err(failure),
+            };
+            reporter.report(LoopEvent::WorkspaceMade { key, epoch, made }).await;
+        });
+    }
+
+    /// Before the workspace is made, records that it will have to be set up: the next daemon must know that too.
+    fn expect_workspace(&mut self, key: &TaskKey) {
+        self.reserve_ports(key);
+        let Ok((project, name)) = self.workspace_of(key) else { return };
+        let is_there = agency_workspace::workspace_path(&project, &name).is_dir();
+        if project.vcs() == Vcs::Plain || is_there {
+            return;
+        }
+        let Ok(settings) = self.settings_of_setup(key) else { return };
+        if settings.waiting.contains(&SETUP_KEY) {
+            let words = "the project's setup was left out: `agency trust`, then `agency setup";
+            self.note(key, vec![format!("{words} {}`", key.task)]);
+        }
+        let config = settings.config.workspace;
+        let is_owed = !config.setup.is_empty() || agency_workspace::includes_files(&project, &config.copy);
+        self.mark_setup(key, if is_owed { Mark::Pending } else { Mark::None });
+    }
+
+    /// No workspace was made, or it was taken back.
+    pub(super) fn expect_no_workspace(&mut self, key: &TaskKey) {
+        if self.workspace_to_enter(key).is_err() {
+            self.mark_setup(key, Mark::None);
+        }
+    }
+
+    pub(super) fn on_workspace_made(
+        &mut self,
+        key: TaskKey,
+        epoch: Epoch,
+        made: Result<Option<Workspace>, Failure>,
+    ) {
+        match made {
+            Ok(workspace) => {
+                self.record_presence(&key);
+                self.mark_cut_off(&key, None);
+                let made_by = match workspace {
+                    Some(workspace) => {
+                        self.note(&key, workspace.warnings.clone());
+                        self.made.insert(key.clone(), workspace);
+                        MadeBy::ThisStart
+                    }
+                    None => MadeBy::Earlier,
+                };
+                let readiness = self.readiness(&key);
+                self.decide(Event::WorkspaceMade { key, epoch, made_by, readiness });
+            }
+            Err(failure) => {
+                self.expect_no_workspace(&key);
+                let error = failure.message.clone();
+                self.failures.insert(key.clone(), failure);
+                self.decide(Event::WorkspaceFailed { key, epoch, error });
+            }
+        }
+    }
+
+    pub(super) fn undo_workspace(&mut self, key: TaskKey, epoch: Epoch) {
+        let reporter = self.ground.reporter.clone();
+        let made = self.made.remove(&key);
+        let project = self.workspace_of(&key).map(|(project, _)| project);
+        tokio::spawn(async move {
+            if let (Ok(project), Some(workspace)) = (project, made) {
+                let undone = rpc::blocking(move || {
+                    agency_workspace::undo_create(&project, &workspace)
+                        .map_err(|err| Failure::from_error(&err, err.hint()))
+                });
+                if let Err(left) = undone.await {
+                    tracing::warn!(task = %key, %left, "the workspace of a failed start stays behind");
+                }
+            }
+            reporter.report(LoopEvent::WorkspaceUndone { key, epoch }).await;
+        });
+    }
+
+    /// The directory of a workspace that has been made.
+    pub(super) fn workspace_to_enter(&self, key: &TaskKey) -> Result<PathBuf, Failure> {
+        let (project, workspace) = self.workspace_of(key)?;
+        let path = agency_workspace::workspace_path(&project, &workspace);
+        match path.is_dir() {
+            true => Ok(path),
+            false => Err(Failure::new(format!("task {workspace} has no workspace yet"))
+                .because(format!("{} is not there", path.display()))
+                .hint(format!("agency start {} makes it", key.task))),
+        }
+    }
+
+    /// The `AGENCY_RUN_ID` of every process that the daemon starts in the workspace. By it the daemon finds them again.
+    pub(super) fn workspace_run(&self, key: &TaskKey) -> Result<String, Failure> {
+        if let Some(run) = self.workspaces.get(key).run {
+            return Ok(run);
+        }
+        let made = run_meta::new_run_id().map_err(|err| Failure::new("no random numbers").caused_by(&err))?;
+        Ok(made.0)
+    }
+
+    /// Records that no command of the daemon's runs in the workspace any more.
+    pub(super) fn record_no_commands(&mut self, key: &TaskKey) {
+        if let Err(cause) = self.workspaces.change(key, |record| record.at_work = false) {
+            tracing::warn!(task = %key, %cause, "cannot record that no command runs in a workspace");
+        }
+    }
+
+    /// Frees the ports of tasks that no longer exist.
+    pub(super) fn forget_lost_workspaces(&mut self) {
+        let is_lost = |key: &TaskKey| {
+            let has_project = self.store.project(&key.project).is_some();
+            has_project && self.store.task(key).is_none() && !self.supervisor.occupation(key).is_removal()
+        };
+        let lost: Vec<TaskKey> = self.workspaces.all().map(|(key, _)| key.clone()).filter(is_lost).collect();
+        lost.iter().for_each(|key| self.workspaces.forget(key));
+    }
+}
+
+/// Blocking. Makes the workspace of a task, or its directory if only the branch is left. `None`: it was there already.
+fn make(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Option<Workspace>, Failure> {
+    let failed = |err: agency_workspace::CreateError| workspace_failure(&err);
+    agency_workspace::exclude_agency_dir(project).map_err(|err| Failure::from_error(&err, err.hint()))?;
+    let presence =
+        agency_workspace::presence(project, name).map_err(|err| Failure::from_error(&err, err.hint()))?;
+    match presence {
+        Presence::Ready => Ok(None),
+        Presence::DirectoryGone => {
+            let mut workspace = agency_workspace::reattach(project, name).map_err(failed)?;
+            workspace.warnings.push(format!(
+                "the directory of {name} was gone, and Agency made it again from its branch; \
+                 if you moved it, files that were not committed are where you moved it to"
+            ));
+            Ok(Some(workspace))
+        }
+        // `create` names the files that are in the way.
+        Presence::Absent | Presence::HalfMade | Presence::NotOurs => {
+            agency_workspace::create(project, name, base).map(Some).map_err(failed)
+        }
+    }
+}
+
+pub fn workspace_failure(error: &agency_workspace::CreateError) -> Failure {
+    Failure::from_error(error, error.hint())
+}
