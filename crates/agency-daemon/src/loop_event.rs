@@ -8,10 +8,10 @@ use agency_api::trash::Discarded;
 use agency_api::{Failure, FailureCode};
 use agency_core::ids::{Epoch, ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Operation;
+use agency_run::connection::{ConnectionCommand, ConnectionPlan, ConnectionSpec};
+use agency_run::handle::RunHandle;
 use agency_run::report::{Report, ReportSink};
-use agency_run::run::RunHandle;
 use agency_run::run_meta::RunMeta;
-use agency_run::switchboard::{BoardCommand, WirePlan, WireSpec};
 use agency_workspace::{
     ConflictScanner, Merged, Project, Removed, Snapshot, Synced, Workspace, WorkspaceConflict,
 };
@@ -48,9 +48,9 @@ pub enum LoopEvent {
     KeeperStarted { key: TaskKey, epoch: Epoch, started: Result<Box<StartedRun>, Failure> },
     /// A start needs a connection.
     EnsureWire {
-        plan: WirePlan,
-        spec: Box<WireSpec>,
-        answer: oneshot::Sender<Result<mpsc::Sender<BoardCommand>, Failure>>,
+        plan: ConnectionPlan,
+        spec: Box<ConnectionSpec>,
+        answer: oneshot::Sender<Result<mpsc::Sender<ConnectionCommand>, Failure>>,
     },
     /// A run or a connection reports something.
     Reported(Report),

@@ -13,9 +13,9 @@ use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, Response};
 use agency_api::{Failure, socket};
-use agency_run::hold::{screen_colours, screen_size};
-use agency_run::run::RunCommand;
-use agency_run::viewer::{Next, Outgoing, ViewerId, ViewerQueue};
+use agency_run::command::RunCommand;
+use agency_run::view::{screen_colours, screen_size};
+use agency_run::viewer_queue::{Next, Outgoing, ViewerId, ViewerQueue};
 use agency_store::event_log::EventLog;
 use agency_stream::Stream;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
@@ -262,7 +262,7 @@ async fn stream(promised: Promised, socket: WebSocket) {
             let viewer = ViewerId(NEXT.fetch_add(1, Ordering::Relaxed));
             let queue = Arc::new(ViewerQueue::default());
             let (sink, source) = socket.split();
-            let attach = RunCommand::Attach { viewer, queue: queue.clone(), view };
+            let attach = RunCommand::Attach { viewer, queue: queue.clone(), options: view };
             if run.send(attach).await.is_err() {
                 return;
             }

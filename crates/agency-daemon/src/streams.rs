@@ -5,9 +5,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use agency_run::audience::View;
+use agency_run::command::RunCommand;
 use agency_run::logs::LogRequest;
-use agency_run::run::RunCommand;
+use agency_run::viewers::ViewerOptions;
 use tokio::sync::{mpsc, watch};
 
 /// A caller opens its stream at once; what was never opened makes room for others.
@@ -17,7 +17,7 @@ const MAX_WAITING: usize = 64;
 pub enum Promised {
     Viewer {
         run: mpsc::Sender<RunCommand>,
-        view: View,
+        view: ViewerOptions,
     },
     Log(LogRequest),
     /// `grows` for as long as it does; nothing for what is there by now.

@@ -11,11 +11,10 @@ use std::time::{Duration, Instant, SystemTime};
 use agency_api::Failure;
 use agency_api::trash::{self as api, DiscardedKind, Expired, Trash};
 use agency_core::ids::TaskKey;
+use agency_run::run_meta::RunMeta;
 use agency_workspace::{
     OperationError, Presence, Project, RemoveCause, TrashEntry, TrashReason, WorkspaceName,
 };
-
-use agency_run::run_meta::RunMeta;
 
 pub use removal::{Removal, Step, TrashDirectory};
 

@@ -53,9 +53,10 @@ use agency_core::evidence::{Change, Rules, Standing};
 use agency_core::ids::{ProjectId, RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Supervisor};
 use agency_core::task_file::Field;
+use agency_run::command::RunCommand;
+use agency_run::handle::RunHandle;
 use agency_run::plan::LaunchPlan;
-use agency_run::report::Report;
-use agency_run::run::{RunCommand, RunHandle, RunNews};
+use agency_run::report::{Report, RunReport};
 use agency_run::run_meta::RunMeta;
 use agency_search::Index;
 use agency_store::event_log::EventLog;
@@ -242,7 +243,7 @@ impl World {
             let deadline = deadlines.into_iter().flatten().min();
             let event = tokio::select! {
                 event = inbox.recv() => event,
-                () = agency_run::run::sleep_until(deadline) => None,
+                () = agency_run::timer::sleep_until(deadline) => None,
             };
             match event {
                 Some(event) => self.handle(event),
@@ -293,10 +294,10 @@ impl World {
             LoopEvent::SetupOver { key, epoch, outcome } => self.on_setup_over(key, epoch, outcome),
             LoopEvent::KeeperStarted { key, epoch, started } => self.on_keeper_started(key, epoch, started),
             LoopEvent::EnsureWire { plan, spec, answer } => self.ensure_wire(plan, *spec, answer),
-            LoopEvent::Reported(Report::Connection { name, attempt, news }) => {
+            LoopEvent::Reported(Report::Connection { name, attempt, report: news }) => {
                 self.on_wire_news(&name, attempt, news);
             }
-            LoopEvent::Reported(Report::Run { run, news }) => self.on_run_news(run, news),
+            LoopEvent::Reported(Report::Run { run, report: news }) => self.on_run_news(run, news),
             LoopEvent::TextSent { key, id, outcome } => self.on_text_sent(&key, id, outcome),
             LoopEvent::ReaderLeft { key } => self.remove_reader(&key),
             LoopEvent::RemovalChecked { key, ticket, verdict } => {
@@ -349,13 +350,13 @@ impl World {
         }
     }
 
-    fn on_run_news(&mut self, run: RunId, news: RunNews) {
+    fn on_run_news(&mut self, run: RunId, news: RunReport) {
         let Some(live) = self.runs.get_mut(&run) else {
             return self.on_orphan_news(&run, news);
         };
         let key = live.key.clone();
         match news {
-            RunNews::State(change) => {
+            RunReport::State(change) => {
                 live.standing = change.new.clone();
                 self.announce_state(&key, &run, &change);
                 self.state_told(&key, &run, &change.new);
@@ -367,21 +368,21 @@ impl World {
                     self.look_at(&key.project);
                 }
             }
-            RunNews::Evidence(evidence) => {
+            RunReport::Evidence(evidence) => {
                 live.standing.evidence = *evidence;
                 let standing = live.standing.clone();
                 self.detail_told(&key, &run, &standing);
             }
-            RunNews::Session(id) => self.keep_session(&key, &run, Some(id)),
-            RunNews::SessionLost => self.keep_session(&key, &run, None),
-            RunNews::Viewers(viewers) => {
+            RunReport::Session(id) => self.keep_session(&key, &run, Some(id)),
+            RunReport::SessionLost => self.keep_session(&key, &run, None),
+            RunReport::Viewers(viewers) => {
                 live.viewers = viewers;
                 self.saw(&run);
                 self.notices.notifier.viewed(&key, viewers > 0);
             }
-            RunNews::Told { happened, next_seq } => {
-                let has_turn_ended = happened.iter().any(|(_, data)| matches!(data, EventData::TurnEnd(_)));
-                for (at, data) in happened {
+            RunReport::ConversationEvents { events, next_seq } => {
+                let has_turn_ended = events.iter().any(|(_, data)| matches!(data, EventData::TurnEnd(_)));
+                for (at, data) in events {
                     self.announce_at(clock::timestamp_of(at), Some(&key), Some(&run), data);
                 }
                 if has_turn_ended {
@@ -392,8 +393,8 @@ impl World {
                     tracing::warn!(%run, %cause, "some events may be announced twice");
                 }
             }
-            RunNews::Asked(approval) => self.put_before_rules(&key, &run, &approval),
-            RunNews::Over { exit, ended } => {
+            RunReport::ApprovalRequested(approval) => self.put_before_rules(&key, &run, &approval),
+            RunReport::Over { exit, ended } => {
                 tracing::info!(task = %key, %run, code = %exit.code, "run over");
                 self.ended.insert(key.clone(), ended);
                 self.decide(Event::RunExited { key: key.clone(), run, exit });
@@ -404,22 +405,22 @@ impl World {
                 self.touch_index(&key);
                 self.look_at(&key.project);
             }
-            RunNews::Reached { environment } => {
+            RunReport::Reached { environment } => {
                 live.handle.environment = environment;
                 self.notices.notifier.read_late(&key);
             }
-            RunNews::Rescued { keeper } => {
+            RunReport::Rescued { keeper } => {
                 tracing::warn!(task = %key, %run, "the keeper was killed; another one holds the run now");
                 live.handle.keeper = keeper;
                 self.announce(Some(&key), Some(&run), keeper_killed());
             }
-            RunNews::Journal { cause: Some(cause) } => {
+            RunReport::Journal { cause: Some(cause) } => {
                 live.trouble = Some(cause.clone());
                 tracing::error!(task = %key, %run, %cause, "the journal cannot be written");
                 let error = ErrorEvent::new("the journal cannot be written", cause);
                 self.announce(Some(&key), Some(&run), error);
             }
-            RunNews::Journal { cause: None } => {
+            RunReport::Journal { cause: None } => {
                 live.trouble = None;
                 tracing::info!(task = %key, %run, "the journal is written again")
             }

@@ -19,11 +19,11 @@ use agency_core::supervisor::RunTerms;
 use agency_core::task_file::TaskFile;
 use agency_core::tokens::{self, Ports, Tokens};
 
+use crate::connection::ConnectionSpec;
 use crate::environment::{
     self, Environment, drop_long_variables, find_program, link_ssh_agent, path_directories,
 };
-use crate::hold::FoldTerms;
-use crate::switchboard::WireSpec;
+use crate::run_context::FoldSettings;
 use crate::{hooks, limits};
 
 /// A start that is known to be possible.
@@ -34,7 +34,7 @@ pub struct LaunchPlan {
     pub size: Size,
     pub open_files: Option<(u64, u64)>,
     pub environment: Environment,
-    pub fold: FoldTerms,
+    pub fold: FoldSettings,
     pub terms: RunTerms,
     /// What the call that started it said about the configuration.
     pub overrides: Overrides,
@@ -46,7 +46,7 @@ pub struct LaunchPlan {
 
 /// What a caller wants otherwise than the task's file says.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wish {
+pub struct StartOptions {
     pub driver: Option<Driver>,
     /// Begin a new session.
     pub fresh: bool,
@@ -59,7 +59,7 @@ const TELLS_STATES: &str = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
 
 /// What differs from one launch of a task to the next.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct LaunchContext<'a> {
     pub name: &'a TaskName,
     pub root: &'a Path,
     pub worktree: &'a Path,
@@ -130,7 +130,7 @@ pub fn plan(
         size: caller.size.unwrap_or_default(),
         open_files: caller.open_files,
         environment: env,
-        fold: fold_terms(config, agent, &program),
+        fold: fold_settings(config, agent, &program),
         terms: terms(agent, driver),
         overrides: caller.overrides.clone(),
         fresh: false,
@@ -164,13 +164,13 @@ pub struct PlannedTask<'a> {
 }
 
 /// `program` as its command names it.
-pub fn fold_terms(config: &Config, agent: &Agent, program: &str) -> FoldTerms {
+pub fn fold_settings(config: &Config, agent: &Agent, program: &str) -> FoldSettings {
     let timing = Timing {
         needs_input_after: config.needs_input_timeout(agent),
         stale_after: config.stale_timeout(agent),
     };
     let program = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    FoldTerms { timing, scrollback: config.scrollback as usize, program }
+    FoldSettings { timing, scrollback: config.scrollback as usize, program }
 }
 
 pub fn terms(agent: &Agent, driver: Driver) -> RunTerms {
@@ -185,7 +185,11 @@ pub fn terms(agent: &Agent, driver: Driver) -> RunTerms {
 
 impl LaunchPlan {
     /// The launch, and what the user should know about it.
-    pub fn spec(&self, file: &TaskFile, place: &Place<'_>) -> Result<(LaunchSpec, Vec<String>), Failure> {
+    pub fn spec(
+        &self,
+        file: &TaskFile,
+        place: &LaunchContext<'_>,
+    ) -> Result<(LaunchSpec, Vec<String>), Failure> {
         let tokens = Tokens {
             task_id: place.name.id,
             slug: place.name.slug.clone(),
@@ -245,12 +249,12 @@ impl LaunchPlan {
 
 impl LaunchPlan {
     /// Its process is not for others: it knows the workspace, or is not the agent's usual command.
-    pub fn has_own_wire(&self) -> bool {
+    pub fn has_own_connection(&self) -> bool {
         self.agent.per_workspace || self.command.is_some()
     }
 
     /// The process of a connection that tasks share knows of none of them.
-    pub fn shared_wire(&self) -> Result<WireSpec, Failure> {
+    pub fn shared_connection_spec(&self) -> Result<ConnectionSpec, Failure> {
         let argv = action(&self.agent, self.driver, false, &self.environment)?;
         let mut env = self.environment.clone();
         env.extend(self.agent.env.iter().map(|(name, value)| (name.into(), value.into())));
@@ -258,7 +262,7 @@ impl LaunchPlan {
         let home = env.get(OsStr::new("HOME")).map(PathBuf::from).filter(|home| home.is_dir());
         let cwd = home.unwrap_or_else(|| PathBuf::from("/"));
         env.insert("PWD".into(), cwd.clone().into());
-        Ok(WireSpec {
+        Ok(ConnectionSpec {
             argv: argv.iter().map(|word| Bytes::from(word.as_str())).collect(),
             env,
             cwd,

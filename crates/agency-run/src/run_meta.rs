@@ -39,7 +39,8 @@ pub struct RunMeta {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcpMeta {
     /// The name of its connection.
-    pub wire: String,
+    #[serde(rename = "wire")]
+    pub connection: String,
     pub cwd: PathBuf,
     /// The session that it goes on with.
     pub session_id: Option<String>,
@@ -54,12 +55,12 @@ pub struct AcpMeta {
 
 impl RunMeta {
     /// The connection that the run has its session on.
-    pub fn wire_name(&self) -> Option<&str> {
-        self.acp.as_ref().map(|acp| acp.wire.as_str())
+    pub fn connection_name(&self) -> Option<&str> {
+        self.acp.as_ref().map(|acp| acp.connection.as_str())
     }
 
     /// What its conversation's driver needs to know.
-    pub fn talk_terms(&self) -> ConversationTerms {
+    pub fn conversation_terms(&self) -> ConversationTerms {
         match &self.acp {
             None => ConversationTerms::Stream,
             Some(acp) => ConversationTerms::Acp(AcpTerms {

@@ -8,6 +8,7 @@ use agency_core::evidence::{Evidence, Standing, Why};
 use agency_core::rail::WorkspaceStatus;
 use agency_core::task_status::TaskStatus;
 use agency_store::workspace_record::Mark;
+use agency_terminal::{Colours, Rgb, Size};
 
 pub fn status(status: TaskStatus) -> view::TaskStatus {
     match status {
@@ -100,5 +101,26 @@ pub fn workspace_status(status: WorkspaceStatus) -> view::WorkspaceStatus {
         WorkspaceStatus::Stale => view::WorkspaceStatus::Stale,
         WorkspaceStatus::Completed => view::WorkspaceStatus::Completed,
         WorkspaceStatus::Errored => view::WorkspaceStatus::Errored,
+    }
+}
+
+pub fn api_size(size: Size) -> agency_api::keeper::Size {
+    let Size { cols, rows, x_pixels, y_pixels } = size;
+    agency_api::keeper::Size { cols, rows, x_pixels, y_pixels }
+}
+
+pub fn screen_size(size: agency_api::keeper::Size) -> Size {
+    let agency_api::keeper::Size { cols, rows, x_pixels, y_pixels } = size;
+    // A terminal without a cell can hold nothing; some callers report one.
+    Size { cols: cols.max(1), rows: rows.max(1), x_pixels, y_pixels }
+}
+
+pub fn screen_colours(colours: &agency_api::pty::Colours) -> Colours {
+    let rgb = |[r, g, b]: [u8; 3]| Rgb(r, g, b);
+    Colours {
+        foreground: colours.foreground.map(rgb),
+        background: colours.background.map(rgb),
+        cursor: colours.cursor.map(rgb),
+        palette: colours.palette.iter().map(|(index, colour)| (*index, rgb(*colour))).collect(),
     }
 }

@@ -20,9 +20,8 @@ use agency_api::search::HitKind;
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{RunId, TaskKey};
 use agency_core::task_file::TaskFile;
-use agency_run::piped::Reading;
-use agency_run::run::RunCommand;
-use agency_run::talk::{PastTalk, Wanted};
+use agency_run::command::{ChatRequest, RunCommand};
+use agency_run::conversation::{Page, PastConversation};
 use agency_store::last_words;
 use agency_store::read_small::{Links, read_small};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -55,7 +54,7 @@ pub enum Talk {
     None,
     Past {
         runs: Vec<RunId>,
-        journals: Box<PastTalk>,
+        journals: Box<PastConversation>,
     },
     Live {
         run: RunId,
@@ -244,9 +243,9 @@ impl Librarian {
     ) -> Option<News> {
         let since = self.read.get(key).filter(|(known, _)| known == run).map_or(0, |(_, revision)| *revision);
         let (answer, told) = oneshot::channel();
-        let wanted = Wanted { since: Some(since), ..Wanted::default() };
+        let wanted = Page { since: Some(since), ..Page::default() };
         let asked = async {
-            commands.send(RunCommand::Chat(Reading { wanted, wait: false, answer })).await.ok()?;
+            commands.send(RunCommand::Chat(ChatRequest { page: wanted, wait: false, answer })).await.ok()?;
             told.await.ok()
         };
         let chat = tokio::time::timeout(RUN_ANSWERS_WITHIN, asked).await.ok()??;
@@ -370,7 +369,7 @@ fn put_talk(shelf: &mut Shelf, listed: &Listed, news: Option<&News>) -> Result<(
             if shelf.stamps(key).talk == stamp {
                 return Ok(());
             }
-            match journals.read(Wanted { since: Some(0), ..Wanted::default() }) {
+            match journals.read(Page { since: Some(0), ..Page::default() }) {
                 Ok(chat) => shelf.put_talk(key, &passages(&chat), true, &stamp),
                 Err(failure) => {
                     unreadable(key, &failure);

@@ -5,9 +5,9 @@ use agency_api::{Failure, method, view};
 use agency_core::approval::{Asker, Ruling, ruling};
 use agency_core::conversation::Approval;
 use agency_core::ids::{ProjectId, RunId, TaskKey};
-use agency_run::run::RunCommand;
+use agency_run::command::RunCommand;
+use agency_run::conversation::{self, PastConversation, PastDecision};
 use agency_run::run_meta::RunMeta;
-use agency_run::talk::{self, Decided, PastTalk};
 use agency_store::settings;
 use tokio::sync::mpsc;
 
@@ -44,7 +44,7 @@ struct Source {
     task: view::Task,
     agent: String,
     live: Option<mpsc::Sender<RunCommand>>,
-    past: PastTalk,
+    past: PastConversation,
 }
 
 impl World {
@@ -126,7 +126,7 @@ impl World {
 
 impl Source {
     /// Asks the live run. If it ends meanwhile, reads its journal.
-    async fn read(self) -> Vec<Decided> {
+    async fn read(self) -> Vec<PastDecision> {
         let Source { live, past, .. } = self;
         if let Some(commands) = live
             && let Ok(decisions) = ask_run(commands, |answer| RunCommand::Decisions { answer }).await
@@ -141,9 +141,9 @@ impl Source {
     }
 }
 
-fn of_task(task: &view::Task, agent: &str, decided: Decided) -> DecidedApproval {
+fn of_task(task: &view::Task, agent: &str, decided: PastDecision) -> DecidedApproval {
     DecidedApproval {
-        time: talk::wall_time(decided.at),
+        time: conversation::wall_time(decided.at),
         task: task.id,
         slug: task.slug.clone(),
         project: task.project.clone(),

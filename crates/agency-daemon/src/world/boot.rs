@@ -20,12 +20,15 @@ use agency_core::task_status::TaskStatus;
 use agency_keeper::launch::ABANDONED_FILE;
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
+use agency_run::conversation::ConversationSource;
 use agency_run::fold;
-use agency_run::hold::{Hold, RunContext};
+use agency_run::follow;
+use agency_run::handle::RunHandle;
+use agency_run::keeper_link::KeeperLink;
 use agency_run::plan;
-use agency_run::run::{self, NewsDesk, RunHandle};
+use agency_run::report::RunReporter;
+use agency_run::run_context::RunContext;
 use agency_run::run_meta::{self, RunMeta};
-use agency_run::talk::TalkSource;
 use agency_search::Index;
 use agency_store::clock;
 use agency_store::event_log::EventLog;
@@ -129,13 +132,13 @@ impl World {
                 let (mut context, elsewhere) =
                     (self.context_of(&meta), meta.host != self.ground.state.host());
                 context.before = self.talks_before(&talks, &meta);
-                let news = NewsDesk { reporter: self.ground.reporter.sink(), run: meta.run.clone() };
+                let news = RunReporter { sink: self.ground.reporter.sink(), run: meta.run.clone() };
                 let board = self.board_of(&meta);
                 tokio::spawn(async move {
                     let remains = match (elsewhere, board) {
                         (true, _) => elsewhere_remains(&dir),
                         (false, Some(board)) => sit(board, context, news).await,
-                        (false, None) if context.is_seat => Remains::Nothing,
+                        (false, None) if context.is_session => Remains::Nothing,
                         (false, None) => look(&dir, context, news).await,
                     };
                     (meta, remains)
@@ -262,29 +265,32 @@ impl World {
             id: meta.run.clone(),
             name: meta.name(),
             driver: meta.driver.parse().unwrap_or_default(),
-            is_seat: meta.acp.is_some(),
-            talk: meta.talk_terms(),
+            is_session: meta.acp.is_some(),
+            conversation: meta.conversation_terms(),
             before: self.talks_before(self.history.get(&key).map(Vec::as_slice).unwrap_or_default(), meta),
             dir: self.ground.state.run(&meta.run.0),
             epoch: self.ground.epoch,
             keeper_binary: self.ground.keeper_binary.clone(),
             open_files: self.ground.open_files,
             spare: agent.spare.clone(),
-            fold: plan::fold_terms(&config, &agent, &meta.program),
+            fold: plan::fold_settings(&config, &agent, &meta.program),
             rule_book: self.ground.rule_book.clone(),
         }
     }
 
     /// The task's earlier runs that are one conversation with this one.
-    pub(super) fn talks_before(&self, runs: &[RunMeta], meta: &RunMeta) -> Vec<TalkSource> {
+    pub(super) fn talks_before(&self, runs: &[RunMeta], meta: &RunMeta) -> Vec<ConversationSource> {
         let is_earlier = |other: &&RunMeta| {
             is_talk(other) && is_talk(meta) && key_of(other) == key_of(meta) && other.order < meta.order
         };
         runs.iter().filter(is_earlier).map(|other| self.talk_source(other)).collect()
     }
 
-    pub(super) fn talk_source(&self, meta: &RunMeta) -> TalkSource {
-        TalkSource { terms: meta.talk_terms(), journal: self.ground.state.run(&meta.run.0).journal() }
+    pub(super) fn talk_source(&self, meta: &RunMeta) -> ConversationSource {
+        ConversationSource {
+            terms: meta.conversation_terms(),
+            journal: self.ground.state.run(&meta.run.0).journal(),
+        }
     }
 
     pub(super) fn terms_of(&self, key: &TaskKey, meta: &RunMeta) -> RunTerms {
@@ -333,7 +339,7 @@ pub(super) fn key_of(meta: &RunMeta) -> TaskKey {
     TaskKey { project: ProjectId(project_id(&meta.root)), task: TaskId(meta.task) }
 }
 
-async fn look(dir: &RunDir, context: RunContext, news: NewsDesk) -> Remains {
+async fn look(dir: &RunDir, context: RunContext, news: RunReporter) -> Remains {
     let pid_file = PidFile::read(&dir.pid_file()).unwrap_or_else(|cause| {
         tracing::warn!(run = %context.id, %cause, "the pid file cannot be read");
         None
@@ -346,12 +352,12 @@ async fn look(dir: &RunDir, context: RunContext, news: NewsDesk) -> Remains {
         },
     };
     if platform::is_alive(&pid_file.keeper) {
-        let connected = tokio::time::timeout(ANSWERS_WITHIN, Hold::connect(context.clone())).await;
+        let connected = tokio::time::timeout(ANSWERS_WITHIN, KeeperLink::connect(context.clone())).await;
         return Remains::Kept(match connected {
-            Ok(Ok(hold)) => run::follow_held(hold, news).await,
+            Ok(Ok(hold)) => follow::follow_link(hold, news).await,
             _ => {
                 tracing::warn!(run = %context.id, "a keeper lives but does not answer; the daemon follows it when it does");
-                run::follow_later(context, pid_file.keeper, news)
+                follow::follow_later(context, pid_file.keeper, news)
             }
         });
     }
@@ -362,8 +368,8 @@ async fn look(dir: &RunDir, context: RunContext, news: NewsDesk) -> Remains {
 }
 
 /// A session whose connection lives.
-async fn sit(board: Board, context: RunContext, news: NewsDesk) -> Remains {
-    match run::seated(&board, context, news, true).await {
+async fn sit(board: Board, context: RunContext, news: RunReporter) -> Remains {
+    match follow::follow_session(&board, context, news, true).await {
         Ok(handle) => Remains::Kept(handle),
         Err(cause) => {
             tracing::debug!(%cause, "a session has no place any more");

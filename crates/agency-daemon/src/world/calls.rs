@@ -24,12 +24,12 @@ use agency_core::supervisor::{
     Event, FoundRun, FoundTask, Limits, Occupation, Operation, Origin, StartPlan, Verdict,
 };
 use agency_core::task_file::{Fields, TaskFile};
-use agency_run::audience::View;
-use agency_run::hold::screen_size;
+use agency_run::capacity::{self, Capacity};
+use agency_run::command::RunCommand;
 use agency_run::logs::LogRequest;
-use agency_run::plan::{self, PlannedTask, Wish};
-use agency_run::room::{self, Room};
-use agency_run::run::RunCommand;
+use agency_run::plan::{self, PlannedTask, StartOptions};
+use agency_run::view::screen_size;
+use agency_run::viewers::ViewerOptions;
 use agency_run::{environment, limits};
 use agency_store::settings::SettingsFiles;
 use agency_store::{clock, trust};
@@ -173,8 +173,8 @@ impl World {
             projects: self.store.projects().count() as u64,
             live_runs: self.supervisor.live_runs().count() as u64,
             orphans: self.orphans.len() as u64,
-            open_files: room::open_files(),
-            room: Room::now().figures(),
+            open_files: capacity::open_files(),
+            room: Capacity::measure().figures(),
         }
     }
 
@@ -214,7 +214,7 @@ impl World {
             }
             Ok((key, notes)) => {
                 self.notes.insert(key.clone(), notes);
-                let wish = Wish::default();
+                let wish = StartOptions::default();
                 self.begin(key, &new.params.caller, wish, Origin::MadeByThisCall, reply, false);
             }
             Err(failure) => reply.send(Err(failure)),
@@ -311,7 +311,7 @@ impl World {
             Ok(driver) => driver,
             Err(failure) => return reply.send(Err(failure)),
         };
-        let wish = Wish { driver, fresh: params.fresh, skip_setup: params.skip_setup };
+        let wish = StartOptions { driver, fresh: params.fresh, skip_setup: params.skip_setup };
         self.begin(key, &params.caller, wish, Origin::Existing, reply, restart);
     }
 
@@ -319,7 +319,7 @@ impl World {
         &mut self,
         key: TaskKey,
         caller: &Caller,
-        wish: Wish,
+        wish: StartOptions,
         origin: Origin,
         reply: Reply<Started>,
         restart: bool,
@@ -358,7 +358,7 @@ impl World {
     }
 
     /// Refuses options that only a new process can take, if the agent lives already.
-    fn check_options_of_live_agent(&self, key: &TaskKey, wish: Wish) -> Result<(), Failure> {
+    fn check_options_of_live_agent(&self, key: &TaskKey, wish: StartOptions) -> Result<(), Failure> {
         let Ok(live) = self.live_run(key) else { return Ok(()) };
         let other = wish.driver.filter(|driver| driver.to_string() != live.meta.driver);
         let (cause, option) = match (other, wish.fresh) {
@@ -376,7 +376,7 @@ impl World {
     fn has_room(&self) -> Result<(), Failure> {
         let starting =
             self.pending.values().filter(|pending| matches!(pending, Pending::Start { .. })).count();
-        Room::now().holds(1 + starting as u64)
+        Capacity::measure().check_starts(1 + starting as u64)
     }
 
     /// Gives the supervisor the limits as they are configured now, with the caller's overrides.
@@ -548,7 +548,7 @@ impl World {
         }
         let run = live.handle.commands.clone();
         let (config, notes) = self.config_for_viewer(&key.project, &params.overrides)?;
-        let view = View {
+        let view = ViewerOptions {
             size: screen_size(params.size),
             mode: params.mode,
             screen_only: params.screen_only,

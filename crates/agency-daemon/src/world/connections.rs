@@ -14,12 +14,13 @@ use agency_api::{Failure, FailureCode};
 use agency_core::connection::{ConnectError, Connection, Effect, Event, Status};
 use agency_core::ids::{Epoch, RunId, TaskKey, Ticket};
 use agency_core::supervisor::Origin;
-use agency_run::plan::Wish;
-use agency_run::run_meta::{self, RunMeta};
-use agency_run::switchboard::{
-    self, BoardCommand, GivenUp, Progress, Sitting, Switchboard, Switchroom, WireMeta, WireNews, WirePlan,
-    WireSpec,
+use agency_run::connection::{
+    self, AdoptedSession, ConnectionCommand, ConnectionContext, ConnectionMeta, ConnectionPlan,
+    ConnectionSpec, ConnectionTask, GiveUpReason, JournalProgress,
 };
+use agency_run::plan::StartOptions;
+use agency_run::report::ConnectionReport;
+use agency_run::run_meta::{self, RunMeta};
 use agency_store::clock;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -35,13 +36,13 @@ pub(super) fn register(router: &mut Router) {
     router.on(method::ConnectionSessions, World::agent_sessions);
 }
 
-pub type Board = mpsc::Sender<BoardCommand>;
+pub type Board = mpsc::Sender<ConnectionCommand>;
 
 pub(super) struct Wire {
-    plan: WirePlan,
+    plan: ConnectionPlan,
     machine: Connection,
     board: Board,
-    spec: Option<WireSpec>,
+    spec: Option<ConnectionSpec>,
     waiting: HashMap<Ticket, Waiting>,
     sessions: usize,
     version: Option<String>,
@@ -61,8 +62,8 @@ enum Waiting {
 }
 
 impl World {
-    fn switchroom(&self, plan: &WirePlan) -> Switchroom {
-        Switchroom {
+    fn switchroom(&self, plan: &ConnectionPlan) -> ConnectionContext {
+        ConnectionContext {
             plan: plan.clone(),
             state: self.ground.state.clone(),
             epoch: self.ground.epoch,
@@ -75,13 +76,13 @@ impl World {
     /// Gives a start its connection: the existing one, or a new one.
     pub(super) fn ensure_wire(
         &mut self,
-        plan: WirePlan,
-        spec: WireSpec,
+        plan: ConnectionPlan,
+        spec: ConnectionSpec,
         answer: oneshot::Sender<Result<Board, Failure>>,
     ) {
         let name = plan.name.clone();
         if !self.wires.contains_key(&name) {
-            let board = Switchboard::open(self.switchroom(&plan));
+            let board = ConnectionTask::open(self.switchroom(&plan));
             let machine = Connection::new(&plan.display_name);
             self.wires.insert(name.clone(), Wire::new(plan, board, machine));
         }
@@ -107,13 +108,15 @@ impl World {
         let Some(wire) = self.wires.get_mut(name) else { return };
         match effect {
             Effect::Spawn { epoch } => match wire.spec.clone() {
-                Some(spec) => wire.command(BoardCommand::Spawn { attempt: epoch.0, spec: Box::new(spec) }),
+                Some(spec) => {
+                    wire.command(ConnectionCommand::Spawn { attempt: epoch.0, spec: Box::new(spec) })
+                }
                 None => {
                     let cause = "the daemon does not know any more how to start it".to_owned();
                     self.wire_event(name, Event::SpawnFailed { epoch, not_found: false, cause });
                 }
             },
-            Effect::End { epoch } => wire.command(BoardCommand::End { attempt: epoch.0 }),
+            Effect::End { epoch } => wire.command(ConnectionCommand::End { attempt: epoch.0 }),
             Effect::Tell { status } => self.wire_changed(name, status),
             Effect::Fail(error) => {
                 let agent = wire.plan.agent.clone();
@@ -137,7 +140,7 @@ impl World {
         match wire.waiting.remove(&ticket) {
             Some(Waiting::Start(answer)) => {
                 let board = wire.board.clone();
-                agency_run::run::tell(answer, outcome.map(|()| board).map_err(failure));
+                agency_run::reply::send_reply(answer, outcome.map(|()| board).map_err(failure));
             }
             Some(Waiting::Reconnect(reply)) => {
                 reply.send(outcome.map_err(failure).and(shown.ok_or_else(connection_gone)));
@@ -159,7 +162,7 @@ impl World {
         };
         if matches!(status, Status::Disconnected | Status::Idle) && wire.machine.retry().is_none() {
             // No retry is planned, so its sessions end.
-            wire.command(BoardCommand::Dismiss { why: wire.given_up(name, status) });
+            wire.command(ConnectionCommand::EndSessions { why: wire.given_up(name, status) });
             let lost: Vec<TaskKey> = self.seated_at(name).collect();
             if let Some(wire) = self.wires.get_mut(name).filter(|_| !lost.is_empty()) {
                 wire.left_behind = lost;
@@ -191,7 +194,7 @@ impl World {
     pub(super) fn own_wire_name(&self, key: &TaskKey, agent: &str, task: &str) -> String {
         let short = format!("{agent}@{task}");
         let others = self.history.iter().filter(|(other, _)| *other != key);
-        match others.flat_map(|(_, runs)| runs).any(|meta| meta.wire_name() == Some(&short)) {
+        match others.flat_map(|(_, runs)| runs).any(|meta| meta.connection_name() == Some(&short)) {
             true => format!("{short}@{}", key.project),
             false => short,
         }
@@ -204,7 +207,7 @@ impl World {
     }
 
     fn seated_at(&self, name: &str) -> impl Iterator<Item = TaskKey> {
-        let seated = self.runs.values().filter(move |live| live.meta.wire_name() == Some(name));
+        let seated = self.runs.values().filter(move |live| live.meta.connection_name() == Some(name));
         seated.map(|live| live.key.clone())
     }
 
@@ -214,7 +217,7 @@ impl World {
         let caller = agency_api::method::Caller { env: environment, ..Default::default() };
         // No caller waits; events say what becomes of it.
         let reply = Reply::without_caller();
-        self.begin(key, &caller, Wish::default(), Origin::Existing, reply, false);
+        self.begin(key, &caller, StartOptions::default(), Origin::Existing, reply, false);
     }
 
     fn announce_wire(&mut self, agent: &str, data: impl Into<EventData>) {
@@ -229,32 +232,32 @@ impl World {
         });
     }
 
-    pub(super) fn on_wire_news(&mut self, name: &str, attempt: u64, news: WireNews) {
+    pub(super) fn on_wire_news(&mut self, name: &str, attempt: u64, news: ConnectionReport) {
         let Some(wire) = self.wires.get_mut(name) else { return };
         let epoch = Epoch(attempt);
         match news {
-            WireNews::Spawned => self.wire_event(name, Event::Spawned { epoch }),
-            WireNews::SpawnFailed { not_found, cause } => {
+            ConnectionReport::Spawned => self.wire_event(name, Event::Spawned { epoch }),
+            ConnectionReport::SpawnFailed { not_found, cause } => {
                 wire.error = Some(cause.clone());
                 self.wire_event(name, Event::SpawnFailed { epoch, not_found, cause });
             }
-            WireNews::Greeted { name: version, resumes } => {
+            ConnectionReport::Greeted { name: version, resumes } => {
                 (wire.version, wire.resumes) = (version, Some(resumes));
                 self.wire_event(name, Event::Initialized { epoch });
             }
-            WireNews::HandshakeFailed { cause } => {
+            ConnectionReport::HandshakeFailed { cause } => {
                 wire.error = Some(cause.clone());
                 self.wire_event(name, Event::HandshakeFailed { epoch, cause });
             }
-            WireNews::Lost { cause } => {
+            ConnectionReport::Lost { cause } => {
                 // The cause of a failed handshake says more than the exit of the process after it.
                 if wire.machine.status() == Status::Connected || wire.error.is_none() {
                     wire.error = Some(cause.clone());
                 }
                 self.wire_event(name, Event::Lost { epoch, cause });
             }
-            WireNews::Gone => self.wire_event(name, Event::Gone { epoch }),
-            WireNews::Seats(sessions) => {
+            ConnectionReport::Gone => self.wire_event(name, Event::Gone { epoch }),
+            ConnectionReport::Sessions(sessions) => {
                 wire.sessions = sessions;
                 if sessions == 0 && wire.plan.is_own {
                     self.end_wire(name);
@@ -306,16 +309,16 @@ impl World {
     pub(super) async fn find_wires(&mut self) {
         let sittings = self.sittings().await;
         let (live, dead): (Vec<_>, Vec<_>) =
-            switchboard::found(&self.ground.state).into_iter().partition(|(_, _, lives)| *lives);
+            connection::find_processes(&self.ground.state).into_iter().partition(|(_, _, lives)| *lives);
         let settled = tokio::task::spawn_blocking(move || {
             let dirs: Vec<RunDir> = dead.into_iter().map(|(dir, ..)| dir).collect();
             for dir in &dirs {
                 let seated = sittings.values().flatten();
-                if let Err(cause) = switchboard::settle_dead(dir, seated) {
+                if let Err(cause) = connection::recover_lines(dir, seated) {
                     tracing::error!(%cause, dir = %dir.path().display(), "the last output of a connection is lost");
                 }
             }
-            switchboard::forget_oldest(&dirs);
+            connection::delete_oldest(&dirs);
             sittings
         });
         let mut sittings = settled.await.unwrap_or_default();
@@ -324,7 +327,7 @@ impl World {
             self.adopt_wire(dir, meta, seated).await;
         }
         let closed = tokio::task::spawn_blocking(move || {
-            sittings.into_values().try_for_each(|seated| switchboard::close_all(&seated))
+            sittings.into_values().try_for_each(|seated| connection::close_sessions(&seated))
         });
         if let Err(cause) = closed.await.map_err(std::io::Error::other).and_then(|closed| closed) {
             tracing::error!(%cause, "a session without a connection stays open");
@@ -332,20 +335,22 @@ impl World {
     }
 
     /// Sessions that have not ended, by the name of their connection.
-    async fn sittings(&self) -> HashMap<String, Vec<Sitting>> {
+    async fn sittings(&self) -> HashMap<String, Vec<AdoptedSession>> {
         let runs = run_meta::all(&self.ground.state);
         let own = self.ground.state.host().to_owned();
         let sessions: Vec<(String, RunId, RunDir)> = runs
             .into_iter()
             .filter(|(_, meta)| meta.host == own && self.store.task(&key_of(meta)).is_some())
-            .filter_map(|(dir, meta)| Some((meta.wire_name()?.to_owned(), meta.run.clone(), dir)))
+            .filter_map(|(dir, meta)| Some((meta.connection_name()?.to_owned(), meta.run.clone(), dir)))
             .collect();
         let read = tokio::task::spawn_blocking(move || {
-            let mut sittings: HashMap<String, Vec<Sitting>> = HashMap::new();
+            let mut sittings: HashMap<String, Vec<AdoptedSession>> = HashMap::new();
             for (name, run, dir) in sessions {
-                match Progress::read(&dir.journal()) {
+                match JournalProgress::read(&dir.journal()) {
                     Ok(progress) if progress.is_over => {}
-                    Ok(progress) => sittings.entry(name).or_default().push(Sitting { run, dir, progress }),
+                    Ok(progress) => {
+                        sittings.entry(name).or_default().push(AdoptedSession { run, dir, progress })
+                    }
                     Err(cause) => tracing::warn!(%run, %cause, "a session's journal cannot be read"),
                 }
             }
@@ -354,10 +359,10 @@ impl World {
         read.await.unwrap_or_default()
     }
 
-    async fn adopt_wire(&mut self, dir: RunDir, meta: WireMeta, seated: Vec<Sitting>) {
+    async fn adopt_wire(&mut self, dir: RunDir, meta: ConnectionMeta, seated: Vec<AdoptedSession>) {
         let plan = meta.plan.clone();
         let name = plan.name.clone();
-        match Switchboard::adopt(self.switchroom(&plan), dir, meta, seated).await {
+        match ConnectionTask::adopt(self.switchroom(&plan), dir, meta, seated).await {
             Ok(adopted) => {
                 let machine = Connection::new(&plan.display_name);
                 let (spec, sessions) = (Some(adopted.spec), adopted.sessions);
@@ -377,7 +382,7 @@ impl World {
 
     /// The connection of a session that an earlier daemon opened.
     pub(super) fn board_of(&self, meta: &RunMeta) -> Option<Board> {
-        self.wires.get(meta.wire_name()?).map(|wire| wire.board.clone())
+        self.wires.get(meta.connection_name()?).map(|wire| wire.board.clone())
     }
 
     fn connections(&mut self, _: Nothing) -> Connections {
@@ -440,7 +445,7 @@ impl World {
 }
 
 impl Wire {
-    fn new(plan: WirePlan, board: Board, machine: Connection) -> Wire {
+    fn new(plan: ConnectionPlan, board: Board, machine: Connection) -> Wire {
         Wire {
             plan,
             machine,
@@ -457,15 +462,15 @@ impl Wire {
     }
 
     /// The message for its sessions when the daemon gives the connection up.
-    fn given_up(&self, name: &str, status: Status) -> Option<GivenUp> {
+    fn given_up(&self, name: &str, status: Status) -> Option<GiveUpReason> {
         let message =
             format!("the connection to {} is given up: agency reconnect {name}", self.plan.display_name);
         let cause = self.failure.clone().map(|failure| failure.cause.unwrap_or(failure.message));
-        (status == Status::Disconnected).then_some(GivenUp { message, cause })
+        (status == Status::Disconnected).then_some(GiveUpReason { message, cause })
     }
 
     /// Sends a command. The order is kept as long as the queue is not full, and the task of a connection reads quickly.
-    fn command(&self, command: BoardCommand) {
+    fn command(&self, command: ConnectionCommand) {
         match self.board.try_send(command) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
             Err(mpsc::error::TrySendError::Full(command)) => {
@@ -478,7 +483,7 @@ impl Wire {
 
 async fn sessions_of(board: Board) -> Result<Value, Failure> {
     let (answer, told) = oneshot::channel();
-    board.send(BoardCommand::Sessions { answer }).await.map_err(|_| connection_gone())?;
+    board.send(ConnectionCommand::ListSessions { answer }).await.map_err(|_| connection_gone())?;
     told.await.map_err(|_| connection_gone())?
 }
 

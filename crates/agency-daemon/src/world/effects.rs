@@ -10,11 +10,11 @@ use agency_core::ids::{RunId, TaskKey, Ticket};
 use agency_core::supervisor::{Effect, Notice, Outcome, Refusal};
 use agency_core::task_file::{Field, LastExit};
 use agency_core::task_status::TaskStatus;
+use agency_run::command::RunCommand;
+use agency_store::clock;
 
 use super::notices::ended_with;
 use super::{Pending, World};
-use agency_run::run::RunCommand;
-use agency_store::clock;
 
 impl World {
     pub(super) fn perform(&mut self, effect: Effect, next: &[Effect]) {

@@ -7,10 +7,10 @@ use agency_api::method::Caller;
 use agency_core::config::Config;
 use agency_core::ids::TaskKey;
 use agency_core::tokens::Tokens;
+use agency_run::environment::{self, Environment};
 
 use super::World;
 use super::tasks::store_failure;
-use agency_run::environment::{self, Environment};
 
 impl World {
     /// The values of the tokens in a task's commands.

@@ -7,8 +7,8 @@ use agency_api::view::{Explanation, Witness};
 use agency_api::{Failure, FailureCode};
 use agency_core::evidence::Standing;
 use agency_core::ids::TaskKey;
+use agency_run::command::RunCommand;
 use agency_run::explain;
-use agency_run::run::RunCommand;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 

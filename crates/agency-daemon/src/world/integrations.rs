@@ -15,6 +15,8 @@ use agency_api::{Bytes, Failure, FailureCode};
 use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::supervisor::{Event, Operation, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
+use agency_run::environment;
+use agency_store::clock;
 use agency_workspace::{
     Environment, MergeMethod, MergeOutcome, MergeRequest, OperationCause, OperationError, Project,
     RecoveredMerge, ToolError, Vcs, WorkspaceName,
@@ -28,8 +30,6 @@ use crate::reply::Answer;
 use crate::rpc;
 use crate::setup_commands::format_command;
 use crate::trash::operation_failure;
-use agency_run::environment;
-use agency_store::clock;
 
 /// A hook of the user's may take longer. The next daemon settles that integration.
 const ENDED_WITHIN: Duration = Duration::from_secs(10);

@@ -16,22 +16,24 @@ use agency_core::task_file::TaskFile;
 use agency_core::tokens::Ports;
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
+use agency_run::capacity;
+use agency_run::connection::{ConnectionPlan, ConnectionSpec};
+use agency_run::environment;
+use agency_run::fold;
+use agency_run::follow;
+use agency_run::launch::{LaunchError, start_keeper};
+use agency_run::plan::{LaunchContext, LaunchPlan, StartOptions};
+use agency_run::report::RunReporter;
+use agency_run::run_context::RunContext;
+use agency_run::run_meta::{self, AcpMeta, RunMeta};
+use agency_run::view::screen_size;
+use agency_store::clock;
 use agency_workspace::{Project, Vcs, WorkspaceName};
 use rustix::process::Signal;
 
 use super::World;
 use crate::loop_event::{LoopEvent, Reporter, StartedRun};
 use crate::rpc;
-use agency_run::environment;
-use agency_run::fold;
-use agency_run::hold::{RunContext, screen_size};
-use agency_run::launch::{LaunchError, start_keeper};
-use agency_run::plan::{LaunchPlan, Place, Wish};
-use agency_run::room;
-use agency_run::run::{self, NewsDesk};
-use agency_run::run_meta::{self, AcpMeta, RunMeta};
-use agency_run::switchboard::{WirePlan, WireSpec};
-use agency_store::clock;
 
 impl World {
     pub(super) fn start_keeper(&mut self, key: TaskKey, epoch: Epoch, cause: StartCause) {
@@ -88,7 +90,7 @@ impl World {
             program: plan.fold.program.clone(),
             base_branch: file.fields().base_branch.clone(),
             acp: wire.as_ref().map(|wire| AcpMeta {
-                wire: wire.name.clone(),
+                connection: wire.name.clone(),
                 cwd: worktree.clone(),
                 session_id: file.fields().session_id.clone(),
                 must_resume: before.is_some_and(|meta| meta.acp.is_none()),
@@ -104,8 +106,8 @@ impl World {
                 id: run,
                 name: task.name.to_string(),
                 driver: plan.driver,
-                is_seat: wire.is_some(),
-                talk: meta.talk_terms(),
+                is_session: wire.is_some(),
+                conversation: meta.conversation_terms(),
                 before: self.talks_before(runs, &meta),
                 dir,
                 epoch: self.ground.epoch,
@@ -129,7 +131,7 @@ impl World {
     }
 
     /// The connection that the task's session will use.
-    fn wire_for(&self, key: &TaskKey, plan: &LaunchPlan, name: &TaskName) -> WirePlan {
+    fn wire_for(&self, key: &TaskKey, plan: &LaunchPlan, name: &TaskName) -> ConnectionPlan {
         let agent = &plan.agent;
         // A project that configures an agent in its own way must not share that connection with other projects.
         let usual = self
@@ -137,16 +139,16 @@ impl World {
             .ok()
             .and_then(|settings| settings.config.agents.find(&agent.name).cloned().ok());
         let is_usual = usual.is_some_and(|usual| (&usual.acp, &usual.env) == (&agent.acp, &agent.env));
-        let wire = match (plan.has_own_wire(), is_usual) {
+        let wire = match (plan.has_own_connection(), is_usual) {
             (true, _) => self.own_wire_name(key, &agent.name, &name.to_string()),
             (false, true) => agent.name.clone(),
             (false, false) => format!("{}@{}", agent.name, key.project),
         };
-        WirePlan {
+        ConnectionPlan {
             name: wire,
             agent: agent.name.clone(),
             display_name: agent.display_name.clone(),
-            is_own: plan.has_own_wire(),
+            is_own: plan.has_own_connection(),
         }
     }
 
@@ -159,14 +161,14 @@ impl World {
             caller.open_files = plan.open_files;
             caller.overrides = plan.overrides.clone();
         }
-        let plan = self.plan_start(key, &caller, Wish::default())?;
+        let plan = self.plan_start(key, &caller, StartOptions::default())?;
         self.plans.insert(key.clone(), plan);
         Ok(())
     }
 }
 
 fn launch_failure(error: &LaunchError) -> Failure {
-    Failure::from_error(error, room::hint(error))
+    Failure::from_error(error, capacity::hint(error))
 }
 
 /// Blocking. Ends a keeper that cannot be reached, and its agent with it: a start that failed leaves no process.
@@ -206,7 +208,7 @@ async fn snapshot_before_first_turn(project: Project, name: WorkspaceName) {
 struct Launch {
     plan: LaunchPlan,
     /// The connection, for a session on one.
-    wire: Option<WirePlan>,
+    wire: Option<ConnectionPlan>,
     meta: RunMeta,
     context: RunContext,
     name: TaskName,
@@ -231,7 +233,7 @@ impl Launch {
     }
 
     /// Opens a session on a connection, and makes the connection first if there is none.
-    async fn open_session(self, wire: WirePlan, reporter: Reporter) -> Result<StartedRun, Failure> {
+    async fn open_session(self, wire: ConnectionPlan, reporter: Reporter) -> Result<StartedRun, Failure> {
         let (context, meta) = (self.context.clone(), self.meta.clone());
         let (run, dir) = (context.id.clone(), context.dir.clone());
         let opened = async {
@@ -239,8 +241,8 @@ impl Launch {
             let (answer, ensured) = tokio::sync::oneshot::channel();
             reporter.report(LoopEvent::EnsureWire { plan: wire, spec: Box::new(spec), answer }).await;
             let board = ensured.await.unwrap_or_else(|_| Err(Failure::new("the daemon is leaving")))?;
-            let news = NewsDesk { reporter: reporter.sink(), run };
-            Ok((run::seated(&board, context, news, false).await?, notes))
+            let news = RunReporter { sink: reporter.sink(), run };
+            Ok((follow::follow_session(&board, context, news, false).await?, notes))
         };
         match opened.await {
             Ok((handle, notes)) => Ok(StartedRun { meta, handle, notes }),
@@ -252,10 +254,10 @@ impl Launch {
     }
 
     /// Blocking. Makes the run's directory.
-    fn wire_spec(&self) -> Result<(WireSpec, Vec<String>), Failure> {
+    fn wire_spec(&self) -> Result<(ConnectionSpec, Vec<String>), Failure> {
         self.prepare()?;
-        if !self.plan.has_own_wire() {
-            return Ok((self.plan.shared_wire()?, Vec::new()));
+        if !self.plan.has_own_connection() {
+            return Ok((self.plan.shared_connection_spec()?, Vec::new()));
         }
         let (spec, notes) = self.plan.spec(&self.file, &self.place())?;
         let Start::Spawn { argv, env, cwd, .. } = spec.start else {
@@ -263,7 +265,7 @@ impl Launch {
         };
         let env = environment::from_wire(env);
         let cwd = cwd.as_os_str().into();
-        Ok((WireSpec { argv, env, cwd, spare: spec.spare, open_files: self.context.open_files }, notes))
+        Ok((ConnectionSpec { argv, env, cwd, spare: spec.spare, open_files: self.context.open_files }, notes))
     }
 
     async fn start_and_follow(self, reporter: Reporter) -> Result<StartedRun, Failure> {
@@ -277,7 +279,7 @@ impl Launch {
         .await?;
         let run = context.id.clone();
         let dir = context.dir.clone();
-        match run::follow(context, NewsDesk { reporter: reporter.sink(), run }).await {
+        match follow::follow_run(context, RunReporter { sink: reporter.sink(), run }).await {
             Ok(handle) => Ok(StartedRun { meta, handle, notes }),
             Err(cause) => {
                 rpc::blocking(move || end_keeper(&dir)).await?;
@@ -302,8 +304,8 @@ impl Launch {
         prepared.map_err(|err| Failure::new(format!("cannot write {}", dir.path().display())).caused_by(&err))
     }
 
-    fn place(&self) -> Place<'_> {
-        Place {
+    fn place(&self) -> LaunchContext<'_> {
+        LaunchContext {
             name: &self.name,
             root: &self.meta.root,
             worktree: &self.worktree,

@@ -9,6 +9,7 @@ use agency_core::agent::Driver;
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::supervisor::{Event, Outcome, Refusal};
 use agency_core::task_file::Field;
+use agency_run::command::RunCommand;
 
 use super::integrations::await_integrations;
 use super::operations::Current;
@@ -16,7 +17,6 @@ use super::setups::end_setups;
 use super::{Pending, World};
 use crate::loop_event::StartedRun;
 use crate::reply::Answer;
-use agency_run::run::RunCommand;
 
 impl World {
     pub(super) fn on_keeper_started(

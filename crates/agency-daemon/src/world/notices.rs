@@ -10,7 +10,7 @@ use agency_core::exit::RunExit;
 use agency_core::ids::{RunId, TaskKey};
 use agency_core::notify::{Cause, Notifier, Occasion};
 use agency_notify::{Herald, words};
-use agency_run::run::RunCommand;
+use agency_run::command::RunCommand;
 use agency_store::clock;
 
 use super::World;

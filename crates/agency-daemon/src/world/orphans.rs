@@ -9,8 +9,11 @@ use agency_core::slug::{Slug, TaskName};
 use agency_core::supervisor::{Event, FoundRun, FoundTask, Outcome, Refusal};
 use agency_core::task_file::{Fields, TaskFile};
 use agency_core::task_status::TaskStatus;
+use agency_run::command::RunCommand;
+use agency_run::follow;
+use agency_run::handle::RunHandle;
 use agency_run::process_tree::end_tree;
-use agency_run::run::{self, NewsDesk, RunCommand, RunHandle, RunNews};
+use agency_run::report::{RunReport, RunReporter};
 use agency_run::run_meta::RunMeta;
 use agency_workspace::{Project, Vcs};
 
@@ -100,8 +103,8 @@ impl World {
         let context = self.context_of(&orphan.meta);
         let reporter = self.ground.reporter.clone();
         tokio::spawn(async move {
-            let news = NewsDesk { reporter: reporter.sink(), run: run.clone() };
-            let followed = run::follow(context, news)
+            let news = RunReporter { sink: reporter.sink(), run: run.clone() };
+            let followed = follow::follow_run(context, news)
                 .await
                 .map_err(|err| Failure::new(format!("cannot reach the keeper of {run}")).caused_by(&err));
             reporter.report(LoopEvent::OrphanFollowed { run, request, followed }).await;
@@ -224,8 +227,8 @@ impl World {
     }
 
     /// Handles news of a run that belongs to no task.
-    pub(super) fn on_orphan_news(&mut self, run: &RunId, news: RunNews) {
-        let RunNews::Over { exit, ended } = news else { return };
+    pub(super) fn on_orphan_news(&mut self, run: &RunId, news: RunReport) {
+        let RunReport::Over { exit, ended } = news else { return };
         let Some(orphan) = self.remove_orphan(run) else { return };
         if let Some((handle, reply)) = orphan.ending {
             handle.command(RunCommand::Dismiss);

@@ -6,9 +6,9 @@ use agency_api::Failure;
 use agency_core::config::WorkspaceConfig;
 use agency_core::ids::TaskKey;
 use agency_core::tokens::Ports;
+use agency_store::ports;
 
 use super::World;
-use agency_store::ports;
 
 impl World {
     /// Makes sure that the task's workspace has ports, and notes for the user what is wrong with them.

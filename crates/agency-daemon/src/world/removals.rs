@@ -12,6 +12,7 @@ use agency_api::method::{Caller, Removed};
 use agency_api::{Failure, FailureCode};
 use agency_core::ids::{ProjectId, TaskId, TaskKey, Ticket};
 use agency_core::supervisor::{Event, Operation, Outcome, Refusal};
+use agency_run::process_tree::end_tree;
 use agency_workspace::{Project, WorkspaceName};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -24,7 +25,6 @@ use crate::loop_event::LoopEvent;
 use crate::reply::Answer;
 use crate::rpc;
 use crate::trash::{self, CutOff, Removal, Settled, Step, TrashDirectory};
-use agency_run::process_tree::end_tree;
 
 /// How long a new daemon waits for removals that were cut off before it answers callers.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);

@@ -12,8 +12,8 @@ use agency_core::ids::TaskKey;
 use agency_core::plain::one_line;
 use agency_core::supervisor::Operation;
 use agency_driver::sending::SendOrder;
-use agency_run::run::RunCommand;
-use agency_run::sending::Order;
+use agency_run::command::RunCommand;
+use agency_run::send_queue::SendRequest;
 use agency_store::prompt_queue::{Step, Waiting};
 use agency_terminal::keys::Keystroke;
 use tokio::sync::{mpsc, oneshot};
@@ -263,7 +263,7 @@ async fn send_to_run(commands: mpsc::Sender<RunCommand>, what: SendOrder) -> Res
     let (receipt, sent) = oneshot::channel();
     let gone = || Failure::new("the run ended before it took the text").code(FailureCode::NotDelivered);
     let taken = async {
-        commands.send(RunCommand::Send(Order { what, receipt })).await.map_err(|_| gone())?;
+        commands.send(RunCommand::Send(SendRequest { order: what, receipt })).await.map_err(|_| gone())?;
         sent.await.unwrap_or_else(|_| Err(gone()))
     };
     tokio::time::timeout(TAKEN_WITHIN, taken).await.unwrap_or_else(|_| Err(not_taken()))

@@ -14,6 +14,11 @@ use agency_core::config::WorkspaceConfig;
 use agency_core::ids::{Epoch, TaskKey};
 use agency_core::restart::RestartPolicy;
 use agency_core::supervisor::{AgentActivity, Event, Operation, Origin, Readiness, RunTerms, StartPlan};
+use agency_run::environment::{self, Environment};
+use agency_run::process_tree::end_tree;
+use agency_run::view;
+use agency_store::settings::Settings;
+use agency_store::workspace_record::Mark;
 use agency_workspace::{CopyError, Project, Vcs, WorkspaceName};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -24,11 +29,6 @@ use crate::loop_event::{LoopEvent, Reporter, SetupFailure};
 use crate::reply::Answer;
 use crate::setup_commands::{self, OldContent, SetupCommands, SetupError, SetupLog};
 use crate::streams::Promised;
-use agency_run::environment::{self, Environment};
-use agency_run::process_tree::end_tree;
-use agency_run::view;
-use agency_store::settings::Settings;
-use agency_store::workspace_record::Mark;
 
 /// The options of a start that concern its setup.
 #[derive(Debug, Clone, Default)]

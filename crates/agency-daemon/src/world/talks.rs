@@ -8,9 +8,8 @@ use agency_api::{Failure, FailureCode, chat, view};
 use agency_core::conversation::Item;
 use agency_core::ids::TaskKey;
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
-use agency_run::piped::{Answering, Reading, Tuning};
-use agency_run::run::RunCommand;
-use agency_run::talk::{PastTalk, Wanted};
+use agency_run::command::{AnswerRequest, ChatRequest, RunCommand, SettingRequest};
+use agency_run::conversation::{Page, PastConversation};
 use agency_store::last_words;
 use tokio::sync::{mpsc, oneshot};
 
@@ -44,12 +43,12 @@ impl World {
     }
 
     fn chat(&mut self, (key, params): (TaskKey, ReadParams), mut reply: Reply<Chat>) {
-        let wanted = Wanted { since: params.since, before: params.before, limit: params.limit };
+        let wanted = Page { since: params.since, before: params.before, limit: params.limit };
         let wait = params.wait;
         match self.live_talk(&key).map(|live| (live.handle.commands.clone(), live.meta.run.clone())) {
             Ok((commands, run)) => {
                 self.saw(&run);
-                let ask = move |answer| RunCommand::Chat(Reading { wanted, wait, answer });
+                let ask = move |answer| RunCommand::Chat(ChatRequest { page: wanted, wait, answer });
                 let reader = (wait && params.looking).then(|| self.add_reader(&key));
                 tokio::spawn(async move {
                     let read = tokio::select! {
@@ -95,12 +94,12 @@ impl World {
     }
 
     /// The conversation of a task without a live agent.
-    pub(super) fn past_talk(&self, key: &TaskKey) -> Option<PastTalk> {
+    pub(super) fn past_talk(&self, key: &TaskKey) -> Option<PastConversation> {
         let runs = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
         let talks = runs.iter().filter(|meta| is_talk(meta));
         let mut before: Vec<_> = talks.map(|meta| self.talk_source(meta)).collect();
         let last = before.pop()?;
-        Some(PastTalk { before, last })
+        Some(PastConversation { before, last })
     }
 
     /// Adds an entry to the end of a conversation whose run is over.
@@ -146,7 +145,7 @@ impl World {
         let (task, commands) = (self.view(&key)?, self.live_talk(&key)?.handle.commands.clone());
         let by = params.by.unwrap_or_else(|| "a user".to_owned());
         let (id, why) = (params.id, params.message);
-        let ask = move |answer| RunCommand::Answer(Answering { id, verdict, by, why, answer });
+        let ask = move |answer| RunCommand::Answer(AnswerRequest { id, verdict, by, why, answer });
         Ok(Later::new(async move {
             let approval = ask_run(commands, ask).await??;
             Ok(of_task(&task, approval))
@@ -167,7 +166,7 @@ impl World {
         setting: AgentSetting,
     ) -> Result<Later<Setting>, Failure> {
         let commands = self.live_talk(&key)?.handle.commands.clone();
-        let ask = move |answer| RunCommand::Tune(Tuning { setting, wanted: params.name, answer });
+        let ask = move |answer| RunCommand::Tune(SettingRequest { setting, wanted: params.name, answer });
         Ok(Later::new(async move { ask_run(commands, ask).await? }))
     }
 

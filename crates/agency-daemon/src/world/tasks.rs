@@ -12,7 +12,7 @@ use agency_core::rail::WorkspaceStatus;
 use agency_core::slug::ResolveError;
 use agency_core::task_status::TaskStatus;
 use agency_run::environment;
-use agency_run::plan::{self, LaunchPlan, PlannedTask, Wish};
+use agency_run::plan::{self, LaunchPlan, PlannedTask, StartOptions};
 use agency_store::settings::Settings;
 use agency_store::store::StoreError;
 use agency_store::{clock, trust};
@@ -81,7 +81,7 @@ impl World {
         &self,
         key: &TaskKey,
         caller: &Caller,
-        wish: Wish,
+        wish: StartOptions,
     ) -> Result<LaunchPlan, Failure> {
         let file = self.store.file(key).map_err(store_failure)?;
         let fields = file.fields();

@@ -12,6 +12,8 @@ use agency_core::ids::{ProjectId, TaskId, TaskKey};
 use agency_core::supervisor::Operation;
 use agency_core::task_file::Field;
 use agency_core::task_status::TaskStatus;
+use agency_run::run_meta::{self, RunMeta};
+use agency_store::workspace_record::Mark;
 use agency_workspace::{Project, TrashEntry};
 use tokio::task::JoinHandle;
 
@@ -23,8 +25,6 @@ use crate::loop_event::LoopEvent;
 use crate::reply::Answer;
 use crate::rpc;
 use crate::trash::{self, CutOff, Entry, Removal, RestoredWorkspace, Step, TrashDirectory};
-use agency_run::run_meta::{self, RunMeta};
-use agency_store::workspace_record::Mark;
 
 impl World {
     /// The project as its tasks use it, and its trash.

@@ -3,10 +3,10 @@
 use agency_api::event::ErrorEvent;
 use agency_core::ids::TaskKey;
 use agency_core::supervisor::{Event, Outcome, Refusal};
+use agency_store::clock;
 use agency_workspace::Vcs;
 
 use super::{Pending, World};
-use agency_store::clock;
 
 impl World {
     /// From now on the daemon learns of deletions in the directory that holds the workspace.

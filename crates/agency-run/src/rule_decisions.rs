@@ -6,14 +6,14 @@ use agency_core::conversation::{Approval, Conversation};
 use agency_core::evidence::Change;
 
 #[derive(Debug, Default)]
-pub struct Considering {
+pub struct RuleDecisions {
     /// Open approvals that were put before the rules: has nobody but a person to answer them?
     known: BTreeMap<String, bool>,
     /// Something was not told while rules decided.
     held_back: bool,
 }
 
-impl Considering {
+impl RuleDecisions {
     /// Those that nobody has put before the rules yet.
     pub fn new_among(&mut self, talk: &Conversation) -> Vec<Approval> {
         self.known.retain(|id, _| talk.open_approvals().any(|open| open.id == *id));

@@ -7,11 +7,11 @@ use agency_core::evidence::{Activity, Detector, Rung, Standing};
 use agency_driver::sending::Observation;
 use agency_store::clock;
 
-use super::RunTask;
+use super::TerminalTask;
 
-impl RunTask {
+impl TerminalTask {
     /// What can be seen of the agent by who wants to send it something.
-    pub(super) fn sight(&mut self) -> Observation {
+    pub(super) fn observe(&mut self) -> Observation {
         let now = clock::now();
         self.heed_rules();
         self.fold.run.look_now(now);

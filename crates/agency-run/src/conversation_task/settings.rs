@@ -5,26 +5,17 @@ use std::time::Duration;
 use agency_api::{Failure, chat};
 use agency_driver::conversation::{AgentSetting, ConversationEvent};
 use agency_store::clock;
-use tokio::sync::oneshot;
 
-use super::PipedTask;
-use crate::outbox::Then;
-use crate::run::tell;
-use crate::talk::Told;
-
-/// A caller who wants to know or to change a setting.
-#[derive(Debug)]
-pub struct Tuning {
-    pub setting: AgentSetting,
-    /// Absent: only shown.
-    pub wanted: Option<String>,
-    pub answer: oneshot::Sender<Result<chat::Setting, Failure>>,
-}
+use super::ConversationTask;
+use crate::command::SettingRequest;
+use crate::conversation::TimedEvent;
+use crate::line_queue::Then;
+use crate::reply::send_reply;
 
 /// One that waits for the agent's word.
-pub(super) struct Asked {
+pub(super) struct PendingSetting {
     request: String,
-    tuning: Tuning,
+    tuning: SettingRequest,
     pub(super) due: Duration,
 }
 
@@ -33,8 +24,8 @@ const SET_WITHIN: Duration = Duration::from_secs(15);
 /// What it offers is good to know and not worth waiting for.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
 
-impl PipedTask {
-    pub(super) fn tune(&mut self, tuning: Tuning) {
+impl ConversationTask {
+    pub(super) fn tune(&mut self, tuning: SettingRequest) {
         let asked = match &tuning.wanted {
             Some(wanted) => {
                 self.fold.run.set(tuning.setting, wanted).map(|request| (Some(request), SET_WITHIN))
@@ -44,17 +35,17 @@ impl PipedTask {
         match asked {
             Ok((Some(request), within)) => {
                 let due = clock::now() + within;
-                self.outbox.push(request.line, Then::Setting { request: request.id.clone() });
-                self.tuning.push(Asked { request: request.id, tuning, due });
+                self.line_queue.push(request.line, Then::Setting { request: request.id.clone() });
+                self.tuning.push(PendingSetting { request: request.id, tuning, due });
             }
             Ok((None, _)) => {
                 let shown = self.setting(tuning.setting);
-                tell(tuning.answer, Ok(shown));
+                send_reply(tuning.answer, Ok(shown));
             }
             Err(not_yet) => {
                 let word = tuning.setting.word();
                 let failure = Failure::new(format!("the {word} cannot be set")).because(not_yet.to_string());
-                tell(tuning.answer, Err(failure));
+                send_reply(tuning.answer, Err(failure));
             }
         }
     }
@@ -66,7 +57,7 @@ impl PipedTask {
     }
 
     /// The agent's word on what was asked.
-    pub(super) fn tuned(&mut self, told: &[Told]) {
+    pub(super) fn tuned(&mut self, told: &[TimedEvent]) {
         for told in told {
             if let ConversationEvent::SettingAnswered { request, outcome } = &told.event {
                 self.settle_tuning(request, outcome.clone());
@@ -76,7 +67,7 @@ impl PipedTask {
 
     pub(super) fn settle_tuning(&mut self, request: &str, outcome: Result<(), String>) {
         let Some(at) = self.tuning.iter().position(|asked| asked.request == request) else { return };
-        let Tuning { setting, wanted, answer } = self.tuning.remove(at).tuning;
+        let SettingRequest { setting, wanted, answer } = self.tuning.remove(at).tuning;
         let answered = match (outcome, wanted) {
             (Ok(()), _) | (Err(_), None) => Ok(self.setting(setting)),
             (Err(why), Some(wanted)) => {
@@ -85,7 +76,7 @@ impl PipedTask {
                 Err(failure.hint(format!("agency {word} TASK shows what there is")))
             }
         };
-        tell(answer, answered);
+        send_reply(answer, answered);
     }
 
     /// Those who have waited long enough.
@@ -99,8 +90,8 @@ impl PipedTask {
     }
 
     pub(super) fn end_tuning(&mut self, why: &str) {
-        for Asked { tuning, .. } in std::mem::take(&mut self.tuning) {
-            tell(tuning.answer, Err(Failure::new(why)));
+        for PendingSetting { tuning, .. } in std::mem::take(&mut self.tuning) {
+            send_reply(tuning.answer, Err(Failure::new(why)));
         }
     }
 }

@@ -15,7 +15,7 @@ static BUSY: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
 /// One after the other: each takes the memory of a segment or two, and agents fall silent together.
 static TURN: Semaphore = Semaphore::const_new(1);
 
-pub fn in_background(journal: PathBuf) {
+pub fn compress_in_background(journal: PathBuf) {
     if busy().insert(journal.clone()) {
         tokio::spawn(async move {
             let turn = TURN.acquire().await;

@@ -11,14 +11,14 @@ use agency_core::config::Clipboard;
 use agency_terminal::{Colours, Keys, Screen, Size, ViewerFilter, Window};
 
 use crate::frame_clock::FrameClock;
-use crate::viewer::{Outgoing, ViewerId, ViewerQueue};
+use crate::viewer_queue::{Outgoing, ViewerId, ViewerQueue};
 
 /// A terminal draws so many before anyone sees it happen.
 const ROWS_AT_ONCE: usize = 500;
 
 /// How somebody wants to look.
 #[derive(Debug, Clone, Copy)]
-pub struct View {
+pub struct ViewerOptions {
     pub size: Size,
     pub mode: AttachMode,
     /// The scrollback is on the viewer's terminal already.
@@ -30,7 +30,7 @@ pub struct View {
 }
 
 #[derive(Default)]
-pub struct Audience {
+pub struct Viewers {
     viewers: Vec<Viewer>,
     controller: Option<ViewerId>,
     /// Takes out of the output what only the agent's own terminal may see.
@@ -45,7 +45,7 @@ pub struct Audience {
 struct Viewer {
     id: ViewerId,
     queue: Arc<ViewerQueue>,
-    view: View,
+    options: ViewerOptions,
     seen: Seen,
     /// Unknown until its terminal has said.
     colours: Option<Colours>,
@@ -66,7 +66,7 @@ enum Show {
     Frames(Keys),
 }
 
-impl Audience {
+impl Viewers {
     pub fn count(&self) -> usize {
         self.viewers.len()
     }
@@ -81,14 +81,14 @@ impl Audience {
         screen: &mut Screen,
         id: ViewerId,
         queue: Arc<ViewerQueue>,
-        view: View,
+        options: ViewerOptions,
     ) -> Option<Size> {
         if self.viewers.is_empty() {
             // Nobody listened until now: begin where the screen's own parser stands.
             self.filter = screen.viewer_filter();
         }
-        self.viewers.push(Viewer { id, queue, view, seen: Seen::Nothing, colours: None });
-        let controls = match view.mode {
+        self.viewers.push(Viewer { id, queue, options, seen: Seen::Nothing, colours: None });
+        let controls = match options.mode {
             AttachMode::Take => true,
             AttachMode::Control => self.controller.is_none(),
             AttachMode::ReadOnly => false,
@@ -99,7 +99,7 @@ impl Audience {
             self.notify(id, ViewerNotice::Control { yours: false });
         }
         self.show(screen, |_| false);
-        (controls && screen.size() != view.size).then_some(view.size)
+        (controls && screen.size() != options.size).then_some(options.size)
     }
 
     /// Control goes to whoever has waited for it longest.
@@ -109,7 +109,7 @@ impl Audience {
             let heir = self
                 .viewers
                 .iter()
-                .find(|viewer| viewer.view.mode != AttachMode::ReadOnly)
+                .find(|viewer| viewer.options.mode != AttachMode::ReadOnly)
                 .map(|heir| heir.id);
             self.controller = None;
             self.give_control(screen, heir);
@@ -185,7 +185,7 @@ impl Audience {
     /// For the terminal of who controls and for no other, if its user allows it.
     pub fn copy(&mut self, selection: String, data: String) {
         let controller = self.viewers.iter().find(|viewer| self.controller == Some(viewer.id));
-        self.copied = controller.map(|controller| match controller.view.clipboard {
+        self.copied = controller.map(|controller| match controller.options.clipboard {
             Clipboard::Allow => ViewerNotice::Clipboard { selection, data },
             Clipboard::Deny => ViewerNotice::ClipboardDenied,
         });
@@ -211,7 +211,7 @@ impl Audience {
     /// A viewer's terminal has a new size. If it controls, the agent's must take it: that is what is returned.
     pub fn resize(&mut self, screen: &mut Screen, id: ViewerId, size: Size) -> Option<Size> {
         for viewer in self.viewers.iter_mut().filter(|viewer| viewer.id == id) {
-            viewer.view.size = size;
+            viewer.options.size = size;
         }
         if self.is_controller(id) {
             return Some(size);
@@ -283,12 +283,12 @@ impl Audience {
 
 impl Viewer {
     fn to_be_shown(&self, screen: Size, controls: bool) -> Show {
-        let own = self.view.size.bounded();
+        let own = self.options.size.bounded();
         let fits = (own.cols, own.rows) == (screen.cols, screen.rows);
         let keys = if controls { Keys::Program } else { Keys::Plain };
         match &self.seen {
             Seen::Nothing if controls && own != screen => Show::Nothing,
-            _ if self.view.frames => Show::Frames(keys),
+            _ if self.options.frames => Show::Frames(keys),
             // The new size of who controls is on its way to the agent.
             Seen::Everything if controls => Show::Everything,
             _ if fits => Show::Everything,
@@ -309,8 +309,8 @@ impl Viewer {
     }
 
     fn begin_frames(&mut self, screen: &mut Screen, keys: Keys) {
-        let mut window = Window::new(self.view.size);
-        let mut bytes = if self.wants_scrollback() { flowed(screen, self.view.size) } else { Vec::new() };
+        let mut window = Window::new(self.options.size);
+        let mut bytes = if self.wants_scrollback() { flowed(screen, self.options.size) } else { Vec::new() };
         bytes.extend(screen.frame(&mut window, keys));
         self.queue.push_screen(bytes);
         self.seen = Seen::Frames(window);
@@ -323,7 +323,7 @@ impl Viewer {
     }
 
     fn wants_scrollback(&self) -> bool {
-        matches!(self.seen, Seen::Nothing) && !self.view.screen_only
+        matches!(self.seen, Seen::Nothing) && !self.options.screen_only
     }
 }
 

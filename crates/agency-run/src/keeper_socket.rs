@@ -22,7 +22,7 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 const READ_BYTES: usize = 256 << 10;
 
 #[derive(Debug, thiserror::Error)]
-pub enum LinkError {
+pub enum KeeperSocketError {
     #[error("cannot reach the keeper")]
     Io(#[from] io::Error),
     #[error("the keeper refused: {0}")]
@@ -31,7 +31,7 @@ pub enum LinkError {
     Garbled(String),
 }
 
-pub struct Link {
+pub struct KeeperSocket {
     pub welcome: Welcome,
     /// The launch environment, in memory only: for a rescue and for restarts.
     pub environment: Vec<(Bytes, Bytes)>,
@@ -43,14 +43,14 @@ pub struct Link {
     buffer: Vec<u8>,
 }
 
-impl Link {
+impl KeeperSocket {
     /// Blocking: call it from a thread that may block.
-    pub fn connect(run: &RunDir, epoch: u64) -> Result<Link, LinkError> {
-        Link::over(socket::connect(&run.socket())?, epoch)
+    pub fn connect(run: &RunDir, epoch: u64) -> Result<KeeperSocket, KeeperSocketError> {
+        KeeperSocket::over(socket::connect(&run.socket())?, epoch)
     }
 
     /// Blocking. With whoever is at the other end of a stream.
-    pub fn over(stream: UnixStream, epoch: u64) -> Result<Link, LinkError> {
+    pub fn over(stream: UnixStream, epoch: u64) -> Result<KeeperSocket, KeeperSocketError> {
         stream.set_read_timeout(Some(HANDSHAKE_WITHIN))?;
         stream.set_write_timeout(Some(HANDSHAKE_WITHIN))?;
         let mut hands = Handshake { stream, buffer: Vec::new(), descriptor: None, trouble: None };
@@ -67,7 +67,14 @@ impl Link {
         let Handshake { stream, buffer, descriptor, trouble } = hands;
         stream.set_read_timeout(None)?;
         stream.set_write_timeout(None)?;
-        Ok(Link { welcome, environment, lifeline: descriptor, journal_trouble: trouble, stream, buffer })
+        Ok(KeeperSocket {
+            welcome,
+            environment,
+            lifeline: descriptor,
+            journal_trouble: trouble,
+            stream,
+            buffer,
+        })
     }
 
     /// From here on the link is driven by the runtime.
@@ -84,21 +91,21 @@ struct Handshake {
 }
 
 impl Handshake {
-    fn say(&mut self, message: &ToKeeper) -> Result<(), LinkError> {
+    fn say(&mut self, message: &ToKeeper) -> Result<(), KeeperSocketError> {
         Ok(self.stream.write_all(&Frame::control(message)?.encoded())?)
     }
 
-    fn welcome(&mut self) -> Result<Welcome, LinkError> {
+    fn welcome(&mut self) -> Result<Welcome, KeeperSocketError> {
         loop {
             match self.hear()? {
                 FromKeeper::Welcome(welcome) => return Ok(welcome),
-                FromKeeper::Refused { reason } => return Err(LinkError::Refused(reason)),
+                FromKeeper::Refused { reason } => return Err(KeeperSocketError::Refused(reason)),
                 _ => {}
             }
         }
     }
 
-    fn environment(&mut self) -> Result<Vec<(Bytes, Bytes)>, LinkError> {
+    fn environment(&mut self) -> Result<Vec<(Bytes, Bytes)>, KeeperSocketError> {
         loop {
             match self.hear()? {
                 FromKeeper::Environment { env, .. } => return Ok(env),
@@ -108,13 +115,15 @@ impl Handshake {
         }
     }
 
-    fn hear(&mut self) -> Result<FromKeeper, LinkError> {
+    fn hear(&mut self) -> Result<FromKeeper, KeeperSocketError> {
         loop {
-            let decoded = Frame::decode(&self.buffer).map_err(|err| LinkError::Garbled(err.to_string()))?;
+            let decoded =
+                Frame::decode(&self.buffer).map_err(|err| KeeperSocketError::Garbled(err.to_string()))?;
             if let Some((frame, used)) = decoded {
                 self.buffer.drain(..used);
                 if let Frame::Control(json) = frame {
-                    return serde_json::from_slice(&json).map_err(|err| LinkError::Garbled(err.to_string()));
+                    return serde_json::from_slice(&json)
+                        .map_err(|err| KeeperSocketError::Garbled(err.to_string()));
                 }
                 continue;
             }

@@ -35,7 +35,7 @@ pub struct Decision {
 
 /// A run's part of a conversation.
 #[derive(Debug, Clone)]
-pub struct TalkSource {
+pub struct ConversationSource {
     pub terms: ConversationTerms,
     pub journal: PathBuf,
 }
@@ -47,7 +47,7 @@ impl Decision {
     }
 }
 
-pub struct TalkFold {
+pub struct ConversationFold {
     pub run: ConversationRun,
     /// The first record that has not been folded.
     pub next_seq: u64,
@@ -67,7 +67,7 @@ pub struct TalkFold {
 
 /// An answer that was given.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decided {
+pub struct PastDecision {
     /// Since 1970.
     pub at: Duration,
     pub approval: chat::Approval,
@@ -75,14 +75,14 @@ pub struct Decided {
 
 /// Something that happened in a conversation, and when.
 #[derive(Debug)]
-pub struct Told {
+pub struct TimedEvent {
     pub event: ConversationEvent,
     pub at: Duration,
 }
 
-impl TalkFold {
-    pub fn fresh(terms: ConversationTerms, timing: Timing) -> TalkFold {
-        TalkFold {
+impl ConversationFold {
+    pub fn fresh(terms: ConversationTerms, timing: Timing) -> ConversationFold {
+        ConversationFold {
             run: ConversationRun::began(terms.clone(), timing, Duration::ZERO),
             next_seq: 0,
             exit: None,
@@ -99,13 +99,13 @@ impl TalkFold {
     /// Blocking. The runs before, oldest first, then the one that counts; what happened in that one, from a record
     /// on, comes along.
     pub fn rebuild(
-        before: &[TalkSource],
-        last: &TalkSource,
+        before: &[ConversationSource],
+        last: &ConversationSource,
         timing: Timing,
         told_from: u64,
-    ) -> io::Result<(TalkFold, Vec<Told>)> {
+    ) -> io::Result<(ConversationFold, Vec<TimedEvent>)> {
         let first = before.first().unwrap_or(last);
-        let mut fold = TalkFold::fresh(first.terms.clone(), timing);
+        let mut fold = ConversationFold::fresh(first.terms.clone(), timing);
         for earlier in before {
             match fold.read(earlier, u64::MAX) {
                 Ok(_) => {}
@@ -120,7 +120,7 @@ impl TalkFold {
         Ok((fold, told))
     }
 
-    fn read(&mut self, source: &TalkSource, told_from: u64) -> io::Result<Vec<Told>> {
+    fn read(&mut self, source: &ConversationSource, told_from: u64) -> io::Result<Vec<TimedEvent>> {
         (self.next_seq, self.exit) = (0, None);
         self.terms = source.terms.clone();
         let mut reader = Reader::open(&source.journal, unseal)?;
@@ -138,7 +138,7 @@ impl TalkFold {
         Ok(told)
     }
 
-    pub fn record(&mut self, record: &Record) -> Vec<Told> {
+    pub fn record(&mut self, record: &Record) -> Vec<TimedEvent> {
         let at = Duration::from_nanos(record.at_ns);
         if !std::mem::replace(&mut self.began, true) {
             let fresh = ConversationRun::began(self.terms.clone(), self.timing, at);
@@ -153,7 +153,7 @@ impl TalkFold {
         }
         let events = self.folded(record, at);
         self.remember_decisions(&events, at);
-        events.into_iter().map(|event| Told { event, at }).collect()
+        events.into_iter().map(|event| TimedEvent { event, at }).collect()
     }
 
     /// The session that the agent has named in this run; the one of the run before may not be its own.
@@ -217,13 +217,13 @@ const PAGE: u64 = 2000;
 
 /// What a caller asks for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted {
+pub struct Page {
     pub since: Option<u64>,
     pub before: Option<u64>,
     pub limit: Option<u64>,
 }
 
-pub fn chat(run: &ConversationRun, wanted: Wanted, live: bool) -> chat::Chat {
+pub fn chat(run: &ConversationRun, wanted: Page, live: bool) -> chat::Chat {
     let talk = run.conversation();
     let entries: Vec<&Entry> = match wanted.since {
         Some(since) => talk.since(since).collect(),
@@ -247,25 +247,25 @@ pub fn chat(run: &ConversationRun, wanted: Wanted, live: bool) -> chat::Chat {
 
 /// The journals of a conversation without a live agent.
 #[derive(Debug, Clone)]
-pub struct PastTalk {
+pub struct PastConversation {
     /// Oldest first.
-    pub before: Vec<TalkSource>,
-    pub last: TalkSource,
+    pub before: Vec<ConversationSource>,
+    pub last: ConversationSource,
 }
 
-impl PastTalk {
+impl PastConversation {
     /// Blocking.
-    pub fn read(&self, wanted: Wanted) -> Result<chat::Chat, Failure> {
+    pub fn read(&self, wanted: Page) -> Result<chat::Chat, Failure> {
         Ok(chat(&self.fold()?.run, wanted, false))
     }
 
     /// Blocking. What was answered in it, oldest first.
-    pub fn decisions(&self) -> Result<Vec<Decided>, Failure> {
+    pub fn decisions(&self) -> Result<Vec<PastDecision>, Failure> {
         Ok(decisions(&self.fold()?))
     }
 
-    fn fold(&self) -> Result<TalkFold, Failure> {
-        let folded = TalkFold::rebuild(&self.before, &self.last, Timing::default(), u64::MAX);
+    fn fold(&self) -> Result<ConversationFold, Failure> {
+        let folded = ConversationFold::rebuild(&self.before, &self.last, Timing::default(), u64::MAX);
         let (fold, _) =
             folded.map_err(|err| Failure::new("the conversation cannot be read").caused_by(&err))?;
         Ok(fold)
@@ -273,11 +273,11 @@ impl PastTalk {
 }
 
 /// What was answered so far, oldest first.
-pub fn decisions(fold: &TalkFold) -> Vec<Decided> {
+pub fn decisions(fold: &ConversationFold) -> Vec<PastDecision> {
     let entries = fold.run.conversation().entries();
     let decided = fold.decided.iter().filter_map(|(number, at)| {
         let Item::Approval(known) = &entries.get(*number as usize - 1)?.item else { return None };
-        Some(Decided { at: *at, approval: approval(known)? })
+        Some(PastDecision { at: *at, approval: approval(known)? })
     });
     decided.collect()
 }

@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use agency_core::agent_state::AgentState;
 use agency_core::evidence::{Change, Detector, Evidence};
 
-use crate::run::{NewsDesk, RunNews};
+use crate::report::{RunReport, RunReporter};
 use crate::state_log::StateLog;
 
-pub struct Bulletin {
+pub struct StateReporter {
     states: StateLog,
     told_evidence: Evidence,
     told_session: Option<String>,
 }
 
-impl Bulletin {
-    pub fn open(states: PathBuf, detector: &Detector) -> Bulletin {
+impl StateReporter {
+    pub fn open(states: PathBuf, detector: &Detector) -> StateReporter {
         let told_evidence = detector.standing().evidence;
-        Bulletin { states: StateLog::open(states), told_evidence, told_session: None }
+        StateReporter { states: StateLog::open(states), told_evidence, told_session: None }
     }
 
     /// What changed while no daemon looked; from now on every change is new.
@@ -34,28 +34,28 @@ impl Bulletin {
     }
 
     /// `true` if the agent has come to rest.
-    pub async fn tell(
+    pub async fn report(
         &mut self,
         changes: Vec<Change>,
         detector: &Detector,
         session: Option<&str>,
-        news: &NewsDesk,
+        reporter: &RunReporter,
     ) -> bool {
         let mut rests = false;
         for change in self.states.new_among(changes, detector.began()) {
             rests |= !matches!(change.new.state, AgentState::Starting | AgentState::Running);
             self.told_evidence.clone_from(&change.new.evidence);
-            news.tell(RunNews::State(Box::new(change))).await;
+            reporter.report(RunReport::State(Box::new(change))).await;
         }
         let evidence = detector.standing().evidence;
         if self.told_evidence != evidence {
             self.told_evidence.clone_from(&evidence);
-            news.tell(RunNews::Evidence(Box::new(evidence))).await;
+            reporter.report(RunReport::Evidence(Box::new(evidence))).await;
         }
         if self.told_session.as_deref() != session {
             self.told_session = session.map(str::to_owned);
             if let Some(id) = self.told_session.clone() {
-                news.tell(RunNews::Session(id)).await;
+                reporter.report(RunReport::Session(id)).await;
             }
         }
         rests

@@ -3,31 +3,23 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use agency_api::keeper::{Ended, Frame, FromKeeper, LaunchSpec, Start, ToKeeper};
-use agency_api::paths::RunDir;
 use agency_api::{Bytes, ProcessIdentity};
-use agency_core::agent::Driver;
-use agency_core::agent_state::Timing;
 use agency_core::exit::{ExitCode, RunExit};
-use agency_core::ids::RunId;
-use agency_driver::conversation::ConversationTerms;
-use agency_driver::terminal::Settings;
 use agency_journal::{Decoded, Record};
 use agency_keeper::pidfile::PidFile;
 use agency_keeper::platform;
-use agency_store::rule_book::RuleBook;
-use agency_terminal::{Colours, Rgb, Size};
+use agency_terminal::Size;
 use rustix::process::Signal;
 
 use crate::fold::Fold;
+use crate::keeper_socket::{Frames, KeeperSocket, KeeperSocketError};
 use crate::launch::{LaunchError, start_keeper};
 use crate::limits;
-use crate::link::{Frames, Link, LinkError};
-use crate::talk::TalkSource;
+use crate::run_context::RunContext;
+use crate::view::api_size;
 
 /// A keeper that lost its socket binds it anew within milliseconds of being asked.
 const REBIND_WITHIN: Duration = Duration::from_secs(3);
@@ -36,45 +28,7 @@ const REBIND_WITHIN: Duration = Duration::from_secs(3);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What a run needs to follow its keeper and to replace it.
-#[derive(Debug, Clone)]
-pub struct RunContext {
-    pub id: RunId,
-    pub name: String,
-    pub driver: Driver,
-    /// It has a place at a connection that others share, and no keeper of its own.
-    pub is_seat: bool,
-    /// What the driver of its conversation needs to know, where it holds one.
-    pub talk: ConversationTerms,
-    /// The runs whose conversation this one goes on with, oldest first.
-    pub before: Vec<TalkSource>,
-    pub dir: RunDir,
-    pub epoch: u64,
-    pub keeper_binary: PathBuf,
-    pub open_files: Option<(u64, u64)>,
-    pub spare: Vec<String>,
-    pub fold: FoldTerms,
-    pub rule_book: Arc<RuleBook>,
-}
-
-/// What decides how a run's journal is read.
-#[derive(Debug, Clone)]
-pub struct FoldTerms {
-    pub timing: Timing,
-    pub scrollback: usize,
-    /// The name of the agent's program.
-    pub program: String,
-}
-
-impl RunContext {
-    /// With the rules as they are now.
-    pub fn settings(&self) -> Settings {
-        let FoldTerms { timing, scrollback, program } = self.fold.clone();
-        Settings { timing, scrollback, program, rules: self.rule_book.rules() }
-    }
-}
-
-pub struct Hold {
+pub struct KeeperLink {
     pub context: RunContext,
     pub frames: Frames,
     pub keeper: ProcessIdentity,
@@ -92,7 +46,7 @@ pub struct Hold {
 }
 
 /// What a keeper has to say.
-pub enum Heard {
+pub enum KeeperOutput {
     Record(Record),
     Message(FromKeeper),
 }
@@ -104,31 +58,37 @@ pub enum RegainError {
     #[error("cannot put another keeper in its place")]
     Launch(#[from] LaunchError),
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Socket(#[from] KeeperSocketError),
 }
 
-impl Hold {
-    pub async fn connect(context: RunContext) -> Result<Hold, LinkError> {
+impl KeeperLink {
+    pub async fn connect(context: RunContext) -> Result<KeeperLink, KeeperSocketError> {
         let (context, link) = blocking(move || {
             let link = connect(&context);
             (context, link)
         })
         .await?;
-        Hold::on(context, link?)
+        KeeperLink::new(context, link?)
     }
 
     /// On a place at a connection, which speaks as a keeper does.
-    pub async fn seated(context: RunContext, stream: UnixStream) -> Result<Hold, LinkError> {
+    pub async fn over_session(
+        context: RunContext,
+        stream: UnixStream,
+    ) -> Result<KeeperLink, KeeperSocketError> {
         let epoch = context.epoch;
-        let link = blocking(move || Link::over(stream, epoch)).await??;
-        Hold::on(context, link)
+        let link = blocking(move || KeeperSocket::over(stream, epoch)).await??;
+        KeeperLink::new(context, link)
     }
 
     /// Tries for as long as the keeper lives.
-    pub async fn connect_patiently(context: RunContext, keeper: &ProcessIdentity) -> Result<Hold, LinkError> {
+    pub async fn connect_patiently(
+        context: RunContext,
+        keeper: &ProcessIdentity,
+    ) -> Result<KeeperLink, KeeperSocketError> {
         let mut pause = FIRST_PAUSE;
         loop {
-            match Hold::connect(context.clone()).await {
+            match KeeperLink::connect(context.clone()).await {
                 Err(cause) if platform::is_alive(keeper) => {
                     tracing::debug!(run = %context.id, %cause, "the keeper does not answer yet");
                 }
@@ -139,9 +99,9 @@ impl Hold {
         }
     }
 
-    fn on(context: RunContext, mut link: Link) -> Result<Hold, LinkError> {
+    fn new(context: RunContext, mut link: KeeperSocket) -> Result<KeeperLink, KeeperSocketError> {
         let welcome = link.welcome.clone();
-        Ok(Hold {
+        Ok(KeeperLink {
             keeper: welcome.keeper,
             child: welcome.child,
             gone: welcome.gone.then_some(welcome.ended),
@@ -160,20 +120,20 @@ impl Hold {
     }
 
     pub async fn resize(&mut self, size: Size) -> io::Result<()> {
-        self.frames.resize(wire_size(size)).await
+        self.frames.resize(api_size(size)).await
     }
 
-    pub fn is_gone(&mut self, ended: Vec<Ended>, next_seq: u64) {
+    pub fn mark_gone(&mut self, ended: Vec<Ended>, next_seq: u64) {
         self.gone = Some(ended);
         self.next_seq_at_gone = next_seq;
     }
 
     /// The next thing among those that have come.
-    pub fn heard(&mut self) -> io::Result<Option<Heard>> {
+    pub fn next_output(&mut self) -> io::Result<Option<KeeperOutput>> {
         while let Some(frame) = self.frames.take()? {
             match frame {
                 Frame::Record(bytes) => match Record::decode(&bytes) {
-                    Decoded::Complete(record, _) => return Ok(Some(Heard::Record(record))),
+                    Decoded::Complete(record, _) => return Ok(Some(KeeperOutput::Record(record))),
                     other => {
                         return Err(io::Error::new(
                             io::ErrorKind::InvalidData,
@@ -182,7 +142,7 @@ impl Hold {
                     }
                 },
                 Frame::Control(json) => match serde_json::from_slice(&json) {
-                    Ok(message) => return Ok(Some(Heard::Message(message))),
+                    Ok(message) => return Ok(Some(KeeperOutput::Message(message))),
                     Err(cause) => tracing::warn!(run = %self.context.id, %cause, "a message makes no sense"),
                 },
                 Frame::Input { .. } | Frame::Checkpoint { .. } | Frame::Note { .. } => {}
@@ -231,7 +191,7 @@ impl Hold {
         loop {
             match self.regain_once().await {
                 Ok((link, replaced)) => {
-                    *self = Hold::on(self.context.clone(), link)?;
+                    *self = KeeperLink::new(self.context.clone(), link)?;
                     return Ok(replaced);
                 }
                 // Nothing is left to get hold of.
@@ -245,14 +205,15 @@ impl Hold {
         }
     }
 
-    async fn regain_once(&self) -> Result<(Link, bool), RegainError> {
-        if self.context.is_seat {
+    async fn regain_once(&self) -> Result<(KeeperSocket, bool), RegainError> {
+        if self.context.is_session {
             // Its connection has let go of it; there is no socket to find it by.
             return Err(RegainError::NoLifeline);
         }
         let context = self.context.clone();
         let (keeper, child, env) = (self.keeper.clone(), self.child.clone(), self.environment.clone());
-        let lifeline = self.lifeline.as_ref().map(OwnedFd::try_clone).transpose().map_err(LinkError::from)?;
+        let lifeline =
+            self.lifeline.as_ref().map(OwnedFd::try_clone).transpose().map_err(KeeperSocketError::from)?;
         blocking(move || {
             if platform::is_alive(&keeper) {
                 return Ok((connect(&context)?, false));
@@ -263,7 +224,7 @@ impl Hold {
             Ok((connect(&context)?, true))
         })
         .await
-        .map_err(LinkError::from)?
+        .map_err(KeeperSocketError::from)?
     }
 
     /// A run whose keeper or agent lives is not over, whatever we cannot reach.
@@ -273,18 +234,20 @@ impl Hold {
 }
 
 /// A keeper whose socket was deleted is asked to bind it anew.
-fn connect(context: &RunContext) -> Result<Link, LinkError> {
-    let first = Link::connect(&context.dir, context.epoch);
-    let Err(LinkError::Io(_)) = &first else { return first };
+fn connect(context: &RunContext) -> Result<KeeperSocket, KeeperSocketError> {
+    let first = KeeperSocket::connect(&context.dir, context.epoch);
+    let Err(KeeperSocketError::Io(_)) = &first else { return first };
     let Ok(Some(PidFile { keeper, .. })) = PidFile::read(&context.dir.pid_file()) else { return first };
     if !matches!(platform::signal_if_same(&keeper, Signal::USR1), Ok(true)) {
         return first;
     }
     let deadline = std::time::Instant::now() + REBIND_WITHIN;
     loop {
-        match Link::connect(&context.dir, context.epoch) {
+        match KeeperSocket::connect(&context.dir, context.epoch) {
             // One that was dying when it was asked binds nothing any more.
-            Err(LinkError::Io(_)) if std::time::Instant::now() < deadline && platform::is_alive(&keeper) => {
+            Err(KeeperSocketError::Io(_))
+                if std::time::Instant::now() < deadline && platform::is_alive(&keeper) =>
+            {
                 std::thread::sleep(Duration::from_millis(5));
             }
             other => return other,
@@ -303,27 +266,6 @@ fn rescue_spec(context: &RunContext, child: Option<ProcessIdentity>, env: Vec<(B
         open_files: context.open_files,
         linger_ms: limits::KEEPER_LINGERS.as_millis() as u64,
         spare: context.spare.clone(),
-    }
-}
-
-pub fn wire_size(size: Size) -> agency_api::keeper::Size {
-    let Size { cols, rows, x_pixels, y_pixels } = size;
-    agency_api::keeper::Size { cols, rows, x_pixels, y_pixels }
-}
-
-pub fn screen_size(size: agency_api::keeper::Size) -> Size {
-    let agency_api::keeper::Size { cols, rows, x_pixels, y_pixels } = size;
-    // A terminal without a cell can hold nothing; some callers report one.
-    Size { cols: cols.max(1), rows: rows.max(1), x_pixels, y_pixels }
-}
-
-pub fn screen_colours(colours: &agency_api::pty::Colours) -> Colours {
-    let rgb = |[r, g, b]: [u8; 3]| Rgb(r, g, b);
-    Colours {
-        foreground: colours.foreground.map(rgb),
-        background: colours.background.map(rgb),
-        cursor: colours.cursor.map(rgb),
-        palette: colours.palette.iter().map(|(index, colour)| (*index, rgb(*colour))).collect(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! Invariant: the conversation is fed by journal records alone. What is written goes to the keeper and comes back as
 //! records.
 
-mod tuning;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,16 +22,18 @@ use agency_journal::{Body, Record};
 use agency_store::{clock, told_mark};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::bulletin::Bulletin;
-use crate::considering::Considering;
-use crate::hold::{Heard, Hold};
-use crate::outbox::{Outbox, Then, Written};
-use crate::run::{Flow, NewsDesk, RunCommand, RunHandle, RunNews, sleep_until, tell};
-use crate::sending::Order;
-use crate::talk::{self, Decision, TalkFold, TalkSource, Told, Wanted};
-use crate::{explain, seal};
-
-pub use tuning::Tuning;
+use crate::command::{AnswerRequest, ChatRequest, Flow, RunCommand};
+use crate::conversation::{self, ConversationFold, ConversationSource, Decision, TimedEvent};
+use crate::handle::RunHandle;
+use crate::keeper_link::{KeeperLink, KeeperOutput};
+use crate::line_queue::{LineQueue, Then, Written};
+use crate::reply::send_reply;
+use crate::report::{RunReport, RunReporter};
+use crate::rule_decisions::RuleDecisions;
+use crate::send_queue::SendRequest;
+use crate::state_reporter::StateReporter;
+use crate::timer::sleep_until;
+use crate::{compression, explain};
 
 /// An agent that has shown nothing by then may still take it: some need seconds to come up.
 const PROVEN_WITHIN: Duration = Duration::from_secs(6);
@@ -42,36 +44,16 @@ const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 /// Longer than this nobody is kept waiting.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
-/// A caller that reads a conversation.
-#[derive(Debug)]
-pub struct Reading {
-    pub wanted: Wanted,
-    /// Answered once there is something new.
-    pub wait: bool,
-    pub answer: oneshot::Sender<chat::Chat>,
-}
-
-/// An answer to what the agent asked.
-#[derive(Debug)]
-pub struct Answering {
-    /// Absent: the one that has waited longest.
-    pub id: Option<String>,
-    pub verdict: ApprovalAnswer,
-    pub by: String,
-    pub why: Option<String>,
-    pub answer: oneshot::Sender<Result<chat::Approval, Failure>>,
-}
-
-pub struct PipedTask {
-    hold: Hold,
-    fold: TalkFold,
-    outbox: Outbox<Then>,
+pub struct ConversationTask {
+    link: KeeperLink,
+    fold: ConversationFold,
+    line_queue: LineQueue<Then>,
     /// Messages that were written: has the agent taken them?
     proving: Vec<Proving>,
     readers: Vec<Reader>,
     /// Answers that are on their way, and whose they are.
     answering: BTreeMap<String, String>,
-    considering: Considering,
+    rule_decisions: RuleDecisions,
     /// Answers that are written once the journal has who gives them.
     noted: Vec<Noted>,
     /// Answers that were written, and who is told when the journal has them.
@@ -79,15 +61,15 @@ pub struct PipedTask {
     /// Lines that the protocol asks for and that are on their way, by their keys.
     owed: Vec<String>,
     /// Who waits for the agent's word on a setting.
-    tuning: Vec<tuning::Asked>,
-    bulletin: Bulletin,
+    tuning: Vec<settings::PendingSetting>,
+    state_reporter: StateReporter,
     /// When a session that is being closed ends in any case.
     stop_at: Option<Duration>,
     told_loss: bool,
     over: bool,
-    news: NewsDesk,
+    reporter: RunReporter,
     /// What happened while no daemon looked.
-    missed: Vec<Told>,
+    missed: Vec<TimedEvent>,
 }
 
 struct Noted {
@@ -103,35 +85,36 @@ struct Proving {
 }
 
 struct Reader {
-    reading: Reading,
+    reading: ChatRequest,
     due: Duration,
 }
 
-impl PipedTask {
-    pub async fn begin(hold: Hold, news: NewsDesk) -> PipedTask {
-        let context = &hold.context;
+impl ConversationTask {
+    pub async fn begin(link: KeeperLink, reporter: RunReporter) -> ConversationTask {
+        let context = &link.context;
         let told_from = told_mark::read(&context.dir.told());
         let (before, timing) = (context.before.clone(), context.fold.timing);
-        let own = TalkSource { terms: context.talk.clone(), journal: context.dir.journal() };
+        let own = ConversationSource { terms: context.conversation.clone(), journal: context.dir.journal() };
         let rebuilt =
-            tokio::task::spawn_blocking(move || TalkFold::rebuild(&before, &own, timing, told_from)).await;
+            tokio::task::spawn_blocking(move || ConversationFold::rebuild(&before, &own, timing, told_from))
+                .await;
         let (mut fold, missed) = match rebuilt.map_err(io::Error::other).and_then(|rebuilt| rebuilt) {
             Ok(rebuilt) => rebuilt,
             Err(cause) => {
                 tracing::error!(run = %context.id, %cause, "the journal cannot be read; the conversation starts empty");
-                (TalkFold::fresh(context.talk.clone(), timing), Vec::new())
+                (ConversationFold::fresh(context.conversation.clone(), timing), Vec::new())
             }
         };
         fold.run.tick(clock::now());
-        PipedTask {
-            bulletin: Bulletin::open(hold.context.dir.states(), fold.run.detector()),
-            hold,
+        ConversationTask {
+            state_reporter: StateReporter::open(link.context.dir.states(), fold.run.detector()),
+            link,
             fold,
-            outbox: Outbox::default(),
+            line_queue: LineQueue::default(),
             proving: Vec::new(),
             readers: Vec::new(),
             answering: BTreeMap::new(),
-            considering: Considering::default(),
+            rule_decisions: RuleDecisions::default(),
             noted: Vec::new(),
             decided: Vec::new(),
             owed: Vec::new(),
@@ -139,35 +122,35 @@ impl PipedTask {
             stop_at: None,
             told_loss: false,
             over: false,
-            news,
+            reporter,
             missed,
         }
     }
 
     /// What the daemon needs to know of it before it lives.
     pub fn handle(&mut self, commands: mpsc::Sender<RunCommand>) -> RunHandle {
-        let missed = self.bulletin.missed(self.fold.run.take_changes(), self.fold.run.detector());
+        let missed = self.state_reporter.missed(self.fold.run.take_changes(), self.fold.run.detector());
         RunHandle {
             commands,
-            keeper: self.hold.keeper.clone(),
-            environment: self.hold.environment.clone(),
-            gone: self.hold.gone.is_some(),
+            keeper: self.link.keeper.clone(),
+            environment: self.link.environment.clone(),
+            gone: self.link.gone.is_some(),
             standing: self.fold.run.detector().standing(),
             missed,
         }
     }
 
     pub async fn live(mut self, mut inbox: mpsc::Receiver<RunCommand>) {
-        if let Some(cause) = self.hold.journal_trouble.take() {
-            self.news.tell(RunNews::Journal { cause: Some(cause) }).await;
+        if let Some(cause) = self.link.journal_trouble.take() {
+            self.reporter.report(RunReport::Journal { cause: Some(cause) }).await;
         }
         let missed = std::mem::take(&mut self.missed);
         self.announce(missed).await;
         if self.fold.run.is_half_written() && self.fold.exit.is_none() {
             // A line that a daemon did not live to end: what follows must not become a part of it.
-            self.outbox.push(b"\n".to_vec(), Then::Nothing);
+            self.line_queue.push(b"\n".to_vec(), Then::Nothing);
         }
-        let mut connected = self.hold.follow(self.fold.next_seq).await;
+        let mut connected = self.link.follow(self.fold.next_seq).await;
         loop {
             if let Err(cause) = connected {
                 connected = self.lost(&cause).await;
@@ -188,7 +171,7 @@ impl PipedTask {
                     },
                     None => return,
                 },
-                filled = self.hold.frames.fill(), if !self.hold.left => connected = filled,
+                filled = self.link.frames.fill(), if !self.link.left => connected = filled,
                 () = deadline => self.fold.run.tick(clock::now()),
             }
         }
@@ -204,7 +187,7 @@ impl PipedTask {
 
     /// After every step: what is owed goes out, what changed is told.
     async fn settle(&mut self) -> io::Result<()> {
-        while self.hold.frames.has_more() {
+        while self.link.frames.has_more() {
             if !self.frames().await? {
                 break;
             }
@@ -224,11 +207,11 @@ impl PipedTask {
 
     async fn frames(&mut self) -> io::Result<bool> {
         let mut any = false;
-        while let Some(heard) = self.hold.heard()? {
+        while let Some(heard) = self.link.next_output()? {
             any = true;
             match heard {
-                Heard::Record(record) => self.fold_record(&record).await,
-                Heard::Message(message) => self.heard(message).await?,
+                KeeperOutput::Record(record) => self.fold_record(&record).await,
+                KeeperOutput::Message(message) => self.heard(message).await?,
             }
         }
         Ok(any)
@@ -245,33 +228,33 @@ impl PipedTask {
         self.report().await;
     }
 
-    async fn announce(&mut self, told: Vec<Told>) {
+    async fn announce(&mut self, told: Vec<TimedEvent>) {
         let session = self.fold.run.session_id().map(str::to_owned);
-        let happened: Vec<_> = told
+        let events: Vec<_> = told
             .iter()
-            .filter_map(|told| Some((told.at, talk::announced(&told.event, session.as_deref())?)))
+            .filter_map(|told| Some((told.at, conversation::announced(&told.event, session.as_deref())?)))
             .collect();
-        if happened.is_empty() {
+        if events.is_empty() {
             return;
         }
-        self.news.tell(RunNews::Told { happened, next_seq: self.fold.next_seq }).await;
+        self.reporter.report(RunReport::ConversationEvents { events, next_seq: self.fold.next_seq }).await;
     }
 
     async fn heard(&mut self, message: FromKeeper) -> io::Result<()> {
         match message {
             FromKeeper::InputTaken { id } => {
-                if let Some(written) = self.outbox.taken(id) {
+                if let Some(written) = self.line_queue.taken(id) {
                     self.written(written);
                 }
             }
             FromKeeper::InputRefused { id, reason } => {
-                if let Some(then) = self.outbox.refused(id) {
+                if let Some(then) = self.line_queue.refused(id) {
                     self.not_written(then, Failure::new("the agent takes no input").because(reason));
                 }
             }
             FromKeeper::Sealed { from_seq, until_seq } => self.read_sealed(from_seq, until_seq).await?,
-            FromKeeper::Gone { ended } => self.hold.is_gone(ended, self.fold.next_seq),
-            FromKeeper::Journal { cause } => self.news.tell(RunNews::Journal { cause }).await,
+            FromKeeper::Gone { ended } => self.link.mark_gone(ended, self.fold.next_seq),
+            FromKeeper::Journal { cause } => self.reporter.report(RunReport::Journal { cause }).await,
             FromKeeper::Probe { .. } | FromKeeper::Welcome(_) | FromKeeper::Refused { .. } => {}
             FromKeeper::Environment { .. } | FromKeeper::Unknown => {}
         }
@@ -279,7 +262,7 @@ impl PipedTask {
     }
 
     async fn read_sealed(&mut self, from_seq: u64, until_seq: u64) -> io::Result<()> {
-        match self.hold.sealed(from_seq, until_seq).await? {
+        match self.link.sealed(from_seq, until_seq).await? {
             Some(records) => {
                 for record in &records {
                     self.fold_record(record).await;
@@ -294,11 +277,11 @@ impl PipedTask {
         match command {
             RunCommand::Send(order) => self.send(order),
             RunCommand::Chat(reading) => self.read(reading),
-            RunCommand::Approvals { answer } => tell(answer, self.approvals()),
+            RunCommand::Approvals { answer } => send_reply(answer, self.approvals()),
             RunCommand::Answer(answering) => self.answer(answering).await?,
             RunCommand::Ruled { id, ruling } => self.ruled(id, ruling).await?,
             RunCommand::Reconsider => self.reconsider().await,
-            RunCommand::Decisions { answer } => tell(answer, talk::decisions(&self.fold)),
+            RunCommand::Decisions { answer } => send_reply(answer, conversation::decisions(&self.fold)),
             RunCommand::Interrupt { answer } => self.interrupt(answer),
             RunCommand::Tune(tuning) => self.tune(tuning),
             RunCommand::Witnesses { answer } => {
@@ -306,16 +289,16 @@ impl PipedTask {
                 self.fold.run.tick(now);
                 let detector = self.fold.run.detector();
                 let (witnesses, outlook) = explain::witnesses(detector, now);
-                tell(answer, (detector.standing(), witnesses, outlook));
+                send_reply(answer, (detector.standing(), witnesses, outlook));
             }
             RunCommand::Stop { grace } => self.stop(grace).await?,
             RunCommand::Dismiss => {
-                self.hold.frames.say(&ToKeeper::Dismiss).await?;
-                seal::in_background(self.hold.context.dir.journal());
+                self.link.frames.say(&ToKeeper::Dismiss).await?;
+                compression::compress_in_background(self.link.context.dir.journal());
                 return Ok(Flow::Leave);
             }
             RunCommand::Leave { done } => {
-                tell(done, ());
+                send_reply(done, ());
                 return Ok(Flow::Leave);
             }
             // There is no terminal to look at or to type into; who asks is told so before it gets here.
@@ -333,13 +316,13 @@ impl PipedTask {
         Ok(Flow::Stay)
     }
 
-    fn send(&mut self, order: Order) {
-        let Order { what, receipt } = order;
-        let text = match what {
+    fn send(&mut self, request: SendRequest) {
+        let SendRequest { order, receipt } = request;
+        let text = match order {
             SendOrder::Text { text, enter: true, .. } => text,
             SendOrder::Text { .. } => {
                 let failure = Failure::new("a message to this agent is sent whole");
-                return tell(
+                return send_reply(
                     receipt,
                     Err(failure.because("it has no terminal to type into").hint("leave out --no-enter")),
                 );
@@ -347,23 +330,26 @@ impl PipedTask {
             SendOrder::Keys(_) => {
                 let failure =
                     Failure::new("this agent takes no keys").because("it has no terminal to type into");
-                return tell(receipt, Err(failure.hint("agency approve, agency deny, agency interrupt")));
+                return send_reply(
+                    receipt,
+                    Err(failure.hint("agency approve, agency deny, agency interrupt")),
+                );
             }
         };
         let bytes = text.len() as u64;
         let was_working = self.fold.run.is_working();
         match self.fold.run.prompt(&String::from_utf8_lossy(&text)) {
-            Ok(line) => self.outbox.push(line, Then::Message { receipt, bytes, was_working }),
+            Ok(line) => self.line_queue.push(line, Then::Message { receipt, bytes, was_working }),
             // Nothing of it was written: who holds texts for it tries again.
-            Err(why) => tell(receipt, Ok(receipt_of(ReceiptKind::Refused, 0, &why.to_string()))),
+            Err(why) => send_reply(receipt, Ok(receipt_of(ReceiptKind::Refused, 0, &why.to_string()))),
         }
     }
 
-    fn read(&mut self, reading: Reading) {
+    fn read(&mut self, reading: ChatRequest) {
         let revision = self.fold.run.conversation().revision();
-        let is_news = reading.wanted.since.is_none_or(|since| since < revision);
+        let is_news = reading.page.since.is_none_or(|since| since < revision);
         if is_news || !reading.wait || self.over {
-            return tell(reading.answer, talk::chat(&self.fold.run, reading.wanted, !self.over));
+            return send_reply(reading.answer, conversation::chat(&self.fold.run, reading.page, !self.over));
         }
         self.readers.push(Reader { reading, due: clock::now() + ANSWERED_WITHIN });
     }
@@ -371,7 +357,7 @@ impl PipedTask {
     fn serve_readers(&mut self) {
         let (now, revision) = (clock::now(), self.fold.run.conversation().revision());
         for mut reader in std::mem::take(&mut self.readers) {
-            if reader.reading.wanted.since.is_some_and(|since| since < revision) {
+            if reader.reading.page.since.is_some_and(|since| since < revision) {
                 reader.due = reader.due.min(now + GATHERED_FOR);
             }
             if reader.reading.answer.is_closed() {
@@ -379,9 +365,9 @@ impl PipedTask {
             }
             match reader.due <= now || self.over {
                 true => {
-                    tell(
+                    send_reply(
                         reader.reading.answer,
-                        talk::chat(&self.fold.run, reader.reading.wanted, !self.over),
+                        conversation::chat(&self.fold.run, reader.reading.page, !self.over),
                     );
                 }
                 false => self.readers.push(reader),
@@ -390,20 +376,20 @@ impl PipedTask {
     }
 
     fn approvals(&self) -> Vec<chat::Approval> {
-        let is_open = |id: &String| !self.answering.contains_key(id) && self.considering.is_for_people(id);
+        let is_open = |id: &String| !self.answering.contains_key(id) && self.rule_decisions.is_for_people(id);
         let open = self.fold.run.conversation().open_approvals();
-        open.filter(|approval| is_open(&approval.id)).filter_map(talk::approval).collect()
+        open.filter(|approval| is_open(&approval.id)).filter_map(conversation::approval).collect()
     }
 
-    async fn answer(&mut self, answering: Answering) -> io::Result<()> {
-        let Answering { id, verdict, by, why, answer } = answering;
+    async fn answer(&mut self, answering: AnswerRequest) -> io::Result<()> {
+        let AnswerRequest { id, verdict, by, why, answer } = answering;
         match self.answer_to(id, &verdict) {
-            Err(failure) => tell(answer, Err(failure)),
+            Err(failure) => send_reply(answer, Err(failure)),
             Ok((id, line)) => {
                 // Who it was stands in the journal before what was said.
                 let decision = Decision { id: id.clone(), by: by.clone(), why };
                 let bytes = serde_json::to_vec(&decision)?;
-                self.hold.frames.send(&Frame::Note { tag: talk::DECISION.to_owned(), bytes }).await?;
+                self.link.frames.send(&Frame::Note { tag: conversation::DECISION.to_owned(), bytes }).await?;
                 self.answering.insert(id.clone(), by);
                 self.noted.push(Noted { id, line, answer });
             }
@@ -418,43 +404,43 @@ impl PipedTask {
         for Noted { id, line, answer } in std::mem::take(&mut self.noted) {
             match (id == decided, self.fold.run.open_requests().contains(&id.as_str())) {
                 (false, _) => self.noted.push(Noted { id, line, answer }),
-                (true, true) => self.outbox.push(line, Then::Answer { id, answer }),
-                (true, false) => tell(answer, Err(Failure::new("nobody asks that any more"))),
+                (true, true) => self.line_queue.push(line, Then::Answer { id, answer }),
+                (true, false) => send_reply(answer, Err(Failure::new("nobody asks that any more"))),
             }
         }
     }
 
     /// Whatever is asked anew goes to the user's rules first.
     async fn ask_rules(&mut self) {
-        for approval in self.considering.new_among(self.fold.run.conversation()) {
-            self.news.tell(RunNews::Asked(Box::new(approval))).await;
+        for approval in self.rule_decisions.new_among(self.fold.run.conversation()) {
+            self.reporter.report(RunReport::ApprovalRequested(Box::new(approval))).await;
         }
     }
 
     /// The rules have changed: what waits for people is put before them again.
     async fn reconsider(&mut self) {
-        for approval in self.considering.left_among(self.fold.run.conversation()) {
+        for approval in self.rule_decisions.left_among(self.fold.run.conversation()) {
             if !self.answering.contains_key(&approval.id) {
-                self.news.tell(RunNews::Asked(Box::new(approval))).await;
+                self.reporter.report(RunReport::ApprovalRequested(Box::new(approval))).await;
             }
         }
     }
 
     async fn ruled(&mut self, id: String, ruling: Option<Ruling>) -> io::Result<()> {
         let Some(Ruling { allow, by, why }) = ruling else {
-            self.considering.leave_to_people(&id);
+            self.rule_decisions.leave_to_people(&id);
             return Ok(());
         };
         let message = || why.clone().unwrap_or_else(|| "The user's rules do not allow this.".to_owned());
         let verdict = if allow { ApprovalAnswer::Allow } else { ApprovalAnswer::Deny { message: message() } };
         if self.answer_to(Some(id.clone()), &verdict).is_err() {
             // Somebody was faster, or it is withdrawn.
-            self.considering.leave_to_people(&id);
+            self.rule_decisions.leave_to_people(&id);
             return Ok(());
         }
         // What becomes of it is seen in the conversation.
         let (answer, _) = oneshot::channel();
-        self.answer(Answering { id: Some(id), verdict, by, why, answer }).await
+        self.answer(AnswerRequest { id: Some(id), verdict, by, why, answer }).await
     }
 
     /// The request that is meant, and the line that answers it.
@@ -507,21 +493,21 @@ impl PipedTask {
 
     /// A session that shares its process is closed first, as far as its agent does that in time.
     async fn stop(&mut self, grace: Duration) -> io::Result<()> {
-        if self.hold.context.is_seat && grace > Duration::ZERO && self.stop_at.is_none() {
+        if self.link.context.is_session && grace > Duration::ZERO && self.stop_at.is_none() {
             for line in self.fold.run.stop() {
-                self.outbox.push(line, Then::Nothing);
+                self.line_queue.push(line, Then::Nothing);
             }
             self.stop_at = Some(clock::now() + CLOSED_WITHIN.min(grace));
             return Ok(());
         }
         self.stop_at = None;
-        self.hold.frames.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await
+        self.link.frames.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await
     }
 
     async fn stop_if_closed(&mut self) -> io::Result<()> {
         let is_due = |at: &mut Duration| *at <= clock::now() || self.fold.run.has_stopped();
         match self.stop_at.take_if(is_due) {
-            Some(_) => self.hold.frames.say(&ToKeeper::Stop { grace_ms: 0 }).await,
+            Some(_) => self.link.frames.say(&ToKeeper::Stop { grace_ms: 0 }).await,
             None => Ok(()),
         }
     }
@@ -529,10 +515,10 @@ impl PipedTask {
     fn interrupt(&mut self, answer: oneshot::Sender<Result<(), Failure>>) {
         let is_working = self.fold.run.is_working();
         match self.fold.run.interrupt().filter(|_| is_working) {
-            Some(line) => self.outbox.push(line, Then::Interrupt { answer }),
+            Some(line) => self.line_queue.push(line, Then::Interrupt { answer }),
             None => {
                 let failure = Failure::new("there is no turn to interrupt");
-                tell(answer, Err(failure.because("the agent waits for you")));
+                send_reply(answer, Err(failure.because("the agent waits for you")));
             }
         }
     }
@@ -544,15 +530,15 @@ impl PipedTask {
         for (key, line) in owed {
             if !self.owed.contains(&key) {
                 self.owed.push(key.clone());
-                self.outbox.push(line, Then::Owed { key });
+                self.line_queue.push(line, Then::Owed { key });
             }
         }
     }
 
     async fn write_on(&mut self) -> io::Result<()> {
-        match self.outbox.next() {
+        match self.line_queue.next() {
             Some((id, bytes)) if self.fold.exit.is_none() => {
-                self.hold.frames.send(&Frame::Input { source: InputSource::Send, id, bytes }).await
+                self.link.frames.send(&Frame::Input { source: InputSource::Send, id, bytes }).await
             }
             _ => Ok(()),
         }
@@ -564,11 +550,11 @@ impl PipedTask {
             Then::Nothing | Then::Owed { .. } | Then::Setting { .. } => {}
             Then::Message { receipt, bytes, was_working: true } => {
                 let why = "it is at work and takes it when it comes to it";
-                tell(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
+                send_reply(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
             }
             Then::Message { receipt, bytes, .. } => self.proving.push(Proving { receipt, bytes, since }),
             Then::Answer { id, answer } => self.decided.push((id, answer)),
-            Then::Interrupt { answer } => tell(answer, Ok(())),
+            Then::Interrupt { answer } => send_reply(answer, Ok(())),
         }
     }
 
@@ -579,15 +565,15 @@ impl PipedTask {
             Then::Owed { key } => self.owed.retain(|owed| *owed != key),
             Then::Message { receipt, .. } => {
                 self.fold.run.drop_unwritten_prompt();
-                tell(receipt, Err(failure));
+                send_reply(receipt, Err(failure));
             }
             Then::Answer { id, answer } => {
                 self.answering.remove(&id);
-                self.considering.leave_to_people(&id);
-                tell(answer, Err(failure));
+                self.rule_decisions.leave_to_people(&id);
+                send_reply(answer, Err(failure));
             }
             Then::Setting { request } => self.settle_tuning(&request, Err(failure.message)),
-            Then::Interrupt { answer } => tell(answer, Err(failure)),
+            Then::Interrupt { answer } => send_reply(answer, Err(failure)),
         }
     }
 
@@ -600,8 +586,8 @@ impl PipedTask {
                 self.decided.push((id, answer));
                 continue;
             }
-            let known = self.known(&id).and_then(talk::approval);
-            tell(answer, known.ok_or_else(|| Failure::new("the request is gone")));
+            let known = self.known(&id).and_then(conversation::approval);
+            send_reply(answer, known.ok_or_else(|| Failure::new("the request is gone")));
         }
     }
 
@@ -616,10 +602,10 @@ impl PipedTask {
         for proving in std::mem::take(&mut self.proving) {
             let Proving { receipt, bytes, since } = proving;
             if heard_at >= since {
-                tell(receipt, Ok(receipt_of(ReceiptKind::Delivered, bytes, "the agent has answered")));
+                send_reply(receipt, Ok(receipt_of(ReceiptKind::Delivered, bytes, "the agent has answered")));
             } else if now.saturating_sub(since) >= PROVEN_WITHIN {
                 let why = "its input has taken it; the agent has not said anything yet";
-                tell(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
+                send_reply(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
             } else {
                 self.proving.push(Proving { receipt, bytes, since });
             }
@@ -627,30 +613,32 @@ impl PipedTask {
     }
 
     async fn report(&mut self) {
-        if self.considering.holds_back(self.fold.run.conversation()) {
+        if self.rule_decisions.holds_back(self.fold.run.conversation()) {
             return;
         }
-        let changes = self.considering.told(self.fold.run.take_changes());
+        let changes = self.rule_decisions.told(self.fold.run.take_changes());
         let session = self.fold.session().filter(|id| crate::fold::is_name(id));
-        self.bulletin.tell(changes, self.fold.run.detector(), session, &self.news).await;
+        self.state_reporter.report(changes, self.fold.run.detector(), session, &self.reporter).await;
         if self.fold.run.has_lost_session() && !std::mem::replace(&mut self.told_loss, true) {
-            self.news.tell(RunNews::SessionLost).await;
+            self.reporter.report(RunReport::SessionLost).await;
         }
     }
 
     async fn finish_if_over(&mut self) {
-        let Some(exit) = self.hold.exit(self.fold.exit, self.fold.next_seq) else { return };
+        let Some(exit) = self.link.exit(self.fold.exit, self.fold.next_seq) else { return };
         if std::mem::replace(&mut self.over, true) {
             return;
         }
         self.let_go("the agent exited before it took the text");
         self.serve_readers();
-        self.news.tell(RunNews::Over { exit, ended: self.hold.gone.clone().unwrap_or_default() }).await;
+        self.reporter
+            .report(RunReport::Over { exit, ended: self.link.gone.clone().unwrap_or_default() })
+            .await;
     }
 
     /// Whoever waits for something to be written waits no longer.
     fn let_go(&mut self, why: &str) {
-        for then in self.outbox.give_up() {
+        for then in self.line_queue.give_up() {
             self.not_written(then, Failure::new(why));
         }
         self.end_tuning(why);
@@ -658,32 +646,32 @@ impl PipedTask {
             self.not_written(Then::Answer { id, answer }, Failure::new(why));
         }
         for (_, answer) in std::mem::take(&mut self.decided) {
-            tell(answer, Err(Failure::new(why)));
+            send_reply(answer, Err(Failure::new(why)));
         }
         for Proving { receipt, bytes, .. } in std::mem::take(&mut self.proving) {
-            tell(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
+            send_reply(receipt, Ok(receipt_of(ReceiptKind::Typed, bytes, why)));
         }
     }
 
     /// The keeper hung up: find it again, or say that the run is over. Its pipes are gone with it.
     async fn lost(&mut self, cause: &io::Error) -> io::Result<()> {
         if self.over {
-            self.hold.left = true;
+            self.link.left = true;
             return Ok(());
         }
-        tracing::warn!(run = %self.hold.context.id, %cause, "the keeper hung up");
+        tracing::warn!(run = %self.link.context.id, %cause, "the keeper hung up");
         self.let_go("the keeper hung up before the agent took the text");
         self.owed.clear();
-        match self.hold.regain().await {
-            Ok(_) => self.hold.follow(self.fold.next_seq).await,
+        match self.link.regain().await {
+            Ok(_) => self.link.follow(self.fold.next_seq).await,
             Err(cause) => {
-                tracing::error!(run = %self.hold.context.id, %cause, "the run is lost");
+                tracing::error!(run = %self.link.context.id, %cause, "the run is lost");
                 // Nobody can talk to it any more, and the next run must not meet it in the same workspace.
-                let run = self.hold.context.id.0.clone();
+                let run = self.link.context.id.0.clone();
                 let ended = tokio::task::spawn_blocking(move || crate::process_tree::end_tree(&run)).await;
-                tracing::info!(run = %self.hold.context.id, ended = ended.unwrap_or(0), "what was left of it is ended");
-                self.hold.is_gone(Vec::new(), 0);
-                self.hold.left = true;
+                tracing::info!(run = %self.link.context.id, ended = ended.unwrap_or(0), "what was left of it is ended");
+                self.link.mark_gone(Vec::new(), 0);
+                self.link.left = true;
                 self.finish_if_over().await;
                 Ok(())
             }

@@ -32,7 +32,7 @@ const SPARE_PROCESSES: u64 = 16;
 
 /// How much is there and how much is taken.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Room {
+pub struct Capacity {
     files: Option<Figure>,
     terminals: Option<Figure>,
     /// Each with what bounds it.
@@ -46,12 +46,12 @@ enum Bound {
     System,
 }
 
-impl Room {
-    pub fn now() -> Room {
+impl Capacity {
+    pub fn measure() -> Capacity {
         let groups = control_groups().into_iter().map(|(dir, figure)| (Bound::Group(dir), figure));
         let system = system_tasks();
         let user = system.and_then(|system| user_tasks(system.used)).map(|figure| (Bound::User, figure));
-        Room {
+        Capacity {
             files: open_files(),
             terminals: terminals(),
             processes: user
@@ -84,7 +84,7 @@ impl Room {
     }
 
     /// Whether this many agents can be started at once.
-    pub fn holds(&self, starts: u64) -> Result<(), Failure> {
+    pub fn check_starts(&self, starts: u64) -> Result<(), Failure> {
         let files = starts * (FILES_OF_A_RUN + FILES_OF_A_START) + SPARE_FILES;
         if let Some(figure) = self.files.filter(|figure| figure.lacks(files)) {
             return Err(no_room(format!(
@@ -253,8 +253,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(room: &Room, starts: u64, cause: &str) {
-        let failure = room.holds(starts).expect_err("refused");
+    fn check(capacity: &Capacity, starts: u64, cause: &str) {
+        let failure = capacity.check_starts(starts).expect_err("refused");
         assert_eq!(failure.message, "there is no room for another agent");
         assert_eq!(failure.causes, [cause]);
         assert!(failure.hint.is_some());
@@ -262,15 +262,15 @@ mod tests {
 
     #[test]
     fn what_nobody_can_count_is_no_reason_to_refuse() {
-        assert_eq!(Room::default().holds(1000), Ok(()));
+        assert_eq!(Capacity::default().check_starts(1000), Ok(()));
     }
 
     #[test]
     fn files_are_kept_for_everything_else() {
-        let room = Room { files: Some(figure(27, 64)), ..Room::default() };
-        assert_eq!(room.holds(1), Ok(()));
+        let capacity = Capacity { files: Some(figure(27, 64)), ..Capacity::default() };
+        assert_eq!(capacity.check_starts(1), Ok(()));
         check(
-            &room,
+            &capacity,
             2,
             "the daemon has 27 files open and may have 64 (RLIMIT_NOFILE); a start needs 50 to spare",
         );
@@ -278,14 +278,14 @@ mod tests {
 
     #[test]
     fn the_last_terminal_can_be_had() {
-        let room = Room { terminals: Some(figure(4095, 4096)), ..Room::default() };
-        assert_eq!(room.holds(1), Ok(()));
-        check(&room, 2, "4095 terminals are open and 4096 may be (kernel.pty.max)");
+        let capacity = Capacity { terminals: Some(figure(4095, 4096)), ..Capacity::default() };
+        assert_eq!(capacity.check_starts(1), Ok(()));
+        check(&capacity, 2, "4095 terminals are open and 4096 may be (kernel.pty.max)");
     }
 
     #[test]
     fn each_bound_of_processes_is_named() {
-        let full = |bound| Room { processes: vec![(bound, figure(90, 100))], ..Room::default() };
+        let full = |bound| Capacity { processes: vec![(bound, figure(90, 100))], ..Capacity::default() };
         check(
             &full(Bound::User),
             1,
@@ -319,10 +319,13 @@ mod tests {
 
     #[test]
     fn this_machine_has_room_for_one() {
-        let room = Room::now();
-        assert!(room.files.is_some_and(|files| files.used >= 3 && files.limit > files.used), "{room:?}");
-        assert_eq!(room.holds(1), Ok(()));
-        let figures = room.figures();
+        let capacity = Capacity::measure();
+        assert!(
+            capacity.files.is_some_and(|files| files.used >= 3 && files.limit > files.used),
+            "{capacity:?}"
+        );
+        assert_eq!(capacity.check_starts(1), Ok(()));
+        let figures = capacity.figures();
         assert!(figures.iter().all(|bounded| !bounded.figure.lacks(bounded.needed)), "{figures:?}");
     }
 

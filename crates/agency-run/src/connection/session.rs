@@ -17,9 +17,9 @@ use agency_keeper::anchor::Clocks;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use crate::conversation::CONNECTION;
 use crate::fold::unseal;
-use crate::link::Frames;
-use crate::talk::CONNECTION;
+use crate::keeper_socket::Frames;
 
 /// Says how many lines could not be written before this one.
 const UNWRITTEN_TAG: &str = "unwritten";
@@ -30,14 +30,14 @@ const LINES_WAITING: usize = 4096;
 /// What a session's journal says of its connection. The driver reads it too, as far as it needs to.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum WireNote {
+enum SessionNote {
     Connected { connection: String },
     Lost { cause: String },
-    GivenUp { message: String, cause: Option<String> },
+    GiveUpReason { message: String, cause: Option<String> },
 }
 
 #[derive(Debug)]
-pub enum ToSeat {
+pub enum ToSession {
     /// A process is there and has answered `initialize` with this line.
     Connected {
         connection: String,
@@ -47,7 +47,7 @@ pub enum ToSeat {
     Lost {
         cause: String,
     },
-    Line(SeatLine),
+    Line(SessionLine),
     Taken {
         id: u64,
     },
@@ -57,30 +57,30 @@ pub enum ToSeat {
     },
     /// There will be no process any more; why, where nobody asked for it.
     Over {
-        why: Option<GivenUp>,
+        why: Option<GiveUpReason>,
     },
 }
 
 /// Why a connection is not made again.
 #[derive(Debug, Clone)]
-pub struct GivenUp {
+pub struct GiveUpReason {
     pub message: String,
     pub cause: Option<String>,
 }
 
 #[derive(Debug)]
-pub struct SeatLine {
+pub struct SessionLine {
     pub from_agent: bool,
     pub bytes: Vec<u8>,
     pub at_ns: u64,
 }
 
 #[derive(Debug)]
-pub enum FromSeat {
+pub enum FromSession {
     /// A whole line for the agent.
     Write { id: u64, line: Vec<u8> },
     /// Nobody sits there any more.
-    Left,
+    Detached,
 }
 
 /// Who holds the process, for who asks the seat as if it were a keeper.
@@ -93,7 +93,7 @@ pub struct Host {
 
 /// How much of a session's journal is there already.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct JournalProgress {
     /// The connection whose lines came last, and how many of them there are, its greeting included.
     pub connection: Option<String>,
     pub lines: u64,
@@ -102,10 +102,10 @@ pub struct Progress {
     pub is_over: bool,
 }
 
-impl Progress {
+impl JournalProgress {
     /// Blocking.
-    pub fn read(journal: &Path) -> io::Result<Progress> {
-        let mut progress = Progress::default();
+    pub fn read(journal: &Path) -> io::Result<JournalProgress> {
+        let mut progress = JournalProgress::default();
         let mut reader = Reader::open(journal, unseal)?;
         while let Some(record) = reader.next()? {
             progress.record(&record);
@@ -122,10 +122,10 @@ impl Progress {
                 self.lines += text.parse::<u64>().unwrap_or(0);
             }
             Body::Note { tag, bytes } if tag == CONNECTION => match serde_json::from_slice(bytes) {
-                Ok(WireNote::Connected { connection }) => {
-                    *self = Progress { connection: Some(connection), ..Progress::default() };
+                Ok(SessionNote::Connected { connection }) => {
+                    *self = JournalProgress { connection: Some(connection), ..JournalProgress::default() };
                 }
-                Ok(WireNote::Lost { .. } | WireNote::GivenUp { .. }) => self.is_lost = true,
+                Ok(SessionNote::Lost { .. } | SessionNote::GiveUpReason { .. }) => self.is_lost = true,
                 Err(_) => {}
             },
             _ => {}
@@ -133,19 +133,19 @@ impl Progress {
     }
 }
 
-pub struct Seat {
-    pub inbox: mpsc::Sender<ToSeat>,
+pub struct Session {
+    pub inbox: mpsc::Sender<ToSession>,
     /// Lines of the connection's journal that the session's has already.
     pub skip: u64,
 }
 
-struct SeatTask {
+struct SessionTask {
     run: RunId,
     dir: RunDir,
     journal: Writer,
     frames: Frames,
     host: Host,
-    board: mpsc::Sender<(RunId, FromSeat)>,
+    connection: mpsc::Sender<(RunId, FromSession)>,
     follows: bool,
     /// A line to the agent that came in pieces, without its end.
     begun: Vec<u8>,
@@ -154,24 +154,24 @@ struct SeatTask {
     over: bool,
 }
 
-impl Seat {
+impl Session {
     /// Blocking. The seat, and the other end for the run that sits there.
-    pub fn take(
+    pub fn open(
         run: RunId,
         dir: RunDir,
         host: Host,
-        board: mpsc::Sender<(RunId, FromSeat)>,
-    ) -> io::Result<(Seat, UnixStream)> {
+        connection: mpsc::Sender<(RunId, FromSession)>,
+    ) -> io::Result<(Session, UnixStream)> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut writer = Writer::recover(&dir.journal(), Limits::PIPES)?;
         let now = Clocks::now();
         writer.append(now.monotonic_ns, now.anchor())?;
         let (sender, inbox) = mpsc::channel(LINES_WAITING);
-        let task = SeatTask {
+        let task = SessionTask {
             frames: Frames::over(ours, Vec::new())?,
             journal: writer,
             host,
-            board,
+            connection,
             follows: false,
             begun: Vec::new(),
             unwritten: 0,
@@ -180,21 +180,21 @@ impl Seat {
             run,
         };
         tokio::spawn(task.live(inbox));
-        Ok((Seat { inbox: sender, skip: 0 }, theirs))
+        Ok((Session { inbox: sender, skip: 0 }, theirs))
     }
 }
 
-impl SeatTask {
-    async fn live(mut self, inbox: mpsc::Receiver<ToSeat>) {
+impl SessionTask {
+    async fn live(mut self, inbox: mpsc::Receiver<ToSession>) {
         if let Err(cause) = self.serve(inbox).await {
             // The run above has let go, which is what most seats end with.
-            tracing::debug!(run = %self.run, %cause, "a seat is left");
+            tracing::debug!(run = %self.run, %cause, "session detached");
         }
         // A switchboard that is gone needs no word.
-        drop(self.board.send((self.run, FromSeat::Left)).await);
+        drop(self.connection.send((self.run, FromSession::Detached)).await);
     }
 
-    async fn serve(&mut self, mut inbox: mpsc::Receiver<ToSeat>) -> io::Result<()> {
+    async fn serve(&mut self, mut inbox: mpsc::Receiver<ToSession>) -> io::Result<()> {
         loop {
             while let Some(frame) = self.frames.take()? {
                 if self.frame(frame).await?.is_break() {
@@ -276,34 +276,34 @@ impl SeatTask {
             return self.say(&FromKeeper::InputTaken { id }).await;
         }
         let line = std::mem::take(&mut self.begun);
-        self.board
-            .send((self.run.clone(), FromSeat::Write { id, line }))
+        self.connection
+            .send((self.run.clone(), FromSession::Write { id, line }))
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
     }
 
-    async fn told(&mut self, told: ToSeat) -> io::Result<()> {
+    async fn told(&mut self, told: ToSession) -> io::Result<()> {
         match told {
-            ToSeat::Connected { connection, answer } => {
-                self.note(&WireNote::Connected { connection }).await?;
+            ToSession::Connected { connection, answer } => {
+                self.note(&SessionNote::Connected { connection }).await?;
                 self.append(now(), Body::Output { stream: Stream::Stdout, bytes: answer }).await
             }
-            ToSeat::Lost { cause } => self.note(&WireNote::Lost { cause }).await,
-            ToSeat::Line(SeatLine { from_agent, bytes, at_ns }) => {
+            ToSession::Lost { cause } => self.note(&SessionNote::Lost { cause }).await,
+            ToSession::Line(SessionLine { from_agent, bytes, at_ns }) => {
                 self.append(at_ns, body(from_agent, bytes)).await
             }
-            ToSeat::Taken { id } => self.say(&FromKeeper::InputTaken { id }).await,
-            ToSeat::Refused { id, reason } => self.say(&FromKeeper::InputRefused { id, reason }).await,
-            ToSeat::Over { why } => {
-                if let Some(GivenUp { message, cause }) = why.filter(|_| !self.over) {
-                    self.note(&WireNote::GivenUp { message, cause }).await?;
+            ToSession::Taken { id } => self.say(&FromKeeper::InputTaken { id }).await,
+            ToSession::Refused { id, reason } => self.say(&FromKeeper::InputRefused { id, reason }).await,
+            ToSession::Over { why } => {
+                if let Some(GiveUpReason { message, cause }) = why.filter(|_| !self.over) {
+                    self.note(&SessionNote::GiveUpReason { message, cause }).await?;
                 }
                 self.end(ExitStatus::Unknown, None).await
             }
         }
     }
 
-    async fn note(&mut self, note: &WireNote) -> io::Result<()> {
+    async fn note(&mut self, note: &SessionNote) -> io::Result<()> {
         let bytes = serde_json::to_vec(note)?;
         self.append(now(), Body::Note { tag: CONNECTION.to_owned(), bytes }).await
     }
@@ -385,13 +385,13 @@ fn now() -> u64 {
 
 /// Blocking. Ends the journal of a session whose connection is gone for good.
 pub fn close(dir: &RunDir, cause: &str) -> io::Result<()> {
-    let progress = Progress::read(&dir.journal())?;
+    let progress = JournalProgress::read(&dir.journal())?;
     if progress.is_over {
         return Ok(());
     }
     let mut writer = Writer::recover(&dir.journal(), Limits::PIPES)?;
     if !progress.is_lost {
-        let note = serde_json::to_vec(&WireNote::Lost { cause: cause.to_owned() })?;
+        let note = serde_json::to_vec(&SessionNote::Lost { cause: cause.to_owned() })?;
         writer.append(now(), &Body::Note { tag: CONNECTION.to_owned(), bytes: note })?;
     }
     writer.append(now(), &Body::Exit { status: ExitStatus::Unknown, stopped_by: None })?;

@@ -9,23 +9,23 @@ use agency_api::method::{Receipt, ReceiptKind};
 use agency_driver::sending::{Observation, SendMachine, SendOrder, SendOutcome, SendReceipt};
 use tokio::sync::oneshot;
 
-use crate::run::tell;
+use crate::reply::send_reply;
 
 /// What to send, and who waits for its receipt.
 #[derive(Debug)]
-pub struct Order {
-    pub what: SendOrder,
+pub struct SendRequest {
+    pub order: SendOrder,
     pub receipt: oneshot::Sender<Result<Receipt, Failure>>,
 }
 
 #[derive(Debug, Default)]
-pub struct Sending {
+pub struct SendQueue {
     machine: SendMachine<oneshot::Sender<Result<Receipt, Failure>>>,
 }
 
-impl Sending {
-    pub fn push(&mut self, order: Order) {
-        self.machine.push(order.what, order.receipt);
+impl SendQueue {
+    pub fn push(&mut self, request: SendRequest) {
+        self.machine.push(request.order, request.receipt);
     }
 
     /// The bytes to write to the agent now, if any. Ask again after every event.
@@ -47,7 +47,7 @@ impl Sending {
     /// The keeper could not write the last bytes.
     pub fn refused(&mut self, failure: Failure) {
         if let Some(caller) = self.machine.cancel_active() {
-            tell(caller, Err(failure));
+            send_reply(caller, Err(failure));
         }
     }
 
@@ -60,7 +60,7 @@ impl Sending {
 
     pub fn refuse_all(&mut self, why: &str) {
         for caller in self.machine.cancel_all() {
-            tell(caller, Err(Failure::new(why)));
+            send_reply(caller, Err(Failure::new(why)));
         }
     }
 
@@ -76,7 +76,7 @@ impl Sending {
 
     fn send_receipts(&mut self) {
         for (caller, receipt) in self.machine.take_receipts() {
-            tell(caller, Ok(wire_receipt(receipt)));
+            send_reply(caller, Ok(wire_receipt(receipt)));
         }
     }
 }

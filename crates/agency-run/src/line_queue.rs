@@ -48,7 +48,7 @@ pub struct Written<T> {
 
 /// With each line, who wants to know what became of it.
 #[derive(Debug)]
-pub struct Outbox<T> {
+pub struct LineQueue<T> {
     waiting: VecDeque<(Vec<u8>, T)>,
     /// The piece that is with the keeper, and how much of the first line is then done.
     in_flight: Option<(u64, usize, Duration)>,
@@ -56,13 +56,13 @@ pub struct Outbox<T> {
     last_id: u64,
 }
 
-impl<T> Default for Outbox<T> {
+impl<T> Default for LineQueue<T> {
     fn default() -> Self {
-        Outbox { waiting: VecDeque::new(), in_flight: None, done: 0, last_id: 0 }
+        LineQueue { waiting: VecDeque::new(), in_flight: None, done: 0, last_id: 0 }
     }
 }
 
-impl<T> Outbox<T> {
+impl<T> LineQueue<T> {
     pub fn push(&mut self, line: Vec<u8>, then: T) {
         self.waiting.push_back((line, then));
     }
@@ -111,30 +111,30 @@ mod tests {
 
     #[test]
     fn a_long_line_goes_in_pieces_and_nothing_comes_between() {
-        let mut outbox = Outbox::default();
+        let mut queue = LineQueue::default();
         let long = vec![b'x'; 2 * PIECE + 1];
-        outbox.push(long.clone(), Then::Nothing);
-        outbox.push(b"next\n".to_vec(), Then::Nothing);
+        queue.push(long.clone(), Then::Nothing);
+        queue.push(b"next\n".to_vec(), Then::Nothing);
         let mut written = Vec::new();
         for whole in [false, false, true, true] {
-            let (id, piece) = outbox.next().expect("a piece");
-            assert!(outbox.next().is_none(), "one at a time");
+            let (id, piece) = queue.next().expect("a piece");
+            assert!(queue.next().is_none(), "one at a time");
             written.extend(piece);
-            assert!(outbox.taken(id + 7).is_none(), "another's");
-            assert_eq!(outbox.taken(id).is_some(), whole);
+            assert!(queue.taken(id + 7).is_none(), "another's");
+            assert_eq!(queue.taken(id).is_some(), whole);
         }
         assert_eq!(written, [&long[..], b"next\n"].concat());
-        assert!(outbox.next().is_none());
+        assert!(queue.next().is_none());
     }
 
     #[test]
     fn a_line_that_is_refused_makes_way_for_the_next() {
-        let mut outbox = Outbox::default();
-        outbox.push(vec![b'x'; PIECE + 1], Then::Nothing);
-        outbox.push(b"next\n".to_vec(), Then::Nothing);
-        let (id, _) = outbox.next().expect("a piece");
-        assert!(outbox.refused(id).is_some());
-        assert_eq!(outbox.next().map(|(_, piece)| piece), Some(b"next\n".to_vec()));
-        assert_eq!(outbox.give_up().len(), 1);
+        let mut queue = LineQueue::default();
+        queue.push(vec![b'x'; PIECE + 1], Then::Nothing);
+        queue.push(b"next\n".to_vec(), Then::Nothing);
+        let (id, _) = queue.next().expect("a piece");
+        assert!(queue.refused(id).is_some());
+        assert_eq!(queue.next().map(|(_, piece)| piece), Some(b"next\n".to_vec()));
+        assert_eq!(queue.give_up().len(), 1);
     }
 }
