@@ -1,4 +1,4 @@
-//! Lists the rule files, so that a new one needs no line of code.
+//! Lists the rule files, so that a new rule file needs no code.
 
 #![allow(clippy::disallowed_methods, reason = "a build script reads files; the crate itself does not")]
 

@@ -1,6 +1,6 @@
 //! A named way to run a coding CLI: its commands, its driver, its limits, and those that are built in.
 //!
-//! Looks at no PATH and starts nothing. Who knows what is installed says so in an argument.
+//! Looks at no PATH and starts nothing. The caller passes a function that says what is installed.
 
 mod agents;
 mod built_in;
@@ -24,39 +24,54 @@ pub use error::AgentError;
 /// A program and its arguments, before tokens are replaced. Never a shell string.
 pub type Action = Vec<String>;
 
+/// One agent as it is configured: its commands, its driver and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
+    /// The name in the configuration and on the command line.
     pub name: String,
+    /// The name that people see.
     pub display_name: String,
+    /// Begins a run in a terminal.
     pub start: Option<Action>,
+    /// Begins a run in a terminal that resumes the task's session.
     pub resume: Option<Action>,
+    /// Answers one message and exits.
     pub run: Option<Action>,
+    /// Begins a stream-json run.
     pub stream: Option<Action>,
+    /// Starts the shared process of ACP sessions.
     pub acp: Option<Action>,
-    /// The same bridge under the name it had before, for those who have not renamed it yet.
+    /// The same bridge under its older name, for users who have not renamed it yet.
     pub acp_before_rename: Option<Action>,
-    /// The permission mode of its ACP sessions; three of five agents would otherwise approve their own actions.
+    /// The permission mode of its ACP sessions. Without one, three of five agents approve their own actions.
     pub mode: Option<String>,
     /// Each workspace gets an ACP process of its own.
     pub per_workspace: bool,
+    /// The driver of a task that names none.
     pub driver: Driver,
+    /// Whether a crash is followed by a restart; unset: the driver decides.
     pub restart: Option<Restart>,
+    /// Restarts in a row; unset: the driver decides.
     pub max_restarts: Option<u32>,
+    /// Time to exit after SIGTERM, before SIGKILL; unset: the driver decides.
     pub stop_grace: Option<Duration>,
     /// Programs that `stop` leaves alone although this agent started them (`gpg-agent`).
     pub spare: Vec<String>,
+    /// Variables for this agent's processes.
     pub env: BTreeMap<String, String>,
+    /// Overrides the general setting.
     pub needs_input_timeout: Option<Duration>,
+    /// Overrides the general setting.
     pub stale_timeout: Option<Duration>,
-    /// The CLI has no argument for a first message and stays open: it is typed once it asks.
+    /// The CLI has no argument for a first message and stays open, so Agency types the message at its prompt.
     pub types_first_message: bool,
 }
 
-/// Servers that many programs share and start when they need them: ending them would hurt others.
+/// Servers that many programs share and start when they need them. Ending them would hurt other programs.
 const SPARED: [&str; 2] = ["gpg-agent", "sccache"];
 
 impl Agent {
-    /// An agent without any command, as a `[agents.NAME]` table starts from.
+    /// An agent without any command. A `[agents.NAME]` table starts from this.
     pub fn named(name: &str) -> Agent {
         Agent {
             name: name.to_owned(),
@@ -81,7 +96,7 @@ impl Agent {
         }
     }
 
-    /// What begins a run: `resume` when this task's own session is known and the agent can, else `start`.
+    /// The command that begins a run: `resume` if the task has a session and the agent can resume it, otherwise `start`.
     pub fn launch(&self, driver: Driver, session_known: bool) -> Result<&Action, AgentError> {
         let resumable = self.resume.as_ref().filter(|_| session_known);
         let action = match driver {
@@ -99,7 +114,7 @@ impl Agent {
         }
     }
 
-    /// Like [`launch`](Agent::launch) for `acp`, which may be installed under its older name.
+    /// Like [`launch`](Agent::launch) for `acp`, but also accepts a bridge that is installed under its older name.
     pub fn launch_acp(&self, installed: impl Fn(&str) -> bool) -> Result<&Action, AgentError> {
         let newer = self.launch(Driver::Acp, false)?;
         let installed = |action: &Action| action.first().is_some_and(|program| installed(program));
@@ -109,7 +124,7 @@ impl Agent {
         }
     }
 
-    /// What `agency run TASK TEXT` executes.
+    /// The command that `agency run TASK TEXT` executes.
     pub fn run_action(&self) -> Result<&Action, AgentError> {
         self.run.as_ref().ok_or_else(|| AgentError::CannotRun { agent: self.name.clone() })
     }
@@ -123,7 +138,7 @@ impl Agent {
         Driver::ALL.into_iter().filter(|driver| self.command(*driver).is_some()).collect()
     }
 
-    /// The driver of a task that names none: what is configured, or the only one that there is a command for.
+    /// The driver of a task that names none: the configured one, or the only one that has a command.
     pub fn usual_driver(&self) -> Driver {
         match self.drivers()[..] {
             [only] if self.driver == Driver::default() => only,
@@ -131,8 +146,8 @@ impl Agent {
         }
     }
 
-    /// Whether a run with this driver can go on with a session that another one left. ACP has it in the protocol.
-    pub fn resumes(&self, driver: Driver) -> Result<(), AgentError> {
+    /// Fails if a run with this driver cannot resume a session of an earlier run. ACP always can: it is in the protocol.
+    pub fn check_resume(&self, driver: Driver) -> Result<(), AgentError> {
         let can = match driver {
             Driver::Terminal => self.resume.is_some(),
             Driver::StreamJson => self.stream.iter().flatten().any(|word| tokens::mentions_session(word)),
@@ -141,7 +156,7 @@ impl Agent {
         can.then_some(()).ok_or_else(|| AgentError::CannotResume { agent: self.name.clone(), driver })
     }
 
-    /// The program that its usual driver starts, or another one if that has none.
+    /// The program that the usual driver starts, or that of another driver if the usual one has no command.
     pub fn program(&self) -> Option<&str> {
         let any = || Driver::ALL.into_iter().find_map(|driver| self.command(driver));
         self.command(self.usual_driver()).or_else(any)?.first().map(String::as_str)
@@ -160,6 +175,7 @@ impl Agent {
         }
     }
 
+    /// Time to exit after SIGTERM, before SIGKILL.
     pub fn stop_grace(&self, driver: Driver) -> Duration {
         self.stop_grace.unwrap_or(match driver {
             Driver::Terminal => Duration::from_secs(2),
@@ -168,6 +184,7 @@ impl Agent {
         })
     }
 
+    /// Whether a crash is followed by a restart.
     pub fn restart(&self, driver: Driver) -> Restart {
         self.restart.unwrap_or(match driver {
             Driver::Terminal => Restart::Never,
@@ -175,6 +192,7 @@ impl Agent {
         })
     }
 
+    /// Restarts in a row before Agency gives up.
     pub fn max_restarts(&self, driver: Driver) -> u32 {
         self.max_restarts.unwrap_or(match driver {
             Driver::Terminal | Driver::StreamJson => 3,
@@ -183,23 +201,29 @@ impl Agent {
     }
 }
 
+/// How a run gets the task's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstMessage {
+    /// As an argument of the command.
     InCommand,
+    /// Agency types or sends it.
     Typed,
-    /// A shell must not be handed prose as a command: it finds the text in `$AGENCY_PROMPT`.
+    /// A shell would run the text as commands, so the text is only in `$AGENCY_PROMPT`.
     ExportedOnly,
 }
 
-/// What follows an exit that nobody asked for.
+/// Whether Agency starts a new run after an exit that was not requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
+    /// An exit stays an exit.
     Never,
+    /// A crash is followed by a restart.
     OnCrash,
 }
 
 impl Restart {
+    /// The word in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Restart::Never => "never",
@@ -222,6 +246,7 @@ impl FromStr for Restart {
     }
 }
 
+/// The text is not a restart rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not a restart rule", .0.escape_debug())]
 pub struct UnknownRestart(pub String);
@@ -254,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn built_in_agents_begin_with_the_prompt_and_go_on_with_their_session() {
+    fn built_in_agents_start_with_the_prompt_and_resume_their_session() {
         for (agent, with_prompt, without, resumed) in [
             ("fake", "sh", "sh", "sh"),
             ("shell", "sh", "sh", "sh"),
@@ -282,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_goes_on_with_its_session_when_there_is_one() {
+    fn a_stream_resumes_its_session_if_there_is_one() {
         let fresh = "claude --permission-mode default -p --verbose --include-partial-messages --input-format stream-json \
                      --output-format stream-json --permission-prompt-tool stdio";
         assert_eq!(launched("claude-code", Driver::StreamJson, "fix", None), fresh);
@@ -291,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_gone_on_with_by_the_drivers_that_can() {
+    fn a_session_is_resumed_by_the_drivers_that_can() {
         let agents = Agents::built_in();
         for (agent, terminal, stream) in [
             ("claude-code", true, true),
@@ -300,14 +325,14 @@ mod tests {
             ("fake", false, false),
         ] {
             let agent = agents.find(agent).expect("built in");
-            let can = [Driver::Terminal, Driver::StreamJson].map(|driver| agent.resumes(driver).is_ok());
+            let can = [Driver::Terminal, Driver::StreamJson].map(|driver| agent.check_resume(driver).is_ok());
             assert_eq!(can, [terminal, stream], "{}", agent.name);
-            assert!(agent.resumes(Driver::Acp).is_ok());
+            assert!(agent.check_resume(Driver::Acp).is_ok());
         }
     }
 
     #[test]
-    fn only_agents_that_can_take_it_are_given_the_text() {
+    fn only_agents_that_accept_the_text_get_it() {
         let agents = Agents::built_in();
         for (agent, expected) in [
             ("fake", FirstMessage::ExportedOnly),
@@ -352,11 +377,11 @@ mod tests {
                 agents.choose_default(configured, |program| installed.split(' ').any(|p| p == program));
             assert_eq!(chosen.map(|agent| agent.name.as_str()), Ok(expected), "{configured:?} {installed}");
         }
-        assert!(agents.choose_default(Some("nobody"), NOTHING).is_err());
+        assert!(agents.choose_default(Some("unheard-of"), NOTHING).is_err());
     }
 
     #[test]
-    fn what_cannot_be_used_says_why_and_what_to_do() {
+    fn an_unusable_agent_gives_a_reason_and_a_hint() {
         let agents = Agents::built_in();
         let none = Agent::named("mine");
         let known = "aider, claude-code, codex, fake, gemini, opencode";

@@ -1,4 +1,4 @@
-//! What one run's agent is doing: told by the best evidence there is, and where there is none, by silence.
+//! The state of one run's agent. The best evidence decides; without evidence, silence does.
 //!
 //! Not here: what counts as output (only visible change does), and what counts as evidence.
 //!
@@ -12,27 +12,36 @@ use crate::Time;
 use crate::evidence::{Activity, Why};
 use crate::exit::ExitCode;
 
+/// What a live agent does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AgentState {
-    /// Alive, nothing shown yet.
+    /// The process lives and has shown nothing yet.
     Starting,
+    /// The agent works.
     Running,
+    /// The agent waits for the user.
     NeedsInput {
+        /// When the waiting began.
         since: Time,
+        /// What it waits for.
         why: Why,
     },
-    /// Has waited for so long that somebody may have forgotten it; `since` is when the waiting began.
+    /// The agent has waited so long that the user may have forgotten it.
     Stale {
+        /// When the waiting began.
         since: Time,
+        /// What it waits for.
         why: Why,
     },
+    /// The process ended.
     Exited {
+        /// How it ended.
         code: ExitCode,
     },
 }
 
 impl AgentState {
-    /// Since when it waits, and for what.
+    /// When the agent began to wait, and for what, if it waits.
     pub fn waiting(self) -> Option<(Time, Why)> {
         match self {
             AgentState::NeedsInput { since, why } | AgentState::Stale { since, why } => Some((since, why)),
@@ -41,10 +50,12 @@ impl AgentState {
     }
 }
 
-/// How long silence may last.
+/// How long silence may last before it means something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
+    /// Silence after which the agent counts as waiting.
     pub needs_input_after: Duration,
+    /// Waiting after which the agent counts as stale.
     pub stale_after: Duration,
 }
 
@@ -54,11 +65,12 @@ impl Default for Timing {
     }
 }
 
+/// Turns output, evidence and time into a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentMachine {
     timing: Timing,
     state: AgentState,
-    /// When the present silence began: the spawn, the last output, or the last word of better evidence.
+    /// When the present silence began: at the spawn, at the last output, or when better evidence was withdrawn.
     quiet_since: Time,
     evidence: Option<Activity>,
     #[serde(default)]
@@ -66,6 +78,7 @@ pub struct AgentMachine {
 }
 
 impl AgentMachine {
+    /// The machine of a run that starts now.
     pub fn new(timing: Timing, now: Time) -> Self {
         AgentMachine {
             timing,
@@ -76,32 +89,36 @@ impl AgentMachine {
         }
     }
 
+    /// The limits in force.
     pub fn timing(&self) -> Timing {
         self.timing
     }
 
+    /// Replaces the limits; the state follows with the next event.
     pub fn set_timing(&mut self, timing: Timing) {
         self.timing = timing;
     }
 
+    /// The state now.
     pub fn state(&self) -> AgentState {
         self.state
     }
 
-    /// How long silence must last before it is taken for waiting. Who takes every key for itself shows what it does,
-    /// and is given a little less.
+    /// How long silence must last before it counts as waiting. A program that reads every key itself also shows what it
+    /// does, so it gets a little less time.
     pub fn silence(&self) -> Duration {
         let whole = self.timing.needs_input_after;
         if self.takes_keys { whole.mul_f32(0.9) } else { whole }
     }
 
-    /// Whether the program takes keys one by one; that it changes its mind is a sign of life.
+    /// Records whether the program reads keys one by one. A change of this mode is a sign of life.
     pub fn on_takes_keys(&mut self, takes_keys: bool, now: Time) {
         if takes_keys != self.takes_keys {
             (self.takes_keys, self.quiet_since) = (takes_keys, now);
         }
     }
 
+    /// Visible output arrived.
     pub fn on_output(&mut self, now: Time) {
         match self.state {
             AgentState::Starting
@@ -109,17 +126,17 @@ impl AgentMachine {
             | AgentState::NeedsInput { .. }
             | AgentState::Stale { .. } => {
                 self.quiet_since = now;
-                // A question may blink: what is known to wait is not at work because it draws.
+                // A question may blink, so drawing does not mean work while evidence says that the agent waits.
                 if !self.evidence.is_some_and(Activity::is_waiting) {
                     self.state = AgentState::Running;
                 }
             }
-            // The last words are drained before the exit is told; what comes later is an echo.
+            // The keeper drains all output before it reports the exit, so this output is only a late echo.
             AgentState::Exited { .. } => {}
         }
     }
 
-    /// What the best evidence says from now on; with none of it, silence decides again.
+    /// Sets what the best evidence says from now on. With `None`, silence decides again.
     pub fn on_evidence(&mut self, evidence: Option<Activity>, now: Time) {
         if evidence == self.evidence || matches!(self.state, AgentState::Exited { .. }) {
             return;
@@ -138,7 +155,7 @@ impl AgentMachine {
         }
     }
 
-    /// May come late: states are dated by when they were due, not by when somebody looked.
+    /// May be called late: a state begins when it was due, not when `tick` ran.
     pub fn tick(&mut self, now: Time) {
         while let Some((due, next)) = self.next_by_time() {
             if now < due {
@@ -148,6 +165,7 @@ impl AgentMachine {
         }
     }
 
+    /// The process ended. No later event changes the state.
     pub fn on_exit(&mut self, code: ExitCode, now: Time) {
         match self.state {
             AgentState::Starting
@@ -161,7 +179,7 @@ impl AgentMachine {
         }
     }
 
-    /// When `tick` is needed next, unless there is output before.
+    /// When `tick` is needed next, if nothing else happens before.
     pub fn deadline(&self) -> Option<Time> {
         self.next_by_time().map(|(due, _)| due)
     }
@@ -201,15 +219,15 @@ mod tests {
                     let why = serde_json::from_value(why.into()).expect("a reason to wait");
                     machine.on_evidence(Some(Activity::Waiting(why)), now)
                 }
-                ("nobody-knows", _) => machine.on_evidence(None, now),
+                ("unknown", _) => machine.on_evidence(None, now),
                 ("exit", code) => machine.on_exit(code.parse().expect("a code"), now),
                 other => panic!("unknown event {other:?}"),
             }
-            assert_eq!(told(&machine), expected, "after `{line}`");
+            assert_eq!(describe(&machine), expected, "after `{line}`");
         }
     }
 
-    fn told(machine: &AgentMachine) -> String {
+    fn describe(machine: &AgentMachine) -> String {
         let state = match machine.state() {
             AgentState::Starting => "starting".to_owned(),
             AgentState::Running => "running".to_owned(),
@@ -229,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_works_waits_and_is_forgotten_until_it_speaks_again() {
+    fn an_agent_works_waits_and_becomes_stale_until_it_prints_again() {
         check(
             "
             0 look -> starting, 5
@@ -248,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_never_says_a_word_waits_for_input() {
+    fn an_agent_without_any_output_waits_for_input() {
         check(
             "
             4 tick -> starting, 5
@@ -258,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_tick_dates_the_state_by_when_it_was_due() {
+    fn a_late_tick_begins_the_state_when_it_was_due() {
         check(
             "
             1 output -> running, 6
@@ -308,7 +326,7 @@ mod tests {
             970 tick -> stale since 901
             971 output -> stale since 901
             972 works -> running
-            973 nobody-knows -> running, 978
+            973 unknown -> running, 978
             978 tick -> needs-input since 978, 1038
             979 output -> running, 984
         ",
@@ -316,7 +334,7 @@ mod tests {
         check(
             "
             1 waits question -> needs-input for question since 1, 61
-            2 nobody-knows -> needs-input for question since 1, 61
+            2 unknown -> needs-input for question since 1, 61
             3 output -> running, 8
             4 exit 0 -> exited 0
             5 works -> exited 0

@@ -1,7 +1,7 @@
-//! Rules that answer what agents ask for, so that nobody has to: the first one that fits decides.
+//! Rules that answer approvals in place of the user: the first rule that fits decides.
 //!
-//! Knows nothing of files and protocols: it is given the rules and what was asked. A rule that allows must not be
-//! fooled, so it fits only what it says in so many words; one that denies or leaves it to a person may fit more.
+//! Knows nothing of files and protocols: the caller passes the rules and the approval. An agent must not fool a rule that
+//! allows, so such a rule fits only what it spells out. A rule that denies or asks may fit more.
 
 mod glob;
 mod subject;
@@ -17,26 +17,34 @@ use subject::Subject;
 /// `[[approve]]` of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// A tool's name, or a kind of tools; `*` in it stands for anything.
+    /// A tool's name, or a kind of tools; `*` in it matches any text.
     pub tool: String,
-    /// What the tool would do; absent: whatever it is.
+    /// A pattern for what the tool would do; absent: anything.
     pub pattern: Option<String>,
+    /// Only approvals of this agent; absent: of every agent.
     pub agent: Option<String>,
+    /// The answer if the rule fits.
     pub decision: Decision,
+    /// The reason, which the decision records.
     pub why: Option<String>,
 }
 
+/// The answer of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
+    /// The agent may go ahead.
     Allow,
+    /// The agent may not go ahead.
     Deny,
-    /// Left to a person, whatever later rules say.
+    /// The user answers, whatever later rules say.
     Ask,
 }
 
 impl Decision {
+    /// Every decision.
     pub const ALL: [Decision; 3] = [Decision::Allow, Decision::Deny, Decision::Ask];
 
+    /// The word in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Decision::Allow => "allow",
@@ -46,8 +54,9 @@ impl Decision {
     }
 }
 
+/// The text is not a decision.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no decision")]
+#[error("`{0}` is not a decision")]
 pub struct UnknownDecision(pub String);
 
 impl FromStr for Decision {
@@ -59,29 +68,36 @@ impl FromStr for Decision {
     }
 }
 
-/// A rule, and what it is called when it has decided: `rule 2 of FILE`.
+/// A rule, and the name that a decision records: `rule 2 of FILE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedRule {
+    /// `rule 2 of FILE`
     pub name: String,
+    /// The rule itself.
     pub rule: Rule,
 }
 
-/// What a rule says, in the place of a person.
+/// The answer of a rule to one approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
+    /// Whether the agent may go ahead.
     pub allow: bool,
+    /// The name of the rule.
     pub by: String,
+    /// The reason that the rule gives.
     pub why: Option<String>,
 }
 
-/// Who asks, and where its relative paths begin.
+/// The agent that asks, and the directory of its relative paths.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'a> {
+    /// The agent's name.
     pub agent: &'a str,
+    /// The workspace of its task.
     pub workspace: &'a Path,
 }
 
-/// The first rule that fits decides. None: a person does.
+/// The answer of the first rule that fits. `None`: the user must answer.
 pub fn ruling(rules: &[NamedRule], asker: Asker<'_>, approval: &Approval) -> Option<Ruling> {
     if is_question(approval) {
         return None;
@@ -98,7 +114,7 @@ pub fn ruling(rules: &[NamedRule], asker: Asker<'_>, approval: &Approval) -> Opt
     approval.choices.iter().any(|choice| choice.kind == wanted).then_some(ruling)
 }
 
-/// Only a person knows the answer.
+/// Whether only a person can know the answer.
 fn is_question(approval: &Approval) -> bool {
     approval.tool == "AskUserQuestion" || approval.input["questions"].is_array()
 }
@@ -112,13 +128,13 @@ impl Rule {
     fn fits_tool(&self, tool: &str) -> bool {
         let (mine, theirs) = (self.tool.to_lowercase(), tool.to_lowercase());
         let is_kind = subject::kind_of(&theirs) == Some(mine.as_str());
-        // Where only the kind is told, a shell is a shell by any name.
+        // Some agents report only the kind of a tool. A rule for any shell then fits the kind.
         let is_shell = theirs == subject::EXECUTE && subject::kind_of(&mine) == Some(subject::EXECUTE);
         glob::fits(&mine, &theirs, |_| true) || is_kind || is_shell
     }
 
     fn fits_subject(&self, subject: &Subject, input: &Value) -> bool {
-        // Outside the agent's own sandbox is another thing than was written down.
+        // The user wrote the rule for commands inside the agent's sandbox.
         let is_unsafe = input["dangerouslyDisableSandbox"].as_bool() == Some(true);
         match (&self.pattern, self.decision) {
             (None, _) => true,

@@ -1,6 +1,6 @@
-//! The effective configuration: defaults, then the user's file, the project's, variables, options; key by key.
+//! The effective configuration: defaults, then the user's file, the project's file, variables, options; key by key.
 //!
-//! Reads no files and asks for no consent: it is given texts, and says which of them would run programs.
+//! Reads no files and asks for no consent: the caller passes the texts and learns which settings would run programs.
 
 mod clipboard;
 mod edit;
@@ -28,7 +28,7 @@ use crate::approval::NamedRule;
 pub use clipboard::{Clipboard, UnknownClipboard};
 pub use edit::{EditError, set, unset};
 pub use key::{Key, UnknownName};
-pub use layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, Sifted, UnknownKey};
+pub use layer::{ConfigError, ConfigProblem, Layer, Origin, Position, Setting, SplitLayer, UnknownKey};
 pub use mcp::{Mcp, TOOLS};
 pub use notify::{Notify, OCCASIONS, TerminalNotice, UnknownTerminalNotice};
 pub use overrides::{OverrideError, from_options, from_variables, variable_of};
@@ -36,27 +36,37 @@ pub use reader::parse;
 pub use reference::{json_schema, reference};
 pub use schema::{Applies, ConfigKey, FieldKey, InProject, KeyInfo};
 pub use time_span::{TimeSpanError, parse_time_span};
-pub use value::{Kind, Value};
+pub use value::{Value, ValueKind};
 pub use workspace::WorkspaceConfig;
 
+/// The settings that are in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// The agent of a task that names none.
     pub default_agent: Option<String>,
-    /// Live terminal and stream-json runs of all projects together; 0 is no limit.
+    /// Live terminal and stream-json runs of all projects together; 0 means no limit.
     pub max_agents: u32,
+    /// Silence after which an agent counts as waiting.
     pub needs_input_timeout: Duration,
+    /// Waiting after which an agent counts as stale.
     pub stale_timeout: Duration,
+    /// How long agents may take to exit when the daemon stops them all.
     pub shutdown_timeout: Duration,
-    /// As written; what it means is the client's business.
+    /// As written; the client interprets it.
     pub detach_keys: String,
-    /// Lines kept above the screen.
+    /// Lines that a terminal keeps above the screen.
     pub scrollback: u32,
+    /// Whether agents may write to the clipboard.
     pub clipboard: Clipboard,
+    /// `[notify]`
     pub notify: Notify,
+    /// `[workspace]`
     pub workspace: WorkspaceConfig,
+    /// `[mcp]`
     pub mcp: Mcp,
+    /// Built-in and configured agents.
     pub agents: Agents,
-    /// The user's own first.
+    /// The rules, those of the user first.
     pub approve: Vec<NamedRule>,
     origins: BTreeMap<Key, Origin>,
 }
@@ -83,8 +93,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Later layers win, key by key, inside agents and their environment too. Rules are all kept: those of a later
-    /// layer are asked after those of the layers before.
+    /// Merges layers. Later layers win, key by key, also inside agents and their environment. All rules are kept: the rules
+    /// of a later layer come after those of earlier layers.
     pub fn merged<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Config {
         let mut config = Config::default();
         for layer in layers {
@@ -96,11 +106,12 @@ impl Config {
         config
     }
 
+    /// Where the value of a key was set.
     pub fn origin(&self, key: &Key) -> Origin {
         self.origins.get(key).cloned().unwrap_or(Origin::BuiltIn)
     }
 
-    /// Every key that is set somewhere, and where.
+    /// Every key that a layer sets, with its origin.
     pub fn origins(&self) -> impl Iterator<Item = (&Key, &Origin)> {
         self.origins.iter()
     }
@@ -110,11 +121,12 @@ impl Config {
         self.agents.choose_default(self.default_agent.as_deref(), installed)
     }
 
-    /// Silence after which this agent is taken to wait.
+    /// Silence after which this agent counts as waiting.
     pub fn needs_input_timeout(&self, agent: &Agent) -> Duration {
         agent.needs_input_timeout.unwrap_or(self.needs_input_timeout)
     }
 
+    /// Waiting after which this agent counts as stale.
     pub fn stale_timeout(&self, agent: &Agent) -> Duration {
         agent.stale_timeout.unwrap_or(self.stale_timeout)
     }

@@ -1,13 +1,13 @@
-//! The one shared process of an agent type: started when somebody needs it, brought back when it dies, given up when
-//! that does not help.
+//! The shared process of one ACP agent: started when a task needs it, restarted when it dies, given up when that does not
+//! help.
 //!
-//! Not here: processes, pipes, what is said on them. What answers later carries the epoch of the process that it
-//! speaks of; what speaks of another falls away.
+//! Not here: processes, pipes and messages. A late report carries the epoch of its process; the connection ignores reports
+//! about other processes.
 //!
-//! Invariants: one process at a time, the next one only when the last is gone; every ticket is answered once.
+//! Invariants: one process at a time, the next one only when the last is gone; every ticket gets one answer.
 
 mod attempt;
-mod words;
+mod status;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,102 +16,128 @@ use crate::Time;
 use crate::ids::{Epoch, Ticket};
 use crate::restart::{LOOP_WINDOW, MAX_RESTARTS_IN_WINDOW};
 
-pub use words::{ConnectError, Status};
+pub use status::{ConnectError, Status};
 
-/// Retries of a connection that was lost; then it stays down.
+/// Retries after a connection was lost; then it stays down.
 pub const MAX_RETRIES: u32 = 5;
-/// Between two retries at most.
+/// The longest wait between two retries.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// Some agents need ten seconds to come up, on a cold disk more. One that has said nothing by then never will.
+/// Some agents need ten seconds to start, and more on a cold disk. An agent that has not answered by then never will.
 const GREETED_WITHIN: Duration = Duration::from_secs(60);
 
+/// An event of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Somebody needs the connection.
+    /// A caller needs the connection.
     Ensure {
+        /// The caller to answer.
         ticket: Ticket,
     },
-    /// Somebody wants it made anew.
+    /// A caller wants a new process.
     Reconnect {
+        /// The caller to answer.
         ticket: Ticket,
     },
-    /// End it, whatever it does.
+    /// End the process, whatever it does.
     Shutdown {
+        /// The caller to answer.
         ticket: Ticket,
     },
-    /// Found alive when the daemon came up; `greeted` if its greeting has been answered. Only at the beginning.
+    /// The daemon found the process alive when it started. Only the first event.
     Adopted {
+        /// Whether the agent had answered the greeting.
         greeted: bool,
     },
-    /// The process lives, and is greeted.
+    /// The process lives, and the daemon sent the greeting (`initialize`).
     Spawned {
+        /// The process.
         epoch: Epoch,
     },
-    /// There is no process.
+    /// The process could not be started.
     SpawnFailed {
+        /// The process.
         epoch: Epoch,
+        /// Whether the program does not exist.
         not_found: bool,
+        /// Why, in words.
         cause: String,
     },
-    /// The greeting was answered.
+    /// The agent answered the greeting.
     Initialized {
+        /// The process.
         epoch: Epoch,
     },
-    /// The greeting was refused, or answered with what makes no sense.
+    /// The agent refused the greeting, or the answer was invalid.
     HandshakeFailed {
+        /// The process.
         epoch: Epoch,
+        /// Why, in words.
         cause: String,
     },
-    /// Its pipes broke, or it ended. May be told several times.
+    /// The pipes broke or the process ended. May be reported several times.
     Lost {
+        /// The process.
         epoch: Epoch,
+        /// Why, in words.
         cause: String,
     },
-    /// Nothing of the process is left.
+    /// Nothing is left of the process.
     Gone {
+        /// The process.
         epoch: Epoch,
     },
+    /// A deadline passed.
     Tick,
 }
 
+/// An order that the daemon carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
+    /// Start a process.
     Spawn {
+        /// The new process.
         epoch: Epoch,
     },
-    /// Close its input, and kill what is left of it five seconds later; `Gone` says when.
+    /// Close its input, and kill what is left of it five seconds later. `Gone` reports the end.
     End {
+        /// The process.
         epoch: Epoch,
     },
-    /// `agent:status`
-    Tell {
+    /// Announce a change of the status (`agent:status`).
+    Announce {
+        /// The new status.
         status: Status,
     },
-    /// `error`
+    /// Announce an error (`error`).
     Fail(ConnectError),
+    /// Answer a caller.
     Answer {
+        /// The caller.
         ticket: Ticket,
+        /// Whether the caller has what it asked for.
         answer: Result<(), ConnectError>,
     },
 }
 
-/// The next try, and when.
+/// A planned retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// Counts from 1.
     pub number: u32,
+    /// When.
     pub due: Time,
 }
 
+/// The state of one connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
     display_name: String,
-    told: Status,
+    announced: Status,
     state: State,
     next_epoch: u64,
-    /// Who waits for the connection.
+    /// Callers that wait for the connection.
     waiting: Vec<Ticket>,
-    /// Who waits for its end.
+    /// Callers that wait for its end.
     ending: Vec<Ticket>,
     /// When retries were made, oldest first, none older than the window.
     recent: VecDeque<Time>,
@@ -119,7 +145,7 @@ pub struct Connection {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing lives and nothing is planned: idle, or disconnected.
+    /// No process, and none is planned: idle or disconnected.
     Down,
     Starting(Attempt),
     Connected {
@@ -127,42 +153,42 @@ enum State {
     },
     /// A retry is due.
     Waiting(Retry),
-    /// A process is on its way out, and then…
+    /// The process is ending; `then` follows.
     Ending {
         epoch: Epoch,
-        is_there: bool,
-        then: Then,
+        is_spawned: bool,
+        then: AfterEnd,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Attempt {
     epoch: Epoch,
-    is_there: bool,
+    is_spawned: bool,
     due: Time,
-    /// Which retry it is; none of them if somebody asked for it.
+    /// The number of the retry, or `None` if a caller requested the start.
     retry: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Then {
-    /// It stays down.
+enum AfterEnd {
+    /// The connection stays down.
     Nothing,
-    /// Down for good: somebody shuts it down.
+    /// Idle: a caller shuts it down.
     Idle,
     Retry(Retry),
-    /// At once.
+    /// Start again immediately.
     Start {
         retry: Option<u32>,
     },
 }
 
 impl Connection {
-    /// As people call the agent.
+    /// A connection without a process. `display_name` is for messages.
     pub fn new(display_name: impl Into<String>) -> Connection {
         Connection {
             display_name: display_name.into(),
-            told: Status::Idle,
+            announced: Status::Idle,
             state: State::Down,
             next_epoch: 1,
             waiting: Vec::new(),
@@ -171,11 +197,12 @@ impl Connection {
         }
     }
 
+    /// The status that was announced last.
     pub fn status(&self) -> Status {
-        self.told
+        self.announced
     }
 
-    /// The process that there is, or that is being made.
+    /// The epoch of the process that lives or is being started.
     pub fn epoch(&self) -> Option<Epoch> {
         match &self.state {
             State::Down | State::Waiting(_) => None,
@@ -187,7 +214,7 @@ impl Connection {
     /// The retry that is planned.
     pub fn retry(&self) -> Option<Retry> {
         match &self.state {
-            State::Waiting(retry) | State::Ending { then: Then::Retry(retry), .. } => Some(*retry),
+            State::Waiting(retry) | State::Ending { then: AfterEnd::Retry(retry), .. } => Some(*retry),
             _ => None,
         }
     }
@@ -201,6 +228,7 @@ impl Connection {
         }
     }
 
+    /// Handles one event and returns the orders that follow.
     pub fn on(&mut self, event: Event, now: Time) -> Vec<Effect> {
         let mut effects = Vec::new();
         match event {
@@ -224,15 +252,15 @@ impl Connection {
     fn on_ensure(&mut self, ticket: Ticket, now: Time, effects: &mut Vec<Effect>) {
         match &mut self.state {
             State::Connected { .. } => return effects.push(Effect::Answer { ticket, answer: Ok(()) }),
-            State::Ending { then: Then::Idle, .. } => return self.refuse(ticket, effects),
-            State::Starting(_) | State::Ending { then: Then::Start { .. }, .. } => {}
-            State::Ending { then: then @ Then::Nothing, .. } => {
+            State::Ending { then: AfterEnd::Idle, .. } => return self.refuse(ticket, effects),
+            State::Starting(_) | State::Ending { then: AfterEnd::Start { .. }, .. } => {}
+            State::Ending { then: then @ AfterEnd::Nothing, .. } => {
                 self.recent.clear();
-                *then = Then::Start { retry: None };
+                *then = AfterEnd::Start { retry: None };
             }
             State::Ending { then, .. } => {
-                if let Then::Retry(retry) = then {
-                    *then = Then::Start { retry: Some(retry.number) };
+                if let AfterEnd::Retry(retry) = then {
+                    *then = AfterEnd::Start { retry: Some(retry.number) };
                 }
             }
             State::Waiting(retry) => {
@@ -248,18 +276,20 @@ impl Connection {
     }
 
     fn on_reconnect(&mut self, ticket: Ticket, now: Time, effects: &mut Vec<Effect>) {
-        if matches!(self.state, State::Ending { then: Then::Idle, .. }) {
+        if matches!(self.state, State::Ending { then: AfterEnd::Idle, .. }) {
             return self.refuse(ticket, effects);
         }
         self.waiting.push(ticket);
         self.recent.clear();
-        // Said even if it was so already: somebody asked.
-        self.told = Status::Reconnecting;
-        effects.push(Effect::Tell { status: Status::Reconnecting });
+        // Announce it even if the status is the same, because a caller asked for it.
+        self.announced = Status::Reconnecting;
+        effects.push(Effect::Announce { status: Status::Reconnecting });
         match &mut self.state {
             State::Down | State::Waiting(_) => self.start(None, now, effects),
-            State::Starting(_) | State::Connected { .. } => self.end(Then::Start { retry: None }, effects),
-            State::Ending { then, .. } => *then = Then::Start { retry: None },
+            State::Starting(_) | State::Connected { .. } => {
+                self.end(AfterEnd::Start { retry: None }, effects)
+            }
+            State::Ending { then, .. } => *then = AfterEnd::Start { retry: None },
         }
     }
 
@@ -269,9 +299,9 @@ impl Connection {
             self.refuse(ticket, effects);
         }
         match &mut self.state {
-            State::Down | State::Waiting(_) => self.is_idle(effects),
-            State::Starting(_) | State::Connected { .. } => self.end(Then::Idle, effects),
-            State::Ending { then, .. } => *then = Then::Idle,
+            State::Down | State::Waiting(_) => self.become_idle(effects),
+            State::Starting(_) | State::Connected { .. } => self.end(AfterEnd::Idle, effects),
+            State::Ending { then, .. } => *then = AfterEnd::Idle,
         }
     }
 
@@ -279,16 +309,16 @@ impl Connection {
         if self.state != State::Down {
             return;
         }
-        let epoch = self.epoch_now();
+        let epoch = self.take_epoch();
         match greeted {
             true => {
                 self.state = State::Connected { epoch };
-                self.tell(Status::Connected, effects);
+                self.announce(Status::Connected, effects);
             }
             false => {
                 let due = now.saturating_add(GREETED_WITHIN);
-                self.state = State::Starting(Attempt { epoch, is_there: true, due, retry: None });
-                self.tell(Status::Starting, effects);
+                self.state = State::Starting(Attempt { epoch, is_spawned: true, due, retry: None });
+                self.announce(Status::Starting, effects);
             }
         }
     }
@@ -301,14 +331,14 @@ impl Connection {
             }
             State::Starting(attempt) if attempt.due <= now => {
                 let epoch = attempt.epoch;
-                let cause = format!("it has not answered for {} seconds", GREETED_WITHIN.as_secs());
+                let cause = format!("the agent did not answer within {} seconds", GREETED_WITHIN.as_secs());
                 self.on_refused(epoch, cause, now, effects);
             }
             _ => {}
         }
     }
 
-    /// The next retry after one, unless there were too many.
+    /// Plans retry `number`, unless there were too many.
     fn next_retry(&mut self, number: u32, now: Time) -> Option<Retry> {
         let start = now.saturating_sub(LOOP_WINDOW);
         while self.recent.front().is_some_and(|retry| *retry < start) {
@@ -327,20 +357,20 @@ impl Connection {
         effects.push(Effect::Answer { ticket, answer });
     }
 
-    fn is_idle(&mut self, effects: &mut Vec<Effect>) {
+    fn become_idle(&mut self, effects: &mut Vec<Effect>) {
         self.state = State::Down;
-        self.tell(Status::Idle, effects);
+        self.announce(Status::Idle, effects);
         let answered = std::mem::take(&mut self.ending).into_iter();
         effects.extend(answered.map(|ticket| Effect::Answer { ticket, answer: Ok(()) }));
     }
 
-    fn tell(&mut self, status: Status, effects: &mut Vec<Effect>) {
-        if std::mem::replace(&mut self.told, status) != status {
-            effects.push(Effect::Tell { status });
+    fn announce(&mut self, status: Status, effects: &mut Vec<Effect>) {
+        if std::mem::replace(&mut self.announced, status) != status {
+            effects.push(Effect::Announce { status });
         }
     }
 
-    fn epoch_now(&mut self) -> Epoch {
+    fn take_epoch(&mut self) -> Epoch {
         let epoch = Epoch(self.next_epoch);
         self.next_epoch += 1;
         epoch

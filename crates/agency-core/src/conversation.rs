@@ -1,6 +1,6 @@
-//! One conversation with an agent, whatever it is driven by: entries that are added, and some that grow.
+//! One conversation with an agent, whatever its driver: entries are added, and some of them grow.
 //!
-//! A fold: the same events in the same order make the same entries. Nothing is ever taken out.
+//! A fold: the same events in the same order make the same entries. No entry is ever removed.
 
 use std::collections::HashMap;
 
@@ -9,154 +9,213 @@ use serde_json::Value;
 
 use crate::Time;
 
+/// All entries of one conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conversation {
     entries: Vec<Entry>,
-    /// Where the entry of a key stands: a tool call, a message that still grows, an approval.
+    /// The index of the entry of a key: a tool call, a message that still grows, an approval.
     by_key: HashMap<String, usize>,
     revision: u64,
-    /// What makes the wall's time of the clock that events are told by.
+    /// Added to the time of an event, gives the time since 1970.
     #[serde(default)]
     wall_offset: Time,
 }
 
+/// One entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Counts from 1.
     pub number: u64,
-    /// Since 1970, once the conversation was told what time it is.
+    /// The time since 1970, once `set_wall_offset` was called.
     pub at: Time,
-    /// Grows with every change of the conversation: who has seen up to here needs only what is newer.
+    /// The revision of the conversation at the last change of this entry. A reader that knows a revision needs only entries
+    /// with a higher one.
     pub revision: u64,
+    /// The content.
     pub item: Item,
 }
 
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Item {
+    /// A message of the user.
     User {
+        /// The message.
         text: String,
     },
+    /// A message of the agent.
     Assistant {
+        /// The message so far.
         text: String,
     },
+    /// The agent's reasoning.
     Thinking {
+        /// The text so far.
         text: String,
     },
+    /// A tool call.
     ToolCall(ToolCall),
+    /// The agent's plan.
     Plan {
+        /// Its steps.
         steps: Vec<PlanStep>,
     },
+    /// An approval.
     Approval(Approval),
-    /// Said by the agent about itself, or by us about the conversation.
+    /// A remark of the agent about itself, or of Agency about the conversation.
     Notice {
+        /// The remark.
         text: String,
     },
+    /// Something failed.
     Error {
+        /// What failed.
         message: String,
+        /// Why, if it is known.
         cause: Option<String>,
     },
     /// A turn that ended.
     TurnEnd(TurnEnd),
 }
 
+/// One call of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
+    /// The agent's id of the call.
     pub id: String,
+    /// The name of the tool.
     pub name: String,
-    /// What it does, in a line.
+    /// One line that says what it does.
     pub title: String,
+    /// The arguments.
     pub input: Value,
+    /// How far it is.
     pub status: ToolStatus,
+    /// The result as text.
     pub output: Option<String>,
 }
 
+/// How far a tool call or a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
+    /// Not started.
     Pending,
+    /// In progress.
     Running,
+    /// Ended well.
     Completed,
+    /// Ended with an error.
     Failed,
 }
 
+/// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStep {
+    /// What it is about.
     pub text: String,
+    /// How far it is.
     pub status: ToolStatus,
 }
 
-/// Something that the agent may do only if somebody says so, or a question that only a person can answer.
+/// An action that the agent may take only if the user or a rule allows it, or a question that only a person can answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
+    /// The agent's id of the request.
     pub id: String,
+    /// The tool that the agent wants to use.
     pub tool: String,
-    /// In a line, for people.
+    /// One line for people.
     pub title: String,
+    /// The arguments of the tool.
     pub input: Value,
+    /// The possible answers.
     pub choices: Vec<Choice>,
+    /// The decision, once there is one.
     pub outcome: Option<Outcome>,
 }
 
+/// One possible answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
+    /// The agent's id of the answer.
     pub id: String,
+    /// What the answer means.
     pub kind: ChoiceKind,
+    /// The answer as people read it.
     pub label: String,
 }
 
+/// What an answer means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceKind {
+    /// Allow this action.
     AllowOnce,
+    /// Allow this action and similar ones.
     AllowAlways,
+    /// Deny this action.
     RejectOnce,
+    /// Deny this action and similar ones.
     RejectAlways,
 }
 
+/// The end of an approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
+    /// Whether the agent may go ahead.
     pub allowed: bool,
-    /// Withdrawn by the agent: nobody decided.
+    /// The agent withdrew it before a decision.
     pub cancelled: bool,
+    /// A message to the agent.
     pub message: Option<String>,
-    /// Who decided, as far as they said.
+    /// The name of the user or rule that decided, if it is known.
     #[serde(default)]
     pub by: Option<String>,
-    /// What a question was answered.
+    /// The answer to a question.
     #[serde(default)]
     pub answer: Option<String>,
 }
 
+/// The end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TurnEnd {
+    /// The agent's final message.
     pub text: Option<String>,
-    /// Why it ended, in the agent's word.
+    /// Why it ended, in the agent's own word.
     pub reason: Option<String>,
+    /// Whether the turn ended with an error.
     pub failed: bool,
+    /// The use of the model.
     pub usage: Usage,
 }
 
-/// As the agents report it.
+/// The use of the model as the agent reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
+    /// Tokens that the model read.
     pub input_tokens: u64,
+    /// Tokens that the model wrote.
     pub output_tokens: u64,
+    /// Tokens that the model read from its cache.
     pub cached_tokens: u64,
-    /// Of the whole conversation so far, in US dollars.
+    /// The cost of the whole conversation so far, in US dollars.
     pub cost_usd: Option<f64>,
 }
 
 impl Conversation {
+    /// All entries in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
+    /// Grows by one with every change.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// What is newer than a revision, in the order of the conversation.
+    /// Entries that changed after a revision, in the order of the conversation.
     pub fn since(&self, revision: u64) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(move |entry| entry.revision > revision)
     }
@@ -169,18 +228,19 @@ impl Conversation {
         })
     }
 
-    /// The entries before a number, the last `limit` of them; those of the end where there is no number.
+    /// The last `limit` entries before a number, or the last ones of all without a number.
     pub fn page(&self, before: Option<u64>, limit: usize) -> &[Entry] {
         let whole = self.entries.len();
         let end = before.map_or(whole, |before| (before.saturating_sub(1) as usize).min(whole));
         &self.entries[end.saturating_sub(limit)..end]
     }
 
-    /// What to add to the time of events from here on.
+    /// Sets what to add to the time of events from now on.
     pub fn set_wall_offset(&mut self, offset: Time) {
         self.wall_offset = offset;
     }
 
+    /// Adds an entry at the end.
     pub fn add(&mut self, item: Item, at: Time) {
         self.revision += 1;
         let number = self.entries.len() as u64 + 1;
@@ -188,7 +248,7 @@ impl Conversation {
         self.entries.push(Entry { number, at, revision: self.revision, item });
     }
 
-    /// Changes the entry of a key, or adds it. The change says whether there was one.
+    /// Changes the entry of a key, or adds it. `change` returns whether it changed anything.
     pub fn upsert(
         &mut self,
         key: &str,
@@ -214,16 +274,17 @@ impl Conversation {
         }
     }
 
+    /// The content of the entry of a key.
     pub fn get(&self, key: &str) -> Option<&Item> {
         self.by_key.get(key).and_then(|index| self.entries.get(*index)).map(|entry| &entry.item)
     }
 
-    /// The entry of a key will not change any more: the key may be used again.
+    /// Closes the entry of a key: it will not change again, and the key may name a new entry.
     pub fn settle(&mut self, key: &str) {
         self.by_key.remove(key);
     }
 
-    /// No entry will change any more: every key may be used again.
+    /// Closes all entries: none will change again, and every key may name a new entry.
     pub fn settle_all(&mut self) {
         self.by_key.clear();
     }
@@ -242,8 +303,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_added_and_grow_and_who_looks_again_gets_what_is_new() {
-        let mut talk = Conversation::default();
+    fn entries_are_added_and_grow_and_a_later_reader_gets_only_changes() {
+        let mut conversation = Conversation::default();
         let grow = |text: &'static str| {
             move |item: &mut Item| match item {
                 Item::Assistant { text: all } => {
@@ -254,29 +315,29 @@ mod tests {
             }
         };
         let empty = || Item::Assistant { text: String::new() };
-        talk.add(Item::User { text: "hi".into() }, Time::ZERO);
-        talk.upsert("m1", Time::ZERO, empty, grow("He"));
-        let seen = talk.revision();
-        talk.upsert("m1", Time::ZERO, empty, grow("llo"));
-        talk.update("nobody", |_| panic!("not there"));
-        assert_eq!(talk.entries().len(), 2);
-        let news: Vec<_> = talk.since(seen).map(|entry| entry.item.clone()).collect();
+        conversation.add(Item::User { text: "hi".into() }, Time::ZERO);
+        conversation.upsert("m1", Time::ZERO, empty, grow("He"));
+        let seen = conversation.revision();
+        conversation.upsert("m1", Time::ZERO, empty, grow("llo"));
+        conversation.update("unknown", |_| panic!("not there"));
+        assert_eq!(conversation.entries().len(), 2);
+        let news: Vec<_> = conversation.since(seen).map(|entry| entry.item.clone()).collect();
         assert_eq!(news, [Item::Assistant { text: "Hello".into() }]);
-        talk.upsert("m1", Time::ZERO, empty, grow(""));
-        assert_eq!(talk.since(seen + 1).count(), 0, "nothing changed");
-        talk.settle("m1");
-        talk.upsert("m1", Time::ZERO, empty, grow("another"));
-        assert_eq!(talk.entries().len(), 3);
+        conversation.upsert("m1", Time::ZERO, empty, grow(""));
+        assert_eq!(conversation.since(seen + 1).count(), 0, "nothing changed");
+        conversation.settle("m1");
+        conversation.upsert("m1", Time::ZERO, empty, grow("another"));
+        assert_eq!(conversation.entries().len(), 3);
     }
 
     #[test]
     fn a_long_conversation_is_read_in_pages_from_its_end() {
-        let mut talk = Conversation::default();
+        let mut conversation = Conversation::default();
         for number in 1..=10 {
-            talk.add(Item::Notice { text: number.to_string() }, Time::ZERO);
+            conversation.add(Item::Notice { text: number.to_string() }, Time::ZERO);
         }
         let page = |before, limit| -> Vec<u64> {
-            talk.page(before, limit).iter().map(|entry| entry.number).collect()
+            conversation.page(before, limit).iter().map(|entry| entry.number).collect()
         };
         assert_eq!(page(None, 3), [8, 9, 10]);
         assert_eq!(page(Some(8), 3), [5, 6, 7]);

@@ -1,8 +1,8 @@
-//! Who needs the user: what was seen, what it means, and which evidence decides.
+//! Evidence about what an agent does, and the decision between contradicting evidence.
 //!
-//! Each witness (a status report, a hook, the title, the kernel, the screen…) makes a claim; the claim on the
-//! highest rung that has one is the authority, and silence decides where nobody claims anything. Everything
-//! comes with its time and its place in the output: nothing here looks at a clock, a file or a process.
+//! Each witness (a status report, a hook, the title, the kernel, the screen…) makes a claim. The claim on the highest rung is
+//! the authority; without any claim, silence decides. Everything comes with its time and its offset in the output: nothing
+//! here reads a clock, a file or a process.
 
 mod animation;
 mod claim;

@@ -1,4 +1,4 @@
-//! How a run ended: what is reported, what the kernel said, and whether somebody had asked for it.
+//! How a run ended: the code that people see, the wait status of the kernel, and whether the end was requested.
 //!
 //! Not here: what follows from it (see `restart` and `supervisor`).
 
@@ -10,17 +10,21 @@ use serde::{Deserialize, Serialize};
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 
-/// The exit code, or the signal, or the admission that nobody can tell any more.
+/// The exit code, the signal, or `Unknown` if the exit status was lost.
 ///
 /// Written as `0`, `-15`, `unknown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ExitCode {
+    /// The process exited with this code.
     Code(i32),
+    /// This signal ended the process.
     Signal(i32),
+    /// The exit status is lost.
     Unknown,
 }
 
 impl ExitCode {
+    /// Whether the process exited with 0.
     pub fn is_success(self) -> bool {
         self == ExitCode::Code(0)
     }
@@ -36,7 +40,7 @@ impl fmt::Display for ExitCode {
     }
 }
 
-/// What stands where an exit code should.
+/// The text is not an exit code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an exit code; expected a number, minus a signal, or `unknown`")]
 pub struct NotAnExitCode(String);
@@ -56,31 +60,33 @@ impl FromStr for ExitCode {
     }
 }
 
-/// What ending a run that we stopped took.
+/// The signal that ended a run that Agency stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StoppedBy {
+    /// SIGTERM
     Term,
+    /// SIGKILL
     Kill,
 }
 
 /// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunExit {
-    /// What people are told: a run that we stopped says −15 or −9, whatever its wait status was.
+    /// The code that people see. For a run that Agency stopped it is −15 or −9, whatever the wait status was.
     pub code: ExitCode,
-    /// The wait status as it was.
+    /// The wait status of the kernel.
     pub raw: ExitCode,
-    /// Somebody asked for this end.
+    /// Whether a caller requested this end.
     pub asked: bool,
 }
 
 impl RunExit {
-    /// The run ended by itself.
+    /// The end of a run that ended by itself.
     pub fn unasked(raw: ExitCode) -> Self {
         RunExit { code: raw, raw, asked: false }
     }
 
-    /// We ended the run.
+    /// The end of a run that Agency stopped.
     pub fn stopped(by: StoppedBy, raw: ExitCode) -> Self {
         let signal = match by {
             StoppedBy::Term => SIGTERM,
@@ -89,14 +95,14 @@ impl RunExit {
         RunExit { code: ExitCode::Signal(signal), raw, asked: true }
     }
 
-    /// The same end, seen by somebody who had asked for it: a stop may cross a run that ends by itself.
+    /// The same end for a caller that had requested it: a run may end by itself while a stop is on its way.
     pub fn asked_for(self) -> Self {
         if self.asked { self } else { RunExit::stopped(StoppedBy::Term, self.raw) }
     }
 
-    /// An end that nobody asked for, with a code other than 0 or by a signal.
+    /// Whether the run ended without a request, with a code other than 0 or by a signal.
     ///
-    /// An unknown end is not called a crash: restarting what may have finished would do its work twice.
+    /// An unknown end is not a crash: a restart of a run that may have finished would do its work twice.
     pub fn is_crash(&self) -> bool {
         match self.raw {
             ExitCode::Code(code) => !self.asked && code != 0,
@@ -123,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_we_stopped_reports_the_signal_and_keeps_its_own_code() {
+    fn a_stopped_run_reports_the_signal_and_keeps_its_own_code() {
         let exit = RunExit::stopped(StoppedBy::Term, ExitCode::Code(0));
         assert_eq!((exit.code, exit.raw), (ExitCode::Signal(15), ExitCode::Code(0)));
         let exit = RunExit::stopped(StoppedBy::Kill, ExitCode::Signal(9));

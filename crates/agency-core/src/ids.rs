@@ -1,17 +1,17 @@
-//! Names of things: project, task, run, and the numbers that tie an answer to its question.
+//! Ids of projects, tasks and runs, and the numbers that connect an answer with its request.
 //!
-//! Not here: how ids are made or what they point at. Two ids of different kinds never compare.
+//! Not here: how ids are made. Ids of different kinds are different types, so they cannot be compared.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A repository or directory that Agency was used in.
+/// A repository or directory in which Agency was used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProjectId(pub String);
 
-/// Counts up within one project.
+/// The number of a task, counted within its project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaskId(pub u64);
@@ -19,7 +19,9 @@ pub struct TaskId(pub u64);
 /// One task among all projects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskKey {
+    /// The project.
     pub project: ProjectId,
+    /// The task within the project.
     pub task: TaskId,
 }
 
@@ -28,11 +30,11 @@ pub struct TaskKey {
 #[serde(transparent)]
 pub struct RunId(pub String);
 
-/// A caller that waits. Every ticket is answered exactly once.
+/// A caller that waits. Every ticket gets exactly one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// One step in flight. An answer that carries an old epoch speaks of something nobody waits for any more.
+/// One operation in progress. An answer with an older epoch belongs to an operation that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 

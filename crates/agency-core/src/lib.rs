@@ -1,6 +1,7 @@
-//! The deciding core: tasks, agents, restarts and the supervisor. Events and the time go in, effects come out.
+//! Decides about tasks, agents and their states. Events and the time go in, effects come out.
 //!
-//! Not here: clocks, files, processes, threads. State holds ids, never handles, so a story of events is a test.
+//! Not here: clocks, files, processes, threads (`clippy.toml` bans them). State holds ids and no handles, so a list of events is a
+//! test.
 
 pub mod agent;
 pub mod agent_state;
@@ -22,5 +23,5 @@ pub mod task_file;
 pub mod task_status;
 pub mod tokens;
 
-/// A moment: how long ago an arbitrary start was. The caller's monotonic clock, never ours.
+/// A moment on the caller's monotonic clock: the time since an arbitrary start.
 pub type Time = std::time::Duration;

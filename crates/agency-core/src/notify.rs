@@ -1,8 +1,8 @@
-//! Decides when a person is told that agents need them: once for each real change, never in a storm.
+//! Decides when to notify the user that agents need them: once for each real change, never in a storm.
 //!
-//! Not here: what an agent waits for (it is told), and how people are reached (the daemon's business).
+//! Not here: what an agent waits for (the caller passes it), and the channels (the daemon sends notifications).
 //!
-//! Invariant: what somebody looks at is not told, nor what was so already when it was found.
+//! Invariant: no notification for a task that a user is viewing, nor for a state that already held when the daemon started.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +10,14 @@ use std::time::Duration;
 use crate::Time;
 use crate::ids::{RunId, TaskKey};
 
+/// How long changes are held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// A change that is taken back within this time was a flicker.
+    /// A change that is undone within this time was a flicker.
     pub settle: Duration,
-    /// Changes of this long are told together. At least as long as `settle`.
+    /// Changes within this time go into one notification. At least as long as `settle`.
     pub gather: Duration,
-    /// The shortest time between two notices about one task.
+    /// The shortest time between two notifications about one task.
     pub apart: Duration,
 }
 
@@ -30,23 +31,34 @@ impl Default for Timing {
     }
 }
 
-/// Why a person is told about a task.
+/// The reason for a notification about a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
+    /// The run that it is about.
     pub run: RunId,
+    /// What happened.
     pub occasion: Occasion,
 }
 
+/// What happened to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// It waits for the user; `why` is a word for programs, `detail` a line for people. Both may be empty.
-    NeedsInput { why: String, detail: String },
-    /// It ended, and nobody had asked for that.
-    Exited { detail: String },
+    /// The agent waits for the user.
+    NeedsInput {
+        /// A word for programs; may be empty.
+        why: String,
+        /// A line for people; may be empty.
+        detail: String,
+    },
+    /// The agent ended without a request.
+    Exited {
+        /// A line for people.
+        detail: String,
+    },
 }
 
 impl Occasion {
-    /// One word, as `notify.on` has them.
+    /// The word in `notify.on`.
     pub fn why(&self) -> &str {
         match self {
             Occasion::NeedsInput { why, .. } => why,
@@ -54,13 +66,14 @@ impl Occasion {
         }
     }
 
+    /// A line for people.
     pub fn detail(&self) -> &str {
         match self {
             Occasion::NeedsInput { detail, .. } | Occasion::Exited { detail } => detail,
         }
     }
 
-    /// Something else than what was told before, not another word for it.
+    /// Whether the user must know this too, or it is only another word for the last occasion.
     fn is_news_after(&self, before: &Occasion) -> bool {
         match (before, self) {
             (Occasion::NeedsInput { why: before, .. }, Occasion::NeedsInput { why, .. }) => {
@@ -73,14 +86,15 @@ impl Occasion {
     }
 }
 
-/// That an agent is done, sits at its prompt or is silent is all one: it rests.
+/// Whether the agent needs an answer. The other reasons (done, at its prompt, silent) all mean that it rests.
 fn is_pressing(why: &str) -> bool {
     matches!(why, "permission" | "question" | "error")
 }
 
-/// What is told in one go, the longest wait first. Never empty.
+/// The tasks of one notification, the longest wait first. Never empty.
 pub type Notice = Vec<(TaskKey, Cause)>;
 
+/// What the user knows of every task.
 #[derive(Clone, Debug, Default)]
 pub struct Notifier {
     timing: Timing,
@@ -90,100 +104,101 @@ pub struct Notifier {
 #[derive(Clone, Debug, Default)]
 struct Watched {
     viewed: bool,
-    /// Found, but its state was not known then: the next one is as good as found.
+    /// The daemon found the run without its state. Treat the next state as if it had been found with it.
     unread: bool,
     wait: Option<Wait>,
-    last_told: Option<Time>,
+    last_notified: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
 struct Wait {
     cause: Cause,
     since: Time,
-    told: bool,
+    /// The user knows of it: notified, or looked at the task.
+    known: bool,
 }
 
 impl Notifier {
+    /// A notifier that knows no task.
     pub fn new(timing: Timing) -> Notifier {
         Notifier { timing, tasks: BTreeMap::new() }
     }
 
-    /// A run that was there before us, in this state: whoever should know of it does.
-    pub fn found(&mut self, key: &TaskKey, cause: Option<Cause>) {
-        let wait = cause.map(|cause| Wait { cause, since: Time::ZERO, told: true });
-        let last_told = self.watched(key).last_told;
-        self.tasks.insert(key.clone(), Watched { wait, last_told, ..Watched::default() });
+    /// A run that lived before the daemon started, in this state. The user has been notified of it already.
+    pub fn record_found(&mut self, key: &TaskKey, cause: Option<Cause>) {
+        let wait = cause.map(|cause| Wait { cause, since: Time::ZERO, known: true });
+        let last_notified = self.watched(key).last_notified;
+        self.tasks.insert(key.clone(), Watched { wait, last_notified, ..Watched::default() });
     }
 
-    /// A run that was found without its state can be read now.
-    pub fn read_late(&mut self, key: &TaskKey) {
+    /// The state of a run that was found without one will arrive now.
+    pub fn expect_late_state(&mut self, key: &TaskKey) {
         self.watched(key).unread = true;
     }
 
-    /// The agent needs somebody, or has ended unasked.
-    pub fn needs(&mut self, key: &TaskKey, cause: Cause, now: Time) {
+    /// The agent needs the user, or has ended without a request.
+    pub fn record_need(&mut self, key: &TaskKey, cause: Cause, now: Time) {
         let watched = self.watched(key);
         let unread = std::mem::take(&mut watched.unread);
         match &mut watched.wait {
-            Some(wait) if !wait.told || !cause.occasion.is_news_after(&wait.cause.occasion) => {
+            Some(wait) if !wait.known || !cause.occasion.is_news_after(&wait.cause.occasion) => {
                 wait.cause = cause;
             }
-            wait => *wait = Some(Wait { cause, since: now, told: unread || watched.viewed }),
+            wait => *wait = Some(Wait { cause, since: now, known: unread || watched.viewed }),
         }
     }
 
-    /// The agent works or begins anew.
-    pub fn needs_nobody(&mut self, key: &TaskKey) {
+    /// The agent works or starts again.
+    pub fn clear_need(&mut self, key: &TaskKey) {
         let watched = self.watched(key);
         watched.wait = None;
         watched.unread = false;
     }
 
-    /// The run is over, and with it what it waited for and the stream of every viewer. That it ended unasked is
-    /// told before.
-    pub fn over(&mut self, key: &TaskKey) {
+    /// The run is over: its wait and its viewers are gone. The caller reports a crash before this, with `record_need`.
+    pub fn end_run(&mut self, key: &TaskKey) {
         let watched = self.watched(key);
         watched.viewed = false;
         watched.wait.take_if(|wait| matches!(wait.cause.occasion, Occasion::NeedsInput { .. }));
     }
 
-    /// What is so until now is known to whoever should know it.
-    pub fn all_known(&mut self) {
+    /// The user knows every state up to now.
+    pub fn mark_all_known(&mut self) {
         for wait in self.tasks.values_mut().filter_map(|watched| watched.wait.as_mut()) {
-            wait.told = true;
+            wait.known = true;
         }
     }
 
-    /// Whether somebody looks at it now. What is on a screen needs no telling, then or later.
-    pub fn viewed(&mut self, key: &TaskKey, viewed: bool) {
+    /// Sets whether a user views the task now. A user who has seen a state needs no notification of it, then or later.
+    pub fn set_viewed(&mut self, key: &TaskKey, viewed: bool) {
         let watched = self.watched(key);
         watched.viewed = viewed;
         if let (true, Some(wait)) = (viewed, &mut watched.wait) {
-            wait.told = true;
+            wait.known = true;
         }
     }
 
-    /// The task is gone.
+    /// The task was removed.
     pub fn forget(&mut self, key: &TaskKey) {
         self.tasks.remove(key);
     }
 
-    /// When `due` is worth calling.
+    /// When to call `take_due`.
     pub fn deadline(&self) -> Option<Time> {
         let starts = self.tasks.values().filter_map(|watched| watched.starts(self.timing));
         starts.min().map(|start| start.saturating_add(self.timing.gather))
     }
 
-    /// What is to be told now.
-    pub fn due(&mut self, now: Time) -> Option<Notice> {
+    /// The notification that is due now. It counts as sent.
+    pub fn take_due(&mut self, now: Time) -> Option<Notice> {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return None;
         }
         let timing = self.timing;
         let ripe = self.tasks.iter_mut().filter(|(_, watched)| watched.is_ripe(timing, now));
-        let mut told: Vec<_> = ripe.filter_map(|(key, watched)| Some((watched.tell(now)?, key))).collect();
-        told.sort_by_key(|((since, _), _)| *since);
-        let notice: Notice = told.into_iter().map(|((_, cause), key)| (key.clone(), cause)).collect();
+        let mut due: Vec<_> = ripe.filter_map(|(key, watched)| Some((watched.notify(now)?, key))).collect();
+        due.sort_by_key(|((since, _), _)| *since);
+        let notice: Notice = due.into_iter().map(|((_, cause), key)| (key.clone(), cause)).collect();
         (!notice.is_empty()).then_some(notice)
     }
 
@@ -193,10 +208,10 @@ impl Notifier {
 }
 
 impl Watched {
-    /// From when on it may be told, if it is to be told at all.
+    /// When a notification may be sent at the earliest, if the task needs one.
     fn starts(&self, timing: Timing) -> Option<Time> {
-        let wait = self.wait.as_ref().filter(|wait| !wait.told)?;
-        let again = self.last_told.map(|told| told.saturating_add(timing.apart));
+        let wait = self.wait.as_ref().filter(|wait| !wait.known)?;
+        let again = self.last_notified.map(|last| last.saturating_add(timing.apart));
         Some(wait.since.max(again.unwrap_or_default()))
     }
 
@@ -205,10 +220,10 @@ impl Watched {
         settled && self.starts(timing).is_some_and(|start| start <= now)
     }
 
-    fn tell(&mut self, now: Time) -> Option<(Time, Cause)> {
+    fn notify(&mut self, now: Time) -> Option<(Time, Cause)> {
         let wait = self.wait.as_mut()?;
-        wait.told = true;
-        self.last_told = Some(now);
+        wait.known = true;
+        self.last_notified = Some(now);
         Some((wait.since, wait.cause.clone()))
     }
 }

@@ -1,6 +1,7 @@
-//! What somebody else wrote, as one line that can be shown: to people, on a terminal, by a desktop.
+//! Turns text from agents into one line that is safe to show on a terminal or a desktop.
 
-/// No control characters, none that turn the direction of writing, and no more than `longest` characters.
+/// Removes control characters and characters that change the writing direction, joins the lines, and keeps at most `longest`
+/// characters.
 pub fn one_line(text: &str, longest: usize) -> String {
     let turns =
         |c: &char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -18,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_an_agents_reaches_a_terminal_but_words() {
+    fn only_printable_text_of_an_agent_reaches_a_terminal() {
         let evil = "a\x1b]0;x\x07\u{9b}31m\u{202e}b\r\nc\u{85}d\u{2028}e\0";
         assert_eq!(one_line(evil, 100), "a ]0;x 31mb c d e");
         assert_eq!(one_line("a\n\u{1b}[31m b\u{7}", 100), "a [31m b");

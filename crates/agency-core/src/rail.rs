@@ -1,6 +1,6 @@
-//! The one mark per workspace that the rail shows, derived from the other layers and never stored.
+//! The mark of each workspace in the rail, derived from the status, the state and the last exit, and never stored.
 //!
-//! Not here: colours and pulsing. Colour is never the only sign, so each mark has its word.
+//! Not here: colours and pulsing. Colour is never the only sign, so each mark has a word.
 
 use std::fmt;
 
@@ -8,12 +8,16 @@ use crate::agent_state::AgentState;
 use crate::exit::ExitCode;
 use crate::task_status::TaskStatus;
 
+/// The status of a workspace in the rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WorkspaceStatus {
     /// No agent has run here.
     Idle,
+    /// An agent works.
     Running,
+    /// An agent waits for the user.
     NeedsInput,
+    /// An agent has waited for long.
     Stale,
     /// The last run ended with 0.
     Completed,
@@ -22,7 +26,7 @@ pub enum WorkspaceStatus {
 }
 
 impl WorkspaceStatus {
-    /// `state` is that of the newest run, if the daemon holds one; `last_exit` is the file's.
+    /// Derives the mark. `state` is the state of the newest run if the daemon follows one; `last_exit` comes from the task file.
     pub fn derive(status: TaskStatus, state: Option<AgentState>, last_exit: Option<ExitCode>) -> Self {
         match state {
             Some(AgentState::Starting | AgentState::Running) => WorkspaceStatus::Running,
@@ -34,7 +38,7 @@ impl WorkspaceStatus {
     }
 
     fn between_runs(status: TaskStatus, last_exit: Option<ExitCode>) -> Self {
-        // At rest these claim no process, so here one run is over and its successor on the way.
+        // The status promises a process and there is none, so the next run is on its way.
         if status.claims_a_process() {
             return WorkspaceStatus::Running;
         }
@@ -45,6 +49,7 @@ impl WorkspaceStatus {
         }
     }
 
+    /// The sign.
     pub fn mark(self) -> &'static str {
         match self {
             WorkspaceStatus::Idle => "⚪",
@@ -56,6 +61,7 @@ impl WorkspaceStatus {
         }
     }
 
+    /// The word for the sign.
     pub fn word(self) -> &'static str {
         match self {
             WorkspaceStatus::Idle => "idle",

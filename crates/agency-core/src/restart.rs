@@ -1,55 +1,71 @@
-//! Whether a run that crashed gets a successor.
+//! Decides whether a crashed run is restarted.
 //!
-//! Not here: what a crash is (see `exit`), and how a successor is made (see `supervisor`).
+//! Not here: what a crash is (see `exit`), and how a run is started (see `supervisor`).
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::Time;
 
-/// A run that lived this long has worked: what was wrong before it is forgotten.
+/// A run that lived this long has worked, so earlier crashes no longer count.
 pub const PROVEN_AFTER: Duration = Duration::from_secs(10);
 
-/// Agents that live just long enough to be proven would loop for ever, so restarts are also counted by the clock.
+/// An agent that always lives just longer than `PROVEN_AFTER` would loop for ever, so restarts within this time are counted
+/// too.
 pub const LOOP_WINDOW: Duration = Duration::from_secs(5 * 60);
+/// Restarts within `LOOP_WINDOW` before giving up.
 pub const MAX_RESTARTS_IN_WINDOW: usize = 10;
 
+/// Whether crashes are followed by restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartPolicy {
+    /// A crash stays a crash.
     Never,
-    OnCrash { max_restarts: u32 },
+    /// A crash is followed by a restart, up to a limit.
+    OnCrash {
+        /// Restarts in a row before giving up.
+        max_restarts: u32,
+    },
 }
 
+/// What follows a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterCrash {
     /// The policy never restarts.
     StayDown,
-    /// `attempt` counts from 1.
+    /// Restart it.
     Restart {
+        /// The number of the restart, counted from 1.
         attempt: u32,
     },
+    /// There were too many restarts.
     GiveUp(GiveUp),
 }
 
 /// Why there is no further attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GiveUp {
+    /// Too many restarts in a row.
     #[error("crashed again after {max_restarts} restarts")]
-    Attempts { max_restarts: u32 },
+    Attempts {
+        /// The limit.
+        max_restarts: u32,
+    },
+    /// Too many restarts within `LOOP_WINDOW`.
     #[error("more than {MAX_RESTARTS_IN_WINDOW} restarts in {} minutes", LOOP_WINDOW.as_secs() / 60)]
     Loop,
 }
 
-/// What the crashes since somebody last asked for a start have cost.
+/// The restarts since a caller last requested a start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestartHistory {
     attempts: u32,
-    /// When restarts were made, oldest first, none older than the window.
+    /// The times of restarts, oldest first, none older than the window.
     recent: VecDeque<Time>,
 }
 
 impl RestartHistory {
-    /// Decides after a crash of a run that had lived for `lived`, and remembers the decision.
+    /// Decides after the crash of a run that lived for `lived`, and records the decision.
     pub fn after_crash(&mut self, policy: RestartPolicy, lived: Duration, now: Time) -> AfterCrash {
         let RestartPolicy::OnCrash { max_restarts } = policy else {
             return AfterCrash::StayDown;

@@ -1,6 +1,6 @@
-//! A task's short name, and finding the task that a person's word means.
+//! The short name of a task, and finding the task that a user named.
 //!
-//! Knows nothing of files: it is given the names there are.
+//! Knows nothing of files: the caller passes the names of all tasks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::ids::TaskId;
 use crate::spelling::{did_you_mean, nearest};
 
-/// `{id}-{slug}` becomes a directory, a branch and a file name; longer ones hit limits of tools, not ours.
+/// `{id}-{slug}` becomes a directory, a branch and a file name. Longer names hit limits of other tools.
 pub const MAX_SLUG_LEN: usize = 64;
 
-/// JSON readers keep whole numbers exact up to here; nobody has had that many tasks.
+/// JSON readers keep whole numbers exact up to here. No project has that many tasks.
 pub const MAX_ID: u64 = 1 << 53;
 
 /// `[A-Za-z0-9-]+`, at most [`MAX_SLUG_LEN`] bytes, not starting with `-`.
@@ -22,6 +22,7 @@ pub const MAX_ID: u64 = 1 << 53;
 pub struct Slug(String);
 
 impl Slug {
+    /// Checks a text.
     pub fn new(text: &str) -> Result<Slug, SlugError> {
         match problem(text) {
             None => Ok(Slug(text.to_owned())),
@@ -31,7 +32,7 @@ impl Slug {
         }
     }
 
-    /// The nearest slug to any text, or none when no letter or digit is left of it.
+    /// The slug that is nearest to any text, or `None` if the text has no letter and no digit.
     pub fn cleaned(text: &str) -> Option<Slug> {
         let dashed = text.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let words: Vec<&str> = dashed.split('-').filter(|word| !word.is_empty()).collect();
@@ -41,6 +42,7 @@ impl Slug {
         (!joined.is_empty()).then(|| Slug(joined.to_owned()))
     }
 
+    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -85,15 +87,20 @@ impl From<Slug> for String {
     }
 }
 
+/// Why a text is not a slug.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not a task name: {problem}", .text.escape_debug())]
 pub struct SlugError {
+    /// The text.
     pub text: String,
+    /// What is wrong with it.
     pub problem: SlugProblem,
+    /// A slug that the user may use instead.
     pub suggestion: Option<Slug>,
 }
 
 impl SlugError {
+    /// What the user can do about it.
     pub fn hint(&self) -> String {
         match &self.suggestion {
             Some(slug) => format!("try `{slug}`"),
@@ -102,22 +109,29 @@ impl SlugError {
     }
 }
 
+/// What is wrong with a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlugProblem {
+    /// It has no characters.
     #[error("it is empty")]
     Empty,
+    /// Commands would read it as an option.
     #[error("it starts with `-`")]
     StartsWithDash,
+    /// It has a character that is not allowed.
     #[error("it contains `{}`; only letters a to z, digits and `-` are allowed", .0.escape_debug())]
     Character(char),
-    #[error("it is {0} characters long; {MAX_SLUG_LEN} is the most")]
+    /// It has more than [`MAX_SLUG_LEN`] characters.
+    #[error("it is {0} characters long; at most {MAX_SLUG_LEN} are allowed")]
     TooLong(usize),
 }
 
-/// One task as a person may name it.
+/// The name of a task: `12-fix-login`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskName {
+    /// The number of the task.
     pub id: TaskId,
+    /// Its short name.
     pub slug: Slug,
 }
 
@@ -130,7 +144,7 @@ impl fmt::Display for TaskName {
 impl FromStr for TaskName {
     type Err = TaskNameError;
 
-    /// The stem of a task file, the name of a worktree: `12-fix-login`.
+    /// Reads the stem of a task file or the name of a worktree: `12-fix-login`.
     fn from_str(text: &str) -> Result<TaskName, TaskNameError> {
         let not_one = || TaskNameError(text.to_owned());
         let (id, slug) = text.split_once('-').ok_or_else(not_one)?;
@@ -139,17 +153,18 @@ impl FromStr for TaskName {
     }
 }
 
+/// The text is not the name of a task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not of the form ID-SLUG", .0.escape_debug())]
 pub struct TaskNameError(String);
 
-/// Only the way we write ids ourselves: `03` and `+3` are slugs or mistakes.
+/// Accepts ids only as Agency writes them: `03` and `+3` are slugs or mistakes.
 fn parse_id(text: &str) -> Option<TaskId> {
     let number: u64 = text.parse().ok()?;
     (number <= MAX_ID && number.to_string() == text).then_some(TaskId(number))
 }
 
-/// Which of `tasks` the word means: `3`, `3-fix-login`, `fix-login`, or a beginning of the slug that only one has.
+/// Finds the task that the word names: `3`, `3-fix-login`, `fix-login`, or the beginning of exactly one slug.
 pub fn resolve<'a>(word: &str, tasks: &'a [TaskName]) -> Result<&'a TaskName, ResolveError> {
     for names in [by_id, by_whole_name, by_slug, by_prefix] {
         let found: Vec<&TaskName> = tasks.iter().filter(|task| names(word, task)).collect();
@@ -187,26 +202,40 @@ fn unknown(word: &str, tasks: &[TaskName]) -> ResolveError {
     ResolveError::Unknown { word: word.to_owned(), nearest: near }
 }
 
+/// Why a word does not name one task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
+    /// No task fits.
     #[error("no task is called `{}`", .word.escape_debug())]
-    Unknown { word: String, nearest: Vec<String> },
-    #[error("`{word}` could be {}", listed(.candidates))]
-    Ambiguous { word: String, candidates: Vec<TaskName> },
+    Unknown {
+        /// The word that the user gave.
+        word: String,
+        /// Slugs that look similar.
+        nearest: Vec<String>,
+    },
+    /// Several tasks fit.
+    #[error("`{word}` could be {}", list_names(.candidates))]
+    Ambiguous {
+        /// The word that the user gave.
+        word: String,
+        /// All tasks that fit.
+        candidates: Vec<TaskName>,
+    },
 }
 
 impl ResolveError {
+    /// What the user can do about it.
     pub fn hint(&self) -> String {
         match self {
             ResolveError::Unknown { nearest, .. } => {
-                did_you_mean(nearest).unwrap_or_else(|| "`agency ls` shows the tasks there are".to_owned())
+                did_you_mean(nearest).unwrap_or_else(|| "`agency ls` lists all tasks".to_owned())
             }
-            ResolveError::Ambiguous { .. } => "name it by its id, or by more of its name".to_owned(),
+            ResolveError::Ambiguous { .. } => "use its id, or more of its name".to_owned(),
         }
     }
 }
 
-fn listed(candidates: &[TaskName]) -> String {
+fn list_names(candidates: &[TaskName]) -> String {
     let names: Vec<String> = candidates.iter().map(TaskName::to_string).collect();
     match names.split_last() {
         Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),
@@ -229,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_names_say_what_is_wrong_and_what_would_do() {
+    fn bad_names_give_a_reason_and_a_suggestion() {
         let too_long = format!("{}-b", "a".repeat(MAX_SLUG_LEN - 1));
         for (text, expected, hint) in [
             (
@@ -260,7 +289,7 @@ mod tests {
             ),
             (
                 too_long.as_str(),
-                &format!("`{too_long}` is not a task name: it is 65 characters long; 64 is the most"),
+                &format!("`{too_long}` is not a task name: it is 65 characters long; at most 64 are allowed"),
                 &format!("try `{}`", "a".repeat(MAX_SLUG_LEN - 1)),
             ),
         ] {
@@ -282,10 +311,10 @@ mod tests {
             ("13-fix-login", "13-fix-login"),
             ("fix-logout", "2-fix-logout"),
             ("fix-logou", "2-fix-logout"),
-            // An exact name is not ambiguous because a longer one begins the same.
+            // An exact name is not ambiguous, even if a longer name begins with it.
             ("docs", "3-docs"),
             ("docs-", "4-docs-api"),
-            // Ids come first, even where a slug looks like one.
+            // Ids come first, even if a slug looks like an id.
             ("3", "3-docs"),
             ("1-", "14-1-fix"),
         ] {
@@ -294,26 +323,26 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_means_several_lists_them() {
+    fn a_word_that_fits_several_tasks_lists_them() {
         for (word, expected) in [
             ("fix-login", "`fix-login` could be 1-fix-login or 13-fix-login"),
             ("fix", "`fix` could be 1-fix-login, 2-fix-logout or 13-fix-login"),
         ] {
             let error = resolve(word, &tasks()).expect_err(word);
             assert_eq!(error.to_string(), expected);
-            assert_eq!(error.hint(), "name it by its id, or by more of its name");
+            assert_eq!(error.hint(), "use its id, or more of its name");
         }
     }
 
     #[test]
-    fn a_word_that_means_none_suggests_what_is_near() {
+    fn a_word_that_fits_no_task_suggests_similar_names() {
         for (word, hint) in [
             ("dcos", "did you mean `docs`?"),
             ("fix-logot", "did you mean `fix-logout` or `fix-login`?"),
-            ("banana", "`agency ls` shows the tasks there are"),
-            ("99", "`agency ls` shows the tasks there are"),
-            ("01", "`agency ls` shows the tasks there are"),
-            ("", "`agency ls` shows the tasks there are"),
+            ("banana", "`agency ls` lists all tasks"),
+            ("99", "`agency ls` lists all tasks"),
+            ("01", "`agency ls` lists all tasks"),
+            ("", "`agency ls` lists all tasks"),
         ] {
             let error = resolve(word, &tasks()).expect_err(word);
             assert_eq!(error.to_string(), format!("no task is called `{word}`"));
@@ -322,14 +351,14 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_we_write_are_task_names() {
+    fn only_names_as_agency_writes_them_are_task_names() {
         for text in ["", "1", "1-", "x-fix", "01-fix", "-1-fix", "+1-fix", "1--fix", "1-fix_it"] {
             assert!(text.parse::<TaskName>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn a_number_beyond_what_we_count_to_is_no_id() {
+    fn a_number_above_the_limit_is_not_an_id() {
         assert!("9007199254740992-x".parse::<TaskName>().is_ok());
         assert!("9007199254740993-x".parse::<TaskName>().is_err());
         assert!("18446744073709551615-x".parse::<TaskName>().is_err());

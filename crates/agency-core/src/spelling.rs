@@ -1,6 +1,6 @@
-//! The names a person probably meant: nearest first, by edit distance.
+//! Suggests the names that a user probably meant, nearest first, by edit distance.
 //!
-//! Decides nothing. A suggestion is text for a hint and is never taken by itself.
+//! Decides nothing: a suggestion is text for a hint, and Agency never acts on it.
 
 /// Up to three of `names` that look like `word`, nearest first.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
@@ -16,7 +16,7 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<
     close.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// `` did you mean `a` or `b`? ``, or nothing when no name is near.
+/// `` did you mean `a` or `b`? ``, or `None` without names.
 pub fn did_you_mean(nearest: &[impl AsRef<str>]) -> Option<String> {
     let quoted: Vec<String> = nearest.iter().map(|name| format!("`{}`", name.as_ref())).collect();
     let (last, first) = quoted.split_last()?;
@@ -26,7 +26,7 @@ pub fn did_you_mean(nearest: &[impl AsRef<str>]) -> Option<String> {
     }
 }
 
-/// Letters to insert, delete, replace or swap with their neighbour; case does not count.
+/// The number of letters to insert, delete, replace or swap with their neighbour. Ignores case.
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.to_lowercase().chars().collect();
     let b: Vec<char> = b.to_lowercase().chars().collect();

@@ -1,10 +1,10 @@
 //! `.agency/tasks/{id}-{slug}.md`: YAML front matter between two `---` lines, then the task's text.
 //!
-//! Reads and writes no file. A change touches the lines of its own key; everything else, comments, unknown
-//! keys, line ends and the body included, stays byte for byte.
+//! Reads and writes no file. A change touches only the lines of its own key. Everything else stays byte for byte:
+//! comments, unknown keys, line ends and the body.
 //!
-//! `last_exit` is written as `{code: -15, raw: 0, at: "2026-01-31T12:00:00Z"}`: the code people are told, the
-//! wait status as it was, and when. A signal is a negative number; what nobody knows is `unknown`.
+//! `last_exit` is written as `{code: -15, raw: 0, at: "2026-01-31T12:00:00Z"}`: the code that people see, the wait status,
+//! and the time. A signal is a negative number; a lost status is `unknown`.
 
 mod entry;
 mod front_matter;
@@ -17,6 +17,7 @@ use crate::task_status::TaskStatus;
 
 use entry::{Entry, Node};
 
+/// A task file that can be changed key by key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TaskFile {
     /// A byte order mark if there was one, and the front matter with both its `---` lines.
@@ -25,22 +26,28 @@ pub struct TaskFile {
     fields: Fields,
 }
 
-/// What the front matter says.
+/// The keys of the front matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fields {
+    /// The branch or revision that the workspace starts from.
     pub base_branch: Option<String>,
-    /// `draft` where the file says nothing.
+    /// `draft` if the file has no status.
     pub status: TaskStatus,
+    /// The user's own labels.
     pub labels: Vec<String>,
     /// RFC 3339, as written.
     pub created_at: Option<String>,
+    /// The agent; absent: the default one.
     pub agent: Option<String>,
+    /// The driver; absent: the agent's usual one.
     pub driver: Option<Driver>,
-    /// What `agency new SLUG -- COMMAND ARG…` was given.
+    /// The command of `agency new SLUG -- COMMAND ARG…`.
     pub command: Option<Vec<String>>,
+    /// The agent's own id of the session to resume.
     pub session_id: Option<String>,
-    /// The task whose agent had it made.
+    /// The task whose agent created this one.
     pub parent: Option<TaskId>,
+    /// The end of the last run.
     pub last_exit: Option<LastExit>,
 }
 
@@ -61,37 +68,51 @@ impl Default for Fields {
     }
 }
 
+/// The end of the last run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastExit {
+    /// The code that people see.
     pub code: ExitCode,
+    /// The wait status of the kernel.
     pub raw: ExitCode,
     /// RFC 3339, as written.
     pub at: Option<String>,
 }
 
-/// One key and its new value. `None` takes the key out of the file.
+/// One key and its new value. `None` removes the key from the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
+    /// `base_branch`
     BaseBranch(Option<String>),
+    /// `status`
     Status(TaskStatus),
+    /// `labels`
     Labels(Vec<String>),
+    /// `created_at`
     CreatedAt(Option<String>),
+    /// `agent`
     Agent(Option<String>),
+    /// `driver`
     Driver(Option<Driver>),
+    /// `command`
     Command(Option<Vec<String>>),
+    /// `session_id`
     SessionId(Option<String>),
+    /// `parent`
     Parent(Option<TaskId>),
+    /// `last_exit`
     LastExit(Option<LastExit>),
 }
 
 impl TaskFile {
+    /// Reads the bytes of a file.
     pub fn parse(bytes: &[u8]) -> Result<TaskFile, TaskFileError> {
         let (head, body) = front_matter::split(bytes)?;
         let fields = read_fields(head)?;
         Ok(TaskFile { head: head.to_owned(), body: body.to_vec(), fields })
     }
 
-    /// A new file.
+    /// Makes a new file.
     pub fn create(mut fields: Fields, body: Vec<u8>) -> TaskFile {
         fields.apply(Field::Command(fields.command.clone()));
         let mut head = "---\n".to_owned();
@@ -104,10 +125,12 @@ impl TaskFile {
         TaskFile { head, body, fields }
     }
 
+    /// The bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.head.as_bytes(), &self.body].concat()
     }
 
+    /// The keys of the front matter.
     pub fn fields(&self) -> &Fields {
         &self.fields
     }
@@ -117,7 +140,7 @@ impl TaskFile {
         &self.body
     }
 
-    /// Changes one key. A value that is already there changes nothing at all.
+    /// Changes one key. If the key already has this value, no byte changes.
     pub fn set(&mut self, field: Field) -> Result<(), TaskFileError> {
         let mut fields = self.fields.clone();
         fields.apply(field.clone());
@@ -125,7 +148,7 @@ impl TaskFile {
             return Ok(());
         }
         let head = front_matter::with_value(&self.head, field.key(), field.to_yaml().as_deref())?;
-        // Hand-made front matter can tie keys together (an anchor here, its alias there).
+        // Front matter that a person wrote can connect keys (an anchor here, its alias there).
         let read_back = read_fields(&head);
         if read_back.as_ref() != Ok(&fields) {
             let line = front_matter::line_of(&self.head, field.key());
@@ -137,7 +160,7 @@ impl TaskFile {
     }
 }
 
-/// The body is a prompt, and prompts are not for logs.
+/// The body is a prompt, and logs must not contain prompts.
 impl std::fmt::Debug for TaskFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let body = format_args!("{} bytes", self.body.len());
@@ -169,7 +192,7 @@ impl Fields {
             Field::CreatedAt(value) => self.created_at = value,
             Field::Agent(value) => self.agent = value,
             Field::Driver(value) => self.driver = value,
-            // No words are no command.
+            // An empty list is no command.
             Field::Command(value) => self.command = value.filter(|words| !words.is_empty()),
             Field::SessionId(value) => self.session_id = value,
             Field::Parent(value) => self.parent = value,
@@ -243,13 +266,13 @@ fn read_fields(head: &str) -> Result<Fields, TaskFileError> {
     Ok(fields)
 }
 
-/// Unknown keys are none of our business, and an empty value is the same as none.
+/// Reads one key. Ignores unknown keys and empty values.
 fn read_field(entry: &Entry) -> Result<Option<Field>, TaskFileError> {
     if entry.value == Node::Null {
         return Ok(None);
     }
     let wrong = |expected| {
-        let (key, got) = (entry.key.clone(), entry.value.described());
+        let (key, got) = (entry.key.clone(), entry.value.describe());
         TaskFileProblem::WrongValue { key, expected, got }.at(entry.line)
     };
     let field = match entry.key.as_str() {
@@ -257,7 +280,7 @@ fn read_field(entry: &Entry) -> Result<Option<Field>, TaskFileError> {
         "created_at" => Field::CreatedAt(Some(entry.value.text().ok_or_else(|| wrong("a time"))?)),
         "agent" => Field::Agent(Some(entry.value.text().ok_or_else(|| wrong("the name of an agent"))?)),
         "session_id" => Field::SessionId(Some(entry.value.text().ok_or_else(|| wrong("text"))?)),
-        // Somebody else's `parent` may be anything, and was here first.
+        // Other tools may use `parent` for something else, so ignore any other value.
         "parent" => match entry.value.parsed().filter(|id| *id > 0) {
             Some(id) => Field::Parent(Some(TaskId(id))),
             None => return Ok(None),
@@ -279,33 +302,51 @@ const STATUSES: &str = "draft, running, idle, stopped, completed, failed, review
 const DRIVERS: &str = "terminal, stream-json or acp";
 const EXITS: &str = "an exit such as {code: -15, raw: 0}";
 
-/// What is wrong with a task file. The caller knows which one it is and adds its name.
+/// A problem in a task file. The caller adds the name of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct TaskFileError {
-    /// In the file, from 1.
+    /// The line of the file, counted from 1.
     pub line: usize,
+    /// What is wrong.
     pub problem: TaskFileProblem,
 }
 
+/// What is wrong with a task file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskFileProblem {
+    /// The first line is not `---`.
     #[error("the file does not begin with `---`")]
     NoFrontMatter,
+    /// There is no second `---` line.
     #[error("the front matter has no second `---` line")]
     Unclosed,
+    /// The front matter has other bytes than UTF-8.
     #[error("the front matter is not UTF-8")]
     NotUtf8,
+    /// A carriage return without a newline.
     #[error("a carriage return stands alone in the front matter")]
     LoneCarriageReturn,
+    /// The YAML parser refuses it.
     #[error("{0}")]
     Yaml(String),
+    /// It is YAML, but not a block mapping.
     #[error("the front matter is not a list of `key: value` lines")]
     NotKeyed,
-    #[error("`{0}` is there twice")]
+    /// A key occurs twice.
+    #[error("`{0}` occurs twice")]
     Twice(String),
+    /// A key has a value that it does not take.
     #[error("`{key}` must be {expected}, not {got}")]
-    WrongValue { key: String, expected: &'static str, got: String },
+    WrongValue {
+        /// The key.
+        key: String,
+        /// The values that the key takes.
+        expected: &'static str,
+        /// The value in the file, in words.
+        got: String,
+    },
+    /// The key shares its text with other keys.
     #[error("`{0}` cannot be changed without changing other keys")]
     CannotEdit(&'static str),
 }
@@ -317,6 +358,7 @@ impl TaskFileProblem {
 }
 
 impl TaskFileError {
+    /// What the user can do about it.
     pub fn hint(&self) -> String {
         match &self.problem {
             TaskFileProblem::NoFrontMatter => {

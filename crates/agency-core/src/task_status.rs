@@ -1,33 +1,41 @@
-//! Where a task stands, as its file says, and where it may go from there.
+//! The status of a task in its file, and the steps between statuses.
 //!
-//! Not here: whether a process lives. `running` on paper is made true by the supervisor.
+//! Not here: whether a process lives. The supervisor makes `running` true.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+/// How far a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskStatus {
+    /// Never started.
     Draft,
+    /// Its agent runs.
     Running,
-    /// A pause that the user asked for; the process lives on.
+    /// The user paused the task; its process lives.
     Idle,
-    /// The process is not there; a start brings it back.
+    /// There is no process; a start brings it back.
     Stopped,
+    /// Its agent ended well, or the user says that the work is done.
     Completed,
+    /// Its agent ended badly, or the user says that the work failed.
     Failed,
+    /// The user has reviewed the work.
     Reviewed,
+    /// The work is in the base.
     Merged,
 }
 
 use TaskStatus::*;
 
 impl TaskStatus {
+    /// Every status.
     pub const ALL: [TaskStatus; 8] = [Draft, Running, Idle, Stopped, Completed, Failed, Reviewed, Merged];
 
-    /// Takes the step to `next`, if there is one.
+    /// Returns `next` if the step is allowed.
     pub fn to(self, next: TaskStatus) -> Result<TaskStatus, TransitionRefused> {
         if self.leads_to().contains(&next) {
             Ok(next)
@@ -36,7 +44,7 @@ impl TaskStatus {
         }
     }
 
-    /// The steps there are from here.
+    /// The statuses that may follow.
     pub fn leads_to(self) -> &'static [TaskStatus] {
         match self {
             Draft => &[Running],
@@ -50,7 +58,7 @@ impl TaskStatus {
         }
     }
 
-    /// Says that a process is there, which must be true or be made true.
+    /// Whether this status promises a live process.
     pub fn claims_a_process(self) -> bool {
         match self {
             Running | Idle => true,
@@ -58,6 +66,7 @@ impl TaskStatus {
         }
     }
 
+    /// The word in the task file.
     pub fn as_str(self) -> &'static str {
         match self {
             Draft => "draft",
@@ -78,15 +87,17 @@ impl fmt::Display for TaskStatus {
     }
 }
 
-/// A step that does not exist.
+/// A step that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot go from {from} to {to}")]
 pub struct TransitionRefused {
+    /// The status now.
     pub from: TaskStatus,
+    /// The status that was wanted.
     pub to: TaskStatus,
 }
 
-/// A word that is no status.
+/// The text is not a status.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a status; expected draft, running, idle, stopped, completed, failed, reviewed or merged"

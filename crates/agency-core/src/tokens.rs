@@ -1,6 +1,6 @@
 //! `$AGENCY_*` in an agent's command and environment.
 //!
-//! No shell is involved and nothing is quoted: an argument goes in as one argument and comes out as one.
+//! No shell is involved and nothing is quoted: each argument stays one argument.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,31 +9,40 @@ use std::path::PathBuf;
 use crate::ids::TaskId;
 use crate::slug::Slug;
 
+/// The number of the task.
 pub const TASK_ID: &str = "AGENCY_TASK_ID";
+/// The short name of the task.
 pub const SLUG: &str = "AGENCY_SLUG";
+/// The body of the task file.
 pub const BODY: &str = "AGENCY_BODY";
+/// The first message: the body without its final newlines.
 pub const PROMPT: &str = "AGENCY_PROMPT";
+/// The directory of the project.
 pub const PROJECT_ROOT: &str = "AGENCY_PROJECT_ROOT";
+/// The directory of the workspace.
 pub const WORKTREE: &str = "AGENCY_WORKTREE";
+/// The agent's own id of the session to resume.
 pub const SESSION_ID: &str = "AGENCY_SESSION_ID";
+/// The message of `agency run`.
 pub const MESSAGE: &str = "AGENCY_MESSAGE";
 /// The first port of the workspace; `AGENCY_PORT_1` is the second, and so on.
 pub const PORT: &str = "AGENCY_PORT";
 
-/// Every name. Who builds a child's environment removes these first, so that an agent started by an agent
-/// does not inherit another task's session.
+/// Every name. The daemon removes these from a child's environment first, so that an agent that another agent started does
+/// not inherit the other task's session.
 pub const NAMES: [&str; 9] = [TASK_ID, SLUG, BODY, PROMPT, PROJECT_ROOT, WORKTREE, SESSION_ID, MESSAGE, PORT];
 
-/// Ports in a row that belong to one workspace.
+/// Consecutive ports that belong to one workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ports {
+    /// The first port.
     pub first: u16,
     /// At least one.
     pub count: u16,
 }
 
 impl Ports {
-    /// The port of that number, counted from 0.
+    /// The port with this number, counted from 0.
     pub fn get(self, number: u16) -> Option<u16> {
         (number < self.count).then(|| self.first.checked_add(number)).flatten()
     }
@@ -45,21 +54,28 @@ impl Ports {
     }
 }
 
-/// What the names stand for in one launch.
+/// The values of the names in one launch.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tokens {
+    /// [`TASK_ID`]
     pub task_id: TaskId,
+    /// [`SLUG`]
     pub slug: Slug,
-    /// The task file's body as it is.
+    /// The body of the task file.
     pub body: Vec<u8>,
+    /// [`PROJECT_ROOT`]
     pub project_root: PathBuf,
+    /// [`WORKTREE`]
     pub worktree: PathBuf,
+    /// [`SESSION_ID`]
     pub session_id: Option<String>,
+    /// [`MESSAGE`]
     pub message: Option<OsString>,
+    /// [`PORT`]
     pub ports: Option<Ports>,
 }
 
-/// Prompts are not for logs.
+/// Logs must not contain prompts.
 impl std::fmt::Debug for Tokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let message = self.message.as_ref().map(|message| message.len());
@@ -73,7 +89,7 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// The variables for the child. Those that are not present are not in the list.
+    /// The variables for the child. Names without a value are left out.
     pub fn exported(&self) -> Vec<(String, OsString)> {
         let named = NAMES.into_iter().filter(|name| *name != PORT);
         let named = named.filter_map(|name| Some((name.to_owned(), self.value(name)?)));
@@ -103,7 +119,7 @@ impl Tokens {
         argv
     }
 
-    /// One pass from left to right; what was put in is not looked at again.
+    /// One pass from left to right. Does not expand tokens inside inserted values.
     fn expand_argument(&self, argument: &str) -> OsString {
         let mut expanded = Vec::new();
         let mut rest = argument;
@@ -139,7 +155,7 @@ impl Tokens {
     }
 }
 
-/// The body without its final newlines: what an agent is sent first. Only white space is no message.
+/// The first message to an agent: the body without its final newlines. A body of only white space is no message.
 pub fn first_message(body: &[u8]) -> &[u8] {
     if body.iter().all(u8::is_ascii_whitespace) {
         return &[];
@@ -148,17 +164,17 @@ pub fn first_message(body: &[u8]) -> &[u8] {
     &body[..end]
 }
 
-/// Does this argument carry the task's text?
+/// Whether this argument contains the task's text.
 pub(crate) fn mentions_prompt(argument: &str) -> bool {
     argument.split('$').skip(1).any(|rest| matches!(leading_name(rest), Some(PROMPT | BODY)))
 }
 
-/// Does this argument carry the task's session?
+/// Whether this argument contains the task's session.
 pub(crate) fn mentions_session(argument: &str) -> bool {
     argument.split('$').skip(1).any(|rest| leading_name(rest) == Some(SESSION_ID))
 }
 
-/// The longest name that `text` begins with.
+/// The longest name at the beginning of `text`.
 fn leading_name(text: &str) -> Option<&str> {
     let name = NAMES.into_iter().filter(|name| text.starts_with(name)).max_by_key(|name| name.len())?;
     let numbered = text[name.len()..].strip_prefix('_').filter(|_| name == PORT).map(|rest| {
@@ -168,7 +184,7 @@ fn leading_name(text: &str) -> Option<&str> {
     numbered.filter(|numbered| port_number(numbered).is_some()).or(Some(&text[..name.len()]))
 }
 
-/// Of a name such as `AGENCY_PORT_1`.
+/// The number in a name such as `AGENCY_PORT_1`.
 fn port_number(name: &str) -> Option<u16> {
     let digits = name.strip_prefix(PORT)?.strip_prefix('_')?;
     digits.parse().ok().filter(|_| !digits.starts_with(['0', '+']))
@@ -178,12 +194,12 @@ fn is_only_a_token(argument: &str) -> bool {
     argument.strip_prefix('$').is_some_and(|name| leading_name(name) == Some(name))
 }
 
-/// `--` ends options, it is none.
+/// `--` ends the options and is not one itself.
 fn is_option(argument: &str) -> bool {
     argument.starts_with('-') && argument != "--"
 }
 
-/// A NUL ends a string in exec and in the environment: neither can carry it.
+/// A NUL ends a string in exec and in the environment, so neither can contain one.
 fn without_nul(value: OsString) -> OsString {
     if !value.as_bytes().contains(&0) {
         return value;
@@ -221,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_replaced_where_they_stand() {
+    fn tokens_are_replaced_in_their_place() {
         let tokens = Tokens { session_id: Some("s1".to_owned()), ..tokens("make it work\n") };
         for (line, expected) in [
             ("tool $AGENCY_PROMPT", "tool make~it~work"),
@@ -229,10 +245,10 @@ mod tests {
             ("cd $AGENCY_PROJECT_ROOT $AGENCY_WORKTREE", "cd /p /p/.agency/worktrees/7-fix-login"),
             ("tool --resume $AGENCY_SESSION_ID", "tool --resume s1"),
             ("$AGENCY_SLUG-tool x", "fix-login-tool x"),
-            // Not ours, or not a token at all.
+            // Other variables, or no token at all.
             ("tool $HOME $ $$ $AGENCY_ $AGENCY AGENCY_SLUG", "tool $HOME $ $$ $AGENCY_ $AGENCY AGENCY_SLUG"),
             ("tool $$AGENCY_SLUG ${AGENCY_SLUG}", "tool $fix-login ${AGENCY_SLUG}"),
-            // A name is replaced wherever it stands, also as the beginning of a longer word.
+            // A name is replaced everywhere, also at the beginning of a longer word.
             ("tool $AGENCY_TASK_IDX $AGENCY_SLUG$AGENCY_SLUG", "tool 7X fix-loginfix-login"),
         ] {
             assert_eq!(expanded(&tokens, line), words(expected), "{line}");
@@ -264,10 +280,10 @@ mod tests {
             ("tool -p $AGENCY_PROMPT $AGENCY_BODY", "tool"),
             ("tool -a -p $AGENCY_PROMPT", "tool -a"),
             ("tool --resume $AGENCY_SESSION_ID -m $AGENCY_MESSAGE", "tool"),
-            // Only an argument that is nothing but the token.
+            // Only an argument that is exactly the token goes.
             ("tool --prompt=$AGENCY_PROMPT", "tool --prompt="),
             ("tool -p $AGENCY_PROMPT$AGENCY_BODY", "tool -p <empty>"),
-            // What ends options is none, and goes only when nothing follows.
+            // `--` is not an option, and goes only if nothing follows.
             ("tool -v -- $AGENCY_PROMPT", "tool -v"),
             ("tool -- $AGENCY_PROMPT $AGENCY_SLUG", "tool -- fix-login"),
             ("tool --", "tool --"),
@@ -282,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_is_what_the_command_says_not_what_a_value_looks_like() {
+    fn only_the_command_decides_what_an_option_is() {
         let tokens = Tokens { message: Some("-x".into()), ..tokens("") };
         assert_eq!(expanded(&tokens, "tool $AGENCY_MESSAGE $AGENCY_PROMPT"), ["tool", "-x"]);
     }
@@ -324,7 +340,7 @@ mod tests {
             ("serve $AGENCY_PORT_1 $AGENCY_PORT_10", "serve 20001 20010"),
             ("serve :$AGENCY_PORT/x :$AGENCY_PORT_2x", "serve :20000/x :20002x"),
             ("serve $AGENCY_PORT_ $AGENCY_PORT_0 $AGENCY_PORTS", "serve 20000_ 20000_0 20000S"),
-            // More than there are is nothing, and goes with its option.
+            // A port beyond the last one is empty, and goes with its option.
             ("serve -p $AGENCY_PORT_11 x", "serve x"),
             ("serve -p $AGENCY_PORT_99999999 x", "serve -p 20000_99999999 x"),
         ] {
@@ -336,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_pass_and_nul_does_not() {
+    fn bytes_that_are_not_text_pass_and_nul_does_not() {
         let tokens = Tokens {
             body: b"caf\xe9\0 au lait\n".to_vec(),
             worktree: OsString::from_vec(b"/w/\xff".to_vec()).into(),

@@ -52,7 +52,7 @@ fn shown(effect: &Effect) -> String {
     match effect {
         Effect::Spawn { epoch } => format!("spawn e{}", epoch.0),
         Effect::End { epoch } => format!("end e{}", epoch.0),
-        Effect::Tell { status } => status.to_string(),
+        Effect::Announce { status } => status.to_string(),
         Effect::Fail(error) => format!("fail `{error}`"),
         Effect::Answer { ticket, answer: Ok(()) } => format!("#{} ok", ticket.0),
         Effect::Answer { ticket, answer: Err(error) } => format!("#{} `{error}`", ticket.0),
@@ -266,7 +266,7 @@ fn an_agent_that_connects_and_dies_again_and_again_is_given_up() {
     }
     assert_eq!((lives, connection.status()), (11, Status::Disconnected));
     let effects = connection.on(Event::Ensure { ticket: Ticket(1) }, now);
-    assert!(effects.contains(&Effect::Tell { status: Status::Starting }), "somebody may ask again");
+    assert!(effects.contains(&Effect::Announce { status: Status::Starting }), "somebody may ask again");
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -349,7 +349,7 @@ impl World {
                     assert!(!std::mem::replace(&mut self.ending, true), "once");
                 }
                 Effect::Answer { ticket, .. } => assert!(self.open.remove(&ticket), "answered once"),
-                Effect::Tell { .. } | Effect::Fail(_) => {}
+                Effect::Announce { .. } | Effect::Fail(_) => {}
             }
         }
         let is_connected = self.connection.status() == Status::Connected;

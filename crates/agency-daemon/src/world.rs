@@ -378,7 +378,7 @@ impl World {
             RunReport::Viewers(viewers) => {
                 live.viewers = viewers;
                 self.saw(&run);
-                self.notices.notifier.viewed(&key, viewers > 0);
+                self.notices.notifier.set_viewed(&key, viewers > 0);
             }
             RunReport::ConversationEvents { events, next_seq } => {
                 let has_turn_ended = events.iter().any(|(_, data)| matches!(data, EventData::TurnEnd(_)));
@@ -401,13 +401,13 @@ impl World {
                 if !exit.asked && exit.code.is_success() {
                     self.tell_unsent(&key);
                 }
-                self.notices.notifier.over(&key);
+                self.notices.notifier.end_run(&key);
                 self.touch_index(&key);
                 self.look_at(&key.project);
             }
             RunReport::Reached { environment } => {
                 live.handle.environment = environment;
-                self.notices.notifier.read_late(&key);
+                self.notices.notifier.expect_late_state(&key);
             }
             RunReport::Rescued { keeper } => {
                 tracing::warn!(task = %key, %run, "the keeper was killed; another one holds the run now");

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use agency_api::Failure;
 use agency_api::config::Overrides;
-use agency_core::config::{self, Config, ConfigError, Key, Layer, OverrideError, Sifted};
+use agency_core::config::{self, Config, ConfigError, Key, Layer, OverrideError, SplitLayer};
 use agency_core::ids::ProjectId;
 
 use crate::read_small::{Links, read_small};
@@ -179,7 +179,7 @@ fn project_layer(
     warnings: &mut Vec<String>,
 ) -> (Option<Layer>, Vec<Key>) {
     let Some(layer) = &file.layer else { return (None, Vec::new()) };
-    let Sifted { mut free, waiting, ignored } = layer.clone().sifted(user);
+    let SplitLayer { mut free, waiting, ignored } = layer.clone().split_by_trust(user);
     let path = file.path.display();
     if !ignored.is_empty() {
         let keys = listed(ignored.iter());

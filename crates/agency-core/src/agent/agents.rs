@@ -1,4 +1,4 @@
-//! Every agent there is, and which one a task gets that names none.
+//! All agents, built in and configured, and the choice of a default.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,22 @@ use super::built_in::{FALLBACK, PREFERRED, built_ins, canonical_name};
 use super::{Agent, AgentError};
 use crate::spelling::nearest;
 
-/// By name.
+/// All agents by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agents(BTreeMap<String, Agent>);
 
 impl Agents {
+    /// The agents that need no configuration.
     pub fn built_in() -> Agents {
         Agents(built_ins().into_iter().map(|agent| (agent.name.clone(), agent)).collect())
     }
 
-    /// By name or alias.
+    /// Finds an agent by its name or alias.
     pub fn find(&self, name: &str) -> Result<&Agent, AgentError> {
         self.0.get(canonical_name(name)).ok_or_else(|| self.unknown(name))
     }
 
+    /// All agents, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = &Agent> {
         self.0.values()
     }

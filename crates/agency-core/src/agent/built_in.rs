@@ -7,10 +7,10 @@ use super::{Action, Agent};
 /// Tried in this order when no default agent is configured.
 pub(super) const PREFERRED: [&str; 3] = ["claude-code", "codex", "opencode"];
 
-/// A shell is always there.
+/// Used if none of `PREFERRED` is installed. Every machine has a shell.
 pub(super) const FALLBACK: &str = "fake";
 
-/// The name an alias stands for; any other name is its own.
+/// Resolves an alias. Any other name stays as it is.
 pub fn canonical_name(name: &str) -> &str {
     match name {
         "shell" => FALLBACK,
@@ -18,6 +18,7 @@ pub fn canonical_name(name: &str) -> &str {
     }
 }
 
+/// The agents that need no configuration.
 pub fn built_ins() -> Vec<Agent> {
     vec![fake(), opencode(), claude_code(), codex(), gemini(), aider()]
 }
@@ -36,8 +37,8 @@ fn fake() -> Agent {
 
 fn opencode() -> Agent {
     Agent {
-        // Joined with `=`: its parser takes a text that begins with `-`, such as a list, for more options.
-        // An empty `--prompt=` is no prompt.
+        // Joined with `=`, because its parser reads a text that begins with `-`, such as a list, as more options.
+        // It treats an empty `--prompt=` as no prompt.
         start: action(&["opencode", "--prompt=$AGENCY_PROMPT"]),
         resume: action(&["opencode", "--session", "$AGENCY_SESSION_ID"]),
         run: action(&["opencode", "run", "--", "$AGENCY_MESSAGE"]),
@@ -46,7 +47,7 @@ fn opencode() -> Agent {
     }
 }
 
-/// In a terminal it would otherwise approve its own actions.
+/// Without this, Claude Code approves its own actions in a terminal.
 const CLAUDE_ASKS: [&str; 2] = ["--permission-mode", "default"];
 
 fn claude_code() -> Agent {
@@ -78,7 +79,7 @@ const CLAUDE_STREAM: [&str; 11] = [
 ];
 
 fn codex() -> Agent {
-    // The shared server would do the work outside the run's process tree, and ending one task would end it for all.
+    // Codex's shared server would work outside the run's process tree, and stopping one task would stop it for all.
     let alone_and_asking = ["--no-daemon", "--ask-for-approval", "on-request"];
     Agent {
         start: action(&[&["codex"], &alone_and_asking[..], &["--", "$AGENCY_PROMPT"]].concat()),
@@ -92,7 +93,7 @@ fn codex() -> Agent {
 
 fn gemini() -> Agent {
     Agent {
-        // On a terminal a bare text begins a conversation; `--prompt-interactive` refuses one that begins with `-`.
+        // In a terminal, a bare text begins a conversation. `--prompt-interactive` refuses a text that begins with `-`.
         start: action(&["gemini", "--", "$AGENCY_PROMPT"]),
         resume: action(&["gemini", "--resume", "$AGENCY_SESSION_ID"]),
         run: action(&["gemini", "--prompt=$AGENCY_MESSAGE"]),
@@ -104,7 +105,7 @@ fn gemini() -> Agent {
 
 fn aider() -> Agent {
     Agent {
-        // `--message` ends when it has answered, so it is for `run` alone.
+        // `--message` exits after the answer, so only `run` can use it.
         start: action(&["aider"]),
         run: action(&["aider", "--message=$AGENCY_MESSAGE"]),
         types_first_message: true,

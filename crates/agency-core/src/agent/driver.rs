@@ -1,6 +1,6 @@
 //! The three ways to talk to an agent, by name.
 //!
-//! Only the names: what a driver does with bytes is another crate's business.
+//! Only the names. The crate `agency-driver` holds the drivers themselves.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,15 +11,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
+    /// A PTY: Agency reads the screen and types keys.
     #[default]
     Terminal,
+    /// Lines of JSON on standard input and output.
     StreamJson,
+    /// The Agent Client Protocol, over a process that tasks share.
     Acp,
 }
 
 impl Driver {
+    /// Every driver.
     pub const ALL: [Driver; 3] = [Driver::Terminal, Driver::StreamJson, Driver::Acp];
 
+    /// The word in the configuration and in task files.
     pub fn as_str(self) -> &'static str {
         match self {
             Driver::Terminal => "terminal",
@@ -43,11 +48,13 @@ impl FromStr for Driver {
     }
 }
 
+/// The text is not the name of a driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no driver is called `{}`", .0.escape_debug())]
 pub struct UnknownDriver(pub String);
 
 impl UnknownDriver {
+    /// What the user can do about it.
     pub fn hint(&self) -> String {
         "drivers are terminal, stream-json and acp".to_owned()
     }

@@ -1,23 +1,57 @@
-//! Why an agent cannot be used, said before anything is made.
+//! Reasons why an agent cannot be used. Agency checks them before it creates anything.
 
 use super::Driver;
 use crate::spelling::did_you_mean;
 
+/// Why an agent cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
+    /// No agent has this name.
     #[error("no agent is called `{}`", .name.escape_debug())]
-    Unknown { name: String, nearest: Vec<String>, known: Vec<String> },
+    Unknown {
+        /// The name that the user gave.
+        name: String,
+        /// Names that look similar.
+        nearest: Vec<String>,
+        /// All names.
+        known: Vec<String>,
+    },
+    /// The agent has no command for this driver.
     #[error("agent {agent} has no command for the {driver} driver")]
-    NoCommand { agent: String, driver: Driver, possible: Vec<Driver> },
-    #[error("agent {agent} cannot go on with a session with the {driver} driver")]
-    CannotResume { agent: String, driver: Driver },
+    NoCommand {
+        /// The agent's name.
+        agent: String,
+        /// The driver that was chosen.
+        driver: Driver,
+        /// The drivers that the agent has a command for.
+        possible: Vec<Driver>,
+    },
+    /// The agent cannot resume a session with this driver.
+    #[error("agent {agent} cannot resume a session with the {driver} driver")]
+    CannotResume {
+        /// The agent's name.
+        agent: String,
+        /// The driver that was chosen.
+        driver: Driver,
+    },
+    /// The agent has no `run` command.
     #[error("agent {agent} has no `run` command")]
-    CannotRun { agent: String },
+    CannotRun {
+        /// The agent's name.
+        agent: String,
+    },
+    /// The program of the agent is not on the PATH.
     #[error("agent {agent} is not installed: `{program}` was not found")]
-    NotInstalled { agent: String, program: String },
+    NotInstalled {
+        /// The agent's name.
+        agent: String,
+        /// The program that is missing.
+        program: String,
+    },
 }
 
 impl AgentError {
+    /// What the user can do about it.
     pub fn hint(&self) -> String {
         match self {
             AgentError::Unknown { nearest, known, name } => match did_you_mean(nearest) {
@@ -43,7 +77,7 @@ impl AgentError {
             }
             AgentError::CannotResume { agent, .. } => {
                 format!(
-                    "set `resume` under [agents.{agent}] in config.toml, or pass --fresh to begin a new one"
+                    "set `resume` under [agents.{agent}] in config.toml, or pass --fresh to begin a new session"
                 )
             }
             AgentError::CannotRun { agent } => format!("set `run` under [agents.{agent}] in config.toml"),

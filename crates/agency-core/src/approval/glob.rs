@@ -1,27 +1,27 @@
-//! Patterns: `*` stands for any text, `?` for one character, `\` takes the next one as it is.
+//! Patterns: `*` matches any text, `?` matches one character, `\` quotes the next character.
 
-/// Does the pattern fit the whole text, where wildcards take only characters that are `free`?
+/// Whether the pattern fits the whole text. Wildcards match only characters that are `free`.
 pub(super) fn fits(pattern: &str, text: &str, free: impl Fn(char) -> bool) -> bool {
     let text: Vec<char> = text.chars().collect();
-    // Where in the text a match of the pattern so far may end.
+    // At index i: whether the pattern so far can match the first i characters.
     let mut ends = vec![false; text.len() + 1];
     ends[0] = true;
     let mut pattern = pattern.chars();
     while let Some(c) = pattern.next() {
         ends = match c {
-            '*' => stretched(&ends, &text, &free),
-            '?' => stepped(&ends, &text, &free),
+            '*' => match_any(&ends, &text, &free),
+            '?' => match_one(&ends, &text, &free),
             '\\' => {
                 let literal = pattern.next().unwrap_or('\\');
-                stepped(&ends, &text, |c| c == literal)
+                match_one(&ends, &text, |c| c == literal)
             }
-            literal => stepped(&ends, &text, |c| c == literal),
+            literal => match_one(&ends, &text, |c| c == literal),
         };
     }
     ends[text.len()]
 }
 
-fn stepped(ends: &[bool], text: &[char], takes: impl Fn(char) -> bool) -> Vec<bool> {
+fn match_one(ends: &[bool], text: &[char], takes: impl Fn(char) -> bool) -> Vec<bool> {
     let mut next = vec![false; ends.len()];
     for (at, c) in text.iter().enumerate() {
         next[at + 1] = ends[at] && takes(*c);
@@ -29,7 +29,7 @@ fn stepped(ends: &[bool], text: &[char], takes: impl Fn(char) -> bool) -> Vec<bo
     next
 }
 
-fn stretched(ends: &[bool], text: &[char], takes: impl Fn(char) -> bool) -> Vec<bool> {
+fn match_any(ends: &[bool], text: &[char], takes: impl Fn(char) -> bool) -> Vec<bool> {
     let mut next = ends.to_vec();
     for (at, c) in text.iter().enumerate() {
         next[at + 1] |= next[at] && takes(*c);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_free_has_to_be_spelled_out() {
+    fn a_character_that_is_not_free_must_be_spelled_out() {
         let free = |c: char| c != ';';
         assert!(fits("a*", "a b", free));
         assert!(!fits("a*", "a; b", free));

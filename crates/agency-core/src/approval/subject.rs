@@ -1,4 +1,4 @@
-//! What a tool would do, as far as a pattern can speak of it: a command, files, an address.
+//! The part of a tool call that a pattern can match: a command, files, an address.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,10 +9,10 @@ use super::glob;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Command(String),
-    /// Whole paths, without `..`, and the workspace.
+    /// Absolute paths without `..`, and the workspace.
     Files(Vec<PathBuf>, PathBuf),
     Address(String),
-    /// Nothing that a pattern could speak of.
+    /// Nothing that a pattern could match.
     Other,
 }
 
@@ -26,17 +26,17 @@ const KINDS: [(&str, &[&str]); 4] = [
     ("fetch", &["webfetch"]),
 ];
 
-/// Kinds that have no other name.
+/// Kinds that are about files and have no other name.
 const MORE_FILES: [&str; 2] = ["delete", "move"];
 
-/// The kind of a tool, by its name in small letters.
+/// The kind of a tool, by its name in lower case.
 pub(super) fn kind_of(tool: &str) -> Option<&'static str> {
     let known = KINDS.iter().find(|(kind, tools)| *kind == tool || tools.contains(&tool));
     let more = || MORE_FILES.into_iter().find(|kind| *kind == tool);
     known.map(|(kind, _)| *kind).or_else(more)
 }
 
-/// Where the arguments are: an agent tells them as they are, or within what it tells of the call.
+/// The two places of a tool's arguments: some agents send them directly, others inside `rawInput`.
 fn arguments(input: &Value) -> [&Value; 2] {
     [input, &input["rawInput"]]
 }
@@ -52,7 +52,7 @@ impl Subject {
         found.unwrap_or(Subject::Other)
     }
 
-    /// The pattern covers everything that would be done.
+    /// Whether the pattern covers everything that the tool would do.
     pub(super) fn is_all(&self, pattern: &str) -> bool {
         match self {
             Subject::Command(command) => glob::fits(pattern, command, |c| !is_operator(c)),
@@ -62,7 +62,7 @@ impl Subject {
         }
     }
 
-    /// Something that would be done fits the pattern.
+    /// Whether the pattern fits anything that the tool would do.
     pub(super) fn has_any(&self, pattern: &str) -> bool {
         let fits = |text: &str| glob::fits(pattern, text, |_| true);
         match self {
@@ -79,14 +79,14 @@ impl Subject {
     }
 }
 
-/// What makes one command into several, or into another than is written there. Quotes do not help: who reads them
-/// differently than the shell does is fooled.
+/// Characters that turn one command into several or into another one. Quotes make no difference: if we read them in another
+/// way than the shell, an agent could fool us.
 fn is_operator(c: char) -> bool {
     matches!(c, ';' | '&' | '|' | '<' | '>' | '$' | '`' | '(' | ')' | '{' | '}' | '!')
         || c.is_control() && c != '\t'
 }
 
-/// A command line, or the words of one.
+/// The command, which agents send as a line or as a list of words.
 fn command(arguments: &Value) -> Option<String> {
     let command = arguments.get("command").or_else(|| arguments.get("cmd"))?;
     if let Some(line) = command.as_str() {
@@ -112,7 +112,8 @@ fn text(input: &Value, names: &[&str]) -> Option<String> {
     found.map(str::to_owned)
 }
 
-/// All of them: one that is not told of could be any.
+/// All files of the call. `None` if there is none or one has no absolute path: it could be any file, so no rule may allow
+/// it.
 fn files(input: &Value, workspace: &Path) -> Option<Vec<PathBuf>> {
     let one = text(input, &["file_path", "notebook_path", "path", "abs_path"]);
     let changed = arguments(input).into_iter().filter_map(|arguments| arguments["changes"].as_object());
@@ -124,7 +125,7 @@ fn files(input: &Value, workspace: &Path) -> Option<Vec<PathBuf>> {
     all.filter(|files| !files.is_empty())
 }
 
-/// From the root, without `.` and `..`. Links are not followed: what they lead to is not known here.
+/// The path from the root, without `.` and `..`. Does not follow symbolic links, because this crate reads no files.
 fn whole(path: &str, workspace: &Path) -> Option<PathBuf> {
     let mut whole = PathBuf::new();
     for part in workspace.join(path).components() {
@@ -137,22 +138,23 @@ fn whole(path: &str, workspace: &Path) -> Option<PathBuf> {
     whole.is_absolute().then_some(whole)
 }
 
-/// A pattern that does not begin at the root begins in the workspace.
+/// Whether a pattern fits a file. A relative pattern starts in the workspace.
 fn is_file(pattern: &str, file: &Path, workspace: &Path) -> bool {
-    let seen = if pattern.starts_with('/') { Some(file) } else { file.strip_prefix(workspace).ok() };
-    let seen = seen.and_then(Path::to_str);
+    let path = if pattern.starts_with('/') { Some(file) } else { file.strip_prefix(workspace).ok() };
+    let path = path.and_then(Path::to_str);
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-    seen.is_some_and(|seen| glob::fits(pattern, seen, |_| true))
+    path.is_some_and(|path| glob::fits(pattern, path, |_| true))
 }
 
-/// Where the host and its port end.
+/// Splits an address after the host and its port.
 fn split(address: &str) -> Option<(String, &str)> {
     let (scheme, rest) = address.split_once("://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     Some((format!("{}://{}", scheme.to_lowercase(), rest[..end].to_lowercase()), &rest[end..]))
 }
 
-/// `https://docs.rs/*`, or a host alone. No wildcard goes beyond the host, or another could be put before it.
+/// Whether a pattern such as `https://docs.rs/*`, or a host alone, fits an address. A wildcard in the host does not match
+/// beyond the host; otherwise an agent could put another host before it.
 fn is_address(pattern: &str, address: &str) -> bool {
     let is_plain =
         |host: &str| !host.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '@' | '\\'));

@@ -1,3 +1,5 @@
+//! Stories of rules that meet approvals.
+
 use serde_json::json;
 
 use super::*;
@@ -81,9 +83,9 @@ fn a_command_is_denied_wherever_it_stands() {
     ] {
         for decision in [Decision::Deny, Decision::Ask] {
             let rules = [rule("Bash", Some(pattern), decision), rule("*", None, Decision::Allow)];
-            let told = ask(&rules, "Bash", json!({ "command": command }));
+            let answer = ask(&rules, "Bash", json!({ "command": command }));
             let otherwise = (decision == Decision::Deny).then_some(false);
-            assert_eq!(told, if expected { otherwise } else { Some(true) }, "{pattern:?} {command:?}");
+            assert_eq!(answer, if expected { otherwise } else { Some(true) }, "{pattern:?} {command:?}");
         }
     }
 }
@@ -94,11 +96,14 @@ fn commands_come_as_words_and_within_calls() {
     assert!(allowed(json!({ "command": ["cargo", "test", "-p", "core"] })));
     assert!(allowed(json!({ "command": ["/bin/bash", "-lc", "cargo test"] })));
     assert!(!allowed(json!({ "command": ["bash", "-lc", "cargo test; rm x"] })));
-    assert!(!allowed(json!({ "command": ["bash", "-c", "cargo test", "x"] })), "no such words");
+    assert!(
+        !allowed(json!({ "command": ["bash", "-c", "cargo test", "x"] })),
+        "more words than a shell line has"
+    );
     assert!(!allowed(json!({ "command": ["cargo test", "x"] })), "a program with a strange name");
     assert!(!allowed(json!({ "command": ["cargo", 1] })));
     assert!(allowed(json!({ "title": "x", "rawInput": { "command": "cargo test" } })));
-    assert!(!allowed(json!({ "title": "cargo test" })), "what it calls itself");
+    assert!(!allowed(json!({ "title": "cargo test" })), "a title proves nothing");
     assert!(!allowed(Value::Null));
     assert!(!allowed(json!({ "command": "cargo test", "dangerouslyDisableSandbox": true })));
 }
@@ -120,8 +125,8 @@ fn files_are_those_of_the_workspace_unless_a_pattern_begins_at_the_root() {
         ("*.md", "docs/a.md", true),
     ] {
         for (tool, key) in [("Edit", "file_path"), ("Read", "file_path"), ("NotebookEdit", "notebook_path")] {
-            let told = fits(Decision::Allow, tool, pattern, json!({ key: path }));
-            assert_eq!(told, expected, "{tool} {pattern:?} {path:?}");
+            let answer = fits(Decision::Allow, tool, pattern, json!({ key: path }));
+            assert_eq!(answer, expected, "{tool} {pattern:?} {path:?}");
         }
     }
     assert!(fits(Decision::Deny, "Read", "*.pem", json!({ "file_path": "/home/me/key.pem" })));
@@ -156,8 +161,8 @@ fn addresses_are_allowed_by_their_host() {
         ("docs.rs", "https://evil.com/docs.rs", false),
         ("docs.rs", "docs.rs", false),
     ] {
-        let told = fits(Decision::Allow, "WebFetch", pattern, json!({ "url": url, "prompt": "x" }));
-        assert_eq!(told, expected, "{pattern:?} {url:?}");
+        let answer = fits(Decision::Allow, "WebFetch", pattern, json!({ "url": url, "prompt": "x" }));
+        assert_eq!(answer, expected, "{pattern:?} {url:?}");
     }
     assert!(fits(Decision::Deny, "fetch", "*evil*", json!({ "url": "https://x@evil.com/" })));
 }
@@ -178,11 +183,15 @@ fn tools_are_named_by_themselves_or_by_their_kind() {
         ("fetch", "WebFetch", true),
         ("Read", "Bash", false),
     ] {
-        let told = ask(&[rule(named, None, Decision::Allow)], tool, json!({ "command": "ls; ls" }));
-        assert_eq!(told.is_some(), expected, "{named} {tool}");
+        let answer = ask(&[rule(named, None, Decision::Allow)], tool, json!({ "command": "ls; ls" }));
+        assert_eq!(answer.is_some(), expected, "{named} {tool}");
     }
     let unknown = rule("mcp__x", Some("*"), Decision::Allow);
-    assert_eq!(ask(&[unknown], "mcp__x", json!({ "command": "ls" })), None, "it means something else there");
+    assert_eq!(
+        ask(&[unknown], "mcp__x", json!({ "command": "ls" })),
+        None,
+        "an unknown tool may use this argument for something else"
+    );
 }
 
 #[test]
@@ -204,9 +213,9 @@ fn a_rule_says_who_it_is_and_why() {
     let mut named = rule("*", None, Decision::Deny);
     named.rule.why = Some("not here".to_owned());
     let asker = Asker { agent: "codex", workspace: Path::new("/w") };
-    let told = ruling(&[named], asker, &approval("Bash", Value::Null));
+    let answer = ruling(&[named], asker, &approval("Bash", Value::Null));
     let (by, why) = ("rule 1 of here".to_owned(), Some("not here".to_owned()));
-    assert_eq!(told, Some(Ruling { allow: false, by, why }));
+    assert_eq!(answer, Some(Ruling { allow: false, by, why }));
 }
 
 #[test]

@@ -1,18 +1,21 @@
-//! Whether agents may write to the clipboard of who types.
+//! Whether agents may write to the clipboard of the user who is attached and types.
 //!
-//! Reading it is never allowed, so there is no word for that.
+//! Agents may never read it, so there is no setting for that.
 
 use std::str::FromStr;
 
+/// The setting `clipboard`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clipboard {
-    /// What is pasted next was copied by the user.
+    /// Agents cannot write to it, so the user pastes only what the user copied.
     #[default]
     Deny,
+    /// Agents can write to it.
     Allow,
 }
 
 impl Clipboard {
+    /// The word in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Clipboard::Deny => "deny",
@@ -21,6 +24,7 @@ impl Clipboard {
     }
 }
 
+/// The text is neither of the two words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is neither deny nor allow")]
 pub struct UnknownClipboard(pub String);

@@ -1,6 +1,6 @@
-//! One key of a `config.toml` changed, and nothing else: comments, order and spacing stay.
+//! Changes one key of a `config.toml` and nothing else: comments, order and spacing stay.
 //!
-//! Invariant: what comes out parses, and says what it said before but for that key.
+//! Invariant: the result parses, and every other key has the value that it had before.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,30 +13,33 @@ use super::reader::parse;
 use super::value::Value;
 use crate::agent::canonical_name;
 
+/// Why a file cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
+    /// The file cannot be read as it is.
     #[error(transparent)]
     Broken(#[from] ConfigError),
+    /// The key shares its text with another key, for example in a dotted table.
     #[error("`{0}` cannot be changed without changing something else")]
     Entangled(String),
 }
 
-/// The text with the key set to the value.
+/// Returns the text with the key set to the value.
 pub fn set(text: &str, file: &str, key: &Key, value: &Value) -> Result<String, EditError> {
     let (mark, body) = split_mark(text);
     let document = read(body, file)?;
     let path = path_in(&document, key);
     let after = match find(&document, &path) {
         Some(Found { value: span, .. }) => splice(body, span, &value.to_string()),
-        None => inserted(body, &document, &path, value),
+        None => insert_key(body, &document, &path, value),
     };
     let after = format!("{mark}{}", with_line_ends_of(body, after));
     let mut wanted = values(&parse(text, file)?);
     wanted.insert(key.clone(), value.clone());
-    verified(after, file, key, &wanted)
+    verify(after, file, key, &wanted)
 }
 
-/// The text without the key; nothing when it does not set it.
+/// Returns the text without the key, or `None` if the text does not set it.
 pub fn unset(text: &str, file: &str, key: &Key) -> Result<Option<String>, EditError> {
     let (mark, body) = split_mark(text);
     let mut wanted = values(&parse(text, file)?);
@@ -44,31 +47,31 @@ pub fn unset(text: &str, file: &str, key: &Key) -> Result<Option<String>, EditEr
         return Ok(None);
     }
     let mut after = body.to_owned();
-    // An agent can stand there twice, under its name and its alias.
+    // A file can set an agent twice, under its name and under its alias.
     loop {
         let document = read(&after, file)?;
         let path = path_in(&document, key);
         let Some(found) = find(&document, &path) else { break };
         let ends = after.clone();
-        after = with_line_ends_of(&ends, removed(&after, &found, &path));
+        after = with_line_ends_of(&ends, remove_key(&after, &found, &path));
     }
-    verified(format!("{mark}{after}"), file, key, &wanted).map(Some)
+    verify(format!("{mark}{after}"), file, key, &wanted).map(Some)
 }
 
 struct Found {
     value: Range<usize>,
     key: Range<usize>,
-    /// It stands within braces, among others on its line.
+    /// The key is inside an inline table, next to others on its line.
     inline: bool,
 }
 
-/// Byte order mark and directives for editors stay the first thing in the file.
+/// Splits off the byte order mark and directives for editors, which must stay the first thing in the file.
 fn split_mark(text: &str) -> (&str, &str) {
     let mut end = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     while text[end..].starts_with("#:") {
         end += text[end..].find('\n').map_or(text.len() - end, |newline| newline + 1);
     }
-    // A directive without a line end would swallow what follows.
+    // A directive without a line end would swallow the text after it.
     if text[..end].ends_with('\n') || text[..end].chars().all(|c| c == '\u{feff}') {
         text.split_at(end)
     } else {
@@ -84,7 +87,7 @@ fn read<'a>(body: &'a str, file: &str) -> Result<Document<&'a str>, EditError> {
     })
 }
 
-/// The key's path with the agent called as this file calls it.
+/// The key's path, with the name or alias that this file uses for the agent.
 fn path_in(document: &Document<&str>, key: &Key) -> Vec<String> {
     let mut path: Vec<String> = key.path().into_iter().map(str::to_owned).collect();
     if path[0] != "agents" {
@@ -94,7 +97,7 @@ fn path_in(document: &Document<&str>, key: &Key) -> Vec<String> {
     let (Some(agents), Some(agent)) = (agents, path.get(1).cloned()) else { return path };
     for (name, item) in agents.iter().filter(|(name, _)| canonical_name(name) == agent) {
         let leaf = path[2..].iter().try_fold(item, |item, word| item.as_table_like()?.get(word));
-        // The last one that sets it is the one that counts.
+        // If several tables set the key, the last one counts.
         if leaf.is_some() || path[1] == agent && agents.get(&agent).is_none() {
             path[1] = name.to_owned();
         }
@@ -119,9 +122,9 @@ fn splice(text: &str, span: Range<usize>, new: &str) -> String {
     format!("{}{new}{}", &text[..span.start], &text[span.end..])
 }
 
-fn inserted(body: &str, document: &Document<&str>, path: &[String], value: &Value) -> String {
+fn insert_key(body: &str, document: &Document<&str>, path: &[String], value: &Value) -> String {
     let mut fresh: DocumentMut = match document.as_table().is_empty() {
-        // Only comments, or nothing: they stay above.
+        // The file has only comments or nothing. The comments stay above the new key.
         true => DocumentMut::new(),
         false => body.parse().unwrap_or_default(),
     };
@@ -162,13 +165,13 @@ fn new_table(name: &str, inline: bool) -> Item {
     Item::Table(table)
 }
 
-fn removed(body: &str, found: &Found, path: &[String]) -> String {
+fn remove_key(body: &str, found: &Found, path: &[String]) -> String {
     if found.inline {
         let mut document: DocumentMut = body.parse().unwrap_or_default();
         take(document.as_table_mut(), path);
         return document.to_string();
     }
-    // Its own lines go; a comment above them is the user's and stays.
+    // Remove the lines of the key. A comment above them belongs to the user and stays.
     let begins = body[..found.key.start].rfind('\n').map_or(0, |newline| newline + 1);
     let ends = body[found.value.end..].find('\n').map_or(body.len(), |newline| found.value.end + newline + 1);
     splice(body, begins..ends, "")
@@ -186,7 +189,7 @@ fn take(table: &mut dyn TableLike, path: &[String]) {
     }
 }
 
-/// TOML writes `\n`; a file from elsewhere keeps its own.
+/// The TOML writer uses `\n`; a file with `\r\n` keeps it.
 fn with_line_ends_of(before: &str, after: String) -> String {
     match before.contains("\r\n") {
         true => after.replace("\r\n", "\n").replace('\n', "\r\n"),
@@ -198,12 +201,7 @@ fn values(layer: &Layer) -> BTreeMap<Key, Value> {
     layer.settings.iter().map(|(key, setting)| (key.clone(), setting.value.clone())).collect()
 }
 
-fn verified(
-    after: String,
-    file: &str,
-    key: &Key,
-    wanted: &BTreeMap<Key, Value>,
-) -> Result<String, EditError> {
+fn verify(after: String, file: &str, key: &Key, wanted: &BTreeMap<Key, Value>) -> Result<String, EditError> {
     match parse(&after, file) {
         Ok(layer) if values(&layer) == *wanted => Ok(after),
         _ => Err(EditError::Entangled(key.to_string())),
@@ -218,7 +216,7 @@ mod tests {
 
     fn typed(key: &str, value: &str) -> (Key, Value) {
         let key = Key::parse(key).expect("a key");
-        let value = Value::typed(&key, &[value.to_owned()]).expect("a value");
+        let value = Value::from_words(&key, &[value.to_owned()]).expect("a value");
         (key, value)
     }
 
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_replaced_where_it_stands() {
+    fn a_value_is_replaced_in_its_place() {
         check_set(
             "# mine\nmax_agents   =   3   # not more\n\n[agents.x]\n",
             "max_agents",
@@ -305,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_away_leaves_the_rest_alone() {
+    fn removing_a_key_leaves_the_rest_alone() {
         check_unset("max_agents = 3\n", "scrollback", None);
         check_unset("[notify]\ndesktop = true\n", "notify.desktop", Some("[notify]\n"));
         check_unset(
@@ -355,7 +353,7 @@ mod tests {
     ];
 
     proptest! {
-        /// That every other key stays is checked in `set` itself; here that no word of the user's is lost.
+        /// `set` itself checks that every other key stays. This checks that no comment of the user is lost.
         #[test]
         fn other_lines_survive(
             picked in proptest::collection::vec(0usize..LINES.len(), 0..8),

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::clipboard::Clipboard;
 use super::notify::TerminalNotice;
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use crate::agent::{Driver, Restart};
 use crate::approval::Decision;
 
 /// A type that a field of the configuration can have.
 pub(super) trait Field: Sized {
     /// The kinds of keys that can set such a field. The table of keys does not compile if a row has another kind.
-    const KINDS: &'static [Kind];
+    const KINDS: &'static [ValueKind];
 
     /// The value, if one is set.
     fn to_value(&self) -> Option<Value>;
@@ -27,7 +27,7 @@ pub(super) trait Field: Sized {
 }
 
 /// Returns `kind` if it fits the type of the field. A table that is a `static` checks this when it is compiled.
-pub(super) const fn checked<S, F: Field>(kind: Kind, _field: fn(&S) -> &F) -> Kind {
+pub(super) const fn checked<S, F: Field>(kind: ValueKind, _field: fn(&S) -> &F) -> ValueKind {
     let mut index = 0;
     while index < F::KINDS.len() {
         if F::KINDS[index] as u8 == kind as u8 {
@@ -42,7 +42,7 @@ pub(super) const fn checked<S, F: Field>(kind: Kind, _field: fn(&S) -> &F) -> Ki
 macro_rules! fields {
     ($($field:ty: $variant:ident of $kinds:expr;)*) => {$(
         impl Field for $field {
-            const KINDS: &'static [Kind] = &$kinds;
+            const KINDS: &'static [ValueKind] = &$kinds;
 
             fn to_value(&self) -> Option<Value> {
                 Some(Value::$variant(self.clone()))
@@ -56,19 +56,20 @@ macro_rules! fields {
 }
 
 fields! {
-    String: Text of [Kind::Text, Kind::Address];
-    bool: Truth of [Kind::Truth];
-    u32: Count of [Kind::Count];
-    Duration: Time of [Kind::Time];
-    Vec<Vec<String>>: Commands of [Kind::Commands];
-    Driver: Driver of [Kind::Driver];
-    Restart: Restart of [Kind::Restart];
-    Clipboard: Clipboard of [Kind::Clipboard];
-    TerminalNotice: TerminalNotice of [Kind::TerminalNotice];
+    String: Text of [ValueKind::Text, ValueKind::Address];
+    bool: Truth of [ValueKind::Truth];
+    u32: Count of [ValueKind::Count];
+    Duration: Time of [ValueKind::Time];
+    Vec<Vec<String>>: Commands of [ValueKind::Commands];
+    Driver: Driver of [ValueKind::Driver];
+    Restart: Restart of [ValueKind::Restart];
+    Clipboard: Clipboard of [ValueKind::Clipboard];
+    TerminalNotice: TerminalNotice of [ValueKind::TerminalNotice];
 }
 
 impl Field for Vec<String> {
-    const KINDS: &'static [Kind] = &[Kind::Command, Kind::Words, Kind::Occasions, Kind::Tools];
+    const KINDS: &'static [ValueKind] =
+        &[ValueKind::Command, ValueKind::Words, ValueKind::Occasions, ValueKind::Tools];
 
     fn to_value(&self) -> Option<Value> {
         Some(Value::Words(self.clone()))
@@ -84,7 +85,7 @@ impl Field for Vec<String> {
 }
 
 impl<F: Field> Field for Option<F> {
-    const KINDS: &'static [Kind] = F::KINDS;
+    const KINDS: &'static [ValueKind] = F::KINDS;
 
     fn to_value(&self) -> Option<Value> {
         self.as_ref()?.to_value()
@@ -97,7 +98,7 @@ impl<F: Field> Field for Option<F> {
 
 /// Rules are read as text, so that a rule is a table of strings.
 impl Field for Decision {
-    const KINDS: &'static [Kind] = &[Kind::Decision];
+    const KINDS: &'static [ValueKind] = &[ValueKind::Decision];
 
     fn to_value(&self) -> Option<Value> {
         Some(Value::Text(self.as_str().to_owned()))
@@ -110,7 +111,7 @@ impl Field for Decision {
 
 /// The table as a whole has no value: each variable is a key of its own.
 impl Field for BTreeMap<String, String> {
-    const KINDS: &'static [Kind] = &[Kind::Env];
+    const KINDS: &'static [ValueKind] = &[ValueKind::Env];
 
     fn to_value(&self) -> Option<Value> {
         None

@@ -8,7 +8,7 @@ use super::layer::ConfigProblem;
 use super::schema::{
     AGENT_KEYS, APPROVE, ConfigKey, ENV, FieldKey, GENERAL, KeyInfo, TABLES, config_key, find, named_tables,
 };
-use super::value::Kind;
+use super::value::ValueKind;
 use crate::agent::{Agent, canonical_name};
 use crate::spelling::{did_you_mean, nearest};
 
@@ -69,7 +69,9 @@ impl Key {
         let path: Vec<&str> = path.iter().map(toml_edit::Key::get).collect();
         match path.as_slice() {
             ["agents", agent, name] if is_agent_name(agent) => match find(&AGENT_KEYS, name) {
-                Some(key) if key.info.kind == Kind::Env => Err(unknown(vec![format!("{text}.VARIABLE")])),
+                Some(key) if key.info.kind == ValueKind::Env => {
+                    Err(unknown(vec![format!("{text}.VARIABLE")]))
+                }
                 Some(key) => Ok(Key::Agent { agent: canonical_name(agent).to_owned(), key }),
                 None => Err(unknown(near(name, &AGENT_KEYS, &format!("agents.{}.", quoted(agent))))),
             },
@@ -102,17 +104,19 @@ impl Key {
     }
 
     /// The kind of value that this key takes. A variable takes text, although `env` itself is a table.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         match self {
             Key::Config(_) | Key::Agent { .. } | Key::Rule { .. } => self.info().kind,
-            Key::Env { .. } => Kind::Text,
+            Key::Env { .. } => ValueKind::Text,
         }
     }
 
     /// Whether a value of this key makes Agency run a program, or changes how a program runs.
     pub fn runs_commands(&self) -> bool {
         match self {
-            Key::Config(_) | Key::Agent { .. } => matches!(self.kind(), Kind::Command | Kind::Commands),
+            Key::Config(_) | Key::Agent { .. } => {
+                matches!(self.kind(), ValueKind::Command | ValueKind::Commands)
+            }
             Key::Env { .. } => true,
             // A rule lets agents run something, but the agent chooses what.
             Key::Rule { .. } => false,

@@ -1,6 +1,6 @@
-//! One `config.toml`, read and checked.
+//! One `config.toml` after it was read and checked.
 //!
-//! Knows nothing of the other files it will be merged with.
+//! Knows nothing of the files that it will be merged with.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,37 @@ use super::value::Value;
 use crate::agent::{built_ins, canonical_name};
 use crate::spelling::did_you_mean;
 
-/// What one file sets, or the variables and options of one call.
+/// The settings of one file, or the variables and options of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
+    /// Every key that is set.
     pub settings: BTreeMap<Key, Setting>,
+    /// Keys that do not exist.
     pub unknown_keys: Vec<UnknownKey>,
 }
 
+/// A value and where it was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
+    /// The value.
     pub value: Value,
+    /// Where it was set.
     pub origin: Origin,
 }
 
-/// Where a value was written.
+/// Where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
+    /// The default.
     BuiltIn,
+    /// A line of a file.
     File {
+        /// The file as messages name it.
         file: String,
+        /// Counted from 1.
         line: usize,
     },
-    /// A variable of the environment, by name.
+    /// An environment variable, by name.
     Variable(String),
     /// `--config`, on the command line.
     Option,
@@ -48,22 +57,22 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// A project's file, split by how far it is trusted.
+/// The settings of a project's file, split by how far Agency trusts the project with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sifted {
-    /// Used whether or not anybody agreed.
+pub struct SplitLayer {
+    /// Used without consent.
     pub free: Layer,
-    /// Used once somebody agreed.
+    /// Used once the user agreed to the file.
     pub waiting: BTreeMap<Key, Setting>,
-    /// Not for a project to say.
+    /// Never used: a project may not set them.
     pub ignored: Vec<Key>,
 }
 
 impl Layer {
-    /// Splits a project's file. `user` is the user's own, whose agents a stranger does not choose from.
-    pub fn sifted(self, user: Option<&Layer>) -> Sifted {
+    /// Splits a project's file. `user` is the user's file: a project may not choose an agent that the user configured.
+    pub fn split_by_trust(self, user: Option<&Layer>) -> SplitLayer {
         let Layer { settings, unknown_keys } = self;
-        let mut sifted = Sifted {
+        let mut split = SplitLayer {
             free: Layer { settings: BTreeMap::new(), unknown_keys },
             waiting: BTreeMap::new(),
             ignored: Vec::new(),
@@ -71,21 +80,21 @@ impl Layer {
         for (key, setting) in settings {
             let free = match key.info().in_project {
                 InProject::Free => true,
-                InProject::BuiltInAgents => names_untouched_agent(&setting.value, user),
+                InProject::BuiltInAgents => names_unchanged_agent(&setting.value, user),
                 InProject::Consent => false,
                 InProject::Never => {
-                    sifted.ignored.push(key);
+                    split.ignored.push(key);
                     continue;
                 }
             };
-            let into = if free { &mut sifted.free.settings } else { &mut sifted.waiting };
-            into.insert(key, setting);
+            let target = if free { &mut split.free.settings } else { &mut split.waiting };
+            target.insert(key, setting);
         }
-        sifted
+        split
     }
 }
 
-fn names_untouched_agent(value: &Value, user: Option<&Layer>) -> bool {
+fn names_unchanged_agent(value: &Value, user: Option<&Layer>) -> bool {
     let Value::Text(name) = value else { return false };
     let name = canonical_name(name);
     let changed = |key: &Key| match key {
@@ -96,78 +105,133 @@ fn names_untouched_agent(value: &Value, user: Option<&Layer>) -> bool {
         && !user.is_some_and(|layer| layer.settings.keys().any(changed))
 }
 
-/// A place in a file, as editors jump to it: both numbers count from 1, columns in characters.
+/// A position in a file as editors use it: both numbers count from 1, columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
+    /// The file as messages name it.
     pub file: String,
+    /// Counted from 1.
     pub line: usize,
+    /// Counted from 1, in characters.
     pub column: usize,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Position {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
 }
 
-/// A key that means nothing to us: worth a warning, since it is mostly a slip of the finger.
+/// A key that Agency does not know. It is worth a warning, because it is usually a typing error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: unknown key `{key}`")]
+#[error("{position}: unknown key `{key}`")]
 pub struct UnknownKey {
-    pub place: Place,
+    /// Where the key is.
+    pub position: Position,
+    /// The whole path of the key.
     pub key: String,
+    /// Keys that the user may have meant.
     pub nearest: Vec<String>,
 }
 
 impl UnknownKey {
+    /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         did_you_mean(&self.nearest)
     }
 }
 
+/// Why a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {problem}")]
+#[error("{position}: {problem}")]
 pub struct ConfigError {
-    pub place: Place,
+    /// Where the problem is.
+    pub position: Position,
+    /// What is wrong.
     pub problem: ConfigProblem,
-    /// The line, and below it a mark under the place.
+    /// The line, and below it a mark under the position.
     pub excerpt: Box<str>,
 }
 
 impl ConfigError {
+    /// What the user can do about it.
     pub fn hint(&self) -> String {
         self.problem
             .hint()
-            .unwrap_or_else(|| format!("correct line {} of {}", self.place.line, self.place.file))
+            .unwrap_or_else(|| format!("correct line {} of {}", self.position.line, self.position.file))
     }
 }
 
+/// What is wrong with a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
+    /// The text is not TOML.
     #[error("{0}")]
     Syntax(String),
+    /// The key takes another kind of value.
     #[error("`{key}` must be {expected}, not {got}")]
-    WrongType { key: String, expected: &'static str, got: String },
+    WrongType {
+        /// The key.
+        key: String,
+        /// The kind of value that the key takes.
+        expected: &'static str,
+        /// The value in the file, in words.
+        got: String,
+    },
+    /// The text is not a time.
     #[error("`{key}`: {source}")]
-    Time { key: String, source: super::TimeSpanError },
-    #[error("`{key}` contains a NUL character, which no program can be given")]
-    Nul { key: String },
+    Time {
+        /// The key.
+        key: String,
+        /// What is wrong with the time.
+        source: super::TimeSpanError,
+    },
+    /// The text contains a NUL character.
+    #[error("`{key}` contains a NUL character, which cannot be passed to a program")]
+    Nul {
+        /// The key.
+        key: String,
+    },
+    /// The command is empty.
     #[error("`{key}` names no program")]
-    NoProgram { key: String },
+    NoProgram {
+        /// The key.
+        key: String,
+    },
+    /// There is no such key.
     #[error("{0}")]
     Unknown(UnknownName),
+    /// An option has no `=`.
     #[error("`{}` is not KEY=VALUE", .0.escape_debug())]
     NoValue(String),
+    /// The text cannot name an agent.
     #[error("`{}` cannot be the name of an agent", .0.escape_debug())]
     AgentName(String),
+    /// The text cannot name a variable.
     #[error("`{}` cannot be the name of a variable", .0.escape_debug())]
     VariableName(String),
+    /// A rule has no tool or no decision.
     #[error("`{rule}` has no `{key}`")]
-    RuleLacks { rule: String, key: &'static str },
-    #[error("unknown key `{key}`, so what the rule means is not clear")]
-    RuleKey { key: String, nearest: Vec<String> },
-    #[error("`{key}` stands in a file and is changed there")]
-    ByHand { key: String },
+    RuleLacks {
+        /// `approve[2]`
+        rule: String,
+        /// The key that is missing.
+        key: &'static str,
+    },
+    /// A rule has a key that does not exist.
+    #[error("unknown key `{key}`, so the meaning of the rule is not clear")]
+    RuleKey {
+        /// The whole path of the key.
+        key: String,
+        /// Keys that the user may have meant.
+        nearest: Vec<String>,
+    },
+    /// Only an editor can change this key.
+    #[error("`{key}` can only be changed in its file")]
+    ByHand {
+        /// The key.
+        key: String,
+    },
 }
 
 impl ConfigProblem {
@@ -175,6 +239,7 @@ impl ConfigProblem {
         ConfigProblem::WrongType { key: key.to_string(), expected: key.kind().expected(), got }
     }
 
+    /// What the user can do about it, if there is more to say than the message does.
     pub fn hint(&self) -> Option<String> {
         match self {
             ConfigProblem::Time { source, .. } => Some(source.hint()),

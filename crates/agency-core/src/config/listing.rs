@@ -3,7 +3,7 @@
 use super::Config;
 use super::key::Key;
 use super::schema::AGENT_KEYS;
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use crate::agent::Agent;
 
 impl Config {
@@ -37,7 +37,7 @@ impl Config {
 fn agent_keys(agent: &Agent) -> Vec<Key> {
     let name = &agent.name;
     let keys = AGENT_KEYS.iter().flat_map(|key| match key.info.kind {
-        Kind::Env => agent
+        ValueKind::Env => agent
             .env
             .keys()
             .map(|variable| Key::Env { agent: name.clone(), variable: variable.clone() })

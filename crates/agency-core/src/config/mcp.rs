@@ -1,20 +1,21 @@
 //! What agents may do to other tasks through `agency mcp`: `[mcp]`.
 //!
-//! Not here: what the tools do, and the refusing.
+//! Not here: the tools themselves, and the checks of each call.
 
+/// The table `[mcp]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mcp {
-    /// Words of [`TOOLS`]; the others are not there.
+    /// Words of [`TOOLS`]. Agents do not see the other tools.
     pub allow: Vec<String>,
-    /// How many agents may stand above one another: 1 is an agent of yours and those that it starts.
+    /// How many levels of agents may start tasks. With 1, agents that the user started may, and theirs may not.
     pub depth: u32,
-    /// Live tasks that one agent has started.
+    /// Live tasks that one agent may have started; 0 means no limit.
     pub max_tasks: u32,
-    /// Sessions over ACP are given the server without being asked for.
+    /// Whether every ACP session gets the server automatically.
     pub offer: bool,
 }
 
-/// Every tool there is. The last one speaks in your name, so it has to be allowed.
+/// Every tool. The last one answers in the name of the user, so the user must allow it.
 pub const TOOLS: [&str; 11] = [
     "list_tasks",
     "task_state",
@@ -37,6 +38,7 @@ impl Default for Mcp {
 }
 
 impl Mcp {
+    /// Whether agents may call this tool.
     pub fn allows(&self, tool: &str) -> bool {
         self.allow.iter().any(|allowed| allowed == tool)
     }

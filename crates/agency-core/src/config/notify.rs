@@ -1,21 +1,25 @@
-//! Who is told, and how, when an agent needs somebody: `[notify]`.
+//! The channels of notifications: `[notify]`.
 //!
-//! Not here: when something is worth telling (`crate::notify`), and the telling.
+//! Not here: when to send one (`crate::notify`), and the sending.
 
 use std::str::FromStr;
 
+/// The table `[notify]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notify {
-    /// Unset: where a desktop is there.
+    /// Desktop notifications. Unset: if a desktop is present.
     pub desktop: Option<bool>,
+    /// Notifications through the terminal of an attached user.
     pub terminal: TerminalNotice,
+    /// A program that gets the event as JSON on standard input.
     pub command: Option<Vec<String>>,
+    /// An address that gets the event as JSON.
     pub webhook: Option<String>,
-    /// Words of [`OCCASIONS`]; the others are not told.
+    /// Words of [`OCCASIONS`]. Agency sends no notification for the others.
     pub on: Vec<String>,
 }
 
-/// What an agent can wait for, and that it ended. A wait whose reason is not among them is `unknown`.
+/// The reasons for a notification: what an agent waits for, and that it ended. Any other reason counts as `unknown`.
 pub const OCCASIONS: [&str; 7] =
     ["prompt", "permission", "question", "finished", "error", "unknown", "exited"];
 
@@ -32,26 +36,31 @@ impl Default for Notify {
 }
 
 impl Notify {
-    /// Does the user want to hear of this one?
+    /// Whether the user wants a notification for this reason.
     pub fn wants(&self, why: &str) -> bool {
         let occasion = OCCASIONS.into_iter().find(|word| *word == why).unwrap_or("unknown");
         self.on.iter().any(|word| word == occasion)
     }
 }
 
-/// How the terminal of somebody who is attached elsewhere tells them.
+/// How the terminal of a user who is attached to another task shows a notification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TerminalNotice {
-    /// What that terminal is known to understand, else the bell.
+    /// The sequence that this terminal is known to understand, otherwise the bell.
     #[default]
     Auto,
+    /// The sequence OSC 9.
     Osc9,
+    /// The sequence OSC 777.
     Osc777,
+    /// BEL
     Bell,
+    /// No notification.
     None,
 }
 
 impl TerminalNotice {
+    /// Every way.
     pub const ALL: [TerminalNotice; 5] = [
         TerminalNotice::Auto,
         TerminalNotice::Osc9,
@@ -60,6 +69,7 @@ impl TerminalNotice {
         TerminalNotice::None,
     ];
 
+    /// The word in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             TerminalNotice::Auto => "auto",
@@ -71,8 +81,9 @@ impl TerminalNotice {
     }
 }
 
+/// The text is not one of the words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no way for a terminal to tell something")]
+#[error("`{0}` is not a way to notify through a terminal")]
 pub struct UnknownTerminalNotice(pub String);
 
 impl FromStr for TerminalNotice {
@@ -84,7 +95,7 @@ impl FromStr for TerminalNotice {
     }
 }
 
-/// An address that can be called: a scheme we speak, and a host.
+/// Whether the text is an address with a host and a scheme that we support.
 pub(super) fn is_address(text: &str) -> bool {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
@@ -99,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_is_told_and_reasons_without_a_name_are_unknown() {
+    fn the_user_gets_the_chosen_reasons_and_other_reasons_count_as_unknown() {
         let all = Notify::default();
         assert!(OCCASIONS.iter().all(|why| all.wants(why)));
         assert!(all.wants("") && all.wants("a word of a later version"));

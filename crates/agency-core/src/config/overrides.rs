@@ -1,6 +1,6 @@
-//! What one call says about the configuration for itself: variables of its environment, `--config` options.
+//! Settings of a single call: environment variables and `--config` options.
 //!
-//! A variable sets a general key: `AGENCY_MAX_AGENTS` is `max_agents`. Agents are for files and options.
+//! A variable sets a general key: `AGENCY_MAX_AGENTS` sets `max_agents`. Only files and options can set agents.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,13 @@ use crate::spelling::{did_you_mean, nearest};
 
 const PREFIX: &str = "AGENCY_";
 
+/// A variable or an option that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {problem}")]
 pub struct OverrideError {
+    /// The variable or option.
     pub origin: Origin,
+    /// What is wrong with it.
     pub problem: ConfigProblem,
 }
 
@@ -24,8 +27,8 @@ pub fn variable_of(name: &str) -> String {
     format!("{PREFIX}{}", name.to_uppercase())
 }
 
-/// The layer of a call's variables, and words about those that look like a slip of the finger. An empty one is
-/// as good as none.
+/// Returns the layer of a call's variables, and warnings about names that look like typing errors. An empty variable is
+/// ignored.
 pub fn from_variables<'a>(
     variables: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<(Layer, Vec<String>), OverrideError> {
@@ -33,12 +36,12 @@ pub fn from_variables<'a>(
     let mut warnings = Vec::new();
     for (variable, value) in variables.into_iter().filter(|(_, value)| !value.is_empty()) {
         let Some(key) = GENERAL.keys.iter().find(|key| variable_of(key.info.name) == variable) else {
-            warnings.extend(mistyped(variable));
+            warnings.extend(warn_about(variable));
             continue;
         };
         let (key, origin) =
             (Key::Config(ConfigKey { table: GENERAL.name, key }), Origin::Variable(variable.to_owned()));
-        let value = Value::typed(&key, &[value.to_owned()])
+        let value = Value::from_words(&key, &[value.to_owned()])
             .map_err(|problem| OverrideError { origin: origin.clone(), problem })?;
         settings.insert(key, Setting { value, origin });
     }
@@ -59,15 +62,15 @@ pub fn from_options<'a>(options: impl IntoIterator<Item = &'a str>) -> Result<La
 fn read_option(option: &str) -> Result<(Key, Value), ConfigProblem> {
     let (key, value) = option.split_once('=').ok_or_else(|| ConfigProblem::NoValue(option.to_owned()))?;
     let key = Key::parse(key.trim())?;
-    let value = Value::typed(&key, &[value.trim().to_owned()])?;
+    let value = Value::from_words(&key, &[value.trim().to_owned()])?;
     Ok((key, value))
 }
 
-fn mistyped(variable: &str) -> Option<String> {
+fn warn_about(variable: &str) -> Option<String> {
     let name = variable.strip_prefix(PREFIX)?.to_lowercase();
     let near = nearest(&name, GENERAL.keys.iter().map(|key| key.info.name));
     let near: Vec<String> = near.into_iter().map(variable_of).collect();
-    did_you_mean(&near).map(|question| format!("${variable} means nothing to Agency ({question})"))
+    did_you_mean(&near).map(|question| format!("${variable} is not a variable of Agency ({question})"))
 }
 
 #[cfg(test)]
@@ -87,7 +90,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             warnings,
-            ["$AGENCY_MAX_AGENT means nothing to Agency (did you mean `AGENCY_MAX_AGENTS`?)"]
+            ["$AGENCY_MAX_AGENT is not a variable of Agency (did you mean `AGENCY_MAX_AGENTS`?)"]
         );
         let options = from_options(["max_agents=5", "agents.mine.start=[\"a\"]", "max_agents = 7"]).unwrap();
         let config = Config::merged([&variables, &options]);
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_where_it_was_said() {
+    fn an_unusable_value_names_its_origin() {
         let refused = from_variables([("AGENCY_MAX_AGENTS", "ten")]).expect_err("no number");
         assert_eq!(
             refused.to_string(),

@@ -1,4 +1,4 @@
-//! TOML text to a `Layer`: every value is checked against the schema, every complaint has a place.
+//! Reads TOML text into a `Layer`. Checks every value against the schema; every error has a position.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,19 +7,19 @@ use toml_edit::{Document, Item, Key as TomlKey, TableLike, Value as TomlValue};
 
 use super::excerpt::excerpt;
 use super::key::{Key, is_agent_name, is_variable};
-use super::layer::{ConfigError, ConfigProblem, Layer, Origin, Place, Setting, UnknownKey};
+use super::layer::{ConfigError, ConfigProblem, Layer, Origin, Position, Setting, UnknownKey};
 use super::mcp::TOOLS;
 use super::notify::{OCCASIONS, is_address};
 use super::schema::{AGENT_KEYS, APPROVE, ConfigTable, GENERAL, REQUIRED, RULE_KEYS, find, named_tables};
 use super::time_span::{TimeSpanError, parse_time_span};
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use crate::agent::canonical_name;
 use crate::approval::{Decision, Rule};
 use crate::spelling::nearest;
 
 /// Reads one file. `file` is how messages name it.
 pub fn parse(text: &str, file: &str) -> Result<Layer, ConfigError> {
-    // Editors on Windows write it; it is no part of the first key.
+    // Editors on Windows write a byte order mark, which is not part of the first key.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader { file, text, settings: BTreeMap::new(), unknown_keys: Vec::new() };
     let document = Document::parse(text).map_err(|error| {
@@ -30,8 +30,8 @@ pub fn parse(text: &str, file: &str) -> Result<Layer, ConfigError> {
     Ok(Layer { settings: reader.settings, unknown_keys: reader.unknown_keys })
 }
 
-/// One value, as the key takes it.
-pub(super) fn checked(key: &Key, item: &Item) -> Result<Value, ConfigProblem> {
+/// Checks one value against its key.
+pub(super) fn check_value(key: &Key, item: &Item) -> Result<Value, ConfigProblem> {
     value(key.kind(), item).map_err(|refused| problem(key, item, refused).1)
 }
 
@@ -86,7 +86,7 @@ impl Reader<'_> {
         let path = format!("agents.{}", name.get());
         for (key, item) in entries(self.table(&path, name, item)?) {
             match find(&AGENT_KEYS, key.get()) {
-                Some(known) if known.info.kind == Kind::Env => self.env(agent, key, item)?,
+                Some(known) if known.info.kind == ValueKind::Env => self.env(agent, key, item)?,
                 Some(known) => {
                     let path = Key::Agent { agent: agent.to_owned(), key: known };
                     self.setting(path, key, item)?;
@@ -118,12 +118,12 @@ impl Reader<'_> {
             _ => None,
         };
         let tables = tables.ok_or_else(|| {
-            let problem = ConfigProblem::wrong_type(&Key::Rule { number: 1 }, described(item));
+            let problem = ConfigProblem::wrong_type(&Key::Rule { number: 1 }, describe(item));
             self.error(item.span().or(key.span()), problem)
         })?;
         for (index, table) in tables.into_iter().enumerate() {
             let first = entries(table).next().and_then(|(key, _)| key.span()).or(key.span());
-            let line = self.place(first.clone()).line;
+            let line = self.position(first.clone()).line;
             let path = Key::Rule { number: index + 1 };
             let value = Value::Rule(Box::new(self.rule(&path.to_string(), table, first)?));
             let origin = Origin::File { file: self.file.to_owned(), line };
@@ -132,12 +132,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// One that is not understood whole would allow something else than was meant.
+    /// Reads one rule. Any unknown key is an error, because a rule without it could allow more than the user meant.
     fn rule(
         &self,
         path: &str,
         table: &dyn TableLike,
-        place: Option<Range<usize>>,
+        span: Option<Range<usize>>,
     ) -> Result<Rule, ConfigError> {
         let mut rule =
             Rule { tool: String::new(), pattern: None, agent: None, decision: Decision::Ask, why: None };
@@ -150,7 +150,7 @@ impl Reader<'_> {
             };
             let value = value(known.info.kind, item).map_err(|_| {
                 let (key, expected) = (format!("{path}.{}", known.info.name), known.info.kind.expected());
-                let problem = ConfigProblem::WrongType { key, expected, got: described(item) };
+                let problem = ConfigProblem::WrongType { key, expected, got: describe(item) };
                 self.error(item.span(), problem)
             })?;
             (known.set)(&mut rule, value);
@@ -159,7 +159,7 @@ impl Reader<'_> {
         match required.find(|info| table.get(info.name).is_none()) {
             Some(info) => {
                 let problem = ConfigProblem::RuleLacks { rule: path.to_owned(), key: info.name };
-                Err(self.error(place, problem))
+                Err(self.error(span, problem))
             }
             None => Ok(rule),
         }
@@ -170,7 +170,7 @@ impl Reader<'_> {
             let (span, problem) = problem(&path, item, refused);
             self.error(span, problem)
         })?;
-        let line = self.place(key.span()).line;
+        let line = self.position(key.span()).line;
         self.settings
             .insert(path, Setting { value, origin: Origin::File { file: self.file.to_owned(), line } });
         Ok(())
@@ -178,29 +178,29 @@ impl Reader<'_> {
 
     fn table<'t>(&self, path: &str, key: &TomlKey, item: &'t Item) -> Result<&'t dyn TableLike, ConfigError> {
         item.as_table_like().ok_or_else(|| {
-            let (key_name, got) = (path.to_owned(), described(item));
+            let (key_name, got) = (path.to_owned(), describe(item));
             let problem = ConfigProblem::WrongType { key: key_name, expected: "a table", got };
             self.error(item.span().or(key.span()), problem)
         })
     }
 
     fn unknown(&mut self, key: &TomlKey, table: &str, known: impl Iterator<Item = &'static str>) {
-        let place = self.place(key.span());
+        let position = self.position(key.span());
         let nearest = nearest(key.get(), known).into_iter().map(str::to_owned).collect();
-        self.unknown_keys.push(UnknownKey { place, key: format!("{table}{}", key.get()), nearest });
+        self.unknown_keys.push(UnknownKey { position, key: format!("{table}{}", key.get()), nearest });
     }
 
     fn error(&self, span: Option<Range<usize>>, problem: ConfigProblem) -> ConfigError {
-        let place = self.place(span.clone());
-        let excerpt = excerpt(self.text, &place, span.unwrap_or_default()).into_boxed_str();
-        ConfigError { place, problem, excerpt }
+        let position = self.position(span.clone());
+        let excerpt = excerpt(self.text, &position, span.unwrap_or_default()).into_boxed_str();
+        ConfigError { position, problem, excerpt }
     }
 
-    fn place(&self, span: Option<Range<usize>>) -> Place {
+    fn position(&self, span: Option<Range<usize>>) -> Position {
         let offset = span.map_or(0, |span| self.text.floor_char_boundary(span.start));
         let before = &self.text[..offset];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place {
+        Position {
             file: self.file.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
@@ -229,9 +229,9 @@ enum Refused {
 fn problem(path: &Key, item: &Item, refused: Refused) -> (Option<Range<usize>>, ConfigProblem) {
     let key = path.to_string();
     match refused {
-        Refused::Type => (item.span(), ConfigProblem::wrong_type(path, described(item))),
+        Refused::Type => (item.span(), ConfigProblem::wrong_type(path, describe(item))),
         Refused::Element(element) => {
-            let got = format!("one that holds {}", described_value(&element));
+            let got = format!("one that holds {}", describe_value(&element));
             (element.span(), ConfigProblem::wrong_type(path, got))
         }
         Refused::Time(source) => (item.span(), ConfigProblem::Time { key, source }),
@@ -240,41 +240,43 @@ fn problem(path: &Key, item: &Item, refused: Refused) -> (Option<Range<usize>>, 
     }
 }
 
-fn value(kind: Kind, item: &Item) -> Result<Value, Refused> {
+fn value(kind: ValueKind, item: &Item) -> Result<Value, Refused> {
     match kind {
-        Kind::Text => Ok(Value::Text(text(item)?.to_owned())),
-        Kind::Address => {
+        ValueKind::Text => Ok(Value::Text(text(item)?.to_owned())),
+        ValueKind::Address => {
             let address = text(item)?;
             is_address(address).then(|| Value::Text(address.to_owned())).ok_or(Refused::Type)
         }
-        Kind::Truth => Ok(Value::Truth(item.as_bool().ok_or(Refused::Type)?)),
-        Kind::Count => {
+        ValueKind::Truth => Ok(Value::Truth(item.as_bool().ok_or(Refused::Type)?)),
+        ValueKind::Count => {
             let count = item.as_integer().and_then(|number| u32::try_from(number).ok());
             Ok(Value::Count(count.ok_or(Refused::Type)?))
         }
-        Kind::Time => Ok(Value::Time(parse_time_span(text(item)?).map_err(Refused::Time)?)),
-        Kind::Words => Ok(Value::Words(words(item)?)),
-        Kind::Occasions => Ok(Value::Words(words_of(&OCCASIONS, item)?)),
-        Kind::Tools => Ok(Value::Words(words_of(&TOOLS, item)?)),
-        Kind::Commands => Ok(Value::Commands(commands(item)?)),
-        Kind::Command => {
+        ValueKind::Time => Ok(Value::Time(parse_time_span(text(item)?).map_err(Refused::Time)?)),
+        ValueKind::Words => Ok(Value::Words(words(item)?)),
+        ValueKind::Occasions => Ok(Value::Words(words_of(&OCCASIONS, item)?)),
+        ValueKind::Tools => Ok(Value::Words(words_of(&TOOLS, item)?)),
+        ValueKind::Commands => Ok(Value::Commands(commands(item)?)),
+        ValueKind::Command => {
             let words = words(item)?;
             if words.first().is_some_and(String::is_empty) {
                 return Err(Refused::NoProgram);
             }
             Ok(Value::Words(words))
         }
-        Kind::Driver => Ok(Value::Driver(text(item)?.parse().map_err(|_| Refused::Type)?)),
-        Kind::Restart => Ok(Value::Restart(text(item)?.parse().map_err(|_| Refused::Type)?)),
-        Kind::Clipboard => Ok(Value::Clipboard(text(item)?.parse().map_err(|_| Refused::Type)?)),
-        Kind::TerminalNotice => Ok(Value::TerminalNotice(text(item)?.parse().map_err(|_| Refused::Type)?)),
-        Kind::Decision => {
+        ValueKind::Driver => Ok(Value::Driver(text(item)?.parse().map_err(|_| Refused::Type)?)),
+        ValueKind::Restart => Ok(Value::Restart(text(item)?.parse().map_err(|_| Refused::Type)?)),
+        ValueKind::Clipboard => Ok(Value::Clipboard(text(item)?.parse().map_err(|_| Refused::Type)?)),
+        ValueKind::TerminalNotice => {
+            Ok(Value::TerminalNotice(text(item)?.parse().map_err(|_| Refused::Type)?))
+        }
+        ValueKind::Decision => {
             let word = text(item)?;
             word.parse::<Decision>().map_err(|_| Refused::Type)?;
             Ok(Value::Text(word.to_owned()))
         }
-        // A table has no value of its own; what is in it is read one by one.
-        Kind::Env | Kind::Rule => Err(Refused::Type),
+        // A table has no value of its own; the reader reads its keys one by one.
+        ValueKind::Env | ValueKind::Rule => Err(Refused::Type),
     }
 }
 
@@ -290,7 +292,7 @@ fn words(item: &Item) -> Result<Vec<String>, Refused> {
     item.as_array().ok_or(Refused::Type)?.iter().map(word).collect()
 }
 
-/// One command as other keys have it, or an array of them.
+/// One command, as other keys take it, or an array of commands.
 fn commands(item: &Item) -> Result<Vec<Vec<String>>, Refused> {
     let array = item.as_array().ok_or(Refused::Type)?;
     let is_many = array.iter().next().is_some_and(TomlValue::is_array);
@@ -314,8 +316,8 @@ fn inner_words(value: &TomlValue) -> Result<Vec<String>, Refused> {
 fn words_of(known: &[&str], item: &Item) -> Result<Vec<String>, Refused> {
     let words = words(item)?;
     match words.iter().position(|word| !known.contains(&word.as_str())) {
-        Some(place) => {
-            let element = item.as_array().and_then(|array| array.get(place)).cloned();
+        Some(index) => {
+            let element = item.as_array().and_then(|array| array.get(index)).cloned();
             Err(element.map_or(Refused::Type, |element| Refused::Element(Box::new(element))))
         }
         None => Ok(words),
@@ -327,18 +329,18 @@ fn without_nul(text: &str) -> Result<&str, Refused> {
 }
 
 /// `the integer 5`, `the string "x"`, `a table`.
-fn described(item: &Item) -> String {
+fn describe(item: &Item) -> String {
     match item {
-        Item::Value(value) => described_value(value),
+        Item::Value(value) => describe_value(value),
         Item::Table(_) => "a table".to_owned(),
         Item::ArrayOfTables(_) => "an array of tables".to_owned(),
         Item::None => "nothing".to_owned(),
     }
 }
 
-fn described_value(value: &TomlValue) -> String {
+fn describe_value(value: &TomlValue) -> String {
     match value {
-        TomlValue::String(text) => format!("the string {:?}", shortened(text.value())),
+        TomlValue::String(text) => format!("the string {:?}", shorten(text.value())),
         TomlValue::Integer(number) => format!("the number {}", number.value()),
         TomlValue::Float(number) => format!("the number {}", number.value()),
         TomlValue::Boolean(truth) => format!("{}", truth.value()),
@@ -348,8 +350,8 @@ fn described_value(value: &TomlValue) -> String {
     }
 }
 
-/// Enough to recognise it.
-fn shortened(text: &str) -> String {
+/// Keeps enough of the text to recognize it.
+fn shorten(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text.to_owned(),

@@ -1,4 +1,4 @@
-//! The reference for people (`docs/configuration.md`) and the schema for editors, both from the tables of keys.
+//! The reference for people (`docs/configuration.md`) and the schema for editors. Both come from the tables of keys.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -6,7 +6,7 @@ use super::mcp::TOOLS;
 use super::notify::{OCCASIONS, TerminalNotice};
 use super::overrides::variable_of;
 use super::schema::{AGENT_KEYS, APPROVE, FieldKey, GENERAL, KeyInfo, REQUIRED, RULE_KEYS, named_tables};
-use super::value::Kind;
+use super::value::ValueKind;
 use crate::approval::Decision;
 
 /// The tables of `docs/configuration.md`, in Markdown.
@@ -47,7 +47,7 @@ fn table<S>(keys: &[FieldKey<S>], extra: impl Fn(&KeyInfo) -> String, title: &st
     lines
 }
 
-/// JSON Schema of `config.toml`, which editors complete and check with.
+/// The JSON Schema of `config.toml`. Editors use it to complete and check the file.
 pub fn json_schema() -> Json {
     let mut properties = properties(GENERAL.keys);
     for named in named_tables() {
@@ -63,7 +63,7 @@ pub fn json_schema() -> Json {
         "agents".to_owned(),
         json!({
             "type": "object",
-            "description": "agents by name; a built-in one is changed key by key",
+            "description": "agents by name; a built-in agent can be changed key by key",
             "propertyNames": { "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$" },
             "additionalProperties": { "$ref": "#/$defs/agent" },
         }),
@@ -74,7 +74,7 @@ pub fn json_schema() -> Json {
         APPROVE.name.to_owned(),
         json!({
             "type": "array",
-            "description": "rules that answer what agents ask for; the first one that fits decides",
+            "description": "rules that answer approvals; the first one that fits decides",
             "items": {
                 "type": "object",
                 "properties": self::properties(&RULE_KEYS),
@@ -118,28 +118,28 @@ fn default_of(info: &KeyInfo) -> Option<Json> {
     serde_json::from_str(info.default).ok()
 }
 
-fn shape(kind: Kind) -> Json {
+fn shape(kind: ValueKind) -> Json {
     match kind {
-        Kind::Text => json!({ "type": "string" }),
-        Kind::Address => json!({ "type": "string", "pattern": "^https?://[^/\\s]+" }),
-        Kind::Truth => json!({ "type": "boolean" }),
-        Kind::Count => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
-        Kind::Time => json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h)$" }),
-        Kind::Command | Kind::Words => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::Commands => {
+        ValueKind::Text => json!({ "type": "string" }),
+        ValueKind::Address => json!({ "type": "string", "pattern": "^https?://[^/\\s]+" }),
+        ValueKind::Truth => json!({ "type": "boolean" }),
+        ValueKind::Count => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+        ValueKind::Time => json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h)$" }),
+        ValueKind::Command | ValueKind::Words => json!({ "type": "array", "items": { "type": "string" } }),
+        ValueKind::Commands => {
             let command = json!({ "type": "array", "items": { "type": "string" } });
             json!({ "anyOf": [command, { "type": "array", "items": command }] })
         }
-        Kind::Occasions => json!({ "type": "array", "items": { "enum": OCCASIONS } }),
-        Kind::Tools => json!({ "type": "array", "items": { "enum": TOOLS } }),
-        Kind::Driver => json!({ "enum": ["terminal", "stream-json", "acp"] }),
-        Kind::Restart => json!({ "enum": ["never", "on-crash"] }),
-        Kind::Clipboard => json!({ "enum": ["deny", "allow"] }),
-        Kind::TerminalNotice => json!({ "enum": TerminalNotice::ALL.map(TerminalNotice::as_str) }),
-        Kind::Decision => json!({ "enum": Decision::ALL.map(Decision::as_str) }),
-        // Told where the list of them is.
-        Kind::Rule => json!({}),
-        Kind::Env => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        ValueKind::Occasions => json!({ "type": "array", "items": { "enum": OCCASIONS } }),
+        ValueKind::Tools => json!({ "type": "array", "items": { "enum": TOOLS } }),
+        ValueKind::Driver => json!({ "enum": ["terminal", "stream-json", "acp"] }),
+        ValueKind::Restart => json!({ "enum": ["never", "on-crash"] }),
+        ValueKind::Clipboard => json!({ "enum": ["deny", "allow"] }),
+        ValueKind::TerminalNotice => json!({ "enum": TerminalNotice::ALL.map(TerminalNotice::as_str) }),
+        ValueKind::Decision => json!({ "enum": Decision::ALL.map(Decision::as_str) }),
+        // `json_schema` describes the list of rules.
+        ValueKind::Rule => json!({}),
+        ValueKind::Env => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use crate::config::{Config, Key};
 
     #[test]
-    fn defaults_in_the_tables_are_those_in_force() {
+    fn the_table_lists_the_real_defaults() {
         let config = Config::default();
         for key in Key::all_fixed() {
             assert_eq!(config.get(&key).map(|value| value.to_json()), default_of(key.info()), "{key}");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_knows_every_word_that_is_read() {
+    fn the_schema_accepts_every_word_that_the_reader_accepts() {
         let schema = json_schema();
         assert_eq!(
             schema["properties"].as_object().map(Map::len),

@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::Config;
 use super::field::{Field, checked};
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use crate::agent::{Agent, canonical_name};
 use crate::approval::Rule;
 
@@ -107,17 +107,21 @@ const fn is_same(one: &str, other: &str) -> bool {
     index == one.len() && index == other.len()
 }
 
-/// From when on a change counts. None needs the daemon to be restarted.
+/// When a change takes effect. No change needs a restart of the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applies {
+    /// Immediately.
     AtOnce,
+    /// For tasks that are created later.
     NextTask,
+    /// For clients that attach later.
     NextAttach,
+    /// For runs that start later.
     NextStart,
 }
 
 impl Applies {
-    /// `it counts …`
+    /// Completes the sentence `a change counts …`.
     pub fn when(self) -> &'static str {
         match self {
             Applies::AtOnce => "at once",
@@ -128,21 +132,21 @@ impl Applies {
     }
 }
 
-/// What becomes of a key that stands in a project's own file, which may come from anybody.
+/// How far Agency trusts a project's own file with a key. Anyone may have written that file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InProject {
-    /// Nothing bad can be done with it.
+    /// A stranger can do no harm with it.
     Free,
-    /// As far as it names an agent that is built in and not changed by the user.
+    /// Free if it names a built-in agent that the user has not changed; otherwise it needs consent.
     BuiltInAgents,
-    /// After the user agreed to the file's exact content.
+    /// Used only after the user agreed to the exact content of the file.
     Consent,
-    /// It is for all projects together, so only the user's own file counts.
+    /// Never used: the key is about all projects together, so only the user's own file sets it.
     Never,
 }
 
 impl InProject {
-    /// `in a project's file: …`
+    /// Completes the sentence `in a project's file it …`.
     pub fn rule(self) -> &'static str {
         match self {
             InProject::Free => "counts",
@@ -153,14 +157,20 @@ impl InProject {
     }
 }
 
+/// One row of the table of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyInfo {
+    /// The key without its table.
     pub name: &'static str,
-    pub kind: Kind,
-    /// As written in TOML; a word in parentheses where there is no value.
+    /// The kind of value that it takes.
+    pub kind: ValueKind,
+    /// The default as TOML writes it, or words in parentheses if there is no value.
     pub default: &'static str,
+    /// When a change takes effect.
     pub applies: Applies,
+    /// How far Agency trusts a project with it.
     pub in_project: InProject,
+    /// The meaning, for the reference.
     pub about: &'static str,
 }
 
@@ -204,22 +214,22 @@ use InProject::{BuiltInAgents, Consent, Free, Never};
 /// Keys outside any table.
 #[rustfmt::skip]
 static GENERAL_KEYS: [FieldKey<Config>; 8] = [
-    key!(Config, default_agent, Kind::Text, "(the first installed of claude-code, codex, opencode, else fake)", NextTask, BuiltInAgents,
+    key!(Config, default_agent, ValueKind::Text, "(the first installed of claude-code, codex, opencode, else fake)", NextTask, BuiltInAgents,
         "the agent of a task that names none"),
-    key!(Config, max_agents, Kind::Count, "10", AtOnce, Consent,
-        "live agents of all projects together; 0 is no limit"),
-    key!(Config, needs_input_timeout, Kind::Time, "\"5s\"", NextStart, Free,
-        "silence after which an agent is taken to wait for you"),
-    key!(Config, stale_timeout, Kind::Time, "\"60s\"", NextStart, Free,
+    key!(Config, max_agents, ValueKind::Count, "10", AtOnce, Consent,
+        "live agents of all projects together; 0 means no limit"),
+    key!(Config, needs_input_timeout, ValueKind::Time, "\"5s\"", NextStart, Free,
+        "silence after which an agent counts as waiting for you"),
+    key!(Config, stale_timeout, ValueKind::Time, "\"60s\"", NextStart, Free,
         "waiting after which an agent counts as stale"),
-    key!(Config, shutdown_timeout, Kind::Time, "\"30s\"", AtOnce, Never,
-        "how long agents may take to end when the daemon is told to end them"),
-    key!(Config, detach_keys, Kind::Text, "\"ctrl-q\"", NextAttach, Consent,
-        "leaves an attached task; a comma list is a sequence, `none` turns it off"),
-    key!(Config, scrollback, Kind::Count, "10000", NextStart, Consent,
+    key!(Config, shutdown_timeout, ValueKind::Time, "\"30s\"", AtOnce, Never,
+        "how long agents may take to exit when the daemon stops them all"),
+    key!(Config, detach_keys, ValueKind::Text, "\"ctrl-q\"", NextAttach, Consent,
+        "the key that leaves an attached task; a list with commas is a sequence of keys, `none` turns it off"),
+    key!(Config, scrollback, ValueKind::Count, "10000", NextStart, Consent,
         "lines kept above the screen"),
-    key!(Config, clipboard, Kind::Clipboard, "\"deny\"", NextAttach, Never,
-        "whether agents may write to the clipboard of whoever is attached and types; none can read it"),
+    key!(Config, clipboard, ValueKind::Clipboard, "\"deny\"", NextAttach, Never,
+        "whether agents may write to the clipboard of the user who is attached and types; no agent can read it"),
 ];
 
 /// The keys outside any table.
@@ -228,12 +238,12 @@ pub(super) static GENERAL: ConfigTable = ConfigTable { name: "", about: "", keys
 /// Every table whose name is fixed, in the order of the reference.
 pub(super) static TABLES: [&ConfigTable; 4] = [
     &GENERAL,
-    &ConfigTable { name: "notify", about: "how you are told that an agent needs you", keys: &NOTIFY_KEYS },
     &ConfigTable {
-        name: "workspace",
-        about: "how a fresh workspace is made ready to run",
-        keys: &WORKSPACE_KEYS,
+        name: "notify",
+        about: "how Agency notifies you that an agent needs you",
+        keys: &NOTIFY_KEYS,
     },
+    &ConfigTable { name: "workspace", about: "how Agency prepares a fresh workspace", keys: &WORKSPACE_KEYS },
     &ConfigTable { name: "mcp", about: "what agents may do to other tasks: `agency mcp`", keys: &MCP_KEYS },
 ];
 
@@ -242,29 +252,29 @@ pub(super) fn named_tables() -> impl Iterator<Item = &'static ConfigTable> {
     TABLES.iter().copied().filter(|table| !table.name.is_empty())
 }
 
-/// Keys of `[notify]`. A repository must not make us run or call anything, so only the user's own file counts.
+/// Keys of `[notify]`. A repository must not make Agency run or call anything, so only the user's own file sets them.
 #[rustfmt::skip]
 static NOTIFY_KEYS: [FieldKey<Config>; 5] = [
-    key!(Config, notify.desktop, Kind::Truth, "(true where a desktop is there)", AtOnce, Never,
-        "a notification of the desktop"),
-    key!(Config, notify.terminal, Kind::TerminalNotice, "\"auto\"", AtOnce, Never,
-        "how the terminal tells whoever is attached to another task; `auto` is what it is known to understand, else the bell"),
-    key!(Config, notify.command, Kind::Command, "(none)", AtOnce, Never,
-        "a program that is run with the event as JSON on its standard input"),
-    key!(Config, notify.webhook, Kind::Address, "(none)", AtOnce, Never,
-        "an address that the event is posted to as JSON"),
-    key!(Config, notify.on, Kind::Occasions, "[\"prompt\", \"permission\", \"question\", \"finished\", \"error\", \"unknown\", \"exited\"]", AtOnce, Never,
-        "what you want to be told of"),
+    key!(Config, notify.desktop, ValueKind::Truth, "(true if a desktop is present)", AtOnce, Never,
+        "send desktop notifications"),
+    key!(Config, notify.terminal, ValueKind::TerminalNotice, "\"auto\"", AtOnce, Never,
+        "how to notify a user who is attached to another task, through that terminal; `auto` uses the sequence that the terminal is known to understand, otherwise the bell"),
+    key!(Config, notify.command, ValueKind::Command, "(none)", AtOnce, Never,
+        "a program that Agency runs with the event as JSON on its standard input"),
+    key!(Config, notify.webhook, ValueKind::Address, "(none)", AtOnce, Never,
+        "an address to which Agency posts the event as JSON"),
+    key!(Config, notify.on, ValueKind::Occasions, "[\"prompt\", \"permission\", \"question\", \"finished\", \"error\", \"unknown\", \"exited\"]", AtOnce, Never,
+        "the reasons for which you want a notification"),
 ];
 
 /// The rules of a file, one table after another.
 pub(super) static APPROVE: KeyInfo = KeyInfo {
     name: "approve",
-    kind: Kind::Rule,
+    kind: ValueKind::Rule,
     default: "(none)",
     applies: AtOnce,
     in_project: Consent,
-    about: "answers what agents ask for",
+    about: "rules that answer approvals",
 };
 
 /// The default of a key that every rule must have.
@@ -273,75 +283,75 @@ pub(super) const REQUIRED: &str = "(must be given)";
 /// Keys of `[[approve]]`.
 #[rustfmt::skip]
 pub(super) static RULE_KEYS: [FieldKey<Rule>; 5] = [
-    key!(Rule, tool, Kind::Text, REQUIRED, AtOnce, Consent,
-        "the tool's name (`Bash`), or its kind: `execute`, `edit`, `read`, `fetch`; `*` stands for any text"),
-    key!(Rule, pattern as "match", Kind::Text, "(everything)", AtOnce, Consent,
-        "what it would do: the command, the file, the address"),
-    key!(Rule, agent, Kind::Text, "(every agent)", AtOnce, Consent, "only if this agent asks",
+    key!(Rule, tool, ValueKind::Text, REQUIRED, AtOnce, Consent,
+        "the tool's name (`Bash`), or its kind: `execute`, `edit`, `read`, `fetch`; `*` matches any text"),
+    key!(Rule, pattern as "match", ValueKind::Text, "(everything)", AtOnce, Consent,
+        "a pattern for what the tool would do: the command, the file, the address"),
+    key!(Rule, agent, ValueKind::Text, "(every agent)", AtOnce, Consent, "only if this agent asks",
         then |rule| rule.agent = rule.agent.take().map(|agent| canonical_name(&agent).to_owned())),
-    key!(Rule, decision, Kind::Decision, REQUIRED, AtOnce, Consent, "what is answered; `ask` leaves it to you"),
-    key!(Rule, why, Kind::Text, "(none)", AtOnce, Consent, "the reason, kept with the decision; a denied agent is told"),
+    key!(Rule, decision, ValueKind::Decision, REQUIRED, AtOnce, Consent, "the answer; `ask` leaves it to you"),
+    key!(Rule, why, ValueKind::Text, "(none)", AtOnce, Consent, "the reason, which Agency records with the decision and sends to an agent that is denied"),
 ];
 
 /// Keys of `[workspace]`.
 #[rustfmt::skip]
 static WORKSPACE_KEYS: [FieldKey<Config>; 8] = [
-    key!(Config, workspace.copy, Kind::Words, "[]", NextTask, Free,
-        "ignored files that a fresh workspace gets a copy of, written as in `.gitignore`; `.worktreeinclude` in the project adds to them"),
-    key!(Config, workspace.setup, Kind::Commands, "[]", NextTask, Consent,
-        "run in a fresh workspace before its agent starts"),
-    key!(Config, workspace.teardown, Kind::Commands, "[]", AtOnce, Consent,
-        "run in a workspace before `agency rm` removes it"),
-    key!(Config, workspace.setup_timeout, Kind::Time, "\"30m\"", AtOnce, Free,
-        "how long a setup or a teardown may take; `0s` is no limit"),
-    key!(Config, workspace.ports, Kind::Count, "10", NextTask, Consent,
-        "ports for each workspace: `$AGENCY_PORT`, `$AGENCY_PORT_1` and so on; 0 is none"),
-    key!(Config, workspace.port_base, Kind::Count, "20000", NextTask, Never,
-        "where the ports of all workspaces begin; those that the system gives out by itself are left out"),
-    key!(Config, workspace.opener, Kind::Command, "(`$VISUAL` or `$EDITOR`)", AtOnce, Never,
-        "what `agency open` runs in a workspace"),
-    key!(Config, workspace.keep_ignored, Kind::Truth, "false", AtOnce, Free,
-        "keep ignored files too when a workspace is removed, so that `agency undo` brings them back; they may be many"),
+    key!(Config, workspace.copy, ValueKind::Words, "[]", NextTask, Free,
+        "patterns, written as in `.gitignore`, of ignored files that Agency copies into a fresh workspace; `.worktreeinclude` in the project adds more"),
+    key!(Config, workspace.setup, ValueKind::Commands, "[]", NextTask, Consent,
+        "commands that run in a fresh workspace before its agent starts"),
+    key!(Config, workspace.teardown, ValueKind::Commands, "[]", AtOnce, Consent,
+        "commands that run in a workspace before `agency rm` removes it"),
+    key!(Config, workspace.setup_timeout, ValueKind::Time, "\"30m\"", AtOnce, Free,
+        "how long a setup or a teardown may take; `0s` means no limit"),
+    key!(Config, workspace.ports, ValueKind::Count, "10", NextTask, Consent,
+        "number of ports for each workspace: `$AGENCY_PORT`, `$AGENCY_PORT_1` and so on; 0 means none"),
+    key!(Config, workspace.port_base, ValueKind::Count, "20000", NextTask, Never,
+        "the first port for workspaces; Agency leaves out ports that the system gives out itself"),
+    key!(Config, workspace.opener, ValueKind::Command, "(`$VISUAL` or `$EDITOR`)", AtOnce, Never,
+        "the command that `agency open` runs in a workspace"),
+    key!(Config, workspace.keep_ignored, ValueKind::Truth, "false", AtOnce, Free,
+        "whether a removed workspace keeps its ignored files too, so that `agency undo` brings them back; there may be many"),
 ];
 
-/// Keys of `[mcp]`. What an agent may do is not for a repository to say.
+/// Keys of `[mcp]`. A repository may not decide alone what agents may do.
 #[rustfmt::skip]
 static MCP_KEYS: [FieldKey<Config>; 4] = [
-    key!(Config, mcp.allow, Kind::Tools, "[\"list_tasks\", \"task_state\", \"read_task\", \"search\", \"wait_for_task\", \"list_approvals\", \"start_task\", \"send_message\", \"interrupt_task\", \"stop_task\"]", AtOnce, Consent,
-        "the tools that agents have; `answer_approval` is the one that is not there by itself"),
-    key!(Config, mcp.depth, Kind::Count, "1", AtOnce, Consent,
-        "how deep agents may start agents: with 1 those that you started may, and theirs may not; 0 is none"),
-    key!(Config, mcp.max_tasks, Kind::Count, "5", AtOnce, Consent,
-        "live tasks that one agent may have started; 0 is no limit"),
-    key!(Config, mcp.offer, Kind::Truth, "false", NextStart, Consent,
-        "give the tools to every ACP session; agents driven otherwise have them if you add the server to them"),
+    key!(Config, mcp.allow, ValueKind::Tools, "[\"list_tasks\", \"task_state\", \"read_task\", \"search\", \"wait_for_task\", \"list_approvals\", \"start_task\", \"send_message\", \"interrupt_task\", \"stop_task\"]", AtOnce, Consent,
+        "the tools that agents may call; only `answer_approval` is not in the default"),
+    key!(Config, mcp.depth, ValueKind::Count, "1", AtOnce, Consent,
+        "how many levels of agents may start tasks: with 1, agents that you started may, and theirs may not; 0 means none"),
+    key!(Config, mcp.max_tasks, ValueKind::Count, "5", AtOnce, Consent,
+        "live tasks that one agent may have started; 0 means no limit"),
+    key!(Config, mcp.offer, ValueKind::Truth, "false", NextStart, Consent,
+        "whether every ACP session gets the tools; with other drivers, add the server to the agent's own configuration"),
 ];
 
 /// Keys of `[agents.NAME]`.
 #[rustfmt::skip]
 pub(super) static AGENT_KEYS: [FieldKey<Agent>; 16] = [
-    key!(Agent, display_name, Kind::Text, "(NAME)", AtOnce, Consent, "the name people see"),
-    key!(Agent, start, Kind::Command, "(none)", NextStart, Consent, "begins a run in a terminal"),
-    key!(Agent, resume, Kind::Command, "(none)", NextStart, Consent, "begins a run when the task's session is known"),
-    key!(Agent, run, Kind::Command, "(none)", AtOnce, Consent, "answers one message and ends: `agency run`"),
-    key!(Agent, stream, Kind::Command, "(none)", NextStart, Consent, "begins a stream-json run"),
-    key!(Agent, acp, Kind::Command, "(none)", NextStart, Consent, "begins an ACP connection",
+    key!(Agent, display_name, ValueKind::Text, "(NAME)", AtOnce, Consent, "the name that people see"),
+    key!(Agent, start, ValueKind::Command, "(none)", NextStart, Consent, "begins a run in a terminal"),
+    key!(Agent, resume, ValueKind::Command, "(none)", NextStart, Consent, "begins a run that resumes the task's session"),
+    key!(Agent, run, ValueKind::Command, "(none)", AtOnce, Consent, "answers one message and exits: `agency run`"),
+    key!(Agent, stream, ValueKind::Command, "(none)", NextStart, Consent, "begins a stream-json run"),
+    key!(Agent, acp, ValueKind::Command, "(none)", NextStart, Consent, "begins an ACP connection",
         then |agent| agent.acp_before_rename = None),
-    key!(Agent, mode, Kind::Text, "(the one in which it asks)", NextStart, Consent, "permission mode of an ACP session"),
-    key!(Agent, per_workspace, Kind::Truth, "false", NextStart, Consent,
-        "an ACP process for each workspace, with its environment, instead of one for all"),
-    key!(Agent, driver, Kind::Driver, "\"terminal\"", NextTask, Consent, "the driver of a task that names none"),
-    key!(Agent, restart, Kind::Restart, "(the driver's: \"never\" in a terminal)", NextStart, Consent,
-        "what follows an exit that nobody asked for"),
-    key!(Agent, max_restarts, Kind::Count, "3", NextStart, Consent, "restarts in a row before giving up"),
-    key!(Agent, stop_grace, Kind::Time, "(the driver's: \"2s\" in a terminal)", NextStart, Consent,
-        "time to end after being asked, before SIGKILL"),
-    key!(Agent, spare, Kind::Words, "[\"gpg-agent\", \"sccache\"]", NextStart, Consent,
-        "programs that stopping this agent leaves alone"),
-    key!(Agent, env, Kind::Env, "{}", NextStart, Consent, "variables for this agent"),
-    key!(Agent, needs_input_timeout, Kind::Time, "(the general one)", NextStart, Free,
-        "silence after which this agent is taken to wait for you"),
-    key!(Agent, stale_timeout, Kind::Time, "(the general one)", NextStart, Free,
+    key!(Agent, mode, ValueKind::Text, "(the mode in which it asks)", NextStart, Consent, "the permission mode of an ACP session"),
+    key!(Agent, per_workspace, ValueKind::Truth, "false", NextStart, Consent,
+        "whether each workspace gets an ACP process of its own, with its environment, instead of one for all"),
+    key!(Agent, driver, ValueKind::Driver, "\"terminal\"", NextTask, Consent, "the driver of a task that names none"),
+    key!(Agent, restart, ValueKind::Restart, "(the driver's: \"never\" in a terminal)", NextStart, Consent,
+        "what follows a crash"),
+    key!(Agent, max_restarts, ValueKind::Count, "3", NextStart, Consent, "restarts in a row before Agency gives up"),
+    key!(Agent, stop_grace, ValueKind::Time, "(the driver's: \"2s\" in a terminal)", NextStart, Consent,
+        "time to exit after SIGTERM, before SIGKILL"),
+    key!(Agent, spare, ValueKind::Words, "[\"gpg-agent\", \"sccache\"]", NextStart, Consent,
+        "programs that stay alive when this agent is stopped"),
+    key!(Agent, env, ValueKind::Env, "{}", NextStart, Consent, "variables for this agent"),
+    key!(Agent, needs_input_timeout, ValueKind::Time, "(the general one)", NextStart, Free,
+        "silence after which this agent counts as waiting for you"),
+    key!(Agent, stale_timeout, ValueKind::Time, "(the general one)", NextStart, Free,
         "waiting after which this agent counts as stale"),
 ];
 

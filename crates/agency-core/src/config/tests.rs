@@ -1,4 +1,4 @@
-//! Stories of files that people write, and of layers that meet.
+//! Stories of configuration files, and of layers that are merged.
 
 use std::time::Duration;
 
@@ -163,7 +163,7 @@ fn the_schema_names_every_key_that_is_read() {
     for key in &AGENT_KEYS {
         let agent = "mine".to_owned();
         let key = match key.info.kind {
-            Kind::Env => Key::Env { agent, variable: "A".to_owned() },
+            ValueKind::Env => Key::Env { agent, variable: "A".to_owned() },
             _ => Key::Agent { agent, key },
         };
         assert!(layer.settings.contains_key(&key), "{key}");
@@ -192,7 +192,7 @@ fn every_key_sets_its_own_field_and_nothing_else() {
 fn a_value_of_another_kind_changes_nothing() {
     for key in Key::all_fixed() {
         let wrong = match key.kind() {
-            Kind::Truth => Value::Count(1),
+            ValueKind::Truth => Value::Count(1),
             _ => Value::Truth(true),
         };
         let setting = Setting { value: wrong, origin: Origin::Option };
@@ -202,7 +202,7 @@ fn a_value_of_another_kind_changes_nothing() {
 }
 
 #[test]
-fn later_layers_win_key_by_key_and_every_value_knows_where_it_is_from() {
+fn later_layers_win_key_by_key_and_every_value_has_an_origin() {
     let global = layer(
         "max_agents = 3\nscrollback = 1\n\n[agents.codex]\nenv = { A = \"1\", B = \"1\" }\nstop_grace = \"9s\"\n",
         "/home/me/config.toml",
@@ -219,7 +219,7 @@ fn later_layers_win_key_by_key_and_every_value_knows_where_it_is_from() {
         [("A", "1"), ("B", "2")].map(|(name, value)| (name.to_owned(), value.to_owned())).into()
     );
     assert_eq!((codex.start.clone(), codex.stop_grace), (words("codex"), Some(secs(9))));
-    // What no layer sets stays as it was built in, and an alias is the agent itself.
+    // A key that no layer sets keeps its built-in value, and an alias means the agent itself.
     assert_eq!(codex.display_name, "Codex");
     assert_eq!(config.agents.find("fake").map(|agent| agent.start.clone()), Ok(words("bash")));
 
@@ -240,7 +240,7 @@ fn later_layers_win_key_by_key_and_every_value_knows_where_it_is_from() {
 }
 
 #[test]
-fn an_empty_command_takes_one_away_and_a_new_bridge_has_no_older_name() {
+fn an_empty_command_removes_the_command_and_a_new_bridge_has_no_older_name() {
     let config =
         Config::merged([&layer("[agents.claude-code]\nresume = []\nacp = [\"my-bridge\"]\n", "config.toml")]);
     let claude = config.agents.find("claude-code").expect("built in");
@@ -249,7 +249,7 @@ fn an_empty_command_takes_one_away_and_a_new_bridge_has_no_older_name() {
 }
 
 #[test]
-fn what_a_stranger_could_abuse_waits_for_consent_and_the_rest_does_not() {
+fn settings_that_a_stranger_could_abuse_wait_for_consent() {
     let user =
         layer("[agents.aider]\nstart = [\"aider\", \"--yes\"]\n[agents.mine]\nstart = [\"x\"]\n", "mine");
     for (text, waiting, ignored) in [
@@ -260,7 +260,7 @@ fn what_a_stranger_could_abuse_waits_for_consent_and_the_rest_does_not() {
         ("default_agent = \"codex\"", "", ""),
         ("default_agent = \"shell\"", "", ""),
         ("default_agent = \"mine\"", "default_agent", ""),
-        // Built in, but as the user runs it, it may do more than as we would.
+        // Built in, but the user changed it, so it may do more than the built-in one.
         ("default_agent = \"aider\"", "default_agent", ""),
         ("default_agent = \"theirs\"", "default_agent", ""),
         ("detach_keys = \"none\"\nscrollback = 4000000000", "detach_keys scrollback", ""),
@@ -283,12 +283,12 @@ fn what_a_stranger_could_abuse_waits_for_consent_and_the_rest_does_not() {
         ),
     ] {
         let layer = layer(text, "config.toml");
-        let sifted = layer.clone().sifted(Some(&user));
+        let split = layer.clone().split_by_trust(Some(&user));
         let names = |keys: Vec<&Key>| keys.into_iter().map(Key::to_string).collect::<Vec<_>>().join(" ");
-        assert_eq!(names(sifted.waiting.keys().collect()), waiting, "{text}");
-        assert_eq!(names(sifted.ignored.iter().collect()), ignored, "{text}");
-        assert!(!sifted.free.settings.keys().any(Key::runs_commands));
-        let parts = sifted.free.settings.len() + sifted.waiting.len() + sifted.ignored.len();
+        assert_eq!(names(split.waiting.keys().collect()), waiting, "{text}");
+        assert_eq!(names(split.ignored.iter().collect()), ignored, "{text}");
+        assert!(!split.free.settings.keys().any(Key::runs_commands));
+        let parts = split.free.settings.len() + split.waiting.len() + split.ignored.len();
         assert_eq!(parts, layer.settings.len());
     }
 }
@@ -313,7 +313,7 @@ fn keys_are_written_and_read_alike() {
 }
 
 #[test]
-fn the_list_says_what_is_in_force() {
+fn the_list_shows_the_values_in_force() {
     let config = Config::merged([&layer(EVERYTHING, "config.toml")]);
     let lines: Vec<String> = config.entries().iter().map(|(key, value)| format!("{key} = {value}")).collect();
     let again = Config::merged([&layer(&lines.join("\n"), "config.toml")]);
@@ -348,7 +348,7 @@ fn unknown_keys_are_named_with_the_nearest_known_one() {
 }
 
 #[test]
-fn errors_point_at_the_place_and_name_the_key() {
+fn errors_have_a_position_and_name_the_key() {
     for (text, expected) in [
         (
             "max_agents = \"ten\"",
@@ -418,7 +418,7 @@ fn errors_point_at_the_place_and_name_the_key() {
         ("[agents.x.env]\n\"A=B\" = \"1\"", "c.toml:2:1: `A=B` cannot be the name of a variable"),
         (
             "[agents.x.env]\nA = \"\\u0000\"",
-            "c.toml:2:5: `agents.x.env.A` contains a NUL character, which no program can be given",
+            "c.toml:2:5: `agents.x.env.A` contains a NUL character, which cannot be passed to a program",
         ),
         ("[agents.\"a b\"]\nstart = []", "c.toml:1:9: `a b` cannot be the name of an agent"),
         ("[agents.-x]\n", "c.toml:1:9: `-x` cannot be the name of an agent"),
@@ -430,7 +430,7 @@ fn errors_point_at_the_place_and_name_the_key() {
 }
 
 #[test]
-fn what_is_no_toml_says_where() {
+fn a_syntax_error_has_a_position() {
     for (text, place) in [
         ("max_agents =", "c.toml:1:13: "),
         ("a = 1\na = 2", "c.toml:2:1: "),
@@ -457,7 +457,7 @@ proptest! {
     fn any_text_is_read_or_refused(text in prop_oneof![any::<String>(), "([a-z_.]{1,8} ?= ?[0-9\"\\[{a-z]{0,6}\n|\\[[a-z.\"]{1,8}\\]\n){0,4}"]) {
         match parse(&text, "c.toml") {
             Ok(layer) => drop(Config::merged([&layer])),
-            Err(error) => prop_assert!(error.place.line <= text.lines().count() + 1),
+            Err(error) => prop_assert!(error.position.line <= text.lines().count() + 1),
         }
     }
 
@@ -498,11 +498,8 @@ fn rules_are_kept_in_order_and_those_of_the_user_come_first() {
     assert_eq!(value.to_string(), "{ tool = \"Edit\", decision = \"deny\" }");
     assert_eq!(value.to_json(), serde_json::json!({ "tool": "Edit", "decision": "deny" }));
     assert_eq!(config.get(&Key::Rule { number: 4 }), None);
-    let sifted = project.sifted(None);
-    assert!(
-        sifted.free.settings.is_empty() && sifted.waiting.len() == 1,
-        "a repository allows itself nothing"
-    );
+    let split = project.split_by_trust(None);
+    assert!(split.free.settings.is_empty() && split.waiting.len() == 1, "a repository allows itself nothing");
 }
 
 #[test]
@@ -517,7 +514,7 @@ fn a_rule_that_is_not_understood_is_named() {
         ),
         (
             "[[approve]]\ntool = \"a\"\nmach = \"ls\"\ndecision = \"allow\"",
-            "c:3:1: unknown key `approve[1].mach`, so what the rule means is not clear",
+            "c:3:1: unknown key `approve[1].mach`, so the meaning of the rule is not clear",
             "did you mean `match`?",
         ),
         (
@@ -537,8 +534,8 @@ fn a_rule_that_is_not_understood_is_named() {
 #[test]
 fn a_rule_is_changed_by_hand_and_other_keys_are_changed_around_it() {
     let key = Key::parse("approve[1]").expect("a rule");
-    let refused = Value::typed(&key, &["x".to_owned()]).expect_err("no word for it");
-    assert_eq!(refused.to_string(), "`approve[1]` stands in a file and is changed there");
+    let refused = Value::from_words(&key, &["x".to_owned()]).expect_err("no value can be typed");
+    assert_eq!(refused.to_string(), "`approve[1]` can only be changed in its file");
     assert_eq!(Key::parse("approve").expect_err("which?").hint(), "did you mean `approve[1]`?");
     let max = Key::parse("max_agents").expect("a key");
     let after = set(RULES, "c", &max, &Value::Count(3)).expect("it can be set");

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-/// A year. More is a slip of the finger, and sums of clocks and times must not overflow.
+/// A year. More is a typing error, and adding it to a clock must not overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// Reads a whole number and a unit.
 pub fn parse_time_span(text: &str) -> Result<Duration, TimeSpanError> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
@@ -22,17 +23,22 @@ pub fn parse_time_span(text: &str) -> Result<Duration, TimeSpanError> {
     span.ok_or_else(|| TimeSpanError::TooLong(text.to_owned()))
 }
 
+/// Why a text is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeSpanError {
+    /// It is not a number and a unit.
     #[error("`{}` is not a time", .0.escape_debug())]
     NotATime(String),
+    /// It is a number without a unit.
     #[error("`{0}` has no unit")]
     NoUnit(String),
+    /// It is longer than a year.
     #[error("`{0}` is longer than a year")]
     TooLong(String),
 }
 
 impl TimeSpanError {
+    /// What the user can do about it.
     pub fn hint(&self) -> String {
         match self {
             TimeSpanError::NotATime(_) => {
@@ -58,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_says_why() {
+    fn a_text_that_is_not_a_time_gives_a_reason() {
         for (text, expected) in [
             ("", "`` is not a time"),
             ("s", "`s` is not a time"),

@@ -1,4 +1,4 @@
-//! What a key can be set to, and how it is written.
+//! Values of keys, and how they are written.
 
 use std::time::Duration;
 
@@ -14,36 +14,48 @@ use super::schema::RULE_KEYS;
 use crate::agent::{Driver, Restart};
 use crate::approval::Rule;
 
+/// A value that has been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
+    /// Any text, an address, or a decision.
     Text(String),
+    /// true or false
     Truth(bool),
+    /// A whole number.
     Count(u32),
+    /// A span of time.
     Time(Duration),
+    /// A command or a list of words.
     Words(Vec<String>),
+    /// Several commands.
     Commands(Vec<Vec<String>>),
+    /// The name of a driver.
     Driver(Driver),
+    /// A restart rule.
     Restart(Restart),
+    /// The setting `clipboard`.
     Clipboard(Clipboard),
+    /// The setting `notify.terminal`.
     TerminalNotice(TerminalNotice),
+    /// One table of `[[approve]]`.
     Rule(Box<Rule>),
 }
 
 impl Value {
-    /// As a person types it in a shell: `10`, `5s`, `codex`, `["sh", "-c"]` or the words one by one.
-    pub fn typed(key: &Key, words: &[String]) -> Result<Value, ConfigProblem> {
+    /// Reads a value as a person types it in a shell: `10`, `5s`, `codex`, `["sh", "-c"]` or the words one by one.
+    pub fn from_words(key: &Key, words: &[String]) -> Result<Value, ConfigProblem> {
         let item = match (key.kind(), words) {
-            (Kind::Rule, _) => return Err(ConfigProblem::ByHand { key: key.to_string() }),
+            (ValueKind::Rule, _) => return Err(ConfigProblem::ByHand { key: key.to_string() }),
             (kind, [one]) if kind.is_list() && one.trim_start().starts_with('[') => {
                 Item::Value(one.parse().map_err(|_| ConfigProblem::wrong_type(key, format!("`{one}`")))?)
             }
             (kind, words) if kind.is_list() => Item::Value(words.iter().collect()),
-            (kind, [one]) => single(kind, one),
+            (kind, [one]) => read_word(kind, one),
             (_, words) => {
                 return Err(ConfigProblem::wrong_type(key, format!("{} words", words.len())));
             }
         };
-        reader::checked(key, &item)
+        reader::check_value(key, &item)
     }
 
     pub(super) fn text(self) -> Option<String> {
@@ -59,9 +71,9 @@ impl Value {
             Value::Text(text) => text.as_str().into(),
             Value::Truth(truth) => (*truth).into(),
             Value::Count(count) => i64::from(*count).into(),
-            Value::Time(time) => written_time(*time).into(),
+            Value::Time(time) => write_time(*time).into(),
             Value::Words(words) => words.iter().collect::<Array>().into(),
-            // One alone is written as other commands are.
+            // A single command is written as in keys that take one command.
             Value::Commands(commands) => match commands.as_slice() {
                 [words] => words.iter().collect::<Array>().into(),
                 _ => commands.iter().map(|words| words.iter().collect::<Array>()).collect::<Array>().into(),
@@ -77,12 +89,13 @@ impl Value {
         }
     }
 
+    /// The value as JSON. Times and names are strings.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Value::Text(text) => json!(text),
             Value::Truth(truth) => json!(truth),
             Value::Count(count) => json!(count),
-            Value::Time(time) => json!(written_time(*time)),
+            Value::Time(time) => json!(write_time(*time)),
             Value::Words(words) => json!(words),
             Value::Commands(commands) => match commands.as_slice() {
                 [words] => json!(words),
@@ -110,20 +123,20 @@ fn rule_entries(rule: &Rule) -> impl Iterator<Item = (&'static str, Value)> {
     RULE_KEYS.iter().filter_map(|key| Some((key.info.name, (key.get)(rule)?)))
 }
 
-fn single(kind: Kind, word: &str) -> Item {
-    let truth = word.parse::<bool>().ok().filter(|_| kind == Kind::Truth);
-    let number = word.parse::<i64>().ok().filter(|_| kind == Kind::Count);
-    // Quotes that the shell left on are no part of the text.
+fn read_word(kind: ValueKind, word: &str) -> Item {
+    let truth = word.parse::<bool>().ok().filter(|_| kind == ValueKind::Truth);
+    let number = word.parse::<i64>().ok().filter(|_| kind == ValueKind::Count);
+    // Quotes that the shell left in place are not part of the text.
     let quoted = word.parse::<TomlValue>().ok().filter(TomlValue::is_str).filter(|_| word.starts_with('"'));
     let plain = number.map(TomlValue::from).or(truth.map(TomlValue::from));
     Item::Value(plain.or(quoted).unwrap_or_else(|| word.into()))
 }
 
-/// The largest unit that says it exactly.
-fn written_time(time: Duration) -> String {
+/// Uses the largest unit that is exact.
+fn write_time(time: Duration) -> String {
     let millis = time.as_millis();
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    // Sixty seconds are what people write, not one minute.
+    // People write 60s, not 1m.
     let exact = units.iter().find(|(unit, _)| millis.is_multiple_of(*unit) && millis / unit > 1);
     match exact {
         Some((unit, name)) => format!("{}{name}", millis / unit),
@@ -132,62 +145,79 @@ fn written_time(time: Duration) -> String {
     }
 }
 
-/// What a key takes.
+/// The kind of value that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
+    /// Any text.
     Text,
     /// An `http` or `https` address.
     Address,
+    /// true or false
     Truth,
+    /// A whole number, 0 or more.
     Count,
+    /// A number and a unit: `5s`.
     Time,
     /// A program and its arguments.
     Command,
-    /// One program and its arguments, or several such.
+    /// One command, or several.
     Commands,
+    /// A list of strings.
     Words,
-    /// Of [`OCCASIONS`](super::OCCASIONS).
+    /// Words of [`OCCASIONS`](super::OCCASIONS).
     Occasions,
-    /// Of [`TOOLS`](super::TOOLS).
+    /// Words of [`TOOLS`](super::TOOLS).
     Tools,
+    /// The name of a driver.
     Driver,
+    /// `never` or `on-crash`
     Restart,
+    /// `deny` or `allow`
     Clipboard,
+    /// A way to notify through a terminal.
     TerminalNotice,
     /// A table of variables.
     Env,
+    /// The answer of a rule.
     Decision,
     /// A table of `[[approve]]`.
     Rule,
 }
 
-impl Kind {
+impl ValueKind {
     fn is_list(self) -> bool {
-        matches!(self, Kind::Command | Kind::Commands | Kind::Words | Kind::Occasions | Kind::Tools)
+        matches!(
+            self,
+            ValueKind::Command
+                | ValueKind::Commands
+                | ValueKind::Words
+                | ValueKind::Occasions
+                | ValueKind::Tools
+        )
     }
 
     /// For messages: `stale_timeout must be …`.
     pub fn expected(self) -> &'static str {
         match self {
-            Kind::Text => "a string",
-            Kind::Address => "an address that begins with http:// or https://",
-            Kind::Truth => "true or false",
-            Kind::Count => "a whole number, 0 or more",
-            Kind::Time => "a time such as \"500ms\", \"5s\", \"2m\" or \"1h\"",
-            Kind::Command => "an array of strings, the program first",
-            Kind::Commands => "an array of strings, the program first, or an array of such arrays",
-            Kind::Words => "an array of strings",
-            Kind::Occasions => {
+            ValueKind::Text => "a string",
+            ValueKind::Address => "an address that begins with http:// or https://",
+            ValueKind::Truth => "true or false",
+            ValueKind::Count => "a whole number, 0 or more",
+            ValueKind::Time => "a time such as \"500ms\", \"5s\", \"2m\" or \"1h\"",
+            ValueKind::Command => "an array of strings, the program first",
+            ValueKind::Commands => "an array of strings, the program first, or an array of such arrays",
+            ValueKind::Words => "an array of strings",
+            ValueKind::Occasions => {
                 "an array of \"prompt\", \"permission\", \"question\", \"finished\", \"error\", \"unknown\" and \"exited\""
             }
-            Kind::Tools => "an array of names of tools (docs/configuration.md lists them)",
-            Kind::Driver => "\"terminal\", \"stream-json\" or \"acp\"",
-            Kind::Restart => "\"never\" or \"on-crash\"",
-            Kind::Clipboard => "\"deny\" or \"allow\"",
-            Kind::TerminalNotice => "\"auto\", \"osc9\", \"osc777\", \"bell\" or \"none\"",
-            Kind::Env => "a table of strings",
-            Kind::Decision => "\"allow\", \"deny\" or \"ask\"",
-            Kind::Rule => "tables, as in [[approve]]",
+            ValueKind::Tools => "an array of names of tools (docs/configuration.md lists them)",
+            ValueKind::Driver => "\"terminal\", \"stream-json\" or \"acp\"",
+            ValueKind::Restart => "\"never\" or \"on-crash\"",
+            ValueKind::Clipboard => "\"deny\" or \"allow\"",
+            ValueKind::TerminalNotice => "\"auto\", \"osc9\", \"osc777\", \"bell\" or \"none\"",
+            ValueKind::Env => "a table of strings",
+            ValueKind::Decision => "\"allow\", \"deny\" or \"ask\"",
+            ValueKind::Rule => "tables, as in [[approve]]",
         }
     }
 }
@@ -197,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_typed_as_people_type_them() {
+    fn values_are_read_as_people_type_them() {
         for (key, words, written) in [
             ("max_agents", vec!["3"], "3"),
             ("stale_timeout", vec!["90s"], "\"90s\""),
@@ -223,14 +253,14 @@ mod tests {
         ] {
             let key = Key::parse(key).expect("a key");
             let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-            let value = Value::typed(&key, &words).unwrap_or_else(|problem| panic!("{key}: {problem}"));
+            let value = Value::from_words(&key, &words).unwrap_or_else(|problem| panic!("{key}: {problem}"));
             assert_eq!(value.to_string(), written);
-            assert_eq!(Value::typed(&key, &[value.to_string()]), Ok(value));
+            assert_eq!(Value::from_words(&key, &[value.to_string()]), Ok(value));
         }
     }
 
     #[test]
-    fn what_a_key_does_not_take_is_refused_by_name() {
+    fn a_wrong_value_is_refused_with_the_name_of_its_key() {
         for (key, words, problem) in [
             (
                 "max_agents",
@@ -259,7 +289,7 @@ mod tests {
         ] {
             let key = Key::parse(key).expect("a key");
             let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-            let refused = Value::typed(&key, &words).expect_err(problem);
+            let refused = Value::from_words(&key, &words).expect_err(problem);
             assert_eq!(refused.to_string(), problem);
         }
     }

@@ -1,23 +1,27 @@
-//! How a fresh workspace is made ready to run: `[workspace]`.
+//! How Agency prepares a fresh workspace: `[workspace]`.
 //!
-//! Not here: the copying, running and counting itself.
+//! Not here: copying files, running commands and choosing ports.
 
 use std::time::Duration;
 
+/// The table `[workspace]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceConfig {
-    /// Ignored files that a fresh workspace gets a copy of, as `.gitignore` writes them.
+    /// Patterns, as in `.gitignore`, of ignored files that Agency copies into a fresh workspace.
     pub copy: Vec<String>,
-    /// One after another, each a program and its arguments.
+    /// Commands that prepare a workspace, run one after another.
     pub setup: Vec<Vec<String>>,
+    /// Commands that run before a workspace is removed.
     pub teardown: Vec<Vec<String>>,
-    /// For all commands of a setup or teardown together; zero is no limit.
+    /// Limit for all commands of a setup or teardown together; zero means no limit.
     pub setup_timeout: Duration,
-    /// How many each workspace gets; 0 is none.
+    /// Number of ports of each workspace.
     pub ports: u32,
+    /// The first port that Agency gives out.
     pub port_base: u32,
+    /// The command of `agency open`; unset: the user's editor.
     pub opener: Option<Vec<String>>,
-    /// The trash gets ignored files too.
+    /// Whether the trash keeps ignored files too.
     pub keep_ignored: bool,
 }
 

@@ -1,39 +1,39 @@
-//! One process of a connection: its start, its greeting, its loss and its end.
+//! The life of one process of a connection: start, greeting, loss and end.
 
-use super::{Attempt, ConnectError, Connection, Effect, GREETED_WITHIN, Retry, State, Status, Then};
+use super::{AfterEnd, Attempt, ConnectError, Connection, Effect, GREETED_WITHIN, Retry, State, Status};
 use crate::Time;
 use crate::ids::Epoch;
 
 impl Connection {
     pub(super) fn start(&mut self, retry: Option<u32>, now: Time, effects: &mut Vec<Effect>) {
-        let epoch = self.epoch_now();
+        let epoch = self.take_epoch();
         let due = now.saturating_add(GREETED_WITHIN);
-        self.state = State::Starting(Attempt { epoch, is_there: false, due, retry });
+        self.state = State::Starting(Attempt { epoch, is_spawned: false, due, retry });
         // A retry is part of reconnecting.
-        self.tell(if retry.is_some() { Status::Reconnecting } else { Status::Starting }, effects);
+        self.announce(if retry.is_some() { Status::Reconnecting } else { Status::Starting }, effects);
         effects.push(Effect::Spawn { epoch });
     }
 
-    /// Ends the process that there is; one that is only being made is ended as soon as it is there.
-    pub(super) fn end(&mut self, then: Then, effects: &mut Vec<Effect>) {
-        let (epoch, is_there) = match &self.state {
-            State::Starting(attempt) => (attempt.epoch, attempt.is_there),
+    /// Ends the process. A process that is still being started is ended as soon as it lives.
+    pub(super) fn end(&mut self, then: AfterEnd, effects: &mut Vec<Effect>) {
+        let (epoch, is_spawned) = match &self.state {
+            State::Starting(attempt) => (attempt.epoch, attempt.is_spawned),
             State::Connected { epoch } => (*epoch, true),
             State::Down | State::Waiting(_) | State::Ending { .. } => return,
         };
-        if is_there {
+        if is_spawned {
             effects.push(Effect::End { epoch });
         }
-        self.state = State::Ending { epoch, is_there, then };
+        self.state = State::Ending { epoch, is_spawned, then };
     }
 
     pub(super) fn on_spawned(&mut self, epoch: Epoch, now: Time, effects: &mut Vec<Effect>) {
         match &mut self.state {
             State::Starting(attempt) if attempt.epoch == epoch => {
-                (attempt.is_there, attempt.due) = (true, now.saturating_add(GREETED_WITHIN));
+                (attempt.is_spawned, attempt.due) = (true, now.saturating_add(GREETED_WITHIN));
             }
-            State::Ending { epoch: ending, is_there: is_there @ false, .. } if *ending == epoch => {
-                *is_there = true;
+            State::Ending { epoch: ending, is_spawned: is_spawned @ false, .. } if *ending == epoch => {
+                *is_spawned = true;
                 effects.push(Effect::End { epoch });
             }
             _ => {}
@@ -49,13 +49,13 @@ impl Connection {
         effects: &mut Vec<Effect>,
     ) {
         match &self.state {
-            State::Starting(attempt) if attempt.epoch == epoch && !attempt.is_there => {
+            State::Starting(attempt) if attempt.epoch == epoch && !attempt.is_spawned => {
                 let retry = attempt.retry;
                 let error = ConnectError::not_started(&self.display_name, not_found, cause);
-                let then = self.failed(retry, error, now, effects);
-                self.go_on(then, now, effects);
+                let then = self.fail_attempt(retry, error, now, effects);
+                self.follow_up(then, now, effects);
             }
-            State::Ending { epoch: ending, is_there: false, .. } if *ending == epoch => {
+            State::Ending { epoch: ending, is_spawned: false, .. } if *ending == epoch => {
                 self.on_gone(epoch, now, effects);
             }
             _ => {}
@@ -68,7 +68,7 @@ impl Connection {
             return;
         }
         self.state = State::Connected { epoch };
-        self.tell(Status::Connected, effects);
+        self.announce(Status::Connected, effects);
         let answered = std::mem::take(&mut self.waiting).into_iter();
         effects.extend(answered.map(|ticket| Effect::Answer { ticket, answer: Ok(()) }));
     }
@@ -80,18 +80,18 @@ impl Connection {
         }
         let retry = attempt.retry;
         let error = ConnectError::not_connected(&self.display_name, cause);
-        let then = self.failed(retry, error, now, effects);
+        let then = self.fail_attempt(retry, error, now, effects);
         self.end(then, effects);
     }
 
     pub(super) fn on_lost(&mut self, epoch: Epoch, cause: String, now: Time, effects: &mut Vec<Effect>) {
         match &self.state {
-            // It died in the handshake.
+            // The process died before it answered the greeting.
             State::Starting(attempt) if attempt.epoch == epoch => self.on_refused(epoch, cause, now, effects),
             State::Connected { epoch: connected } if *connected == epoch => {
-                self.tell(Status::Disconnected, effects);
+                self.announce(Status::Disconnected, effects);
                 effects.push(Effect::Fail(ConnectError::lost(&self.display_name, cause)));
-                let then = self.again(1, now, effects);
+                let then = self.plan_retry(1, now, effects);
                 self.end(then, effects);
             }
             _ => {}
@@ -110,58 +110,58 @@ impl Connection {
         }
         if let State::Ending { then, .. } = &self.state {
             let then = then.clone();
-            self.go_on(then, now, effects);
+            self.follow_up(then, now, effects);
         }
     }
 
-    /// Nothing lives any more.
-    fn go_on(&mut self, then: Then, now: Time, effects: &mut Vec<Effect>) {
+    /// Continues after the process is gone.
+    fn follow_up(&mut self, then: AfterEnd, now: Time, effects: &mut Vec<Effect>) {
         match then {
-            Then::Nothing => {
+            AfterEnd::Nothing => {
                 self.state = State::Down;
-                self.tell(Status::Disconnected, effects);
+                self.announce(Status::Disconnected, effects);
             }
-            Then::Idle => self.is_idle(effects),
-            Then::Retry(Retry { number, due }) if due <= now => self.start(Some(number), now, effects),
-            Then::Retry(retry) => self.state = State::Waiting(retry),
-            Then::Start { retry } => self.start(retry, now, effects),
+            AfterEnd::Idle => self.become_idle(effects),
+            AfterEnd::Retry(Retry { number, due }) if due <= now => self.start(Some(number), now, effects),
+            AfterEnd::Retry(retry) => self.state = State::Waiting(retry),
+            AfterEnd::Start { retry } => self.start(retry, now, effects),
         }
     }
 
-    /// An attempt came to nothing: whoever waited for it is told.
-    fn failed(
+    /// An attempt failed: fails every caller that waits for it, and plans a retry if the attempt was one.
+    fn fail_attempt(
         &mut self,
         retry: Option<u32>,
         error: ConnectError,
         now: Time,
         effects: &mut Vec<Effect>,
-    ) -> Then {
+    ) -> AfterEnd {
         effects.push(Effect::Fail(error.clone()));
         for ticket in std::mem::take(&mut self.waiting) {
             effects.push(Effect::Answer { ticket, answer: Err(error.clone()) });
         }
         match retry {
-            // What somebody asked for and did not work is theirs to ask for again.
+            // A caller requested this start, so the caller decides whether to try again.
             None => {
-                self.tell(Status::Disconnected, effects);
-                Then::Nothing
+                self.announce(Status::Disconnected, effects);
+                AfterEnd::Nothing
             }
-            Some(number) => self.again(number + 1, now, effects),
+            Some(number) => self.plan_retry(number + 1, now, effects),
         }
     }
 
-    fn again(&mut self, number: u32, now: Time, effects: &mut Vec<Effect>) -> Then {
+    fn plan_retry(&mut self, number: u32, now: Time, effects: &mut Vec<Effect>) -> AfterEnd {
         match self.next_retry(number, now) {
             Some(retry) => {
-                self.tell(Status::Reconnecting, effects);
-                Then::Retry(retry)
+                self.announce(Status::Reconnecting, effects);
+                AfterEnd::Retry(retry)
             }
             None => {
                 if number <= super::MAX_RETRIES {
                     effects.push(Effect::Fail(ConnectError::looping(&self.display_name)));
                 }
-                self.tell(Status::Disconnected, effects);
-                Then::Nothing
+                self.announce(Status::Disconnected, effects);
+                AfterEnd::Nothing
             }
         }
     }

@@ -1,7 +1,6 @@
-//! How many different screens a program drew lately, whoever it is.
+//! Counts the different screens that any program drew lately.
 //!
-//! A spinner draws many, a blinking question two, a prompt one. Only a program that was seen to animate can be
-//! seen to stop.
+//! A spinner draws many, a blinking question two, a prompt one. Only a program that has animated before can stop animating.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,23 +10,23 @@ use serde::{Deserialize, Serialize};
 use super::claim::{Activity, Why};
 use crate::Time;
 
-/// So many different screens within a moment are an animation, or a flow of text.
+/// This many different screens within `LIVELY_WITHIN` are an animation or a stream of text.
 const LIVELY: usize = 5;
 const LIVELY_WITHIN: Duration = Duration::from_secs(2);
-/// A blink shows two; the third is work.
+/// A blink shows two screens; a third one means work.
 const AT_WORK: usize = 3;
-/// Frames come unevenly: it has stopped when it misses this many of its slowest.
+/// Frames come unevenly. The animation has stopped when it is late by this many of its slowest frames.
 const MISSED: u32 = 8;
-/// More says nothing new.
+/// More frames would add no information.
 const KEPT: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Animation {
     frames: VecDeque<(Time, u64)>,
-    /// The longest time between two frames of late.
+    /// The longest recent time between two frames.
     slowest: Duration,
     lively: bool,
-    /// When somebody typed into its work: from then on it is given time to show more of it.
+    /// When the user typed while the program worked. From then on it gets time to draw more.
     #[serde(default)]
     worked_at: Option<Time>,
 }
@@ -47,15 +46,15 @@ impl Animation {
         self.lively |= self.when_drawn(LIVELY).is_some_and(|first| at.saturating_sub(first) <= LIVELY_WITHIN);
     }
 
-    /// What the user typed is shown, or it is another size: the screen of before does not count.
-    /// If it is at work, it is not seen to stop by that.
-    pub(super) fn begin_anew(&mut self, at: Time, digest: u64, works: bool) {
+    /// The program shows typed text, or its size changed: earlier screens no longer count. A program that works does not
+    /// count as stopped because of this.
+    pub(super) fn start_over(&mut self, at: Time, digest: u64, works: bool) {
         self.worked_at = works.then_some(at);
         self.frames.clear();
         self.frames.push_back((at, digest));
     }
 
-    /// Another program draws now.
+    /// Another program draws from now on.
     pub(super) fn forget(&mut self) {
         *self = Animation::default();
     }
@@ -70,7 +69,7 @@ impl Animation {
         }
     }
 
-    /// When it will have stood still for long enough, unless more is drawn.
+    /// When the animation counts as stopped, if the program draws nothing more.
     pub(super) fn ends_at(&self, needs_input_after: Duration, full_screen: bool) -> Option<Time> {
         let first = self.when_drawn(AT_WORK).max(self.worked_at).filter(|_| self.lively)?;
         let still = match full_screen {
@@ -80,7 +79,7 @@ impl Animation {
         Some(first.saturating_add(still))
     }
 
-    /// The latest moment since which `count` different screens were drawn.
+    /// The latest moment since which the program drew `count` different screens.
     fn when_drawn(&self, count: usize) -> Option<Time> {
         let mut seen: Vec<u64> = Vec::with_capacity(count);
         self.frames.iter().rev().find_map(|(at, digest)| {
@@ -102,7 +101,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    fn told(animation: &Animation, at: u64) -> Option<bool> {
+    fn is_waiting(animation: &Animation, at: u64) -> Option<bool> {
         animation.claim(ms(at), SILENCE, true).map(Activity::is_waiting)
     }
 
@@ -110,12 +109,12 @@ mod tests {
     fn a_spinner_works_and_when_it_stops_the_program_waits() {
         let mut animation = Animation::default();
         for tick in 0..100 {
-            // Ten frames over and over, as braille spinners do.
+            // Ten frames again and again, as braille spinners draw.
             animation.on_frame(ms(tick * 100), tick % 10);
         }
-        assert_eq!(told(&animation, 9_950), Some(false));
-        assert_eq!(told(&animation, 11_900), Some(false));
-        assert_eq!(told(&animation, 12_300), Some(true));
+        assert_eq!(is_waiting(&animation, 9_950), Some(false));
+        assert_eq!(is_waiting(&animation, 11_900), Some(false));
+        assert_eq!(is_waiting(&animation, 12_300), Some(true));
     }
 
     #[test]
@@ -123,7 +122,7 @@ mod tests {
         let mut animation = Animation::default();
         (0..30).for_each(|tick| animation.on_frame(ms(tick * 100), tick));
         (0..100).for_each(|tick| animation.on_frame(ms(3_000 + tick * 600), 1_000 + tick % 2));
-        assert_eq!(told(&animation, 63_000), Some(true));
+        assert_eq!(is_waiting(&animation, 63_000), Some(true));
     }
 
     #[test]
@@ -131,27 +130,27 @@ mod tests {
         let mut animation = Animation::default();
         (0..10).for_each(|tick| animation.on_frame(ms(tick * 100), tick));
         (0..10).for_each(|tick| animation.on_frame(ms(1_000 + tick * 1_200), 100 + tick));
-        assert_eq!(told(&animation, 11_800 + 1_500), Some(false), "the next tick is a little late");
-        assert_eq!(told(&animation, 11_800 + 4_600), Some(true));
+        assert_eq!(is_waiting(&animation, 11_800 + 1_500), Some(false), "the next tick is a little late");
+        assert_eq!(is_waiting(&animation, 11_800 + 4_600), Some(true));
     }
 
     #[test]
-    fn typing_neither_ends_work_nor_is_it() {
+    fn typing_neither_ends_work_nor_counts_as_work() {
         let mut animation = Animation::default();
         (0..30).for_each(|tick| animation.on_frame(ms(tick * 100), tick));
-        (0..40).for_each(|key| animation.begin_anew(ms(3_000 + key * 100), 100 + key, true));
-        assert_eq!(told(&animation, 7_500), Some(false), "a prompt for later is typed");
-        assert_eq!(told(&animation, 9_600), Some(true));
-        (0..10).for_each(|key| animation.begin_anew(ms(10_000 + key * 100), 200 + key, false));
-        assert_eq!(told(&animation, 10_950), Some(true));
+        (0..40).for_each(|key| animation.start_over(ms(3_000 + key * 100), 100 + key, true));
+        assert_eq!(is_waiting(&animation, 7_500), Some(false), "the user types a prompt for later");
+        assert_eq!(is_waiting(&animation, 9_600), Some(true));
+        (0..10).for_each(|key| animation.start_over(ms(10_000 + key * 100), 200 + key, false));
+        assert_eq!(is_waiting(&animation, 10_950), Some(true));
     }
 
     #[test]
     fn a_program_that_never_animated_claims_nothing() {
         let mut animation = Animation::default();
         (0..10).for_each(|line| animation.on_frame(ms(line * 1_000), line));
-        assert_eq!(told(&animation, 30_000), None);
-        (0..10).for_each(|key| animation.begin_anew(ms(31_000 + key * 50), 100 + key, false));
-        assert_eq!(told(&animation, 32_000), None, "typing is not the program's work");
+        assert_eq!(is_waiting(&animation, 30_000), None);
+        (0..10).for_each(|key| animation.start_over(ms(31_000 + key * 50), 100 + key, false));
+        assert_eq!(is_waiting(&animation, 32_000), None, "typing is not the program's work");
     }
 }

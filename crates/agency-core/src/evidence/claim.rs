@@ -1,4 +1,4 @@
-//! What one witness says: it works, or it waits, and for what.
+//! The claim of one witness: the agent works, or it waits, and for what.
 
 use std::fmt;
 
@@ -6,23 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// What an agent that waits wants of the user.
+/// Why an agent waits for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// The next task, at its own prompt.
+    /// It is at its own prompt and wants the next task.
     Prompt,
+    /// It asks for permission to act.
     Permission,
     /// A choice, an answer, a login, a password.
     Question,
     /// A turn that ended.
     Finished,
+    /// It reports an error.
     Error,
-    /// It waits, and nobody knows for what.
+    /// The reason is not known.
     Unknown,
 }
 
 impl Why {
+    /// The word that people see.
     pub fn as_str(self) -> &'static str {
         match self {
             Why::Prompt => "prompt",
@@ -34,7 +37,7 @@ impl Why {
         }
     }
 
-    /// Something other than its prompt is open: what is typed would answer that.
+    /// Whether a dialog is open, so that typed text would answer the dialog.
     pub fn is_dialog(self) -> bool {
         matches!(self, Why::Permission | Why::Question)
     }
@@ -46,54 +49,59 @@ impl fmt::Display for Why {
     }
 }
 
+/// Whether an agent works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
+    /// It works.
     Working,
+    /// It waits for the user.
     Waiting(Why),
 }
 
 impl Activity {
+    /// Whether it waits.
     pub fn is_waiting(self) -> bool {
         matches!(self, Activity::Waiting(_))
     }
 }
 
-/// Who says it, most trusted first.
+/// The source of a claim, most trusted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rung {
-    /// What a protocol without a terminal says.
+    /// A protocol without a terminal.
     Protocol,
     /// OSC 7501, the program status protocol.
     Status,
-    /// A hook that says that the agent waits.
+    /// A hook that reports that the agent waits.
     Hook,
+    /// The window title.
     Title,
     /// OSC 133: a shell at its prompt.
     Shell,
-    /// What the kernel knows of line programs.
+    /// The kernel's view of programs that read lines.
     Kernel,
     /// A rule about the rendered screen.
     Screen,
-    /// A hook that says that it works, or OSC 9;4: neither tells of every end.
+    /// A hook that reports work, or OSC 9;4. Neither reports every end of the work.
     Progress,
     /// OSC 9, 99, 777 and BEL.
     Notice,
     /// A line editor that comes and goes with its prompt.
     Editor,
-    /// How many different screens were drawn lately.
+    /// The number of different screens that were drawn lately.
     Animation,
     /// A process that the agent started and that still runs.
     Child,
     /// A full-screen program that has drawn nothing so far.
     Blank,
-    /// Output came, or did not.
+    /// Only output and its absence.
     Silence,
 }
 
 impl Rung {
-    /// The word people see.
+    /// The word that people see.
     pub fn as_str(self) -> &'static str {
         match self {
             Rung::Protocol => "protocol",
@@ -113,6 +121,7 @@ impl Rung {
         }
     }
 
+    /// How far a claim of this source can be trusted.
     pub fn confidence(self) -> Confidence {
         match self {
             Rung::Protocol | Rung::Status => Confidence::Certain,
@@ -130,17 +139,24 @@ impl fmt::Display for Rung {
     }
 }
 
+/// How far a claim can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
+    /// It may well be wrong.
     Guess,
+    /// It is right more often than not.
     Fair,
+    /// It is usually right.
     Good,
+    /// It is wrong only in rare cases.
     High,
+    /// The program itself reports it.
     Certain,
 }
 
 impl Confidence {
+    /// The word that people see.
     pub fn as_str(self) -> &'static str {
         match self {
             Confidence::Guess => "guess",
@@ -152,15 +168,17 @@ impl Confidence {
     }
 }
 
+/// What a witness claims now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
+    /// What the agent does.
     pub activity: Activity,
-    /// Which rule says so: `blocked`, `claude-trust`, `reads the terminal`.
+    /// The rule that decided: `blocked`, `claude-trust`, `reads the terminal`.
     pub rule: String,
-    /// What it waits for, in the agent's own words.
+    /// The reason for waiting, in the agent's own words.
     pub detail: Option<String>,
-    /// When it was first said.
+    /// When the witness first made this claim.
     pub at: Time,
-    /// Bytes of output before it.
+    /// Bytes of output before that moment.
     pub offset: u64,
 }

@@ -1,7 +1,6 @@
-//! The detector: every witness reports to it, the best claim decides, and every change of state says why.
+//! The detector: every witness reports to it, the best claim decides, and every change of state has its evidence.
 //!
-//! Invariant: one authority at a time. A lower rung may only add what the authority does not know: for what the
-//! agent waits.
+//! Invariant: one authority at a time. A lower rung may only add what the authority does not know: why the agent waits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::animation::Animation;
 use super::claim::{Activity, Claim, Confidence, Rung, Why};
 use super::editor::Editor;
-use super::hook::{Hook, Told};
-use super::kernel::{KernelWatch, Probe, Turn};
+use super::hook::{Hook, HookMeaning};
+use super::kernel::{ForegroundChange, KernelWatch, Probe};
 use super::rules::Matched;
 use super::settling::Settling;
 use super::status;
@@ -21,70 +20,86 @@ use crate::Time;
 use crate::agent_state::{AgentMachine, AgentState, Timing};
 use crate::exit::ExitCode;
 
-/// A screen may be drawn in pieces; what a rule sees must stand for this long.
+/// A program may draw a screen in pieces, so the match of a rule must stay this long.
 const SCREEN_SETTLES: Duration = Duration::from_millis(150);
-/// A program in front is seen within a moment of its first output.
+/// The keeper probes a foreground program within this time of its first output.
 const SEEN_WITHIN: Duration = Duration::from_secs(1);
-/// What is drawn so soon after a key is the key's echo.
+/// Output this soon after a key is the echo of the key.
 const ECHO_WITHIN: Duration = Duration::from_millis(400);
 
-/// When, and where in the output.
+/// A moment, and its offset in the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
+    /// When.
     pub at: Time,
+    /// Bytes of output before it.
     pub offset: u64,
 }
 
-/// The screen at a moment at which nothing is half drawn.
+/// The screen at a moment when no drawing is half done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Changes with the text that is visible.
+    /// A hash of the visible text.
     pub digest: u64,
-    /// Text or colours changed since the last look.
+    /// Text or colours changed since the last call.
     pub changed: bool,
+    /// The result of the screen rules.
     pub rules: Consulted,
-    /// The program has taken the terminal over: the alternate screen, or keys and pastes in its own way.
+    /// The program controls the whole terminal: the alternate screen, or keys and pastes in its own mode.
     pub full_screen: bool,
     /// Bracketed paste is on, on the primary screen.
     pub editor_open: bool,
     /// The text before the cursor, on its row.
     pub at_cursor: String,
-    /// Nothing is drawn at all.
+    /// The screen is empty.
     pub blank: bool,
 }
 
-/// What the rules say of a screen. They cost more than all else together, so they are asked where it matters.
+/// The result of the screen rules. They cost more than everything else together, so the caller runs them only when
+/// `needs_rules` says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Consulted {
+    /// The rules did not run.
     #[default]
     No,
+    /// The match, if any rule matched.
     Yes(Option<Matched>),
 }
 
-/// What the present state rests on.
+/// The evidence for the present state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
+    /// The rung of the authority.
     pub source: Rung,
+    /// The rule that decided.
     pub rule: String,
+    /// How far it can be trusted.
     pub confidence: Confidence,
+    /// The agent's own words, if there are any.
     pub detail: Option<String>,
 }
 
-/// A state, what it rests on, and since when.
+/// A state with its evidence and its beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
+    /// The state.
     pub state: AgentState,
+    /// When it began.
     pub since: Mark,
+    /// Why.
     pub evidence: Evidence,
 }
 
 /// One change of state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
+    /// The state before.
     pub old: AgentState,
+    /// The state after.
     pub new: Standing,
 }
 
+/// All evidence about one run, and the state that follows from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detector {
     machine: AgentMachine,
@@ -98,10 +113,10 @@ pub struct Detector {
     blank: bool,
     at_cursor: String,
     typed_at: Option<Time>,
-    /// Somebody reported whom the kernel does not know to be in front.
+    /// When a program reported its status although the kernel saw a shell that waits.
     #[serde(default)]
     unseen_since: Option<Time>,
-    /// What a line program wants may have changed since then.
+    /// Since when the text before the cursor may mean another reason to wait.
     #[serde(default)]
     asked_anew_at: Option<Time>,
     began: Time,
@@ -113,6 +128,7 @@ pub struct Detector {
 }
 
 impl Detector {
+    /// The detector of a run that starts now.
     pub fn new(timing: Timing, now: Time) -> Detector {
         let machine = AgentMachine::new(timing, now);
         Detector {
@@ -137,21 +153,23 @@ impl Detector {
         }
     }
 
+    /// The state now.
     pub fn state(&self) -> AgentState {
         self.machine.state()
     }
 
+    /// The state now, with its evidence and its beginning.
     pub fn standing(&self) -> Standing {
         Standing { state: self.state(), since: self.since, evidence: self.evidence.clone() }
     }
 
-    /// Whether rules about the screen could change anything: not while somebody more trusted says that it works.
+    /// Whether screen rules could change the state. They cannot while a more trusted witness claims that the agent works.
     pub fn needs_rules(&self) -> bool {
         let authority = self.claims.first_key_value();
         !authority.is_some_and(|(rung, claim)| *rung < Rung::Screen && claim.activity == Activity::Working)
     }
 
-    /// The program has taken the terminal over.
+    /// Whether the program controls the whole terminal.
     pub fn is_full_screen(&self) -> bool {
         self.full_screen
     }
@@ -161,32 +179,34 @@ impl Detector {
         self.began
     }
 
-    /// All that is claimed now, the authority first.
+    /// All present claims, the authority first.
     pub fn claims(&self) -> impl Iterator<Item = (Rung, &Claim)> {
         self.claims.iter().map(|(rung, claim)| (*rung, claim))
     }
 
-    /// What happened since the last call.
+    /// The changes since the last call.
     pub fn take_changes(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
     }
 
+    /// Replaces the limits of silence.
     pub fn set_timing(&mut self, timing: Timing) {
         self.machine.set_timing(timing);
     }
 
+    /// The limits of silence.
     pub fn timing(&self) -> Timing {
         self.machine.timing()
     }
 
-    /// What a protocol says that needs no terminal.
+    /// A protocol without a terminal reported the activity.
     pub fn on_protocol(&mut self, activity: Activity, rule: &str, detail: Option<String>, mark: Mark) {
         self.tick(mark.at);
         self.claim(Rung::Protocol, activity, rule.to_owned(), detail, mark);
         self.settle(mark);
     }
 
-    /// OSC 7501, all that follows the number.
+    /// OSC 7501; `text` is everything after the number.
     pub fn on_status(&mut self, text: &str, mark: Mark) {
         self.tick(mark.at);
         let Some(report) = status::parse(text) else { return };
@@ -198,31 +218,32 @@ impl Detector {
         self.settle(mark);
     }
 
+    /// The agent called a hook.
     pub fn on_hook(&mut self, hook: &Hook, mark: Mark) {
         self.tick(mark.at);
-        match (hook.told(), hook.activity()) {
-            (Told::Waits(_), Some(activity)) => {
+        match (hook.meaning(), hook.activity()) {
+            (HookMeaning::Waits(_), Some(activity)) => {
                 self.withdraw(&[Rung::Progress]);
                 self.claim(Rung::Hook, activity, hook.rule(), hook.detail(), mark);
             }
-            (Told::Works, Some(activity)) => {
+            (HookMeaning::Works, Some(activity)) => {
                 self.withdraw(&[Rung::Hook]);
                 self.claim(Rung::Progress, activity, hook.rule(), None, mark);
             }
-            (Told::Nothing, _) => self.withdraw(&[Rung::Hook, Rung::Progress]),
+            (HookMeaning::Nothing, _) => self.withdraw(&[Rung::Hook, Rung::Progress]),
             _ => {}
         }
         self.settle(mark);
     }
 
-    /// The title was set; `matched` is what the rules say of it.
+    /// The program set its title; `matched` is the result of the title rules.
     pub fn on_title(&mut self, matched: Option<Matched>, mark: Mark) {
         self.tick(mark.at);
         self.title.on_title(matched, mark.at);
         self.settle(mark);
     }
 
-    /// OSC 133: a shell shows its prompt, or has taken a command.
+    /// OSC 133: a shell shows its prompt, or has started a command.
     pub fn on_shell_prompt(&mut self, shown: bool, mark: Mark) {
         self.tick(mark.at);
         match shown {
@@ -235,7 +256,7 @@ impl Detector {
         self.settle(mark);
     }
 
-    /// OSC 9;4: something goes on, or nothing any more.
+    /// OSC 9;4: the program reports progress, or its end.
     pub fn on_progress(&mut self, running: bool, mark: Mark) {
         self.tick(mark.at);
         match running {
@@ -247,7 +268,7 @@ impl Detector {
         self.settle(mark);
     }
 
-    /// The program asked its terminal to call the user: a bell, or a notification with these words.
+    /// The program asked its terminal to notify the user: with a bell, or with these words.
     pub fn on_notice(&mut self, words: Option<&str>, mark: Mark) {
         self.tick(mark.at);
         let rule = if words.is_some() { "a notification" } else { "a bell" };
@@ -256,7 +277,7 @@ impl Detector {
         self.settle(mark);
     }
 
-    /// Somebody typed; `enter` if a line or a choice was sent off with it.
+    /// The user typed; `enter` if this sent a line or a choice.
     pub fn on_input(&mut self, enter: bool, mark: Mark) {
         self.tick(mark.at);
         self.typed_at = (!enter).then_some(mark.at);
@@ -265,7 +286,7 @@ impl Detector {
         if enter {
             self.withdraw(&[Rung::Hook, Rung::Shell, Rung::Notice]);
         } else {
-            // One key answers a dialog; a prompt still waits while a text is typed.
+            // One key answers a dialog, but a prompt still waits while the user types.
             let answered =
                 |claim: &Claim| matches!(claim.activity, Activity::Waiting(why) if why.is_dialog());
             if self.claims.get(&Rung::Hook).is_some_and(answered) {
@@ -275,50 +296,52 @@ impl Detector {
         self.settle(mark);
     }
 
+    /// The keeper looked at the processes and the terminal.
     pub fn on_probe(&mut self, probe: &Probe, mark: Mark) {
         self.tick(mark.at);
-        let seen = self.kernel.look(probe, &self.at_cursor);
+        let view = self.kernel.read_probe(probe, &self.at_cursor);
         self.asked_anew_at = None;
         self.unseen_since = None;
         self.machine.on_takes_keys(!probe.canonical, mark.at);
-        match seen.turn {
-            Turn::Same => {}
-            Turn::Started => self.another_program(&[Rung::Shell]),
-            Turn::Ended => {
+        match view.foreground {
+            ForegroundChange::Same => {}
+            ForegroundChange::Started => self.forget_program(&[Rung::Shell]),
+            ForegroundChange::Ended => {
                 self.title.forget();
                 self.screen.forget();
-                self.another_program(&[Rung::Status, Rung::Hook, Rung::Progress, Rung::Notice, Rung::Shell]);
+                self.forget_program(&[Rung::Status, Rung::Hook, Rung::Progress, Rung::Notice, Rung::Shell]);
             }
         }
-        for (rung, told) in [(Rung::Kernel, seen.line), (Rung::Child, seen.child)] {
-            match told {
-                Some(told) => self.claim(rung, told.activity, told.rule, None, mark),
+        for (rung, claim) in [(Rung::Kernel, view.line), (Rung::Child, view.child)] {
+            match claim {
+                Some(claim) => self.claim(rung, claim.activity, claim.rule, None, mark),
                 None => self.withdraw(&[rung]),
             }
         }
         self.settle(mark);
     }
 
-    fn another_program(&mut self, gone: &[Rung]) {
+    fn forget_program(&mut self, gone: &[Rung]) {
         self.animation.forget();
         self.editor.forget();
         self.withdraw(gone);
     }
 
+    /// The screen was looked at after output.
     pub fn on_look(&mut self, look: Look, mark: Mark) {
         self.tick(mark.at);
         self.full_screen = look.full_screen;
         self.blank = look.blank;
         self.at_cursor = look.at_cursor;
-        self.ask_anew(mark.at);
+        self.check_question(mark.at);
         match look.full_screen {
-            // Its own screen, its own ways.
+            // A full-screen program uses bracketed paste in its own way.
             true => self.editor.forget(),
             false => self.editor.on_look(look.editor_open),
         }
         let is_echo = self.typed_at.is_some_and(|typed| mark.at.saturating_sub(typed) <= ECHO_WITHIN);
         match is_echo {
-            true => self.animation.begin_anew(mark.at, look.digest, self.animates()),
+            true => self.animation.start_over(mark.at, look.digest, self.animates()),
             false => self.animation.on_frame(mark.at, look.digest),
         }
         match (self.screen.believed(), look.rules) {
@@ -326,9 +349,9 @@ impl Detector {
             (Some(believed), Consulted::Yes(Some(seen)))
                 if (&believed.rule, believed.activity) == (&seen.rule, seen.activity) =>
             {
-                self.screen.stays(seen);
+                self.screen.confirm(seen);
             }
-            (_, Consulted::Yes(seen)) => self.screen.see(seen, mark.at),
+            (_, Consulted::Yes(seen)) => self.screen.observe(seen, mark.at),
         }
         let is_first = self.state() == AgentState::Starting;
         self.settle(mark);
@@ -337,34 +360,36 @@ impl Detector {
         }
     }
 
-    /// A line was entered, and nobody saw it work: what it wants now is what it has written, once that stands.
-    fn ask_anew(&mut self, now: Time) {
+    /// The user entered a line, and no probe saw the program work. The text that it writes now gives the new reason to wait, once
+    /// that text stays.
+    fn check_question(&mut self, now: Time) {
         let claimed = self.claims.get(&Rung::Kernel).map(|claim| claim.activity);
-        let asked = self.kernel.wanted_anew(&self.at_cursor).map(Activity::Waiting);
+        let asked = self.kernel.new_reason(&self.at_cursor).map(Activity::Waiting);
         let differs = asked.is_some() && claimed.is_some_and(Activity::is_waiting) && asked != claimed;
         self.asked_anew_at = differs.then(|| self.asked_anew_at.unwrap_or(now));
     }
 
-    fn hear_kernel(&mut self, now: Time) {
-        if self.asks_anew_at().is_some_and(|due| due <= now) {
+    fn read_kernel(&mut self, now: Time) {
+        if self.question_due_at().is_some_and(|due| due <= now) {
             self.asked_anew_at = None;
-            let why = self.kernel.wanted_anew(&self.at_cursor);
+            let why = self.kernel.new_reason(&self.at_cursor);
             if let (Some(claim), Some(why)) = (self.claims.get_mut(&Rung::Kernel), why) {
                 claim.activity = Activity::Waiting(why);
             }
         }
     }
 
-    fn asks_anew_at(&self) -> Option<Time> {
+    fn question_due_at(&self) -> Option<Time> {
         self.asked_anew_at.map(|at| at.saturating_add(SCREEN_SETTLES))
     }
 
-    /// A new size draws everything anew, which is nobody's work.
+    /// The size changed. The program draws everything again, which is not work.
     pub fn on_resize(&mut self, digest: u64, mark: Mark) {
         self.tick(mark.at);
-        self.animation.begin_anew(mark.at, digest, self.animates());
+        self.animation.start_over(mark.at, digest, self.animates());
     }
 
+    /// The process ended.
     pub fn on_exit(&mut self, code: ExitCode, mark: Mark) {
         self.tick(mark.at);
         let old = self.state();
@@ -372,28 +397,29 @@ impl Detector {
         self.record(old, mark, Evidence::of(Rung::Kernel, "exited".to_owned(), None));
     }
 
-    /// What is due by time alone, each thing at its time.
+    /// Handles everything that is due by `now`, each at its own time.
     pub fn tick(&mut self, now: Time) {
         while let Some(due) = self.deadline().filter(|due| *due <= now) {
             let mark = Mark { at: due, offset: self.offset };
             self.title.tick(due);
             self.screen.tick(due, |_| SCREEN_SETTLES);
-            self.hear_kernel(due);
+            self.read_kernel(due);
             if self.unseen_until().is_some_and(|until| until <= due) {
-                // It came and went between two looks, and the shell has waited all along.
+                // The program came and went between two probes, and the shell has waited all the time.
                 self.unseen_since = None;
                 self.title.forget();
-                self.another_program(&[Rung::Status, Rung::Hook, Rung::Progress, Rung::Notice]);
+                self.forget_program(&[Rung::Status, Rung::Hook, Rung::Progress, Rung::Notice]);
             }
             self.settle(mark);
             self.change(mark, None, |machine| machine.tick(due));
             if self.deadline() == Some(due) {
-                // Nothing came of it, and nothing will.
+                // Nothing changed, so the same deadline would repeat for ever.
                 break;
             }
         }
     }
 
+    /// When `tick` is needed next.
     pub fn deadline(&self) -> Option<Time> {
         if matches!(self.state(), AgentState::Exited { .. }) {
             return None;
@@ -401,7 +427,7 @@ impl Detector {
         let times = [
             self.title.deadline(),
             self.screen.believe_at(|_| SCREEN_SETTLES),
-            self.asks_anew_at(),
+            self.question_due_at(),
             self.unseen_until(),
             self.animation_ends_at(),
             self.machine.deadline(),
@@ -413,7 +439,7 @@ impl Detector {
         self.unseen_since.map(|since| since.saturating_add(SEEN_WITHIN))
     }
 
-    /// Only while it is claimed to work: the end has been seen otherwise.
+    /// Only while the animation claims work: otherwise its end was noticed already.
     fn animation_ends_at(&self) -> Option<Time> {
         let after = self.timing().needs_input_after;
         self.animation.ends_at(after, self.full_screen).filter(|_| self.animates())
@@ -437,18 +463,18 @@ impl Detector {
         rungs.iter().for_each(|rung| drop(self.claims.remove(rung)));
     }
 
-    /// Takes in what the watchers claim now, and lets the best claim decide.
+    /// Collects the claims of all watchers, and lets the best claim decide.
     fn settle(&mut self, mark: Mark) {
         self.offset = mark.offset;
-        self.hear_title(mark);
-        self.hear_screen(mark);
-        self.hear_editor(mark);
-        self.hear_animation(mark);
-        self.hear_blank(mark);
+        self.read_title(mark);
+        self.read_screen(mark);
+        self.read_editor(mark);
+        self.read_animation(mark);
+        self.read_blank(mark);
         let decision = self.decision();
         if decision.as_ref().is_some_and(|(rung, claim)| *rung <= Rung::Screen && claim.activity.is_waiting())
         {
-            self.kernel.agent_waits();
+            self.kernel.record_residents();
         }
         let activity = decision.as_ref().map(|(_, claim)| claim.activity);
         let old = self.state();
@@ -464,17 +490,17 @@ impl Detector {
         }
     }
 
-    fn hear_title(&mut self, mark: Mark) {
-        let told = self.title.claim();
-        let told =
-            told.map(|(activity, rule, detail)| (activity, rule.to_owned(), detail.map(str::to_owned)));
-        match told {
+    fn read_title(&mut self, mark: Mark) {
+        let claim = self.title.claim();
+        let claim =
+            claim.map(|(activity, rule, detail)| (activity, rule.to_owned(), detail.map(str::to_owned)));
+        match claim {
             Some((activity, rule, detail)) => self.claim(Rung::Title, activity, rule, detail, mark),
             None => self.withdraw(&[Rung::Title]),
         }
     }
 
-    fn hear_screen(&mut self, mark: Mark) {
+    fn read_screen(&mut self, mark: Mark) {
         match self.screen.believed().cloned() {
             Some(Matched { rule, activity, detail }) => {
                 self.claim(Rung::Screen, activity, rule, detail, mark)
@@ -483,14 +509,14 @@ impl Detector {
         }
     }
 
-    fn hear_editor(&mut self, mark: Mark) {
+    fn read_editor(&mut self, mark: Mark) {
         match self.editor.claim() {
             Some((activity, rule)) => self.claim(Rung::Editor, activity, rule.to_owned(), None, mark),
             None => self.withdraw(&[Rung::Editor]),
         }
     }
 
-    fn hear_animation(&mut self, mark: Mark) {
+    fn read_animation(&mut self, mark: Mark) {
         let after = self.timing().needs_input_after;
         let Some(activity) = self.animation.claim(mark.at, after, self.full_screen) else {
             return self.withdraw(&[Rung::Animation]);
@@ -502,16 +528,16 @@ impl Detector {
         self.claim(Rung::Animation, activity, rule.to_owned(), None, mark);
         let since = self.claims.get(&Rung::Animation).map_or(mark.at, |claim| claim.at);
         match activity {
-            // It went on after it had called: the call has been answered.
+            // The program continued after its bell, so the user has answered.
             Activity::Working if self.is_older(Rung::Notice, since) => self.withdraw(&[Rung::Notice]),
-            // Whoever said that it works has missed the end.
+            // The witness that reported progress has missed the end.
             Activity::Waiting(_) if self.is_older(Rung::Progress, since) => self.withdraw(&[Rung::Progress]),
             _ => {}
         }
     }
 
-    /// A program that took the screen over and has drawn nothing yet is not ready for anybody.
-    fn hear_blank(&mut self, mark: Mark) {
+    /// A full-screen program that has drawn nothing yet is not ready for input.
+    fn read_blank(&mut self, mark: Mark) {
         match self.blank && self.full_screen {
             true => self.claim(Rung::Blank, Activity::Working, "nothing is drawn yet".to_owned(), None, mark),
             false => self.withdraw(&[Rung::Blank]),
@@ -522,7 +548,7 @@ impl Detector {
         self.claims.get(&rung).is_some_and(|claim| claim.at < than)
     }
 
-    /// The authority's claim, with what lower rungs know better.
+    /// The authority's claim, completed with what lower rungs know better.
     fn decision(&self) -> Option<(Rung, Claim)> {
         let (rung, claim) = self.claims.iter().next()?;
         let mut claim = claim.clone();
@@ -530,7 +556,7 @@ impl Detector {
         let waiting =
             |claim: &&Claim| matches!(claim.activity, Activity::Waiting(why) if why != Why::Unknown);
         let below = self.claims.iter().filter(|(below, _)| *below > rung).map(|(_, claim)| claim);
-        // Agents tell of their turns, and not of every menu that is open meanwhile.
+        // Agents report their turns, but not every menu that is open at the same time.
         let is_dialog = |claim: &&Claim| matches!(claim.activity, Activity::Waiting(why) if why.is_dialog());
         let dialog = self.claims.get(&Rung::Screen).filter(is_dialog);
         let dialog = dialog.filter(|_| *rung <= Rung::Title && !why.is_dialog());
@@ -543,7 +569,7 @@ impl Detector {
         if claim.detail.is_none() {
             claim.detail = below.clone().find(same).and_then(|other| other.detail.clone());
         }
-        // What a line program wrote before it read is what it asks.
+        // A line program writes its question right before it reads.
         if claim.detail.is_none() && *rung == Rung::Kernel && claim.activity != Activity::Waiting(Why::Prompt)
         {
             claim.detail = Some(status::one_line(&self.at_cursor)).filter(|words| !words.is_empty());
@@ -551,7 +577,7 @@ impl Detector {
         Some((*rung, claim))
     }
 
-    /// What the machine does by itself.
+    /// Lets the state machine act, and records the change.
     fn change(&mut self, mark: Mark, output: Option<&str>, act: impl FnOnce(&mut AgentMachine)) {
         let old = self.state();
         act(&mut self.machine);
@@ -560,7 +586,7 @@ impl Detector {
         }
         let evidence = match (output, self.state()) {
             (Some(rule), _) => Evidence::of(Rung::Silence, rule.to_owned(), None),
-            // It still waits for what it waited for.
+            // The reason to wait is the same as before.
             (None, AgentState::Stale { .. }) => self.evidence.clone(),
             (None, _) => Evidence::of(Rung::Silence, self.silence_rule(), None),
         };
@@ -574,7 +600,7 @@ impl Detector {
     fn record(&mut self, old: AgentState, mark: Mark, evidence: Evidence) {
         self.evidence = evidence;
         if old != self.state() {
-            // Shorter times than before may make something due in the past; the order of changes is what counts.
+            // Shorter limits may make a change due in the past. Keep the changes in order.
             self.since = Mark { at: mark.at.max(self.since.at), ..mark };
             self.changes.push(Change { old, new: self.standing() });
         }

@@ -1,6 +1,6 @@
-//! A line editor that opens with the prompt and closes with Enter, seen by its bracketed paste mode.
+//! A line editor that opens with the prompt and closes with Enter, recognized by its bracketed paste mode.
 //!
-//! Shells, REPLs and prompt libraries switch it; full-screen agents switch it on once and tell nothing by it.
+//! Shells, REPLs and prompt libraries switch that mode on and off. Full-screen agents switch it on once, which means nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::claim::{Activity, Why};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Editor {
     open: bool,
-    /// It has been open and closed again.
+    /// It was open and closed again, so its mode means something.
     comes_and_goes: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Hooks: what an agent tells a program of ours, at the moment it happens.
+//! Hooks: reports that an agent sends to a program of Agency at the moment something happens.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,49 +7,56 @@ use super::claim::{Activity, Why};
 /// One call of a hook, as the journal keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
+    /// The agent's name of the event: `Stop`.
     pub event: String,
+    /// The agent's own id of its session.
     #[serde(default)]
     pub session_id: Option<String>,
+    /// The tool that it is about.
     #[serde(default)]
     pub tool: Option<String>,
+    /// The kind of a notification.
     #[serde(default)]
     pub kind: Option<String>,
+    /// The agent's own words.
     #[serde(default)]
     pub message: Option<String>,
 }
 
-pub(super) enum Told {
-    /// Strong: it happens only then.
+pub(super) enum HookMeaning {
+    /// The agent waits. Strong evidence: the hook fires only then.
     Waits(Why),
-    /// Weak: an interrupt ends the work and calls no hook.
+    /// The agent works. Weak evidence: an interrupt ends the work and calls no hook.
     Works,
-    /// What was said before is over.
+    /// Withdraws earlier hooks.
     Nothing,
-    /// About something else.
+    /// Not about the state.
     Aside,
 }
 
 impl Hook {
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn meaning(&self) -> HookMeaning {
         match (self.event.as_str(), self.kind.as_deref()) {
-            ("PermissionRequest", _) => Told::Waits(match self.tool.as_deref() {
+            ("PermissionRequest", _) => HookMeaning::Waits(match self.tool.as_deref() {
                 Some("AskUserQuestion" | "ExitPlanMode") => Why::Question,
                 _ => Why::Permission,
             }),
-            ("Notification", Some("permission_prompt")) => Told::Waits(Why::Permission),
-            ("Notification", Some("idle_prompt")) => Told::Waits(Why::Prompt),
-            ("Notification", Some("agent_needs_input" | "elicitation_dialog")) => Told::Waits(Why::Question),
-            ("Stop", _) => Told::Waits(Why::Finished),
-            ("StopFailure", _) => Told::Waits(Why::Error),
-            ("UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "PreCompact", _) => {
-                Told::Works
+            ("Notification", Some("permission_prompt")) => HookMeaning::Waits(Why::Permission),
+            ("Notification", Some("idle_prompt")) => HookMeaning::Waits(Why::Prompt),
+            ("Notification", Some("agent_needs_input" | "elicitation_dialog")) => {
+                HookMeaning::Waits(Why::Question)
             }
-            ("SessionStart" | "SessionEnd", _) => Told::Nothing,
-            _ => Told::Aside,
+            ("Stop", _) => HookMeaning::Waits(Why::Finished),
+            ("StopFailure", _) => HookMeaning::Waits(Why::Error),
+            ("UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "PreCompact", _) => {
+                HookMeaning::Works
+            }
+            ("SessionStart" | "SessionEnd", _) => HookMeaning::Nothing,
+            _ => HookMeaning::Aside,
         }
     }
 
-    /// What it says that it wants.
+    /// What the agent wants, in its own words.
     pub(super) fn detail(&self) -> Option<String> {
         match (&self.message, &self.tool) {
             (Some(message), _) => Some(super::status::one_line(message)),
@@ -66,10 +73,10 @@ impl Hook {
     }
 
     pub(super) fn activity(&self) -> Option<Activity> {
-        match self.told() {
-            Told::Waits(why) => Some(Activity::Waiting(why)),
-            Told::Works => Some(Activity::Working),
-            Told::Nothing | Told::Aside => None,
+        match self.meaning() {
+            HookMeaning::Waits(why) => Some(Activity::Waiting(why)),
+            HookMeaning::Works => Some(Activity::Working),
+            HookMeaning::Nothing | HookMeaning::Aside => None,
         }
     }
 }

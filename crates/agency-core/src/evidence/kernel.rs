@@ -1,6 +1,6 @@
-//! What the kernel knows of a program and its terminal: who is in front, and what it waits for.
+//! The kernel's view of the terminal: which process group is in the foreground, and what its processes wait for.
 //!
-//! Certain for programs that read lines; full-screen programs wait for many things at once and tell nothing here.
+//! Certain for programs that read lines. Full-screen programs wait for many things at once, so this says nothing about them.
 
 use std::collections::BTreeSet;
 
@@ -11,99 +11,108 @@ use super::claim::{Activity, Why};
 /// One look at the agent's processes and its terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// Lines are handed over whole.
+    /// The terminal passes on whole lines (canonical mode).
     pub canonical: bool,
-    /// What is typed is shown.
+    /// The terminal shows typed text.
     pub echo: bool,
+    /// The process group in the foreground.
     pub foreground: Option<i32>,
+    /// The agent and its descendants.
     pub processes: Vec<ProbedProcess>,
 }
 
+/// One process of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbedProcess {
+    /// Its id.
     pub pid: i32,
+    /// The id of its parent.
     pub parent: i32,
+    /// Its process group.
     pub group: i32,
+    /// Its short name.
     pub name: String,
-    /// Dead, and nobody has asked how.
+    /// It has ended, and its parent has not read its exit status.
     pub ended: bool,
+    /// What it waits for.
     pub waits: Waits,
 }
 
+/// What a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// For this terminal and nothing else.
+    /// For input of this terminal and nothing else.
     ForTerminal,
-    /// For this terminal among other things.
+    /// For input of this terminal, among other things.
     ForTerminalToo,
-    /// For a terminal inside this one: of `script`, of `sudo`, of a multiplexer.
+    /// For input of a terminal inside this one: of `script`, `sudo` or a multiplexer.
     ForInnerTerminal,
-    /// For something else, or not at all.
+    /// For something else, or it does not wait.
     Otherwise,
-    /// It could not be looked at.
+    /// The keeper may not look at it.
     Hidden,
 }
 
-/// What was seen in the looks before.
+/// The results of earlier probes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KernelWatch {
     foreground: Option<i32>,
-    /// Whether lines were handed over whole at the last look.
+    /// Whether the terminal was in canonical mode at the last probe.
     #[serde(default)]
     canonical: Option<bool>,
-    /// Processes that were there while the agent waited: they are no sign of work.
+    /// Processes that lived while the agent waited. They are no sign of work.
     residents: BTreeSet<i32>,
     others: BTreeSet<i32>,
-    /// Somebody reads a line that is shown: whether it is a shell.
+    /// If a process reads a line with echo: whether it is a shell.
     #[serde(default)]
     line_reader: Option<bool>,
-    /// A shell is in front and waits for a line: whoever reports now has not been seen.
+    /// A shell in the foreground waits for a line. If a program reports now, no probe has seen it.
     #[serde(default)]
     shell_waits: bool,
-    /// A line was entered since, so that what stands before the cursor now is the program's.
+    /// The user entered a line since then, so the text before the cursor is the program's.
     #[serde(default)]
     entered: bool,
 }
 
-pub(super) struct Seen {
-    pub(super) line: Option<Told>,
-    pub(super) child: Option<Told>,
-    /// Another group came to the front.
-    pub(super) turn: Turn,
+pub(super) struct KernelView {
+    pub(super) line: Option<KernelClaim>,
+    pub(super) child: Option<KernelClaim>,
+    /// Whether another process group came to the foreground.
+    pub(super) foreground: ForegroundChange,
 }
 
-pub(super) struct Told {
+pub(super) struct KernelClaim {
     pub(super) activity: Activity,
-    /// With the name of the process that it is about.
+    /// Contains the name of the process.
     pub(super) rule: String,
 }
 
-impl Told {
-    fn of(activity: Activity, process: &ProbedProcess, does: &str) -> Told {
-        Told { activity, rule: super::status::one_line(&format!("{} {does}", process.name)) }
+impl KernelClaim {
+    fn of(activity: Activity, process: &ProbedProcess, does: &str) -> KernelClaim {
+        KernelClaim { activity, rule: super::status::one_line(&format!("{} {does}", process.name)) }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum ForegroundChange {
     Same,
-    /// The one before is still there, behind.
+    /// Another group, and the one before still lives.
     Started,
-    /// The one before is gone, and what it said with it.
+    /// Another group, and the one before is gone, with all its claims.
     Ended,
 }
 
 impl KernelWatch {
-    /// `at_cursor` is the text that stands right before the cursor.
-    pub(super) fn look(&mut self, probe: &Probe, at_cursor: &str) -> Seen {
-        let turn = self.turn(probe);
+    /// Takes in a probe. `at_cursor` is the text right before the cursor.
+    pub(super) fn read_probe(&mut self, probe: &Probe, at_cursor: &str) -> KernelView {
+        let foreground = self.foreground_change(probe);
         self.foreground = probe.foreground;
         let root = root(probe);
         let alive = probe.processes.iter().filter(|process| !process.ended && Some(process.pid) != root);
         self.others = alive.map(|process| process.pid).collect();
         self.residents.retain(|pid| self.others.contains(pid));
         if !probe.canonical && self.canonical == Some(true) {
-            self.residents.extend(with_it(probe));
+            self.residents.extend(foreground_pids(probe));
         }
         self.canonical = Some(probe.canonical);
         self.line_reader = line_reader(probe).map(is_shell);
@@ -112,7 +121,7 @@ impl KernelWatch {
                 && process.waits == Waits::ForTerminal
                 && is_shell(process)
         });
-        Seen { line: line(probe, at_cursor), child: self.child(probe), turn }
+        KernelView { line: line(probe, at_cursor), child: self.child(probe), foreground }
     }
 
     pub(super) fn shell_waits(&self) -> bool {
@@ -123,53 +132,53 @@ impl KernelWatch {
         self.entered = enter;
     }
 
-    /// What it wants by what it has written since the line before: one that read, wrote and reads again may
-    /// never have been seen in between.
-    pub(super) fn wanted_anew(&self, at_cursor: &str) -> Option<Why> {
-        self.line_reader.filter(|_| self.entered).map(|is_shell| wanted(is_shell, at_cursor))
+    /// The new reason to wait, from the text that the program wrote after the last line. A program that reads, writes and
+    /// reads again may do so between two probes.
+    pub(super) fn new_reason(&self, at_cursor: &str) -> Option<Why> {
+        self.line_reader.filter(|_| self.entered).map(|is_shell| reason(is_shell, at_cursor))
     }
 
-    /// Whoever is there while the agent waits will not be taken for work.
-    pub(super) fn agent_waits(&mut self) {
+    /// The agent waits now, so the processes that live now are no sign of work later.
+    pub(super) fn record_residents(&mut self) {
         self.residents.clone_from(&self.others);
     }
 
-    fn turn(&self, probe: &Probe) -> Turn {
+    fn foreground_change(&self, probe: &Probe) -> ForegroundChange {
         match (self.foreground, probe.foreground) {
             (Some(before), Some(now)) if before != now => {
                 let lives = probe.processes.iter().any(|process| process.group == before && !process.ended);
-                if lives { Turn::Started } else { Turn::Ended }
+                if lives { ForegroundChange::Started } else { ForegroundChange::Ended }
             }
-            _ => Turn::Same,
+            _ => ForegroundChange::Same,
         }
     }
 
-    fn child(&self, probe: &Probe) -> Option<Told> {
+    fn child(&self, probe: &Probe) -> Option<KernelClaim> {
         let mut at_work = self.others.difference(&self.residents);
         let process = at_work.find_map(|pid| {
             let process = probe.processes.iter().find(|process| process.pid == *pid)?;
             let idles = talks(probe, process) || process.waits == Waits::ForInnerTerminal;
             (!idles).then_some(process)
         })?;
-        Some(Told::of(Activity::Working, process, "is at work"))
+        Some(KernelClaim::of(Activity::Working, process, "is at work"))
     }
 }
 
-/// Whoever is in front together with a program when that takes the keys for itself is a part of it: its launcher, its
-/// servers. One to which it passes the keys on has a group of its own.
-fn with_it(probe: &Probe) -> impl Iterator<Item = i32> {
+/// The processes of the foreground group. When a program switches to reading keys, these are a part of it: its launcher, its
+/// servers. A program to which it passes the keys on has a group of its own.
+fn foreground_pids(probe: &Probe) -> impl Iterator<Item = i32> {
     let in_front = |process: &&ProbedProcess| Some(process.group) == probe.foreground && !process.ended;
     probe.processes.iter().filter(in_front).map(|process| process.pid)
 }
 
-/// The agent itself: the one whose parent is not among them.
+/// The agent itself: the process whose parent is not in the probe.
 fn root(probe: &Probe) -> Option<i32> {
     let is_among = |pid: i32| probe.processes.iter().any(|process| process.pid == pid);
     probe.processes.iter().find(|process| !is_among(process.parent)).map(|process| process.pid)
 }
 
-/// It takes the keys, in the agent's place or beside it: an editor that a shell has started works for nobody, and what a
-/// launcher has launched is the agent.
+/// Whether the process reads the keys instead of the agent or together with it. An editor that a shell started does not work
+/// for the user, and the program that a launcher started is the agent.
 fn talks(probe: &Probe, process: &ProbedProcess) -> bool {
     let agent = root(probe).and_then(|root| probe.processes.iter().find(|process| process.pid == root));
     let in_place = agent.is_some_and(|agent| probe.foreground != Some(agent.group));
@@ -179,7 +188,7 @@ fn talks(probe: &Probe, process: &ProbedProcess) -> bool {
 
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash"];
 
-fn line(probe: &Probe, at_cursor: &str) -> Option<Told> {
+fn line(probe: &Probe, at_cursor: &str) -> Option<KernelClaim> {
     let group = probe.foreground?;
     let front: Vec<&ProbedProcess> =
         probe.processes.iter().filter(|process| process.group == group && !process.ended).collect();
@@ -188,31 +197,33 @@ fn line(probe: &Probe, at_cursor: &str) -> Option<Told> {
     if let Some(reader) = any(Waits::ForTerminal) {
         let (why, does) = match (probe.canonical, probe.echo) {
             (true, false) => (Why::Question, "reads without echo"),
-            (true, true) => (wanted(is_shell(reader), at_cursor), "reads the terminal"),
-            // One key answers it, and a text would be a key and more.
+            (true, true) => (reason(is_shell(reader), at_cursor), "reads the terminal"),
+            // One key answers this question; a whole text would send more keys.
             (false, _) if is_shell(reader) && asks(at_cursor) => (Why::Question, "reads keys"),
             (false, _) if is_shell(reader) || prompts(at_cursor) => (Why::Prompt, "reads keys"),
             // An editor, a pager, a menu.
             (false, _) => (Why::Unknown, "reads keys"),
         };
-        return Some(Told::of(Activity::Waiting(why), reader, does));
+        return Some(KernelClaim::of(Activity::Waiting(why), reader, does));
     }
     if !probe.canonical {
-        // A shell that takes keys edits a line, whatever else it listens to.
+        // A shell that reads keys edits a line, whatever else it waits for.
         let mut shells = front.iter().filter(|process| process.waits == Waits::ForTerminalToo);
         let shell = shells.find(|process| is_shell(process))?;
-        return Some(Told::of(Activity::Waiting(Why::Prompt), shell, "reads keys"));
+        return Some(KernelClaim::of(Activity::Waiting(Why::Prompt), shell, "reads keys"));
     }
     if any(Waits::Hidden).is_some() {
-        // Another user's program, `sudo` say: with the echo off it can only be a password.
+        // A program of another user, such as `sudo`. Without echo it can only ask for a password.
         let secret = Activity::Waiting(Why::Question);
-        return (!probe.echo).then(|| Told::of(secret, first, "reads without echo"));
+        return (!probe.echo).then(|| KernelClaim::of(secret, first, "reads without echo"));
     }
     match any(Waits::ForTerminalToo) {
         Some(_) => None,
-        None => {
-            Some(Told::of(Activity::Working, front.last().unwrap_or(first), "does not read the terminal"))
-        }
+        None => Some(KernelClaim::of(
+            Activity::Working,
+            front.last().unwrap_or(first),
+            "does not read the terminal",
+        )),
     }
 }
 
@@ -223,8 +234,9 @@ fn line_reader(probe: &Probe) -> Option<&ProbedProcess> {
     probe.processes.iter().find(reads).filter(|_| probe.canonical && probe.echo)
 }
 
-/// What it wrote before it read, on the same line, is a question; a prompt is none, and shells have more of them.
-fn wanted(is_shell: bool, at_cursor: &str) -> Why {
+/// The reason to wait, from the text that the program wrote on the line before it read. Text is a question, unless it looks
+/// like a prompt; shells have more kinds of prompts.
+fn reason(is_shell: bool, at_cursor: &str) -> Why {
     match at_cursor.trim() {
         "" => Why::Unknown,
         _ if is_shell && at_cursor.trim_end().ends_with(PROMPT_ENDS) => Why::Prompt,
@@ -235,13 +247,13 @@ fn wanted(is_shell: bool, at_cursor: &str) -> Why {
 
 const PROMPT_ENDS: [char; 5] = ['$', '#', '%', '>', '❯'];
 
-/// `>`, `>>>`, `sqlite>`: nobody asks a question in less than a word.
+/// Whether the text is a prompt such as `>`, `>>>`, `sqlite>`: a single word with the sign of a prompt at the end.
 fn prompts(at_cursor: &str) -> bool {
     let text = at_cursor.trim();
     text.ends_with(PROMPT_ENDS) && !text.contains(char::is_whitespace)
 }
 
-/// `Proceed? (y/n)`: no shell's own prompt ends so, without a sign of one before it.
+/// Whether the text is a question such as `Proceed? (y/n)`. A shell's own prompt has a prompt sign before such an end.
 fn asks(at_cursor: &str) -> bool {
     at_cursor.trim_end().ends_with(['?', ':', ')', ']']) && !at_cursor.contains(PROMPT_ENDS)
 }
@@ -264,8 +276,8 @@ mod tests {
         Probe { canonical, echo, foreground: Some(foreground), processes }
     }
 
-    fn told(probe: &Probe, at_cursor: &str) -> Option<(Activity, String)> {
-        line(probe, at_cursor).map(|told| (told.activity, told.rule))
+    fn claim_of(probe: &Probe, at_cursor: &str) -> Option<(Activity, String)> {
+        line(probe, at_cursor).map(|claim| (claim.activity, claim.rule))
     }
 
     #[test]
@@ -320,7 +332,7 @@ mod tests {
                 "",
                 Some((Activity::Working, "cc1 does not read the terminal")),
             ),
-            // It asks, or it waits for something else: both look alike.
+            // It asks, or it waits for something else; the kernel cannot tell.
             (probe("canonical echo", 2, front("node", ForTerminalToo)), "", None),
             (probe("", 2, front("claude", ForTerminalToo)), "", None),
             (
@@ -351,7 +363,7 @@ mod tests {
             (probe("canonical echo", 9, vec![shell()]), "", None),
         ] {
             let expected = expected.map(|(activity, rule)| (activity, rule.to_owned()));
-            assert_eq!(told(&probe, at_cursor), expected, "{probe:?}");
+            assert_eq!(claim_of(&probe, at_cursor), expected, "{probe:?}");
         }
     }
 
@@ -361,12 +373,12 @@ mod tests {
         let server = || process(2, 2, "server", Waits::Otherwise);
         let tool = || process(3, 3, "bash", Waits::Otherwise);
         let mut watch = KernelWatch::default();
-        assert!(watch.look(&probe("", 1, vec![agent(), server()]), "").child.is_some());
-        watch.agent_waits();
-        assert!(watch.look(&probe("", 1, vec![agent(), server()]), "").child.is_none());
-        let seen = watch.look(&probe("", 1, vec![agent(), server(), tool()]), "");
-        assert_eq!(seen.child.map(|told| told.rule).as_deref(), Some("bash is at work"));
-        assert!(watch.look(&probe("", 1, vec![agent(), server()]), "").child.is_none());
+        assert!(watch.read_probe(&probe("", 1, vec![agent(), server()]), "").child.is_some());
+        watch.record_residents();
+        assert!(watch.read_probe(&probe("", 1, vec![agent(), server()]), "").child.is_none());
+        let seen = watch.read_probe(&probe("", 1, vec![agent(), server(), tool()]), "");
+        assert_eq!(seen.child.map(|claim| claim.rule).as_deref(), Some("bash is at work"));
+        assert!(watch.read_probe(&probe("", 1, vec![agent(), server()]), "").child.is_none());
     }
 
     #[test]
@@ -374,7 +386,7 @@ mod tests {
         let shell = || process(1, 1, "bash", Waits::Otherwise);
         let editor = || process(2, 2, "vim", Waits::ForTerminalToo);
         let tool = || process(3, 3, "make", Waits::Otherwise);
-        let child = |probe| KernelWatch::default().look(&probe, "").child.map(|told| told.rule);
+        let child = |probe| KernelWatch::default().read_probe(&probe, "").child.map(|claim| claim.rule);
         assert_eq!(child(probe("", 2, vec![shell(), editor()])), None);
         assert_eq!(child(probe("", 2, vec![shell(), editor(), tool()])).as_deref(), Some("make is at work"));
         assert_eq!(child(probe("canonical", 2, vec![shell(), editor()])).as_deref(), Some("vim is at work"));
@@ -384,38 +396,42 @@ mod tests {
     fn who_reads_a_terminal_inside_this_one_is_no_work() {
         let shell = || process(1, 1, "bash", Waits::Otherwise);
         let script = || process(2, 2, "script", Waits::ForTerminalToo);
-        let child =
-            |inner| KernelWatch::default().look(&probe("", 2, vec![shell(), script(), inner]), "").child;
+        let child = |inner| {
+            KernelWatch::default().read_probe(&probe("", 2, vec![shell(), script(), inner]), "").child
+        };
         assert!(child(process(3, 3, "bash", Waits::ForInnerTerminal)).is_none());
-        let told = child(process(3, 3, "sleep", Waits::Otherwise)).map(|told| told.rule);
-        assert_eq!(told.as_deref(), Some("sleep is at work"));
+        let rule = child(process(3, 3, "sleep", Waits::Otherwise)).map(|claim| claim.rule);
+        assert_eq!(rule.as_deref(), Some("sleep is at work"));
         let launched = process(2, 1, "script", Waits::ForTerminalToo);
-        let seen = KernelWatch::default().look(&probe("", 1, vec![shell(), launched]), "");
+        let seen = KernelWatch::default().read_probe(&probe("", 1, vec![shell(), launched]), "");
         assert!(seen.child.is_none(), "without job control, the group is the shell's");
     }
 
     #[test]
-    fn who_was_there_when_a_program_took_the_keys_is_a_part_of_it() {
+    fn processes_of_the_group_that_switched_to_keys_are_a_part_of_the_program() {
         let launcher = || process(1, 1, "node", Waits::Otherwise);
         let agent = || process(2, 1, "node", Waits::ForTerminalToo);
         let tool = || process(3, 1, "make", Waits::Otherwise);
         let mut watch = KernelWatch::default();
-        watch.look(&probe("canonical echo", 1, vec![launcher(), agent()]), "");
-        assert!(watch.look(&probe("", 1, vec![launcher(), agent()]), "").child.is_none());
-        assert!(watch.look(&probe("", 1, vec![launcher(), agent(), tool()]), "").child.is_some());
-        assert!(watch.look(&probe("", 1, vec![launcher(), agent()]), "").child.is_none());
+        watch.read_probe(&probe("canonical echo", 1, vec![launcher(), agent()]), "");
+        assert!(watch.read_probe(&probe("", 1, vec![launcher(), agent()]), "").child.is_none());
+        assert!(watch.read_probe(&probe("", 1, vec![launcher(), agent(), tool()]), "").child.is_some());
+        assert!(watch.read_probe(&probe("", 1, vec![launcher(), agent()]), "").child.is_none());
         let relayed = process(4, 4, "sleep", Waits::Otherwise);
-        watch.look(&probe("canonical echo", 1, vec![launcher(), agent()]), "");
-        assert!(watch.look(&probe("", 1, vec![launcher(), agent(), relayed]), "").child.is_some());
+        watch.read_probe(&probe("canonical echo", 1, vec![launcher(), agent()]), "");
+        assert!(watch.read_probe(&probe("", 1, vec![launcher(), agent(), relayed]), "").child.is_some());
     }
 
     #[test]
-    fn a_program_that_came_and_went_takes_its_words_along() {
+    fn a_program_that_ended_takes_its_claims_along() {
         let shell = || process(1, 1, "bash", Waits::ForTerminal);
         let mut watch = KernelWatch::default();
-        assert_eq!(watch.look(&probe("", 1, vec![shell()]), "").turn, Turn::Same);
+        assert_eq!(watch.read_probe(&probe("", 1, vec![shell()]), "").foreground, ForegroundChange::Same);
         let inner = process(2, 2, "claude", Waits::ForTerminalToo);
-        assert_eq!(watch.look(&probe("", 2, vec![shell(), inner]), "").turn, Turn::Started);
-        assert_eq!(watch.look(&probe("", 1, vec![shell()]), "").turn, Turn::Ended);
+        assert_eq!(
+            watch.read_probe(&probe("", 2, vec![shell(), inner]), "").foreground,
+            ForegroundChange::Started
+        );
+        assert_eq!(watch.read_probe(&probe("", 1, vec![shell()]), "").foreground, ForegroundChange::Ended);
     }
 }

@@ -1,7 +1,7 @@
-//! Rules about what stands on the screen or in the title: data, shipped and overridable.
+//! Rules about text on the screen or in the title. They are data; Agency ships some, and users can override them.
 //!
-//! A rule names patterns and what they mean. The first rule that matches speaks; a user's rules come before the
-//! shipped ones, and one of the same name takes a shipped one's place.
+//! A rule has patterns and a meaning. The first rule that matches decides. A user's rules come before the shipped ones, and a
+//! rule with the name of a shipped rule replaces it.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -12,20 +12,24 @@ use serde::{Deserialize, Serialize};
 use super::claim::{Activity, Why};
 use super::status::one_line;
 
-/// Every rule file that is shipped, by its name.
+/// Every shipped rule file: name and text.
 const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped_rules.rs"));
 
+/// All rules in their order.
 #[derive(Clone, Debug)]
 pub struct Rules {
     rules: Vec<Rule>,
 }
 
+/// One rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
+    /// Its name.
     pub name: String,
+    /// What a match means.
     pub activity: Activity,
-    on: Place,
-    /// Only the last rows that are not blank.
+    on: RuleTarget,
+    /// Look only at this many of the last rows that are not blank.
     lines: Option<usize>,
     all: Vec<Pattern>,
     any: Vec<Pattern>,
@@ -34,17 +38,20 @@ pub struct Rule {
     programs: Vec<String>,
 }
 
-/// What a rule said.
+/// The result of a rule that matched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matched {
+    /// The name of the rule.
     pub rule: String,
+    /// What the agent does.
     pub activity: Activity,
+    /// The text that the rule found.
     pub detail: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Place {
+enum RuleTarget {
     #[default]
     Screen,
     Title,
@@ -54,20 +61,20 @@ enum Place {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    rule: Vec<Written>,
+    rule: Vec<RuleSource>,
 }
 
-/// A rule as it stands in a file.
+/// A rule as a file contains it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RuleSource {
     name: String,
     #[serde(default)]
-    says: Option<Says>,
+    says: Option<RuleActivity>,
     #[serde(default)]
     why: Option<Why>,
     #[serde(default)]
-    on: Place,
+    on: RuleTarget,
     lines: Option<usize>,
     #[serde(default)]
     all: Vec<String>,
@@ -84,7 +91,7 @@ struct Written {
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Says {
+enum RuleActivity {
     Working,
     Waiting,
 }
@@ -93,12 +100,27 @@ fn yes() -> bool {
     true
 }
 
+/// Why a rule cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleProblem {
+    /// The file is not a list of rules.
     #[error("{file}: {cause}")]
-    File { file: String, cause: String },
+    File {
+        /// The file.
+        file: String,
+        /// Why, in words.
+        cause: String,
+    },
+    /// One rule of the file is wrong.
     #[error("{file}: rule `{rule}`: {cause}")]
-    Rule { file: String, rule: String, cause: String },
+    Rule {
+        /// The file.
+        file: String,
+        /// The name of the rule.
+        rule: String,
+        /// Why, in words.
+        cause: String,
+    },
 }
 
 impl Default for Rules {
@@ -108,11 +130,13 @@ impl Default for Rules {
 }
 
 impl Rules {
+    /// The rules that Agency ships.
     pub fn shipped() -> Rules {
         Rules::with_users(&[]).0
     }
 
-    /// `files` are names and contents, in order. What cannot be used is told and left out; the rest counts.
+    /// Adds the rules of users. `files` are names and contents, in order. Returns a problem for every rule that cannot be used,
+    /// and leaves that rule out.
     pub fn with_users(files: &[(String, String)]) -> (Rules, Vec<RuleProblem>) {
         let (mut rules, mut named, mut problems) = (Vec::new(), HashSet::new(), Vec::new());
         let shipped = SHIPPED.iter().map(|(name, text)| (true, *name, *text));
@@ -121,17 +145,17 @@ impl Rules {
             let (mut fresh, mut usable) = (HashSet::new(), Vec::new());
             for written in read(file, text, &mut problems) {
                 let name = written.name.clone();
-                // Of an earlier file: the same name in one file is that file's own mistake.
+                // An earlier file has this rule. Two rules of one name in the same file are a mistake.
                 if named.contains(&name) {
                     continue;
                 }
                 if !fresh.insert(name.clone()) {
-                    let cause = "there are two rules of this name".to_owned();
+                    let cause = "there are two rules with this name".to_owned();
                     problems.push(RuleProblem::Rule { file: file.to_owned(), rule: name, cause });
                     continue;
                 }
                 let checked = rule_of(written).and_then(|rule| match rule {
-                    // The shipped ones are held by a test, and there are many of them.
+                    // A test checks the many shipped rules, so the daemon need not.
                     Some(rule) if !is_shipped => rule.check().map(|()| Some(rule)),
                     rule => Ok(rule),
                 });
@@ -145,30 +169,33 @@ impl Rules {
                     }
                 }
             }
-            // One that cannot be used takes nobody's place.
+            // A rule that cannot be used replaces no other.
             named.extend(usable);
         }
         (Rules { rules }, problems)
     }
 
+    /// The names of all rules.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().map(|rule| rule.name.as_str())
     }
 
-    /// Every program that some rule is for alone.
+    /// Every program that has rules of its own.
     pub fn programs(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().flat_map(|rule| &rule.programs).map(String::as_str)
     }
 
-    /// What the screen says, its rows from top to bottom.
+    /// The first rule that matches the screen. `rows` go from top to bottom.
     pub fn on_screen(&self, rows: &[String], program: &str) -> Option<Matched> {
         let view = View::of(rows);
-        let mut rules = self.rules.iter().filter(|rule| rule.on == Place::Screen && rule.is_for(program));
+        let mut rules =
+            self.rules.iter().filter(|rule| rule.on == RuleTarget::Screen && rule.is_for(program));
         rules.find_map(|rule| rule.matched(view.last(rule.lines)))
     }
 
+    /// The first rule that matches the title.
     pub fn on_title(&self, title: &str, program: &str) -> Option<Matched> {
-        let mut rules = self.rules.iter().filter(|rule| rule.on == Place::Title && rule.is_for(program));
+        let mut rules = self.rules.iter().filter(|rule| rule.on == RuleTarget::Title && rule.is_for(program));
         rules.find_map(|rule| rule.matched(title))
     }
 }
@@ -200,7 +227,7 @@ impl View {
 }
 
 impl Rule {
-    /// Every pattern is one.
+    /// Fails if a pattern is invalid.
     fn check(&self) -> Result<(), String> {
         let mut all = self.all.iter().chain(&self.any).chain(&self.none).chain(&self.detail);
         all.try_for_each(|written| pattern(&written.text).map(drop))
@@ -223,14 +250,14 @@ impl Rule {
     }
 }
 
-/// The last one: what is lowest on the screen is newest.
+/// The text of the last match, because the lowest text on the screen is the newest.
 fn detail(pattern: &Regex, text: &str) -> Option<String> {
     let found = pattern.captures_iter(text).last()?;
     let words = found.get(1).or(found.get(0))?.as_str();
     Some(one_line(words)).filter(|line| !line.is_empty())
 }
 
-fn read(file: &str, text: &str, problems: &mut Vec<RuleProblem>) -> Vec<Written> {
+fn read(file: &str, text: &str, problems: &mut Vec<RuleProblem>) -> Vec<RuleSource> {
     match toml_edit::de::from_str::<File>(text) {
         Ok(file) => file.rule,
         Err(error) => {
@@ -241,15 +268,17 @@ fn read(file: &str, text: &str, problems: &mut Vec<RuleProblem>) -> Vec<Written>
     }
 }
 
-/// `None` for one that is turned off.
-fn rule_of(written: Written) -> Result<Option<Rule>, String> {
+/// Checks a rule. `None` if it is turned off.
+fn rule_of(written: RuleSource) -> Result<Option<Rule>, String> {
     if !written.enabled {
         return Ok(None);
     }
     let activity = match (written.says, written.why) {
-        (Some(Says::Working), None) => Activity::Working,
-        (Some(Says::Working), Some(_)) => return Err("`why` is for rules that say waiting".to_owned()),
-        (Some(Says::Waiting), why) => Activity::Waiting(why.unwrap_or(Why::Unknown)),
+        (Some(RuleActivity::Working), None) => Activity::Working,
+        (Some(RuleActivity::Working), Some(_)) => {
+            return Err("`why` is for rules that say waiting".to_owned());
+        }
+        (Some(RuleActivity::Waiting), why) => Activity::Waiting(why.unwrap_or(Why::Unknown)),
         (None, _) => return Err("`says` is missing: working or waiting".to_owned()),
     };
     if written.all.is_empty() && written.any.is_empty() {
@@ -268,29 +297,29 @@ fn rule_of(written: Written) -> Result<Option<Rule>, String> {
     }))
 }
 
-/// Made when it is first needed: most screens are decided by a few of many.
+/// Compiled when it is first needed: a few of the many rules decide most screens.
 #[derive(Clone, Debug)]
 struct Pattern {
     text: String,
-    made: OnceLock<Option<Regex>>,
+    compiled: OnceLock<Option<Regex>>,
 }
 
 impl Pattern {
     fn of(text: String) -> Pattern {
-        Pattern { text, made: OnceLock::new() }
+        Pattern { text, compiled: OnceLock::new() }
     }
 
     fn regex(&self) -> Option<&Regex> {
-        self.made.get_or_init(|| pattern(&self.text).ok()).as_ref()
+        self.compiled.get_or_init(|| pattern(&self.text).ok()).as_ref()
     }
 }
 
-/// A user's pattern must not cost more than its screen.
+/// The limit for a compiled pattern, so that a user's pattern cannot use much memory.
 const PATTERN_BYTES: usize = 1 << 20;
 
 fn pattern(text: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(text).multi_line(true).size_limit(PATTERN_BYTES).build();
-    built.map_err(|error| format!("`{text}` is no pattern: {}", one_line(&error.to_string())))
+    built.map_err(|error| format!("`{text}` is not a valid pattern: {}", one_line(&error.to_string())))
 }
 
 #[cfg(test)]
@@ -327,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_looks_at_the_last_rows_and_tells_what_it_found() {
+    fn a_rule_looks_at_the_last_rows_and_reports_the_text_that_it_found() {
         let (rules, problems) = users(MINE);
         assert_eq!(problems, []);
         let matched = rules.on_screen(&rows("hello\n[mine] May I go?\n\n> \n\n"), "x").expect("a match");
@@ -338,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_rule_takes_the_place_of_a_shipped_one() {
+    fn a_users_rule_replaces_a_shipped_one() {
         let shipped = Rules::shipped();
         let name = shipped.names().next().expect("one").to_owned();
         let (rules, problems) = users(&format!("[[rule]]\nname = \"{name}\"\nenabled = false\n"));
@@ -356,13 +385,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_rule_is_named_and_the_others_count() {
+    fn a_bad_rule_is_named_and_the_other_rules_are_used() {
         let (rules, problems) =
             users(&format!("{MINE}\n[[rule]]\nname = \"odd\"\nsays = \"working\"\nall = ['(']"));
         assert!(rules.names().any(|name| name == "mine"));
         let [RuleProblem::Rule { file, rule, cause }] = problems.as_slice() else { panic!("{problems:?}") };
         assert_eq!((file.as_str(), rule.as_str()), ("mine.toml", "odd"));
-        assert!(cause.contains("is no pattern"), "{cause}");
+        assert!(cause.contains("is not a valid pattern"), "{cause}");
         for text in ["[[rule]]\nname = 3", "rules = 1", "[["] {
             assert!(matches!(users(text).1.as_slice(), [RuleProblem::File { .. }]), "{text}");
         }

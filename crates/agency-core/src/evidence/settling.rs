@@ -1,4 +1,4 @@
-//! What is seen for a moment only: a word that must stand for a while before it is believed.
+//! Ignores observations that last only a moment: an observation must stay for a while before it counts.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::Time;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Settling<T> {
     believed: Option<T>,
-    /// What was seen last, if it is something else, and since when.
+    /// The newest observation, if it differs, and since when.
     coming: Option<(Option<T>, Time)>,
 }
 
@@ -20,16 +20,16 @@ impl<T> Default for Settling<T> {
 }
 
 impl<T: PartialEq + Clone> Settling<T> {
-    pub(super) fn see(&mut self, seen: Option<T>, at: Time) {
+    pub(super) fn observe(&mut self, observed: Option<T>, at: Time) {
         match &self.coming {
-            _ if seen == self.believed => self.coming = None,
-            Some((coming, _)) if *coming == seen => {}
-            _ => self.coming = Some((seen, at)),
+            _ if observed == self.believed => self.coming = None,
+            Some((coming, _)) if *coming == observed => {}
+            _ => self.coming = Some((observed, at)),
         }
     }
 
-    /// What is believed is still there, perhaps in other words.
-    pub(super) fn stays(&mut self, believed: T) {
+    /// The believed observation is still there, perhaps with another text.
+    pub(super) fn confirm(&mut self, believed: T) {
         *self = Settling { believed: Some(believed), coming: None };
     }
 
@@ -60,23 +60,23 @@ mod tests {
 
     const A_MOMENT: Duration = Duration::from_millis(150);
 
-    fn seen(steps: &[(u64, Option<&'static str>)], at: u64) -> Option<&'static str> {
+    fn believed_after(steps: &[(u64, Option<&'static str>)], at: u64) -> Option<&'static str> {
         let mut settling = Settling::default();
         for (at, word) in steps {
             let at = Duration::from_millis(*at);
             settling.tick(at, |_| A_MOMENT);
-            settling.see(*word, at);
+            settling.observe(*word, at);
         }
         settling.tick(Duration::from_millis(at), |_| A_MOMENT);
         settling.believed().copied()
     }
 
     #[test]
-    fn what_stands_for_a_while_is_believed_and_a_flash_is_not() {
-        assert_eq!(seen(&[(0, Some("a"))], 100), None);
-        assert_eq!(seen(&[(0, Some("a"))], 150), Some("a"));
-        assert_eq!(seen(&[(0, Some("a")), (200, None), (250, Some("a"))], 900), Some("a"));
-        assert_eq!(seen(&[(0, Some("a")), (200, None)], 900), None);
-        assert_eq!(seen(&[(0, Some("a")), (100, Some("b")), (200, Some("a"))], 300), None);
+    fn an_observation_that_stays_is_believed_and_a_flash_is_not() {
+        assert_eq!(believed_after(&[(0, Some("a"))], 100), None);
+        assert_eq!(believed_after(&[(0, Some("a"))], 150), Some("a"));
+        assert_eq!(believed_after(&[(0, Some("a")), (200, None), (250, Some("a"))], 900), Some("a"));
+        assert_eq!(believed_after(&[(0, Some("a")), (200, None)], 900), None);
+        assert_eq!(believed_after(&[(0, Some("a")), (100, Some("b")), (200, Some("a"))], 300), None);
     }
 }

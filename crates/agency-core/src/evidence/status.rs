@@ -1,29 +1,29 @@
-//! OSC 7501, the program status protocol: what an agent says of itself.
+//! OSC 7501, the program status protocol: reports of an agent about itself.
 //!
-//! `state=blocked:app=claude-code:kind=permission:msg=BASE64`, fields in any order, unknown ones passed over.
+//! `state=blocked:app=claude-code:kind=permission:msg=BASE64`, fields in any order. Unknown fields are ignored.
 
 use super::claim::{Activity, Why};
 use crate::plain;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Report {
-    /// `None`: the program takes back what it said.
+    /// `None`: the program withdraws its last report.
     pub(super) activity: Option<Activity>,
     pub(super) rule: String,
     pub(super) detail: Option<String>,
 }
 
-/// Longer words than a person reads at a glance are cut.
+/// Longer texts are cut, because a person reads this at a glance.
 const DETAIL_MAX: usize = 300;
 
-/// `None` for what says nothing that we know.
+/// Reads a report. `None` if it has no state that we know.
 pub(super) fn parse(text: &str) -> Option<Report> {
     let (mut state, mut kind, mut detail) = (None, None, None);
     for (position, field) in text.split(':').enumerate() {
         match field.split_once('=') {
             Some(("state", value)) => state = Some(value),
             Some(("kind", value)) => kind = Some(value),
-            Some(("msg", value)) => detail = decoded(value),
+            Some(("msg", value)) => detail = decode_message(value),
             None if position == 0 => state = Some(field),
             _ => {}
         }
@@ -43,17 +43,17 @@ pub(super) fn parse(text: &str) -> Option<Report> {
         (state, Some(kind)) => format!("{state} {kind}"),
         (state, None) => state.to_owned(),
     };
-    // While it works, its words are about the work.
+    // While the program works, its text is about the work.
     let detail = detail.filter(|_| activity.is_some_and(Activity::is_waiting));
     Some(Report { activity, rule: one_line(&rule), detail })
 }
 
-fn decoded(base64: &str) -> Option<String> {
+fn decode_message(base64: &str) -> Option<String> {
     let bytes = data_encoding::BASE64_NOPAD.decode(base64.trim_end_matches('=').as_bytes()).ok()?;
     Some(one_line(&String::from_utf8_lossy(&bytes))).filter(|text| !text.is_empty())
 }
 
-/// What somebody else wrote, as a line that can be shown.
+/// Text of an agent as one line that is safe to show.
 pub(super) fn one_line(text: &str) -> String {
     plain::one_line(text, DETAIL_MAX)
 }
@@ -97,16 +97,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_no_report() {
+    fn an_unknown_state_is_not_a_report() {
         for text in ["", "dancing", "app=x", "state=dreaming:app=x", "?"] {
-            let said = parse(text).and_then(|report| report.activity);
-            assert_eq!(said, None, "{text}");
+            let activity = parse(text).and_then(|report| report.activity);
+            assert_eq!(activity, None, "{text}");
         }
     }
 
     #[test]
-    fn words_that_cannot_be_decoded_are_none() {
-        assert_eq!(decoded("%%%"), None);
-        assert_eq!(decoded("YQpi").as_deref(), Some("a b"));
+    fn a_message_that_cannot_be_decoded_is_none() {
+        assert_eq!(decode_message("%%%"), None);
+        assert_eq!(decode_message("YQpi").as_deref(), Some("a b"));
     }
 }

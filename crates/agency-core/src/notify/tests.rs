@@ -1,4 +1,4 @@
-//! Stories of who is told what, and when; and what holds whatever happens.
+//! Stories of notifications and their times, and laws that hold for all events.
 
 use proptest::prelude::*;
 
@@ -18,28 +18,28 @@ fn cause(why: &str) -> Cause {
 }
 
 fn crash(notifier: &mut Notifier, task: &TaskKey, now: Time) {
-    notifier.needs(task, cause("exited"), now);
-    notifier.over(task);
+    notifier.record_need(task, cause("exited"), now);
+    notifier.end_run(task);
 }
 
 fn millis(text: &str) -> Time {
-    let seconds: f64 = text.parse().unwrap_or_else(|_| panic!("{text} is no time"));
+    let seconds: f64 = text.parse().unwrap_or_else(|_| panic!("{text} is not a time"));
     Time::from_millis((seconds * 1000.0).round() as u64)
 }
 
-/// Lets the clock go on, and says what is told until then: `2 1 permission + 2 prompt`.
-fn told_until(notifier: &mut Notifier, end: Time) -> Vec<String> {
-    let mut told = Vec::new();
+/// Advances the clock and lists the notifications until then: `2 1 permission + 2 prompt`.
+fn notices_until(notifier: &mut Notifier, end: Time) -> Vec<String> {
+    let mut notices = Vec::new();
     while let Some(now) = notifier.deadline().filter(|now| *now <= end) {
-        let notice = notifier.due(now).expect("a deadline is kept");
+        let notice = notifier.take_due(now).expect("a deadline is kept");
         let words: Vec<String> =
             notice.iter().map(|(key, cause)| format!("{} {}", key.task, cause.occasion.why())).collect();
-        told.push(format!("{} {}", now.as_secs_f64(), words.join(" + ")));
+        notices.push(format!("{} {}", now.as_secs_f64(), words.join(" + ")));
     }
-    told
+    notices
 }
 
-/// Lines of `seconds task event -> what was told since the line before; …`.
+/// Lines of `seconds task event -> notifications since the line before; …`.
 #[track_caller]
 fn check(script: &str) {
     let mut notifier = Notifier::default();
@@ -47,29 +47,29 @@ fn check(script: &str) {
         let (event, expected) = line.split_once("->").unwrap_or((line, ""));
         let words: Vec<&str> = event.split_whitespace().collect();
         let now = millis(words[0]);
-        let told = told_until(&mut notifier, now);
-        assert_eq!(told.join("; "), expected.trim(), "{line}");
+        let notices = notices_until(&mut notifier, now);
+        assert_eq!(notices.join("; "), expected.trim(), "{line}");
         let task = words.get(1).map(|task| key(task.parse().expect("a task"))).unwrap_or_else(|| key(0));
         match words.get(2..).unwrap_or_default() {
             [] => {}
-            ["found"] => notifier.found(&task, None),
-            ["found", why] => notifier.found(&task, Some(cause(why))),
-            ["unread"] => notifier.read_late(&task),
-            ["needs", why] => notifier.needs(&task, cause(why), now),
-            ["works"] => notifier.needs_nobody(&task),
+            ["found"] => notifier.record_found(&task, None),
+            ["found", why] => notifier.record_found(&task, Some(cause(why))),
+            ["unread"] => notifier.expect_late_state(&task),
+            ["needs", why] => notifier.record_need(&task, cause(why), now),
+            ["works"] => notifier.clear_need(&task),
             ["crashes"] => crash(&mut notifier, &task, now),
-            ["stops"] => notifier.over(&task),
-            ["booted"] => notifier.all_known(),
-            ["viewed"] => notifier.viewed(&task, true),
-            ["unviewed"] => notifier.viewed(&task, false),
+            ["stops"] => notifier.end_run(&task),
+            ["booted"] => notifier.mark_all_known(),
+            ["viewed"] => notifier.set_viewed(&task, true),
+            ["unviewed"] => notifier.set_viewed(&task, false),
             ["gone"] => notifier.forget(&task),
-            other => panic!("what is {other:?}?"),
+            other => panic!("unknown event {other:?}"),
         }
     }
 }
 
 #[test]
-fn one_change_is_told_once() {
+fn one_change_makes_one_notification() {
     check(
         "
         10 1 needs permission
@@ -81,7 +81,7 @@ fn one_change_is_told_once() {
 }
 
 #[test]
-fn what_was_so_at_boot_is_not_told() {
+fn a_state_that_held_at_boot_makes_no_notification() {
     check(
         "
         10 1 found permission
@@ -101,7 +101,7 @@ fn what_was_so_at_boot_is_not_told() {
 }
 
 #[test]
-fn a_flicker_is_not_told() {
+fn a_flicker_makes_no_notification() {
     check(
         "
         10   1 needs prompt
@@ -115,7 +115,7 @@ fn a_flicker_is_not_told() {
 }
 
 #[test]
-fn many_at_once_are_one_notice_and_the_longest_wait_comes_first() {
+fn many_changes_at_once_make_one_notification_with_the_longest_wait_first() {
     check(
         "
         10   3 needs permission
@@ -128,7 +128,7 @@ fn many_at_once_are_one_notice_and_the_longest_wait_comes_first() {
 }
 
 #[test]
-fn what_is_on_a_screen_is_not_told_then_or_later() {
+fn a_state_that_a_user_has_seen_makes_no_notification_then_or_later() {
     check(
         "
         10 1 viewed
@@ -145,7 +145,7 @@ fn what_is_on_a_screen_is_not_told_then_or_later() {
 }
 
 #[test]
-fn an_agent_that_flips_is_told_of_now_and_then() {
+fn an_agent_that_flips_makes_a_notification_now_and_then() {
     check(
         "
         10 1 needs prompt
@@ -175,7 +175,7 @@ fn another_word_for_the_same_wait_is_no_news_but_a_dialog_is() {
 }
 
 #[test]
-fn a_crash_is_told_and_a_stop_is_not() {
+fn a_crash_makes_a_notification_and_a_stop_does_not() {
     check(
         "
         10 1 needs prompt
@@ -195,7 +195,7 @@ fn a_crash_is_told_and_a_stop_is_not() {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum NotifierStep {
     Needs(&'static str),
     Works,
     Crashes,
@@ -204,74 +204,75 @@ enum Step {
     Found,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = NotifierStep> {
     prop_oneof![
-        4 => prop::sample::select(vec!["prompt", "permission", "question", "finished", ""]).prop_map(Step::Needs),
-        4 => Just(Step::Works),
-        1 => Just(Step::Crashes),
-        1 => Just(Step::Stops),
-        1 => any::<bool>().prop_map(Step::View),
-        1 => Just(Step::Found),
+        4 => prop::sample::select(vec!["prompt", "permission", "question", "finished", ""]).prop_map(NotifierStep::Needs),
+        4 => Just(NotifierStep::Works),
+        1 => Just(NotifierStep::Crashes),
+        1 => Just(NotifierStep::Stops),
+        1 => any::<bool>().prop_map(NotifierStep::View),
+        1 => Just(NotifierStep::Found),
     ]
 }
 
-/// What a person would say of a task: who looks, since when it needs somebody, and when it was told last.
+/// The truth about a task: whether a user views it, since when it needs the user, and when the last notification was sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Truth {
     viewed: bool,
     needs_since: Option<Time>,
     seen: bool,
     crashed: bool,
-    told_at: Option<Time>,
+    notified_at: Option<Time>,
 }
 
 impl Truth {
-    fn follow(&mut self, step: Step, now: Time) {
+    fn follow(&mut self, step: NotifierStep, now: Time) {
         match step {
-            Step::Needs(_) | Step::Crashes => {
+            NotifierStep::Needs(_) | NotifierStep::Crashes => {
                 self.seen |= self.viewed;
                 self.needs_since.get_or_insert(now);
             }
-            // That it crashed stays true when it is over.
-            Step::Stops if self.crashed => {}
-            Step::Works | Step::Stops => (self.needs_since, self.seen) = (None, false),
-            Step::View(viewed) => {
+            // The end of a run does not undo its crash.
+            NotifierStep::Stops if self.crashed => {}
+            NotifierStep::Works | NotifierStep::Stops => (self.needs_since, self.seen) = (None, false),
+            NotifierStep::View(viewed) => {
                 self.viewed = viewed;
                 self.seen |= viewed && self.needs_since.is_some();
             }
-            Step::Found => {
-                let told_at = self.told_at;
-                *self = Truth { needs_since: Some(now), seen: true, told_at, ..Truth::default() };
+            NotifierStep::Found => {
+                let notified_at = self.notified_at;
+                *self = Truth { needs_since: Some(now), seen: true, notified_at, ..Truth::default() };
             }
         }
-        self.crashed = matches!(step, Step::Crashes)
-            || self.crashed && !matches!(step, Step::Works | Step::Found | Step::Needs(_));
-        if matches!(step, Step::Crashes | Step::Stops) {
+        self.crashed = matches!(step, NotifierStep::Crashes)
+            || self.crashed
+                && !matches!(step, NotifierStep::Works | NotifierStep::Found | NotifierStep::Needs(_));
+        if matches!(step, NotifierStep::Crashes | NotifierStep::Stops) {
             self.viewed = false;
         }
     }
 }
 
-fn apply(notifier: &mut Notifier, task: &TaskKey, step: Step, now: Time) {
+fn apply(notifier: &mut Notifier, task: &TaskKey, step: NotifierStep, now: Time) {
     match step {
-        Step::Needs(why) => notifier.needs(task, cause(why), now),
-        Step::Works => notifier.needs_nobody(task),
-        Step::Crashes => crash(notifier, task, now),
-        Step::Stops => notifier.over(task),
-        Step::View(viewed) => notifier.viewed(task, viewed),
-        Step::Found => notifier.found(task, Some(cause("prompt"))),
+        NotifierStep::Needs(why) => notifier.record_need(task, cause(why), now),
+        NotifierStep::Works => notifier.clear_need(task),
+        NotifierStep::Crashes => crash(notifier, task, now),
+        NotifierStep::Stops => notifier.end_run(task),
+        NotifierStep::View(viewed) => notifier.set_viewed(task, viewed),
+        NotifierStep::Found => notifier.record_found(task, Some(cause("prompt"))),
     }
 }
 
 proptest! {
     #[test]
-    fn whatever_happens_nobody_is_pestered_and_nothing_is_kept_back(
+    fn no_notification_comes_too_often_and_none_is_lost(
         steps in prop::collection::vec((0u64..3, step(), 0u64..4000), 0..60),
     ) {
         let (timing, mut notifier) = (Timing::default(), Notifier::default());
         let mut truth = [Truth::default(); 3];
         let mut now = Time::from_secs(1);
-        let end = (0, Step::View(false), 60_000);
+        let end = (0, NotifierStep::View(false), 60_000);
         for (task, step, wait) in steps.into_iter().chain([end]) {
             if wait < 60_000 {
                 apply(&mut notifier, &key(task), step, now);
@@ -279,21 +280,21 @@ proptest! {
             }
             let until = now + Duration::from_millis(wait);
             while let Some(deadline) = notifier.deadline().filter(|deadline| *deadline <= until) {
-                let notice = notifier.due(deadline).expect("a deadline is kept");
+                let notice = notifier.take_due(deadline).expect("a deadline is kept");
                 prop_assert!(notifier.deadline().is_none_or(|next| next > deadline), "no spinning");
                 for (key, _) in notice {
                     let truth = &mut truth[key.task.0 as usize];
-                    let since = truth.needs_since.expect("it needs somebody");
+                    let since = truth.needs_since.expect("the task needs the user");
                     prop_assert!(!truth.viewed && since + timing.settle <= deadline);
-                    prop_assert!(truth.told_at.is_none_or(|last| last + timing.apart <= deadline));
-                    truth.told_at = Some(deadline);
+                    prop_assert!(truth.notified_at.is_none_or(|last| last + timing.apart <= deadline));
+                    truth.notified_at = Some(deadline);
                     truth.seen = true;
                 }
             }
             now = until;
         }
         for truth in truth {
-            prop_assert!(truth.seen || truth.needs_since.is_none(), "nobody was told: {truth:?}");
+            prop_assert!(truth.seen || truth.needs_since.is_none(), "no notification was sent: {truth:?}");
         }
     }
 }

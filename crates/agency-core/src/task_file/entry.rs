@@ -1,7 +1,7 @@
-//! The keys of the front matter: what each one holds and which lines it has.
+//! The keys of the front matter: the value and the lines of each one.
 //!
-//! YAML is read by saphyr-parser, whose events carry places; that is what lets an edit leave all other lines as
-//! they are. Changes nothing itself.
+//! Reads YAML with saphyr-parser, whose events have positions, so that an edit can leave all other lines alone. Changes
+//! nothing itself.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -15,13 +15,13 @@ use super::{TaskFileError, TaskFileProblem};
 pub(super) struct Entry {
     pub(super) key: String,
     pub(super) value: Node,
-    /// In the file, from 1.
+    /// The line of the file, counted from 1.
     pub(super) line: usize,
-    /// The lines of the front matter that belong to it, from 0.
+    /// The lines of the front matter that belong to it, counted from 0.
     pub(super) lines: Range<usize>,
-    /// In characters: the line's part before it is kept when the value is replaced.
+    /// The column after the colon, in characters. An edit keeps the line up to here.
     pub(super) after_colon: usize,
-    /// Where the value ends: line from 0, column in characters.
+    /// The end of the value: line counted from 0, column in characters.
     pub(super) value_end: Option<(usize, usize)>,
 }
 
@@ -54,7 +54,7 @@ impl Node {
         }
     }
 
-    pub(super) fn described(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Node::Null => "nothing".to_owned(),
             Node::Text(text) => format!("`{}`", text.escape_debug()),
@@ -74,7 +74,7 @@ pub(super) fn read(yaml: &str, lines: &[&str]) -> Result<Vec<Entry>, TaskFileErr
         Some(((Event::MappingStart(..), span), rest)) if is_block(span) => rest,
         Some(((_, span), _)) => return Err(TaskFileProblem::NotKeyed.at(file_line(span))),
     };
-    // The last one ends the mapping.
+    // The last event ends the mapping.
     let mut pairs = &pairs[..pairs.len().saturating_sub(1)];
     let mut entries = Vec::new();
     while let Some((key, rest)) = pairs.split_first() {
@@ -82,8 +82,8 @@ pub(super) fn read(yaml: &str, lines: &[&str]) -> Result<Vec<Entry>, TaskFileErr
         entries.push(entry(key, value, lines)?);
         pairs = others;
     }
-    settle_lines(&mut entries, lines);
-    refuse_doubles(&entries)?;
+    assign_lines(&mut entries, lines);
+    refuse_duplicates(&entries)?;
     Ok(entries)
 }
 
@@ -105,7 +105,7 @@ fn content<'e>(yaml: &'e str, lines: &[&str]) -> Result<Vec<Placed<'e>>, TaskFil
             event => content.push((event, span)),
         }
     }
-    // Nothing but comments is one empty scalar to some versions of the parser.
+    // Some versions of the parser report text with only comments as one empty scalar.
     if let [(Event::Scalar(text, ScalarStyle::Plain, ..), _)] = content.as_slice()
         && text.is_empty()
     {
@@ -114,7 +114,7 @@ fn content<'e>(yaml: &'e str, lines: &[&str]) -> Result<Vec<Placed<'e>>, TaskFil
     Ok(content)
 }
 
-/// Block collections begin and end between characters, `{` and `[` have a width.
+/// Whether a collection is written as a block: its start has no width, while `{` and `[` have one.
 fn is_block(span: &Span) -> bool {
     span.is_empty()
 }
@@ -158,9 +158,9 @@ fn entry(key: &Placed<'_>, value: &[Placed<'_>], lines: &[&str]) -> Result<Entry
     })
 }
 
-/// Where this event's own characters end: line from 0 and column.
+/// The end of the characters of this event: line counted from 0, and column.
 ///
-/// The parser's own end of a quote or a bracket lies behind the blanks and the comment that follow it.
+/// The parser's own end of a quote or a bracket includes the blanks and the comment after it.
 fn end_of((event, span): &Placed<'_>, lines: &[&str]) -> Option<(usize, usize)> {
     let (line, column) = (span.end.line() - 1, span.end.col());
     let start = span.start;
@@ -172,7 +172,7 @@ fn end_of((event, span): &Placed<'_>, lines: &[&str]) -> Option<(usize, usize)> 
         _ if span.is_empty() => None,
         Event::Scalar(_, ScalarStyle::SingleQuoted, ..) => Some(quote_end('\'')),
         Event::Scalar(_, ScalarStyle::DoubleQuoted, ..) => Some(quote_end('"')),
-        // A block scalar ends where the next line begins.
+        // A block scalar ends at the beginning of the next line.
         Event::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded, ..) if column == 0 => {
             Some((line.saturating_sub(1), usize::MAX))
         }
@@ -181,7 +181,7 @@ fn end_of((event, span): &Placed<'_>, lines: &[&str]) -> Option<(usize, usize)> 
     }
 }
 
-/// Behind the closing quote of the first quoted text at or after a column.
+/// The column after the closing quote of the first quoted text at or after a column.
 fn column_behind_quote(line: &str, from: usize, quote: char) -> usize {
     let text = line.chars().enumerate().skip(from).skip_while(|(_, c)| *c != quote).skip(1);
     let mut text = text.peekable();
@@ -225,13 +225,13 @@ fn texts(events: &[Placed<'_>]) -> Option<Vec<String>> {
 }
 
 /// Gives each entry all its lines: up to the next key, without the blank lines and comments before that.
-fn settle_lines(entries: &mut [Entry], lines: &[&str]) {
+fn assign_lines(entries: &mut [Entry], lines: &[&str]) {
     let mut limit = lines.len();
     for entry in entries.iter_mut().rev() {
         let start = entry.lines.start;
         let filled = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
         let last_filled = lines[start..limit].iter().rposition(filled).map_or(start, |at| start + at);
-        // A line of a text may look like a comment; the parser knows better.
+        // A line of a text may look like a comment, so the parser's end of the value counts too.
         let last_read = entry.value_end.map_or(start, |(line, _)| line);
         let last_read = (start..=last_read.min(limit - 1)).rev().find(|at| !lines[*at].trim().is_empty());
         entry.lines = start..last_filled.max(last_read.unwrap_or(start)) + 1;
@@ -239,7 +239,7 @@ fn settle_lines(entries: &mut [Entry], lines: &[&str]) {
     }
 }
 
-fn refuse_doubles(entries: &[Entry]) -> Result<(), TaskFileError> {
+fn refuse_duplicates(entries: &[Entry]) -> Result<(), TaskFileError> {
     let mut seen = HashSet::new();
     match entries.iter().find(|entry| !seen.insert(entry.key.as_str())) {
         Some(double) => Err(TaskFileProblem::Twice(double.key.clone()).at(double.line)),

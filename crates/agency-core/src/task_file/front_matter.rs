@@ -1,4 +1,4 @@
-//! The lines between the two `---`: finding them, and replacing those of one key.
+//! Finds the lines between the two `---`, and replaces those of one key.
 //!
 //! Knows nothing of what the keys mean.
 
@@ -54,19 +54,19 @@ pub(super) fn entries(head: &str) -> Result<Vec<Entry>, TaskFileError> {
     entry::read(&lines.concat(), &lines)
 }
 
-/// The line of the file that has this key, or the closing fence's.
+/// The line of this key in the file, or the line of the closing fence.
 pub(super) fn line_of(head: &str, key: &str) -> usize {
     let found = entries(head).ok().and_then(|entries| entries.into_iter().find(|entry| entry.key == key));
     found.map_or(head.split_inclusive('\n').count(), |entry| entry.line)
 }
 
-/// The head with one key's value replaced, added or (`None`) taken out.
+/// Returns the head with one key's value replaced, added or (`None`) removed.
 pub(super) fn with_value(head: &str, key: &str, value: Option<&str>) -> Result<String, TaskFileError> {
     let (open, mut lines, close) = parts(head);
     let entries = entries(head)?;
     let entry = entries.iter().find(|entry| entry.key == key);
     let new = match (entry, value) {
-        (Some(entry), Some(value)) => Some(replaced(entry, &lines, value)),
+        (Some(entry), Some(value)) => Some(replace_value(entry, &lines, value)),
         (None, Some(value)) => {
             let indent = entries.first().map_or("", |entry| indent(lines[entry.lines.start]));
             Some(format!("{indent}{key}: {value}{}", line_end(open)))
@@ -78,8 +78,8 @@ pub(super) fn with_value(head: &str, key: &str, value: Option<&str>) -> Result<S
     Ok([open, &lines.concat(), close].concat())
 }
 
-/// A value on one line is replaced within it, so that a comment behind it stays.
-fn replaced(entry: &Entry, lines: &[&str], value: &str) -> String {
+/// Replaces a value on one line within that line, so that a comment after it stays.
+fn replace_value(entry: &Entry, lines: &[&str], value: &str) -> String {
     let first = lines[entry.lines.start];
     let before = &first[..byte_of(first, entry.after_colon)];
     let last = lines[entry.lines.end - 1];
@@ -91,7 +91,7 @@ fn replaced(entry: &Entry, lines: &[&str], value: &str) -> String {
     format!("{before} {value}{behind}")
 }
 
-/// Never behind the line's end.
+/// The byte of a column, at most the end of the line.
 pub(super) fn byte_of(line: &str, column: usize) -> usize {
     let line = without_line_end(line);
     line.char_indices().nth(column).map_or(line.len(), |(at, _)| at)

@@ -346,7 +346,7 @@ fn a_broken_file_says_where_and_what() {
         ("---\nx: 1\n? status\n: draft\n---\n", "line 3: the front matter is not a list of", "write one"),
         ("---\n[a]: 1\n---\n", "line 2: the front matter is not a list of", "write one"),
         ("---\nx: 1\n...\ny: 2\n---\n", "line 4: the front matter is not a list of", "write one"),
-        ("---\nx: 1\ny: 2\nx: 3\n---\n", "line 4: `x` is there twice", "delete one of the two `x`"),
+        ("---\nx: 1\ny: 2\nx: 3\n---\n", "line 4: `x` occurs twice", "delete one of the two `x`"),
         (
             "---\nstatus: bananas\n---\n",
             "line 2: `status` must be draft, running, idle, stopped, completed, failed, reviewed or merged, not `bananas`",

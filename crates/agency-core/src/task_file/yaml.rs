@@ -1,28 +1,28 @@
-//! Values as YAML that every reader takes back as the same text.
+//! Writes values as YAML that every reader reads back as the same text.
 //!
-//! Writes only. Plain where nobody can misread it, else double quotes with escapes.
+//! A value is plain if no reader can misread it, otherwise in double quotes with escapes.
 
 use std::fmt::Write;
 
 pub(super) fn scalar(text: &str) -> String {
-    if is_plain(text) { text.to_owned() } else { quoted(text) }
+    if is_plain(text) { text.to_owned() } else { quote(text) }
 }
 
-/// In JSON's form, which is YAML too.
+/// A list in the form of JSON, which is YAML too.
 pub(super) fn list(items: &[String]) -> String {
-    let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
+    let items: Vec<String> = items.iter().map(|item| quote(item)).collect();
     format!("[{}]", items.join(", "))
 }
 
 fn is_plain(text: &str) -> bool {
-    // Numbers, times and symbols never begin with a letter; these words do, and old readers make booleans of them.
+    // Numbers, times and symbols never begin with a letter. These words do, and old readers read them as booleans.
     const TAKEN: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@' | '+'))
         && !TAKEN.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     text.chars().for_each(|c| push_escaped(&mut out, c));
@@ -45,7 +45,7 @@ fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Not printable for YAML, or a line end for some readers.
+/// Whether YAML cannot print the character, or some readers take it for a line end.
 fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }

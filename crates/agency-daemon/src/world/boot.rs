@@ -116,7 +116,7 @@ impl World {
         world.settle_integrations().await;
         world.check_workspaces();
         // Earlier daemons have notified the user of everything up to now.
-        world.notices.notifier.all_known();
+        world.notices.notifier.mark_all_known();
         world.deliver_held();
         world.sweep_index();
         world.look_around();

@@ -172,7 +172,7 @@ impl World {
                 .code(FailureCode::InvalidConfig)
                 .because(cause)
         };
-        let value = Value::typed(key, words).map_err(|problem| {
+        let value = Value::from_words(key, words).map_err(|problem| {
             let failure = refused(problem.to_string());
             problem.hint().into_iter().fold(failure, Failure::hint)
         })?;
@@ -227,7 +227,7 @@ impl World {
         let layer = settings::parse(&settings::project_path(&root), content).ok();
         // The user cannot have agreed to a file that cannot be read.
         let waits = layer.is_none_or(|layer| {
-            !layer.sifted(user.as_ref().and_then(|file| file.layer.as_ref())).waiting.is_empty()
+            !layer.split_by_trust(user.as_ref().and_then(|file| file.layer.as_ref())).waiting.is_empty()
         });
         !waits || self.trust.trusts(id, &trust::digest(content))
     }

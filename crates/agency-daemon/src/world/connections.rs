@@ -117,7 +117,7 @@ impl World {
                 }
             },
             Effect::End { epoch } => wire.command(ConnectionCommand::End { attempt: epoch.0 }),
-            Effect::Tell { status } => self.wire_changed(name, status),
+            Effect::Announce { status } => self.wire_changed(name, status),
             Effect::Fail(error) => {
                 let agent = wire.plan.agent.clone();
                 wire.failure = Some(error.clone());

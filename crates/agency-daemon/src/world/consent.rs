@@ -77,7 +77,7 @@ impl World {
     /// The settings of a project's file that need consent, one line for each.
     fn waiting(&self, layer: Layer) -> Vec<(Key, String)> {
         let user = self.settings_files.user().ok().flatten();
-        let sifted = layer.sifted(user.as_ref().and_then(|file| file.layer.as_ref()));
+        let sifted = layer.split_by_trust(user.as_ref().and_then(|file| file.layer.as_ref()));
         let line = |(key, setting): (Key, agency_core::config::Setting)| {
             let line = format!("{key} = {}", setting.value);
             (key, line)

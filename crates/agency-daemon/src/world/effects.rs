@@ -94,7 +94,7 @@ impl World {
             }
             Notice::Restarting { key, attempt } => {
                 tracing::info!(task = %key, attempt, "restarting after a crash");
-                self.notices.notifier.needs_nobody(&key);
+                self.notices.notifier.clear_need(&key);
             }
             Notice::RestartGivenUp { key, why } => {
                 tracing::error!(task = %key, %why, "not restarted any more");

@@ -36,7 +36,7 @@ impl World {
                 let standing = handle.standing.clone();
                 self.register(key.clone(), meta, handle);
                 // The run is new, so no user has been notified of what it waits for.
-                self.notices.notifier.needs_nobody(&key);
+                self.notices.notifier.clear_need(&key);
                 self.state_told(&key, &run, &standing);
                 self.hold_first_message(&key);
                 self.decide(Event::KeeperReady { key: key.clone(), epoch, run });

@@ -32,13 +32,13 @@ pub(super) struct Notices {
 impl World {
     /// Records the first state of a run. Only later changes cause notifications.
     pub(super) fn state_found(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
-        self.notices.notifier.found(key, need_of(run, standing));
+        self.notices.notifier.record_found(key, need_of(run, standing));
     }
 
     pub(super) fn state_told(&mut self, key: &TaskKey, run: &RunId, standing: &Standing) {
         match need_of(run, standing) {
-            Some(cause) => self.notices.notifier.needs(key, cause, clock::now()),
-            None => self.notices.notifier.needs_nobody(key),
+            Some(cause) => self.notices.notifier.record_need(key, cause, clock::now()),
+            None => self.notices.notifier.clear_need(key),
         }
     }
 
@@ -53,11 +53,15 @@ impl World {
     pub(super) fn ended_unasked(&mut self, key: &TaskKey, run: Option<&RunId>, detail: String) {
         let last = || self.history.get(key).and_then(|runs| runs.last()).map(|meta| meta.run.clone());
         let Some(run) = run.cloned().or_else(last) else { return };
-        self.notices.notifier.needs(key, Cause { run, occasion: Occasion::Exited { detail } }, clock::now());
+        self.notices.notifier.record_need(
+            key,
+            Cause { run, occasion: Occasion::Exited { detail } },
+            clock::now(),
+        );
     }
 
     pub(super) fn tell_due(&mut self) {
-        let Some(due) = self.notices.notifier.due(clock::now()) else { return };
+        let Some(due) = self.notices.notifier.take_due(clock::now()) else { return };
         let settings = self.notify_settings();
         let wanted = due.iter().filter(|(_, cause)| settings.wants(cause.occasion.why()));
         let tasks: Vec<NoticeTask> = wanted.filter_map(|(key, cause)| self.notice_task(key, cause)).collect();

@@ -78,7 +78,7 @@ impl World {
     /// Counts a reader of the conversation until a [`LoopEvent::ReaderLeft`] comes through the returned reporter.
     fn add_reader(&mut self, key: &TaskKey) -> Reporter {
         *self.lookers.entry(key.clone()).or_default() += 1;
-        self.notices.notifier.viewed(key, true);
+        self.notices.notifier.set_viewed(key, true);
         self.ground.reporter.clone()
     }
 
@@ -89,7 +89,7 @@ impl World {
         });
         if left == 0 {
             self.lookers.remove(key);
-            self.notices.notifier.viewed(key, false);
+            self.notices.notifier.set_viewed(key, false);
         }
     }
 

@@ -124,7 +124,7 @@ impl World {
         if fresh {
             return Ok(());
         }
-        agent.resumes(driver).map_err(|err| refused().because(err.to_string()).hint(err.hint()))?;
+        agent.check_resume(driver).map_err(|err| refused().because(err.to_string()).hint(err.hint()))?;
         if driver == Driver::Acp && self.takes_up_no_session(&agent.name) {
             return Err(refused()
                 .because(format!("{} takes up no session over ACP, it says", agent.display_name))

@@ -74,9 +74,9 @@ fn unknown_names_and_arguments() {
             &["new", "one", "-m", "x", "--base-branch", "mian"],
             "Error: cannot make workspace 1-one\nCaused by: there is no branch, tag or commit `mian`\nHint: did you mean main?\n",
         ),
-        (&["stop", "nope"], "Error: no task is called `nope`\nHint: `agency ls` shows the tasks there are\n"),
-        (&["stop", "-"], "Error: no task is called `-`\nHint: `agency ls` shows the tasks there are\n"),
-        (&["stop", "ünï"], "Error: no task is called `ünï`\nHint: `agency ls` shows the tasks there are\n"),
+        (&["stop", "nope"], "Error: no task is called `nope`\nHint: `agency ls` lists all tasks\n"),
+        (&["stop", "-"], "Error: no task is called `-`\nHint: `agency ls` lists all tasks\n"),
+        (&["stop", "ünï"], "Error: no task is called `ünï`\nHint: `agency ls` lists all tasks\n"),
     ] {
         check(&stage, args, words);
     }

@@ -90,7 +90,7 @@ fn a_session_that_cannot_continue_is_refused_with_the_reason_and_nothing_is_stop
     wait_why(&stage, "lost", "finished");
     session(&stage, "3-lost");
     let told = stage.refused(&["restart", "lost", "--driver", "terminal"]);
-    assert!(told.contains("cannot go on with a session with the terminal driver"), "{told}");
+    assert!(told.contains("cannot resume a session with the terminal driver"), "{told}");
     assert!(told.contains("set `resume` under [agents.forgetful]"), "{told}");
     stage.run(["restart", "lost", "--driver", "terminal", "--fresh"]).ok();
     stage.wait_printed("lost", "begun");

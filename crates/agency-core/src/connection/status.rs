@@ -1,22 +1,25 @@
-//! How a connection stands and what went wrong with it, in the words that people read.
+//! The status of a connection and its errors, in the words that people read.
 
 use serde::{Deserialize, Serialize};
 
+/// The status of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nobody has needed it, or it was shut down.
+    /// No task has needed it, or it was shut down.
     Idle,
+    /// The process starts, or has not answered the greeting yet.
     Starting,
     /// The agent has answered the greeting.
     Connected,
-    /// It is not there, and nobody tries.
+    /// There is no process, and no retry is planned.
     Disconnected,
-    /// It was there, and is being brought back.
+    /// It was lost, and is being restarted.
     Reconnecting,
 }
 
 impl Status {
+    /// The word in events and lists.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Idle => "idle",
@@ -38,7 +41,9 @@ impl std::fmt::Display for Status {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConnectError {
+    /// What failed.
     pub message: String,
+    /// Why, if it is known.
     pub cause: Option<String>,
 }
 
@@ -64,7 +69,7 @@ impl ConnectError {
     }
 
     pub(super) fn looping(agent: &str) -> ConnectError {
-        let cause = "it was brought back too often within a few minutes";
+        let cause = "it was restarted too often within a few minutes";
         ConnectError::new(format!("Gave up on {agent}"), Some(cause.to_owned()))
     }
 
