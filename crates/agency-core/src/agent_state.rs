@@ -12,7 +12,7 @@ use crate::Time;
 use crate::evidence::{Activity, Why};
 use crate::exit::ExitCode;
 
-/// What a live agent does.
+/// The state of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AgentState {
     /// The process lives and has shown nothing yet.
@@ -23,14 +23,14 @@ pub enum AgentState {
     NeedsInput {
         /// When the waiting began.
         since: Time,
-        /// What it waits for.
+        /// The reason to wait.
         why: Why,
     },
     /// The agent has waited so long that the user may have forgotten it.
     Stale {
         /// When the waiting began.
         since: Time,
-        /// What it waits for.
+        /// The reason to wait.
         why: Why,
     },
     /// The process ended.

@@ -70,7 +70,7 @@ pub enum Item {
     },
     /// Something failed.
     Error {
-        /// What failed.
+        /// A sentence that says what failed.
         message: String,
         /// Why, if it is known.
         cause: Option<String>,
@@ -113,7 +113,7 @@ pub enum ToolStatus {
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStep {
-    /// What it is about.
+    /// The step in words.
     pub text: String,
     /// How far it is.
     pub status: ToolStatus,
@@ -141,13 +141,13 @@ pub struct Approval {
 pub struct Choice {
     /// The agent's id of the answer.
     pub id: String,
-    /// What the answer means.
+    /// The meaning.
     pub kind: ChoiceKind,
     /// The answer as people read it.
     pub label: String,
 }
 
-/// What an answer means.
+/// The meaning of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceKind {

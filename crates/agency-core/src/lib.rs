@@ -3,6 +3,8 @@
 //! Not here: clocks, files, processes, threads (`clippy.toml` bans them). State holds ids and no handles, so a list of events is a
 //! test.
 
+#![warn(missing_docs)]
+
 pub mod agent;
 pub mod agent_state;
 pub mod approval;

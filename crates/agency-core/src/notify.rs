@@ -36,11 +36,11 @@ impl Default for Timing {
 pub struct Cause {
     /// The run that it is about.
     pub run: RunId,
-    /// What happened.
+    /// The event.
     pub occasion: Occasion,
 }
 
-/// What happened to an agent.
+/// An event that a user may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// The agent waits for the user.
@@ -94,7 +94,7 @@ fn is_pressing(why: &str) -> bool {
 /// The tasks of one notification, the longest wait first. Never empty.
 pub type Notice = Vec<(TaskKey, Cause)>;
 
-/// What the user knows of every task.
+/// The user's knowledge of every task.
 #[derive(Clone, Debug, Default)]
 pub struct Notifier {
     timing: Timing,

@@ -28,7 +28,7 @@ pub enum RestartPolicy {
     },
 }
 
-/// What follows a crash.
+/// The decision after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterCrash {
     /// The policy never restarts.

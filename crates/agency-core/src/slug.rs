@@ -93,14 +93,14 @@ impl From<Slug> for String {
 pub struct SlugError {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: SlugProblem,
     /// A slug that the user may use instead.
     pub suggestion: Option<Slug>,
 }
 
 impl SlugError {
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> String {
         match &self.suggestion {
             Some(slug) => format!("try `{slug}`"),
@@ -109,7 +109,7 @@ impl SlugError {
     }
 }
 
-/// What is wrong with a text.
+/// A problem with a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlugProblem {
     /// It has no characters.
@@ -224,7 +224,7 @@ pub enum ResolveError {
 }
 
 impl ResolveError {
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> String {
         match self {
             ResolveError::Unknown { nearest, .. } => {

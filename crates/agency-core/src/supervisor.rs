@@ -36,9 +36,10 @@ use shutdown::Closing;
 use task::{Aim, Start, Task};
 use turn::{Hours, Leaving, Turn};
 
+/// Limits over all tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Live runs over all projects; 0 is no limit.
+    /// Live runs of all projects together; 0 means no limit.
     pub max_agents: u32,
     /// The time for all graces together. Then SIGKILL follows.
     pub shutdown_timeout: Duration,
@@ -50,6 +51,7 @@ impl Default for Limits {
     }
 }
 
+/// The state of every task, and the decisions about it.
 #[derive(Debug)]
 pub struct Supervisor {
     limits: Limits,
@@ -68,6 +70,7 @@ enum Phase {
 }
 
 impl Supervisor {
+    /// A supervisor that knows no task.
     pub fn new(limits: Limits) -> Self {
         Supervisor {
             limits,
@@ -83,6 +86,7 @@ impl Supervisor {
         self.limits = limits;
     }
 
+    /// Handles one event and returns the orders that follow, in order.
     pub fn handle(&mut self, now: Time, event: Event) -> Vec<Effect> {
         let mut effects = self.route(now, event);
         effects.extend(self.close_when_quiet(now));
@@ -171,10 +175,12 @@ impl Supervisor {
         self.tasks.values().filter_map(|task| Some((&task.key, task.live_run()?)))
     }
 
+    /// The run of a task whose process lives.
     pub fn live_run(&self, key: &TaskKey) -> Option<&RunId> {
         self.tasks.get(key)?.live_run()
     }
 
+    /// The status of a task, if the supervisor knows it.
     pub fn status(&self, key: &TaskKey) -> Option<TaskStatus> {
         self.tasks.get(key).map(|task| task.status)
     }

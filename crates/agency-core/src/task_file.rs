@@ -308,11 +308,11 @@ const EXITS: &str = "an exit such as {code: -15, raw: 0}";
 pub struct TaskFileError {
     /// The line of the file, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: TaskFileProblem,
 }
 
-/// What is wrong with a task file.
+/// A problem with a task file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskFileProblem {
     /// The first line is not `---`.
@@ -358,7 +358,7 @@ impl TaskFileProblem {
 }
 
 impl TaskFileError {
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> String {
         match &self.problem {
             TaskFileProblem::NoFrontMatter => {

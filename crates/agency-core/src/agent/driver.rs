@@ -54,7 +54,7 @@ impl FromStr for Driver {
 pub struct UnknownDriver(pub String);
 
 impl UnknownDriver {
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> String {
         "drivers are terminal, stream-json and acp".to_owned()
     }

@@ -51,7 +51,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> String {
         match self {
             AgentError::Unknown { nearest, known, name } => match did_you_mean(nearest) {

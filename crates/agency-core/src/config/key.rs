@@ -180,7 +180,7 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> String {
         let near = did_you_mean(&self.nearest);
         near.unwrap_or_else(|| "`agency config` lists all keys".to_owned())

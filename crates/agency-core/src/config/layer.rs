@@ -135,7 +135,7 @@ pub struct UnknownKey {
 }
 
 impl UnknownKey {
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> Option<String> {
         did_you_mean(&self.nearest)
     }
@@ -147,14 +147,14 @@ impl UnknownKey {
 pub struct ConfigError {
     /// Where the problem is.
     pub position: Position,
-    /// What is wrong.
+    /// The problem.
     pub problem: ConfigProblem,
     /// The line, and below it a mark under the position.
     pub excerpt: Box<str>,
 }
 
 impl ConfigError {
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> String {
         self.problem
             .hint()
@@ -162,7 +162,7 @@ impl ConfigError {
     }
 }
 
-/// What is wrong with a setting.
+/// A problem with a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
     /// The text is not TOML.
@@ -183,7 +183,7 @@ pub enum ConfigProblem {
     Time {
         /// The key.
         key: String,
-        /// What is wrong with the time.
+        /// The problem with the time.
         source: super::TimeSpanError,
     },
     /// The text contains a NUL character.
@@ -213,7 +213,7 @@ pub enum ConfigProblem {
     /// A rule has no tool or no decision.
     #[error("`{rule}` has no `{key}`")]
     RuleLacks {
-        /// `approve[2]`
+        /// The rule: `approve[2]`.
         rule: String,
         /// The key that is missing.
         key: &'static str,
@@ -239,7 +239,7 @@ impl ConfigProblem {
         ConfigProblem::WrongType { key: key.to_string(), expected: key.kind().expected(), got }
     }
 
-    /// What the user can do about it, if there is more to say than the message does.
+    /// A hint for the user, if there is more to say than the message does.
     pub fn hint(&self) -> Option<String> {
         match self {
             ConfigProblem::Time { source, .. } => Some(source.hint()),

@@ -1,4 +1,4 @@
-//! What agents may do to other tasks through `agency mcp`: `[mcp]`.
+//! Permissions of agents over other tasks through `agency mcp`: `[mcp]`.
 //!
 //! Not here: the tools themselves, and the checks of each call.
 

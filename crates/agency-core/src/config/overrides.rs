@@ -18,7 +18,7 @@ const PREFIX: &str = "AGENCY_";
 pub struct OverrideError {
     /// The variable or option.
     pub origin: Origin,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: ConfigProblem,
 }
 

@@ -1,7 +1,7 @@
 //! Which keys there are, what each one takes, which field it sets, when a change applies, and how far Agency trusts a
 //! project with it.
 //!
-//! This is the only place besides the field where a key is written. Not here: the defaults (`Config`, the built-in
+//! A key is written only here and as its field. Not here: the defaults (`Config`, the built-in
 //! agents) and the reading (`reader`).
 
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::approval::Rule;
 
 /// A key that sets one field of `S`.
 pub struct FieldKey<S: 'static> {
-    /// What people and editors need to know about the key.
+    /// The row for people and editors.
     pub info: KeyInfo,
     /// The value of the field, if one is set.
     pub(super) get: fn(&S) -> Option<Value>,

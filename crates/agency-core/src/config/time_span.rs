@@ -38,7 +38,7 @@ pub enum TimeSpanError {
 }
 
 impl TimeSpanError {
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> String {
         match self {
             TimeSpanError::NotATime(_) => {

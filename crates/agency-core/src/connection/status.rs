@@ -41,7 +41,7 @@ impl std::fmt::Display for Status {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConnectError {
-    /// What failed.
+    /// A sentence that says what failed.
     pub message: String,
     /// Why, if it is known.
     pub cause: Option<String>,

@@ -168,10 +168,10 @@ impl Confidence {
     }
 }
 
-/// What a witness claims now.
+/// The present claim of a witness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// What the agent does.
+    /// Whether the agent works or waits.
     pub activity: Activity,
     /// The rule that decided: `blocked`, `claude-trust`, `reads the terminal`.
     pub rule: String,

@@ -56,7 +56,7 @@ impl Hook {
         }
     }
 
-    /// What the agent wants, in its own words.
+    /// The agent's request, in its own words.
     pub(super) fn detail(&self) -> Option<String> {
         match (&self.message, &self.tool) {
             (Some(message), _) => Some(super::status::one_line(message)),

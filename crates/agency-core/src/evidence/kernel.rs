@@ -34,11 +34,11 @@ pub struct ProbedProcess {
     pub name: String,
     /// It has ended, and its parent has not read its exit status.
     pub ended: bool,
-    /// What it waits for.
+    /// The thing that it waits for.
     pub waits: Waits,
 }
 
-/// What a process waits for.
+/// The thing that a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
     /// For input of this terminal and nothing else.

@@ -26,7 +26,7 @@ pub struct Rules {
 pub struct Rule {
     /// Its name.
     pub name: String,
-    /// What a match means.
+    /// The meaning of a match.
     pub activity: Activity,
     on: RuleTarget,
     /// Look only at this many of the last rows that are not blank.
@@ -43,7 +43,7 @@ pub struct Rule {
 pub struct Matched {
     /// The name of the rule.
     pub rule: String,
-    /// What the agent does.
+    /// Whether the agent works or waits.
     pub activity: Activity,
     /// The text that the rule found.
     pub detail: Option<String>,

@@ -10,112 +10,171 @@ use crate::ids::{Epoch, RunId, TaskKey, Ticket};
 use crate::restart::RestartPolicy;
 use crate::task_status::TaskStatus;
 
+/// Something that happened: a request, a report of the daemon, or a deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Once, first: all tasks of all known projects.
     Booted {
+        /// Every task.
         tasks: Vec<FoundTask>,
     },
     /// A task file was made, edited by the user, or came back. The daemon must have read it just now: an older reading
     /// would undo a status that was written since.
     TaskSeen(FoundTask),
 
+    /// Start the agent of a task.
     Start {
+        /// The task.
         key: TaskKey,
+        /// The caller that waits for the answer.
         ticket: Ticket,
+        /// The terms of the start.
         plan: StartPlan,
     },
+    /// Stop the agent of a task.
     Stop {
+        /// The task.
         key: TaskKey,
+        /// The caller that waits for the answer.
         ticket: Ticket,
     },
+    /// Stop the agent of a task and start it again.
     Restart {
+        /// The task.
         key: TaskKey,
+        /// The caller that waits for the answer.
         ticket: Ticket,
+        /// The terms of the start.
         plan: StartPlan,
     },
     /// Set the workspace up, and start nothing in it.
     SetUp {
+        /// The task.
         key: TaskKey,
+        /// The caller that waits for the answer.
         ticket: Ticket,
+        /// The terms of the start.
         plan: StartPlan,
     },
+    /// Pause the task; its process lives.
     Idle {
+        /// The task.
         key: TaskKey,
+        /// The caller that waits for the answer.
         ticket: Ticket,
     },
+    /// Give the task a status that a person or its agent chose.
     Mark {
+        /// The task.
         key: TaskKey,
+        /// The caller that waits for the answer.
         ticket: Ticket,
+        /// The status.
         verdict: Verdict,
     },
-    /// The answer says when nothing lives in the workspace any more. Then the caller removes files and workspace,
-    /// and reports `Finished`. `discard`: an agent that lives is stopped first; without it the removal is refused.
+    /// Prepare the removal of a task. The answer comes when nothing lives in the workspace. Then the caller removes files and
+    /// workspace, and reports `Finished`.
     Remove {
+        /// The task.
         key: TaskKey,
+        /// The caller that waits for the answer.
         ticket: Ticket,
+        /// Stop a live agent first. Without it, a live agent makes the supervisor refuse.
         discard: bool,
     },
     /// Take a live orphan into its task.
     Adopt {
+        /// The task.
         key: TaskKey,
+        /// The caller that waits for the answer.
         ticket: Ticket,
+        /// The run.
         run: RunId,
+        /// The terms of the run.
         terms: RunTerms,
     },
     /// End all agents, then the daemon.
     Shutdown {
+        /// The caller that waits for the answer.
         ticket: Ticket,
     },
 
+    /// The answer to `MakeWorkspace`: the workspace exists.
     WorkspaceMade {
+        /// The task.
         key: TaskKey,
+        /// The epoch of the order.
         epoch: Epoch,
+        /// Whether this start made it.
         made_by: MadeBy,
+        /// Whether it still needs its setup.
         readiness: Readiness,
     },
-    /// Nothing of it is left.
+    /// The answer to `MakeWorkspace`: there is no workspace, and nothing of it is left.
     WorkspaceFailed {
+        /// The task.
         key: TaskKey,
+        /// The epoch of the order.
         epoch: Epoch,
+        /// Why, in words.
         error: String,
     },
-    /// Removed, or found impossible to remove and logged.
+    /// The answer to `UndoWorkspace`: the workspace is removed, or the daemon could not remove it and logged why.
     WorkspaceUndone {
+        /// The task.
         key: TaskKey,
+        /// The epoch of the order.
         epoch: Epoch,
     },
+    /// The answer to `SetUp`: every command succeeded.
     SetupDone {
+        /// The task.
         key: TaskKey,
+        /// The epoch of the order.
         epoch: Epoch,
     },
-    /// No process of it is left; the workspace stays.
+    /// The answer to `SetUp`: a command failed. None of its processes is left; the workspace stays.
     SetupFailed {
+        /// The task.
         key: TaskKey,
+        /// The epoch of the order.
         epoch: Epoch,
+        /// Why, in words.
         error: String,
     },
+    /// The answer to `StartKeeper`: the run lives.
     KeeperReady {
+        /// The task.
         key: TaskKey,
+        /// The epoch of the order.
         epoch: Epoch,
+        /// The run.
         run: RunId,
     },
-    /// No process is left of it.
+    /// The answer to `StartKeeper`: no process is left of it.
     KeeperFailed {
+        /// The task.
         key: TaskKey,
+        /// The epoch of the order.
         epoch: Epoch,
+        /// Why, in words.
         error: String,
     },
-    /// The whole tree is gone and its output drained.
+    /// The whole process tree is gone, and the keeper has read all its output.
     RunExited {
+        /// The task.
         key: TaskKey,
+        /// The run.
         run: RunId,
+        /// How the run ended.
         exit: RunExit,
     },
 
     /// An operation that `Supervisor::begin` or the answer to `Remove` let the daemon begin is over.
     Finished {
+        /// The task.
         key: TaskKey,
+        /// The operation.
         operation: Operation,
     },
 
@@ -126,22 +185,31 @@ pub enum Event {
 /// A task as files and keepers show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundTask {
+    /// The task.
     pub key: TaskKey,
+    /// The status in its file.
     pub status: TaskStatus,
+    /// Its newest run.
     pub run: FoundRun,
 }
 
+/// The newest run of a task, as the daemon found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundRun {
     /// No keeper lives. For a task seen again this says nothing about a run that the supervisor knows of.
     None,
+    /// The run lives.
     Live {
+        /// The run.
         run: RunId,
+        /// The terms of the run.
         terms: RunTerms,
     },
-    /// The run ended while no daemon was there, and its keeper (or the journal) still tells how.
+    /// The run ended while no daemon was there, and its keeper or the journal says how.
     Ended {
+        /// The run.
         run: RunId,
+        /// How the run ended.
         exit: RunExit,
     },
     /// Another host that shares this home holds it.
@@ -151,7 +219,9 @@ pub enum FoundRun {
 /// The terms of a start, and whether it may take its task back when it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartPlan {
+    /// Whether the task may go if the start fails.
     pub task: Origin,
+    /// The terms of the new run.
     pub terms: RunTerms,
 }
 
@@ -167,11 +237,13 @@ pub enum MadeBy {
 /// Whether a workspace can be worked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
+    /// It is set up.
     Ready,
-    /// It has yet to be set up.
+    /// It still needs its setup.
     Raw,
 }
 
+/// Whether a task existed before the call that starts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The task existed before. A start that fails must not remove it.
@@ -185,14 +257,18 @@ pub enum Origin {
 pub struct RunTerms {
     /// Between SIGTERM and SIGKILL.
     pub stop_grace: Duration,
+    /// Whether a crash is followed by a restart.
     pub restart: RestartPolicy,
 }
 
 /// A user's or an agent's word about the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// The work is done.
     Completed,
+    /// The work failed.
     Failed,
+    /// A person has reviewed the work.
     Reviewed,
     /// The base has the work.
     Merged,

@@ -6,50 +6,136 @@ use super::occupation::Occupation;
 use crate::ids::{RunId, TaskKey};
 use crate::task_status::{TaskStatus, TransitionRefused};
 
+/// Why the supervisor refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// All slots for agents are taken.
     #[error("maximum number of agents reached ({max})")]
-    MaxAgentsReached { max: u32 },
+    MaxAgentsReached {
+        /// The limit.
+        max: u32,
+    },
+    /// The status of the task does not allow this step.
     #[error("task {} {refused}", key.task)]
-    Transition { key: TaskKey, refused: TransitionRefused },
+    Transition {
+        /// The task.
+        key: TaskKey,
+        /// The step that is not allowed.
+        refused: TransitionRefused,
+    },
+    /// The task has no live agent.
     #[error("task {} is not running: it is {status}", key.task)]
-    NotRunning { key: TaskKey, status: TaskStatus },
+    NotRunning {
+        /// The task.
+        key: TaskKey,
+        /// The status of the task.
+        status: TaskStatus,
+    },
+    /// Another operation on the task is under way.
     #[error("task {} is {doing}", key.task)]
-    Busy { key: TaskKey, doing: Occupation },
+    Busy {
+        /// The task.
+        key: TaskKey,
+        /// The operation under way.
+        doing: Occupation,
+    },
+    /// The operation must wait for the end of the turn.
     #[error("the agent of task {} is at work", key.task)]
-    AgentAtWork { key: TaskKey },
+    AgentAtWork {
+        /// The task.
+        key: TaskKey,
+    },
+    /// The operation needs a task without a live agent.
     #[error("the agent of task {} is still running", key.task)]
-    AgentLives { key: TaskKey },
+    AgentLives {
+        /// The task.
+        key: TaskKey,
+    },
+    /// An earlier removal did not finish.
     #[error("the removal of task {} was cut off and is not finished", key.task)]
-    Unsettled { key: TaskKey },
+    Unsettled {
+        /// The task.
+        key: TaskKey,
+    },
+    /// A process of an earlier run still lives.
     #[error("task {} still has a process of an earlier run, {run}", key.task)]
-    Orphaned { key: TaskKey, run: RunId },
+    Orphaned {
+        /// The task.
+        key: TaskKey,
+        /// The run.
+        run: RunId,
+    },
+    /// The daemon deletes old trash entries of the project.
     #[error("the trash of this project is being emptied")]
     EmptyingTrash,
+    /// An undo in the project is under way.
     #[error("something is coming back from the trash of this project")]
     ComingBack,
+    /// Another host that shares this home runs the task.
     #[error("task {} runs on another host", key.task)]
-    Elsewhere { key: TaskKey },
+    Elsewhere {
+        /// The task.
+        key: TaskKey,
+    },
+    /// The supervisor does not know the task.
     #[error("there is no task {}", key.task)]
-    UnknownTask { key: TaskKey },
+    UnknownTask {
+        /// The task.
+        key: TaskKey,
+    },
+    /// The task has a run, so it cannot adopt another.
     #[error("task {} already has a run, {run}", key.task)]
-    HasARun { key: TaskKey, run: RunId },
+    HasARun {
+        /// The task.
+        key: TaskKey,
+        /// The run.
+        run: RunId,
+    },
+    /// A stop or a removal cancelled the start.
     #[error("the start of task {} was cancelled", key.task)]
-    Cancelled { key: TaskKey },
+    Cancelled {
+        /// The task.
+        key: TaskKey,
+    },
+    /// The daemon could not make the workspace.
     #[error("could not make the workspace of task {}: {error}", key.task)]
-    WorkspaceFailed { key: TaskKey, error: String },
+    WorkspaceFailed {
+        /// The task.
+        key: TaskKey,
+        /// Why, in words.
+        error: String,
+    },
+    /// A setup command failed.
     #[error("could not set up the workspace of task {}: {error}", key.task)]
-    SetupFailed { key: TaskKey, error: String },
+    SetupFailed {
+        /// The task.
+        key: TaskKey,
+        /// Why, in words.
+        error: String,
+    },
+    /// The daemon could not start the keeper.
     #[error("could not start the agent of task {}: {error}", key.task)]
-    KeeperFailed { key: TaskKey, error: String },
+    KeeperFailed {
+        /// The task.
+        key: TaskKey,
+        /// Why, in words.
+        error: String,
+    },
+    /// SIGKILL did not end the run.
     #[error("run {run} of task {} did not end, even by SIGKILL", key.task)]
-    WontDie { key: TaskKey, run: RunId },
+    WontDie {
+        /// The task.
+        key: TaskKey,
+        /// The run.
+        run: RunId,
+    },
+    /// The daemon ends all agents and itself.
     #[error("the daemon is shutting down")]
     ShuttingDown,
 }
 
 impl Refusal {
-    /// A way out, where there is one.
+    /// The user's way out, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Refusal::MaxAgentsReached { .. } => {
@@ -67,7 +153,7 @@ impl Refusal {
             Refusal::Unsettled { key } => Some(format!("`agency rm {}` tries again", key.task)),
             Refusal::Orphaned { run, .. } => Some(format!("agency orphans kill {run}")),
             Refusal::Elsewhere { .. } => Some("use agency on that host".to_owned()),
-            Refusal::UnknownTask { .. } => Some("`agency ls` shows the tasks there are".to_owned()),
+            Refusal::UnknownTask { .. } => Some("`agency ls` lists all tasks".to_owned()),
             Refusal::HasARun { key, .. } => Some(format!("`agency stop {}` ends that one", key.task)),
             Refusal::WontDie { .. } => {
                 Some("the kernel holds it, perhaps in a file system that does not answer".to_owned())
