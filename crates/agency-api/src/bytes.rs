@@ -1,6 +1,6 @@
-//! Bytes that are usually text: a string on the wire when they are UTF-8, an array of numbers when not.
+//! Bytes that are usually text. In JSON they are a string if they are UTF-8, otherwise an array of numbers.
 //!
-//! Arguments, environment values and paths of Unix are bytes; a lossy copy would start another program.
+//! Arguments, environment values and paths of Unix are bytes. A lossy copy of them would name another program.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -12,18 +12,22 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Bytes that are usually text.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub Vec<u8>);
 
 impl Bytes {
+    /// The bytes as text of the operating system.
     pub fn as_os_str(&self) -> &OsStr {
         OsStr::from_bytes(&self.0)
     }
 
+    /// The bytes as a path.
     pub fn as_path(&self) -> &Path {
         Path::new(self.as_os_str())
     }
 
+    /// The bytes as text of the operating system.
     pub fn into_os_string(self) -> OsString {
         OsString::from_vec(self.0)
     }
@@ -36,7 +40,7 @@ impl JsonSchema for Bytes {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A path or a text: a string when it is UTF-8, its bytes as numbers when it is not.",
+            "description": "A path or a text: a string if it is UTF-8, otherwise an array of its bytes.",
             "anyOf": [
                 { "type": "string" },
                 { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 } },
@@ -47,7 +51,7 @@ impl JsonSchema for Bytes {
 
 impl fmt::Debug for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Sizes only: these are prompts and environment values, and Debug ends up in logs.
+        // The size only: these are prompts and environment values, and Debug output ends up in logs.
         write!(f, "<{} bytes>", self.0.len())
     }
 }

@@ -1,4 +1,4 @@
-//! A conversation as callers see it: entries that are added and some that grow, approvals, what it cost.
+//! A conversation as callers see it: its entries, its approvals, its usage, and the agent's settings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,248 +7,330 @@ use serde_json::Value;
 use crate::Bytes;
 use crate::method::TaskRef;
 
+/// Which part of a conversation to read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadParams {
+    /// The task whose conversation it is.
     #[serde(flatten)]
     pub task: TaskRef,
-    /// Only what is newer than this revision, however much that is.
+    /// Read all entries that are newer than this revision.
     #[serde(default)]
     pub since: Option<u64>,
-    /// Without `since`: the entries before this number; from the end when absent.
+    /// Without `since`: read the entries before this number. Absent: read from the end.
     #[serde(default)]
     pub before: Option<u64>,
-    /// Without `since`: at most so many, the last ones; 2000 when absent.
+    /// Without `since`: read at most so many entries, the last ones. Absent: 2000.
     #[serde(default)]
     pub limit: Option<u64>,
-    /// With `since`: answer once there is something newer, at the latest after 20 s.
+    /// With `since`: wait until there is a newer entry, at most 20 s.
     #[serde(default)]
     pub wait: bool,
-    /// With `wait`: a person looks at it meanwhile and needs not be told of what it waits for.
+    /// With `wait`: a person is looking at the conversation, so the daemon sends no notification about it.
     #[serde(default)]
     pub looking: bool,
 }
 
+/// A part of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Chat {
-    /// In the order of the conversation. Texts of more than 100 kB are cut.
+    /// The entries, in the order of the conversation. Texts of more than 100 kB are cut.
     pub entries: Vec<Entry>,
-    /// What to ask for `since` the next time.
+    /// The value for `since` in the next call.
     pub revision: u64,
-    /// Entries of the whole conversation.
+    /// The number of entries in the whole conversation.
     pub total: u64,
+    /// Tokens and cost of the whole conversation.
     pub usage: Usage,
-    /// The agent's own name of the conversation.
+    /// The agent's own id of the conversation.
     pub session_id: Option<String>,
-    /// The agent lives.
+    /// Whether the agent is live.
     pub live: bool,
 }
 
+/// One entry of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// Counts from 1.
+    /// The position of the entry, counted from 1.
     pub number: u64,
-    /// RFC 3339.
+    /// When the entry was added, in RFC 3339.
     pub time: String,
+    /// The revision of the conversation that added or last changed the entry.
     pub revision: u64,
+    /// The content of the entry.
     #[serde(flatten)]
     pub item: Item,
 }
 
+/// The content of an entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Item {
+    /// A message to the agent.
     User {
+        /// The message.
         text: String,
     },
+    /// A message of the agent.
     Assistant {
+        /// The message.
         text: String,
     },
+    /// The agent's thoughts, if it shows them.
     Thinking {
+        /// The thoughts.
         text: String,
     },
+    /// The agent uses a tool.
     ToolCall(ToolCall),
+    /// The agent's plan.
     Plan {
+        /// The steps of the plan.
         steps: Vec<PlanStep>,
     },
+    /// The agent requests an approval.
     Approval(Approval),
-    /// Said by the agent about itself, or by us about the conversation.
+    /// A remark of the agent about itself, or of Agency about the conversation.
     Notice {
+        /// The remark.
         text: String,
     },
+    /// Something failed.
     Error {
+        /// What failed.
         message: String,
+        /// Why it failed, if known.
         cause: Option<String>,
     },
+    /// The end of a turn.
     TurnEnd(TurnEnd),
 }
 
+/// One use of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
+    /// The agent's id of the call.
     pub id: String,
+    /// The name of the tool.
     pub name: String,
-    /// What it does, in a line.
+    /// The call in one line.
     pub title: String,
+    /// The arguments of the tool.
     pub input: Value,
+    /// How far the call is.
     pub status: ToolStatus,
+    /// The output of the tool so far.
     pub output: Option<String>,
 }
 
+/// How far a tool call, or a step of a plan, is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
+    /// It has not begun.
     Pending,
+    /// It is in progress.
     Running,
+    /// It succeeded.
     Completed,
+    /// It failed, or the agent ended before it.
     Failed,
 }
 
+/// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanStep {
+    /// The step.
     pub text: String,
+    /// How far the step is.
     pub status: ToolStatus,
 }
 
-/// Something that the agent may do only if somebody says so, or a question that only a person can answer.
+/// An action that the agent may take only if a user or a rule allows it, or a question that only a user can answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Approval {
+    /// The id of the request.
     pub id: String,
+    /// The tool that the agent wants to use.
     pub tool: String,
-    /// In a line, for people.
+    /// The request in one line.
     pub title: String,
+    /// The arguments of the tool, or the questions.
     pub input: Value,
+    /// The answers that the agent offers.
     pub choices: Vec<Choice>,
-    /// Absent while it is open.
+    /// The answer. Absent while the request is open.
     pub outcome: Option<Outcome>,
 }
 
+/// One answer that the agent offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
+    /// The agent's id of the choice.
     pub id: String,
+    /// The effect of the choice.
     pub kind: ChoiceKind,
+    /// The choice in words.
     pub label: String,
 }
 
+/// The effect of a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceKind {
+    /// Allows this action.
     AllowOnce,
+    /// Allows this action and similar ones later.
     AllowAlways,
+    /// Refuses this action.
     RejectOnce,
+    /// Refuses this action and similar ones later.
     RejectAlways,
 }
 
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
+    /// Whether the agent may do it.
     pub allowed: bool,
-    /// Withdrawn by the agent: nobody decided.
+    /// Whether the agent withdrew the request before it got an answer.
     pub cancelled: bool,
+    /// The reason that was given with the answer.
     pub message: Option<String>,
-    /// Who decided, as they named themselves.
+    /// The user or the rule that answered, as it named itself.
     pub by: Option<String>,
-    /// What a question was answered.
+    /// The answer to a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
 
+/// The end of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnEnd {
+    /// The agent's last message, or its error.
     pub text: Option<String>,
-    /// Why it ended, in the agent's word.
+    /// Why the turn ended, in the agent's own word.
     pub reason: Option<String>,
+    /// Whether the turn failed.
     pub failed: bool,
+    /// The tokens of this turn, and the cost of the whole conversation.
     pub usage: Usage,
 }
 
-/// As the agents report it.
+/// Tokens and cost, as the agent reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
+    /// Tokens that the model read, without cached ones.
     pub input_tokens: u64,
+    /// Tokens that the model wrote.
     pub output_tokens: u64,
+    /// Tokens that the model read from its cache.
     pub cached_tokens: u64,
-    /// Of the whole conversation so far, in US dollars.
+    /// The cost of the whole conversation so far, in US dollars.
     pub cost_usd: Option<f64>,
 }
 
+/// Whose approvals to list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalListParams {
-    /// Absent: of every task of every project.
+    /// The task. Absent: every task of every project.
     #[serde(default)]
     pub task: Option<TaskRef>,
 }
 
+/// Open requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Approvals {
+    /// The requests that wait for an answer.
     pub approvals: Vec<OpenApproval>,
 }
 
+/// An open request and its task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenApproval {
+    /// The id of the task.
     pub task: u64,
+    /// The slug of the task.
     pub slug: String,
+    /// The root directory of the project.
     pub project: Bytes,
+    /// The request.
     #[serde(flatten)]
     pub approval: Approval,
 }
 
+/// Answered requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decisions {
+    /// The answered requests, oldest first.
     pub decisions: Vec<DecidedApproval>,
 }
 
-/// Something that an agent asked, and what it was answered.
+/// An answered request, its answer and its task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DecidedApproval {
-    /// RFC 3339, when it was answered.
+    /// When it was answered, in RFC 3339.
     pub time: String,
+    /// The id of the task.
     pub task: u64,
+    /// The slug of the task.
     pub slug: String,
+    /// The root directory of the project.
     pub project: Bytes,
+    /// The name of the agent.
     pub agent: String,
+    /// The request and its answer.
     #[serde(flatten)]
     pub approval: Approval,
 }
 
+/// An answer to a request of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerParams {
+    /// The task of the agent.
     pub task: TaskRef,
-    /// Absent: the one that has waited longest.
+    /// The id of the request. Absent: the request that has waited longest.
     #[serde(default)]
     pub id: Option<String>,
+    /// Whether the agent may do it.
     pub allow: bool,
-    /// Allowed for the rest of the agent's session, as far as the agent knows how.
+    /// Allow it for the rest of the agent's session, if the agent can remember that.
     #[serde(default)]
     pub always: bool,
-    /// Told to the agent with a denial; kept as the reason.
+    /// The reason. The agent reads it with a denial, and the conversation keeps it.
     #[serde(default)]
     pub message: Option<String>,
-    /// The answers to a question, by the question's text.
+    /// The answers to questions, by the text of the question.
     #[serde(default)]
     pub answers: Option<std::collections::BTreeMap<String, String>>,
-    /// Who answers, for those who ask later.
+    /// The name of the user or program that answers. The conversation keeps it.
     #[serde(default)]
     pub by: Option<String>,
 }
 
+/// Shows or changes a setting of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingParams {
+    /// The task of the agent.
     pub task: TaskRef,
-    /// What it is to be set to, as the agent calls it; absent: only shown.
+    /// The new value, as the agent names it. Absent: only show the setting.
     #[serde(default)]
     pub name: Option<String>,
 }
 
-/// Something about an agent that can be chosen while it lives.
+/// A setting of an agent that the user can change while the agent lives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Setting {
-    /// As far as the agent has told.
+    /// The current value. Absent if the agent has not reported it.
     pub current: Option<String>,
-    /// What it is known to take; it may take more.
+    /// The values that the agent is known to accept. It may accept others.
     pub offered: Vec<Offer>,
 }
 
+/// One value of a setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Offer {
+    /// The agent's id of the value.
     pub id: String,
-    /// For people.
+    /// The name of the value for people.
     pub name: String,
 }

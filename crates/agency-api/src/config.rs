@@ -1,11 +1,11 @@
-//! The configuration as it travels: what a call says about it, what is in force, what was changed.
+//! The configuration in the API: overrides of a single call, the effective values, and changes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
 
-/// Variables that Agency itself sets or heeds and that are no part of the configuration.
+/// Variables that Agency sets or reads itself. They are not part of the configuration.
 const OTHER_VARIABLES: [&str; 13] = [
     "AGENCY_TASK_ID",
     "AGENCY_SLUG",
@@ -22,18 +22,19 @@ const OTHER_VARIABLES: [&str; 13] = [
     "AGENCY_KEEPER",
 ];
 
-/// What a call says about the configuration, for itself alone.
+/// Configuration that counts for one call only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Overrides {
-    /// `AGENCY_…` variables of its environment.
+    /// The `AGENCY_…` variables in the caller's environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<(String, String)>,
-    /// `KEY=VALUE`, as given on its command line.
+    /// `KEY=VALUE` options on the caller's command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
 }
 
 impl Overrides {
+    /// The overrides of this process: its environment, and these options.
     pub fn from_process(options: &[String]) -> Overrides {
         let ours = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.into_string().ok().filter(|name| is_setting(name))?;
@@ -47,21 +48,26 @@ fn is_setting(variable: &str) -> bool {
     variable.starts_with("AGENCY_") && !OTHER_VARIABLES.contains(&variable)
 }
 
-/// Which file.
+/// A configuration file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
+    /// The user's `config.toml`.
     #[default]
     User,
+    /// `.agency/config.toml` of the project.
     Project,
 }
 
+/// Which configuration to show.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShowParams {
+    /// The caller's directory. It selects the project.
     pub cwd: Bytes,
-    /// This key alone.
+    /// Show this key only.
     #[serde(default)]
     pub key: Option<String>,
+    /// Configuration of this call.
     #[serde(default)]
     pub overrides: Overrides,
 }
@@ -69,33 +75,44 @@ pub struct ShowParams {
 /// The effective configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shown {
+    /// The configuration files.
     pub files: Files,
+    /// The keys and their values.
     pub settings: Vec<Entry>,
+    /// Problems in the files.
     pub warnings: Vec<String>,
 }
 
+/// The two configuration files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Files {
+    /// The user's file. Absent if there is no home directory.
     pub user: Option<FileState>,
-    /// Absent outside a project.
+    /// The project's file. Absent outside a project.
     pub project: Option<FileState>,
 }
 
+/// A configuration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileState {
+    /// The path of the file.
     pub path: Bytes,
+    /// Whether the file exists.
     pub exists: bool,
 }
 
+/// One key and its effective value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
+    /// The key, for example `workspace.setup`.
     pub key: String,
-    /// Null where nothing is set and there is no default.
+    /// The value. Null if the key has no value and no default.
     pub value: serde_json::Value,
-    /// The value as `config.toml` has it; empty for null.
+    /// The value in the syntax of `config.toml`. Empty for null.
     pub toml: String,
+    /// Where the value comes from.
     pub origin: Origin,
-    /// When a change counts.
+    /// When a change of the key takes effect.
     pub applies: String,
 }
 
@@ -103,53 +120,87 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Origin {
+    /// The default of Agency.
     Default,
-    User { file: Bytes, line: u64 },
-    Project { file: Bytes, line: u64 },
-    Environment { variable: String },
+    /// The user's file.
+    User {
+        /// The path of the file.
+        file: Bytes,
+        /// The line in the file, counted from 1.
+        line: u64,
+    },
+    /// The project's file.
+    Project {
+        /// The path of the file.
+        file: Bytes,
+        /// The line in the file, counted from 1.
+        line: u64,
+    },
+    /// An environment variable.
+    Environment {
+        /// The name of the variable.
+        variable: String,
+    },
+    /// An option on the command line.
     Option,
 }
 
+/// A change of one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SetParams {
+    /// The caller's directory. It selects the project.
     pub cwd: Bytes,
+    /// The file to change.
     #[serde(default)]
     pub scope: Scope,
+    /// The key to change.
     pub key: String,
-    /// The value, a word at a time; without, the key is taken out.
+    /// The words of the new value. Absent: remove the key.
     #[serde(default)]
     pub words: Option<Vec<String>>,
 }
 
+/// The result of a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Changed {
+    /// The path of the file.
     pub file: Bytes,
+    /// Whether the file is different now.
     pub changed: bool,
-    /// What the user should know: when it counts, what wins over it, what waits for consent.
+    /// Remarks for the user: when the change takes effect, which value overrides it, what needs consent.
     pub notes: Vec<String>,
 }
 
+/// Which configuration file to read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileParams {
+    /// The caller's directory. It selects the project.
     pub cwd: Bytes,
+    /// The file to read.
     #[serde(default)]
     pub scope: Scope,
 }
 
+/// The content of a configuration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileContent {
+    /// The path of the file.
     pub file: Bytes,
-    /// Absent when there is no such file.
+    /// The content. Absent if the file does not exist.
     pub content: Option<Bytes>,
 }
 
+/// Replaces a configuration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteParams {
+    /// The caller's directory. It selects the project.
     pub cwd: Bytes,
+    /// The file to replace.
     #[serde(default)]
     pub scope: Scope,
-    /// What the writer began from; a file that has changed since is left alone.
+    /// The content that the caller edited. The daemon refuses if the file has another content now.
     pub before: Option<Bytes>,
+    /// The new content.
     pub content: Bytes,
 }
 
@@ -158,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tasks_own_variables_are_no_settings() {
+    fn variables_of_a_task_are_not_configuration() {
         for name in ["AGENCY_PROMPT", "AGENCY_SOCKET", "PATH", "agency_max_agents"] {
             assert!(!is_setting(name), "{name}");
         }

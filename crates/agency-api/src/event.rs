@@ -1,9 +1,9 @@
-//! Events: what happened, in the one shape that every subscriber and `events.jsonl` see.
+//! Events, in the one shape that every subscriber and `events.jsonl` get.
 //!
-//! Says only what an event is. Which events exist when is decided by the daemon.
+//! Only defines events. The daemon decides when to announce one.
 //!
-//! Invariant: reading never fails because of a kind or of data that this version does not know. Such an event
-//! becomes [`EventData::Unknown`].
+//! Invariant: a kind or data that this version does not know never makes reading fail. Such an event becomes
+//! [`EventData::Unknown`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -31,7 +31,7 @@ pub struct Event {
     pub agent: Option<String>,
     /// The run that it concerns.
     pub run: Option<String>,
-    /// What happened.
+    /// The kind of event and its data.
     #[serde(flatten)]
     pub data: EventData,
 }
@@ -61,9 +61,9 @@ impl<'de> Deserialize<'de> for Event {
 
 macro_rules! events {
     ($($(#[doc = $doc:literal])* $name:ident = $kind:literal : $data:ident;)*) => {
-        /// What happened: `type` names the kind of event, `data` has the shape of that kind.
+        /// The kind of event (`type`) and its `data`, whose shape depends on the kind.
         ///
-        /// A newer version may send kinds that are not listed here: pass over them.
+        /// A newer version may send kinds that are not in this list: ignore them.
         #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
         #[serde(tag = "type", content = "data")]
         pub enum EventData {
@@ -82,7 +82,7 @@ macro_rules! events {
         pub const KINDS: &[&str] = &[$($kind),*];
 
         impl EventData {
-            /// The `type` on the wire.
+            /// The `type` in JSON.
             pub fn kind(&self) -> &str {
                 match self {
                     $(EventData::$name(_) => $kind,)*
@@ -90,7 +90,7 @@ macro_rules! events {
                 }
             }
 
-            /// The `data` on the wire.
+            /// The `data` in JSON.
             pub fn data(&self) -> Value {
                 let data = match self {
                     $(EventData::$name(data) => serde_json::to_value(data),)*
@@ -193,9 +193,9 @@ pub struct StateChangeEvent {
     pub old: AgentState,
     /// The state from now on.
     pub new: AgentState,
-    /// What the agent waits for; `null` unless it waits.
+    /// What the agent needs from the user; `null` unless it waits.
     pub why: Option<Why>,
-    /// What the new state is derived from.
+    /// The evidence behind the new state.
     pub evidence: Evidence,
     /// Bytes of output before the change.
     #[serde(default)]
@@ -241,7 +241,7 @@ pub struct ToolResultEvent {
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// What the tool returned; long texts are cut.
+    /// The output of the tool; long texts are cut.
     pub output: String,
     /// Whether the call succeeded.
     pub success: bool,
@@ -261,7 +261,7 @@ pub struct ApprovalEvent {
     /// `null` while the request is open.
     #[serde(default)]
     pub decision: Option<ApprovalDecision>,
-    /// Who decided, if known.
+    /// The user or the rule that decided, if known.
     #[serde(default)]
     pub by: Option<String>,
     /// Why it was decided so, if a reason was given.
@@ -272,7 +272,7 @@ pub struct ApprovalEvent {
     pub answer: Option<String>,
 }
 
-/// What became of an approval request.
+/// The result of an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
@@ -280,7 +280,7 @@ pub enum ApprovalDecision {
     Allowed,
     /// The agent may not do it.
     Denied,
-    /// The agent no longer asks.
+    /// The agent withdrew the request.
     Withdrawn,
 }
 
@@ -303,7 +303,7 @@ pub struct TurnEndEvent {
 /// Something went wrong: with an agent, a connection, a task or its files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorEvent {
-    /// What went wrong.
+    /// The error, in one sentence.
     pub message: String,
     /// Why, if known.
     #[serde(default)]
@@ -399,12 +399,12 @@ pub struct QueuedEvent {
 pub struct SentEvent {
     /// The id of the queued text.
     pub id: u64,
-    /// What is known about its delivery.
+    /// How far the text got.
     pub receipt: ReceiptKind,
     /// How many bytes were sent, if any were.
     #[serde(default)]
     pub bytes: Option<u64>,
-    /// What the receipt is based on, or why the text was refused.
+    /// The evidence for the receipt, or why the text was refused.
     #[serde(default)]
     pub why: Option<String>,
 }
@@ -468,7 +468,7 @@ pub struct TurnKeptEvent {
     pub turn: u64,
     /// The hidden ref that keeps the files.
     pub reference: String,
-    /// What could not be kept.
+    /// Files that could not be kept, and why.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
@@ -510,10 +510,10 @@ pub struct MissedEvent {
 /// An event of a kind, or with data, that this version does not know.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UnknownEvent {
-    /// The `type` on the wire.
+    /// The `type` in JSON.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The `data` on the wire.
+    /// The `data` in JSON.
     pub data: Value,
 }
 
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_versions_wrote_is_still_read() {
+    fn events_of_earlier_versions_can_still_be_read() {
         let error = read("error", json!({ "agent": "codex", "message": "gone", "cause": null }));
         let expected =
             ErrorEvent { message: "gone".to_owned(), cause: None, agent: Some("codex".to_owned()) };

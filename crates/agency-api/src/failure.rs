@@ -1,6 +1,6 @@
-//! A failure as people read it, and as programs match it: what failed, why, and how to go on.
+//! A failure as people read it and as programs match it: what failed, why, and a way out.
 //!
-//! Does not decide what is a failure: each crate does that with errors of its own and converts them.
+//! Each crate has its own errors, decides which of them are failures, and converts them.
 
 use std::error::Error;
 use std::fmt;
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::FailureCode;
 
-/// Why a request was refused, or what went wrong with it.
+/// Why the daemon refused a request, or why the request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// For programs.
+    /// The code, for programs.
     #[serde(default)]
     pub code: FailureCode,
-    /// What was refused or failed, in one sentence for people.
+    /// One sentence for people that says what was refused or what failed.
     pub message: String,
     /// Why, the nearest cause first.
     #[serde(default)]
     pub causes: Vec<String>,
-    /// What to do about it.
+    /// A way out.
     #[serde(default)]
     pub hint: Option<String>,
 }
@@ -32,7 +32,7 @@ impl Failure {
         Failure { code: FailureCode::Failed, message: message.into(), causes: Vec::new(), hint: None }
     }
 
-    /// The text of `error` as message, its sources as causes.
+    /// A failure with the text of `error` as its message and the sources of `error` as its causes.
     pub fn from_error(error: &(dyn Error + 'static), hint: Option<impl Into<String>>) -> Self {
         let failure = Failure::new(error.to_string()).caused_by_source(error);
         Failure { hint: hint.map(Into::into), ..failure }
@@ -44,7 +44,7 @@ impl Failure {
         self
     }
 
-    /// Makes `message` the message and the one before its first cause. Code and hint stay.
+    /// Sets a new message. The old message becomes the first cause. Code and hint stay.
     pub fn within(self, message: impl Into<String>) -> Self {
         let causes = std::iter::once(self.message).chain(self.causes).collect();
         Failure { code: self.code, message: message.into(), causes, hint: self.hint }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_is_a_cause_of_what_could_not_be_done() {
+    fn an_error_becomes_a_cause_of_the_outer_failure() {
         let error = io::Error::other("the disk is full");
         let failure = Failure::from_error(&error, Some("delete something"))
             .because("really")

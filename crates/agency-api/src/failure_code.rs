@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 macro_rules! failure_codes {
     ($($(#[doc = $doc:literal])* $name:ident = $code:literal;)*) => {
-        /// Why something was refused or failed, as one stable word. A code never changes its meaning. New codes may
-        /// be added: treat one that you do not know as `failed`.
+        /// The reason of a failure, as one stable word. A code never changes its meaning. A newer version may have more
+        /// codes: treat a code that you do not know as `failed`.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, JsonSchema)]
         pub enum FailureCode {
             /// Something else went wrong: `message` and `causes` say what.
@@ -28,7 +28,7 @@ macro_rules! failure_codes {
             /// Every code.
             pub const ALL: &[FailureCode] = &[FailureCode::Failed, $(FailureCode::$name),*];
 
-            /// The word on the wire.
+            /// The word in JSON.
             pub fn as_str(self) -> &'static str {
                 match self {
                     FailureCode::Failed => "failed",
@@ -44,7 +44,7 @@ macro_rules! failure_codes {
                 }
             }
 
-            /// What it means, for the reference.
+            /// The meaning of the code, for the reference.
             pub fn description(self) -> &'static str {
                 match self {
                     FailureCode::Failed => "Something else went wrong: `message` and `causes` say what.",
@@ -64,27 +64,27 @@ failure_codes! {
     InvalidArgument = "invalid_argument";
     /// This agent, driver or kind of project cannot do that.
     Unsupported = "unsupported";
-    /// What was named does not exist: a turn, a trash entry, a queued text, an orphan, a connection, a file.
+    /// There is no such turn, trash entry, queued text, orphan, connection or file.
     NotFound = "not_found";
     /// A name fits several tasks or trash entries.
     AmbiguousName = "ambiguous_name";
     /// A task, branch, workspace or file of that name exists already.
     AlreadyExists = "already_exists";
-    /// Somebody else changed it since it was shown or checked. Look again, then retry.
+    /// It changed after it was shown or checked. Look again, then retry.
     ChangedMeanwhile = "changed_meanwhile";
     /// The user cancelled it: by Ctrl-C, by a stop, or by answering no.
     Cancelled = "cancelled";
-    /// The command needs a terminal, and standard input or output is none.
+    /// The command needs a terminal, and standard input or output is not one.
     NeedsTerminal = "needs_terminal";
     /// No answer came in time.
     TimedOut = "timed_out";
     /// No daemon is running, and none could be started.
     NoDaemon = "no_daemon";
-    /// The daemon ended before it answered. The next daemon finishes or undoes what was begun.
+    /// The daemon ended before it answered. The next daemon finishes or undoes the operation.
     DaemonLost = "daemon_lost";
     /// The daemon and the caller are of different versions and do not understand each other.
     VersionMismatch = "version_mismatch";
-    /// The directory is in no project, or the project is gone.
+    /// The directory is not in a project, or the project is gone.
     NotAProject = "not_a_project";
     /// There is no such task.
     TaskNotFound = "task_not_found";
@@ -122,9 +122,9 @@ failure_codes! {
     StopFailed = "stop_failed";
     /// The connection to the agent failed or was lost.
     ConnectionFailed = "connection_failed";
-    /// The agent did not take the text, or it was not sent.
+    /// The agent did not take the text, or Agency did not send it.
     NotDelivered = "not_delivered";
-    /// The request is not open, or no longer: somebody answered it, or the agent withdrew it.
+    /// The request is not open: a user or a rule has answered it, or the agent has withdrawn it.
     NoOpenRequest = "no_open_request";
     /// A configuration file, key or value cannot be used.
     InvalidConfig = "invalid_config";

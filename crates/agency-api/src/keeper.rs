@@ -1,10 +1,10 @@
 //! The keeper's protocol: frames on a byte stream.
 //!
-//! The stream may lead to another host, so nothing here assumes shared files or a local pid;
-//! passing the PTY master as a descriptor is an extra that both ends must offer.
+//! The stream may lead to another host, so nothing here assumes shared files or a local pid. Passing the PTY master as
+//! a descriptor is an extra that both ends must offer.
 //!
-//! Invariant: fields and messages are only ever added. A newer daemon speaks to keepers two
-//! versions back, because a keeper lives as long as its agent.
+//! Invariant: fields and messages are only ever added. A newer daemon understands keepers two versions back, because a
+//! keeper lives as long as its agent.
 
 use std::io;
 
@@ -12,57 +12,79 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, ProcessIdentity};
 
-/// The newest version this build speaks, and the oldest it still understands.
+/// The newest version that this build speaks.
 pub const VERSION: u16 = 1;
+/// The oldest version that this build understands.
 pub const OLDEST_VERSION: u16 = 1;
 
-/// Larger frames are garbage: a checkpoint of a full scrollback stays well below.
+/// A larger frame is an error: a checkpoint of a full scrollback is much smaller.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
 
 /// The descriptor on which a rescuing keeper finds the PTY master.
 pub const RESCUE_FD: i32 = 3;
 
+/// One frame of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// JSON of [`ToKeeper`], [`FromKeeper`] or [`LaunchSpec`].
     Control(Vec<u8>),
-    /// One encoded journal record. Sequence number 0: it could not be written (see [`FromKeeper::Journal`]),
-    /// is only shown, and a gap record will stand for it.
+    /// One encoded journal record. With sequence number 0 the keeper could not write it (see [`FromKeeper::Journal`]):
+    /// a follower shows it, and the journal will have a gap record instead.
     Record(Vec<u8>),
+    /// Bytes for the agent.
     Input {
+        /// Where the bytes come from.
         source: InputSource,
+        /// The id that [`FromKeeper::InputTaken`] repeats.
         id: u64,
+        /// The bytes to write.
         bytes: Vec<u8>,
     },
+    /// A screen from which a reader of the journal can continue.
     Checkpoint {
+        /// The checkpoint is the state after this record.
         at_seq: u64,
+        /// The checkpoint, as the driver encodes it.
         bytes: Vec<u8>,
     },
+    /// A note for the journal.
     Note {
+        /// The kind of note.
         tag: String,
+        /// The content of the note.
         bytes: Vec<u8>,
     },
 }
 
+/// Where input for the agent comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputSource {
+    /// A person typed it.
     User,
+    /// `agency send` or the queue.
     Send,
-    Answer { output_offset: u64 },
+    /// The terminal's answer to a query of the agent.
+    Answer {
+        /// The end of the output record that has the query.
+        output_offset: u64,
+    },
 }
 
 const CONTROL: u8 = 0;
-/// Public because the keeper puts this header in front of records without copying them.
+/// The kind byte of [`Frame::Record`]. Public because the keeper writes this header in front of records without copying
+/// them.
 pub const RECORD: u8 = 1;
 const INPUT: u8 = 2;
 const CHECKPOINT: u8 = 3;
 const NOTE: u8 = 4;
 
 impl Frame {
+    /// A control frame with this message.
     pub fn control<T: Serialize>(message: &T) -> io::Result<Frame> {
         Ok(Frame::Control(serde_json::to_vec(message)?))
     }
 
+    /// Appends the encoded frame.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -87,13 +109,14 @@ impl Frame {
         out[start..start + 4].copy_from_slice(&len.to_le_bytes());
     }
 
+    /// The encoded frame.
     pub fn encoded(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode_into(&mut out);
         out
     }
 
-    /// The first whole frame of `buffer` and how many bytes it took; `None` when more must come.
+    /// The first whole frame of `buffer` and its length in bytes. `None` if the frame is not complete.
     pub fn decode(buffer: &[u8]) -> Result<Option<(Frame, usize)>, FrameError> {
         let Some(header) = buffer.first_chunk::<4>() else { return Ok(None) };
         let len = u32::from_le_bytes(*header) as usize;
@@ -150,73 +173,100 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], FrameError> {
     Ok(*head)
 }
 
+/// Why bytes are not a frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
+    /// The length is zero or too large.
     #[error("a frame of {0} bytes")]
     Length(usize),
+    /// The kind byte is unknown.
     #[error("unknown frame kind {0}")]
     Kind(u8),
+    /// The source of an input frame is unknown.
     #[error("unknown input source {0}")]
     Source(u8),
+    /// The frame lacks a part.
     #[error("a frame that ends too soon")]
     Short,
+    /// The tag of a note is not UTF-8.
     #[error("a note whose tag is not text")]
     Tag,
 }
 
-/// What a new keeper reads from its standard input: this, as a control frame, then optionally one
-/// checkpoint frame, which becomes the first state of the run's journal. It reads to the end of the
-/// stream, so whoever writes must close it.
+/// The order to start a run. A new keeper reads it from its standard input as a control frame. One checkpoint frame may
+/// follow: the run's journal begins with it. The keeper reads to the end of the stream, so the writer must close it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchSpec {
+    /// The id of the run.
     pub run_id: String,
-    /// What `ps` shows: `1-fix-login`.
+    /// The name that `ps` shows, for example `1-fix-login`.
     pub name: String,
-    /// Where socket, pid file and journal live; made by the daemon, 0700.
+    /// The directory of the socket, the pid file and the journal. The daemon makes it, with mode 0700.
     pub run_dir: Bytes,
+    /// Whether to start an agent or to take over a running one.
     pub start: Start,
+    /// The size at which the keeper begins a new segment of the journal.
     pub segment_bytes: u64,
-    /// The journal's size at which its oldest segments go; `None` keeps all.
+    /// The size of the journal above which the keeper deletes the oldest segments. `None` keeps all.
     pub max_journal_bytes: Option<u64>,
-    /// The user's own (soft, hard) limit of open files, given back to the child.
+    /// The user's own soft and hard limit of open files. The keeper gives it back to the agent.
     #[serde(default)]
     pub open_files: Option<(u64, u64)>,
-    /// How long a keeper whose agent ended waits to be dismissed before it leaves by itself.
+    /// How long the keeper waits for [`ToKeeper::Dismiss`] after its agent ended, before it leaves by itself.
     pub linger_ms: u64,
-    /// Names of processes that stay when the tree is ended.
+    /// Names of processes that the keeper does not end with the tree.
     #[serde(default)]
     pub spare: Vec<String>,
 }
 
+/// How a keeper gets its agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Start {
+    /// Start the agent.
     Spawn {
+        /// The program and its arguments.
         argv: Vec<Bytes>,
+        /// The whole environment.
         env: Vec<(Bytes, Bytes)>,
+        /// The directory that the agent starts in.
         cwd: Bytes,
+        /// A terminal or pipes.
         stdio: Stdio,
     },
-    /// Takes over a run whose keeper was killed; the PTY master is on [`RESCUE_FD`].
+    /// Take over a run whose keeper was killed. The PTY master is on [`RESCUE_FD`].
     Rescue {
+        /// The agent's process, if the daemon knows it.
         child: Option<ProcessIdentity>,
+        /// The environment of the launch.
         env: Vec<(Bytes, Bytes)>,
     },
 }
 
+/// The standard streams of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Stdio {
-    Pty { size: Size },
+    /// A terminal.
+    Pty {
+        /// The size of the terminal.
+        size: Size,
+    },
+    /// Pipes.
     Pipes,
 }
 
+/// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Size {
+    /// The number of columns.
     pub cols: u16,
+    /// The number of rows.
     pub rows: u16,
+    /// The width in pixels, 0 if unknown.
     #[serde(default)]
     pub x_pixels: u16,
+    /// The height in pixels, 0 if unknown.
     #[serde(default)]
     pub y_pixels: u16,
 }
@@ -227,209 +277,274 @@ impl Default for Size {
     }
 }
 
-/// The one JSON line a new keeper writes to its standard output.
+/// The one line of JSON that a new keeper writes to its standard output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LaunchAnswer {
-    /// A rescue that found the terminal but no agent on it answers with a child whose pid is 0.
-    Ready { keeper: ProcessIdentity, child: ProcessIdentity },
-    /// `what` names the step (`exec sh`, `open a terminal`), `errno` the kernel's word on it.
-    Failed { what: String, errno: i32 },
+    /// The agent runs.
+    Ready {
+        /// The keeper's own process.
+        keeper: ProcessIdentity,
+        /// The agent's process. Its pid is 0 if a rescue found the terminal but no agent on it.
+        child: ProcessIdentity,
+    },
+    /// A step of the launch failed.
+    Failed {
+        /// The step, for example `exec sh` or `open a terminal`.
+        what: String,
+        /// The error of the kernel.
+        errno: i32,
+    },
 }
 
+/// A message to a keeper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToKeeper {
-    /// Always first. A higher `epoch` fences off connections of lower ones.
+    /// The first message. The keeper refuses connections with a lower `epoch` from then on.
     Hello {
+        /// The oldest version that the peer understands.
         min: u16,
+        /// The newest version that the peer understands.
         max: u16,
+        /// The epoch of the daemon.
         epoch: u64,
+        /// The name of the peer, for people.
         peer: String,
-        /// Asks for a duplicate of the PTY master beside the welcome.
+        /// Whether the peer wants a duplicate of the PTY master with the welcome.
         lifeline: bool,
     },
-    /// Send every record from `from_seq` on, then the live ones.
+    /// Send every record from `from_seq` on, and then new ones as they come.
     Follow {
+        /// The first record to send.
         from_seq: u64,
     },
+    /// Change the size of the terminal.
     Resize {
+        /// The new size.
         size: Size,
     },
-    /// TERM and HUP to the whole tree, KILL after the grace. Answered by [`FromKeeper::Gone`].
+    /// Send TERM and HUP to the whole tree, and KILL after the grace. The keeper answers with [`FromKeeper::Gone`].
     Stop {
+        /// How long to wait before KILL.
         grace_ms: u64,
     },
+    /// Send a probe.
     Probe {
+        /// The id that the answer repeats.
         id: u64,
     },
-    /// Asks for the launch environment, for a restart.
+    /// Send the environment of the launch, for a restart.
     Environment {
+        /// The id that the answer repeats.
         id: u64,
     },
-    /// Ends the agent's input once all that was sent before has been taken. Only pipes can; refused on a terminal.
+    /// Close the agent's input once the agent has taken all earlier input. Refused on a terminal.
     CloseInput,
-    /// The exit has been seen and nothing more is wanted. Refused while the agent lives.
+    /// Leave: the peer has seen the exit. Refused while the agent lives.
     Dismiss,
+    /// A message of a later version.
     #[serde(other)]
     Unknown,
 }
 
+/// A message of a keeper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum FromKeeper {
+    /// The answer to [`ToKeeper::Hello`].
     Welcome(Welcome),
+    /// The keeper refuses the peer's last message.
     Refused {
+        /// Why.
         reason: String,
     },
-    /// All of the input frame `id` has been handed to the agent.
+    /// The agent has taken all of an input frame.
     InputTaken {
+        /// The id of the frame.
         id: u64,
     },
+    /// The keeper refuses an input frame.
     InputRefused {
+        /// The id of the frame.
         id: u64,
+        /// Why.
         reason: String,
     },
+    /// The answer to [`ToKeeper::Probe`].
     Probe {
+        /// The id of the request.
         id: u64,
+        /// The probe.
         probe: Probe,
     },
+    /// The answer to [`ToKeeper::Environment`].
     Environment {
+        /// The id of the request.
         id: u64,
+        /// The environment of the launch.
         env: Vec<(Bytes, Bytes)>,
     },
-    /// The records from `from_seq` up to but not including `until_seq` are in segments that were compressed:
-    /// whoever compressed them reads them itself. What comes after them follows.
+    /// These records are in compressed segments, which the daemon reads itself. The keeper sends the records after them.
     Sealed {
+        /// The first of the records.
         from_seq: u64,
+        /// The first record after them.
         until_seq: u64,
     },
-    /// The agent has exited (its Exit record came before this) and its tree is gone. Told to who follows,
-    /// after the last record, and to who asked for the stop; to others once they follow.
+    /// The agent has exited (its Exit record came before) and its tree is gone. The keeper sends this to followers after
+    /// the last record and to the peer that requested the stop; other peers get it when they start following.
     Gone {
+        /// Processes outside the agent's own group that the keeper ended.
         ended: Vec<Ended>,
     },
-    /// The journal cannot be written (`cause`), or can again (`None`).
+    /// The keeper cannot write the journal, or can write it again.
     Journal {
+        /// Why it cannot. `None` if it can again.
         cause: Option<String>,
     },
+    /// A message of a later version.
     #[serde(other)]
     Unknown,
 }
 
+/// What a keeper says about itself when a peer connects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
+    /// The version that both will speak.
     pub version: u16,
     /// The keeper's build, for people.
     pub build: String,
+    /// The id of the run.
     pub run_id: String,
+    /// The keeper's own process.
     pub keeper: ProcessIdentity,
+    /// The agent's process.
     pub child: Option<ProcessIdentity>,
-    /// The oldest record it can still send, and the one it will write next.
+    /// The oldest record that the keeper can send.
     pub oldest_seq: u64,
+    /// The next record that the keeper will write.
     pub next_seq: u64,
     /// The agent has exited and its tree is gone.
     pub gone: bool,
     /// A duplicate of the PTY master comes with this frame.
     pub lifeline: bool,
+    /// Processes outside the agent's own group that the keeper ended.
     #[serde(default)]
     pub ended: Vec<Ended>,
 }
 
-/// A process outside the agent's own group that was ended with it.
+/// A process outside the agent's own group that the keeper ended with the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ended {
+    /// The process id.
     pub pid: i32,
+    /// The name of the process.
     pub name: String,
+    /// Whether it ended only by SIGKILL.
     pub killed: bool,
 }
 
-/// The tag of notes that the keeper writes by itself: JSON of a [`Probe`], whenever it tells something else than the
-/// last one. There is no `wchan` in them, no process that has ended, and `state`, `syscall` and `timeout` only where
-/// they tell something: `T` of who is stopped, `S` and the call of who waits for the terminal. In raw mode, that a program
-/// which watches several things is awake for a moment is no news.
+/// The tag of notes that the keeper writes by itself: JSON of a [`Probe`], whenever it differs from the last one.
+///
+/// These probes have no `wchan` and no process that has ended. They have `state`, `syscall` and `timeout` only for a
+/// process that is stopped (`T`) or that waits for the terminal (`S` and its call). In raw mode a short wake-up of a
+/// program that watches several descriptors does not count as a difference.
 pub const PROBE_TAG: &str = "probe";
 
-/// The tag of the note that the agent has closed its standard output, whatever else it still does. Pipes only.
+/// The tag of the note that the agent has closed its standard output. The agent may still run. Pipes only.
 pub const CLOSED_TAG: &str = "closed";
 
-/// The tag of notes that an agent's hooks leave: JSON of a [`HookNote`].
+/// The tag of notes that an agent's hooks write: JSON of a [`HookNote`].
 pub const HOOK_TAG: &str = "hook";
 
-/// Where a hook finds the keeper's socket.
+/// The environment variable with the path of the keeper's socket, for hooks.
 pub const SOCKET_VARIABLE: &str = "AGENCY_KEEPER_SOCKET";
 
-/// What is kept of a hook: that something happened, never what was asked, done or written.
+/// The parts of a hook report that the journal keeps: that something happened, but no prompts, commands or texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookNote {
-    /// `PermissionRequest`, `Stop`…
+    /// The hook's event: `PermissionRequest`, `Stop`…
     pub event: String,
+    /// The agent's own id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// The name of the tool, if the event is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Of a notification: `permission_prompt`, `idle_prompt`…
+    /// The kind of a notification: `permission_prompt`, `idle_prompt`…
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// What the agent tells its user, cut at 300 characters.
+    /// The agent's message to the user, cut at 300 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// What the kernel says of the agent and its terminal right now.
+/// What the kernel says about the agent and its terminal at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
+    /// The terminal. Absent for an agent on pipes.
     pub terminal: Option<TerminalProbe>,
-    /// Parents before their children.
+    /// The processes of the tree, parents before their children.
     pub processes: Vec<ProcessProbe>,
-    /// So many more were there; only in notes, where those of the foreground group go first.
+    /// The number of processes that a note leaves out. A note lists those of the foreground group first.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: usize,
 }
 
+/// The state of a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalProbe {
+    /// Whether programs read whole lines.
     pub canonical: bool,
+    /// Whether the terminal echoes what is typed.
     pub echo: bool,
+    /// The process group in the foreground.
     pub foreground_group: Option<i32>,
-    /// Bytes that were typed and that nobody has read yet; in canonical mode those of whole lines only, an end
-    /// of file (^D) included as none. `None` where the keeper cannot ask.
+    /// Typed bytes that no program has read. In canonical mode the kernel counts whole lines only, and an end of file (^D)
+    /// as no byte. `None` if the keeper cannot ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_waiting: Option<u64>,
 }
 
+/// The state of one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessProbe {
+    /// The process id.
     pub pid: i32,
+    /// The process id of the parent.
     pub parent: i32,
+    /// The process group.
     pub group: i32,
+    /// The session of the kernel.
     pub session: i32,
+    /// The name of the program.
     pub name: String,
-    /// `R`, `S`, `D`, `T`, `Z`… as procfs says it.
+    /// The scheduler state as procfs has it: `R`, `S`, `D`, `T`, `Z`…
     pub state: String,
-    /// When it began, in the kernel's ticks since boot: tells it from an earlier process of the same pid.
+    /// When the process began, in ticks of the kernel since boot. It distinguishes processes with the same pid.
     #[serde(default)]
     pub start_time: u64,
-    /// The kernel function it sleeps in, where an ancestor may know.
+    /// The kernel function that the process sleeps in, if the keeper may see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wchan: Option<String>,
-    /// System call number and its first argument (a descriptor for reads), of the main thread.
+    /// The system call of the main thread: its number and its first argument, which is a descriptor for reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syscall: Option<(i64, u64)>,
-    /// It waits to read from the agent's terminal and for nothing else.
+    /// Whether the process waits only to read from the agent's terminal.
     #[serde(default, skip_serializing_if = "is_false")]
     pub at_terminal: bool,
-    /// It waits for several things, and to read from the agent's terminal is among them. `None`: not known, because
-    /// it runs, waits for another thread, or may not be looked into.
+    /// Whether the process waits for several descriptors and the agent's terminal is one of them. `None` if the keeper does
+    /// not know: the process runs, waits for another thread, or belongs to another user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watches_terminal: Option<bool>,
-    /// It waits to read from another terminal and for nothing else: one that a program in this one made.
+    /// Whether the process waits only to read from another terminal, which a program in this one made.
     #[serde(default, skip_serializing_if = "is_false")]
     pub at_inner_terminal: bool,
-    /// It may not be looked into: another user's, or a system without the means.
+    /// Whether the keeper cannot inspect the process: it belongs to another user, or the system does not support it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hidden: bool,
-    /// It waits no longer than a time that it set: a program that ticks.
+    /// Whether the process waits with a timeout, as a program does that draws at intervals.
     #[serde(default, skip_serializing_if = "is_false")]
     pub timeout: bool,
 }

@@ -1,6 +1,8 @@
-//! What Agency's processes say to each other: the wire types of every door.
+//! The types that Agency's processes exchange: methods and views of the API, events, failures, the keeper's frames.
 //!
-//! Holds no behaviour beyond encoding: who may say what, and when, is decided elsewhere.
+//! Encodes and decodes, and finds sockets and directories. The daemon decides who may call what, and when.
+
+#![warn(missing_docs)]
 
 pub mod bytes;
 pub mod chat;
@@ -12,6 +14,7 @@ pub mod failure;
 pub mod failure_code;
 pub mod keeper;
 pub mod mcp;
+#[allow(missing_docs)]
 pub mod method;
 pub mod notify;
 pub mod paths;

@@ -1,4 +1,4 @@
-//! What agents may do to other tasks, and who of them asks.
+//! What an agent may do to other tasks through the MCP server, and which agent calls it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,28 +6,34 @@ use serde::{Deserialize, Serialize};
 use crate::Bytes;
 use crate::view;
 
+/// Who calls the MCP server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TermsParams {
+    /// The caller's directory. It selects the project.
     pub cwd: Bytes,
-    /// The run of the agent that asks; absent when a person's own program does.
+    /// The run of the agent that calls. Absent if a program of the user calls.
     #[serde(default)]
     pub run: Option<String>,
 }
 
+/// What the caller may do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Terms {
     /// The names of the tools that `[mcp]` allows.
     pub allow: Vec<String>,
-    /// Whose agent asks.
+    /// The task of the agent that calls.
     pub asker: Option<view::Task>,
 }
 
+/// Asks whether the caller may use a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PermitParams {
+    /// The caller.
     #[serde(flatten)]
     pub who: TermsParams,
+    /// The name of the tool.
     pub tool: String,
-    /// What it is about, as for other methods; absent where it is about no task.
+    /// The task that the tool would act on, named as in other methods. Absent if it acts on no task.
     #[serde(default)]
     pub task: Option<String>,
 }

@@ -1,61 +1,87 @@
 //! The terminal stream of a viewer: a WebSocket at `/stream/{token}`.
 //!
-//! Binary messages are terminal bytes, both ways. Text messages are these, as JSON.
+//! Binary messages are terminal bytes, in both directions. Text messages are these types, as JSON.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::keeper::Size;
 
+/// What an attached client wants to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachMode {
-    /// Types and sizes if nobody else does, looks otherwise.
+    /// Become the controller, or a viewer if there is a controller already.
     Control,
-    /// Types and sizes; whoever did so before looks from now on.
+    /// Become the controller. The controller before becomes a viewer.
     Take,
+    /// Be a viewer.
     ReadOnly,
 }
 
+/// A message of a viewer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ViewerRequest {
+    /// The viewer's terminal has this size now.
     Resize {
+        /// The new size.
         size: Size,
     },
-    /// What the viewer's terminal says of its colours.
+    /// The viewer's terminal reports its colours.
     Colours(Colours),
+    /// A message that this version does not know.
     #[serde(other)]
     Unknown,
 }
 
-/// Red, green and blue, as far as they are known.
+/// The colours of a terminal as red, green and blue. Unknown ones are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Colours {
+    /// The colour of text.
     pub foreground: Option<[u8; 3]>,
+    /// The colour behind text.
     pub background: Option<[u8; 3]>,
+    /// The colour of the cursor.
     pub cursor: Option<[u8; 3]>,
-    /// By number.
+    /// Numbered colours, each with its number.
     pub palette: Vec<(u8, [u8; 3])>,
 }
 
+/// A message to a viewer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ViewerNotice {
-    /// Whether this viewer types and sizes; sent first, and at each change.
-    Control { yours: bool },
-    /// The run ended; the stream closes after this.
-    Exited { code: String },
-    /// The agent writes to the clipboard, which the user allowed: letters of selections, and Base64.
-    Clipboard { selection: String, data: String },
-    /// The agent wanted to write to the clipboard, which the user did not allow.
+    /// Whether this client is the controller. Sent first, and at each change.
+    Control {
+        /// True if this client types and sets the size.
+        yours: bool,
+    },
+    /// The run ended. The stream closes after this message.
+    Exited {
+        /// The exit code.
+        code: String,
+    },
+    /// The agent writes to the clipboard, and the user allows that.
+    Clipboard {
+        /// The letters of the selections, as in OSC 52.
+        selection: String,
+        /// The text, in Base64.
+        data: String,
+    },
+    /// The agent wanted to write to the clipboard, and the user does not allow that.
     ClipboardDenied,
-    /// An agent that is not on this screen needs its user: a line for the terminal to tell, and how, in the
-    /// words of `notify.terminal`.
-    Attention { text: String, how: String },
-    /// The daemon leaves and another takes its place: attach again.
+    /// An agent that is not on this screen needs the user.
+    Attention {
+        /// One line for the terminal to show.
+        text: String,
+        /// How to show it: a word of `notify.terminal`.
+        how: String,
+    },
+    /// The daemon leaves and another one takes its place: attach again.
     DaemonLeaves,
+    /// A message that this version does not know.
     #[serde(other)]
     Unknown,
 }

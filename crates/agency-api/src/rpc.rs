@@ -5,56 +5,78 @@ use serde_json::Value;
 
 use crate::{Failure, FailureCode};
 
+/// A call, or a notification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
+    /// Always `"2.0"`.
     pub jsonrpc: Version,
-    /// Absent in a notification, which gets no answer.
+    /// The id of the call. Absent in a notification, which gets no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Value>,
+    /// The name of the method.
     pub method: String,
+    /// The parameters of the method.
     #[serde(default)]
     pub params: Value,
 }
 
+/// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Response {
+    /// Always `"2.0"`.
     pub jsonrpc: Version,
+    /// The id of the call.
     pub id: Value,
+    /// The result, or the error.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
+/// The result of a call, or its error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
+    /// The call succeeded.
     Result(Value),
+    /// The call was refused or failed.
     Error(ErrorObject),
 }
 
+/// An error of JSON-RPC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorObject {
+    /// [`REFUSED`], or one of JSON-RPC's own codes.
     pub code: i64,
+    /// What was refused or failed.
     pub message: String,
+    /// The rest of the [`Failure`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<ErrorData>,
 }
 
+/// The parts of a [`Failure`] that JSON-RPC has no place for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorData {
-    /// Absent in an error of a daemon that knew no codes.
+    /// The code of the failure. Daemons before codes existed do not send it.
     #[serde(default)]
     pub code: FailureCode,
+    /// Why, the nearest cause first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
+    /// A way out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// Something was refused or failed; the message says what. Below it, JSON-RPC's own codes.
+/// The daemon refused the call, or the call failed. The message says why.
 pub const REFUSED: i64 = 1;
+/// JSON-RPC: the message is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
+/// JSON-RPC: the message is not a request.
 pub const INVALID_REQUEST: i64 = -32600;
+/// JSON-RPC: there is no such method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
+/// JSON-RPC: the parameters do not fit the method.
 pub const INVALID_PARAMS: i64 = -32602;
 
 impl From<Failure> for ErrorObject {
@@ -72,18 +94,21 @@ impl From<ErrorObject> for Failure {
 }
 
 impl ErrorObject {
+    /// An error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         ErrorObject { code, message: message.into(), data: None }
     }
 }
 
 impl Request {
+    /// A call, or a notification without an id.
     pub fn new(id: Option<u64>, method: &str, params: Value) -> Self {
         Request { jsonrpc: Version, id: id.map(Value::from), method: method.to_string(), params }
     }
 }
 
 impl Response {
+    /// The answer to the call with this id.
     pub fn new(id: Value, outcome: Result<Value, ErrorObject>) -> Self {
         let outcome = match outcome {
             Ok(value) => Outcome::Result(value),
@@ -93,7 +118,7 @@ impl Response {
     }
 }
 
-/// The literal `"2.0"`; anything else does not parse.
+/// The literal `"2.0"`. Any other version does not parse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Version;
 
@@ -117,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn envelopes_read_as_the_specification_writes_them() {
+    fn envelopes_have_the_form_of_the_specification() {
         let request = Request::new(Some(1), "task.list", serde_json::json!({}));
         assert_eq!(
             serde_json::to_string(&request).unwrap(),

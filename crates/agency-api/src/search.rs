@@ -1,4 +1,4 @@
-//! Words found in what was said to agents and by them.
+//! Searching in tasks and conversations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,69 +6,88 @@ use serde::{Deserialize, Serialize};
 use crate::Bytes;
 use crate::method::TaskRef;
 
+/// What to search, and where.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchParams {
-    /// All of them have to be there, the last one may go on; between double quotes stands a phrase.
+    /// The words. A hit has all of them, and the last one may be the beginning of a longer word. Double quotes make a
+    /// phrase.
     pub words: String,
-    /// Only in this task.
+    /// Search this task only.
     #[serde(default)]
     pub task: Option<TaskRef>,
-    /// Only in the project around this directory; in all projects when both are absent.
+    /// Search the project of this directory only. If `task` is absent too: search all projects.
     #[serde(default)]
     pub cwd: Option<Bytes>,
-    /// At most so many hits, the newest; 20 when absent, 1000 at most.
+    /// The largest number of hits, the newest ones. Absent: 20. At most 1000.
     #[serde(default)]
     pub limit: Option<u64>,
 }
 
+/// The hits of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Found {
-    /// The newest first.
+    /// The hits, newest first.
     pub hits: Vec<Hit>,
-    /// There are more than were asked for.
+    /// Whether there are more hits than `limit`.
     pub more: bool,
-    /// Tasks that are still being read, so that hits of theirs may be missing.
+    /// The number of tasks that the index does not have completely yet. Their hits may be missing.
     pub unread: u64,
 }
 
+/// One place where the words were found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hit {
+    /// The id of the task.
     pub task: u64,
+    /// The slug of the task.
     pub slug: String,
+    /// The root directory of the project.
     pub project: Bytes,
-    /// The number of the entry in the conversation; absent where the task's own text has it.
+    /// The number of the entry in the conversation. Absent if the task file has the words.
     pub number: Option<u64>,
+    /// The kind of text.
     pub kind: HitKind,
-    /// RFC 3339, where it is known.
+    /// When it was written, in RFC 3339, if known.
     pub time: Option<String>,
-    /// The words with some of what stands around them.
+    /// The words and some text around them.
     pub snippet: Vec<Piece>,
 }
 
+/// The kind of text that has the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HitKind {
-    /// The task's name, labels and text.
+    /// The name, labels and text of a task.
     Task,
+    /// A message to the agent.
     User,
+    /// A message of the agent.
     Assistant,
+    /// The agent's thoughts.
     Thinking,
+    /// A tool call.
     ToolCall,
+    /// A plan.
     Plan,
+    /// A request for an approval.
     Approval,
+    /// A notice.
     Notice,
+    /// An error.
     Error,
 }
 
 /// A part of a snippet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Piece {
+    /// The text.
     pub text: String,
-    /// It is one of the words that were asked for.
+    /// Whether the text is one of the words.
     pub hit: bool,
 }
 
 impl HitKind {
+    /// Every kind.
     pub const ALL: [HitKind; 9] = [
         HitKind::Task,
         HitKind::User,
@@ -81,6 +100,7 @@ impl HitKind {
         HitKind::Error,
     ];
 
+    /// The word in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             HitKind::Task => "task",

@@ -1,7 +1,7 @@
-//! Unix sockets that only their owner can use, wherever the path leads.
+//! Unix sockets that only their owner can use, also at long paths.
 //!
-//! A socket address holds 108 bytes; state directories can be deeper than that, so long paths go
-//! through a descriptor of the directory.
+//! A socket address holds 108 bytes. State directories can be deeper than that, so long paths go through a descriptor
+//! of the directory.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,29 +11,30 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// What fits beside the closing zero on every system we know (macOS has 104, Linux 108).
+/// The longest address without its closing zero on every system that we know (macOS has 104, Linux 108).
 const MAX_ADDRESS_BYTES: usize = 103;
 
-/// Binds a fresh socket at `path`, replacing a file of that name, readable by its owner alone.
+/// Binds a new socket at `path` that only its owner can use. Replaces a file of that name.
 pub fn bind(path: &Path) -> io::Result<UnixListener> {
     match std::fs::remove_file(path) {
         Ok(()) => {}
         Err(err) if err.kind() == io::ErrorKind::NotFound => {}
         Err(err) => return Err(err),
     }
-    let (_directory, address) = reachable(path)?;
+    let (_directory, address) = short_address(path)?;
     let listener = UnixListener::bind(&address)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     Ok(listener)
 }
 
+/// Connects to the socket at `path`.
 pub fn connect(path: &Path) -> io::Result<UnixStream> {
-    let (_directory, address) = reachable(path)?;
+    let (_directory, address) = short_address(path)?;
     UnixStream::connect(address)
 }
 
-/// A name for `path` that fits an address. The descriptor must live as long as the name is used.
-fn reachable(path: &Path) -> io::Result<(Option<OwnedFd>, PathBuf)> {
+/// An address for `path` that is short enough. The descriptor must live as long as the address is used.
+fn short_address(path: &Path) -> io::Result<(Option<OwnedFd>, PathBuf)> {
     if path.as_os_str().len() <= MAX_ADDRESS_BYTES {
         return Ok((None, path.to_path_buf()));
     }
@@ -45,7 +46,7 @@ fn reachable(path: &Path) -> io::Result<(Option<OwnedFd>, PathBuf)> {
     Ok((Some(directory), address))
 }
 
-/// Only the user who runs us may speak to us; root owns the machine anyway.
+/// Whether the peer is our own user. Root counts too, because root can do everything anyway.
 pub fn peer_is_us(stream: impl AsFd) -> io::Result<bool> {
     let uid = peer_uid(stream)?;
     Ok(uid == rustix::process::geteuid().as_raw() || uid == 0)
@@ -56,7 +57,7 @@ fn peer_uid(stream: impl AsFd) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
 }
 
-/// Without peer credentials the 0600 socket in a 0700 directory is what keeps others out.
+/// Without peer credentials, the modes of the socket (0600) and of its directory (0700) keep other users out.
 #[cfg(not(target_os = "linux"))]
 fn peer_uid(_stream: impl AsFd) -> io::Result<u32> {
     Ok(rustix::process::geteuid().as_raw())
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_deeper_than_an_address_can_say_is_reached_all_the_same() {
+    fn a_socket_at_a_path_longer_than_an_address_is_reached() {
         let base = std::env::temp_dir().join(format!("agency-socket-{}", std::process::id()));
         let deep = base.join("d".repeat(90)).join("e".repeat(90));
         std::fs::create_dir_all(&deep).unwrap();

@@ -1,4 +1,4 @@
-//! What was removed and can be brought back, what is finished and may go, and the turns of an agent.
+//! The trash of a project, tasks that can be removed, and the snapshots of an agent's turns.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,46 +7,52 @@ use crate::Bytes;
 use crate::method::TaskRef;
 use crate::view;
 
-/// What the trash of a project holds, the newest first.
+/// The trash of a project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trash {
+    /// The entries, newest first.
     pub entries: Vec<Discarded>,
 }
 
-/// One thing that can be brought back.
+/// One trash entry: removed work that `undo` can bring back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Discarded {
-    /// What it is called when it is wanted back.
+    /// The id of the entry, for `agency undo`.
     pub id: String,
+    /// The id of the task.
     pub task: u64,
+    /// The slug of the task.
     pub slug: String,
+    /// What was removed.
     pub what: DiscardedKind,
-    /// What was done to it: `agency rm --discard`, `agency gc: merged into main`.
+    /// The command that removed it and why: `agency rm --discard`, `agency gc: merged into main`.
     pub why: String,
-    /// RFC 3339.
+    /// When it was removed, in RFC 3339.
     pub time: String,
-    /// Of the files that would come back.
+    /// The size of the files that would come back.
     pub bytes: u64,
-    /// The hidden ref that keeps them; absent where there were none.
+    /// The hidden ref that keeps the files. Absent if there were none.
     pub reference: Option<String>,
 }
 
+/// What a trash entry holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiscardedKind {
-    /// A task with its file, its workspace, its branch and its runs.
+    /// A task: its file, its workspace, its branch and its runs.
     Task,
-    /// A workspace whose task is not kept with it.
+    /// A workspace without its task.
     Workspace,
-    /// The files of a workspace, before older ones were put back over them.
+    /// The files of a workspace before `undo` replaced them by earlier ones.
     Files,
-    /// The commits of a workspace, before they were written anew.
+    /// The commits of a workspace before they were rewritten.
     Commits,
     /// A single commit.
     Commit,
 }
 
 impl DiscardedKind {
+    /// The word in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             DiscardedKind::Task => "task",
@@ -58,95 +64,116 @@ impl DiscardedKind {
     }
 }
 
+/// Which trash entry to restore.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrashRestoreParams {
+    /// The caller's directory. It selects the project.
     pub cwd: Bytes,
-    /// An entry's id or a unique beginning of it, or the id or slug of a removed task; absent for the newest removal.
+    /// The id of an entry or a unique prefix of it, or the id or slug of a removed task. Absent: the newest entry.
     #[serde(default)]
     pub id: Option<String>,
 }
 
+/// A restored trash entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Restored {
+    /// The entry.
     pub entry: Discarded,
-    /// Its task, if there is one.
+    /// The task of the entry, if it exists.
     pub task: Option<view::Task>,
-    /// What the user should know of it.
+    /// Remarks for the user.
     pub notes: Vec<String>,
 }
 
+/// Which trash entries to delete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrashExpireParams {
+    /// The caller's directory. It selects the project.
     pub cwd: Bytes,
-    /// What is younger stays.
+    /// Delete entries that are older than this.
     pub older_than_seconds: u64,
-    /// Only say what would go.
+    /// Only report what would be deleted.
     #[serde(default)]
     pub dry_run: bool,
 }
 
+/// The result of deleting trash entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expired {
-    /// What is gone for good, or would be.
+    /// The entries that are deleted, or would be.
     pub expired: Vec<Discarded>,
-    /// What stays in the trash.
+    /// The entries that stay in the trash.
     pub stays: Vec<Discarded>,
+    /// Whether this only reports what would be deleted.
     pub dry_run: bool,
 }
 
-/// Every task of a project: whether it is finished and may go.
+/// Every task of a project, and whether `agency gc` would remove it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spent {
+    /// The tasks.
     pub tasks: Vec<SpentTask>,
 }
 
+/// Whether `agency gc` would remove a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpentTask {
+    /// The id of the task.
     pub id: u64,
+    /// The slug of the task.
     pub slug: String,
-    /// It is finished, and nothing would be lost with it.
+    /// Whether the task is finished and no work would be lost.
     pub goes: bool,
-    /// Why it goes, or why it stays.
+    /// Why `agency gc` would remove it, or why not.
     pub reason: String,
 }
 
-/// Snapshots of a workspace at the ends of its agent's turns, the oldest first.
+/// The snapshots of a workspace at the end of each turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Turns {
+    /// The snapshots, oldest first.
     pub turns: Vec<Turn>,
 }
 
+/// The snapshot of one turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
-    /// Counts up from 1. Turns that changed nothing have none.
+    /// The number of the snapshot, counted from 1. A turn that changed no file has no snapshot.
     pub number: u64,
-    /// RFC 3339.
+    /// When the turn ended, in RFC 3339.
     pub time: Option<String>,
-    /// What it was: `turn`, or `back to 2` where turns were taken back.
+    /// `turn`, or for example `back to 2` if the user took turns back.
     pub label: String,
-    /// How many files it changed.
+    /// The number of files that the turn changed.
     pub files: u64,
+    /// The number of lines that the turn added.
     pub additions: u64,
+    /// The number of lines that the turn removed.
     pub deletions: u64,
-    /// `refs/agency/turns/{task}/{number}`
+    /// The hidden ref of the snapshot, `refs/agency/turns/{task}/{number}`.
     pub reference: String,
 }
 
+/// Which turn to go back to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnRestoreParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
-    /// The turn after which the files are as wanted, 0 for before the first; absent: the last turn is taken back.
+    /// Restore the files as they were after this turn, or before the first turn for 0. Absent: take back the last turn.
     #[serde(default)]
     pub turn: Option<u64>,
 }
 
+/// The result of going back to a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnRestored {
+    /// The task.
     pub task: view::Task,
-    /// The files are as they were after this turn.
+    /// The files are now as they were after this turn.
     pub turn: u64,
-    /// What was there, in the trash.
+    /// The trash entry that has the replaced files.
     pub kept_as: String,
+    /// Remarks for the user.
     pub notes: Vec<String>,
 }

@@ -1,147 +1,197 @@
-//! What the daemon shows of its world: tasks, runs, orphans, itself.
+//! Views: tasks, states, agents, orphans and the daemon, as callers see them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
 
+/// A task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
+    /// The id of the task.
     pub id: u64,
+    /// The slug of the task, for example `fix-login`.
     pub slug: String,
-    /// The project's root directory.
+    /// The root directory of the project.
     pub project: Bytes,
+    /// How far the task is.
     pub status: TaskStatus,
-    /// Of the live run, while there is one.
+    /// The state of the live agent. Absent if there is none.
     pub state: Option<AgentState>,
-    /// What that state rests on.
+    /// The evidence behind the state.
     #[serde(default)]
     pub evidence: Option<Evidence>,
-    /// Somebody has looked at it since it began to wait.
+    /// Whether a user has looked at the agent since it began to wait.
     #[serde(default)]
     pub seen: bool,
-    /// Texts that wait for its prompt.
+    /// The number of queued messages.
     #[serde(default)]
     pub queued: u64,
-    /// What the rail shows.
+    /// The status that the rail shows.
     pub workspace_status: WorkspaceStatus,
+    /// The name of the agent in the configuration.
     pub agent: String,
+    /// The name of the agent for people.
     pub agent_name: String,
+    /// The driver: `terminal`, `stream-json` or `acp`.
     pub driver: String,
+    /// The labels in the task file.
     pub labels: Vec<String>,
-    /// The task whose agent had it made.
+    /// The task whose agent created this task.
     #[serde(default)]
     pub parent: Option<u64>,
+    /// The branch that the workspace started from.
     pub base_branch: Option<String>,
+    /// The branch of the workspace.
     pub branch: Option<String>,
-    /// The workspace, once it has been made.
+    /// The directory of the workspace. Absent until Agency has made it.
     pub worktree: Option<Bytes>,
-    /// The first of the workspace's own ports, `$AGENCY_PORT`.
+    /// The first port that is reserved for the workspace, `$AGENCY_PORT`.
     #[serde(default)]
     pub port: Option<u16>,
-    /// How many there are.
+    /// The number of reserved ports.
     #[serde(default)]
     pub ports: u16,
-    /// How far the workspace is set up; absent where nothing is to be done.
+    /// How far the setup of the workspace is. Absent if the project has no setup.
     #[serde(default)]
     pub setup: Option<SetupState>,
-    /// With what its work would collide, as far as anybody has looked.
+    /// The conflicts of the task's work that the daemon has found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<Conflict>,
+    /// The path of the task file.
     pub file: Bytes,
-    /// RFC 3339.
+    /// When the task was created, in RFC 3339.
     pub created_at: Option<String>,
+    /// How long ago the task was created.
     pub age_seconds: Option<u64>,
+    /// The exit code of the last run.
     pub last_exit: Option<String>,
+    /// The id of the live run, or of the last one.
     pub run: Option<String>,
+    /// The number of attached clients.
     pub viewers: u64,
-    /// The run lives on another host that shares this home.
+    /// The name of the other host that the run lives on, if it shares this home directory.
     pub elsewhere: Option<String>,
-    /// When its workspace's directory was found gone under its agent, until it is made again.
+    /// When the daemon found that the directory of the workspace had disappeared while the agent ran. Absent once it
+    /// exists again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<String>,
-    /// When a merge of its work was found to be cut off and taken back, until it is merged or started again.
+    /// When the daemon undid a merge that a crash had cut off. Absent once the task is merged or started again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_cut_off: Option<String>,
-    /// Why the task file cannot be used, if it cannot.
+    /// Why Agency cannot read the task file. Absent if it can.
     pub broken: Option<String>,
 }
 
 /// Work that git cannot merge by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
-    /// The base, or another task as `id-slug`.
+    /// The base, or the name of another task (`1-fix-login`).
     pub with: String,
-    /// The other task; absent for the base.
+    /// The id of the other task. Absent for the base.
     pub task: Option<u64>,
+    /// The files that both change.
     pub files: Vec<Bytes>,
 }
 
+/// How far a task is. The task file has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
+    /// Written, and never started.
     Draft,
+    /// The agent runs.
     Running,
+    /// The agent runs and waits for the user.
     Idle,
+    /// The user stopped the agent.
     Stopped,
+    /// The agent ended with success, or the user marked the task as completed.
     Completed,
+    /// The agent ended with an error.
     Failed,
+    /// The user has reviewed the work.
     Reviewed,
+    /// The work is merged.
     Merged,
 }
 
-/// How far a workspace is set up.
+/// How far the setup of a workspace is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SetupState {
-    /// The next start does it.
+    /// The next start runs it.
     Pending,
+    /// It is running.
     Running,
-    /// The next start does it again.
+    /// It failed. The next start runs it again.
     Failed,
+    /// The user skipped it.
     Skipped,
+    /// It succeeded.
     Done,
 }
 
+/// What a live agent does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum AgentState {
+    /// The agent has started and shown nothing yet.
     Starting {
+        /// For how long.
         #[serde(default)]
         for_seconds: u64,
     },
+    /// The agent works.
     Running {
+        /// For how long.
         #[serde(default)]
         for_seconds: u64,
     },
+    /// The agent waits for the user.
     NeedsInput {
+        /// For how long.
         for_seconds: u64,
+        /// For what.
         #[serde(default)]
         why: Why,
     },
+    /// The agent has waited for the user for a long time.
     Stale {
+        /// For how long.
         for_seconds: u64,
+        /// For what.
         #[serde(default)]
         why: Why,
     },
-    /// `0`, `-15`, or `unknown`.
-    Exited { code: String },
+    /// The agent has ended.
+    Exited {
+        /// The exit code: `0`, `-15` for a signal, or `unknown`.
+        code: String,
+    },
 }
 
-/// What an agent that waits wants of the user.
+/// What an agent needs from the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
+    /// A first message.
     Prompt,
+    /// A permission.
     Permission,
+    /// An answer to a question.
     Question,
+    /// The next message: it has finished its turn.
     Finished,
+    /// Help with an error.
     Error,
+    /// Agency cannot tell.
     #[default]
     Unknown,
 }
 
 impl Why {
+    /// The word in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Why::Prompt => "prompt",
@@ -154,210 +204,272 @@ impl Why {
     }
 }
 
-/// What a state rests on.
+/// The evidence behind a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// Which witness: `protocol`, `status`, `hook`, `title`, `shell`, `kernel`, `screen`, `progress`, `notice`,
+    /// The kind of evidence: `protocol`, `status`, `hook`, `title`, `shell`, `kernel`, `screen`, `progress`, `notice`,
     /// `editor`, `animation`, `child`, `blank`, `silence`.
     pub source: String,
+    /// The rule that derived the state.
     pub rule: String,
-    /// `certain`, `high`, `good`, `fair`, `guess`.
+    /// How reliable it is: `certain`, `high`, `good`, `fair` or `guess`.
     pub confidence: String,
-    /// What it waits for, in the agent's own words.
+    /// What the agent waits for, in its own words.
     pub detail: Option<String>,
 }
 
 /// One change of state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateChange {
-    /// RFC 3339; in a recording, absent.
+    /// When it changed, in RFC 3339. Absent for a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// Seconds from the beginning of the run.
+    /// Seconds since the beginning of the run.
     pub t: f64,
+    /// The new state.
     pub state: StateName,
+    /// What the agent needs from the user, if it waits.
     pub why: Option<Why>,
+    /// The evidence behind the state.
     #[serde(flatten)]
     pub evidence: Evidence,
-    /// Bytes of output before it.
+    /// Bytes of output before the change.
     pub offset: u64,
-    /// The exit code, once it has exited.
+    /// The exit code, if the agent has exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
 }
 
-/// Why an agent is said to be in its state, now or at a time in the past.
+/// Why Agency says that an agent is in its state, now or at a time in the past.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
+    /// The task.
     pub task: Task,
-    /// The time that was asked for, RFC 3339; absent for now.
+    /// The time in the call, in RFC 3339. Absent for now.
     pub at: Option<String>,
+    /// The id of the run.
     pub run: Option<String>,
-    /// The state then, and since when.
+    /// The state at that time, and since when.
     pub state: Option<StateChange>,
-    /// All that is claimed now, most trusted first.
+    /// All evidence of now, the most reliable first.
     pub witnesses: Vec<Witness>,
-    /// What would make it another state.
+    /// The events that would change the state, one line each.
     pub outlook: Vec<String>,
-    /// The changes before it, oldest first.
+    /// The changes before, oldest first.
     pub before: Vec<StateChange>,
 }
 
-/// One who says what the agent does.
+/// One piece of evidence about what the agent does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Witness {
+    /// The kind of evidence, as in `Evidence`.
     pub source: String,
+    /// The rule that derived it.
     pub rule: String,
-    /// The one that counts.
+    /// Whether the state follows this evidence.
     pub decides: bool,
-    /// For what the agent waits; absent if it is said to work.
+    /// What the agent waits for. Absent if it works.
     pub why: Option<Why>,
+    /// What the agent waits for, in its own words.
     pub detail: Option<String>,
+    /// How old the evidence is.
     pub for_seconds: u64,
 }
 
+/// The name of an agent's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StateName {
+    /// The agent has started and shown nothing yet.
     Starting,
+    /// The agent works.
     Running,
+    /// The agent waits for the user.
     NeedsInput,
+    /// The agent has waited for the user for a long time.
     Stale,
+    /// The agent has ended.
     Exited,
 }
 
+/// The status of a workspace in the rail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceStatus {
+    /// No agent runs.
     Idle,
+    /// The agent works.
     Running,
+    /// The agent waits for the user.
     NeedsInput,
+    /// The agent has waited for the user for a long time.
     Stale,
+    /// The work is done.
     Completed,
+    /// The agent failed.
     Errored,
 }
 
+/// A live keeper, or a process, that belongs to no task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Orphan {
+    /// The id of the run.
     pub run: String,
+    /// Whether it is a keeper or a process.
     pub kind: OrphanKind,
-    /// The task it was started for, as far as anybody remembers.
+    /// The root directory of the project that it was started for, if known.
     pub project: Option<Bytes>,
+    /// The id of the task that it was started for, if known.
     pub task: Option<u64>,
+    /// The slug of that task.
     pub slug: Option<String>,
+    /// The name of the agent.
     pub agent: Option<String>,
+    /// The process id.
     pub pid: Option<i32>,
 }
 
+/// What an orphan is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OrphanKind {
     /// A keeper that no task owns.
     Keeper,
-    /// Only the agent's process is left; its keeper is gone.
+    /// The process of an agent whose keeper is gone.
     Process,
 }
 
+/// An agent in the configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Agent {
+    /// The name of the agent in the configuration.
     pub name: String,
+    /// The name of the agent for people.
     pub display_name: String,
-    /// What a task gets that names no agent.
+    /// Whether a task without an agent gets this one.
     pub default: bool,
-    /// The driver it is started with unless told otherwise.
+    /// The driver that Agency uses if the task names none.
     pub driver: String,
+    /// The command for each driver.
     pub commands: Vec<AgentCommand>,
-    /// The program of its own driver was found.
+    /// Whether the program for that driver was found.
     pub installed: bool,
-    /// `built in`, or the file and line.
+    /// `built in`, or the file and line of its configuration.
     pub origin: String,
-    /// A CLI we know: asking it for its version does nothing else.
+    /// Whether Agency knows the program, so that it can ask for its version without side effects.
     pub well_known: bool,
 }
 
+/// The command of an agent for one driver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentCommand {
+    /// The driver.
     pub driver: String,
+    /// The program and its arguments.
     pub command: Vec<String>,
-    /// Where the caller's `PATH` leads.
+    /// The path of the program on the caller's `PATH`. Absent if it was not found.
     pub program: Option<Bytes>,
 }
 
-/// A run of another host that shares the home.
+/// A run on another host that shares this home directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunElsewhere {
     /// The name of that host.
     pub host: String,
-    /// There for as long as the run is.
+    /// The pid file of the run. It exists as long as the run.
     pub pid_file: Bytes,
 }
 
-/// What Agency has made in one project.
+/// The files and refs that Agency has made in one project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectTraces {
+    /// The root directory of the project.
     pub root: Bytes,
-    /// Why it cannot be looked at, if it cannot.
+    /// Why Agency cannot read the project. Absent if it can.
     pub unreachable: Option<String>,
-    /// Its `.agency`, if it is there.
+    /// The `.agency` directory, if it exists.
     pub directory: Option<Bytes>,
+    /// The ids of the tasks.
     pub tasks: Vec<u64>,
+    /// The workspaces.
     pub workspaces: Vec<WorkspaceTraces>,
-    /// Hidden refs that keep what was removed.
+    /// The hidden refs that keep removed work.
     pub kept: Vec<String>,
-    /// The exclude file that has our line.
+    /// The exclude file of git that has a line of Agency.
     pub exclude: Option<Bytes>,
+    /// The number of live runs.
     pub live_runs: u64,
 }
 
+/// A workspace that Agency has made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceTraces {
+    /// The name of the task.
     pub name: String,
+    /// The directory, if it exists.
     pub directory: Option<Bytes>,
+    /// The branch, if it exists.
     pub branch: Option<String>,
-    /// What would be lost with it.
+    /// The work that would be lost with the workspace. Absent if there is none.
     pub at_risk: Option<String>,
 }
 
+/// The daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Daemon {
+    /// The process id.
     pub pid: i32,
+    /// The version of the program.
     pub version: String,
+    /// The epoch. Each daemon has a higher one than the daemon before.
     pub epoch: u64,
+    /// How long the daemon has been running.
     pub uptime_seconds: u64,
+    /// The path of the socket.
     pub socket: Bytes,
+    /// The path of the state directory.
     pub state_dir: Bytes,
+    /// The path of the log.
     pub log: Bytes,
+    /// The number of known projects.
     pub projects: u64,
+    /// The number of live runs.
     pub live_runs: u64,
+    /// The number of orphans.
     pub orphans: u64,
+    /// The open files of the daemon, and their limit.
     #[serde(default)]
     pub open_files: Option<Figure>,
-    /// All that bounds how many agents can be started, as far as it can be counted.
+    /// The resources that limit how many agents can start, if Agency can count them.
     #[serde(default)]
     pub room: Vec<Bounded>,
 }
 
-/// What a start takes some of.
+/// A resource that every start of an agent uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Bounded {
+    /// The name of the resource.
     pub what: String,
+    /// How much is used, and the limit.
     #[serde(flatten)]
     pub figure: Figure,
-    /// A start is refused when less than this is left.
+    /// The daemon refuses a start if less than this is free.
     pub needed: u64,
-    /// How there could be more.
+    /// How to raise the limit.
     pub hint: String,
 }
 
-/// How much of something is taken, and how much there may be.
+/// How much of a resource is used, and its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
+    /// How much is used.
     pub used: u64,
+    /// How much there is.
     pub limit: u64,
 }
 
 impl Figure {
-    /// Whether less than this is left.
+    /// Whether less than `needed` is free.
     pub fn lacks(&self, needed: u64) -> bool {
         self.limit.saturating_sub(self.used) < needed
     }

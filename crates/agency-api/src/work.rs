@@ -1,4 +1,4 @@
-//! The work in workspaces: what it changes, where it goes, and with what it would collide.
+//! The work in workspaces: differences, merges, syncs and conflicts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,164 +7,206 @@ use crate::Bytes;
 use crate::method::{Caller, TaskRef};
 use crate::view;
 
+/// Which work to compare.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiffParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
-    /// What this turn of the agent's did; all of the work when absent.
+    /// Show the changes of this turn. Absent: all of the task's work.
     #[serde(default)]
     pub turn: Option<u64>,
-    /// Files and counts alone, without the patch.
+    /// Return files and counts without the patch.
     #[serde(default)]
     pub stat: bool,
 }
 
-/// What a workspace changes, uncommitted and untracked files included.
+/// The changes in a workspace, with uncommitted and untracked files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diff {
+    /// The id of the task.
     pub task: u64,
+    /// The slug of the task.
     pub slug: String,
-    /// The base it is compared with; of a turn, absent.
+    /// The base that the work is compared with. Absent for a turn.
     pub base: Option<String>,
+    /// The turn, if the changes are those of one turn.
     pub turn: Option<u64>,
-    /// The commit or tree before, and the tree after.
+    /// The commit or tree before the changes.
     pub from: String,
+    /// The tree after the changes.
     pub to: String,
+    /// The changed files.
     pub files: Vec<FileDiff>,
+    /// The number of added lines.
     pub additions: u64,
+    /// The number of removed lines.
     pub deletions: u64,
-    /// As `git apply` takes it.
+    /// The patch in the format of `git apply`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Bytes>,
-    /// What git is configured to show it with, `pager.diff` or `core.pager`.
+    /// The pager in git's configuration, `pager.diff` or `core.pager`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pager: Option<String>,
-    /// What could not be read.
+    /// Files that could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
+/// The changes of one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileDiff {
+    /// The path of the file.
     pub path: Bytes,
-    /// Where it was before, if it was renamed or copied.
+    /// The path before, if the file was renamed or copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_path: Option<Bytes>,
+    /// The kind of change.
     pub status: FileStatus,
-    /// Lines; none of a binary file.
+    /// The number of added lines, 0 for a binary file.
     pub additions: u64,
+    /// The number of removed lines, 0 for a binary file.
     pub deletions: u64,
+    /// Whether the file is binary.
     pub binary: bool,
 }
 
+/// The kind of change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileStatus {
+    /// The file is new.
     Added,
+    /// The content or the mode changed.
     Modified,
+    /// The file is gone.
     Deleted,
+    /// The file has another path.
     Renamed,
+    /// The file is a copy of another one.
     Copied,
-    /// A file became a link or a submodule, or the other way round.
+    /// A file became a link or a submodule, or the reverse.
     TypeChanged,
 }
 
+/// A merge of a task's work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MergeParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
+    /// The kind of merge.
     #[serde(default)]
     pub how: MergeHow,
-    /// A local branch; when absent the task's base, or the current branch of the main checkout if that is none.
+    /// The local branch to merge into. Absent: the task's base if it is a branch, otherwise the current branch of the main
+    /// checkout.
     #[serde(default)]
     pub into: Option<String>,
-    /// Of the new commit, if one is made.
+    /// The message of the new commit, if the merge makes one.
     #[serde(default)]
     pub message: Option<String>,
-    /// Commit what is not committed first; otherwise that refuses.
+    /// Commit uncommitted work first. Without this, uncommitted work refuses the merge.
     #[serde(default)]
     pub commit: bool,
-    /// Whose environment git and the hooks get.
+    /// The caller. git and its hooks get the caller's environment.
     #[serde(default)]
     pub caller: Caller,
 }
 
+/// The kind of merge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MergeHow {
-    /// A merge commit, always.
+    /// Always make a merge commit.
     #[default]
     Merge,
-    /// One commit with all of it.
+    /// Make one commit with all of the work.
     Squash,
-    /// Its commits, written anew on top of the target.
+    /// Rewrite the task's commits on top of the target.
     Rebase,
-    /// Its commits as they are; refused if the target has others.
+    /// Move the target to the task's commits. Refused if the target has other commits.
     FastForward,
 }
 
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Merged {
+    /// The task.
     pub task: view::Task,
+    /// The branch that the work was merged into.
     pub into: String,
-    /// The commit of the target before and after.
+    /// The commit of that branch before the merge.
     pub before: String,
+    /// The commit of that branch after the merge.
     pub after: String,
-    /// The checkout of the target, whose files were brought up to date.
+    /// The checkout of that branch whose files were updated.
     #[serde(default)]
     pub checkout: Option<Bytes>,
-    /// The commit of what was not committed.
+    /// The commit that Agency made of uncommitted work.
     #[serde(default)]
     pub committed: Option<String>,
-    /// What else is worth knowing.
+    /// Remarks for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
+/// A sync of a workspace with its base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SyncParams {
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
+    /// The kind of sync.
     #[serde(default)]
     pub how: SyncHow,
-    /// Whose environment git and the hooks get.
+    /// The caller. git and its hooks get the caller's environment.
     #[serde(default)]
     pub caller: Caller,
 }
 
+/// The kind of sync.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncHow {
-    /// The task's commits are written anew on top of the base.
+    /// Rewrite the task's commits on top of the base.
     #[default]
     Rebase,
-    /// A merge commit on the task's branch.
+    /// Make a merge commit on the task's branch.
     Merge,
 }
 
+/// The result of a sync.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Synced {
+    /// The task.
     pub task: view::Task,
+    /// The base.
     pub base: String,
-    /// Commits of the base that came in.
+    /// The number of commits of the base that are new in the workspace.
     pub commits: u64,
-    /// The commit of the task's branch before and after.
+    /// The commit of the task's branch before the sync.
     pub before: String,
+    /// The commit of the task's branch after the sync.
     pub after: String,
     /// The hidden ref that keeps the workspace as it was before a rebase.
     #[serde(default)]
     pub kept: Option<String>,
 }
 
-/// Whose work would collide.
+/// Tasks whose work conflicts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conflicts {
+    /// The conflicts, one for each pair.
     pub conflicts: Vec<Colliding>,
 }
 
+/// A conflict and its task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Colliding {
+    /// The id of the task.
     pub task: u64,
+    /// The slug of the task.
     pub slug: String,
+    /// The conflict.
     pub conflict: view::Conflict,
 }
