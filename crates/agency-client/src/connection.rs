@@ -1,4 +1,4 @@
-//! One connection to the daemon: calls go out, answers and events come in.
+//! One connection to the daemon: sends calls, receives answers and events.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -19,17 +19,18 @@ use crate::spawn::start_daemon;
 /// A WebSocket of terminal or log bytes.
 pub type StreamSocket = WebSocketStream<Stream>;
 
+/// A connection to the daemon.
 pub struct Client {
     socket: WebSocketStream<Stream>,
     path: PathBuf,
     next_id: u64,
-    /// Events that arrived while an answer was awaited.
+    /// Events that arrived while a call waited for its answer.
     events: VecDeque<Event>,
     is_broken: bool,
 }
 
 impl Client {
-    /// Connects to the daemon that runs, or says that none does.
+    /// Connects to the running daemon. Fails if none runs.
     pub async fn connect(state: &StateDir) -> Result<Client, Failure> {
         let path = state.daemon_socket();
         let socket = open(&path, "/rpc").await.map_err(|cause| {
@@ -41,7 +42,7 @@ impl Client {
         Ok(Client { socket, path, next_id: 0, events: VecDeque::new(), is_broken: false })
     }
 
-    /// Connects, after starting `executable` as the daemon if none runs.
+    /// Connects to the daemon. Starts `executable` as the daemon first if none runs.
     pub async fn connect_or_start(state: &StateDir, executable: &Path) -> Result<Client, Failure> {
         match Client::connect(state).await {
             Ok(client) => Ok(client),
@@ -52,43 +53,44 @@ impl Client {
         }
     }
 
-    /// The daemon has gone; what a call was refused with since is nobody's answer.
+    /// Whether the connection broke. A call that failed since then got no answer from the daemon.
     pub fn is_broken(&self) -> bool {
         self.is_broken
     }
 
+    /// Calls a method. Keeps events that arrive before the answer for [`Client::next_event`].
     pub async fn call<M: Method>(&mut self, method: M, params: M::Params) -> Result<M::Result, Failure> {
         let mut kept = VecDeque::new();
-        let answer = self.call_hearing(method, params, |event| kept.push_back(event)).await;
+        let answer = self.call_with_events(method, params, |event| kept.push_back(event)).await;
         self.events.append(&mut kept);
         answer
     }
 
-    /// As [`Client::call`]; events of a subscription are handed over as they come, not kept.
-    pub async fn call_hearing<M: Method>(
+    /// Calls a method. Passes events that arrive before the answer to `on_event` and does not keep them.
+    pub async fn call_with_events<M: Method>(
         &mut self,
         _method: M,
         params: M::Params,
-        mut hear: impl FnMut(Event),
+        mut on_event: impl FnMut(Event),
     ) -> Result<M::Result, Failure> {
         self.next_id += 1;
         let id = self.next_id;
-        let params = serde_json::to_value(params).map_err(|err| garbled(M::NAME, &err))?;
+        let params = serde_json::to_value(params).map_err(|err| unreadable(M::NAME, &err))?;
         let request = Request::new(Some(id), M::NAME, params);
-        let text = serde_json::to_string(&request).map_err(|err| garbled(M::NAME, &err))?;
+        let text = serde_json::to_string(&request).map_err(|err| unreadable(M::NAME, &err))?;
         if let Err(err) = self.socket.send(Message::text(text)).await {
             self.is_broken = true;
-            return Err(lost(M::NAME, &err));
+            return Err(connection_lost(M::NAME, &err));
         }
-        let answer = self.answer(id, M::NAME, &mut hear).await?;
-        serde_json::from_value(answer).map_err(|err| garbled(M::NAME, &err))
+        let answer = self.receive_answer(id, M::NAME, &mut on_event).await?;
+        serde_json::from_value(answer).map_err(|err| unreadable(M::NAME, &err))
     }
 
-    async fn answer(
+    async fn receive_answer(
         &mut self,
         id: u64,
         method: &str,
-        hear: &mut impl FnMut(Event),
+        on_event: &mut impl FnMut(Event),
     ) -> Result<Value, Failure> {
         loop {
             let text = self.next_text(method).await?;
@@ -98,25 +100,25 @@ impl Client {
                 }
                 return match response.outcome {
                     Outcome::Result(value) => Ok(value),
-                    Outcome::Error(error) => Err(refused(method, error)),
+                    Outcome::Error(error) => Err(refusal(method, error)),
                 };
             }
-            event_of(&text).into_iter().for_each(&mut *hear);
+            read_event(&text).into_iter().for_each(&mut *on_event);
         }
     }
 
-    /// The next event of a subscription; `None` once the daemon has gone.
+    /// The next event of a subscription. `None` once the connection broke.
     pub async fn next_event(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
             }
             let text = self.next_text("event").await.ok()?;
-            self.events.extend(event_of(&text));
+            self.events.extend(read_event(&text));
         }
     }
 
-    /// Opens the stream that an answer named.
+    /// Opens the stream of a token that an answer contained.
     pub async fn stream(&self, token: &str) -> Result<StreamSocket, Failure> {
         open(&self.path, &format!("/stream/{token}")).await.map_err(|cause| {
             Failure::new("cannot open the stream").code(FailureCode::DaemonLost).because(cause)
@@ -137,16 +139,16 @@ impl Client {
                     return Err(Failure::new("the daemon closed the connection")
                         .code(FailureCode::DaemonLost)
                         .because(format!("while {method} was waiting for its answer"))
-                        .hint("its log says why: see `agency daemon status`"));
+                        .hint("its log says why: `agency daemon status` shows the path"));
                 }
                 Some(Ok(_)) => {}
-                Some(Err(err)) => return Err(lost(method, &err)),
+                Some(Err(err)) => return Err(connection_lost(method, &err)),
             }
         }
     }
 }
 
-fn event_of(text: &str) -> Option<Event> {
+fn read_event(text: &str) -> Option<Event> {
     let notification: Request = serde_json::from_str(text).ok()?;
     serde_json::from_value(notification.params).ok()
 }
@@ -160,35 +162,34 @@ async fn open(path: &Path, resource: &str) -> Result<WebSocketStream<Stream>, St
     Ok(socket)
 }
 
-/// Logs and prompts may be long; the daemon is trusted not to flood its own client.
+/// No limits: logs and prompts may be long, and the client trusts the daemon.
 fn limits() -> tokio_tungstenite::tungstenite::protocol::WebSocketConfig {
     tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default()
         .max_message_size(None)
         .max_frame_size(None)
 }
 
-/// What only another version could ask for is not the caller's fault.
-fn refused(method: &str, error: ErrorObject) -> Failure {
+/// A method or parameters that the daemon does not know come from another version, not from a mistake of the caller.
+fn refusal(method: &str, error: ErrorObject) -> Failure {
     match error.code {
-        METHOD_NOT_FOUND | INVALID_PARAMS => disagree(method, error.message),
+        METHOD_NOT_FOUND | INVALID_PARAMS => version_mismatch(method, error.message),
         _ => error.into(),
     }
 }
 
-fn lost(method: &str, error: &tokio_tungstenite::tungstenite::Error) -> Failure {
+fn connection_lost(method: &str, error: &tokio_tungstenite::tungstenite::Error) -> Failure {
     Failure::new("the connection to the daemon broke")
-        .code(FailureCode::DaemonLost)
         .because(format!("{method}: {error}"))
-        .hint("what was begun is finished or taken back by the next daemon: `agency ls` starts it and shows which")
+        .hint("the next daemon finishes or undoes the operation: `agency ls` starts it and shows the result")
 }
 
-fn garbled(method: &str, error: &serde_json::Error) -> Failure {
-    disagree(method, error.to_string())
+fn unreadable(method: &str, error: &serde_json::Error) -> Failure {
+    version_mismatch(method, error.to_string())
 }
 
-fn disagree(method: &str, why: String) -> Failure {
+fn version_mismatch(method: &str, why: String) -> Failure {
     Failure::new(format!("the daemon and this program disagree about {method}"))
         .code(FailureCode::VersionMismatch)
         .because(why)
-        .hint("they may be of different versions: `agency daemon restart` starts the new one, agents live on")
+        .hint("they may have different versions: `agency daemon restart` starts the new one, and agents keep running")
 }

@@ -1,6 +1,8 @@
-//! How to ask the daemon: connect, start it when there is none, call, subscribe, stream.
+//! The client of the API: connects to the daemon, starts it if none runs, calls methods, reads events and streams.
 //!
-//! Knows the API and nothing of what is behind it.
+//! Knows the API only, not the code behind it.
+
+#![warn(missing_docs)]
 
 mod connection;
 mod spawn;

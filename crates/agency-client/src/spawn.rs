@@ -1,6 +1,7 @@
-//! Starting the daemon on demand.
+//! Starts the daemon if none runs.
 //!
-//! Two callers may try at once: the daemon's lock lets one win, and the other one connects to it.
+//! Two callers may try at the same time. The daemon's lock lets one of them win, and the other one connects to that
+//! daemon.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,15 +15,15 @@ use agency_api::{Failure, FailureCode};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-/// Adoption of hundreds of keepers happens before the daemon is ready.
+/// The daemon adopts all keepers before it is ready, and there may be hundreds.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// What the daemon itself heeds; every other `AGENCY_*` speaks of the task that the caller belongs to.
-const HEEDED: [&str; 2] = ["AGENCY_LOG", "AGENCY_KEEPER"];
+/// The variables that the daemon itself reads. Every other `AGENCY_*` variable belongs to the caller's task.
+const DAEMON_VARIABLES: [&str; 2] = ["AGENCY_LOG", "AGENCY_KEEPER"];
 
-/// Runs `executable daemon run` in a session of its own and waits until it listens.
+/// Runs `executable daemon run` in its own session and waits until the daemon listens.
 ///
-/// The daemon answers with one line on its standard output: `ready`, or why it cannot be.
+/// The daemon writes one line to its standard output: `ready`, or why it cannot start.
 pub async fn start_daemon(state: &StateDir, executable: &Path) -> Result<(), Failure> {
     state.create().map_err(|err| {
         Failure::new("cannot start the daemon")
@@ -33,8 +34,8 @@ pub async fn start_daemon(state: &StateDir, executable: &Path) -> Result<(), Fai
     let mut command = std::process::Command::new(executable);
     command.arg0("agency: daemon").args(["daemon", "run"]);
     command.current_dir(state.root()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // Called by an agent, the daemon would pass for a part of that agent's run.
-    std::env::vars_os().filter(|(name, _)| is_of_the_callers_task(name)).for_each(|(name, _)| {
+    // With these variables, a daemon that an agent started would look like a part of that agent's run.
+    std::env::vars_os().filter(|(name, _)| belongs_to_task(name)).for_each(|(name, _)| {
         command.env_remove(name);
     });
     command.env("AGENCY_SOCKET", state.daemon_socket());
@@ -49,14 +50,14 @@ pub async fn start_daemon(state: &StateDir, executable: &Path) -> Result<(), Fai
         Ok(Err(err)) => Err(cannot_start(state).caused_by(&err)),
         Ok(Ok(_)) => match line.trim() {
             "ready" => Ok(()),
-            "" => Err(cannot_start(state).because("it ended without a word")),
+            "" => Err(cannot_start(state).because("it ended without a message")),
             reason => Err(cannot_start(state).because(reason)),
         },
     }
 }
 
-fn is_of_the_callers_task(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b"AGENCY_") && !HEEDED.iter().any(|heeded| name == *heeded)
+fn belongs_to_task(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"AGENCY_") && !DAEMON_VARIABLES.iter().any(|own| name == *own)
 }
 
 fn cannot_start(state: &StateDir) -> Failure {
@@ -70,13 +71,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_daemon_inherits_nothing_of_the_agent_that_started_it() {
-        let of_a_task = |name: &str| is_of_the_callers_task(OsStr::new(name));
+    fn the_daemon_inherits_no_variables_of_the_agent_that_started_it() {
+        let of_task = |name: &str| belongs_to_task(OsStr::new(name));
         for name in ["AGENCY_RUN_ID", "AGENCY_PROMPT", "AGENCY_PROMPT_FILE", "AGENCY_SESSION_ID"] {
-            assert!(of_a_task(name), "{name}");
+            assert!(of_task(name), "{name}");
         }
         for name in ["AGENCY_LOG", "AGENCY_KEEPER", "PATH", "HOME", "XDG_STATE_HOME"] {
-            assert!(!of_a_task(name), "{name}");
+            assert!(!of_task(name), "{name}");
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) async fn call<M: Method>(
         {
             return Err(failure);
         }
-        let calling = daemon.call_hearing(method, params, |event| heard.borrow_mut().hear(&event));
+        let calling = daemon.call_with_events(method, params, |event| heard.borrow_mut().hear(&event));
         let answer = progress::during(what, or_interrupted(context, &heard, calling)).await;
         hear_the_rest(&mut daemon, &heard).await;
         answer

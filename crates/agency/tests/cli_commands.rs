@@ -213,7 +213,7 @@ fn a_daemon_of_another_version_is_named_with_the_way_to_the_new_one() {
         "\
 Error: the daemon and this program disagree about agent.list
 Caused by: the test has no answer to agent.list
-Hint: they may be of different versions: `agency daemon restart` starts the new one, agents live on
+Hint: they may have different versions: `agency daemon restart` starts the new one, and agents keep running
 ",
     );
     daemon.answer("task.list", json!({ "work": "of another age" }));
@@ -223,7 +223,7 @@ Hint: they may be of different versions: `agency daemon restart` starts the new 
         "\
 Error: the daemon and this program disagree about task.list
 Caused by: missing field `tasks`
-Hint: they may be of different versions: `agency daemon restart` starts the new one, agents live on
+Hint: they may have different versions: `agency daemon restart` starts the new one, and agents keep running
 ",
     );
 }
