@@ -1,6 +1,6 @@
-//! Waiting until a task's agent is in one of several states.
+//! Waits until a task's agent is in one of several states.
 //!
-//! Survives restarts of the daemon: asks each new daemon again.
+//! Continues when the daemon restarts: it asks each new daemon again.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! An attached terminal: the task's screen here, the keys typed here there.
+//! Attaches to a task: shows its terminal in the user's terminal and sends the user's keys to it.
 //!
-//! Draws nothing of its own. The daemon sends the scrollback and the screen, then what the agent
-//! prints; when the daemon leaves, another one is found and the view goes on.
+//! Draws nothing of its own. The daemon sends the scrollback and the screen, then the agent's output. When the daemon
+//! ends, the client finds another one and continues.
 
-mod link;
+mod connection;
 pub(crate) mod restore;
 mod signals;
 mod terminal;
@@ -18,33 +18,33 @@ use agency_api::{Failure, FailureCode};
 use agency_terminal::keys::DetachKeys;
 
 use crate::context::Context;
+use crate::outcome::{self, CommandResult};
 use crate::output;
-use crate::stop::{self, Done};
 
-pub(crate) use link::Target;
+pub(crate) use connection::Target;
 pub(crate) use restore::LEAVE;
 use signals::Signals;
-use terminal::{Left, Terminal};
+use terminal::{Terminal, TerminalEnd};
 use viewer::{End, Viewer};
 
 const KEYS_VARIABLE: &str = "AGENCY_DETACH_KEYS";
 
-pub(crate) async fn attach(context: &Context, target: Target) -> Done {
-    need_terminal(&target)?;
-    // Before the size is asked for, so that no change of it is missed.
-    let signals = Signals::watch().map_err(|err| stop::failed("cannot watch for signals", &err))?;
+pub(crate) async fn attach(context: &Context, target: Target) -> CommandResult {
+    require_terminal(&target)?;
+    // Before we read the size, so that we miss no change of it.
+    let signals = Signals::watch().map_err(|err| outcome::failed("cannot watch for signals", &err))?;
     let mut daemon = context.daemon().await?;
-    let connected = link::connect(&mut daemon, &target, link::Begin::Scrollback).await?;
+    let connected = connection::connect(&mut daemon, &target, connection::FirstScreen::Scrollback).await?;
     let keys = detach_keys(connected.detach_keys.as_deref())?;
-    // Before the screen is the agent's.
+    // Warnings come before the screen shows the agent.
     connected.notes.iter().for_each(|note| output::warning(note));
     let name = task_name(&connected.task);
-    let terminal = Terminal::take().map_err(|err| stop::failed("cannot take over the terminal", &err))?;
+    let terminal = Terminal::take().map_err(|err| outcome::failed("cannot take over the terminal", &err))?;
     let viewer = Viewer::new(context.clone(), target, connected, keys, terminal, signals);
     let ended = viewer.run().await;
-    match (ended.end, ended.left) {
+    match (ended.end, ended.terminal) {
         (End::Signal(number), _) => Ok(ExitCode::from(128 + number)),
-        (end, Left::Clean) => {
+        (end, TerminalEnd::Clean) => {
             if ended.denied_clipboard {
                 output::note(&format!(
                     "[{name} tried to copy to the clipboard; to allow it: agency config set clipboard allow]"
@@ -52,11 +52,11 @@ pub(crate) async fn attach(context: &Context, target: Target) -> Done {
             }
             report(&name, end)
         }
-        (_, Left::Hanging) => Ok(ExitCode::FAILURE),
+        (_, TerminalEnd::Hanging) => Ok(ExitCode::FAILURE),
     }
 }
 
-fn need_terminal(target: &Target) -> Result<(), Failure> {
+fn require_terminal(target: &Target) -> Result<(), Failure> {
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         return Ok(());
     }
@@ -69,7 +69,7 @@ fn need_terminal(target: &Target) -> Result<(), Failure> {
         )))
 }
 
-/// As the daemon found them in files, variables and options.
+/// `text` is the value that the daemon found in files, variables and options.
 fn detach_keys(text: Option<&str>) -> Result<DetachKeys, Failure> {
     let Some(text) = text else { return Ok(DetachKeys::default()) };
     DetachKeys::parse(text).map_err(|err| {
@@ -86,10 +86,10 @@ fn task_name(task: &Task) -> String {
     format!("{}-{}", task.id, task.slug)
 }
 
-fn report(name: &str, end: End) -> Done {
+fn report(name: &str, end: End) -> CommandResult {
     match end {
         End::Detached => output::note(&format!("[detached from {name}]")),
-        End::StoppedLooking => output::note(&format!(
+        End::DetachedAsWatcher => output::note(&format!(
             "[detached from {name}; another viewer has control, `agency attach {name} --take` takes it]"
         )),
         End::Exited(code) => output::note(&format!("[{name} exited {}]", output::printable(&code))),
@@ -100,7 +100,7 @@ fn report(name: &str, end: End) -> Done {
                 output::printable(&code)
             ));
         }
-        // Nobody is left to read a word.
+        // There is no terminal to print to.
         End::HungUp | End::Signal(_) => return Ok(ExitCode::FAILURE),
         End::Lost(failure) => return Err(failure.into()),
     }

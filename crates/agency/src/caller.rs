@@ -1,4 +1,4 @@
-//! What a launch takes from the process that asks for it: environment, terminal size, limits.
+//! The parts of this process that a launch needs: environment, terminal size, limits.
 
 use std::os::fd::AsFd;
 
@@ -18,19 +18,19 @@ pub(crate) fn caller(options: &[String]) -> Caller {
     }
 }
 
-/// The same, of one who listens to what setup commands print.
-pub(crate) fn listening(options: &[String], watch: &str) -> Caller {
+/// The same for a caller that watches the output of setup commands.
+pub(crate) fn caller_with_watch(options: &[String], watch: &str) -> Caller {
     Caller { watch: Some(watch.to_owned()), ..caller(options) }
 }
 
-/// The terminal's size, from whichever of our ends is one.
+/// The size of the terminal on standard output, or else on standard input.
 pub(crate) fn terminal_size() -> Option<Size> {
     size_of(std::io::stdout()).or_else(|| size_of(std::io::stdin()))
 }
 
-fn size_of(end: impl AsFd) -> Option<Size> {
-    let size = rustix::termios::tcgetwinsize(end).ok()?;
-    // A terminal that nobody has sized yet says zero.
+fn size_of(terminal: impl AsFd) -> Option<Size> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    // A terminal without a size reports zero.
     (size.ws_col > 0 && size.ws_row > 0).then_some(Size {
         cols: size.ws_col,
         rows: size.ws_row,
@@ -39,13 +39,13 @@ fn size_of(end: impl AsFd) -> Option<Size> {
     })
 }
 
-/// (soft, hard); no limit is the largest number.
+/// Soft and hard limit. The largest number stands for no limit.
 fn open_files() -> (u64, u64) {
     let limit = getrlimit(Resource::Nofile);
     (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX))
 }
 
-/// The run we are part of, when an agent calls us.
+/// The run of the agent that called us, if an agent did.
 pub(crate) fn inside_run() -> Option<String> {
     std::env::var("AGENCY_RUN_ID").ok().filter(|run| !run.is_empty())
 }

@@ -375,4 +375,41 @@ mod tests {
         assert!(Cli::try_parse_from(["agency", "send", "fix", "-"]).is_ok());
         assert!(Cli::try_parse_from(["agency", "send", "fix"]).is_err());
     }
+
+    #[test]
+    fn the_first_screen_fits_a_terminal_of_24_rows_and_80_columns() {
+        let screen = Cli::command().render_help().to_string();
+        // The shell's next prompt takes a row too.
+        assert!(screen.trim_end().lines().count() < 24, "{screen}");
+        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+        assert!(screen.contains("agency help --all"), "{screen}");
+        for name in help::GROUPS.iter().flat_map(|group| group.daily) {
+            assert!(screen.contains(&format!("\n  {name} ")), "{name} in {screen}");
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_exactly_one_group() {
+        let mut listed: Vec<&str> = help::GROUPS.iter().flat_map(help::Group::commands).collect();
+        let root = Cli::command();
+        let mut defined: Vec<&str> = root
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+            .map(clap::Command::get_name)
+            .collect();
+        listed.sort_unstable();
+        defined.sort_unstable();
+        assert_eq!(listed, defined);
+    }
+
+    #[test]
+    fn the_long_help_lists_every_command_with_its_description() {
+        let help = Cli::command().render_long_help().to_string();
+        for command in Cli::command().get_subcommands() {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains(&format!("  {:<11}  {about}\n", command.get_name())), "{about} in {help}");
+        }
+        assert!(help.contains("--quiet") && help.contains("--config <KEY=VALUE>"), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    }
 }

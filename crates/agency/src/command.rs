@@ -1,4 +1,7 @@
-//! One file per subcommand; here only the list of them.
+//! The subcommands. `approve`, `connections`, `mark`, `merge`, `setting` and `start` hold two or three similar
+//! commands; every other file holds one.
+//!
+//! Here is only the list. `cli` defines the arguments.
 
 pub(crate) mod daemon;
 
@@ -12,7 +15,6 @@ pub(crate) mod config;
 mod conflicts;
 mod connections;
 pub(crate) mod cost;
-mod daemon_log;
 mod diff;
 pub(crate) mod doctor;
 mod events;
@@ -21,7 +23,6 @@ mod explain;
 mod export;
 pub(crate) mod gc;
 pub(crate) mod help;
-mod installed;
 mod interrupt;
 mod logs;
 mod ls;
@@ -35,7 +36,6 @@ pub(crate) mod notify;
 mod open;
 mod orphans;
 mod path;
-mod prompt;
 mod queue;
 mod replay;
 mod review;
@@ -44,7 +44,6 @@ mod run;
 pub(crate) mod screen;
 mod search;
 mod send;
-mod service;
 mod setting;
 mod setup;
 mod shell;
@@ -54,17 +53,15 @@ mod trust;
 mod turns;
 mod undo;
 pub(crate) mod uninstall;
-mod version;
 mod wait;
-mod workspace;
 
 use agency_api::method;
 
 use crate::cli::Command;
 use crate::context::Context;
-use crate::stop::Done;
+use crate::outcome::CommandResult;
 
-pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> Done {
+pub(crate) async fn dispatch(context: &Context, command: Option<Command>) -> CommandResult {
     let Some(command) = command else { return ls::overview(context).await };
     match command {
         Command::New(args) => new::new(context, args).await,

@@ -1,4 +1,4 @@
-//! Where a command is run: the state it belongs to, the directory it stands in, the binary it is.
+//! The context of every command: state directory, current directory, path of this program, daemon.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,9 +15,9 @@ use crate::progress;
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) state: StateDir,
-    /// What is run as the daemon when none answers.
+    /// The program that is started as the daemon if none is running.
     pub(crate) executable: PathBuf,
-    /// `--config KEY=VALUE`, as given.
+    /// `--config KEY=VALUE`, as typed.
     pub(crate) options: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Context {
         Ok(Context { state, executable: executable(), options })
     }
 
-    /// The daemon, started if need be.
+    /// Connects to the daemon; starts one if none is running.
     pub(crate) async fn daemon(&self) -> Result<Client, Failure> {
         let found = Client::connect_or_start(&self.state, &self.executable);
         progress::during("starting the daemon", found).await
@@ -42,7 +42,7 @@ impl Context {
     }
 }
 
-/// A task that is already known, wherever the caller stands.
+/// A reference to a known task that works from every directory.
 pub(crate) fn reference(task: &Task) -> TaskRef {
     TaskRef { cwd: task.project.clone(), name: task.id.to_string() }
 }
@@ -56,17 +56,18 @@ pub(crate) fn here() -> Result<Bytes, Failure> {
     })
 }
 
-/// Linux marks the path of a replaced binary; the new one has the old name.
+/// The path of this program. Linux adds ` (deleted)` if the file was replaced; the new file has the old name.
 fn executable() -> PathBuf {
-    let path = std::env::current_exe().ok().or_else(called_as).unwrap_or_else(|| PathBuf::from("agency"));
+    let path =
+        std::env::current_exe().ok().or_else(path_of_first_word).unwrap_or_else(|| PathBuf::from("agency"));
     match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
         Some(name) if !path.exists() => PathBuf::from(OsString::from_vec(name.to_vec())),
         _ => path,
     }
 }
 
-/// Without /proc: as the shell found it.
-fn called_as() -> Option<PathBuf> {
+/// Without /proc: the path under which the shell found the program.
+fn path_of_first_word() -> Option<PathBuf> {
     let name = PathBuf::from(std::env::args_os().next()?);
     if name.components().count() > 1 {
         return std::path::absolute(name).ok();

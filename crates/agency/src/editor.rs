@@ -1,34 +1,34 @@
-//! The user's editor, as their environment names it.
+//! The user's editor, from $VISUAL or $EDITOR.
 
 use std::ffi::OsString;
 
 use agency_api::{Failure, FailureCode};
 
-/// Where nobody has said otherwise.
-const USUAL: &str = "vi";
+/// Used if no variable is set.
+const DEFAULT_EDITOR: &str = "vi";
 
 /// A variable that names an editor, and its value.
-type Set = (&'static str, String);
+type EditorVariable = (&'static str, String);
 
-/// The program and its arguments. A variable that is empty says nothing.
+/// The program and its arguments. Empty variables are ignored.
 pub(crate) fn words() -> Result<Vec<String>, Failure> {
-    match set() {
+    match editor_variable() {
         Some((name, value)) => split(name, &value),
-        None => Ok(vec![USUAL.to_owned()]),
+        None => Ok(vec![DEFAULT_EDITOR.to_owned()]),
     }
 }
 
 pub(crate) fn is_set() -> bool {
-    set().is_some()
+    editor_variable().is_some()
 }
 
-fn set() -> Option<Set> {
+fn editor_variable() -> Option<EditorVariable> {
     let value = |name| std::env::var_os(name).map(OsString::into_string).and_then(Result::ok);
     let set = ["VISUAL", "EDITOR"].into_iter().filter_map(|name| value(name).map(|value| (name, value)));
     set.into_iter().find(|(_, value)| !value.trim().is_empty())
 }
 
-/// As a shell does, so that a path with spaces can be quoted.
+/// Splits the value as a shell does, so that the user can quote a path with spaces.
 fn split(name: &str, value: &str) -> Result<Vec<String>, Failure> {
     shlex::split(value).filter(|words| !words.is_empty()).ok_or_else(|| {
         Failure::new(format!("${name} cannot be read: {value}"))

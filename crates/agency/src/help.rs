@@ -5,7 +5,7 @@
 use clap::Command;
 use clap::builder::StyledStr;
 
-/// Both lists are given to clap as the text after the help, because clap cannot group commands.
+/// clap cannot group commands, so both lists are the text after the help.
 pub(crate) const TEMPLATE: &str = "{about}{after-help}";
 
 const HEADING: &str = "\x1b[1;4m";
@@ -14,8 +14,8 @@ const END: &str = "\x1b[0m";
 
 pub(crate) struct Group {
     pub(crate) heading: &'static str,
-    /// Commands of a normal day, which the first screen shows.
-    daily: &'static [&'static str],
+    /// Commands of a normal day. The first screen shows them.
+    pub(crate) daily: &'static [&'static str],
     more: &'static [&'static str],
 }
 
@@ -63,7 +63,7 @@ impl Group {
     }
 }
 
-/// The commands of a normal day, short enough for 24 rows with the shell's next prompt below.
+/// The commands of a normal day. They fit 24 rows, with the shell's next prompt below.
 pub(crate) fn first_screen(commands: &Command) -> StyledStr {
     let daily = GROUPS.iter().filter(|group| !group.daily.is_empty());
     let groups: String =
@@ -74,7 +74,7 @@ pub(crate) fn first_screen(commands: &Command) -> StyledStr {
     .into()
 }
 
-/// Every command, then the options that all of them take.
+/// Every command, then the options that every command takes.
 pub(crate) fn all_commands(commands: &Command, options: Command) -> StyledStr {
     let groups: String =
         GROUPS.iter().map(|group| section(commands, group.heading, group.commands())).collect();
@@ -97,46 +97,4 @@ fn section(commands: &Command, heading: &str, names: impl Iterator<Item = &'stat
     let about = |name| commands.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
     let line = |name| format!("  {NAME}{name:<11}{END}  {}\n", about(name).unwrap_or_default());
     format!("{HEADING}{heading}{END}\n{}\n", names.map(line).collect::<String>())
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-    use crate::cli::Cli;
-
-    #[test]
-    fn the_first_screen_fits_a_terminal_of_24_rows_and_80_columns() {
-        let screen = Cli::command().render_help().to_string();
-        // The shell's next prompt takes a row too.
-        assert!(screen.trim_end().lines().count() < 24, "{screen}");
-        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
-        assert!(screen.contains("agency help --all"), "{screen}");
-        for name in GROUPS.iter().flat_map(|group| group.daily) {
-            assert!(screen.contains(&format!("\n  {name} ")), "{name} in {screen}");
-        }
-    }
-
-    #[test]
-    fn every_command_is_in_exactly_one_group() {
-        let mut listed: Vec<&str> = GROUPS.iter().flat_map(Group::commands).collect();
-        let root = Cli::command();
-        let mut defined: Vec<&str> =
-            root.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name).collect();
-        listed.sort_unstable();
-        defined.sort_unstable();
-        assert_eq!(listed, defined);
-    }
-
-    #[test]
-    fn the_long_help_lists_every_command_with_its_description() {
-        let help = Cli::command().render_long_help().to_string();
-        for command in Cli::command().get_subcommands() {
-            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            assert!(help.contains(&format!("  {:<11}  {about}\n", command.get_name())), "{about} in {help}");
-        }
-        assert!(help.contains("--quiet") && help.contains("--config <KEY=VALUE>"), "{help}");
-        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
-    }
 }

@@ -1,4 +1,4 @@
-//! Reading a log that the daemon streams.
+//! Reads a log that the daemon streams.
 
 use std::io::Write;
 
@@ -8,20 +8,22 @@ use agency_client::StreamSocket;
 use futures_util::StreamExt;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::stop::Stop;
+use crate::outcome::CommandError;
 
 /// Reads a log that has an end.
 pub(crate) async fn read_log(stream: StreamSocket) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     match copy_log(stream, &mut bytes).await {
         Ok(()) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(Stop::Failed(failure)) => Err(failure),
-        Err(Stop::PipeClosed) => Err(Failure::new("the log is incomplete").code(FailureCode::DaemonLost)),
+        Err(CommandError::Failed(failure)) => Err(failure),
+        Err(CommandError::PipeClosed) => {
+            Err(Failure::new("the log is incomplete").code(FailureCode::DaemonLost))
+        }
     }
 }
 
 /// Copies the whole stream, or fails.
-pub(crate) async fn copy_log(mut stream: StreamSocket, out: &mut impl Write) -> Result<(), Stop> {
+pub(crate) async fn copy_log(mut stream: StreamSocket, out: &mut impl Write) -> Result<(), CommandError> {
     loop {
         match stream.next().await {
             Some(Ok(Message::Binary(bytes))) => {
@@ -43,8 +45,8 @@ fn is_daemon_leaving(text: &str) -> bool {
     matches!(serde_json::from_str(text), Ok(ViewerNotice::DaemonLeaves))
 }
 
-fn incomplete(cause: &str) -> Stop {
-    Stop::Failed(
+fn incomplete(cause: &str) -> CommandError {
+    CommandError::Failed(
         Failure::new("the log is incomplete")
             .code(FailureCode::DaemonLost)
             .because(cause)

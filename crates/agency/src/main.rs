@@ -1,40 +1,45 @@
-//! The program people type: reads the command line, does one thing, says how it went.
+//! The command line: parses it, runs one command and reports how it ended.
 //!
-//! Everything but the daemon itself goes through the API; nothing here knows keepers or files of tasks.
+//! Commands work through the API. Only `daemon run`, `doctor` and `replay --states` call code of the daemon directly.
 
 mod agent_wait;
-mod annotated;
 mod ask;
 mod attach;
-mod attention;
 mod caller;
+mod chat_terminal;
 mod cli;
 mod command;
 mod complete;
 mod context;
-mod desk;
+mod conversation;
+mod draft;
 mod editor;
-mod family;
 mod help;
-mod line;
+mod installed_files;
+mod line_editor;
 mod log_stream;
 mod mcp;
 mod moment;
+mod outcome;
 mod output;
 mod pager;
+mod program_version;
 mod progress;
 #[cfg(test)]
 mod reference;
-mod stop;
-mod talk;
+mod remarks;
+mod task_tree;
+mod terminal_notification;
+mod text_input;
 mod usage;
 mod watch;
+mod workspace_command;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::context::Context;
-use crate::stop::{Done, Stop};
+use crate::outcome::{CommandError, CommandResult};
 
 fn main() -> ExitCode {
     if let Some(code) = command::completions::answer_shell() {
@@ -48,24 +53,24 @@ fn main() -> ExitCode {
     output::be_quiet(cli.global.quiet);
     match run(cli) {
         Ok(code) => code,
-        // The reader has enough (`agency logs x | head`): nothing is wrong.
-        Err(Stop::PipeClosed) => ExitCode::SUCCESS,
-        Err(Stop::Failed(failure)) => {
+        // The reader has read enough (`agency logs x | head`), which is no failure.
+        Err(CommandError::PipeClosed) => ExitCode::SUCCESS,
+        Err(CommandError::Failed(failure)) => {
             output::report_failure(&failure, form);
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(cli: cli::Cli) -> Done {
+fn run(cli: cli::Cli) -> CommandResult {
     let context = Context::from_process(cli.global.config)?;
     if let Some(cli::Command::Daemon { command: cli::Daemon::Run }) = cli.command {
-        // It makes a runtime of its own.
+        // The daemon creates its own runtime.
         return command::daemon::run(&context);
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|err| stop::failed("cannot start the event loop", &err))?;
+        .map_err(|err| outcome::failed("cannot start the event loop", &err))?;
     runtime.block_on(command::dispatch(&context, cli.command))
 }

@@ -1,11 +1,11 @@
-//! Times as people write them: a time span ago, a time of day, or a date and time.
+//! Parses times that users type: a time span ago, a time of day, or a date and time.
 
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 
-/// A moment in the past.
+/// Parses a time in the past.
 pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
     let now = Zoned::now();
     if let Ok(ago) = parse_span(text) {
@@ -27,7 +27,7 @@ pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| "it is not a time: try `10m` (ago), `14:05` or `2026-01-31 14:05`".to_owned())
 }
 
-/// `90s`, `10m`, `2h`, `1d`.
+/// Parses `90s`, `10m`, `2h` or `1d`.
 pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
     let wrong = || "it is not a duration: try `90s`, `10m`, `2h` or `1d`".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;

@@ -1,6 +1,6 @@
-//! What people see: tables that fit, colours where they help, times as people say them.
+//! The output of commands: lines, JSON documents, failures, tables, and the words for states and times.
 //!
-//! Colour only on a terminal and without NO_COLOR, and never as the only sign.
+//! Colours appear only on a terminal and without NO_COLOR, and are never the only sign.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +59,7 @@ impl Paint {
     }
 }
 
-/// One line on standard output. Flushed, so that a closed pipe is noticed here.
+/// Prints one line on standard output. Flushes it, so that a closed pipe fails here.
 pub(crate) fn line(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{text}")?;
@@ -68,7 +68,7 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From here on notes and warnings are not said.
+/// From now on, notes and warnings are not printed.
 pub(crate) fn be_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }
@@ -77,10 +77,10 @@ pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// One line on standard error, for those who want to know.
+/// Prints one line on standard error, unless `--quiet` was given.
 pub(crate) fn note(text: &str) {
     if !is_quiet() {
-        complain(text);
+        print_error_line(text);
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn warning(text: &str) {
     note(&format!("{} {}", Paint::for_stderr().paint(Colour::Yellow, "Warning:"), printable(text)));
 }
 
-/// What a command prints on standard output.
+/// The form of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
@@ -105,7 +105,7 @@ pub(crate) fn report_failure(failure: &Failure, form: Form) {
     print_failure(failure);
 }
 
-/// What a command with `--json` prints when it fails.
+/// The document that a command with `--json` prints when it fails.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct FailureDocument {
@@ -113,11 +113,11 @@ pub(crate) struct FailureDocument {
 }
 
 pub(crate) fn print_failure(failure: &Failure) {
-    complain(&failure_text(failure, Paint::for_stderr()));
+    print_error_line(&failure_text(failure, Paint::for_stderr()));
 }
 
-/// Nothing can be said about an error stream that does not work.
-fn complain(text: &str) {
+/// Ignores errors: there is no place to report that standard error does not work.
+fn print_error_line(text: &str) {
     writeln!(io::stderr().lock(), "{text}").ok();
 }
 
@@ -132,8 +132,8 @@ fn failure_text(failure: &Failure, paint: Paint) -> String {
     lines.join("\n")
 }
 
-/// Of everything that `--json` prints. Keys are added without changing it; another number means that
-/// readers have to be changed.
+/// The version of every document that `--json` prints. New keys do not change it. With another number, readers have
+/// to be changed.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -143,7 +143,7 @@ struct Versioned<'a, T> {
     body: &'a T,
 }
 
-/// One JSON document: to be read on a terminal, to be parsed otherwise.
+/// Prints one JSON document: indented on a terminal, otherwise on one line.
 pub(crate) fn json<T: Serialize>(body: &T) -> io::Result<()> {
     let document = Versioned { schema_version: SCHEMA_VERSION, body };
     let text = match io::stdout().is_terminal() {
@@ -153,24 +153,25 @@ pub(crate) fn json<T: Serialize>(body: &T) -> io::Result<()> {
     line(&text)
 }
 
-/// One of many documents: always a line of its own.
+/// Prints one of many JSON documents, always on one line.
 pub(crate) fn json_line<T: Serialize>(body: &T) -> io::Result<()> {
     line(&serde_json::to_string(&Versioned { schema_version: SCHEMA_VERSION, body })?)
 }
 
-/// `{id} {slug} {status}`, which scripts read.
+/// `{id} {slug} {status}`. Scripts parse it.
 pub(crate) fn task_line(task: &Task) -> String {
     format!("{} {} {}", task.id, task.slug, status_name(task.status))
 }
 
-/// Text of others, with what could move the cursor or turn letters around made visible.
+/// Escapes characters that could move the cursor or reverse the text, for text from other sources.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let reverses =
+            matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         match c {
             '\n' | '\t' => out.push(c),
-            c if c.is_control() || turns => out.extend(c.escape_default()),
+            c if c.is_control() || reverses => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }
@@ -190,17 +191,17 @@ pub(crate) fn status_name(status: TaskStatus) -> &'static str {
     }
 }
 
-/// `needs input 12s (permission: "Allow Bash?")`; `detail` is what it waits for in its own words.
+/// `needs input 12s (permission: "Allow Bash?")`; `detail` is the agent's own text about what it waits for.
 pub(crate) fn state_text(state: &AgentState, detail: Option<&str>) -> String {
-    spelled(state, detail, |for_seconds| format!(" {}", duration(for_seconds)))
+    format_state(state, detail, |for_seconds| format!(" {}", duration(for_seconds)))
 }
 
-/// The same without how long it has been so.
+/// The same without the time.
 pub(crate) fn state_name(state: &AgentState, detail: Option<&str>) -> String {
-    spelled(state, detail, |_| String::new())
+    format_state(state, detail, |_| String::new())
 }
 
-fn spelled(state: &AgentState, detail: Option<&str>, age: impl Fn(u64) -> String) -> String {
+fn format_state(state: &AgentState, detail: Option<&str>, age: impl Fn(u64) -> String) -> String {
     match state {
         AgentState::Starting { .. } => "starting".to_owned(),
         AgentState::Running { for_seconds } => format!("running{}", age(*for_seconds)),
@@ -214,7 +215,7 @@ fn spelled(state: &AgentState, detail: Option<&str>, age: impl Fn(u64) -> String
     }
 }
 
-/// ` (permission: "Allow Bash?")`, or nothing where nobody knows.
+/// ` (permission: "Allow Bash?")`; empty if the reason is unknown.
 fn reason(why: Why, detail: Option<&str>) -> String {
     match (why, detail) {
         (Why::Unknown, None) => String::new(),
@@ -224,13 +225,13 @@ fn reason(why: Why, detail: Option<&str>) -> String {
     }
 }
 
-/// One change of state, after the time at which it happened.
+/// A change of state with its time and evidence, on one line.
 pub(crate) fn state_change(time: &str, change: &StateChange) -> String {
     let Evidence { source, rule, confidence, .. } = &change.evidence;
     printable(&format!("{time}  {:<40}  {source}: {rule} ({confidence})", state_words(change)))
 }
 
-/// The state alone: `needs input (permission: "Allow Bash?")`.
+/// Only the state: `needs input (permission: "Allow Bash?")`.
 pub(crate) fn state_words(change: &StateChange) -> String {
     let (for_seconds, why) = (0, change.why.unwrap_or_default());
     let state = match change.state {
@@ -243,7 +244,7 @@ pub(crate) fn state_words(change: &StateChange) -> String {
     state_name(&state, change.evidence.detail.as_deref())
 }
 
-/// The rail's mark: a sign that also works without colour.
+/// The mark of a workspace in the rail. It also works without colour.
 pub(crate) fn mark(status: WorkspaceStatus) -> &'static str {
     match status {
         WorkspaceStatus::Idle => "⚪",
@@ -255,7 +256,7 @@ pub(crate) fn mark(status: WorkspaceStatus) -> &'static str {
     }
 }
 
-/// The largest unit alone: `12s`, `3m`, `2h`, `5d`.
+/// Only the largest unit: `12s`, `3m`, `2h`, `5d`.
 pub(crate) fn duration(seconds: u64) -> String {
     match seconds {
         0..=59 => format!("{seconds}s"),
@@ -287,7 +288,7 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 
 pub(crate) struct Column {
     title: &'static str,
-    /// The width below which a cell is not cut; `None` is never cut.
+    /// Cells are cut to no less than this width; `None`: they are never cut.
     least: Option<usize>,
 }
 
@@ -295,7 +296,7 @@ pub(crate) fn column(title: &'static str) -> Column {
     Column { title, least: None }
 }
 
-/// A column that gives way when the terminal is narrow.
+/// A column whose cells are cut if the terminal is narrow.
 pub(crate) fn flexible(title: &'static str, least: usize) -> Column {
     Column { title, least: Some(least) }
 }
@@ -316,7 +317,7 @@ impl Cell {
     }
 }
 
-/// Lines that fit standard output's terminal, all but the first of them indented; one line elsewhere.
+/// Wraps the text to the width of the terminal and indents all lines but the first. Without a terminal it stays one line.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     match stdout_width() {
         Some(width) => wrap(text, indent, width),
@@ -345,7 +346,7 @@ fn stdout_width() -> Option<usize> {
     io::stdout().is_terminal().then(caller::terminal_size).flatten().map(|size| size.cols as usize)
 }
 
-/// Aligned lines, headings first, as wide as standard output's terminal allows.
+/// Aligned lines with headings. They fit the width of the terminal on standard output.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> String {
     lay_out(columns, rows, stdout_width(), Paint::for_stdout())
 }
@@ -353,7 +354,7 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> String {
 const GAP: usize = 2;
 
 fn lay_out(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize>, paint: Paint) -> String {
-    let widths = fitted(columns, natural_widths(columns, rows), width);
+    let widths = fit_widths(columns, natural_widths(columns, rows), width);
     let head = columns.iter().map(|column| cell(column.title).coloured(Some(Colour::Faint))).collect();
     let lines = std::iter::once(&head).chain(rows).map(|row| lay_out_row(row, &widths, paint));
     lines.collect::<Vec<_>>().join("\n")
@@ -364,13 +365,13 @@ fn natural_widths(columns: &[Column], rows: &[Vec<Cell>]) -> Vec<usize> {
     columns.iter().enumerate().map(|(at, column)| cells(at).fold(column.title.width(), usize::max)).collect()
 }
 
-/// Takes from the widest column that may give, until all fit or none can.
-fn fitted(columns: &[Column], mut widths: Vec<usize>, width: Option<usize>) -> Vec<usize> {
+/// Shrinks the widest flexible column until all columns fit or none can shrink.
+fn fit_widths(columns: &[Column], mut widths: Vec<usize>, width: Option<usize>) -> Vec<usize> {
     let Some(width) = width else { return widths };
     let gaps = GAP * columns.len().saturating_sub(1);
     while widths.iter().sum::<usize>() + gaps > width {
-        let can_give = |at: &usize| columns[*at].least.is_some_and(|least| widths[*at] > least);
-        match (0..columns.len()).filter(can_give).max_by_key(|at| widths[*at]) {
+        let can_shrink = |at: &usize| columns[*at].least.is_some_and(|least| widths[*at] > least);
+        match (0..columns.len()).filter(can_shrink).max_by_key(|at| widths[*at]) {
             Some(at) => widths[at] -= 1,
             None => break,
         }
@@ -413,9 +414,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_said_in_their_largest_unit() {
-        let said = [0, 59, 60, 3_599, 3_600, 86_399, 86_400].map(duration);
-        assert_eq!(said, ["0s", "59s", "1m", "59m", "1h", "23h", "1d"]);
+    fn ages_are_printed_in_their_largest_unit() {
+        let printed = [0, 59, 60, 3_599, 3_600, 86_399, 86_400].map(duration);
+        assert_eq!(printed, ["0s", "59s", "1m", "59m", "1h", "23h", "1d"]);
     }
 
     fn sample(width: Option<usize>) -> String {
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_by_what_a_terminal_draws() {
+    fn columns_are_aligned_by_their_width_on_a_terminal() {
         assert_eq!(
             sample(None),
             "\
@@ -439,7 +440,7 @@ ID  SLUG                STATE               AGENT
     }
 
     #[test]
-    fn a_narrow_terminal_cuts_the_columns_that_may_give() {
+    fn a_narrow_terminal_cuts_the_flexible_columns() {
         assert_eq!(
             sample(Some(42)),
             "\
@@ -447,11 +448,11 @@ ID  SLUG      STATE               AGENT
 1   fix-log…  🟡 needs input 12s  Shell
 12  x         🟢 running          Claude …"
         );
-        assert!(sample(Some(5)).contains("fix-l…"), "and never more than they may");
+        assert!(sample(Some(5)).contains("fix-l…"), "and no column gets smaller than its least width");
     }
 
     #[test]
-    fn text_of_others_cannot_move_the_cursor() {
+    fn text_from_other_sources_cannot_move_the_cursor() {
         assert_eq!(printable("a\x1b[2Jb\r\u{202e}c\nd ä"), "a\\u{1b}[2Jb\\r\\u{202e}c\nd ä");
     }
 
@@ -469,9 +470,9 @@ ID  SLUG      STATE               AGENT
     }
 
     #[test]
-    fn sizes_are_said_in_their_largest_unit() {
-        let said = [0, 1023, 1024, 1536, 12 << 20, 5 << 40].map(bytes);
-        assert_eq!(said, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "12 MiB", "5.0 TiB"]);
+    fn sizes_are_printed_in_their_largest_unit() {
+        let printed = [0, 1023, 1024, 1536, 12 << 20, 5 << 40].map(bytes);
+        assert_eq!(printed, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "12 MiB", "5.0 TiB"]);
     }
 
     #[test]

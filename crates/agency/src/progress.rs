@@ -1,4 +1,4 @@
-//! A word about what takes longer than a moment, on a terminal; gone when it is done.
+//! Shows on a terminal what takes longer than a moment, and removes the text when it is done.
 
 use std::future::Future;
 use std::io::{self, IsTerminal, Write};
@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use crate::output::{self, Colour, Paint};
 
-/// People take anything shorter for at once.
-const SAID_AFTER: Duration = Duration::from_millis(500);
+/// Users do not notice a shorter wait.
+const SHOWN_AFTER: Duration = Duration::from_millis(500);
 
 const DRAWN_EVERY: Duration = Duration::from_secs(1);
 
-/// Waits for the work, and says on standard error that it is under way.
+/// Waits for the work and shows on standard error that it is in progress.
 pub(crate) async fn during<T>(what: &str, work: impl Future<Output = T>) -> T {
     if output::is_quiet() || !io::stderr().is_terminal() {
         return work.await;
     }
     let mut work = pin!(work);
-    let (begun, mut line) = (Instant::now(), Line { drawn: false });
+    let (begun, mut line) = (Instant::now(), ProgressLine { drawn: false });
     loop {
-        let pause = if line.drawn { DRAWN_EVERY } else { SAID_AFTER };
+        let pause = if line.drawn { DRAWN_EVERY } else { SHOWN_AFTER };
         tokio::select! {
             done = &mut work => return done,
             () = tokio::time::sleep(pause) => line.draw(what, begun.elapsed()),
@@ -28,7 +28,7 @@ pub(crate) async fn during<T>(what: &str, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// A line that stays, above the word about what goes on.
+/// Prints a line that stays, above the progress text.
 pub(crate) fn line(text: &str) {
     if output::is_quiet() {
         return;
@@ -38,11 +38,11 @@ pub(crate) fn line(text: &str) {
     write(&format!("{clear}{text}\n"));
 }
 
-struct Line {
+struct ProgressLine {
     drawn: bool,
 }
 
-impl Line {
+impl ProgressLine {
     fn draw(&mut self, what: &str, since: Duration) {
         self.drawn = true;
         let text = match since.as_secs() {
@@ -53,7 +53,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.drawn {
             write("\r\x1b[K");
@@ -61,7 +61,7 @@ impl Drop for Line {
     }
 }
 
-/// Nothing depends on it being seen.
+/// Ignores errors, because nothing depends on this output.
 fn write(text: &str) {
     let mut stderr = io::stderr().lock();
     stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The reference pages in `docs/`, written from the definitions.
+//! The reference pages in `docs/`, generated from the definitions.
 //!
-//! A test holds them true. After a change: `UPDATE_DOCS=1 cargo test -p agency reference`.
+//! Tests compare them. After a change: `UPDATE_DOCS=1 cargo test -p agency reference`.
 
 mod api;
 mod commands;
@@ -13,7 +13,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Compares a page with its definitions, or writes it when asked to.
+/// Compares a page with the definitions. With `UPDATE_DOCS` it writes the page first.
 #[track_caller]
 fn check(name: &str, wanted: &str) {
     let path = docs().join(name);

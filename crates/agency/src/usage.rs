@@ -1,4 +1,4 @@
-//! Wrong usage of the command line, reported like every other error: what, why, and the way out.
+//! Reports a wrong command line like every other failure: message, cause and hint.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -176,7 +176,7 @@ enum Positionals {
     Other,
 }
 
-/// The command that these words begin with, and the arguments that it takes by position.
+/// The command at the beginning of these words, and the kind of its positional arguments.
 fn typed_command(words: &[OsString]) -> (String, Positionals) {
     let (mut name, mut command) = ("agency".to_owned(), Cli::command());
     for word in words.iter().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-")) {

@@ -1,4 +1,4 @@
-//! Waiting for a start, a setup or a removal, and showing what its commands print meanwhile.
+//! Waits for a start, a setup or a removal, and shows what its setup or teardown commands print.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -12,71 +12,71 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::context::Context;
 use crate::progress;
 
-/// What was printed before the answer is on its way already.
-const HEARD_WITHIN: Duration = Duration::from_secs(2);
+/// Events about output that was printed before the answer are on their way already.
+const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(2);
 
-/// What became of the commands that ran meanwhile.
+/// The setup or teardown commands of one call, as its events report them.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
-    watch: String,
-    /// The task whose commands run now.
-    at_work: Option<TaskRef>,
-    /// They clear up before it is removed.
+pub(crate) struct WatchedCommands {
+    token: String,
+    /// The task whose commands are running now.
+    running: Option<TaskRef>,
+    /// The commands are a teardown.
     is_teardown: bool,
-    /// Commands have run: the task and its workspace are there, whatever the answer says.
-    pub(crate) has_begun: bool,
+    /// Commands have started, so the task and its workspace exist even if the call fails.
+    pub(crate) has_started: bool,
 }
 
-/// A word that nobody else listens for.
-pub(crate) fn word() -> String {
+/// A token for [`agency_api::method::Caller`]'s `watch` that no other caller uses.
+pub(crate) fn new_token() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{}-{}", std::process::id(), now.as_nanos())
 }
 
-/// Calls, and shows what the setup or teardown prints whose caller said `watch`. Ctrl-c ends a setup.
-pub(crate) async fn call<M: Method>(
+/// Calls the method and prints the output of the setup or teardown that belongs to `token`. Ctrl-c stops the commands.
+pub(crate) async fn call_and_watch<M: Method>(
     context: &Context,
     what: &str,
     method: M,
     params: M::Params,
-    watch: String,
-) -> (Result<M::Result, Failure>, Heard) {
-    let heard = RefCell::new(Heard { watch, ..Heard::default() });
+    token: String,
+) -> (Result<M::Result, Failure>, WatchedCommands) {
+    let watched = RefCell::new(WatchedCommands { token, ..WatchedCommands::default() });
     let outcome = async {
         let mut daemon = context.daemon().await?;
-        // One that does not tell what it does can do it all the same, and the log has it.
+        // A daemon that cannot send events can still do the work. The setup log has the output.
         if let Err(failure) = daemon.call(EventSubscribe, EventSubscribeParams::default()).await
             && daemon.is_broken()
         {
             return Err(failure);
         }
-        let calling = daemon.call_with_events(method, params, |event| heard.borrow_mut().hear(&event));
-        let answer = progress::during(what, or_interrupted(context, &heard, calling)).await;
-        hear_the_rest(&mut daemon, &heard).await;
+        let calling = daemon.call_with_events(method, params, |event| watched.borrow_mut().on_event(&event));
+        let answer = progress::during(what, until_interrupted(context, &watched, calling)).await;
+        read_last_events(&mut daemon, &watched).await;
         answer
     };
     let outcome = outcome.await;
-    (outcome, heard.into_inner())
+    (outcome, watched.into_inner())
 }
 
-/// Ctrl-c ends the commands, and with them what waits for them; without any, it ends the waiting.
-async fn or_interrupted<T>(
+/// Ctrl-c stops the commands, and the call then fails. If no commands are running, ctrl-c only ends the waiting.
+async fn until_interrupted<T>(
     context: &Context,
-    heard: &RefCell<Heard>,
+    watched: &RefCell<WatchedCommands>,
     calling: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let mut calling = std::pin::pin!(calling);
     tokio::select! {
         answer = &mut calling => return answer,
-        () = interrupted() => {}
+        () = interrupt_signal() => {}
     }
-    let at_work = heard.borrow().at_work.clone();
-    let Some(task) = at_work else {
+    let running = watched.borrow().running.clone();
+    let Some(task) = running else {
         return Err(Failure::new("interrupted")
             .code(FailureCode::Cancelled)
             .hint("`agency ls` shows what was done so far"));
     };
-    let (name, is_teardown) = (task.name.clone(), heard.borrow().is_teardown);
+    let (name, is_teardown) = (task.name.clone(), watched.borrow().is_teardown);
     context.daemon().await?.call(TaskStop, task).await?;
     match calling.await {
         Ok(answer) => Ok(answer),
@@ -90,41 +90,41 @@ async fn or_interrupted<T>(
     }
 }
 
-async fn interrupted() {
+async fn interrupt_signal() {
     match signal(SignalKind::interrupt()) {
         Ok(mut interrupts) => drop(interrupts.recv().await),
-        // Then it was never taken from the system, which ends us.
+        // Without a handler, the signal ends this process.
         Err(_) => std::future::pending().await,
     }
 }
 
-async fn hear_the_rest(daemon: &mut Client, heard: &RefCell<Heard>) {
+async fn read_last_events(daemon: &mut Client, watched: &RefCell<WatchedCommands>) {
     let rest = async {
-        while heard.borrow().at_work.is_some() {
+        while watched.borrow().running.is_some() {
             match daemon.next_event().await {
-                Some(event) => heard.borrow_mut().hear(&event),
+                Some(event) => watched.borrow_mut().on_event(&event),
                 None => return,
             }
         }
     };
-    // What does not come is in the log.
-    tokio::time::timeout(HEARD_WITHIN, rest).await.unwrap_or_default();
+    // The setup log has what does not arrive in time.
+    tokio::time::timeout(LAST_EVENTS_WITHIN, rest).await.unwrap_or_default();
 }
 
-impl Heard {
-    fn hear(&mut self, event: &Event) {
-        let is_ours = |asked_by: &[String]| asked_by.contains(&self.watch);
+impl WatchedCommands {
+    fn on_event(&mut self, event: &Event) {
+        let is_ours = |asked_by: &[String]| asked_by.contains(&self.token);
         match &event.data {
             EventData::SetupStarted(started) if is_ours(&started.asked_by) => {
                 let name = event.task.map(|task| task.to_string()).unwrap_or_default();
-                self.at_work = event.project.clone().map(|cwd| TaskRef { cwd, name });
+                self.running = event.project.clone().map(|cwd| TaskRef { cwd, name });
                 self.is_teardown = started.phase == SetupPhase::Teardown;
-                self.has_begun = true;
+                self.has_started = true;
             }
             EventData::SetupOutput(output) if is_ours(&output.asked_by) => {
                 output.text.lines().for_each(progress::line);
             }
-            EventData::SetupEnded(ended) if is_ours(&ended.asked_by) => self.at_work = None,
+            EventData::SetupEnded(ended) if is_ours(&ended.asked_by) => self.running = None,
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Signals that an attached client lives with.
+//! The signals that an attached client handles.
 
 use std::io;
 
@@ -15,11 +15,11 @@ pub(super) struct Signals {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heeded {
+pub(super) enum SignalEvent {
     Resized,
-    /// We were stopped, and go on.
+    /// SIGCONT after a stop.
     Continued,
-    /// Time to go, and why. In raw mode no key sends these: someone meant us.
+    /// A signal that ends the client. In raw mode no key sends it, so another process did.
     End(u8),
 }
 
@@ -35,15 +35,15 @@ impl Signals {
         })
     }
 
-    pub(super) async fn next(&mut self) -> Heeded {
-        let end = |signal: Number| Heeded::End(signal.as_raw() as u8);
+    pub(super) async fn next(&mut self) -> SignalEvent {
+        let end = |signal: Number| SignalEvent::End(signal.as_raw() as u8);
         tokio::select! {
             _ = self.terminate.recv() => end(Number::TERM),
             _ = self.hangup.recv() => end(Number::HUP),
             _ = self.interrupt.recv() => end(Number::INT),
             _ = self.quit.recv() => end(Number::QUIT),
-            _ = self.continued.recv() => Heeded::Continued,
-            _ = self.resized.recv() => Heeded::Resized,
+            _ = self.continued.recv() => SignalEvent::Continued,
+            _ = self.resized.recv() => SignalEvent::Resized,
         }
     }
 }

@@ -1,8 +1,7 @@
-//! The user's terminal while it is attached: raw keys in, bytes out.
+//! The user's terminal while a client is attached: reads raw keys, writes bytes.
 //!
-//! Neither reading nor writing ever waits in the kernel, so that a terminal that hangs cannot keep
-//! the loop from noticing a signal or the end. What the terminal is shared with, the shell above
-//! all, still finds it blocking: ours are descriptions of our own.
+//! Reads and writes never block, so a terminal that hangs cannot keep the loop from a signal or the end. We open the
+//! terminal again for that, so it stays blocking for the shell and other programs that share it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +10,7 @@ use std::time::Duration;
 use agency_stream::watch_descriptor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, open};
-use rustix::io::{read, retry_on_intr, write};
+use rustix::io::{read, retry_on_intr};
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::{OptionalActions, tcgetattr, tcgetpgrp, tcsetattr, ttyname};
 use tokio::io::Interest;
@@ -19,98 +18,98 @@ use tokio::io::unix::AsyncFd;
 
 use super::restore;
 
-/// A paste arrives in pieces of what the kernel buffers.
+/// A paste arrives in pieces as large as the kernel's buffer.
 const READ_BYTES: usize = 4 << 10;
 
-/// A terminal that may block says that it has room when it takes about so much.
+/// A blocking terminal that reports room takes at least this much.
 const ROOM_BYTES: usize = 256;
 
-/// How long the last words may take to be drawn before we leave without them.
-const DRAWN_WITHIN: Duration = Duration::from_secs(2);
+/// How long the terminal may take to draw the last output before we leave without it.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct Terminal {
     keyboard: AsyncFd<OwnedFd>,
     screen: AsyncFd<OwnedFd>,
-    /// So much is written at a time.
+    /// The most bytes to write at a time.
     most: usize,
-    guard: Guard,
+    guard: RestoreOnDrop,
 }
 
-/// What waits to be drawn.
+/// Bytes that wait to be written to the terminal.
 #[derive(Debug, Default)]
-pub(super) struct Undrawn {
+pub(super) struct PendingOutput {
     bytes: Vec<u8>,
-    /// So many of them have been drawn.
-    drawn: usize,
+    /// How many of them are written.
+    written: usize,
 }
 
-impl Undrawn {
+impl PendingOutput {
     pub(super) fn len(&self) -> usize {
-        self.bytes.len() - self.drawn
+        self.bytes.len() - self.written
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        if self.drawn > self.bytes.len() / 2 {
-            self.bytes.drain(..self.drawn);
-            self.drawn = 0;
+        if self.written > self.bytes.len() / 2 {
+            self.bytes.drain(..self.written);
+            self.written = 0;
         }
         self.bytes.extend_from_slice(bytes);
     }
 
     fn rest(&self, most: usize) -> &[u8] {
-        let rest = &self.bytes[self.drawn..];
+        let rest = &self.bytes[self.written..];
         &rest[..rest.len().min(most)]
     }
 
-    fn took(&mut self, count: usize) {
-        self.drawn += count;
-        if self.drawn == self.bytes.len() {
+    fn remove(&mut self, count: usize) {
+        self.written += count;
+        if self.written == self.bytes.len() {
             self.bytes.clear();
-            self.drawn = 0;
+            self.written = 0;
         }
     }
 }
 
-/// How the terminal was when we left it.
+/// The condition of the terminal when we left it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum TerminalEnd {
     Clean,
-    /// It takes no more output: one more word would hold us for ever.
+    /// It takes no more output. Another write would block forever.
     Hanging,
 }
 
-/// Gives the terminal back when nobody did so in good order.
-struct Guard;
+/// Restores the terminal if [`Terminal::leave`] did not.
+struct RestoreOnDrop;
 
-impl Drop for Guard {
+impl Drop for RestoreOnDrop {
     fn drop(&mut self) {
-        restore::give_back();
+        restore::restore_all();
     }
 }
 
 impl Terminal {
-    /// Takes the terminal: raw from here on, given back by [`Terminal::leave`] or by dropping it.
+    /// Sets the terminal to raw mode. [`Terminal::leave`] or dropping it restores the terminal.
     pub(super) fn take() -> io::Result<Terminal> {
         let before = tcgetattr(stdin())?;
-        let keyboard = watch_descriptor(opened_anew(stdin())?, Interest::READABLE)?;
-        let screen = watch_descriptor(opened_anew(stdout())?, Interest::WRITABLE)?;
+        let keyboard = watch_descriptor(reopen(stdin())?, Interest::READABLE)?;
+        let screen = watch_descriptor(reopen(stdout())?, Interest::WRITABLE)?;
         restore::arm(before);
-        let guard = Guard;
+        let guard = RestoreOnDrop;
         make_raw()?;
         let is_ours = fcntl_getfl(&screen)?.contains(OFlags::NONBLOCK);
         let most = if is_ours { usize::MAX } else { ROOM_BYTES };
         Ok(Terminal { keyboard, screen, most, guard })
     }
 
-    /// After a stop and a continue the shell's settings are in force.
+    /// Call it after SIGCONT: the shell has restored its own settings meanwhile.
     pub(super) fn retake(&self) -> io::Result<()> {
         make_raw()
     }
 
-    /// What is typed next; nothing when the terminal has gone. Safe to drop half-way.
-    pub(super) async fn typed(&self) -> Option<Vec<u8>> {
+    /// The next keys; `None` when the terminal has gone. Cancel safe.
+    pub(super) async fn next_keys(&self) -> Option<Vec<u8>> {
         let typed = self.keyboard.async_io(Interest::READABLE, |tty| {
-            until_ready(tty, PollFlags::IN)?;
+            check_ready(tty, PollFlags::IN)?;
             let mut buffer = [0; READ_BYTES];
             let len = retry_on_intr(|| read(tty, &mut buffer))?;
             Ok(buffer[..len].to_vec())
@@ -118,35 +117,34 @@ impl Terminal {
         typed.await.ok().filter(|typed| !typed.is_empty())
     }
 
-    /// Draws some of what waits, for ever when nothing does; false when the terminal has gone.
-    /// Safe to drop half-way.
-    pub(super) async fn draw(&self, undrawn: &mut Undrawn) -> bool {
-        if undrawn.len() == 0 {
+    /// Writes some of the output; false when the terminal has gone. Waits forever if there is no output. Cancel safe.
+    pub(super) async fn write(&self, pending_output: &mut PendingOutput) -> bool {
+        if pending_output.len() == 0 {
             return std::future::pending().await;
         }
         let written = self.screen.async_io(Interest::WRITABLE, |tty| {
-            until_ready(tty, PollFlags::OUT)?;
-            Ok(retry_on_intr(|| write(tty, undrawn.rest(self.most)))?)
+            check_ready(tty, PollFlags::OUT)?;
+            Ok(retry_on_intr(|| rustix::io::write(tty, pending_output.rest(self.most)))?)
         });
         match written.await {
             Ok(count) => {
-                undrawn.took(count);
+                pending_output.remove(count);
                 true
             }
             Err(_) => false,
         }
     }
 
-    /// Draws what is left, then gives the terminal back.
-    pub(super) async fn leave(self, mut last: Undrawn) -> Left {
+    /// Writes the last output, then restores the terminal.
+    pub(super) async fn leave(self, mut last: PendingOutput) -> TerminalEnd {
         last.push(restore::LEAVE.as_bytes());
-        let drawing = async { while last.len() > 0 && self.draw(&mut last).await {} };
-        // A terminal that hangs is left as it is; its settings are not.
-        let left = match tokio::time::timeout(DRAWN_WITHIN, drawing).await {
-            Ok(()) => Left::Clean,
-            Err(_) => Left::Hanging,
+        let drawing = async { while last.len() > 0 && self.write(&mut last).await {} };
+        // If the terminal hangs, leave its screen as it is, but restore its settings.
+        let left = match tokio::time::timeout(WRITTEN_WITHIN, drawing).await {
+            Ok(()) => TerminalEnd::Clean,
+            Err(_) => TerminalEnd::Hanging,
         };
-        restore::give_back_settings();
+        restore::restore_settings();
         drop(self.guard);
         left
     }
@@ -158,18 +156,18 @@ fn make_raw() -> io::Result<()> {
     Ok(tcsetattr(stdin(), OptionalActions::Now, &settings)?)
 }
 
-/// The same terminal through a description of our own, which may be non-blocking without harm to
-/// others. Where it cannot be opened (it belongs to the user before `su`), the one we were given.
-fn opened_anew(terminal: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+/// Opens the terminal again, so that we can make it non-blocking without effect on other programs. If that is not
+/// allowed (after `su` it belongs to another user), uses the descriptor that we were given.
+fn reopen(terminal: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let by_name = ttyname(terminal, Vec::new()).and_then(|name| open(name, flags, Mode::empty()));
-    // Only the controlling terminal has a foreground group that we may ask for.
+    // tcgetpgrp succeeds only for the controlling terminal, which /dev/tty names.
     let as_controlling = |_| tcgetpgrp(terminal).and_then(|_| open("/dev/tty", flags, Mode::empty()));
     by_name.or_else(as_controlling).or_else(|_| terminal.try_clone_to_owned())
 }
 
-/// A description that we were given may block, so nothing is tried before its time.
-fn until_ready(tty: &OwnedFd, what: PollFlags) -> io::Result<()> {
+/// The descriptor that we were given may block, so check that it is ready before each read and write.
+fn check_ready(tty: &OwnedFd, what: PollFlags) -> io::Result<()> {
     let mut end = [PollFd::from_borrowed_fd(tty.as_fd(), what)];
     match retry_on_intr(|| poll(&mut end, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })))? {
         0 => Err(io::ErrorKind::WouldBlock.into()),

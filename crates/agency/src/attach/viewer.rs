@@ -1,4 +1,4 @@
-//! The loop of an attached client: all that can happen to it is one enum.
+//! The loop of an attached client. Every event that it handles is a variant of one enum.
 
 use std::time::Duration;
 
@@ -11,34 +11,34 @@ use agency_terminal::keys::{DetachKeys, Matcher, Typed};
 use agency_terminal::{Colours, Rgb};
 use tokio::time::Instant;
 
-use super::link::{Connected, Heard, Hearing, Missed, Saying, Target, Unsaid};
+use super::connection::{Connected, Incoming, Outgoing, Received, SearchFailure, Target, Unsent};
 use super::restore;
-use super::signals::{Heeded, Signals};
-use super::terminal::{Left, Terminal, Undrawn};
+use super::signals::{SignalEvent, Signals};
+use super::terminal::{PendingOutput, Terminal, TerminalEnd};
 use super::title;
-use crate::attention::{How, variable};
 use crate::caller;
 use crate::context::Context;
+use crate::terminal_notification::{TerminalNotification, environment_variable};
 
-/// A paste of this size waits here while the daemon is away; then the terminal itself has to wait.
-const MOST_UNSAID: usize = 8 << 20;
+/// Keys that may wait here while there is no daemon. When more are typed, the terminal has to wait.
+const MOST_UNSENT: usize = 8 << 20;
 
-/// What is not drawn yet; then the daemon has to wait, and sends a fresh screen when it waited long.
-const MOST_UNDRAWN: usize = 1 << 20;
+/// Output that may wait to be drawn. With more, the daemon has to wait; after a long wait it sends a new screen.
+const MOST_PENDING_OUTPUT: usize = 1 << 20;
 
-/// A restart is announced and someone is at it; after a crash nobody may be.
+/// After an announced restart, another process starts the next daemon. After a crash, perhaps none does.
 const RESTART_TAKES: Duration = Duration::from_secs(2);
 const CRASH_TAKES: Duration = Duration::from_millis(100);
 
-/// A terminal that answers at all does so by then, also over ssh.
+/// A terminal that answers does so within this time, even over ssh.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 
 pub(super) enum End {
     Detached,
-    /// Someone else types there.
-    StoppedLooking,
+    /// The user detached while another viewer had control.
+    DetachedAsWatcher,
     Exited(String),
-    /// The run ended between two daemons.
+    /// The run ended while no daemon was running.
     EndedMeanwhile(Box<Task>),
     HungUp,
     Signal(u8),
@@ -47,8 +47,8 @@ pub(super) enum End {
 
 pub(super) struct Ended {
     pub(super) end: End,
-    pub(super) left: Left,
-    /// The agent wanted to write to the clipboard.
+    pub(super) terminal: TerminalEnd,
+    /// The agent tried to write to the clipboard.
     pub(super) denied_clipboard: bool,
 }
 
@@ -58,44 +58,44 @@ pub(super) struct Viewer {
     name: String,
     keys: DetachKeys,
     matcher: Matcher,
-    /// What the terminal says of its colours comes among the keys.
+    /// The terminal's answers about its colours arrive among the keys.
     answers: Answers,
     asked_at: Instant,
-    /// When held keys are decided without waiting for more.
+    /// When the held keys are passed on, if no more keys arrive.
     decide_at: Option<Instant>,
     terminal: Terminal,
     signals: Signals,
-    hearing: Hearing,
-    saying: Option<Saying>,
-    unsaid: Unsaid,
-    undrawn: Undrawn,
+    incoming: Incoming,
+    outgoing: Option<Outgoing>,
+    unsent: Unsent,
+    pending_output: PendingOutput,
     role: Role,
-    shown: Shown,
+    shown: ScreenContent,
     denied_clipboard: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Types,
-    Looks,
+    Watches,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    /// What the user had on the screen.
+enum ScreenContent {
+    /// The screen that the user had before attaching.
     Users,
-    /// A screen of the daemon before.
+    /// A screen from the previous daemon.
     Old,
     Live,
 }
 
-enum Happened {
-    Signal(Heeded),
+enum ViewerEvent {
+    Signal(SignalEvent),
     Typed(Option<Vec<u8>>),
-    NothingMoreTyped,
-    Heard(Heard),
-    Said,
-    Drawn,
+    KeyTimeout,
+    Received(Received),
+    Sent,
+    Written,
     TerminalGone,
 }
 
@@ -109,8 +109,8 @@ impl Viewer {
         signals: Signals,
     ) -> Viewer {
         let name = super::task_name(&connected.task);
-        let role = if target.mode == AttachMode::ReadOnly { Role::Looks } else { Role::Types };
-        let (hearing, saying) = connected.split();
+        let role = if target.mode == AttachMode::ReadOnly { Role::Watches } else { Role::Types };
+        let (incoming, outgoing) = connected.split();
         Viewer {
             context,
             target,
@@ -122,94 +122,95 @@ impl Viewer {
             decide_at: None,
             terminal,
             signals,
-            hearing,
-            saying: Some(saying),
-            unsaid: Unsaid::default(),
-            undrawn: Undrawn::default(),
+            incoming,
+            outgoing: Some(outgoing),
+            unsent: Unsent::default(),
+            pending_output: PendingOutput::default(),
             role,
-            shown: Shown::Users,
+            shown: ScreenContent::Users,
             denied_clipboard: false,
         }
     }
 
     pub(super) async fn run(mut self) -> Ended {
-        self.undrawn.push(restore::ENTER.as_bytes());
+        self.pending_output.push(restore::ENTER.as_bytes());
         self.ask_for_colours();
         let end = loop {
-            let happened = self.next().await;
-            if let Some(end) = self.handle(happened) {
+            let event = self.next_event().await;
+            if let Some(end) = self.handle(event) {
                 break end;
             }
         };
         if !matches!(end, End::HungUp | End::Signal(_)) {
-            self.hear_answers_out().await;
+            self.await_answers().await;
         }
-        // An agent's last words are worth waiting for; whoever leaves has seen enough.
-        let last = if let End::Exited(_) = end { self.undrawn } else { Undrawn::default() };
-        // The terminal first: it must be given back whatever the daemon does.
-        let left = self.terminal.leave(last).await;
-        if let Some(saying) = self.saying {
-            saying.finish(self.unsaid).await;
+        // Draw the last output of an agent that exited. A user who detaches does not need the rest.
+        let last = if let End::Exited(_) = end { self.pending_output } else { PendingOutput::default() };
+        // The terminal first: we must restore it whatever the daemon does.
+        let terminal = self.terminal.leave(last).await;
+        if let Some(outgoing) = self.outgoing {
+            outgoing.finish(self.unsent).await;
         }
-        Ended { end, left, denied_clipboard: self.denied_clipboard }
+        Ended { end, terminal, denied_clipboard: self.denied_clipboard }
     }
 
-    async fn next(&mut self) -> Happened {
-        let typing_allowed = self.unsaid.typed.len() < MOST_UNSAID;
-        let hearing_allowed = self.undrawn.len() < MOST_UNDRAWN;
+    async fn next_event(&mut self) -> ViewerEvent {
+        let typing_allowed = self.unsent.typed.len() < MOST_UNSENT;
+        let receiving_allowed = self.pending_output.len() < MOST_PENDING_OUTPUT;
         tokio::select! {
-            // Keys before floods.
+            // Keys come before output, even if there is a lot of output.
             biased;
-            signal = self.signals.next() => Happened::Signal(signal),
-            typed = self.terminal.typed(), if typing_allowed => Happened::Typed(typed),
-            () = until(self.decide_at) => Happened::NothingMoreTyped,
-            () = say(self.saying.as_ref(), &mut self.unsaid) => Happened::Said,
-            drawn = self.terminal.draw(&mut self.undrawn) => match drawn {
-                true => Happened::Drawn,
-                false => Happened::TerminalGone,
+            signal = self.signals.next() => ViewerEvent::Signal(signal),
+            typed = self.terminal.next_keys(), if typing_allowed => ViewerEvent::Typed(typed),
+            () = sleep_until_some(self.decide_at) => ViewerEvent::KeyTimeout,
+            () = send_unsent(self.outgoing.as_ref(), &mut self.unsent) => ViewerEvent::Sent,
+            drawn = self.terminal.write(&mut self.pending_output) => match drawn {
+                true => ViewerEvent::Written,
+                false => ViewerEvent::TerminalGone,
             },
-            heard = self.hearing.next(), if hearing_allowed => Happened::Heard(heard),
+            received = self.incoming.next(), if receiving_allowed => ViewerEvent::Received(received),
         }
     }
 
-    fn handle(&mut self, happened: Happened) -> Option<End> {
-        match happened {
-            Happened::Signal(signal) => self.on_signal(signal),
-            Happened::Typed(Some(bytes)) => {
+    fn handle(&mut self, event: ViewerEvent) -> Option<End> {
+        match event {
+            ViewerEvent::Signal(signal) => self.on_signal(signal),
+            ViewerEvent::Typed(Some(bytes)) => {
                 let keys = self.without_answers(&bytes);
                 let typed = self.matcher.feed(&keys);
                 self.on_typed(typed)
             }
-            Happened::NothingMoreTyped => {
+            ViewerEvent::KeyTimeout => {
                 let keys = self.answers.flush();
                 let typed = if keys.is_empty() { self.matcher.flush() } else { self.matcher.feed(&keys) };
                 self.on_typed(typed)
             }
-            Happened::Heard(heard) => self.on_heard(heard),
-            Happened::Said | Happened::Drawn => None,
-            Happened::Typed(None) | Happened::TerminalGone => Some(End::HungUp),
+            ViewerEvent::Received(received) => self.on_received(received),
+            ViewerEvent::Sent | ViewerEvent::Written => None,
+            ViewerEvent::Typed(None) | ViewerEvent::TerminalGone => Some(End::HungUp),
         }
     }
 
-    fn on_signal(&mut self, signal: Heeded) -> Option<End> {
+    fn on_signal(&mut self, signal: SignalEvent) -> Option<End> {
         match signal {
-            Heeded::Resized => self.unsaid.size = caller::terminal_size(),
-            Heeded::Continued => match self.terminal.retake() {
-                // Others have drawn on the screen since.
+            SignalEvent::Resized => self.unsent.size = caller::terminal_size(),
+            SignalEvent::Continued => match self.terminal.retake() {
+                // The shell has drawn on the screen meanwhile, so get a new screen.
                 Ok(()) => self.search(Duration::ZERO),
                 Err(_) => return Some(End::HungUp),
             },
-            Heeded::End(number) => return Some(End::Signal(number)),
+            SignalEvent::End(number) => return Some(End::Signal(number)),
         }
         None
     }
 
-    /// Agents are told them when they ask. The first picture does not wait for that.
+    /// Asks the terminal for its colours; the daemon answers agents that ask for them. The first screen does not wait for
+    /// the answer.
     fn ask_for_colours(&mut self) {
-        // These two draw what they do not understand.
+        // These terminals print a question that they do not understand.
         let understands = |term: String| !matches!(term.as_str(), "" | "dumb" | "linux");
         if std::env::var("TERM").is_ok_and(understands) {
-            self.undrawn.push(answers::question().as_bytes());
+            self.pending_output.push(answers::question().as_bytes());
             self.answers = Answers::expected();
         }
     }
@@ -218,23 +219,23 @@ impl Viewer {
         let expected = self.answers.are_expected();
         let keys = self.answers.feed(bytes);
         if expected && !self.answers.are_expected() {
-            self.say_colours();
+            self.send_colours();
         }
         keys
     }
 
-    /// If they are known.
-    fn say_colours(&mut self) {
+    /// Sends the colours of the terminal to the daemon, if they are known.
+    fn send_colours(&mut self) {
         let colours = self.answers.colours();
         if !self.answers.are_expected() && *colours != Colours::default() {
-            self.unsaid.colours = Some(wire_colours(colours));
+            self.unsent.colours = Some(api_colours(colours));
         }
     }
 
-    /// What is answered after we left would be typed into the shell.
-    async fn hear_answers_out(&mut self) {
+    /// Waits for the terminal's answers. After we leave, the shell would read them as input.
+    async fn await_answers(&mut self) {
         while self.answers.are_expected() {
-            let typed = tokio::time::timeout_at(self.asked_at + ANSWERED_WITHIN, self.terminal.typed());
+            let typed = tokio::time::timeout_at(self.asked_at + ANSWERED_WITHIN, self.terminal.next_keys());
             match typed.await {
                 Ok(Some(bytes)) => drop(self.answers.feed(&bytes)),
                 Ok(None) | Err(_) => return,
@@ -246,121 +247,124 @@ impl Viewer {
         let wait = self.answers.pending().or(self.matcher.pending());
         self.decide_at = wait.map(|wait| Instant::now() + wait);
         if self.role == Role::Types {
-            self.unsaid.typed.extend_from_slice(&typed.pass);
+            self.unsent.typed.extend_from_slice(&typed.pass);
         }
         let end = match (self.role, self.target.mode) {
-            (Role::Looks, AttachMode::Control | AttachMode::Take) => End::StoppedLooking,
+            (Role::Watches, AttachMode::Control | AttachMode::Take) => End::DetachedAsWatcher,
             _ => End::Detached,
         };
         typed.detached.then_some(end)
     }
 
-    fn on_heard(&mut self, heard: Heard) -> Option<End> {
-        match heard {
-            Heard::Bytes(bytes) => self.on_bytes(&bytes),
-            Heard::Notice(ViewerNotice::Control { yours }) => self.on_control(yours),
-            Heard::Notice(ViewerNotice::Exited { code }) => return Some(End::Exited(code)),
-            Heard::Notice(ViewerNotice::Clipboard { selection, data }) => self.copy(&selection, &data),
-            Heard::Notice(ViewerNotice::ClipboardDenied) => self.denied_clipboard = true,
-            Heard::Notice(ViewerNotice::Attention { text, how }) => {
-                self.undrawn.push(&How::of(&how, variable).bytes(&text));
+    fn on_received(&mut self, received: Received) -> Option<End> {
+        match received {
+            Received::Bytes(bytes) => self.on_bytes(&bytes),
+            Received::Notice(ViewerNotice::Control { yours }) => self.on_control(yours),
+            Received::Notice(ViewerNotice::Exited { code }) => return Some(End::Exited(code)),
+            Received::Notice(ViewerNotice::Clipboard { selection, data }) => {
+                self.copy_to_clipboard(&selection, &data)
             }
-            Heard::Notice(ViewerNotice::DaemonLeaves) => self.search(RESTART_TAKES),
-            Heard::Notice(ViewerNotice::Unknown) => {}
-            Heard::Broken => self.search(CRASH_TAKES),
-            Heard::Found(connected) => self.on_found(*connected),
-            Heard::Missed(missed) => return Some(end_of_search(missed)),
-            Heard::StillSearching => self.say_searching(),
+            Received::Notice(ViewerNotice::ClipboardDenied) => self.denied_clipboard = true,
+            Received::Notice(ViewerNotice::Attention { text, how }) => {
+                self.pending_output
+                    .push(&TerminalNotification::from_setting(&how, environment_variable).bytes(&text));
+            }
+            Received::Notice(ViewerNotice::DaemonLeaves) => self.search(RESTART_TAKES),
+            Received::Notice(ViewerNotice::Unknown) => {}
+            Received::Broken => self.search(CRASH_TAKES),
+            Received::Found(connected) => self.on_found(*connected),
+            Received::SearchFailure(failure) => return Some(end_after_search(failure)),
+            Received::StillSearching => self.draw_searching(),
         }
         None
     }
 
     fn on_bytes(&mut self, bytes: &[u8]) {
-        let before = std::mem::replace(&mut self.shown, Shown::Live);
-        if before == Shown::Users {
-            self.undrawn.push(&scroll_away());
+        let before = std::mem::replace(&mut self.shown, ScreenContent::Live);
+        if before == ScreenContent::Users {
+            self.pending_output.push(&scroll_up_bytes());
         }
-        let (until_title, rest) = bytes.split_at(title::place_in(bytes).unwrap_or(0));
-        self.undrawn.push(until_title);
+        let (until_title, rest) = bytes.split_at(title::title_position(bytes).unwrap_or(0));
+        self.pending_output.push(until_title);
         if !until_title.is_empty() {
             self.draw_title();
         }
-        self.undrawn.push(rest);
+        self.pending_output.push(rest);
     }
 
-    /// To the terminal's clipboard, and nothing else to the terminal.
-    fn copy(&mut self, selection: &str, data: &str) {
+    /// Writes to the terminal's clipboard. The checks make sure that the bytes do nothing else.
+    fn copy_to_clipboard(&mut self, selection: &str, data: &str) {
         let is_selection = |byte: u8| matches!(byte, b'c' | b'p' | b'q' | b's' | b'0'..=b'7');
         let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
         let sound = !data.is_empty() && data.bytes().all(is_base64) && selection.bytes().all(is_selection);
         if sound && self.role == Role::Types {
-            self.undrawn.push(format!("\x1b]52;{selection};{data}\x1b\\").as_bytes());
+            self.pending_output.push(format!("\x1b]52;{selection};{data}\x1b\\").as_bytes());
         }
     }
 
     fn on_control(&mut self, yours: bool) {
         let role = match (yours, self.target.mode) {
             (true, AttachMode::Control | AttachMode::Take) => Role::Types,
-            (false, _) | (true, AttachMode::ReadOnly) => Role::Looks,
+            (false, _) | (true, AttachMode::ReadOnly) => Role::Watches,
         };
         if role != self.role {
             self.role = role;
             if role == Role::Types {
-                // The terminal still has the size of whoever typed before us.
-                self.unsaid.size = caller::terminal_size();
+                // The agent's terminal still has the size of the previous controller.
+                self.unsent.size = caller::terminal_size();
             }
             self.draw_title();
         }
     }
 
     fn on_found(&mut self, mut connected: Connected) {
-        self.unsaid.typed.splice(..0, std::mem::take(&mut connected.undelivered));
-        let (hearing, saying) = connected.split();
-        self.hearing = hearing;
-        self.saying = Some(saying);
+        self.unsent.typed.splice(..0, std::mem::take(&mut connected.undelivered));
+        let (incoming, outgoing) = connected.split();
+        self.incoming = incoming;
+        self.outgoing = Some(outgoing);
         self.shown = match self.shown {
-            Shown::Users => Shown::Users,
-            Shown::Old | Shown::Live => Shown::Old,
+            ScreenContent::Users => ScreenContent::Users,
+            ScreenContent::Old | ScreenContent::Live => ScreenContent::Old,
         };
-        // It may have changed while the connection was made.
-        self.unsaid.size = caller::terminal_size();
-        self.say_colours();
+        // The size may have changed while we connected.
+        self.unsent.size = caller::terminal_size();
+        self.send_colours();
     }
 
     fn search(&mut self, patience: Duration) {
-        // Taking over was for the first time: whoever took over from us since keeps it.
+        // `--take` counts only once. A viewer that has taken control from us since keeps it.
         if self.target.mode == AttachMode::Take {
             self.target.mode = AttachMode::Control;
         }
-        let (context, target, old) = (self.context.clone(), self.target.clone(), self.saying.take());
-        self.hearing = Hearing::search(context, target, patience, old);
+        let (context, target, old) = (self.context.clone(), self.target.clone(), self.outgoing.take());
+        self.incoming = Incoming::search(context, target, patience, old);
     }
 
-    /// Nothing on the screen is ours to write on; the title is, while the agent has none.
+    /// We must not draw on the agent's screen. We may set the title while the agent has set none.
     fn draw_title(&mut self) {
         let role = match self.role {
             Role::Types => "",
-            Role::Looks => "watching, ",
+            Role::Watches => "watching, ",
         };
         let way_out = match self.keys.is_none() {
             true => "no detach key".to_owned(),
             false => format!("{} detaches", self.keys),
         };
         let title = format!("\x1b]2;{} ({role}{way_out})\x1b\\", self.name);
-        self.undrawn.push(title.as_bytes());
+        self.pending_output.push(title.as_bytes());
     }
 
-    /// In the last line, which the next screen draws over.
-    fn say_searching(&mut self) {
+    /// Writes into the last row. The next screen overwrites it.
+    fn draw_searching(&mut self) {
         let Size { cols, rows, .. } = caller::terminal_size().unwrap_or_default();
         let text = format!("[the daemon is gone, {} keeps running; reconnecting]", self.name);
-        // A line that is full would wrap, and scroll the screen.
+        // A full row would wrap and scroll the screen.
         let text: String = text.chars().take(usize::from(cols).saturating_sub(1)).collect();
-        self.undrawn.push(format!("\x1b7\x1b[{rows};1H\x1b[0;7m{text}\x1b[0m\x1b[K\x1b8").as_bytes());
+        self.pending_output.push(format!("\x1b7\x1b[{rows};1H\x1b[0;7m{text}\x1b[0m\x1b[K\x1b8").as_bytes());
     }
 }
 
-fn wire_colours(colours: &Colours) -> pty::Colours {
+fn api_colours(colours: &Colours) -> pty::Colours {
     let rgb = |Rgb(r, g, b): Rgb| [r, g, b];
     pty::Colours {
         foreground: colours.foreground.map(rgb),
@@ -370,30 +374,30 @@ fn wire_colours(colours: &Colours) -> pty::Colours {
     }
 }
 
-fn end_of_search(missed: Missed) -> End {
-    let ended = missed.run_has_ended();
-    match missed.task {
+fn end_after_search(failure: SearchFailure) -> End {
+    let ended = failure.run_has_ended();
+    match failure.task {
         Some(task) if ended => End::EndedMeanwhile(task),
-        _ => End::Lost(missed.failure),
+        _ => End::Lost(failure.failure),
     }
 }
 
-/// What the user had on the screen goes into the scrollback of their terminal: so many line ends,
-/// from wherever the cursor is, move exactly the lines above it away.
-fn scroll_away() -> Vec<u8> {
+/// Line ends that move the user's screen into the scrollback of their terminal: as many as there are rows move exactly
+/// the lines above the cursor away.
+fn scroll_up_bytes() -> Vec<u8> {
     vec![b'\n'; usize::from(caller::terminal_size().unwrap_or_default().rows)]
 }
 
-async fn until(deadline: Option<Instant>) {
+async fn sleep_until_some(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
 
-async fn say(saying: Option<&Saying>, unsaid: &mut Unsaid) {
-    match saying {
-        Some(saying) if !unsaid.is_empty() => saying.say(unsaid).await,
+async fn send_unsent(outgoing: Option<&Outgoing>, unsent: &mut Unsent) {
+    match outgoing {
+        Some(outgoing) if !unsent.is_empty() => outgoing.send(unsent).await,
         _ => std::future::pending().await,
     }
 }

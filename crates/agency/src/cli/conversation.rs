@@ -105,8 +105,8 @@ pub(crate) struct Approvals {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Answers the request that has waited longest, or the one that --id names. If
-somebody else has already answered it, the command says who.
+Answers the request that has waited longest, or the one that --id names. If it has
+already been answered, the command says by whom.
 
 Examples:
   agency approve fix-login

@@ -26,7 +26,7 @@ Examples:
 pub(crate) struct New {
     /// The name of the task: letters, digits and dashes
     pub(crate) slug: String,
-    /// What the agent should do
+    /// The text for the agent
     #[arg(short, long = "message", value_name = "TEXT")]
     pub(crate) message: Option<OsString>,
     /// The agent; by default the configured one, or the first that is installed

@@ -165,7 +165,7 @@ Examples:
   agency undo --turn fix-login
   agency undo --turn fix-login 2")]
 pub(crate) struct Undo {
-    /// What to restore
+    /// The removal to restore
     #[arg(value_name = "ID", conflicts_with_all = ["list", "turn"])]
     pub(crate) id: Option<String>,
     /// List what can be restored

@@ -1,4 +1,4 @@
-//! `agency agents`: every agent, what it runs, and whether that is there.
+//! `agency agents`: lists agents, their commands, and whether they are installed.
 
 use std::process::ExitCode;
 
@@ -7,34 +7,33 @@ use agency_api::{Bytes, Failure, FailureCode, view};
 use agency_client::Client;
 use serde::Serialize;
 
-use super::version;
 use crate::cli::Agents;
 use crate::context::{self, Context};
+use crate::outcome::CommandResult;
 use crate::output::{self, Cell, Colour, cell, column, flexible};
-use crate::progress;
-use crate::stop::Done;
+use crate::{program_version, progress};
 
-/// An agent, and what its program says of itself.
+/// An agent and the version of its program.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Known {
+pub(crate) struct KnownAgent {
     #[serde(flatten)]
     pub(super) agent: view::Agent,
-    /// Null when it was not asked or did not say.
+    /// Null if the program was not asked or did not answer.
     pub(super) version: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Listing {
-    agents: Vec<Known>,
+    agents: Vec<KnownAgent>,
     warnings: Vec<String>,
 }
 
-pub(super) async fn agents(context: &Context, args: Agents) -> Done {
+pub(super) async fn agents(context: &Context, args: Agents) -> CommandResult {
     let (agents, warnings) = {
         let mut daemon = context.daemon().await?;
-        progress::during("asking for versions", known(&mut daemon, !args.no_versions)).await?
+        progress::during("asking for versions", list_agents(&mut daemon, !args.no_versions)).await?
     };
     let listing = Listing { agents, warnings };
     if args.json {
@@ -49,25 +48,27 @@ pub(super) async fn agents(context: &Context, args: Agents) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The agents as the daemon knows them from here, and warnings about their configuration.
-pub(super) async fn known(
+/// The agents that are configured for the current directory, and warnings about their configuration.
+pub(super) async fn list_agents(
     daemon: &mut Client,
     with_versions: bool,
-) -> Result<(Vec<Known>, Vec<String>), Failure> {
+) -> Result<(Vec<KnownAgent>, Vec<String>), Failure> {
     let path = std::env::var_os("PATH").map(Bytes::from);
     let params = AgentListParams { cwd: Some(context::here()?), path };
     let listing = daemon.call(AgentList, params).await?;
-    // All at once: one that hangs costs no more than its own time.
-    let asked: Vec<_> = listing
+    // Ask all programs at the same time, so that one that hangs does not delay the others.
+    let answers: Vec<_> = listing
         .agents
         .into_iter()
         .map(|agent| {
             let program = own_program(&agent).filter(|_| with_versions && agent.well_known).cloned();
-            tokio::spawn(async move { Known { version: version::of(program).await, agent } })
+            tokio::spawn(
+                async move { KnownAgent { version: program_version::ask_version(program).await, agent } },
+            )
         })
         .collect();
     let mut agents = Vec::new();
-    for known in asked {
+    for known in answers {
         let cannot = || Failure::new("cannot ask for versions").code(FailureCode::Internal);
         agents.push(known.await.map_err(|err| cannot().caused_by(&err))?);
     }
@@ -78,7 +79,7 @@ fn own_program(agent: &view::Agent) -> Option<&Bytes> {
     agent.commands.iter().find(|command| command.driver == agent.driver)?.program.as_ref()
 }
 
-fn table(agents: &[Known]) -> String {
+fn table(agents: &[KnownAgent]) -> String {
     let columns = [
         column("AGENT"),
         column("INSTALLED"),
@@ -90,7 +91,7 @@ fn table(agents: &[Known]) -> String {
     output::table(&columns, &agents.iter().map(row).collect::<Vec<_>>())
 }
 
-fn row(known: &Known) -> Vec<Cell> {
+fn row(known: &KnownAgent) -> Vec<Cell> {
     let agent = &known.agent;
     let name = if agent.default { format!("{} *", agent.name) } else { agent.name.clone() };
     let (installed, colour) = match (agent.commands.is_empty(), agent.installed) {
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_says_what_is_there_and_which_one_is_taken() {
+    fn the_table_shows_which_agents_are_installed_and_the_default() {
         let agent = |name: &str, installed| view::Agent {
             name: name.into(),
             display_name: name.into(),
@@ -135,8 +136,8 @@ mod tests {
             well_known: true,
         };
         let agents = [
-            Known { agent: agent("codex", true), version: Some("1.2.3".into()) },
-            Known { agent: agent("gemini", false), version: None },
+            KnownAgent { agent: agent("codex", true), version: Some("1.2.3".into()) },
+            KnownAgent { agent: agent("gemini", false), version: None },
         ];
         assert_eq!(
             table(&agents),

@@ -1,4 +1,4 @@
-//! `agency approvals`: what agents want to do and may not before somebody says so, and what they were answered.
+//! `agency approvals`: lists open requests for approval, or past decisions.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,11 @@ use agency_api::method::{ApprovalList, ApprovalLog};
 
 use crate::cli::Approvals;
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output::{self, cell, column, flexible};
-use crate::stop::Done;
-use crate::{moment, talk};
+use crate::{conversation, moment};
 
-pub(super) async fn approvals(context: &Context, args: Approvals) -> Done {
+pub(super) async fn approvals(context: &Context, args: Approvals) -> CommandResult {
     let task = args.task.as_deref().map(|name| context.task(name)).transpose()?;
     let mut daemon = context.daemon().await?;
     if args.log {
@@ -19,7 +19,7 @@ pub(super) async fn approvals(context: &Context, args: Approvals) -> Done {
         match args.json {
             true => output::json(&log)?,
             false if log.decisions.is_empty() => output::note("no decisions yet"),
-            false => output::line(&decided(&log.decisions))?,
+            false => output::line(&decision_table(&log.decisions))?,
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -27,12 +27,12 @@ pub(super) async fn approvals(context: &Context, args: Approvals) -> Done {
     match args.json {
         true => output::json(&listed)?,
         false if listed.approvals.is_empty() => output::note("no request is waiting for an answer"),
-        false => output::line(&table(&listed.approvals))?,
+        false => output::line(&approval_table(&listed.approvals))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(approvals: &[OpenApproval]) -> String {
+fn approval_table(approvals: &[OpenApproval]) -> String {
     let columns = [flexible("TASK", 8), column("TOOL"), flexible("WANTS", 20), column("ANSWER")];
     let row = |open: &OpenApproval| {
         vec![
@@ -45,14 +45,14 @@ fn table(approvals: &[OpenApproval]) -> String {
     output::table(&columns, &approvals.iter().map(row).collect::<Vec<_>>())
 }
 
-fn decided(decisions: &[DecidedApproval]) -> String {
+fn decision_table(decisions: &[DecidedApproval]) -> String {
     let columns = [column("TIME"), flexible("TASK", 8), flexible("WANTED", 20), flexible("ANSWER", 20)];
     let row = |decided: &DecidedApproval| {
         vec![
             cell(moment::format_local(&decided.time)),
             cell(format!("{}-{}", decided.task, decided.slug)),
             cell(decided.approval.title.clone()),
-            cell(talk::verdict(&decided.approval)),
+            cell(conversation::outcome_text(&decided.approval)),
         ]
     };
     output::table(&columns, &decisions.iter().map(row).collect::<Vec<_>>())

@@ -1,4 +1,4 @@
-//! `agency approve` and `agency deny`: an answer to what an agent asks.
+//! `agency approve` and `agency deny`: answer a request of an agent.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -10,16 +10,16 @@ use agency_client::Client;
 
 use crate::cli::{Approve, Deny};
 use crate::context::Context;
+use crate::conversation;
+use crate::outcome::CommandResult;
 use crate::output::{self, printable};
-use crate::stop::Done;
-use crate::talk;
 
-pub(super) async fn approve(context: &Context, args: Approve) -> Done {
+pub(super) async fn approve(context: &Context, args: Approve) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let mut daemon = context.daemon().await?;
     let (id, answers) = match args.answer.is_empty() {
         true => (args.id, None),
-        false => answered(&mut daemon, &task, args.id, &args.answer)
+        false => match_answers(&mut daemon, &task, args.id, &args.answer)
             .await
             .map(|(id, all)| (Some(id), Some(all)))?,
     };
@@ -30,32 +30,36 @@ pub(super) async fn approve(context: &Context, args: Approve) -> Done {
         always: args.always,
         message: args.message,
         answers,
-        by: Some(me()),
+        by: Some(decided_by()),
     };
-    say(&daemon.call(ApprovalAnswer, params).await?)
+    print_decision(&daemon.call(ApprovalAnswer, params).await?)
 }
 
-pub(super) async fn deny(context: &Context, args: Deny) -> Done {
+pub(super) async fn deny(context: &Context, args: Deny) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let (id, message) = (args.id, args.message);
-    let by = Some(me());
+    let by = Some(decided_by());
     let params = AnswerParams { task, id, allow: false, always: false, message, answers: None, by };
-    say(&context.daemon().await?.call(ApprovalAnswer, params).await?)
+    print_decision(&context.daemon().await?.call(ApprovalAnswer, params).await?)
 }
 
-/// Who answers, for those who ask later.
-pub(super) fn me() -> String {
+/// The author of the decision, for `agency approvals --log`.
+pub(super) fn decided_by() -> String {
     format!("cli (pid {})", std::process::id())
 }
 
-fn say(decided: &OpenApproval) -> Done {
+fn print_decision(decided: &OpenApproval) -> CommandResult {
     let OpenApproval { task, slug, approval, .. } = decided;
-    output::line(&printable(&format!("{task}-{slug}: {}: {}", approval.title, talk::verdict(approval))))?;
+    output::line(&printable(&format!(
+        "{task}-{slug}: {}: {}",
+        approval.title,
+        conversation::outcome_text(approval)
+    )))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The answers by the text of their questions, in the order of those.
-async fn answered(
+/// Pairs the answers with the questions of the request, in order. Returns the id of the request too.
+async fn match_answers(
     daemon: &mut Client,
     task: &TaskRef,
     id: Option<String>,
@@ -66,7 +70,7 @@ async fn answered(
     let open = listed.approvals.iter().find(is_meant);
     let none = || Failure::new("no question is waiting for an answer").code(FailureCode::NoOpenRequest);
     let open = open.ok_or_else(|| none().hint("agency approvals"))?;
-    let questions = talk::questions(&open.approval);
+    let questions = conversation::questions(&open.approval);
     if questions.len() != typed.len() {
         let (asked, given) =
             (output::count(questions.len(), "question"), output::count(typed.len(), "answer"));
@@ -75,6 +79,6 @@ async fn answered(
             .hint("give --answer once for each question"));
     }
     let answers =
-        questions.iter().zip(typed).map(|(asked, typed)| (asked.text.clone(), asked.answered(typed)));
+        questions.iter().zip(typed).map(|(asked, typed)| (asked.text.clone(), asked.answer_for(typed)));
     Ok((open.approval.id.clone(), answers.collect()))
 }

@@ -1,4 +1,4 @@
-//! `agency attach`: the task's terminal, here.
+//! `agency attach`: opens the terminal of a task.
 
 use agency_api::config::Overrides;
 use agency_api::pty::AttachMode;
@@ -6,9 +6,9 @@ use agency_api::pty::AttachMode;
 use crate::attach::{self, Target};
 use crate::cli::Attach;
 use crate::context::Context;
-use crate::stop::Done;
+use crate::outcome::CommandResult;
 
-pub(super) async fn attach(context: &Context, args: Attach) -> Done {
+pub(super) async fn attach(context: &Context, args: Attach) -> CommandResult {
     let mode = match (args.take, args.read_only) {
         (_, true) => AttachMode::ReadOnly,
         (true, false) => AttachMode::Take,

@@ -1,4 +1,4 @@
-//! `agency chat`: a task's conversation, read and followed, and what is typed sent to its agent.
+//! `agency chat`: prints a task's conversation, follows it, and sends what the user types to the agent.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{IsTerminal, Write};
@@ -15,57 +15,58 @@ use agency_client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::approve::me;
+use super::approve::decided_by;
 use super::setting::{self, Which};
+use crate::chat_terminal::ChatTerminal;
 use crate::cli::Chat;
 use crate::context::Context;
-use crate::desk::Desk;
-use crate::line;
+use crate::conversation::{self, Question, Transcript};
+use crate::line_editor::LineEvent;
+use crate::outcome::{CommandError, CommandResult, failed};
 use crate::output::{self, Paint, printable};
-use crate::stop::{Done, Stop, failed};
-use crate::talk::{self, Question, Transcript};
 
-/// Between two looks at a task that is being started again.
+/// The pause between two reads of a task that is being started again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(300);
 
-/// SIGCONT: somebody stopped us and brought us back.
+/// SIGCONT: the shell continues us after ctrl-z.
 const CONTINUED: i32 = rustix::process::Signal::CONT.as_raw();
 
-/// Who reads a conversation.
+/// How a conversation is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reader {
+enum ReaderKind {
     Once,
+    /// Follows the conversation, and does not count as a viewer.
     Script,
-    /// Who needs not be told of what they see.
+    /// A user at a terminal: the daemon sends no notifications about what they see.
     Person,
 }
 
-pub(super) async fn chat(context: &Context, args: Chat) -> Done {
+pub(super) async fn chat(context: &Context, args: Chat) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     match is_at_terminal && !args.json && !args.follow {
-        true => talk(context, task, args.at).await,
-        false => print(context, task, args.at, args.follow, args.json).await,
+        true => open_chat(context, task, args.at).await,
+        false => print_chat(context, task, args.at, args.follow, args.json).await,
     }
 }
 
-/// Without a terminal to type at.
-pub(super) async fn print(
+/// Prints the conversation; reads no keyboard.
+pub(super) async fn print_chat(
     context: &Context,
     task: TaskRef,
     at: Option<u64>,
     follow: bool,
     json: bool,
-) -> Done {
+) -> CommandResult {
     let (news, mut inbox) = mpsc::channel(16);
-    let reader = if follow { Reader::Script } else { Reader::Once };
+    let reader = if follow { ReaderKind::Script } else { ReaderKind::Once };
     let reading = tokio::spawn(follow_chat(context.clone(), task, at, news, reader));
     let mut transcript = Transcript::new(Paint::for_stdout());
     while let Some(entries) = inbox.recv().await {
         for entry in &entries {
             match json {
                 true => output::json_line(entry)?,
-                false => show(&transcript.next(entry))?,
+                false => show(&transcript.text_for(entry))?,
             }
         }
     }
@@ -74,45 +75,47 @@ pub(super) async fn print(
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(text: &str) -> Result<(), Stop> {
+fn show(text: &str) -> Result<(), CommandError> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
-/// The conversation so far, then what is new, for as long as the agent lives or is being started again.
+/// Sends the conversation so far, then new entries while the agent is running or being started again.
 async fn follow_chat(
     context: Context,
     task: TaskRef,
     at: Option<u64>,
     news: mpsc::Sender<Vec<Entry>>,
-    reader: Reader,
+    reader: ReaderKind,
 ) -> Result<(), Failure> {
     let mut daemon = context.daemon().await?;
     let mut since = None;
     loop {
         let wait = since.is_some();
-        let (limit, looking) = (at.map(|_| u64::MAX), reader == Reader::Person);
+        let (limit, looking) = (at.map(|_| u64::MAX), reader == ReaderKind::Person);
         let params = ReadParams { task: task.clone(), since, before: None, limit, wait, looking };
         let mut chat = match daemon.call(ChatRead, params).await {
             Ok(chat) => chat,
             Err(failure) if since.is_none() => return Err(failure),
-            // The run ended, or the daemon did: whoever is there now knows.
+            // The run or the daemon ended. Connect again: a new daemon knows the state.
             Err(_) => {
                 tokio::time::sleep(LOOK_AGAIN_AFTER).await;
                 daemon = context.daemon().await?;
                 continue;
             }
         };
-        begins_in(at, &chat)?;
+        check_start(at, &chat)?;
         chat.entries.retain(|entry| at.is_none_or(|at| entry.number >= at));
         since = Some(chat.revision);
-        if news.send(chat.entries).await.is_err() || reader == Reader::Once {
+        if news.send(chat.entries).await.is_err() || reader == ReaderKind::Once {
             return Ok(());
         }
         if !chat.live {
             let task = daemon.call(TaskGet, task.clone()).await?;
-            if !talk::holds(&task) || !matches!(task.status, TaskStatus::Running | TaskStatus::Idle) {
+            if !conversation::has_conversation(&task)
+                || !matches!(task.status, TaskStatus::Running | TaskStatus::Idle)
+            {
                 return Ok(());
             }
             tokio::time::sleep(LOOK_AGAIN_AFTER).await;
@@ -120,7 +123,7 @@ async fn follow_chat(
     }
 }
 
-fn begins_in(at: Option<u64>, chat: &Read) -> Result<(), Failure> {
+fn check_start(at: Option<u64>, chat: &Read) -> Result<(), Failure> {
     match at.filter(|at| *at > chat.total) {
         Some(at) => Err(Failure::new(format!("there is no entry {at}"))
             .code(FailureCode::NotFound)
@@ -129,55 +132,59 @@ fn begins_in(at: Option<u64>, chat: &Read) -> Result<(), Failure> {
     }
 }
 
-/// On a terminal: what comes is printed, what is typed is sent.
-pub(super) async fn talk(context: &Context, task: TaskRef, at: Option<u64>) -> Done {
+/// On a terminal: prints new entries and sends what the user types.
+pub(super) async fn open_chat(context: &Context, task: TaskRef, at: Option<u64>) -> CommandResult {
     let (news, mut inbox) = mpsc::channel(16);
-    let reading = tokio::spawn(follow_chat(context.clone(), task.clone(), at, news, Reader::Person));
-    let deaf = |err: std::io::Error| failed("cannot listen for signals", &err);
-    let mut interrupts = signal(SignalKind::interrupt()).map_err(deaf)?;
-    let mut ends =
-        (signal(SignalKind::terminate()).map_err(deaf)?, signal(SignalKind::hangup()).map_err(deaf)?);
-    let mut continued = signal(SignalKind::from_raw(CONTINUED)).map_err(deaf)?;
+    let reading = tokio::spawn(follow_chat(context.clone(), task.clone(), at, news, ReaderKind::Person));
+    let no_signals = |err: std::io::Error| failed("cannot listen for signals", &err);
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let mut ends = (
+        signal(SignalKind::terminate()).map_err(no_signals)?,
+        signal(SignalKind::hangup()).map_err(no_signals)?,
+    );
+    let mut continued = signal(SignalKind::from_raw(CONTINUED)).map_err(no_signals)?;
     let daemon = context.daemon().await?;
-    let desk = Desk::take().map_err(|err| failed("cannot use the terminal", &err))?;
-    let mut seat = Seat {
+    let terminal = ChatTerminal::take().map_err(|err| failed("cannot use the terminal", &err))?;
+    let mut session = ChatSession {
         daemon,
         task,
-        desk,
+        terminal,
         transcript: Transcript::new(Paint::for_stdout()),
         open: VecDeque::new(),
         answers: BTreeMap::new(),
-        typed: VecDeque::new(),
+        sent: VecDeque::new(),
     };
     loop {
         tokio::select! {
             entries = inbox.recv() => match entries {
-                Some(entries) => seat.show(&entries)?,
+                Some(entries) => session.show(&entries)?,
                 None => break,
             },
-            keys = seat.desk.typed() => {
-                if seat.pressed(keys).await? {
-                    seat.note("[left; the agent keeps running]")?;
+            keys = session.terminal.next_keys() => {
+                if session.on_keys(keys).await? {
+                    session.note("[left; the agent keeps running]")?;
                     return Ok(ExitCode::SUCCESS);
                 }
             }
-            _ = interrupts.recv() => seat.interrupt().await?,
-            _ = continued.recv() => seat.desk.retake()?,
+            _ = interrupts.recv() => session.interrupt().await?,
+            _ = continued.recv() => session.terminal.retake()?,
             _ = ends.0.recv() => return Ok(ExitCode::SUCCESS),
             _ = ends.1.recv() => return Ok(ExitCode::SUCCESS),
         }
     }
-    let now = seat.daemon.call(TaskGet, seat.task.clone()).await.ok();
-    match now.filter(|task| !talk::holds(task)) {
-        Some(task) => seat.note(&format!("[the agent now runs in a terminal: agency attach {}]", task.id))?,
-        None => seat.note("[the agent has ended]")?,
+    let now = session.daemon.call(TaskGet, session.task.clone()).await.ok();
+    match now.filter(|task| !conversation::has_conversation(task)) {
+        Some(task) => {
+            session.note(&format!("[the agent now runs in a terminal: agency attach {}]", task.id))?
+        }
+        None => session.note("[the agent has ended]")?,
     }
     reading.await.map_err(|err| failed("cannot read the conversation", &err))??;
     Ok(ExitCode::SUCCESS)
 }
 
-/// `/mode plan`: which setting, and what it is to be.
-fn setting_of(line: &str) -> Option<(Which, Option<&str>)> {
+/// Parses `/mode plan`: the setting, and its new value.
+fn parse_setting(line: &str) -> Option<(Which, Option<&str>)> {
     let (word, wanted) = line.split_once(' ').map_or((line, None), |(word, rest)| (word, Some(rest.trim())));
     let which = match word {
         "/model" => Which::Model,
@@ -187,67 +194,67 @@ fn setting_of(line: &str) -> Option<(Which, Option<&str>)> {
     Some((which, wanted.filter(|wanted| !wanted.is_empty())))
 }
 
-/// Where a person sits: what they see, and what waits for them.
-struct Seat {
+/// One user in one conversation: what they see, and the requests that wait for them.
+struct ChatSession {
     daemon: Client,
     task: TaskRef,
-    desk: Desk,
+    terminal: ChatTerminal,
     transcript: Transcript,
     /// Approvals without an answer, oldest first.
     open: VecDeque<Approval>,
-    /// Of the oldest, if it asks several questions.
+    /// The answers so far to the oldest request, if it asks several questions.
     answers: BTreeMap<String, String>,
-    /// What was typed here stands on the screen already.
-    typed: VecDeque<String>,
+    /// Messages that this user sent. They are on the screen already, so their entries are not printed.
+    sent: VecDeque<String>,
 }
 
-impl Seat {
-    fn show(&mut self, entries: &[Entry]) -> Result<(), Stop> {
+impl ChatSession {
+    fn show(&mut self, entries: &[Entry]) -> Result<(), CommandError> {
         for entry in entries {
-            let text = self.transcript.next(entry);
+            let text = self.transcript.text_for(entry);
             match &entry.item {
-                Item::User { text } if self.typed.front() == Some(text) => drop(self.typed.pop_front()),
-                _ => self.desk.print(&text)?,
+                Item::User { text } if self.sent.front() == Some(text) => drop(self.sent.pop_front()),
+                _ => self.terminal.print(&text)?,
             }
             if let Item::Approval(approval) = &entry.item {
                 self.open.retain(|open| open.id != approval.id);
                 if approval.outcome.is_none() {
                     self.open.push_back(approval.clone());
-                    self.how_to_answer(approval)?;
+                    self.show_answers(approval)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn how_to_answer(&mut self, approval: &Approval) -> Result<(), Stop> {
-        let words = match talk::questions(approval).is_empty() {
+    fn show_answers(&mut self, approval: &Approval) -> Result<(), CommandError> {
+        let words = match conversation::questions(approval).is_empty() {
             true => "[y: allow, n: deny, /always: allow for this session, /deny WHY]",
             false => "[number or text; n to skip]",
         };
         self.note(words)
     }
 
-    fn note(&mut self, text: &str) -> Result<(), Stop> {
+    fn note(&mut self, text: &str) -> Result<(), CommandError> {
         let text = Paint::for_stdout().paint(output::Colour::Faint, &printable(text));
-        Ok(self.desk.print(&format!("{}{text}\n", self.transcript.end_line()))?)
+        Ok(self.terminal.print(&format!("{}{text}\n", self.transcript.end_line()))?)
     }
 
-    /// Whether they leave.
-    async fn pressed(&mut self, keys: Option<Vec<u8>>) -> Result<bool, Stop> {
+    /// Returns whether the user leaves.
+    async fn on_keys(&mut self, keys: Option<Vec<u8>>) -> Result<bool, CommandError> {
         let Some(keys) = keys else { return Ok(true) };
-        for done in self.desk.press(&keys)? {
-            match done {
-                line::Done::Entered(text) => self.typed(&text).await?,
-                line::Done::Left => return Ok(true),
+        for event in self.terminal.press(&keys)? {
+            match event {
+                LineEvent::Entered(text) => self.on_line(&text).await?,
+                LineEvent::EndOfInput => return Ok(true),
             }
         }
         Ok(false)
     }
 
-    async fn typed(&mut self, line: &str) -> Result<(), Stop> {
+    async fn on_line(&mut self, line: &str) -> Result<(), CommandError> {
         let line = line.trim();
-        let done = match (self.open.front().cloned(), line) {
+        let outcome = match (self.open.front().cloned(), line) {
             (_, "") => Ok(()),
             (Some(_), "y" | "yes" | "/allow") if self.question().is_none() => {
                 self.decide(true, false, None).await
@@ -262,10 +269,10 @@ impl Seat {
                 Err(Failure::new("no request is waiting for an answer"))
             }
             (_, "/quit" | "/leave") => Err(Failure::new("press ctrl-d to leave")),
-            (_, line) if setting_of(line).is_some() => self.set(line).await,
+            (_, line) if parse_setting(line).is_some() => self.set(line).await,
             (_, text) => self.send(text).await,
         };
-        match done {
+        match outcome {
             Ok(()) => Ok(()),
             Err(failure) => {
                 let causes = failure.causes.iter().map(|cause| format!(": {cause}")).collect::<String>();
@@ -274,15 +281,15 @@ impl Seat {
         }
     }
 
-    /// The question that comes next, if the agent wants to know something.
+    /// The next question without an answer, if the oldest request asks questions.
     fn question(&self) -> Option<Question> {
-        let questions = talk::questions(self.open.front()?);
+        let questions = conversation::questions(self.open.front()?);
         questions.into_iter().find(|question| !self.answers.contains_key(&question.text))
     }
 
     async fn answer(&mut self, line: &str) -> Result<(), Failure> {
         if let Some(question) = self.question() {
-            self.answers.insert(question.text.clone(), question.answered(line));
+            self.answers.insert(question.text.clone(), question.answer_for(line));
         }
         match self.question() {
             Some(_) => Ok(()),
@@ -295,25 +302,25 @@ impl Seat {
         let answers = std::mem::take(&mut self.answers);
         let answers = (allow && !answers.is_empty()).then_some(answers);
         let (task, id) = (self.task.clone(), Some(approval.id.clone()));
-        let params = AnswerParams { task, id, allow, always, message, answers, by: Some(me()) };
-        let done = self.daemon.call(ApprovalAnswer, params).await;
-        if done.as_ref().is_err_and(|failure| failure.hint.is_some()) {
-            // It still waits: another answer may do.
+        let params = AnswerParams { task, id, allow, always, message, answers, by: Some(decided_by()) };
+        let answered = self.daemon.call(ApprovalAnswer, params).await;
+        if answered.as_ref().is_err_and(|failure| failure.hint.is_some()) {
+            // The request is still open, and another answer may fit.
             self.open.push_front(approval);
         }
-        done.map(drop)
+        answered.map(drop)
     }
 
     async fn set(&mut self, line: &str) -> Result<(), Failure> {
-        let Some((which, wanted)) = setting_of(line) else { return Ok(()) };
+        let Some((which, wanted)) = parse_setting(line) else { return Ok(()) };
         let is_change = wanted.is_some();
         let params = SettingParams { task: self.task.clone(), name: wanted.map(str::to_owned) };
-        let told = which.call(&mut self.daemon, params).await?;
+        let setting = which.call(&mut self.daemon, params).await?;
         if is_change {
-            // The conversation tells of it.
+            // The conversation gets an entry about the change.
             return Ok(());
         }
-        let lines = setting::shown(which, &told);
+        let lines = setting::setting_lines(which, &setting);
         lines.iter().try_for_each(|line| self.note(line)).map_err(|_| Failure::new("the terminal is gone"))
     }
 
@@ -326,11 +333,11 @@ impl Seat {
             queue: false,
             keys: Vec::new(),
         };
-        self.typed.push_back(text.to_owned());
+        self.sent.push_back(text.to_owned());
         self.daemon.call(TaskSend, params).await.map(drop)
     }
 
-    async fn interrupt(&mut self) -> Result<(), Stop> {
+    async fn interrupt(&mut self) -> Result<(), CommandError> {
         match self.daemon.call(TaskInterrupt, self.task.clone()).await {
             Ok(_) => self.note("[interrupted]"),
             Err(failure) => self.note(&format!("[{}; ctrl-d leaves]", failure.message)),

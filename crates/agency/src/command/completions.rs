@@ -1,4 +1,4 @@
-//! `agency completions`: the script that a shell loads, and the answers to what that script asks.
+//! `agency completions`: prints the completion script for a shell, and answers the calls of that script.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -9,8 +9,8 @@ use clap::{CommandFactory, ValueEnum};
 use clap_complete::env::{Bash, Fish, Shells, Zsh};
 
 use crate::cli::{Cli, Completions, Shell};
+use crate::outcome::CommandResult;
 use crate::output;
-use crate::stop::Done;
 
 const NAME: &str = "agency";
 
@@ -36,7 +36,7 @@ pub(crate) fn answer_shell() -> Option<ExitCode> {
     Some(if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-pub(super) fn completions(args: &Completions) -> Done {
+pub(super) fn completions(args: &Completions) -> CommandResult {
     output::line(script(args.shell)?.trim())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `agency conflicts`: whose work would collide, with what, in which files.
+//! `agency conflicts`: lists workspaces that conflict, and the files.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,11 @@ use agency_api::work::Colliding;
 
 use crate::cli::Conflicts;
 use crate::context::{self, Context};
+use crate::outcome::CommandResult;
 use crate::output::{self, Cell, Colour, cell, column, flexible};
 use crate::progress;
-use crate::stop::Done;
 
-pub(super) async fn conflicts(context: &Context, args: Conflicts) -> Done {
+pub(super) async fn conflicts(context: &Context, args: Conflicts) -> CommandResult {
     let mut daemon = context.daemon().await?;
     let here = ProjectRef { cwd: context::here()? };
     let found = progress::during("comparing", daemon.call(ConflictList, here)).await?;

@@ -1,4 +1,4 @@
-//! `agency connections`, `agency reconnect`: agents that serve many tasks with one process.
+//! `agency connections` and `agency reconnect`: show and restart shared agent processes (ACP connections).
 
 use std::process::ExitCode;
 
@@ -7,10 +7,10 @@ use agency_api::method::{ConnectionList, ConnectionReconnect, ConnectionSessions
 
 use crate::cli::{Connections, Reconnect};
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output::{self, cell, column, flexible};
-use crate::stop::Done;
 
-pub(super) async fn connections(context: &Context, args: Connections) -> Done {
+pub(super) async fn connections(context: &Context, args: Connections) -> CommandResult {
     if let Some(name) = args.sessions {
         return sessions(context, name, args.json).await;
     }
@@ -52,7 +52,7 @@ fn status(connection: &Connection) -> String {
     }
 }
 
-async fn sessions(context: &Context, name: String, json: bool) -> Done {
+async fn sessions(context: &Context, name: String, json: bool) -> CommandResult {
     let listed = context.daemon().await?.call(ConnectionSessions, ConnectionRef { name }).await?;
     if json {
         output::json(&listed)?;
@@ -77,7 +77,7 @@ async fn sessions(context: &Context, name: String, json: bool) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn reconnect(context: &Context, args: Reconnect) -> Done {
+pub(super) async fn reconnect(context: &Context, args: Reconnect) -> CommandResult {
     let connection =
         context.daemon().await?.call(ConnectionReconnect, ConnectionRef { name: args.name }).await?;
     output::note(&format!("{} is {}", connection.name, connection.status.as_str()));

@@ -1,4 +1,4 @@
-//! `agency cost`: tokens and money per task, as the agents report them.
+//! `agency cost`: shows tokens and cost of each task, as the agents report them.
 
 use std::process::ExitCode;
 
@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use crate::cli::Cost;
 use crate::context::{self, Context};
+use crate::conversation;
+use crate::outcome::CommandResult;
 use crate::output::{self, cell, column, flexible};
-use crate::stop::Done;
-use crate::talk;
 
-/// What `agency cost --json` prints.
+/// The document of `agency cost --json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Costs {
@@ -31,11 +31,11 @@ pub(crate) struct TaskCost {
     pub(crate) usage: Usage,
 }
 
-pub(super) async fn cost(context: &Context, args: Cost) -> Done {
+pub(super) async fn cost(context: &Context, args: Cost) -> CommandResult {
     let mut daemon = context.daemon().await?;
     let listing = daemon.call(TaskList, TaskListParams { cwd: None }).await?;
     let mut tasks = Vec::new();
-    for task in listing.tasks.iter().filter(|task| talk::holds(task)) {
+    for task in listing.tasks.iter().filter(|task| conversation::has_conversation(task)) {
         let limit = Some(0);
         let params = ReadParams {
             task: context::reference(task),
@@ -45,9 +45,9 @@ pub(super) async fn cost(context: &Context, args: Cost) -> Done {
             wait: false,
             looking: false,
         };
-        // One that never ran has no conversation, and has cost nothing.
+        // A task that never ran has no conversation and no cost.
         if let Ok(chat) = daemon.call(ChatRead, params).await {
-            tasks.push(of(task, chat.usage));
+            tasks.push(task_cost(task, chat.usage));
         }
     }
     match args.json {
@@ -58,7 +58,7 @@ pub(super) async fn cost(context: &Context, args: Cost) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn of(task: &Task, usage: Usage) -> TaskCost {
+fn task_cost(task: &Task, usage: Usage) -> TaskCost {
     TaskCost { task: task.id, slug: task.slug.clone(), project: task.project.clone(), usage }
 }
 

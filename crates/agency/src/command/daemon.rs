@@ -1,4 +1,6 @@
-//! `agency daemon`: the process behind it all.
+//! `agency daemon`: shows, starts, stops and restarts the daemon, and installs it as a service.
+
+pub(super) mod service;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,16 +14,15 @@ use agency_api::{Failure, FailureCode};
 use agency_client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::service;
 use crate::cli::Daemon;
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output::{self, count, duration, printable};
-use crate::stop::Done;
 
-/// A daemon that has ended its agents has only files to close.
-const GONE_WITHIN: Duration = Duration::from_secs(30);
+/// NextDaemon a daemon has stopped its agents, it only has to close files.
+const STOPS_WITHIN: Duration = Duration::from_secs(30);
 
-pub(super) async fn daemon(context: &Context, command: Daemon) -> Done {
+pub(super) async fn daemon(context: &Context, command: Daemon) -> CommandResult {
     match command {
         Daemon::Status { json } => status(context, json).await,
         Daemon::Start => start(context).await,
@@ -33,12 +34,12 @@ pub(super) async fn daemon(context: &Context, command: Daemon) -> Done {
     }
 }
 
-pub(crate) fn run(context: &Context) -> Done {
+pub(crate) fn run(context: &Context) -> CommandResult {
     agency_daemon::run(context.state.clone())?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn status(context: &Context, json: bool) -> Done {
+async fn status(context: &Context, json: bool) -> CommandResult {
     let Some(mut daemon) = running(context).await? else {
         let failure = Failure::new("no daemon is running")
             .code(FailureCode::NoDaemon)
@@ -48,12 +49,12 @@ async fn status(context: &Context, json: bool) -> Done {
     let view = daemon.call(DaemonStatus, Nothing {}).await?;
     match json {
         true => output::json(&view)?,
-        false => output::line(&human(&view))?,
+        false => output::line(&status_text(&view))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn human(view: &view::Daemon) -> String {
+fn status_text(view: &view::Daemon) -> String {
     let path = |bytes: &agency_api::Bytes| printable(&bytes.as_path().display().to_string());
     let mut lines = vec![
         format!("running   pid {}, version {}, up {}", view.pid, view.version, duration(view.uptime_seconds)),
@@ -71,89 +72,93 @@ fn human(view: &view::Daemon) -> String {
     lines.join("\n")
 }
 
-async fn start(context: &Context) -> Done {
+async fn start(context: &Context) -> CommandResult {
     let view = context.daemon().await?.call(DaemonStatus, Nothing {}).await?;
-    say_running(&view)
+    print_running(&view)
 }
 
-fn say_running(view: &view::Daemon) -> Done {
+fn print_running(view: &view::Daemon) -> CommandResult {
     output::line(&format!("daemon running, pid {}", view.pid))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn stop(context: &Context, agents: bool) -> Done {
+async fn stop(context: &Context, agents: bool) -> CommandResult {
     let Some(daemon) = running(context).await? else {
         output::line("no daemon was running")?;
         return Ok(ExitCode::SUCCESS);
     };
-    let after = end(context, daemon, agents).await?;
+    let after = stop_daemon(context, daemon, agents).await?;
     output::line(if agents { "agents and daemon stopped" } else { "daemon stopped; agents keep running" })?;
-    if let After::Another(view) = after {
+    if let NextDaemon::Running(view) = after {
         output::note(&format!("an attached viewer has started another daemon, pid {}", view.pid));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn restart(context: &Context) -> Done {
+async fn restart(context: &Context) -> CommandResult {
     match running(context).await? {
         None => start(context).await,
-        Some(daemon) => match end(context, daemon, false).await? {
-            After::Nobody => start(context).await,
-            After::Another(view) => say_running(&view),
+        Some(daemon) => match stop_daemon(context, daemon, false).await? {
+            NextDaemon::None => start(context).await,
+            NextDaemon::Running(view) => print_running(&view),
         },
     }
 }
 
-/// Who answers once a daemon has left.
-pub(super) enum After {
-    Nobody,
-    /// Viewers who are attached start one by themselves.
-    Another(Box<view::Daemon>),
+/// Whether another daemon is running after one has stopped.
+pub(super) enum NextDaemon {
+    None,
+    /// Attached viewers start a new daemon.
+    Running(Box<view::Daemon>),
 }
 
-pub(super) async fn end(context: &Context, mut daemon: Client, agents: bool) -> Result<After, Failure> {
+pub(super) async fn stop_daemon(
+    context: &Context,
+    mut daemon: Client,
+    agents: bool,
+) -> Result<NextDaemon, Failure> {
     let old = daemon.call(DaemonStatus, Nothing {}).await?;
-    let leaving = Leaving::watch(old.pid);
+    let stopping = StoppingDaemon::watch(old.pid);
     daemon
         .call(DaemonStop, DaemonStopParams { agents, overrides: Overrides::from_process(&context.options) })
         .await?;
-    if !leaving.gone_within(GONE_WITHIN) {
+    if !stopping.has_ended_within(STOPS_WITHIN) {
         return Err(Failure::new(format!("the daemon did not stop: pid {} is still running", old.pid))
             .code(FailureCode::TimedOut)
             .hint(format!("its log: {}", context.state.daemon_log().display())));
     }
     match running(context).await? {
-        Some(mut another) => Ok(After::Another(Box::new(another.call(DaemonStatus, Nothing {}).await?))),
-        None => Ok(After::Nobody),
+        Some(mut another) => Ok(NextDaemon::Running(Box::new(another.call(DaemonStatus, Nothing {}).await?))),
+        None => Ok(NextDaemon::None),
     }
 }
 
-/// A process that was asked to leave. Taken while it is known to be there, so that its number is its own.
-struct Leaving(Option<OwnedFd>);
+/// A daemon that was asked to stop. We open its pidfd while it still runs, so that the number cannot name another process.
+struct StoppingDaemon(Option<OwnedFd>);
 
-impl Leaving {
+impl StoppingDaemon {
     #[cfg(target_os = "linux")]
-    fn watch(pid: i32) -> Leaving {
+    fn watch(pid: i32) -> StoppingDaemon {
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
-        // Without a descriptor it has gone already.
-        Leaving(Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok()))
+        // If there is no descriptor, the process has ended already.
+        StoppingDaemon(Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok()))
     }
 
-    /// Without such a descriptor its answer must do, which comes a moment before its end.
+    /// There are no pidfds here. The daemon's answer, which comes just before its end, has to be enough.
     #[cfg(not(target_os = "linux"))]
-    fn watch(_pid: i32) -> Leaving {
-        Leaving(None)
+    fn watch(_pid: i32) -> StoppingDaemon {
+        StoppingDaemon(None)
     }
 
-    fn gone_within(&self, limit: Duration) -> bool {
+    fn has_ended_within(&self, limit: Duration) -> bool {
         let Some(process) = &self.0 else { return true };
         let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: 0 };
-        // Its descriptor becomes readable at its end.
+        // A pidfd becomes readable when the process ends.
         !matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)), Ok(0))
     }
 }
 
-/// The daemon if one answers; an error only when its socket exists and cannot be used.
+/// Connects to the running daemon. `None` if none is running; an error if its socket exists and cannot be used.
 pub(super) async fn running(context: &Context) -> Result<Option<Client>, Failure> {
     match agency_api::socket::connect(&context.state.daemon_socket()) {
         Ok(_) => Client::connect(&context.state).await.map(Some),

@@ -1,4 +1,4 @@
-//! `agency diff`: what a task's workspace changes.
+//! `agency diff`: shows the changes in a task's workspace.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -9,11 +9,11 @@ use agency_api::work::{self, DiffParams, FileDiff, FileStatus};
 
 use crate::cli::Diff;
 use crate::context::Context;
+use crate::outcome::{CommandError, CommandResult};
 use crate::output::{self, Cell, Colour, Paint, cell, column, count, flexible, printable};
-use crate::stop::Done;
 use crate::{pager, progress};
 
-pub(super) async fn diff(context: &Context, args: Diff) -> Done {
+pub(super) async fn diff(context: &Context, args: Diff) -> CommandResult {
     let diff = fetch(context, &args.name.task, args.turn, args.stat).await?;
     if args.json {
         output::json(&diff)?;
@@ -39,22 +39,22 @@ pub(super) async fn fetch(
     Ok(diff)
 }
 
-/// On a terminal in colours, elsewhere byte for byte.
-pub(super) fn show(diff: &work::Diff) -> Result<(), crate::stop::Stop> {
+/// Shows the diff in colours on a terminal; otherwise prints it byte for byte.
+pub(super) fn show(diff: &work::Diff) -> Result<(), CommandError> {
     let patch = diff.patch.as_ref().map_or(&[][..], |patch| &patch.0);
     if diff.files.is_empty() {
-        output::note(&nothing(diff));
+        output::note(&no_changes_text(diff));
     }
     match io::stdout().is_terminal() {
         true => {
-            let text = coloured(&String::from_utf8_lossy(patch), Paint::for_stdout());
+            let text = colour_patch(&String::from_utf8_lossy(patch), Paint::for_stdout());
             pager::show(text.as_bytes(), diff.pager.as_deref())
         }
         false => pager::print(patch),
     }
 }
 
-fn nothing(diff: &work::Diff) -> String {
+fn no_changes_text(diff: &work::Diff) -> String {
     let name = format!("{}-{}", diff.task, diff.slug);
     match (diff.turn, diff.base.as_deref()) {
         (Some(turn), _) => format!("{name}: no changes in turn {turn}"),
@@ -63,7 +63,7 @@ fn nothing(diff: &work::Diff) -> String {
     }
 }
 
-fn coloured(patch: &str, paint: Paint) -> String {
+fn colour_patch(patch: &str, paint: Paint) -> String {
     let mut out = String::with_capacity(patch.len());
     for line in patch.lines() {
         let text = printable(line);
@@ -89,7 +89,7 @@ fn colour(line: &str) -> Option<Colour> {
 
 fn stat(diff: &work::Diff) -> String {
     if diff.files.is_empty() {
-        return nothing(diff);
+        return no_changes_text(diff);
     }
     let columns = [column(""), flexible("FILE", 12), column("ADDED"), column("REMOVED")];
     let rows: Vec<Vec<Cell>> = diff.files.iter().map(row).collect();
@@ -113,7 +113,7 @@ fn row(file: &FileDiff) -> Vec<Cell> {
     ]
 }
 
-/// As git calls them.
+/// The letters that git uses.
 fn letter(status: FileStatus) -> &'static str {
     match status {
         FileStatus::Added => "A",
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn a_patch_is_coloured_and_cannot_move_the_cursor() {
         let patch = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n+new \x1b[2J\n same\n";
-        assert_eq!(coloured(patch, Paint::Plain), patch.replace('\x1b', "\\u{1b}"));
-        let shown = coloured(patch, Paint::Coloured);
+        assert_eq!(colour_patch(patch, Paint::Plain), patch.replace('\x1b', "\\u{1b}"));
+        let shown = colour_patch(patch, Paint::Coloured);
         assert!(shown.contains("\x1b[32m+new \\u{1b}[2J\x1b[0m\n same\n"), "{shown:?}");
     }
 }

@@ -1,13 +1,12 @@
-//! `agency doctor`: what is missing or wrong on this machine, each with the way to mend it.
+//! `agency doctor`: checks this machine and suggests a fix for each problem.
 //!
-//! Looks and changes nothing, except that a daemon is started if none runs: whether that works is a
-//! question too.
+//! Changes nothing, except that it starts a daemon if none is running, because that has to work too.
 
+mod daemon;
+mod directories;
 mod finding;
 mod host;
-mod household;
 mod limits;
-mod places;
 mod programs;
 
 use std::process::ExitCode;
@@ -16,8 +15,8 @@ use serde::Serialize;
 
 use crate::cli::Doctor;
 use crate::context::Context;
+use crate::outcome::{CommandError, CommandResult};
 use crate::output::{self, Colour, Paint, printable};
-use crate::stop::{Done, Stop};
 
 use finding::{Finding, Level};
 
@@ -27,13 +26,13 @@ pub(crate) struct Report {
     findings: Vec<Finding>,
 }
 
-pub(super) async fn doctor(context: &Context, args: Doctor) -> Done {
-    // First, because it makes the places that are looked at next.
-    let mut findings = household::look(context).await;
-    findings.extend(places::look(&context.state));
-    findings.extend(limits::look());
-    findings.extend(host::look());
-    findings.extend(programs::look().await);
+pub(super) async fn doctor(context: &Context, args: Doctor) -> CommandResult {
+    // First, because the daemon creates the directories that are checked next.
+    let mut findings = daemon::check(context).await;
+    findings.extend(directories::check(&context.state));
+    findings.extend(limits::check());
+    findings.extend(host::check());
+    findings.extend(programs::check().await);
     findings.sort_by_key(|finding| finding.about);
     let report = Report { findings };
     match args.json {
@@ -46,7 +45,7 @@ pub(super) async fn doctor(context: &Context, args: Doctor) -> Done {
     })
 }
 
-fn print(report: &Report) -> Result<(), Stop> {
+fn print(report: &Report) -> Result<(), CommandError> {
     let paint = Paint::for_stdout();
     let mut about = None;
     for finding in &report.findings {

@@ -1,4 +1,4 @@
-//! `agency events`: what happens, one line each, as it happens.
+//! `agency events`: prints events as they happen, one per line.
 
 use agency_api::event::{Event, EventData, StateChangeEvent};
 use agency_api::method::{EventSubscribe, EventSubscribeParams};
@@ -9,27 +9,27 @@ use serde_json::Value;
 use crate::cli::Events;
 use crate::context::Context;
 use crate::moment;
+use crate::outcome::CommandResult;
 use crate::output::{self, printable};
-use crate::stop::Done;
 
-pub(super) async fn events(context: &Context, args: Events) -> Done {
+pub(super) async fn events(context: &Context, args: Events) -> CommandResult {
     let mut daemon = context.daemon().await?;
     let since = args.since.map(|since| since.to_string());
     daemon.call(EventSubscribe, EventSubscribeParams { since }).await?;
     while let Some(event) = daemon.next_event().await {
         match args.json {
             true => output::json_line(&event)?,
-            false => output::line(&human(&event))?,
+            false => output::line(&event_line(&event))?,
         }
     }
-    // Whoever reads this must know that events may have been missed from here on.
+    // The reader must know that events after this point are missing.
     Err(Failure::new("the daemon ended, so no more events follow")
         .code(FailureCode::DaemonLost)
         .hint("run the same command again")
         .into())
 }
 
-fn human(event: &Event) -> String {
+fn event_line(event: &Event) -> String {
     let mut words = vec![moment::format_local(&event.time), format!("{:<12}", event.data.kind())];
     words.extend(event.task.map(|task| format!("task {task}")));
     words.extend(event.agent.clone());

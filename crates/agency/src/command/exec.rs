@@ -1,14 +1,14 @@
-//! `agency exec`: a command of the caller's in a task's workspace.
+//! `agency exec`: runs a command in a task's workspace.
 
 use agency_api::Bytes;
 
-use super::workspace;
 use crate::cli::Exec;
 use crate::context::Context;
-use crate::stop::Done;
+use crate::outcome::CommandResult;
+use crate::workspace_command;
 
-pub(super) async fn exec(context: &Context, args: Exec) -> Done {
-    let plan = workspace::plan(context, &args.name.task, None).await?;
+pub(super) async fn exec(context: &Context, args: Exec) -> CommandResult {
+    let plan = workspace_command::plan(context, &args.name.task, None).await?;
     let argv: Vec<Bytes> = args.command.into_iter().map(Bytes::from).collect();
-    Err(workspace::become_command(&plan, &argv))
+    Err(workspace_command::become_command(&plan, &argv))
 }

@@ -1,4 +1,4 @@
-//! `agency export`: what a task's terminal showed, as a recording.
+//! `agency export`: writes the terminal session of a task as a recording.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -11,12 +11,12 @@ use agency_api::{Failure, FailureCode};
 use crate::cli::Export;
 use crate::context::Context;
 use crate::log_stream::copy_log;
+use crate::outcome::{CommandError, CommandResult};
 use crate::output;
 use crate::progress;
-use crate::stop::{Done, Stop};
 
-pub(super) async fn export(context: &Context, args: Export) -> Done {
-    let output = args.output.filter(|path| path.as_os_str() != "-").map(|path| place(path, args.force));
+pub(super) async fn export(context: &Context, args: Export) -> CommandResult {
+    let output = args.output.filter(|path| path.as_os_str() != "-").map(|path| target_file(path, args.force));
     let output = output.transpose()?;
     let task = context.task(&args.name.task)?;
     let form = if args.input { LogForm::CastWithInput } else { LogForm::Cast };
@@ -26,7 +26,7 @@ pub(super) async fn export(context: &Context, args: Export) -> Done {
     match output {
         None => copy_log(stream, &mut std::io::stdout().lock()).await?,
         Some(path) => {
-            let mut file = Unfinished::beside(&path)?;
+            let mut file = PartialFile::beside(&path)?;
             progress::during("writing the recording", copy_log(stream, &mut file.writer)).await?;
             file.finish(&path)?;
             output::note(&format!("{} written", path.display()));
@@ -35,8 +35,8 @@ pub(super) async fn export(context: &Context, args: Export) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the recording goes: a new file, or the one that a name leads to.
-fn place(path: PathBuf, force: bool) -> Result<PathBuf, Failure> {
+/// The file to write: a new one, or with --force the target of the path.
+fn target_file(path: PathBuf, force: bool) -> Result<PathBuf, Failure> {
     if path.symlink_metadata().is_err() {
         return Ok(path);
     }
@@ -49,42 +49,42 @@ fn place(path: PathBuf, force: bool) -> Result<PathBuf, Failure> {
     let real = path.canonicalize().map_err(|err| cannot(FailureCode::IoError).caused_by(&err))?;
     match real.is_file() {
         true => Ok(real),
-        // A device or a directory would be replaced by a file.
+        // The rename at the end would replace a device or a directory.
         false => Err(cannot(FailureCode::InvalidArgument)
             .because("it is not a regular file")
             .hint("`-o -` writes to standard output")),
     }
 }
 
-/// Half a recording must not look like a whole one: the name is given at the end.
-struct Unfinished {
+/// A file that gets its name at the end, so that an incomplete recording does not look complete.
+struct PartialFile {
     writer: BufWriter<File>,
     path: PathBuf,
 }
 
-impl Unfinished {
-    fn beside(path: &Path) -> Result<Unfinished, Stop> {
+impl PartialFile {
+    fn beside(path: &Path) -> Result<PartialFile, CommandError> {
         let mut name = path.as_os_str().to_owned();
         name.push(".part");
         let part = PathBuf::from(name);
         let file = File::create(&part).map_err(|err| cannot_write(path, &err))?;
-        Ok(Unfinished { writer: BufWriter::new(file), path: part })
+        Ok(PartialFile { writer: BufWriter::new(file), path: part })
     }
 
-    fn finish(mut self, path: &Path) -> Result<(), Stop> {
+    fn finish(mut self, path: &Path) -> Result<(), CommandError> {
         let finished = self.writer.flush().and_then(|()| fs::rename(&self.path, path));
         finished.map_err(|err| cannot_write(path, &err))
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for PartialFile {
     fn drop(&mut self) {
-        // Renamed by now, unless something went wrong.
+        // If all went well, the file has been renamed, and there is nothing to remove.
         fs::remove_file(&self.path).unwrap_or_default();
     }
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Stop {
+fn cannot_write(path: &Path, error: &std::io::Error) -> CommandError {
     Failure::new(format!("cannot write {}", path.display()))
         .code(FailureCode::IoError)
         .caused_by(error)

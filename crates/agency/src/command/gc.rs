@@ -1,4 +1,4 @@
-//! `agency gc`: removes what is finished, and empties the trash.
+//! `agency gc`: removes finished tasks, and empties the trash.
 
 use std::process::ExitCode;
 
@@ -6,16 +6,16 @@ use agency_api::method::{ProjectRef, TaskRemove, TaskRemoveParams, TaskSpent, Tr
 use agency_api::trash::{SpentTask, TrashExpireParams};
 use serde::Serialize;
 
-use super::undo::table;
+use super::undo::trash_table;
 use crate::caller;
 use crate::cli::Gc;
 use crate::context::{self, Context};
+use crate::outcome::{CommandError, CommandResult};
 use crate::output::{self, cell, column, count, flexible, printable};
 use crate::progress;
-use crate::stop::Done;
 use crate::watch;
 
-/// What `agency gc --json` prints.
+/// The document of `agency gc --json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Collected {
@@ -28,15 +28,15 @@ pub(crate) struct Collected {
 struct CollectedTask {
     #[serde(flatten)]
     task: SpentTask,
-    /// It is gone.
+    /// The task was removed.
     removed: bool,
-    /// What it is called in the trash.
+    /// Its id in the trash.
     trash: Option<String>,
-    /// Why it is still there although it was to go.
+    /// Why it could not be removed.
     error: Option<String>,
 }
 
-pub(super) async fn gc(context: &Context, args: Gc) -> Done {
+pub(super) async fn gc(context: &Context, args: Gc) -> CommandResult {
     if args.trash {
         return expire(context, &args).await;
     }
@@ -59,16 +59,17 @@ pub(super) async fn gc(context: &Context, args: Gc) -> Done {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Whoever has worked in it since is refused by the daemon, like everybody who says `agency rm`.
-async fn remove(context: &Context, task: SpentTask) -> Result<CollectedTask, crate::stop::Stop> {
-    let watch = watch::word();
+/// The daemon checks the task again, as for `agency rm`: it refuses if there is new work in it.
+async fn remove(context: &Context, task: SpentTask) -> Result<CollectedTask, CommandError> {
+    let watch = watch::new_token();
     let params = TaskRemoveParams {
         task: context.task(&task.id.to_string())?,
         discard: false,
         reason: Some(format!("agency gc: {}", task.reason)),
-        caller: caller::listening(&context.options, &watch),
+        caller: caller::caller_with_watch(&context.options, &watch),
     };
-    let (removed, _) = watch::call(context, "removing finished tasks", TaskRemove, params, watch).await;
+    let (removed, _) =
+        watch::call_and_watch(context, "removing finished tasks", TaskRemove, params, watch).await;
     Ok(match removed {
         Ok(removed) => CollectedTask { task, removed: true, trash: Some(removed.trash), error: None },
         Err(failure) => {
@@ -78,7 +79,7 @@ async fn remove(context: &Context, task: SpentTask) -> Result<CollectedTask, cra
     })
 }
 
-fn print(collected: &Collected) -> Result<(), crate::stop::Stop> {
+fn print(collected: &Collected) -> Result<(), CommandError> {
     if collected.tasks.is_empty() {
         output::note("there are no tasks");
         return Ok(());
@@ -101,7 +102,7 @@ fn print(collected: &Collected) -> Result<(), crate::stop::Stop> {
     Ok(())
 }
 
-async fn expire(context: &Context, args: &Gc) -> Done {
+async fn expire(context: &Context, args: &Gc) -> CommandResult {
     let params = TrashExpireParams {
         cwd: context::here()?,
         older_than_seconds: args.older_than.as_secs(),
@@ -115,7 +116,7 @@ async fn expire(context: &Context, args: &Gc) -> Done {
     }
     let (gone, stays) = (expired.expired.len(), expired.stays.len());
     if gone > 0 {
-        output::line(&table(&expired.expired))?;
+        output::line(&trash_table(&expired.expired))?;
     }
     let verb = if args.dry_run { "would be deleted" } else { "deleted" };
     output::line(&format!("{} {verb}, {} left in the trash", count(gone, "item"), count(stays, "item")))?;

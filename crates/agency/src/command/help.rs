@@ -1,4 +1,4 @@
-//! `agency help`: the help of Agency or of one command.
+//! `agency help`: shows the help of Agency or of one command.
 //!
 //! `agency help COMMAND` prints the same text as `agency COMMAND --help`.
 
@@ -15,7 +15,7 @@ pub(crate) fn help(args: &Help) -> ExitCode {
     let words = std::iter::once("agency").chain(args.command.iter().map(String::as_str)).chain([option]);
     let words: Vec<OsString> = words.map(OsString::from).collect();
     match Cli::try_parse_from(&words) {
-        // Not reached: with a help option clap always answers with an error that holds the help.
+        // Cannot happen: with a help option, clap always returns the help as an error.
         Ok(_) => ExitCode::SUCCESS,
         Err(help) => usage::report(&help, &words),
     }

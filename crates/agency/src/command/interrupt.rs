@@ -1,4 +1,4 @@
-//! `agency interrupt`: ends an agent's turn and keeps its session.
+//! `agency interrupt`: interrupts an agent's turn; its session continues.
 
 use std::process::ExitCode;
 
@@ -6,10 +6,10 @@ use agency_api::method::TaskInterrupt;
 
 use crate::cli::TaskName;
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output;
-use crate::stop::Done;
 
-pub(super) async fn interrupt(context: &Context, args: TaskName) -> Done {
+pub(super) async fn interrupt(context: &Context, args: TaskName) -> CommandResult {
     let task = context.task(&args.task)?;
     context.daemon().await?.call(TaskInterrupt, task).await?;
     output::note("interrupted");

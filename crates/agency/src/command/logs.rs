@@ -1,19 +1,20 @@
-//! `agency logs`: prints what an agent printed, or the daemon's own log.
+//! `agency logs`: prints the output of an agent or of a setup, or the log of the daemon.
+
+mod daemon_log;
 
 use std::process::ExitCode;
 
 use agency_api::method::{LogForm, LogRead, LogReadParams, TaskGet};
 
-use super::daemon_log::daemon_log;
 use crate::cli::Logs;
 use crate::context::Context;
+use crate::conversation;
 use crate::log_stream::copy_log;
-use crate::stop::Done;
-use crate::talk;
+use crate::outcome::CommandResult;
 
-pub(super) async fn logs(context: &Context, args: Logs) -> Done {
+pub(super) async fn logs(context: &Context, args: Logs) -> CommandResult {
     // clap requires a task unless --daemon is given.
-    let Some(name) = &args.task else { return daemon_log(context, args.follow).await };
+    let Some(name) = &args.task else { return daemon_log::print_daemon_log(context, args.follow).await };
     let task = context.task(name)?;
     let mut daemon = context.daemon().await?;
     if args.setup {
@@ -22,8 +23,8 @@ pub(super) async fn logs(context: &Context, args: Logs) -> Done {
         copy_log(daemon.stream(&answer.stream).await?, &mut std::io::stdout().lock()).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    if !args.raw && talk::holds(&daemon.call(TaskGet, task.clone()).await?) {
-        return super::chat::print(context, task, None, args.follow, false).await;
+    if !args.raw && conversation::has_conversation(&daemon.call(TaskGet, task.clone()).await?) {
+        return super::chat::print_chat(context, task, None, args.follow, false).await;
     }
     let form = if args.raw { LogForm::Raw } else { LogForm::Text };
     let answer = daemon.call(LogRead, LogReadParams { task, form, follow: args.follow }).await?;

@@ -1,4 +1,4 @@
-//! `agency ls`, and `agency` alone: the tasks, and what could be done next.
+//! `agency ls`, and `agency` without a command: lists tasks and suggests the next step.
 
 use std::process::ExitCode;
 
@@ -7,9 +7,9 @@ use agency_api::view::{SetupState, Task, WorkspaceStatus};
 
 use crate::cli::Ls;
 use crate::context::{self, Context};
-use crate::family;
+use crate::outcome::{CommandResult, with_hint};
 use crate::output::{self, Cell, Colour, Paint, cell, column, count, flexible, printable};
-use crate::stop::{Done, with_hint};
+use crate::task_tree;
 
 const NO_TASKS: &str = "\
 No tasks yet. Start one:
@@ -19,7 +19,7 @@ No tasks yet. Start one:
 
 `agency help` lists the commands.";
 
-pub(super) async fn ls(context: &Context, args: Ls) -> Done {
+pub(super) async fn ls(context: &Context, args: Ls) -> CommandResult {
     let mut daemon = context.daemon().await?;
     let listing = match args.all {
         true => daemon.call(TaskList, TaskListParams { cwd: None }).await?,
@@ -36,8 +36,8 @@ pub(super) async fn ls(context: &Context, args: Ls) -> Done {
     print(&listing, args.all)
 }
 
-/// Inside a project its tasks, anywhere else those of all projects.
-pub(super) async fn overview(context: &Context) -> Done {
+/// `agency` without a command: the tasks of this project, or of all projects outside a project.
+pub(super) async fn overview(context: &Context) -> CommandResult {
     let mut daemon = context.daemon().await?;
     let here = TaskListParams { cwd: Some(context::here()?) };
     let (listing, all) = match daemon.call(TaskList, here).await {
@@ -51,7 +51,7 @@ pub(super) async fn overview(context: &Context) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The one that waits for a person, or else the last one.
+/// The first task that waits for a person, or else the last task.
 fn next_task(tasks: &[Task]) -> Option<&Task> {
     let waits =
         |task: &&Task| matches!(task.workspace_status, WorkspaceStatus::NeedsInput | WorkspaceStatus::Stale);
@@ -74,7 +74,7 @@ fn next_steps(task: &Task) -> String {
     std::iter::once("\nNext:".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-fn print(listing: &TaskListing, all: bool) -> Done {
+fn print(listing: &TaskListing, all: bool) -> CommandResult {
     match listing.tasks.is_empty() {
         true => output::line(NO_TASKS)?,
         false => output::line(&table(&listing.tasks, all))?,
@@ -106,14 +106,15 @@ fn table(tasks: &[Task], all: bool) -> String {
     if all {
         columns.push(flexible("PROJECT", 12));
     }
-    let rows = family::in_order(tasks).into_iter().map(|(task, depth)| row(task, depth, collide, all));
+    let rows =
+        task_tree::order_by_parent(tasks).into_iter().map(|(task, depth)| row(task, depth, collide, all));
     output::table(&columns, &rows.collect::<Vec<_>>())
 }
 
 fn row(task: &Task, depth: usize, collide: bool, all: bool) -> Vec<Cell> {
     let mut cells = vec![
         cell(task.id.to_string()),
-        cell(format!("{}{}", family::indent(depth), task.slug)),
+        cell(format!("{}{}", task_tree::indent(depth), task.slug)),
         cell(output::status_name(task.status)),
         cell(state(task)).coloured(colour(task.workspace_status)),
         cell(if task.agent_name.is_empty() { "-" } else { &task.agent_name }),
@@ -151,7 +152,7 @@ fn state(task: &Task) -> String {
     format!("{} {words}", output::mark(task.workspace_status))
 }
 
-/// With whom, and in which file or how many.
+/// The workspaces that this one conflicts with, each with its file or the number of files.
 fn conflicts(task: &Task) -> String {
     let words = task.conflicts.iter().map(|conflict| match conflict.files.as_slice() {
         [file] => format!("⚔ {}: {}", conflict.with, file.as_path().display()),
@@ -169,7 +170,7 @@ fn colour(status: WorkspaceStatus) -> Option<Colour> {
     }
 }
 
-/// What the table has no row for.
+/// Lines below the table: tasks on other hosts, orphans.
 fn below(listing: &TaskListing) -> Vec<String> {
     let mut lines = Vec::new();
     let elsewhere: Vec<_> = listing.tasks.iter().filter(|task| task.elsewhere.is_some()).collect();
@@ -295,7 +296,7 @@ ID  SLUG  STATUS  STATE  AGENT  AGE  CONFLICTS
             .collect();
         assert_eq!(names, ["1   boss", "3   └ x", "4     └ x", "5   └ x", "2   other"]);
         let circle = [child(1, 2), child(2, 1)];
-        assert_eq!(table(&circle, false).lines().count(), 3, "nobody is lost");
+        assert_eq!(table(&circle, false).lines().count(), 3, "no task is left out");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `agency man`: the manual, from the same definitions as the help.
+//! `agency man`: shows or installs the manual, made from the same definitions as the help.
 
 use std::fs;
 use std::io::{IsTerminal, Write};
@@ -10,24 +10,24 @@ use agency_api::{Failure, FailureCode};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man as Page;
 
-use super::installed;
 use crate::cli::{Cli, Man};
 use crate::context::Context;
+use crate::installed_files;
+use crate::outcome::{CommandError, CommandResult};
 use crate::output;
-use crate::stop::{Done, Stop};
 
-pub(super) fn man(context: &Context, args: &Man) -> Done {
+pub(super) fn man(context: &Context, args: &Man) -> CommandResult {
     if let Some(dir) = &args.install {
         return install(&context.state, dir);
     }
-    let page = rendered(found(&args.command)?)?;
-    if !(std::io::stdout().is_terminal() && shown(&page)) {
+    let page = render(find_page(&args.command)?)?;
+    if !(std::io::stdout().is_terminal() && open_in_man(&page)) {
         std::io::stdout().lock().write_all(&page)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every command, with the full name that `man` looks it up by: `agency-daemon-stop`.
+/// Every command with the full name of its page: `agency-daemon-stop`.
 fn pages() -> Vec<(String, Command)> {
     fn walk(command: &Command, pages: &mut Vec<(String, Command)>) {
         command.get_subcommands().filter(|below| !below.is_hide_set()).for_each(|below| walk(below, pages));
@@ -41,7 +41,7 @@ fn pages() -> Vec<(String, Command)> {
     pages
 }
 
-fn found(words: &[String]) -> Result<(String, Command), Failure> {
+fn find_page(words: &[String]) -> Result<(String, Command), Failure> {
     let name =
         std::iter::once("agency").chain(words.iter().map(String::as_str)).collect::<Vec<_>>().join("-");
     pages().into_iter().find(|(known, _)| *known == name).ok_or_else(|| {
@@ -51,7 +51,7 @@ fn found(words: &[String]) -> Result<(String, Command), Failure> {
     })
 }
 
-fn rendered((name, command): (String, Command)) -> Result<Vec<u8>, Stop> {
+fn render((name, command): (String, Command)) -> Result<Vec<u8>, CommandError> {
     let is_root = name == command.get_name();
     let page = Page::new(command)
         .title(name.to_uppercase())
@@ -60,11 +60,11 @@ fn rendered((name, command): (String, Command)) -> Result<Vec<u8>, Stop> {
         .source(concat!("agency ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     let written = if is_root { render_root(&page, &mut text) } else { page.render(&mut text) };
-    written.map_err(|err| crate::stop::failed("cannot write the page", &err))?;
+    written.map_err(|err| crate::outcome::failed("cannot write the page", &err))?;
     Ok(text)
 }
 
-/// Leaves out clap's own list of commands: the text after the options has them in groups.
+/// Omits clap's own list of commands. The text after the options lists them in groups.
 fn render_root(page: &Page, text: &mut Vec<u8>) -> std::io::Result<()> {
     page.render_title(text)?;
     page.render_name_section(text)?;
@@ -74,21 +74,21 @@ fn render_root(page: &Page, text: &mut Vec<u8>) -> std::io::Result<()> {
     page.render_version_section(text)
 }
 
-/// Whether there is a `man` that took it.
-fn shown(page: &[u8]) -> bool {
+/// Shows the page with `man`. Returns whether that worked.
+fn open_in_man(page: &[u8]) -> bool {
     let man = std::process::Command::new("man")
         .args(["-l", "-"])
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut man) = man else { return false };
-    // A reader who leaves early has seen enough.
+    // The write fails if the user quits early, which is no error.
     let written = man.stdin.take().map(|mut stdin| stdin.write_all(page));
     let ended = man.wait();
     written.is_some() && ended.is_ok_and(|status| status.success())
 }
 
-fn install(state: &StateDir, dir: &Path) -> Done {
+fn install(state: &StateDir, dir: &Path) -> CommandResult {
     let section = dir.join("man1");
     let cannot = |path: &Path, err: &std::io::Error| {
         Failure::new(format!("cannot write {}", path.display()))
@@ -100,10 +100,10 @@ fn install(state: &StateDir, dir: &Path) -> Done {
     let mut written: Vec<PathBuf> = Vec::new();
     for page in pages() {
         let path = section.join(format!("{}.1", page.0));
-        fs::write(&path, rendered(page)?).map_err(|err| cannot(&path, &err))?;
+        fs::write(&path, render(page)?).map_err(|err| cannot(&path, &err))?;
         written.push(path);
     }
-    installed::remember(state, &written)?;
+    installed_files::remember(state, &written)?;
     output::line(&format!("{} written to {}", output::count(written.len(), "page"), section.display()))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -118,12 +118,12 @@ mod tests {
         for name in ["agency", "agency-new", "agency-daemon-stop", "agency-orphans-kill"] {
             assert!(names.iter().any(|known| known == name), "{name} in {names:?}");
         }
-        assert!(!names.iter().any(|name| name.ends_with("daemon-run")), "what is hidden stays so");
+        assert!(!names.iter().any(|name| name.ends_with("daemon-run")), "hidden commands have no page");
     }
 
     #[test]
     fn a_page_has_synopsis_options_and_examples() {
-        let page = rendered(found(&["new".to_owned()]).expect("a page")).expect("rendered");
+        let page = render(find_page(&["new".to_owned()]).expect("a page")).expect("rendered");
         let page = String::from_utf8(page).expect("text");
         for part in [".TH AGENCY-NEW 1", ".SH SYNOPSIS", ".SH OPTIONS", "Examples:"] {
             assert!(page.contains(part), "{part} in {page}");

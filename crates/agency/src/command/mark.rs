@@ -1,4 +1,4 @@
-//! `agency idle`, `complete` and `fail`: what a person says about a task.
+//! `agency idle`, `complete` and `fail`: set the status of a task.
 
 use std::process::ExitCode;
 
@@ -7,10 +7,10 @@ use agency_api::view::Task;
 
 use crate::cli::TaskName;
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output;
-use crate::stop::Done;
 
-pub(super) async fn mark<M>(context: &Context, method: M, args: TaskName) -> Done
+pub(super) async fn mark<M>(context: &Context, method: M, args: TaskName) -> CommandResult
 where
     M: Method<Params = TaskRef, Result = Task>,
 {

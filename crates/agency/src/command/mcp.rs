@@ -1,4 +1,4 @@
-//! `agency mcp`: Agency as tools of an agent, on standard input and output.
+//! `agency mcp`: runs an MCP server on standard input and output.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,11 @@ use rmcp::transport::io::stdio;
 
 use crate::context::Context;
 use crate::mcp::Server;
-use crate::stop::{Done, failed};
+use crate::outcome::{CommandResult, failed};
 
-/// Until the agent hangs up.
-pub(super) async fn mcp(context: &Context) -> Done {
-    let server = Server::of(context)?;
+/// Serves until the client closes the connection.
+pub(super) async fn mcp(context: &Context) -> CommandResult {
+    let server = Server::new(context)?;
     let running = match server.serve(stdio()).await {
         Ok(running) => running,
         Err(err) => return Err(failed("no MCP client answers on standard input", &err)),

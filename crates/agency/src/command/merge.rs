@@ -1,4 +1,4 @@
-//! `agency merge` and `agency sync`: a task's work into its base, and the base's into the task.
+//! `agency merge` and `agency sync`: merge a task's work into its base, and update the task with its base.
 
 use std::process::ExitCode;
 
@@ -7,14 +7,14 @@ use agency_api::work::{MergeHow, MergeParams, Merged, SyncHow, SyncParams};
 
 use crate::cli::{Merge, Sync};
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output::{self, count, printable};
-use crate::stop::Done;
 use crate::{caller, progress};
 
-/// Enough of an object's name to know it.
+/// How many characters of a commit id are shown.
 const SHORT: usize = 10;
 
-pub(super) async fn merge(context: &Context, args: Merge) -> Done {
+pub(super) async fn merge(context: &Context, args: Merge) -> CommandResult {
     let how = match (args.squash, args.rebase, args.ff) {
         (true, ..) => MergeHow::Squash,
         (_, true, _) => MergeHow::Rebase,
@@ -50,7 +50,7 @@ fn notes(merged: &Merged) -> Vec<String> {
     committed.into_iter().chain([moved]).chain(checkout).chain(merged.notes.iter().cloned()).collect()
 }
 
-pub(super) async fn sync(context: &Context, args: Sync) -> Done {
+pub(super) async fn sync(context: &Context, args: Sync) -> CommandResult {
     let how = if args.merge { SyncHow::Merge } else { SyncHow::Rebase };
     let task = context.task(&args.name.task)?;
     let params = SyncParams { task, how, caller: caller::caller(&context.options) };

@@ -1,4 +1,6 @@
-//! `agency new`: a task, its workspace, its agent, and the way in.
+//! `agency new`: creates a task with its workspace, starts its agent and attaches.
+
+mod prompt;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -8,33 +10,34 @@ use agency_api::Failure;
 use agency_api::method::{TaskNew, TaskNewParams};
 use agency_api::view::Task;
 
-use super::prompt::Prompt;
 use super::start;
 use crate::caller;
 use crate::cli::New;
 use crate::context::{self, Context};
+use crate::outcome::CommandResult;
 use crate::output;
-use crate::stop::Done;
 use crate::watch;
+use prompt::Prompt;
 
-pub(super) async fn new(context: &Context, args: New) -> Done {
+pub(super) async fn new(context: &Context, args: New) -> CommandResult {
     let prompt = Prompt::obtain(&context.state, &args).await?;
-    let watch = watch::word();
+    let watch = watch::new_token();
     let params = params(context, &args, &prompt, &watch)?;
-    let (made, heard) = watch::call(context, "creating the workspace", TaskNew, params, watch).await;
-    let started = match made {
+    let (created, watched) =
+        watch::call_and_watch(context, "creating the workspace", TaskNew, params, watch).await;
+    let started = match created {
         Ok(started) => started,
-        Err(failure) if heard.has_begun => {
-            prompt.forget();
+        Err(failure) if watched.has_started => {
+            prompt.delete_draft();
             return Err(failure.into());
         }
-        Err(failure) => return Err(prompt.keep(failure).into()),
+        Err(failure) => return Err(prompt.save(&context.state, failure).into()),
     };
-    prompt.forget();
+    prompt.delete_draft();
     started.notes.iter().for_each(|note| output::note(&output::printable(note)));
-    // Programs that read us get their line and can ask for the rest.
+    // A program that reads our output needs only the line below.
     if std::io::stdout().is_terminal() {
-        output::note(&output::printable(&made_text(&started.task)));
+        output::note(&output::printable(&created_text(&started.task)));
     }
     if args.draft || args.no_attach {
         output::line(&output::task_line(&started.task))?;
@@ -57,15 +60,15 @@ fn params(context: &Context, args: &New, prompt: &Prompt, watch: &str) -> Result
         command: (!command.is_empty()).then_some(command),
         vcs: args.vcs.map(|vcs| vcs.name().to_owned()),
         on_behalf_of: None,
-        caller: caller::listening(&context.options, watch),
+        caller: caller::caller_with_watch(&context.options, watch),
     })
 }
 
-/// What there is now that was not there before. Attaching pushes it up into the terminal's scrollback.
-fn made_text(task: &Task) -> String {
+/// Names everything that Agency has created. Attaching moves this line into the scrollback of the user's terminal.
+fn created_text(task: &Task) -> String {
     let agent = &task.agent_name;
-    let file = from_here(task.file.as_path());
-    match (&task.branch, task.worktree.as_ref().map(|path| from_here(path.as_path()))) {
+    let file = shown_path(task.file.as_path());
+    match (&task.branch, task.worktree.as_ref().map(|path| shown_path(path.as_path()))) {
         (Some(branch), Some(worktree)) => {
             format!("[created branch {branch}, worktree {worktree}, agent {agent}]")
         }
@@ -74,8 +77,8 @@ fn made_text(task: &Task) -> String {
     }
 }
 
-/// The path as one would type it here.
-fn from_here(path: &Path) -> String {
+/// The path as the user would type it in the current directory.
+fn shown_path(path: &Path) -> String {
     let here = std::env::current_dir().ok();
     let inside = here.as_deref().and_then(|here| path.strip_prefix(here).ok());
     match inside {

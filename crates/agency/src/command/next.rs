@@ -1,4 +1,4 @@
-//! `agency next`: the agent that has waited longest for you.
+//! `agency next`: attaches to the agent that has waited longest for the user.
 
 use std::cmp::Reverse;
 use std::io::IsTerminal;
@@ -11,14 +11,14 @@ use agency_api::{Bytes, Failure, FailureCode};
 
 use crate::attach::{self, Target};
 use crate::context::{self, Context};
+use crate::conversation;
+use crate::outcome::CommandResult;
 use crate::output;
-use crate::stop::Done;
-use crate::talk;
 
-pub(super) async fn next(context: &Context) -> Done {
+pub(super) async fn next(context: &Context) -> CommandResult {
     let mut daemon = context.daemon().await?;
     let listing = daemon.call(TaskList, TaskListParams { cwd: None }).await?;
-    let Some(task) = longest(&listing.tasks) else {
+    let Some(task) = longest_waiting(&listing.tasks) else {
         return Err(Failure::new("no agent is waiting for you")
             .code(FailureCode::NotFound)
             .hint("`agency ls --all` shows the state of all agents")
@@ -28,8 +28,8 @@ pub(super) async fn next(context: &Context) -> Done {
         output::line(&output::task_line(task))?;
         return Ok(std::process::ExitCode::SUCCESS);
     }
-    if talk::holds(task) {
-        return super::chat::talk(context, context::reference(task), None).await;
+    if conversation::has_conversation(task) {
+        return super::chat::open_chat(context, context::reference(task), None).await;
     }
     let name = task.id.to_string();
     let target = Target {
@@ -41,8 +41,8 @@ pub(super) async fn next(context: &Context) -> Done {
     attach::attach(context, target).await
 }
 
-/// Those that nobody has looked at come first: the one you left a moment ago is not what you are asking for.
-fn longest(tasks: &[Task]) -> Option<&Task> {
+/// Agents that the user has not looked at come first, because the user has just left the others.
+fn longest_waiting(tasks: &[Task]) -> Option<&Task> {
     let waited = |task: &Task| match task.state {
         Some(AgentState::NeedsInput { for_seconds, .. } | AgentState::Stale { for_seconds, .. }) => {
             Some(for_seconds)

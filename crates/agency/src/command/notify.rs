@@ -1,4 +1,4 @@
-//! `agency notify test`: whether what Agency has to tell reaches its user, way by way.
+//! `agency notify test`: sends a test notification on every channel.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -8,11 +8,11 @@ use agency_api::method::NotifyTest;
 use agency_api::notify::{TestParams, Way, WayOutcome};
 use serde::Serialize;
 
-use crate::attention::{How, variable};
 use crate::cli::NotifyCommand;
 use crate::context::Context;
+use crate::outcome::{CommandError, CommandResult};
 use crate::output::{self, Colour, cell, column, printable};
-use crate::stop::{Done, Stop};
+use crate::terminal_notification::{TerminalNotification, environment_variable};
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -20,13 +20,13 @@ pub(crate) struct Report {
     ways: Vec<Way>,
 }
 
-pub(super) async fn notify(context: &Context, command: NotifyCommand) -> Done {
+pub(super) async fn notify(context: &Context, command: NotifyCommand) -> CommandResult {
     let NotifyCommand::Test { json } = command;
     let params = TestParams { overrides: Overrides::from_process(&context.options) };
     let tested = context.daemon().await?.call(NotifyTest, params).await?;
     tested.warnings.iter().for_each(|warning| output::warning(warning));
     let mut report = Report { ways: tested.ways };
-    report.ways.push(terminal(&tested.terminal, json)?);
+    report.ways.push(test_terminal(&tested.terminal, json)?);
     match json {
         true => output::json(&report)?,
         false => print(&report)?,
@@ -37,25 +37,28 @@ pub(super) async fn notify(context: &Context, command: NotifyCommand) -> Done {
     })
 }
 
-/// This terminal, as the one of somebody who is attached would be told.
-fn terminal(setting: &str, json: bool) -> Result<Way, Stop> {
-    let how = How::of(setting, variable);
+/// Notifies this terminal, as if its user were attached to another task.
+fn test_terminal(setting: &str, json: bool) -> Result<Way, CommandError> {
+    let notification = TerminalNotification::from_setting(setting, environment_variable);
     let mut stdout = std::io::stdout();
-    let (outcome, detail) = match how {
-        How::Nothing => (WayOutcome::Off, "notify.terminal is none".to_owned()),
+    let (outcome, detail) = match notification {
+        TerminalNotification::Nothing => (WayOutcome::Off, "notify.terminal is none".to_owned()),
         _ if json || !stdout.is_terminal() => {
             (WayOutcome::Off, "standard output is not a terminal".to_owned())
         }
         _ => {
-            stdout.write_all(&how.bytes("this is a test, no agent needs you"))?;
+            stdout.write_all(&notification.bytes("this is a test, no agent needs you"))?;
             stdout.flush()?;
-            (WayOutcome::Sent, format!("{}, to this terminal (notify.terminal is {setting})", how.name()))
+            (
+                WayOutcome::Sent,
+                format!("{}, to this terminal (notify.terminal is {setting})", notification.name()),
+            )
         }
     };
     Ok(Way { way: "terminal".to_owned(), outcome, detail })
 }
 
-fn print(report: &Report) -> Result<(), Stop> {
+fn print(report: &Report) -> Result<(), CommandError> {
     let (sent, failed, off) = (Colour::Green, Colour::Red, Colour::Faint);
     let row = |way: &Way| {
         let (word, colour) = match way.outcome {

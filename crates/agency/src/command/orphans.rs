@@ -1,4 +1,4 @@
-//! `agency orphans`: agents that nobody owns any more.
+//! `agency orphans`: lists agents that no task owns, stops them, or returns them to their task.
 
 use std::process::ExitCode;
 
@@ -8,11 +8,11 @@ use agency_api::view::{Orphan, OrphanKind};
 use super::{start, stop};
 use crate::cli::{OrphanCommand, Orphans};
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output::{self, cell, column, flexible, printable};
 use crate::progress;
-use crate::stop::Done;
 
-pub(super) async fn orphans(context: &Context, args: Orphans) -> Done {
+pub(super) async fn orphans(context: &Context, args: Orphans) -> CommandResult {
     match args.command {
         None => list(context, args.json).await,
         Some(OrphanCommand::Kill(name)) => kill(context, name.run).await,
@@ -20,16 +20,16 @@ pub(super) async fn orphans(context: &Context, args: Orphans) -> Done {
     }
 }
 
-async fn list(context: &Context, json: bool) -> Done {
+async fn list(context: &Context, json: bool) -> CommandResult {
     let listing = context.daemon().await?.call(OrphanList, Nothing {}).await?;
     match json {
         true => output::json(&listing)?,
-        false => output::line(&human(&listing))?,
+        false => output::line(&orphan_text(&listing))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn human(listing: &Listing) -> String {
+fn orphan_text(listing: &Listing) -> String {
     let Some(first) = listing.orphans.first() else {
         return "No orphans: every agent belongs to a task.".to_owned();
     };
@@ -74,19 +74,19 @@ fn task_name(orphan: &Orphan) -> String {
     }
 }
 
-async fn kill(context: &Context, run: String) -> Done {
+async fn kill(context: &Context, run: String) -> CommandResult {
     let stopped = context.daemon().await?.call(OrphanKill, OrphanRef { run: run.clone() }).await?;
     output::line(&format!("{} stopped", printable(&run)))?;
-    stop::say_ended(&stopped.ended);
+    stop::print_ended(&stopped.ended);
     Ok(ExitCode::SUCCESS)
 }
 
-async fn attach(context: &Context, run: String) -> Done {
+async fn attach(context: &Context, run: String) -> CommandResult {
     let adopt = async { context.daemon().await?.call(OrphanAdopt, OrphanRef { run: run.clone() }).await };
     let adopted = progress::during("returning it to its task", adopt).await?;
     adopted.notes.iter().for_each(|note| output::note(&printable(note)));
     match adopted.task {
-        Some(task) if task.run.is_none() => start::again(context, &task).await,
+        Some(task) if task.run.is_none() => start::start_again(context, &task).await,
         Some(task) => start::show(context, &task).await,
         None => {
             output::line(&format!("{} stopped: only its process was left", printable(&run)))?;

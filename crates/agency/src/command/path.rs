@@ -1,15 +1,15 @@
-//! `agency path`: where a task's workspace is.
+//! `agency path`: prints the directory of a task's workspace.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use super::workspace;
 use crate::cli::TaskName;
 use crate::context::Context;
-use crate::stop::Done;
+use crate::outcome::CommandResult;
+use crate::workspace_command;
 
-pub(super) async fn path(context: &Context, args: TaskName) -> Done {
-    let plan = workspace::plan(context, &args.task, None).await?;
+pub(super) async fn path(context: &Context, args: TaskName) -> CommandResult {
+    let plan = workspace_command::plan(context, &args.task, None).await?;
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(&plan.cwd.0)?;
     stdout.write_all(b"\n")?;

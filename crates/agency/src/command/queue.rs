@@ -1,4 +1,4 @@
-//! `agency queue`: texts that wait for an agent's prompt.
+//! `agency queue`: lists or drops texts that wait for an agent's prompt.
 
 use std::process::ExitCode;
 
@@ -7,12 +7,12 @@ use agency_api::method::{QueueDrop as DropQueued, QueueDropParams, QueueList, Qu
 use crate::cli::{Queue, QueueCommand, QueueDrop};
 use crate::context::Context;
 use crate::moment;
+use crate::outcome::CommandResult;
 use crate::output::{self, cell, column, count, flexible};
-use crate::stop::Done;
 
-pub(super) async fn queue(context: &Context, args: Queue) -> Done {
+pub(super) async fn queue(context: &Context, args: Queue) -> CommandResult {
     if let Some(QueueCommand::Drop(drop)) = args.command {
-        return take_back(context, drop).await;
+        return drop_texts(context, drop).await;
     }
     let task = args.task.as_deref().map(|name| context.task(name)).transpose()?;
     let mut daemon = context.daemon().await?;
@@ -25,7 +25,7 @@ pub(super) async fn queue(context: &Context, args: Queue) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn take_back(context: &Context, args: QueueDrop) -> Done {
+async fn drop_texts(context: &Context, args: QueueDrop) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let mut daemon = context.daemon().await?;
     let dropped = daemon.call(DropQueued, QueueDropParams { task, id: args.number }).await?;

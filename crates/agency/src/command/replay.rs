@@ -1,4 +1,4 @@
-//! `agency replay`: a recording, played as it happened.
+//! `agency replay`: plays a recording, or prints the agent's states over time.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::attach;
 use crate::cli::Replay;
+use crate::outcome::{CommandError, CommandResult};
 use crate::output;
-use crate::stop::{Done, Stop};
 
-pub(super) async fn replay(args: Replay) -> Done {
+pub(super) async fn replay(args: Replay) -> CommandResult {
     if args.states {
         return states(&args);
     }
@@ -24,7 +24,7 @@ pub(super) async fn replay(args: Replay) -> Done {
     check_header(&args.file, lines.next())?;
     let mut stdout = std::io::stdout().lock();
     let mut last = 0.0;
-    // What the program asked its terminal then, ours must not answer now.
+    // Removes questions to the terminal: ours must not answer what a program asked then.
     let (mut filter, mut shown) = (ViewerFilter::default(), Vec::new());
     for (at, line) in lines {
         let line = line.map_err(|err| cannot_read(&args.file, &err))?;
@@ -37,12 +37,12 @@ pub(super) async fn replay(args: Replay) -> Done {
         stdout.write_all(&shown)?;
         stdout.flush()?;
     }
-    // What was recorded may have ended in a program that had taken the terminal over.
+    // The recording may end inside a full-screen program, so reset the terminal.
     stdout.write_all(if stdout.is_terminal() { attach::LEAVE.as_bytes() } else { b"\x1b[0m\n" })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn states(args: &Replay) -> Done {
+fn states(args: &Replay) -> CommandResult {
     let (changes, problems) = agency_daemon::states_of_recording(&args.file)?;
     problems.iter().for_each(|problem| output::warning(problem));
     for change in &changes {
@@ -63,7 +63,7 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(format!("cannot read {}", path.display())).code(FailureCode::IoError).caused_by(error)
 }
 
-fn check_header(path: &Path, first: Option<(usize, std::io::Result<String>)>) -> Result<(), Stop> {
+fn check_header(path: &Path, first: Option<(usize, std::io::Result<String>)>) -> Result<(), CommandError> {
     let header =
         first.and_then(|(_, line)| line.ok()).and_then(|line| serde_json::from_str::<Value>(&line).ok());
     match header.as_ref().and_then(|header| header["version"].as_u64()) {
@@ -79,8 +79,8 @@ fn check_header(path: &Path, first: Option<(usize, std::io::Result<String>)>) ->
     }
 }
 
-/// Output is played; input, markers and resizes are passed over.
-fn event(path: &Path, number: usize, line: &str) -> Result<Option<Event>, Stop> {
+/// Parses one line. `None` for input, markers and resizes, which are not played.
+fn event(path: &Path, number: usize, line: &str) -> Result<Option<Event>, CommandError> {
     if line.trim().is_empty() {
         return Ok(None);
     }

@@ -7,20 +7,20 @@ use agency_api::method::{TaskRemove, TaskRemoveParams};
 use crate::caller;
 use crate::cli::Rm;
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output;
-use crate::stop::Done;
 use crate::watch;
 
-pub(super) async fn rm(context: &Context, args: Rm) -> Done {
-    let watch = watch::word();
-    let caller = caller::listening(&context.options, &watch);
+pub(super) async fn rm(context: &Context, args: Rm) -> CommandResult {
+    let watch = watch::new_token();
+    let caller = caller::caller_with_watch(&context.options, &watch);
     let params = TaskRemoveParams {
         task: context.task(&args.name.task)?,
         discard: args.discard,
         reason: None,
         caller,
     };
-    let (removed, _) = watch::call(context, "removing the task", TaskRemove, params, watch).await;
+    let (removed, _) = watch::call_and_watch(context, "removing the task", TaskRemove, params, watch).await;
     let removed = removed?;
     removed.notes.iter().for_each(|note| output::warning(note));
     output::line(&format!("{} {} removed", removed.id, removed.slug))?;

@@ -1,11 +1,12 @@
-//! `agency run`: the agent's `run` action with one message.
+//! `agency run`: runs the agent's `run` action with one message.
 
-use super::{send, workspace};
 use crate::cli::Run;
 use crate::context::Context;
-use crate::stop::Done;
+use crate::outcome::CommandResult;
+use crate::text_input::join_words;
+use crate::workspace_command;
 
-pub(super) async fn run(context: &Context, args: Run) -> Done {
-    let plan = workspace::plan(context, &args.name.task, Some(send::joined(&args.text))).await?;
-    Err(workspace::become_command(&plan, &plan.argv))
+pub(super) async fn run(context: &Context, args: Run) -> CommandResult {
+    let plan = workspace_command::plan(context, &args.name.task, Some(join_words(&args.text))).await?;
+    Err(workspace_command::become_command(&plan, &plan.argv))
 }

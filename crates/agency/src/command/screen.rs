@@ -1,4 +1,4 @@
-//! `agency screen`: a task's screen as it is now.
+//! `agency screen`: prints the current screen of a task.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::cli::Screen;
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output;
-use crate::stop::Done;
 
-pub(super) async fn screen(context: &Context, args: Screen) -> Done {
+pub(super) async fn screen(context: &Context, args: Screen) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let screen = context.daemon().await?.call(PtyScreen, task).await?;
     if args.json {
@@ -27,22 +27,22 @@ pub(super) async fn screen(context: &Context, args: Screen) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A screen for programs: what it shows, and in which state it is.
+/// A screen as JSON: its text and its state.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Described<'a> {
     size: Size,
     cursor: Cursor,
     title: &'a str,
-    /// The alternate screen is shown, as by an editor.
+    /// The program shows the alternate screen, as editors do.
     alternate: bool,
-    /// The terminal modes in force, by name.
+    /// The terminal modes that are set, by name.
     modes: &'a Value,
     /// Scrollback and screen.
     lines: Vec<&'a str>,
 }
 
-/// From 0.
+/// Counted from 0.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Cursor {

@@ -1,4 +1,4 @@
-//! `agency search`: words in conversations and in the texts of tasks, and the way to each.
+//! `agency search`: finds words in conversations and in the texts of tasks.
 
 use std::process::ExitCode;
 
@@ -9,10 +9,10 @@ use agency_api::search::{Found, Hit, HitKind, Piece, SearchParams};
 use crate::cli::Search;
 use crate::context::{self, Context};
 use crate::moment;
+use crate::outcome::CommandResult;
 use crate::output::{self, Colour, Paint, count, printable};
-use crate::stop::Done;
 
-pub(super) async fn search(context: &Context, args: Search) -> Done {
+pub(super) async fn search(context: &Context, args: Search) -> CommandResult {
     let here = context::here()?;
     let params = SearchParams {
         words: args.words.join(" "),
@@ -26,21 +26,21 @@ pub(super) async fn search(context: &Context, args: Search) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     for hit in &found.hits {
-        output::line(&shown(hit, &here, Paint::for_stdout()))?;
+        output::line(&hit_text(hit, &here, Paint::for_stdout()))?;
     }
-    below(&found).iter().for_each(|note| output::note(note));
+    notes(&found).iter().for_each(|note| output::note(note));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who and when and how to get there; below it, the words.
-fn shown(hit: &Hit, here: &Bytes, paint: Paint) -> String {
+/// Task, time, speaker and the command that opens the entry; below it, the text.
+fn hit_text(hit: &Hit, here: &Bytes, paint: Paint) -> String {
     let task = paint.paint(Colour::Cyan, &format!("{}-{}", hit.task, printable(&hit.slug)));
     let time = hit.time.as_deref().map_or_else(|| "-".to_owned(), moment::format_local);
-    let way = paint.paint(Colour::Faint, &printable(&way(hit, here)));
-    format!("{task}  {time}  {}  {way}\n    {}", kind(hit.kind), snippet(&hit.snippet, paint))
+    let command = paint.paint(Colour::Faint, &printable(&open_command(hit, here)));
+    format!("{task}  {time}  {}  {command}\n    {}", speaker(hit.kind), snippet(&hit.snippet, paint))
 }
 
-fn way(hit: &Hit, here: &Bytes) -> String {
+fn open_command(hit: &Hit, here: &Bytes) -> String {
     let project = hit.project.as_path();
     let is_here = here.as_path().starts_with(project);
     match hit.number {
@@ -50,7 +50,7 @@ fn way(hit: &Hit, here: &Bytes) -> String {
     }
 }
 
-fn kind(kind: HitKind) -> &'static str {
+fn speaker(kind: HitKind) -> &'static str {
     match kind {
         HitKind::Task => "task",
         HitKind::User => "you",
@@ -72,8 +72,8 @@ fn snippet(pieces: &[Piece], paint: Paint) -> String {
     pieces.iter().map(piece).collect::<String>().trim().to_owned()
 }
 
-/// What the list does not say.
-fn below(found: &Found) -> Vec<String> {
+/// Notes below the list.
+fn notes(found: &Found) -> Vec<String> {
     let mut notes = Vec::new();
     if found.hits.is_empty() {
         notes.push("nothing found".to_owned());
@@ -106,11 +106,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_says_where_it_is_and_how_to_get_there() {
-        let text = shown(&hit(Some(17)), &Bytes::from("/p/src"), Paint::Plain);
+    fn a_hit_has_its_task_and_the_command_that_opens_it() {
+        let text = hit_text(&hit(Some(17)), &Bytes::from("/p/src"), Paint::Plain);
         assert_eq!(text, "3-fix  -  agent  agency chat 3 --at 17\n    …the login\\u{1b}[2J");
-        let elsewhere = way(&hit(Some(17)), &Bytes::from("/other"));
+        let elsewhere = open_command(&hit(Some(17)), &Bytes::from("/other"));
         assert_eq!(elsewhere, "cd /p && agency chat 3 --at 17");
-        assert_eq!(way(&hit(None), &Bytes::from("/p")), "/p/.agency/tasks/3-fix.md");
+        assert_eq!(open_command(&hit(None), &Bytes::from("/p")), "/p/.agency/tasks/3-fix.md");
     }
 }

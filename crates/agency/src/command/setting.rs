@@ -1,4 +1,4 @@
-//! `agency model` and `agency mode`: what an agent is set to, shown and changed.
+//! `agency model` and `agency mode`: show or change a setting of an agent.
 
 use std::process::ExitCode;
 
@@ -9,8 +9,8 @@ use agency_client::Client;
 
 use crate::cli::SettingArgs;
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output::{self, printable};
-use crate::stop::Done;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
@@ -34,32 +34,32 @@ impl Which {
     }
 }
 
-pub(super) async fn setting(context: &Context, which: Which, args: SettingArgs) -> Done {
+pub(super) async fn setting(context: &Context, which: Which, args: SettingArgs) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let is_change = args.to.is_some();
     let params = SettingParams { task, name: args.to };
-    let told = which.call(&mut context.daemon().await?, params).await?;
+    let setting = which.call(&mut context.daemon().await?, params).await?;
     match args.json {
-        true => output::json(&told)?,
-        false if is_change => output::line(&printable(&current(which, &told)))?,
-        false => shown(which, &told).iter().try_for_each(|line| output::line(&printable(line)))?,
+        true => output::json(&setting)?,
+        false if is_change => output::line(&printable(&current_text(which, &setting)))?,
+        false => setting_lines(which, &setting).iter().try_for_each(|line| output::line(&printable(line)))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// `mode: plan`
-pub(super) fn current(which: Which, told: &Setting) -> String {
-    let current = told.current.as_deref().unwrap_or("not reported yet");
+pub(super) fn current_text(which: Which, setting: &Setting) -> String {
+    let current = setting.current.as_deref().unwrap_or("not reported yet");
     format!("{}: {current}", which.word())
 }
 
-/// What it is, and what it could be.
-pub(super) fn shown(which: Which, told: &Setting) -> Vec<String> {
-    let width = told.offered.iter().map(|offer| offer.id.chars().count()).max().unwrap_or(0);
-    let offered = told.offered.iter().map(|offer| {
-        let mark = if told.current.as_ref() == Some(&offer.id) { "*" } else { " " };
+/// The current value, then every value that the agent offers.
+pub(super) fn setting_lines(which: Which, setting: &Setting) -> Vec<String> {
+    let width = setting.offered.iter().map(|offer| offer.id.chars().count()).max().unwrap_or(0);
+    let offered = setting.offered.iter().map(|offer| {
+        let mark = if setting.current.as_ref() == Some(&offer.id) { "*" } else { " " };
         let name = if offer.name == offer.id { "" } else { offer.name.as_str() };
         format!("{mark} {:<width$}  {name}", offer.id).trim_end().to_owned()
     });
-    std::iter::once(current(which, told)).chain(offered).collect()
+    std::iter::once(current_text(which, setting)).chain(offered).collect()
 }

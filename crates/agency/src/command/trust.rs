@@ -1,4 +1,4 @@
-//! `agency trust`: shows what a project's own files would run, and remembers the consent.
+//! `agency trust`: shows the commands in a project's files, and stores the user's consent.
 
 use std::process::ExitCode;
 
@@ -9,13 +9,13 @@ use agency_api::method::{
 use agency_api::{Failure, FailureCode};
 use agency_client::Client;
 
-use crate::ask::{Otherwise, ask};
+use crate::ask::{DefaultAnswer, ask};
 use crate::cli::Trust;
 use crate::context::{self, Context};
+use crate::outcome::{CommandError, CommandResult};
 use crate::output::{self, Colour, Paint, printable};
-use crate::stop::{Done, Stop};
 
-pub(super) async fn trust(context: &Context, args: Trust) -> Done {
+pub(super) async fn trust(context: &Context, args: Trust) -> CommandResult {
     let mut daemon = context.daemon().await?;
     if args.list {
         return list(&mut daemon, args.json).await;
@@ -31,7 +31,7 @@ pub(super) async fn trust(context: &Context, args: Trust) -> Done {
     }
 }
 
-async fn list(daemon: &mut Client, json: bool) -> Done {
+async fn list(daemon: &mut Client, json: bool) -> CommandResult {
     let listed = daemon.call(TrustList, Nothing {}).await?;
     if json {
         output::json(&listed)?;
@@ -46,7 +46,7 @@ async fn list(daemon: &mut Client, json: bool) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show_project(project: &TrustedProject) -> Result<(), Stop> {
+fn show_project(project: &TrustedProject) -> Result<(), CommandError> {
     let root = printable(&project.root.as_path().display().to_string());
     let since = project.agreed_at.as_deref().map(|time| format!(", last on {time}")).unwrap_or_default();
     output::line(&format!("{root}: {}{since}", output::count(project.agreements as usize, "agreement")))?;
@@ -54,13 +54,13 @@ fn show_project(project: &TrustedProject) -> Result<(), Stop> {
     Ok(())
 }
 
-async fn revoke(daemon: &mut Client, view: &View) -> Done {
+async fn revoke(daemon: &mut Client, view: &View) -> CommandResult {
     answer(daemon, None, true).await?;
     output::line(&format!("no longer trusted: {}", project(view)))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn agree(daemon: &mut Client, view: &View, yes: bool) -> Done {
+async fn agree(daemon: &mut Client, view: &View, yes: bool) -> CommandResult {
     if view.commands.is_empty() && view.settings.is_empty() {
         output::line(&format!("nothing to trust: {} has no commands of its own", project(view)))?;
         return Ok(ExitCode::SUCCESS);
@@ -70,7 +70,7 @@ async fn agree(daemon: &mut Client, view: &View, yes: bool) -> Done {
         output::line("You already trust this content.")?;
         return Ok(ExitCode::SUCCESS);
     }
-    if !yes && !agreed()? {
+    if !yes && !ask_to_trust()? {
         return Err(Failure::new(format!("not trusted: {}", project(view)))
             .code(FailureCode::Cancelled)
             .because("you did not agree")
@@ -85,7 +85,7 @@ async fn answer(daemon: &mut Client, digest: Option<String>, revoke: bool) -> Re
     daemon.call(TrustAgree, TrustAgreeParams { cwd: context::here()?, digest, revoke }).await
 }
 
-fn show(view: &View) -> Result<(), Stop> {
+fn show(view: &View) -> Result<(), CommandError> {
     let project = project(view);
     lines(&format!("the configuration and tasks of {project} would run:"), &view.commands)?;
     lines(&format!("the configuration of {project} would set:"), &view.settings)?;
@@ -95,7 +95,7 @@ fn show(view: &View) -> Result<(), Stop> {
     }
 }
 
-fn lines(title: &str, lines: &[String]) -> Result<(), Stop> {
+fn lines(title: &str, lines: &[String]) -> Result<(), CommandError> {
     if lines.is_empty() {
         return Ok(());
     }
@@ -104,8 +104,8 @@ fn lines(title: &str, lines: &[String]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Colour is never the only sign.
-fn show_changes(changes: &Changes) -> Result<(), Stop> {
+/// `+` and `-` mark the lines, because colour is never the only sign.
+fn show_changes(changes: &Changes) -> Result<(), CommandError> {
     if changes.added.is_empty() && changes.removed.is_empty() {
         output::line(
             "Its commands and settings are the ones that you trusted; the rest of the file has changed.",
@@ -123,12 +123,12 @@ fn show_changes(changes: &Changes) -> Result<(), Stop> {
     Ok(())
 }
 
-fn agreed() -> Result<bool, Stop> {
+fn ask_to_trust() -> Result<bool, CommandError> {
     let hint = "read the commands above; `agency trust --yes` trusts them";
-    ask("Trust exactly this content?", Otherwise::No, hint)
+    ask("Trust exactly this content?", DefaultAnswer::No, hint)
 }
 
-/// The repository that brings the commands: they may stand in its configuration and in task files.
+/// The repository of the commands. They are in its configuration and in its task files.
 fn project(view: &View) -> String {
     let root = view.file.as_path().ancestors().nth(2).unwrap_or(view.file.as_path());
     printable(&root.display().to_string())

@@ -1,4 +1,4 @@
-//! `agency turns`: what each turn of an agent changed.
+//! `agency turns`: lists the turns of an agent and what each changed.
 
 use std::process::ExitCode;
 
@@ -8,10 +8,10 @@ use agency_api::trash::Turn;
 use crate::cli::Turns;
 use crate::context::Context;
 use crate::moment;
+use crate::outcome::CommandResult;
 use crate::output::{self, cell, column, flexible};
-use crate::stop::Done;
 
-pub(super) async fn turns(context: &Context, args: Turns) -> Done {
+pub(super) async fn turns(context: &Context, args: Turns) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let listed = context.daemon().await?.call(TurnList, task).await?;
     match args.json {

@@ -1,4 +1,4 @@
-//! `agency undo`: brings back what was removed, and takes turns back.
+//! `agency undo`: restores a removed task, or undoes turns of an agent.
 
 use std::process::ExitCode;
 
@@ -9,30 +9,30 @@ use agency_api::{Failure, FailureCode};
 use crate::cli::Undo;
 use crate::context::{self, Context};
 use crate::moment;
+use crate::outcome::CommandResult;
 use crate::output::{self, cell, column, flexible, printable};
 use crate::progress;
-use crate::stop::Done;
 
-pub(super) async fn undo(context: &Context, args: Undo) -> Done {
+pub(super) async fn undo(context: &Context, args: Undo) -> CommandResult {
     match args.turn.as_slice() {
         [] if args.list => list(context, args.json).await,
-        [] => bring_back(context, args.id, args.json).await,
-        [task, number @ ..] => turn(context, task, number.first(), args.json).await,
+        [] => restore(context, args.id, args.json).await,
+        [task, number @ ..] => undo_turns(context, task, number.first(), args.json).await,
     }
 }
 
-async fn list(context: &Context, json: bool) -> Done {
+async fn list(context: &Context, json: bool) -> CommandResult {
     let cwd = context::here()?;
     let trash = context.daemon().await?.call(TrashList, ProjectRef { cwd }).await?;
     match json {
         true => output::json(&trash)?,
         false if trash.entries.is_empty() => output::note("the trash is empty"),
-        false => output::line(&table(&trash.entries))?,
+        false => output::line(&trash_table(&trash.entries))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn table(entries: &[Discarded]) -> String {
+pub(super) fn trash_table(entries: &[Discarded]) -> String {
     let columns = [flexible("ID", 12), column("WHAT"), column("SINCE"), column("SIZE"), flexible("WHY", 12)];
     let row = |entry: &Discarded| {
         vec![
@@ -46,7 +46,7 @@ pub(super) fn table(entries: &[Discarded]) -> String {
     output::table(&columns, &entries.iter().map(row).collect::<Vec<_>>())
 }
 
-async fn bring_back(context: &Context, id: Option<String>, json: bool) -> Done {
+async fn restore(context: &Context, id: Option<String>, json: bool) -> CommandResult {
     let params = TrashRestoreParams { cwd: context::here()?, id };
     let restoring = async { context.daemon().await?.call(TrashRestore, params).await };
     let restored = progress::during("restoring", restoring).await?;
@@ -55,11 +55,11 @@ async fn bring_back(context: &Context, id: Option<String>, json: bool) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     restored.notes.iter().for_each(|note| output::note(&printable(note)));
-    output::line(&told(&restored))?;
+    output::line(&restored_text(&restored))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn told(restored: &Restored) -> String {
+fn restored_text(restored: &Restored) -> String {
     let Restored { entry, task, .. } = restored;
     let name = format!("{}-{}", entry.task, printable(&entry.slug));
     match (entry.what, task) {
@@ -75,7 +75,7 @@ fn told(restored: &Restored) -> String {
     }
 }
 
-async fn turn(context: &Context, task: &str, number: Option<&String>, json: bool) -> Done {
+async fn undo_turns(context: &Context, task: &str, number: Option<&String>, json: bool) -> CommandResult {
     let wrong = |word: &String| {
         Failure::new(format!("`{word}` is not the number of a turn"))
             .code(FailureCode::InvalidArgument)

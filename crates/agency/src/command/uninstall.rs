@@ -1,6 +1,6 @@
-//! `agency uninstall`: everything that Agency has made, listed and removed.
+//! `agency uninstall`: lists and removes everything that Agency has created.
 //!
-//! Invariant: nothing is removed before everything has been found removable.
+//! Invariant: it removes nothing before it knows that it can remove everything.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,17 +15,17 @@ use agency_api::{Bytes, Failure, FailureCode};
 use agency_client::Client;
 use serde::Serialize;
 
-use super::daemon::{self, After};
-use super::{installed, service};
-use crate::ask::{Otherwise, ask};
+use super::daemon::{self, NextDaemon, service};
+use crate::ask::{DefaultAnswer, ask};
 use crate::caller;
 use crate::cli::Uninstall;
 use crate::context::Context;
+use crate::installed_files;
+use crate::outcome::{CommandError, CommandResult};
 use crate::output::{self, count, printable};
 use crate::progress;
-use crate::stop::{Done, Stop};
 
-/// All of it.
+/// Everything that Agency has created.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Inventory {
@@ -34,15 +34,15 @@ pub(crate) struct Inventory {
     projects: Vec<Project>,
     /// Live agents that no task owns.
     orphans: u64,
-    /// Agents of other hosts that share the home.
+    /// Agents on other hosts that share the home directory.
     elsewhere: Vec<RunElsewhere>,
-    /// What stays in any case: the programs.
+    /// The programs, which always stay.
     programs: Vec<Bytes>,
 }
 
-pub(super) async fn uninstall(context: &Context, args: Uninstall) -> Done {
+pub(super) async fn uninstall(context: &Context, args: Uninstall) -> CommandResult {
     let mut daemon = context.daemon().await?;
-    let inventory = progress::during("listing every project", look(context, &mut daemon)).await?;
+    let inventory = progress::during("listing every project", take_inventory(context, &mut daemon)).await?;
     if args.json {
         output::json(&inventory)?;
         return Ok(ExitCode::SUCCESS);
@@ -52,13 +52,13 @@ pub(super) async fn uninstall(context: &Context, args: Uninstall) -> Done {
         output::line("\nNothing was removed.")?;
         return Ok(ExitCode::SUCCESS);
     }
-    refuse_the_living(&inventory)?;
-    refuse_those_elsewhere(&inventory)?;
+    refuse_live_agents(&inventory)?;
+    refuse_agents_on_other_hosts(&inventory)?;
     if !args.discard {
         refuse_work(&inventory)?;
     }
     show(&inventory)?;
-    if !args.yes && !agreed()? {
+    if !args.yes && !ask_to_remove()? {
         return Err(Failure::new("nothing was removed")
             .code(FailureCode::Cancelled)
             .because("you did not agree")
@@ -67,12 +67,12 @@ pub(super) async fn uninstall(context: &Context, args: Uninstall) -> Done {
     remove(context, daemon, &inventory, args.discard).await
 }
 
-async fn look(context: &Context, daemon: &mut Client) -> Result<Inventory, Failure> {
+async fn take_inventory(context: &Context, daemon: &mut Client) -> Result<Inventory, Failure> {
     let Traces { projects, elsewhere, .. } = daemon.call(ProjectTraces, Nothing {}).await?;
     let orphans = daemon.call(OrphanList, Nothing {}).await?.orphans.len() as u64;
-    let mut files = trees(context);
+    let mut files = owned_directories(context);
     files.extend(service::files(&context.executable));
-    files.extend(installed::remembered(&context.state));
+    files.extend(installed_files::existing(&context.state));
     files.sort();
     files.dedup();
     let keeper = context.executable.with_file_name("agency-keeper");
@@ -86,29 +86,29 @@ async fn look(context: &Context, daemon: &mut Client) -> Result<Inventory, Failu
     })
 }
 
-/// Directories that go with all that is in them; anything else is a file.
-fn trees(context: &Context) -> Vec<PathBuf> {
+/// Directories that are removed with their content. Everything else in the list is a file.
+fn owned_directories(context: &Context) -> Vec<PathBuf> {
     let config = global_config().and_then(|file| Some(file.parent()?.to_path_buf()));
     [context.state.root().to_path_buf()].into_iter().chain(config.filter(|dir| dir.exists())).collect()
 }
 
-fn show(inventory: &Inventory) -> Result<(), Stop> {
+fn show(inventory: &Inventory) -> Result<(), CommandError> {
     output::line("Files and directories:")?;
     for path in &inventory.files {
-        output::line(&format!("  {}", shown(path)))?;
+        output::line(&format!("  {}", path_text(path)))?;
     }
     for project in &inventory.projects {
-        output::line(&format!("\nIn {}:", shown(&project.root)))?;
-        lines_of(project).iter().try_for_each(|line| output::line(&format!("  {}", printable(line))))?;
+        output::line(&format!("\nIn {}:", path_text(&project.root)))?;
+        project_lines(project).iter().try_for_each(|line| output::line(&format!("  {}", printable(line))))?;
     }
     output::line("\nNot removed, because they came with the installation:")?;
     for path in &inventory.programs {
-        output::line(&format!("  {}", shown(path)))?;
+        output::line(&format!("  {}", path_text(path)))?;
     }
     Ok(())
 }
 
-fn lines_of(project: &Project) -> Vec<String> {
+fn project_lines(project: &Project) -> Vec<String> {
     if let Some(why) = &project.unreachable {
         return vec![format!("cannot be read ({why}), so everything there stays")];
     }
@@ -117,9 +117,9 @@ fn lines_of(project: &Project) -> Vec<String> {
         project
             .directory
             .as_ref()
-            .map(|directory| format!("{} with {}", shown(directory), count(project.tasks.len(), "task"))),
+            .map(|directory| format!("{} with {}", path_text(directory), count(project.tasks.len(), "task"))),
     );
-    lines.extend(project.workspaces.iter().map(line_of_workspace));
+    lines.extend(project.workspaces.iter().map(workspace_line));
     if !project.kept.is_empty() {
         lines.push(format!(
             "{}, which {} removed work",
@@ -130,12 +130,14 @@ fn lines_of(project: &Project) -> Vec<String> {
             }
         ));
     }
-    lines.extend(project.exclude.as_ref().map(|file| format!("the line about .agency/ in {}", shown(file))));
+    lines.extend(
+        project.exclude.as_ref().map(|file| format!("the line about .agency/ in {}", path_text(file))),
+    );
     lines
 }
 
-fn line_of_workspace(workspace: &WorkspaceTraces) -> String {
-    let directory = workspace.directory.as_ref().map(shown);
+fn workspace_line(workspace: &WorkspaceTraces) -> String {
+    let directory = workspace.directory.as_ref().map(path_text);
     let branch = workspace.branch.as_ref().map(|branch| format!("branch {branch}"));
     let mut line = [directory, branch].into_iter().flatten().collect::<Vec<_>>().join(", ");
     if let Some(risk) = &workspace.at_risk {
@@ -144,11 +146,11 @@ fn line_of_workspace(workspace: &WorkspaceTraces) -> String {
     line
 }
 
-fn shown(path: &Bytes) -> String {
+fn path_text(path: &Bytes) -> String {
     printable(&path.as_path().display().to_string())
 }
 
-fn refuse_the_living(inventory: &Inventory) -> Result<(), Failure> {
+fn refuse_live_agents(inventory: &Inventory) -> Result<(), Failure> {
     let live: u64 =
         inventory.projects.iter().map(|project| project.live_runs).sum::<u64>() + inventory.orphans;
     match live {
@@ -162,7 +164,7 @@ fn refuse_the_living(inventory: &Inventory) -> Result<(), Failure> {
     }
 }
 
-fn refuse_those_elsewhere(inventory: &Inventory) -> Result<(), Failure> {
+fn refuse_agents_on_other_hosts(inventory: &Inventory) -> Result<(), Failure> {
     let Some(first) = inventory.elsewhere.first() else { return Ok(()) };
     let failure = Failure::new("nothing was removed").code(FailureCode::RunningElsewhere).hint(format!(
         "stop them there: agency daemon stop --agents; if that host no longer exists: rm '{}'",
@@ -192,21 +194,26 @@ fn is_or_are(number: usize, noun: &str) -> String {
     format!("{} {}", count(number, noun), if number == 1 { "is" } else { "are" })
 }
 
-fn agreed() -> Result<bool, Stop> {
+fn ask_to_remove() -> Result<bool, CommandError> {
     let hint = "read the list above; `agency uninstall --yes` removes all of it";
-    ask("\nRemove all of this?", Otherwise::No, hint)
+    ask("\nRemove all of this?", DefaultAnswer::No, hint)
 }
 
-async fn remove(context: &Context, mut daemon: Client, inventory: &Inventory, discard: bool) -> Done {
+async fn remove(
+    context: &Context,
+    mut daemon: Client,
+    inventory: &Inventory,
+    discard: bool,
+) -> CommandResult {
     let mut left = Vec::new();
     for project in inventory.projects.iter().filter(|project| project.unreachable.is_none()) {
         left.extend(remove_project(&mut daemon, project, discard).await?);
     }
-    refuse_a_successor(&daemon::end(context, daemon, false).await?)?;
-    let trees = trees(context);
+    refuse_another_daemon(&daemon::stop_daemon(context, daemon, false).await?)?;
+    let trees = owned_directories(context);
     for path in &inventory.files {
         let whole = trees.iter().any(|tree| tree == path.as_path());
-        left.extend(delete(path.as_path(), whole).err().map(|err| format!("{}: {err}", shown(path))));
+        left.extend(delete(path.as_path(), whole).err().map(|err| format!("{}: {err}", path_text(path))));
     }
     output::line("\nRemoved.")?;
     for line in &left {
@@ -215,18 +222,18 @@ async fn remove(context: &Context, mut daemon: Client, inventory: &Inventory, di
     Ok(ExitCode::SUCCESS)
 }
 
-/// Files are not taken from under a daemon that works with them.
-fn refuse_a_successor(after: &After) -> Result<(), Failure> {
+/// Does not delete files that a running daemon uses.
+fn refuse_another_daemon(after: &NextDaemon) -> Result<(), Failure> {
     match after {
-        After::Nobody => Ok(()),
-        After::Another(view) => Err(Failure::new("Agency removed only what it created in projects")
+        NextDaemon::None => Ok(()),
+        NextDaemon::Running(view) => Err(Failure::new("Agency removed only what it created in projects")
             .code(FailureCode::ChangedMeanwhile)
             .because(format!("another daemon was started meanwhile, pid {}", view.pid))
             .hint("close attached terminals, then run `agency uninstall` again")),
     }
 }
 
-/// What stays of it.
+/// Removes everything in one project, and returns what could not be removed.
 async fn remove_project(
     daemon: &mut Client,
     project: &Project,
@@ -282,9 +289,9 @@ mod tests {
     }
 
     #[test]
-    fn every_trace_has_a_line() {
+    fn everything_in_a_project_has_a_line() {
         assert_eq!(
-            lines_of(&project(Some("1 file is not committed"), 0).projects[0]),
+            project_lines(&project(Some("1 file is not committed"), 0).projects[0]),
             [
                 "/p/.agency with 1 task",
                 "/p/.agency/worktrees/1-one, branch agency/1-one  (holds work: 1 file is not committed)",
@@ -295,33 +302,33 @@ mod tests {
     }
 
     #[test]
-    fn the_living_and_work_are_refused() {
-        assert!(refuse_the_living(&project(None, 0)).is_ok() && refuse_work(&project(None, 0)).is_ok());
-        let failure = refuse_the_living(&project(None, 1)).expect_err("refused");
+    fn live_agents_and_unmerged_work_are_refused() {
+        assert!(refuse_live_agents(&project(None, 0)).is_ok() && refuse_work(&project(None, 0)).is_ok());
+        let failure = refuse_live_agents(&project(None, 1)).expect_err("refused");
         assert_eq!(failure.causes, ["1 agent is still running"]);
         let failure = refuse_work(&project(Some("2 commits are not merged"), 0)).expect_err("refused");
         assert_eq!(failure.causes, ["2 commits are not merged"]);
     }
 
     #[test]
-    fn only_what_is_known_to_be_ours_goes_with_all_that_is_in_it() {
+    fn only_our_own_directories_are_deleted_with_their_content() {
         let home = tempfile::tempdir().unwrap();
         let (dir, file) = (home.path().join("dir"), home.path().join("dir/file"));
         std::fs::create_dir(&dir).and_then(|()| std::fs::write(&file, "")).unwrap();
         assert!(delete(&dir, false).is_err() && file.exists());
         assert!(delete(&dir, true).is_ok() && !dir.exists());
-        assert!(delete(&dir, false).is_ok(), "what is gone needs nothing more");
+        assert!(delete(&dir, false).is_ok(), "a missing directory is no error");
     }
 
     #[test]
-    fn a_daemon_that_came_back_keeps_its_files() {
-        assert!(refuse_a_successor(&After::Nobody).is_ok());
+    fn the_files_of_a_new_daemon_are_kept() {
+        assert!(refuse_another_daemon(&NextDaemon::None).is_ok());
         let view = serde_json::json!({
             "pid": 7, "version": "1", "epoch": 2, "uptime_seconds": 0, "socket": "/s/d", "state_dir": "/s",
             "log": "/s/log", "projects": 0, "live_runs": 0, "orphans": 0,
         });
         let view = serde_json::from_value(view).expect("a daemon's description");
-        let failure = refuse_a_successor(&After::Another(Box::new(view))).expect_err("refused");
-        assert_eq!(failure.causes, ["someone has started another daemon meanwhile, pid 7"]);
+        let failure = refuse_another_daemon(&NextDaemon::Running(Box::new(view))).expect_err("refused");
+        assert_eq!(failure.causes, ["another daemon was started meanwhile, pid 7"]);
     }
 }

@@ -1,18 +1,18 @@
-//! `agency wait`: blocks until a task's agent is in a state, for scripts.
+//! `agency wait`: waits until an agent is in one of the given states, for scripts.
 
 use std::process::ExitCode;
 
 use crate::agent_wait::{WaitEnd, wait_for_state};
 use crate::cli::Wait;
 use crate::context::Context;
+use crate::outcome::CommandResult;
 use crate::output;
-use crate::stop::Done;
 
 /// The agent exited, and the caller waited for something else.
 const EXITED_INSTEAD: u8 = 3;
 const TIMED_OUT: u8 = 4;
 
-pub(super) async fn wait(context: &Context, args: Wait) -> Done {
+pub(super) async fn wait(context: &Context, args: Wait) -> CommandResult {
     let task = context.task(&args.name.task)?;
     let waiting = wait_for_state(context, &task, &args.until);
     let end = match args.timeout {

@@ -1,4 +1,4 @@
-//! The tools: their names, what they are for, and what they are given.
+//! The tools: their names, descriptions and arguments.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// One tool, as it is offered.
+/// One tool, as clients see it.
 pub(super) struct Definition {
     pub(super) name: &'static str,
     about: &'static str,
     effect: Effect,
     schema: fn() -> Schema,
-    read: fn(Value) -> Result<Asked, serde_json::Error>,
+    parse: fn(Value) -> Result<ToolCall, serde_json::Error>,
 }
 
-/// What clients may tell their users.
+/// The effect of a tool on tasks. Clients show it to their users.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Reads,
@@ -32,43 +32,43 @@ pub(super) static TOOLS: [Definition; 11] = [
         about: "List the tasks of this project: state, agent, branch, and the task whose agent started it.",
         effect: Effect::Reads,
         schema: schema::<ListTasks>,
-        read: |given| Ok(Asked::ListTasks(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::ListTasks(serde_json::from_value(arguments)?)),
     },
     Definition {
         name: "task_state",
         about: "Show one task: whether its agent works, waits (and for what) or has exited, and where its work is.",
         effect: Effect::Reads,
         schema: schema::<OneTask>,
-        read: |given| Ok(Asked::TaskState(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::TaskState(serde_json::from_value(arguments)?)),
     },
     Definition {
         name: "read_task",
         about: "Read what a task's agent said and did: the end of its conversation, or of its terminal output.",
         effect: Effect::Reads,
         schema: schema::<ReadTask>,
-        read: |given| Ok(Asked::ReadTask(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::ReadTask(serde_json::from_value(arguments)?)),
     },
     Definition {
         name: "search",
         about: "Find words in the conversations and texts of this project's tasks, the newest first.",
         effect: Effect::Reads,
         schema: schema::<Search>,
-        read: |given| Ok(Asked::Search(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::Search(serde_json::from_value(arguments)?)),
     },
     Definition {
         name: "wait_for_task",
-        about: "Block until a task's agent waits for somebody (because it has finished or asks something) or has exited; \
+        about: "Block until a task's agent waits (because it has finished or asks something) or has exited; \
                 then return its state. Waits one minute by default; if time_is_up is true, call it again.",
         effect: Effect::Reads,
         schema: schema::<WaitForTask>,
-        read: |given| Ok(Asked::WaitForTask(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::WaitForTask(serde_json::from_value(arguments)?)),
     },
     Definition {
         name: "list_approvals",
         about: "List actions that are waiting for approval, and questions of agents.",
         effect: Effect::Reads,
         schema: schema::<ListApprovals>,
-        read: |given| Ok(Asked::ListApprovals(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::ListApprovals(serde_json::from_value(arguments)?)),
     },
     Definition {
         name: "start_task",
@@ -76,14 +76,14 @@ pub(super) static TOOLS: [Definition; 11] = [
                 parallel; use wait_for_task and read_task to follow it. The user limits the number and depth of tasks.",
         effect: Effect::Adds,
         schema: schema::<StartTask>,
-        read: |given| Ok(Asked::StartTask(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::StartTask(serde_json::from_value(arguments)?)),
     },
     Definition {
         name: "send_message",
         about: "Send a message to another task's agent, as if its user had typed it. The receipt says whether the agent took it.",
         effect: Effect::Adds,
         schema: schema::<SendMessage>,
-        read: |given| Ok(Asked::SendMessage(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::SendMessage(serde_json::from_value(arguments)?)),
     },
     Definition {
         name: "interrupt_task",
@@ -91,21 +91,21 @@ pub(super) static TOOLS: [Definition; 11] = [
                 for tasks with a conversation.",
         effect: Effect::Ends,
         schema: schema::<OneTask>,
-        read: |given| Ok(Asked::InterruptTask(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::InterruptTask(serde_json::from_value(arguments)?)),
     },
     Definition {
         name: "stop_task",
         about: "Stop an agent that you started, and everything that it started. Its workspace and branch stay.",
         effect: Effect::Ends,
         schema: schema::<OneTask>,
-        read: |given| Ok(Asked::StopTask(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::StopTask(serde_json::from_value(arguments)?)),
     },
     Definition {
         name: "answer_approval",
         about: "Allow or deny, in the user's name, an action that another task's agent asks for; or answer its question.",
         effect: Effect::Ends,
         schema: schema::<AnswerApproval>,
-        read: |given| Ok(Asked::AnswerApproval(serde_json::from_value(given)?)),
+        parse: |arguments| Ok(ToolCall::AnswerApproval(serde_json::from_value(arguments)?)),
     },
 ];
 
@@ -121,15 +121,15 @@ impl Definition {
     }
 }
 
-/// Without references: not every client follows them.
+/// A schema without references, because some clients do not resolve them.
 fn schema<T: JsonSchema + DeserializeOwned>() -> Schema {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     settings.into_generator().into_root_schema_for::<T>()
 }
 
-/// What a tool was asked for.
+/// A call of a tool with its arguments.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum ToolCall {
     ListTasks(ListTasks),
     TaskState(OneTask),
     ReadTask(ReadTask),
@@ -143,46 +143,46 @@ pub(super) enum Asked {
     AnswerApproval(AnswerApproval),
 }
 
-impl Asked {
-    /// Says what is wrong with the request, if something is.
-    pub(super) fn read(name: &str, given: JsonObject) -> Result<Asked, String> {
+impl ToolCall {
+    /// Fails with a text that says what is wrong with the call.
+    pub(super) fn parse(name: &str, arguments: JsonObject) -> Result<ToolCall, String> {
         let tool = TOOLS.iter().find(|tool| tool.name == name);
         let tool = tool.ok_or_else(|| {
             let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
             format!("there is no tool {name}; the tools are {}", known.join(", "))
         })?;
-        (tool.read)(Value::Object(given)).map_err(|err| format!("the arguments of {name}: {err}"))
+        (tool.parse)(Value::Object(arguments)).map_err(|err| format!("the arguments of {name}: {err}"))
     }
 
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Asked::ListTasks(_) => "list_tasks",
-            Asked::TaskState(_) => "task_state",
-            Asked::ReadTask(_) => "read_task",
-            Asked::Search(_) => "search",
-            Asked::WaitForTask(_) => "wait_for_task",
-            Asked::ListApprovals(_) => "list_approvals",
-            Asked::StartTask(_) => "start_task",
-            Asked::SendMessage(_) => "send_message",
-            Asked::InterruptTask(_) => "interrupt_task",
-            Asked::StopTask(_) => "stop_task",
-            Asked::AnswerApproval(_) => "answer_approval",
+            ToolCall::ListTasks(_) => "list_tasks",
+            ToolCall::TaskState(_) => "task_state",
+            ToolCall::ReadTask(_) => "read_task",
+            ToolCall::Search(_) => "search",
+            ToolCall::WaitForTask(_) => "wait_for_task",
+            ToolCall::ListApprovals(_) => "list_approvals",
+            ToolCall::StartTask(_) => "start_task",
+            ToolCall::SendMessage(_) => "send_message",
+            ToolCall::InterruptTask(_) => "interrupt_task",
+            ToolCall::StopTask(_) => "stop_task",
+            ToolCall::AnswerApproval(_) => "answer_approval",
         }
     }
 
-    /// The task that it is about.
+    /// The task that the call is about.
     pub(super) fn task(&self) -> Option<String> {
         match self {
-            Asked::ListTasks(_) | Asked::StartTask(_) => None,
-            Asked::Search(given) => given.task.clone(),
-            Asked::ListApprovals(given) => given.task.clone(),
-            Asked::TaskState(given) | Asked::InterruptTask(given) | Asked::StopTask(given) => {
-                Some(given.task.clone())
-            }
-            Asked::ReadTask(given) => Some(given.task.clone()),
-            Asked::WaitForTask(given) => Some(given.task.clone()),
-            Asked::SendMessage(given) => Some(given.task.clone()),
-            Asked::AnswerApproval(given) => Some(given.task.clone()),
+            ToolCall::ListTasks(_) | ToolCall::StartTask(_) => None,
+            ToolCall::Search(arguments) => arguments.task.clone(),
+            ToolCall::ListApprovals(arguments) => arguments.task.clone(),
+            ToolCall::TaskState(arguments)
+            | ToolCall::InterruptTask(arguments)
+            | ToolCall::StopTask(arguments) => Some(arguments.task.clone()),
+            ToolCall::ReadTask(arguments) => Some(arguments.task.clone()),
+            ToolCall::WaitForTask(arguments) => Some(arguments.task.clone()),
+            ToolCall::SendMessage(arguments) => Some(arguments.task.clone()),
+            ToolCall::AnswerApproval(arguments) => Some(arguments.task.clone()),
         }
     }
 }
@@ -258,7 +258,7 @@ pub(super) struct ListApprovals {
 pub(super) struct StartTask {
     /// A short name of letters, digits and dashes, for example fix-login
     pub(super) slug: String,
-    /// What the agent should do, with everything that it needs to know
+    /// The work for the agent, with everything that it needs to know
     pub(super) message: String,
     /// The agent, for example claude-code or codex; by default the user's default
     #[serde(default)]
@@ -320,12 +320,14 @@ mod tests {
             let text = serde_json::to_string(&described.input_schema).expect("JSON");
             assert!(!text.contains("$ref"), "{text}");
         }
-        let given = |value: Value| value.as_object().cloned().unwrap_or_default();
-        let asked = Asked::read("task_state", given(serde_json::json!({ "task": "fix" }))).expect("read");
-        assert_eq!((asked.name(), asked.task().as_deref()), ("task_state", Some("fix")));
-        let problem = Asked::read("task_state", given(serde_json::json!({ "tusk": 1 }))).expect_err("wrong");
+        let arguments = |value: Value| value.as_object().cloned().unwrap_or_default();
+        let call =
+            ToolCall::parse("task_state", arguments(serde_json::json!({ "task": "fix" }))).expect("read");
+        assert_eq!((call.name(), call.task().as_deref()), ("task_state", Some("fix")));
+        let problem =
+            ToolCall::parse("task_state", arguments(serde_json::json!({ "tusk": 1 }))).expect_err("wrong");
         assert!(problem.starts_with("the arguments of task_state: unknown field `tusk`"), "{problem}");
-        let problem = Asked::read("rm", JsonObject::new()).expect_err("unknown");
+        let problem = ToolCall::parse("rm", JsonObject::new()).expect_err("unknown");
         assert!(problem.starts_with("there is no tool rm; the tools are list_tasks, "), "{problem}");
     }
 }

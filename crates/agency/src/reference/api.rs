@@ -1,4 +1,4 @@
-//! `docs/api.md`: the methods of the API and the types they speak in.
+//! `docs/api.md`: the methods of the API and their types.
 
 use agency_api::method;
 use schemars::generate::SchemaSettings;
@@ -28,7 +28,7 @@ In the tables, `?` marks keys that may be left out.
 fn the_page_of_the_api_is_true() {
     let mut types = SchemaSettings::draft2020_12().into_generator();
     let methods = method::describe_all(&mut types);
-    // Only sent, never an answer.
+    // No method returns it; the daemon sends it.
     drop(types.subschema_for::<agency_api::event::Event>());
     let mut page = HEAD.to_owned();
     for method in &methods {
@@ -47,7 +47,7 @@ fn the_page_of_the_api_is_true() {
 
 pub(super) fn definition(schema: &Value) -> String {
     let about =
-        schema["description"].as_str().map(|about| format!("{}\n\n", one_line(about))).unwrap_or_default();
+        schema["description"].as_str().map(|about| format!("{}\n\n", table_cell(about))).unwrap_or_default();
     let body = match (schema["properties"].as_object(), alternatives(schema)) {
         (Some(fields), Some(alternatives)) if !fields.is_empty() => {
             format!(
@@ -70,7 +70,7 @@ fn table(fields: &Map<String, Value>, required: &Value) -> String {
         |name: &str| required.as_array().is_some_and(|names| names.iter().any(|known| known == name));
     let row = |(name, schema): (&String, &Value)| {
         let mark = if needed(name) { "" } else { "?" };
-        let about = one_line(schema["description"].as_str().unwrap_or_default());
+        let about = table_cell(schema["description"].as_str().unwrap_or_default());
         format!("| `{name}`{mark} | {} | {about} |\n", kind(schema))
     };
     format!("| key | type | |\n|---|---|---|\n{}", fields.iter().map(row).collect::<String>())
@@ -83,13 +83,13 @@ pub(super) fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
 fn list(alternatives: &[Value]) -> String {
     let item = |one: &Value| {
         let about =
-            one["description"].as_str().map(|about| format!(": {}", one_line(about))).unwrap_or_default();
+            one["description"].as_str().map(|about| format!(": {}", table_cell(about))).unwrap_or_default();
         format!("- {}{about}\n", kind(one))
     };
     alternatives.iter().map(item).collect()
 }
 
-/// What a value is, in a few words.
+/// The type of a value, in a few words.
 fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
         return format!("[{name}](#{})", name.to_lowercase());
@@ -131,6 +131,7 @@ fn keys(schema: &Value) -> String {
     format!("{{ {} }}", fields.join(", "))
 }
 
-pub(super) fn one_line(text: &str) -> String {
+/// The text on one line, with the separator of table cells escaped.
+pub(super) fn table_cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! `docs/schema/*.json`: the shape of everything that `--json` prints.
+//! `docs/schema/*.json` and `docs/json.md`: the documents that `--json` prints.
 
 use agency_api::FailureCode;
 use agency_api::chat::{Approvals, Decisions, Entry, Setting};
@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
-use super::api::{alternatives, definition, one_line};
+use super::api::{alternatives, definition, table_cell};
 use super::check;
 use crate::cli::Cli;
 use crate::command::{agents, config, cost, doctor, gc, notify, screen, uninstall};
@@ -148,7 +148,7 @@ Four commands can exit with 1 after they have printed their own document, becaus
 "#;
 
 fn failures() -> String {
-    let row = |code: &FailureCode| format!("| `{code}` | {} |\n", one_line(code.description()));
+    let row = |code: &FailureCode| format!("| `{code}` | {} |\n", table_cell(code.description()));
     format!("{FAILURES}{}", FailureCode::ALL.iter().map(row).collect::<String>())
 }
 
@@ -173,7 +173,7 @@ fn events() -> String {
     let mut listed = Vec::new();
     for kind in alternatives(kinds).expect("a list of kinds") {
         let word = kind["properties"]["type"]["const"].as_str().expect("a word");
-        let about = one_line(kind["description"].as_str().expect("a description"));
+        let about = table_cell(kind["description"].as_str().expect("a description"));
         let data = name(&kind["properties"]["data"]["$ref"]).expect("a type of its own");
         let mut fields = definitions[&data].clone();
         fields["description"] = Value::Null;
@@ -181,11 +181,11 @@ fn events() -> String {
         listed.push(word);
     }
     assert_eq!(listed, KINDS, "every kind of event is documented");
-    // The types are described there.
+    // `api.md` describes the types.
     page.replace("](#", "](api.md#")
 }
 
-/// As it is printed: with the version beside the keys of its type.
+/// Adds `schema_version`, which every printed document has.
 fn versioned(command: &str, schema: Schema) -> Value {
     let mut schema = schema.to_value();
     schema["title"] = command.into();

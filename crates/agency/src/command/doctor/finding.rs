@@ -1,4 +1,4 @@
-//! One thing that was looked at, how it is, and what to do about it.
+//! The result of one check, and the fix.
 
 use serde::Serialize;
 
@@ -18,11 +18,11 @@ pub(crate) struct Finding {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Level {
     Fine,
-    /// Worth knowing, and nothing to mend.
+    /// Worth knowing; needs no fix.
     Note,
-    /// Works, but may not always.
+    /// Works now, but may fail.
     Warning,
-    /// Agents cannot be run like this.
+    /// Agency cannot run agents like this.
     Broken,
 }
 

@@ -1,14 +1,14 @@
-//! The machine: what its kernel shows, what its session manager does at logout, what its terminal can show.
+//! Checks the machine: /proc, the init process, logout, terminal and locale.
 
 use std::path::Path;
 
 use super::finding::{About, Finding};
 
-pub(super) fn look() -> Vec<Finding> {
+pub(super) fn check() -> Vec<Finding> {
     [proc(Path::new("/proc")), pid_one(), linger(), terminal(), locale()].into_iter().flatten().collect()
 }
 
-/// Only Linux has it, and keepers there find the processes of an agent with it.
+/// Keepers on Linux find the processes of an agent in /proc.
 fn proc(proc: &Path) -> Option<Finding> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -22,7 +22,7 @@ fn proc(proc: &Path) -> Option<Finding> {
     })
 }
 
-/// In a container the first process is often no init, and nobody collects what ends after its parent.
+/// In a container the first process is often not an init, so processes whose parent has ended stay as zombies.
 fn pid_one() -> Option<Finding> {
     let name = std::fs::read_to_string("/proc/1/comm").ok()?;
     let name = name.trim();
@@ -46,7 +46,7 @@ fn pid_one() -> Option<Finding> {
     )))
 }
 
-/// Without lingering the session manager ends a user's services at logout.
+/// Without lingering, systemd stops a user's services at logout.
 fn linger() -> Option<Finding> {
     if !Path::new("/run/systemd/system").is_dir() {
         return None;

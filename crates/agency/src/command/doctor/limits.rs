@@ -1,4 +1,4 @@
-//! How many files, terminals and processes there may be, as the daemon counts them: it starts the agents.
+//! Checks how many files, terminals and processes are left. The daemon counts them, because it starts the agents.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use agency_api::view::Bounded;
 
 use super::finding::{About, Finding};
 
-/// As many as somebody may want to start soon.
+/// The number of agents that should still fit without a warning.
 const SOON: u64 = 10;
 
-/// What only we can see: without it there are no figures either.
-pub(super) fn look() -> Option<Finding> {
+/// Without /dev/ptmx the daemon cannot count terminals, so check it here.
+pub(super) fn check() -> Option<Finding> {
     let terminals = Path::new("/dev/ptmx").exists();
     (!terminals).then(|| {
         About::Limits
@@ -18,7 +18,7 @@ pub(super) fn look() -> Option<Finding> {
     })
 }
 
-pub(super) fn of(bounded: &Bounded) -> Finding {
+pub(super) fn limit_finding(bounded: &Bounded) -> Finding {
     let Bounded { what, figure, needed, hint } = bounded;
     let words = format!("{what}: {} of {} in use", figure.used, figure.limit);
     match (figure.lacks(*needed), figure.lacks(needed * SOON)) {
@@ -39,7 +39,7 @@ mod tests {
     fn what_is_left_decides() {
         let level = |used| {
             let (what, hint) = ("terminals".to_owned(), "more".to_owned());
-            of(&Bounded { what, figure: Figure { used, limit: 100 }, needed: 2, hint }).level
+            limit_finding(&Bounded { what, figure: Figure { used, limit: 100 }, needed: 2, hint }).level
         };
         assert_eq!(
             [level(5), level(81), level(99), level(120)],

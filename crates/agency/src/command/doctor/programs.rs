@@ -1,31 +1,31 @@
-//! The programs that workspaces need.
+//! Checks the programs that workspaces need.
 
 use std::path::Path;
 
 use agency_api::Bytes;
 
 use super::finding::{About, Finding};
-use crate::command::version;
+use crate::program_version;
 
-/// `git worktree list --porcelain -z`, which names with line ends need.
+/// The first version with `git worktree list --porcelain -z`, which names with line ends need.
 const OLDEST_GIT: (u32, u32) = (2, 36);
 
-pub(super) async fn look() -> Vec<Finding> {
-    let (git, jj) = tokio::join!(asked("git"), asked("jj"));
+pub(super) async fn check() -> Vec<Finding> {
+    let (git, jj) = tokio::join!(ask_program("git"), ask_program("jj"));
     vec![git_finding(git), jj_finding(jj)]
 }
 
-enum Asked {
+enum Answer {
     Missing,
     Silent,
     Version(String),
 }
 
-async fn asked(program: &str) -> Asked {
-    let Some(path) = on_path(program) else { return Asked::Missing };
-    match version::of(Some(path)).await {
-        Some(version) => Asked::Version(version),
-        None => Asked::Silent,
+async fn ask_program(program: &str) -> Answer {
+    let Some(path) = on_path(program) else { return Answer::Missing };
+    match program_version::ask_version(Some(path)).await {
+        Some(version) => Answer::Version(version),
+        None => Answer::Silent,
     }
 }
 
@@ -40,26 +40,26 @@ fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-fn git_finding(git: Asked) -> Finding {
+fn git_finding(git: Answer) -> Finding {
     let programs = About::Programs;
     match git {
-        Asked::Missing => programs.broken(
+        Answer::Missing => programs.broken(
             "git is not installed: tasks cannot have worktrees",
             "install git, or use `agency new --vcs none`",
         ),
-        Asked::Silent => {
+        Answer::Silent => {
             programs.broken("git does not print its version", "check the output of `git --version`")
         }
-        Asked::Version(version) if is_older(&version, OLDEST_GIT) => programs
+        Answer::Version(version) if is_older(&version, OLDEST_GIT) => programs
             .warning(format!("git {version} is older than {}.{}", OLDEST_GIT.0, OLDEST_GIT.1), "upgrade git"),
-        Asked::Version(version) => programs.fine(format!("git {version}")),
+        Answer::Version(version) => programs.fine(format!("git {version}")),
     }
 }
 
-fn jj_finding(jj: Asked) -> Finding {
+fn jj_finding(jj: Answer) -> Finding {
     match jj {
-        Asked::Version(version) => About::Programs.fine(format!("jj {version}")),
-        Asked::Missing | Asked::Silent => {
+        Answer::Version(version) => About::Programs.fine(format!("jj {version}")),
+        Answer::Missing | Answer::Silent => {
             About::Programs.note("jj is not installed; only jj repositories need it")
         }
     }

@@ -1,4 +1,4 @@
-//! A conversation as people read it: who said what, what tools did, what waits for an answer.
+//! A conversation as text: messages, tool calls, plans, and requests that wait for an answer.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use crate::output::{Colour, Paint, printable};
 
-/// The task's agent is driven by a protocol and has no terminal.
-pub(crate) fn holds(task: &Task) -> bool {
+/// Whether Agency talks to the task's agent over a protocol. Such an agent has no terminal.
+pub(crate) fn has_conversation(task: &Task) -> bool {
     task.driver != "terminal"
 }
 
-/// More lines of a tool's output than this are nobody's conversation.
+/// How many lines of a tool's output are shown. More would hide the conversation.
 const SHOWN_LINES: usize = 10;
 
-/// What was printed so far, so that an entry that grows is gone on with.
+/// Turns entries into text, and remembers what was printed: when an entry grows, only its new part is printed.
 pub(crate) struct Transcript {
     paint: Paint,
     printed: HashMap<u64, Item>,
-    /// The entry whose last line has no end yet.
+    /// The entry whose last line is printed without a line end, because more text may follow.
     open_line: Option<u64>,
 }
 
@@ -29,33 +29,33 @@ impl Transcript {
         Transcript { paint, printed: HashMap::new(), open_line: None }
     }
 
-    /// What to print now that an entry is so.
-    pub(crate) fn next(&mut self, entry: &Entry) -> String {
+    /// The text to print for an entry that is new or has changed.
+    pub(crate) fn text_for(&mut self, entry: &Entry) -> String {
         let before = self.printed.insert(entry.number, entry.item.clone());
         if before.as_ref() == Some(&entry.item) {
             return String::new();
         }
-        if let Some((text, colour)) = spoken(&entry.item) {
-            let known = before.as_ref().and_then(spoken).map_or(0, |(known, _)| known.len());
-            return self.go_on(entry.number, text, known, colour);
+        if let Some((text, colour)) = streamed_text(&entry.item) {
+            let known = before.as_ref().and_then(streamed_text).map_or(0, |(known, _)| known.len());
+            return self.continue_text(entry.number, text, known, colour);
         }
-        format!("{}{}\n", self.end_line(), self.block(&entry.item))
+        format!("{}{}\n", self.end_line(), self.whole_item(&entry.item))
     }
 
-    /// Ends a line that is still open.
+    /// The line end that is missing after the last text, if any.
     pub(crate) fn end_line(&mut self) -> &'static str {
         if self.open_line.take().is_some() { "\n" } else { "" }
     }
 
-    fn go_on(&mut self, number: u64, text: &str, known: usize, colour: Option<Colour>) -> String {
+    fn continue_text(&mut self, number: u64, text: &str, known: usize, colour: Option<Colour>) -> String {
         let is_open = self.open_line == Some(number);
         let more = if is_open { text.get(known..).unwrap_or(text) } else { text };
         let end = if is_open { "" } else { self.end_line() };
         self.open_line = Some(number);
-        format!("{end}{}", self.painted(colour, more))
+        format!("{end}{}", self.paint_lines(colour, more))
     }
 
-    fn painted(&self, colour: Option<Colour>, text: &str) -> String {
+    fn paint_lines(&self, colour: Option<Colour>, text: &str) -> String {
         let text = text.split('\n').map(printable).collect::<Vec<_>>().join("\n");
         match colour {
             Some(colour) if !text.is_empty() => self.paint.paint(colour, &text),
@@ -63,32 +63,32 @@ impl Transcript {
         }
     }
 
-    fn block(&self, item: &Item) -> String {
+    fn whole_item(&self, item: &Item) -> String {
         match item {
             Item::User { text } => {
-                self.painted(Some(Colour::Cyan), &format!("> {}", text.trim_end().replace('\n', "\n> ")))
+                self.paint_lines(Some(Colour::Cyan), &format!("> {}", text.trim_end().replace('\n', "\n> ")))
             }
-            Item::Assistant { text } | Item::Thinking { text } => self.painted(None, text),
-            Item::Notice { text } => self.painted(Some(Colour::Faint), text.trim_end()),
-            Item::ToolCall(call) => self.painted(tool_colour(call.status), &tool(call)),
+            Item::Assistant { text } | Item::Thinking { text } => self.paint_lines(None, text),
+            Item::Notice { text } => self.paint_lines(Some(Colour::Faint), text.trim_end()),
+            Item::ToolCall(call) => self.paint_lines(tool_colour(call.status), &tool_call(call)),
             Item::Plan { steps } => {
-                self.painted(None, &steps.iter().map(step).collect::<Vec<_>>().join("\n"))
+                self.paint_lines(None, &steps.iter().map(plan_step).collect::<Vec<_>>().join("\n"))
             }
-            Item::Approval(approval) => self.painted(Some(Colour::Yellow), &asked(approval)),
+            Item::Approval(approval) => self.paint_lines(Some(Colour::Yellow), &approval_text(approval)),
             Item::Error { message, cause } => {
                 let cause = cause.as_ref().map(|cause| format!("\nCaused by: {cause}")).unwrap_or_default();
-                self.painted(Some(Colour::Red), &format!("Error: {message}{cause}"))
+                self.paint_lines(Some(Colour::Red), &format!("Error: {message}{cause}"))
             }
             Item::TurnEnd(end) => {
                 let colour = if end.failed { Colour::Red } else { Colour::Faint };
-                self.painted(Some(colour), &turn_end(end))
+                self.paint_lines(Some(colour), &turn_end(end))
             }
         }
     }
 }
 
-/// Texts that arrive in parts.
-fn spoken(item: &Item) -> Option<(&str, Option<Colour>)> {
+/// The text of an item that arrives in parts.
+fn streamed_text(item: &Item) -> Option<(&str, Option<Colour>)> {
     match item {
         Item::Assistant { text } => Some((text.as_str(), None)),
         Item::Thinking { text } => Some((text.as_str(), Some(Colour::Faint))),
@@ -104,7 +104,7 @@ fn tool_colour(status: ToolStatus) -> Option<Colour> {
     }
 }
 
-fn mark(status: ToolStatus) -> &'static str {
+fn status_mark(status: ToolStatus) -> &'static str {
     match status {
         ToolStatus::Pending => "○",
         ToolStatus::Running => "●",
@@ -113,12 +113,12 @@ fn mark(status: ToolStatus) -> &'static str {
     }
 }
 
-fn step(step: &PlanStep) -> String {
-    format!("{} {}", mark(step.status), step.text)
+fn plan_step(step: &PlanStep) -> String {
+    format!("{} {}", status_mark(step.status), step.text)
 }
 
-fn tool(call: &ToolCall) -> String {
-    let mut lines = vec![format!("{} {}", mark(call.status), call.title)];
+fn tool_call(call: &ToolCall) -> String {
+    let mut lines = vec![format!("{} {}", status_mark(call.status), call.title)];
     let output = call.output.as_deref().unwrap_or_default().trim_end();
     lines.extend(output.lines().take(SHOWN_LINES).map(|line| format!("  {line}")));
     let more = output.lines().count().saturating_sub(SHOWN_LINES);
@@ -128,8 +128,8 @@ fn tool(call: &ToolCall) -> String {
     lines.join("\n")
 }
 
-fn asked(approval: &Approval) -> String {
-    let mut lines = vec![format!("? {}: {}", approval.title, verdict(approval))];
+fn approval_text(approval: &Approval) -> String {
+    let mut lines = vec![format!("? {}: {}", approval.title, outcome_text(approval))];
     if approval.outcome.is_none() {
         for question in questions(approval) {
             lines.push(format!("  {}", question.text));
@@ -140,8 +140,8 @@ fn asked(approval: &Approval) -> String {
     lines.join("\n")
 }
 
-/// What became of it, in words.
-pub(crate) fn verdict(approval: &Approval) -> String {
+/// How the request was answered, in words.
+pub(crate) fn outcome_text(approval: &Approval) -> String {
     let Some(outcome) = &approval.outcome else { return "waiting for your answer".to_owned() };
     let word = match (outcome.cancelled, outcome.allowed) {
         (true, _) => return "withdrawn".to_owned(),
@@ -155,7 +155,7 @@ pub(crate) fn verdict(approval: &Approval) -> String {
     format!("{word}{by}{why}{answer}")
 }
 
-/// One question, and what the agent would take for an answer.
+/// A question of an agent, with the answers that it suggests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) text: String,
@@ -163,22 +163,22 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// A number chooses, any other text is the answer itself.
-    pub(crate) fn answered(&self, typed: &str) -> String {
+    /// The answer for a typed text: a number chooses an option, any other text is the answer itself.
+    pub(crate) fn answer_for(&self, typed: &str) -> String {
         let chosen = typed.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         chosen.and_then(|at| self.options.get(at)).cloned().unwrap_or_else(|| typed.trim().to_owned())
     }
 }
 
-/// None of an agent that wants to do something rather than to know it.
+/// The questions of a request; empty if the agent asks for permission instead.
 pub(crate) fn questions(approval: &Approval) -> Vec<Question> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let label = |option: &Value| option["label"].as_str().map(str::to_owned);
-    let question = |asked: &Value| {
-        let text = asked["question"].as_str()?.to_owned();
-        Some(Question { text, options: list(&asked["options"]).iter().filter_map(label).collect() })
+    let parse = |question: &Value| {
+        let text = question["question"].as_str()?.to_owned();
+        Some(Question { text, options: list(&question["options"]).iter().filter_map(label).collect() })
     };
-    list(&approval.input["questions"]).iter().filter_map(question).collect()
+    list(&approval.input["questions"]).iter().filter_map(parse).collect()
 }
 
 fn turn_end(end: &TurnEnd) -> String {
@@ -188,10 +188,10 @@ fn turn_end(end: &TurnEnd) -> String {
         false if reason.starts_with("aborted") || reason == "cancelled" => "turn interrupted".to_owned(),
         false => "turn ended".to_owned(),
     };
-    format!("── {word} · {}", spent(&end.usage))
+    format!("── {word} · {}", usage_text(&end.usage))
 }
 
-pub(crate) fn spent(usage: &Usage) -> String {
+pub(crate) fn usage_text(usage: &Usage) -> String {
     let cost = usage.cost_usd.map(|cost| format!(" · ${cost:.4} so far")).unwrap_or_default();
     format!("{} tokens in, {} out{cost}", usage.input_tokens + usage.cached_tokens, usage.output_tokens)
 }
@@ -205,13 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_grows_is_gone_on_with_and_another_entry_begins_a_line() {
+    fn only_the_new_part_of_a_growing_text_is_printed() {
         let mut transcript = Transcript::new(Paint::Plain);
         let said = |text: &str| entry(1, Item::Assistant { text: text.into() });
         let notice = entry(2, Item::Notice { text: "so".into() });
         let printed: String = [said("He"), said("Hello"), said("Hello"), notice.clone(), notice]
             .iter()
-            .map(|entry| transcript.next(entry))
+            .map(|entry| transcript.text_for(entry))
             .collect();
         assert_eq!(printed, "Hello\nso\n");
     }
@@ -219,15 +219,15 @@ mod tests {
     #[test]
     fn nothing_that_an_agent_says_reaches_the_terminal_as_a_command() {
         let mut transcript = Transcript::new(Paint::Plain);
-        let printed = transcript.next(&entry(1, Item::Assistant { text: "a\x1b[2Jb".into() }));
+        let printed = transcript.text_for(&entry(1, Item::Assistant { text: "a\x1b[2Jb".into() }));
         assert!(!printed.contains('\x1b'), "{printed:?}");
     }
 
     #[test]
     fn a_number_chooses_and_a_text_answers() {
         let question = Question { text: "Which?".into(), options: vec!["Red".into(), "Blue".into()] };
-        assert_eq!(question.answered("2"), "Blue");
-        assert_eq!(question.answered(" Green "), "Green");
-        assert_eq!(question.answered("7"), "7");
+        assert_eq!(question.answer_for("2"), "Blue");
+        assert_eq!(question.answer_for(" Green "), "Green");
+        assert_eq!(question.answer_for("7"), "7");
     }
 }

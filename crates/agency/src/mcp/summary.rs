@@ -1,4 +1,4 @@
-//! A task in the few words that another agent needs of it.
+//! A task and an approval, reduced to what another agent needs.
 
 use agency_api::chat::OpenApproval;
 use agency_api::view::{AgentState, Task, Why};
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::output;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Brief<'a> {
+pub(super) struct TaskSummary<'a> {
     id: u64,
     slug: &'a str,
-    /// What was said of the task.
+    /// The status in the task file.
     status: &'static str,
     /// `starting`, `running`, `needs_input`, `stale`, `exited`, or `none`.
     state: &'static str,
@@ -35,15 +35,15 @@ pub(super) struct Brief<'a> {
     is_you: bool,
 }
 
-fn is_false(truth: &bool) -> bool {
-    !truth
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
-impl<'a> Brief<'a> {
-    /// `you` is the run that asks.
-    pub(super) fn of(task: &'a Task, you: Option<&str>) -> Brief<'a> {
+impl<'a> TaskSummary<'a> {
+    /// `you` is the run of the agent that asks.
+    pub(super) fn new(task: &'a Task, you: Option<&str>) -> TaskSummary<'a> {
         let (state, waits_for, for_seconds) = state(task.state.as_ref(), task.last_exit.is_some());
-        Brief {
+        TaskSummary {
             id: task.id,
             slug: &task.slug,
             status: output::status_name(task.status),
@@ -75,7 +75,7 @@ fn state(state: Option<&AgentState>, has_run: bool) -> (&'static str, Option<Why
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Request<'a> {
+pub(super) struct ApprovalSummary<'a> {
     task: u64,
     slug: &'a str,
     id: &'a str,
@@ -84,10 +84,10 @@ pub(super) struct Request<'a> {
     input: &'a Value,
 }
 
-impl<'a> Request<'a> {
-    pub(super) fn of(open: &'a OpenApproval) -> Request<'a> {
+impl<'a> ApprovalSummary<'a> {
+    pub(super) fn new(open: &'a OpenApproval) -> ApprovalSummary<'a> {
         let approval = &open.approval;
-        Request {
+        ApprovalSummary {
             task: open.task,
             slug: &open.slug,
             id: &approval.id,

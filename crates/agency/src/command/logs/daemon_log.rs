@@ -1,6 +1,6 @@
-//! `agency logs --daemon`: what the daemon wrote down about itself.
+//! `agency logs --daemon`: prints the log of the daemon.
 //!
-//! Read from its file, so that it is there when the daemon is not.
+//! Reads the file itself, so it works without a running daemon.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,12 +12,12 @@ use std::time::Duration;
 use agency_api::{Failure, FailureCode};
 
 use crate::context::Context;
-use crate::stop::{Done, Stop};
+use crate::outcome::{CommandError, CommandResult};
 
-/// How often the file is looked at while it is followed: as soon as a person would notice.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often to check the file with `--follow`. Users notice no shorter delay.
+const CHECK_EVERY: Duration = Duration::from_millis(200);
 
-pub(super) async fn daemon_log(context: &Context, follow: bool) -> Done {
+pub(super) async fn print_daemon_log(context: &Context, follow: bool) -> CommandResult {
     let path = context.state.daemon_log();
     let cannot = |err: &io::Error| cannot_read(&path, err);
     let mut log = Log::open(&path).map_err(|err| cannot(&err))?;
@@ -26,7 +26,7 @@ pub(super) async fn daemon_log(context: &Context, follow: bool) -> Done {
         if !follow {
             return Ok(ExitCode::SUCCESS);
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(CHECK_EVERY).await;
         if log.was_rotated(&path) {
             log.copy(cannot)?;
             log = Log::open(&path).map_err(|err| cannot(&err))?;
@@ -46,8 +46,8 @@ impl Log {
         Ok(Log { file, inode })
     }
 
-    /// What is new, a piece at a time.
-    fn copy(&mut self, cannot: impl Fn(&io::Error) -> Failure) -> Result<(), Stop> {
+    /// Prints everything that is new.
+    fn copy(&mut self, cannot: impl Fn(&io::Error) -> Failure) -> Result<(), CommandError> {
         let mut piece = [0; 64 << 10];
         let mut stdout = io::stdout().lock();
         loop {
@@ -58,7 +58,7 @@ impl Log {
         }
     }
 
-    /// Another file has the name now.
+    /// Another file has this name now.
     fn was_rotated(&self, path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|meta| meta.ino() != self.inode)
     }

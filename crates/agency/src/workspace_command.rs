@@ -1,6 +1,6 @@
-//! Running a command of the caller's own in a task's workspace.
+//! Runs a command in a task's workspace.
 //!
-//! The caller becomes that command, so that its output, signals and exit code are exactly its own.
+//! The process replaces itself with the command, so output, signals and exit code are those of the command.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -10,16 +10,16 @@ use agency_api::method::{Plan, TaskPlan, TaskPlanParams};
 use agency_api::{Bytes, Failure, FailureCode};
 
 use crate::context::Context;
-use crate::stop::Stop;
+use crate::outcome::CommandError;
 
-pub(super) async fn plan(context: &Context, task: &str, message: Option<Bytes>) -> Result<Plan, Failure> {
+pub(crate) async fn plan(context: &Context, task: &str, message: Option<Bytes>) -> Result<Plan, Failure> {
     let overrides = Overrides::from_process(&context.options);
     let params = TaskPlanParams { task: context.task(task)?, message, overrides };
     context.daemon().await?.call(TaskPlan, params).await
 }
 
-/// Does not return unless it fails.
-pub(super) fn become_command(plan: &Plan, argv: &[Bytes]) -> Stop {
+/// Returns only if the command cannot be run.
+pub(crate) fn become_command(plan: &Plan, argv: &[Bytes]) -> CommandError {
     match prepare(plan, argv) {
         Ok(mut command) => cannot_run(&argv[0], &command.exec()).into(),
         Err(failure) => failure.into(),
@@ -42,7 +42,7 @@ fn prepare(plan: &Plan, argv: &[Bytes]) -> Result<Command, Failure> {
     let (program, arguments) = argv.split_first().ok_or_else(none)?;
     let mut command = Command::new(program.as_os_str());
     command.args(arguments.iter().map(Bytes::as_os_str)).current_dir(directory).env("PWD", directory);
-    // Those of another workspace, whose agent calls us, are not this one's.
+    // If an agent calls us, our environment has the ports of its workspace. They do not belong to this one.
     for (name, _) in
         std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"AGENCY_PORT"))
     {

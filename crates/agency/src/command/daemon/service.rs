@@ -1,6 +1,6 @@
-//! `agency daemon install`: the daemon as a service of the user's own session.
+//! `agency daemon install`: writes a service file for the daemon, for systemd or launchd.
 //!
-//! Written, not enabled: what runs at login is the user's to say, in the words of their own system.
+//! Does not enable the service: the user decides what runs at login.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,17 +10,17 @@ use std::process::ExitCode;
 
 use agency_api::{Failure, FailureCode};
 
-use super::installed;
 use crate::context::Context;
+use crate::installed_files;
+use crate::outcome::CommandResult;
 use crate::output;
-use crate::stop::Done;
 
-/// What a service manager calls us.
+/// The names of the service.
 const UNIT: &str = "agency.service";
 const LABEL: &str = "agency.daemon";
 
-/// Where files are, if the user keeps them elsewhere: the service manager does not know.
-const HEEDED: [&str; 2] = ["XDG_STATE_HOME", "XDG_CONFIG_HOME"];
+/// The service manager does not know these variables, so the service file sets them.
+const VARIABLES: [&str; 2] = ["XDG_STATE_HOME", "XDG_CONFIG_HOME"];
 
 #[derive(Debug, PartialEq, Eq)]
 struct Service {
@@ -28,25 +28,25 @@ struct Service {
     text: String,
     enable: Vec<String>,
     disable: Vec<String>,
-    /// Made by the service manager, dead without the file.
+    /// Links that the service manager makes. They are broken without the file.
     links: Vec<PathBuf>,
 }
 
-pub(super) fn install(context: &Context, print: bool) -> Done {
-    let service = Service::of(&context.executable)?;
+pub(in crate::command) fn install(context: &Context, print: bool) -> CommandResult {
+    let service = Service::for_this_system(&context.executable)?;
     if print {
         output::line(service.text.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     write(&service).map_err(|err| cannot_write(&service.path).caused_by(&err))?;
-    installed::remember(&context.state, std::slice::from_ref(&service.path))?;
+    installed_files::remember(&context.state, std::slice::from_ref(&service.path))?;
     output::line(&format!("{} written. To use it:", service.path.display()))?;
     service.enable.iter().try_for_each(|command| output::line(&format!("  {command}")))?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn uninstall(context: &Context) -> Done {
-    let service = Service::of(&context.executable)?;
+pub(in crate::command) fn uninstall(context: &Context) -> CommandResult {
+    let service = Service::for_this_system(&context.executable)?;
     match fs::remove_file(&service.path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
             output::line(&format!("nothing to remove: {} does not exist", service.path.display()))?;
@@ -62,9 +62,9 @@ pub(super) fn uninstall(context: &Context) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What of the service is on disk.
-pub(super) fn files(executable: &Path) -> Vec<PathBuf> {
-    let Ok(service) = Service::of(executable) else { return Vec::new() };
+/// The files of the service that exist.
+pub(in crate::command) fn files(executable: &Path) -> Vec<PathBuf> {
+    let Ok(service) = Service::for_this_system(executable) else { return Vec::new() };
     let files = service.links.into_iter().chain([service.path]);
     files.filter(|path| path.symlink_metadata().is_ok()).collect()
 }
@@ -81,13 +81,13 @@ fn cannot_write(path: &Path) -> Failure {
 }
 
 impl Service {
-    fn of(executable: &Path) -> Result<Service, Failure> {
+    fn for_this_system(executable: &Path) -> Result<Service, Failure> {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let home = home.ok_or_else(|| {
             Failure::new("cannot find the directory of services: HOME is not set")
                 .code(FailureCode::InvalidConfig)
         })?;
-        let variables = heeded(|name| std::env::var_os(name));
+        let variables = absolute_variables(|name| std::env::var_os(name));
         Ok(match cfg!(target_os = "macos") {
             true => Service::launchd(&home, executable, &variables),
             false => Service::systemd(&home, executable, &variables),
@@ -122,10 +122,10 @@ impl Service {
     }
 }
 
-/// A relative place counts for nothing, as everywhere.
-fn heeded(value_of: impl Fn(&str) -> Option<OsString>) -> Vec<(String, OsString)> {
+/// The variables with absolute paths. Agency ignores relative ones everywhere.
+fn absolute_variables(value_of: impl Fn(&str) -> Option<OsString>) -> Vec<(String, OsString)> {
     let set = |name: &&str| Some(((*name).to_owned(), value_of(name)?));
-    HEEDED.iter().filter_map(set).filter(|(_, value)| Path::new(value).is_absolute()).collect()
+    VARIABLES.iter().filter_map(set).filter(|(_, value)| Path::new(value).is_absolute()).collect()
 }
 
 fn unit(executable: &Path, variables: &[(String, OsString)]) -> String {
@@ -141,7 +141,7 @@ Description=Agency: keeps coding agents running side by side
 
 [Service]
 ExecStart={} daemon run
-{environment}# Agents outlive the daemon: only its own process is told, and in the way that leaves them alone.
+{environment}# Agents outlive the daemon: systemd signals only the daemon, with a signal that leaves agents running.
 KillMode=process
 KillSignal=SIGHUP
 Restart=on-failure
@@ -153,7 +153,7 @@ WantedBy=default.target
     )
 }
 
-/// In systemd's words: `%` begins a specifier, a backslash an escape. `$` means something in commands only.
+/// Quotes for systemd: `%` begins a specifier, a backslash an escape. `$` has a meaning in commands only.
 fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     match escaped.contains([' ', '\t', '\'', '"', ';']) {
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_leaves_the_agents_alone_and_knows_where_the_files_are() {
+    fn a_unit_leaves_agents_running_and_sets_the_directories() {
         let state = [("XDG_STATE_HOME".to_owned(), OsString::from("/my state"))];
         let service = Service::systemd(Path::new("/home/me"), Path::new("/opt/100%/agency"), &state);
         assert_eq!(service.path, Path::new("/home/me/.config/systemd/user/agency.service"));
@@ -221,14 +221,16 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_not_absolute_is_none() {
-        let set = heeded(|name| Some(if name == "XDG_STATE_HOME" { "/state" } else { "config" }.into()));
+    fn a_relative_path_is_ignored() {
+        let set = absolute_variables(|name| {
+            Some(if name == "XDG_STATE_HOME" { "/state" } else { "config" }.into())
+        });
         assert_eq!(set, [("XDG_STATE_HOME".to_owned(), OsString::from("/state"))]);
-        assert_eq!(heeded(|_| Some(OsString::new())), []);
+        assert_eq!(absolute_variables(|_| Some(OsString::new())), []);
     }
 
     #[test]
-    fn a_plist_leaves_the_agents_alone() {
+    fn a_plist_leaves_agents_running() {
         let service = Service::launchd(Path::new("/Users/me"), Path::new("/a&b/agency"), &[]);
         assert_eq!(service.path, Path::new("/Users/me/Library/LaunchAgents/agency.daemon.plist"));
         assert!(service.text.contains("<string>/a&amp;b/agency</string>"), "{}", service.text);

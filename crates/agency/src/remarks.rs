@@ -1,6 +1,6 @@
-//! A diff that a person has written remarks into, read back as remarks with the places they speak of.
+//! Remarks that the user wrote into a diff, with the file and line that each remark is about.
 //!
-//! Whatever line was added to the diff is a remark; lines that were taken out of it are none.
+//! Every line that the user added to the diff belongs to a remark. Deleted lines of the diff mean nothing.
 
 const HEADER: &str = "\
 # Write each remark on new lines below the line that it is about. Save and quit:
@@ -8,53 +8,53 @@ const HEADER: &str = "\
 # whether you accept the work. You may delete lines of the diff.
 ";
 
-/// Takes away the mark that remarks may begin with.
+/// A remark may begin with this mark, which is removed.
 const MARK: &str = ">>";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Remark {
-    /// Absent: about all of it.
-    pub(crate) place: Option<Place>,
+    /// `None`: the remark is about the whole change.
+    pub(crate) position: Option<DiffPosition>,
     pub(crate) text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct DiffPosition {
     pub(crate) file: String,
-    /// In the file as it is now, or, for a line that was removed, as it was.
+    /// The number in the new file, or in the old file for a removed line.
     pub(crate) line: Option<u64>,
     /// The line of the diff above the remark.
     pub(crate) quote: Option<String>,
 }
 
-/// What the editor begins with.
-pub(crate) fn sheet(patch: &str) -> String {
+/// The text that the editor opens.
+pub(crate) fn review_file(patch: &str) -> String {
     format!("{HEADER}\n{patch}")
 }
 
-/// What was written into it.
-pub(crate) fn remarks(patch: &str, edited: &str) -> Vec<Remark> {
-    let begun = sheet(patch);
-    let original: Vec<&str> = begun.lines().map(str::trim_end).collect();
+/// The remarks that the user wrote into the file.
+pub(crate) fn parse_remarks(patch: &str, edited: &str) -> Vec<Remark> {
+    let unedited = review_file(patch);
+    let original: Vec<&str> = unedited.lines().map(str::trim_end).collect();
     let mut remarks: Vec<Remark> = Vec::new();
-    let (mut next, mut at, mut is_open) = (0, Reader::default(), false);
+    let (mut next, mut at, mut is_open) = (0, DiffReader::default(), false);
     for line in edited.lines().map(str::trim_end) {
         match original[next..].iter().position(|known| *known == line) {
-            // An empty line of one's own is not the one that stands in the diff somewhere below.
+            // An empty line that the user added is not an empty line further down in the diff.
             Some(skipped) if skipped == 0 || !line.is_empty() => {
-                original[next..=next + skipped].iter().for_each(|line| at.pass(line));
+                original[next..=next + skipped].iter().for_each(|line| at.read_line(line));
                 next += skipped + 1;
                 is_open = false;
             }
             _ if is_open => {
                 if let Some(last) = remarks.last_mut() {
                     last.text.push('\n');
-                    last.text.push_str(unmarked(line));
+                    last.text.push_str(without_mark(line));
                 }
             }
             _ if line.is_empty() => {}
             _ => {
-                remarks.push(Remark { place: at.place(), text: unmarked(line).to_owned() });
+                remarks.push(Remark { position: at.position(), text: without_mark(line).to_owned() });
                 is_open = true;
             }
         }
@@ -64,18 +64,18 @@ pub(crate) fn remarks(patch: &str, edited: &str) -> Vec<Remark> {
     remarks
 }
 
-fn unmarked(line: &str) -> &str {
+fn without_mark(line: &str) -> &str {
     line.strip_prefix(MARK).map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// All of them, as one message to the agent.
-pub(crate) fn message(remarks: &[Remark]) -> String {
+/// One message to the agent with all remarks.
+pub(crate) fn format_message(remarks: &[Remark]) -> String {
     let mut out = String::from("I have reviewed your work. Please address these remarks:\n");
     for remark in remarks {
         out.push('\n');
-        match &remark.place {
+        match &remark.position {
             None => out.push_str("About the whole change:\n"),
-            Some(Place { file, line, quote }) => {
+            Some(DiffPosition { file, line, quote }) => {
                 let line = line.map(|line| format!(":{line}")).unwrap_or_default();
                 out.push_str(&format!("{file}{line}\n"));
                 quote.iter().for_each(|quote| out.push_str(&format!("> {quote}\n")));
@@ -88,11 +88,11 @@ pub(crate) fn message(remarks: &[Remark]) -> String {
     out
 }
 
-/// Where in the files a reader of the diff is.
+/// Reads a diff line by line and knows the current file and line.
 #[derive(Debug, Default)]
-struct Reader {
+struct DiffReader {
     file: Option<String>,
-    /// The numbers of the next lines, before and after; none outside of a hunk.
+    /// The numbers of the next lines in the old and the new file; `None` outside a hunk.
     hunk: Option<Hunk>,
     last: Option<(u64, String)>,
 }
@@ -105,39 +105,39 @@ struct Hunk {
     new_left: u64,
 }
 
-impl Reader {
-    fn pass(&mut self, line: &str) {
+impl DiffReader {
+    fn read_line(&mut self, line: &str) {
         match self.hunk.as_mut().filter(|hunk| hunk.old_left + hunk.new_left > 0) {
             Some(hunk) => {
-                if let Some(number) = hunk.pass(line) {
+                if let Some(number) = hunk.read_line(line) {
                     self.last = Some((number, line.to_owned()));
                 }
             }
-            None => self.pass_head(line),
+            None => self.read_header(line),
         }
     }
 
-    fn pass_head(&mut self, line: &str) {
+    fn read_header(&mut self, line: &str) {
         if let Some(names) = line.strip_prefix("diff --git ") {
             self.file = names.split_once(" b/").map(|(_, name)| name.to_owned());
             (self.hunk, self.last) = (None, None);
         } else if let Some(name) = line.strip_prefix("+++ b/") {
             self.file = Some(name.to_owned());
-        } else if let Some(hunk) = Hunk::begin(line) {
+        } else if let Some(hunk) = Hunk::parse(line) {
             (self.hunk, self.last) = (Some(hunk), None);
         }
     }
 
-    fn place(&self) -> Option<Place> {
+    fn position(&self) -> Option<DiffPosition> {
         let file = self.file.clone()?;
         let (line, quote) = self.last.clone().unzip();
-        Some(Place { file, line, quote })
+        Some(DiffPosition { file, line, quote })
     }
 }
 
 impl Hunk {
     /// `@@ -1,2 +3,4 @@`
-    fn begin(line: &str) -> Option<Hunk> {
+    fn parse(line: &str) -> Option<Hunk> {
         let ranges = line.strip_prefix("@@ -")?.split_once(" @@")?.0;
         let (old, new) = ranges.split_once(" +")?;
         let range = |range: &str| {
@@ -148,13 +148,13 @@ impl Hunk {
         Some(Hunk { old, new, old_left, new_left })
     }
 
-    /// The number of the line that was passed.
-    fn pass(&mut self, line: &str) -> Option<u64> {
+    /// Reads one line and returns its number.
+    fn read_line(&mut self, line: &str) -> Option<u64> {
         let (is_old, is_new) = match line.as_bytes().first() {
             Some(b'+') => (false, true),
             Some(b'-') => (true, false),
             Some(b'\\') => return None,
-            // A line of both; an empty one has lost its blank.
+            // A line of both files. An editor may have removed the blank of an empty one.
             _ => (true, true),
         };
         let number = if is_new { self.new } else { self.old };
@@ -191,10 +191,10 @@ deleted file mode 100644
 --- a line
 ";
 
-    /// The sheet with lines put in behind one that ends so.
-    fn with(inserted: &[(&str, &str)]) -> String {
+    /// The review file, with texts inserted after the lines that end with the given words.
+    fn insert(inserted: &[(&str, &str)]) -> String {
         let mut out = String::new();
-        for line in sheet(PATCH).lines() {
+        for line in review_file(PATCH).lines() {
             out.push_str(line);
             out.push('\n');
             for (_, text) in inserted.iter().filter(|(after, _)| line.ends_with(after)) {
@@ -204,58 +204,58 @@ deleted file mode 100644
         out
     }
 
-    fn place(file: &str, line: u64, quote: &str) -> Option<Place> {
-        Some(Place { file: file.into(), line: Some(line), quote: Some(quote.into()) })
+    fn position(file: &str, line: u64, quote: &str) -> Option<DiffPosition> {
+        Some(DiffPosition { file: file.into(), line: Some(line), quote: Some(quote.into()) })
     }
 
     #[test]
-    fn nothing_written_is_no_remark() {
-        assert_eq!(remarks(PATCH, &sheet(PATCH)), []);
-        assert_eq!(remarks(PATCH, &with(&[("let c = 3;", "\n\n")])), []);
-        assert_eq!(remarks(PATCH, ""), []);
+    fn a_file_without_additions_has_no_remarks() {
+        assert_eq!(parse_remarks(PATCH, &review_file(PATCH)), []);
+        assert_eq!(parse_remarks(PATCH, &insert(&[("let c = 3;", "\n\n")])), []);
+        assert_eq!(parse_remarks(PATCH, ""), []);
     }
 
     #[test]
     fn remarks_know_the_file_and_the_line_above_them() {
-        let edited = with(&[
+        let edited = insert(&[
             ("lines of the diff.", "Looks good on the whole.\n"),
             ("let b = 2;", ">> why did this go?\n"),
             ("let c = 3;", "a better name,\n\nplease\n"),
             ("-- a line", "good riddance\n"),
         ]);
-        let found = remarks(PATCH, &edited);
+        let found = parse_remarks(PATCH, &edited);
         let texts: Vec<&str> = found.iter().map(|remark| remark.text.as_str()).collect();
         assert_eq!(
             texts,
             ["Looks good on the whole.", "why did this go?", "a better name,\n\nplease", "good riddance"]
         );
-        let places: Vec<_> = found.into_iter().map(|remark| remark.place).collect();
+        let positions: Vec<_> = found.into_iter().map(|remark| remark.position).collect();
         assert_eq!(
-            places,
+            positions,
             [
                 None,
-                place("src/a.rs", 12, "-let b = 2;"),
-                place("src/a.rs", 12, "+let c = 3;"),
-                place("gone", 1, "--- a line"),
+                position("src/a.rs", 12, "-let b = 2;"),
+                position("src/a.rs", 12, "+let c = 3;"),
+                position("gone", 1, "--- a line"),
             ]
         );
     }
 
     #[test]
-    fn what_was_taken_out_of_the_diff_is_no_remark() {
+    fn deleted_lines_of_the_diff_are_no_remarks() {
         let edited = "+let c = 3;\nshort it is\n";
-        let found = remarks(PATCH, edited);
+        let found = parse_remarks(PATCH, edited);
         assert_eq!(
             found,
-            [Remark { place: place("src/a.rs", 12, "+let c = 3;"), text: "short it is".into() }]
+            [Remark { position: position("src/a.rs", 12, "+let c = 3;"), text: "short it is".into() }]
         );
     }
 
     #[test]
-    fn one_message_holds_them_all() {
-        let edited = with(&[("lines of the diff.", "Well done.\n"), ("let c = 3;", "a better name\n")]);
+    fn one_message_has_all_remarks() {
+        let edited = insert(&[("lines of the diff.", "Well done.\n"), ("let c = 3;", "a better name\n")]);
         assert_eq!(
-            message(&remarks(PATCH, &edited)),
+            format_message(&parse_remarks(PATCH, &edited)),
             "\
 I have reviewed your work. Please address these remarks:
 

@@ -1,4 +1,4 @@
-//! The directories that Agency writes to: whose they are, on what disk, and how full that is.
+//! Checks the directories that Agency writes to: owner, permissions, file system, free space.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use rustix::fs::{Access, access};
 use super::finding::{About, Finding};
 use crate::output::bytes;
 
-/// Journals of a few busy agents within a day.
-const ROOMY: u64 = 1 << 30;
+/// A few busy agents write this much into their journals within a day.
+const WARN_BELOW: u64 = 1 << 30;
 
-/// Below this the next journal segments may not fit.
-const TIGHT: u64 = 64 << 20;
+/// With less, the next journal segments may not fit.
+const BROKEN_BELOW: u64 = 64 << 20;
 
-/// A socket's address has 108 bytes; beyond that it is reached through /proc.
+/// The address of a socket has 108 bytes, with a final zero. Longer paths need /proc.
 const LONGEST_ADDRESS: usize = 107;
 
-pub(super) fn look(state: &StateDir) -> Vec<Finding> {
+pub(super) fn check(state: &StateDir) -> Vec<Finding> {
     let mut findings = vec![ownership("state", state.root(), 0o077)];
     findings.extend(disk(state.root()));
     findings.extend(file_system(state.root()));
@@ -34,19 +34,19 @@ fn rule(problem: String) -> Finding {
 
 fn config_directory(path: &Path) -> Finding {
     match path.exists() {
-        // Others may read it, but not write what we run.
+        // Others may read it, but must not change what we run.
         true => ownership("config", path, 0o022),
         false => About::Files
             .note(format!("config {} does not exist: every setting has its default", path.display())),
     }
 }
 
-/// Whether we alone decide what is in there. `forbidden` are the bits that nobody else may have.
+/// Checks that only this user decides what is in the directory. `forbidden` are the mode bits that others must not have.
 fn ownership(name: &str, path: &Path, forbidden: u32) -> Finding {
     let here = format!("{name} {}", path.display());
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
-        Err(_) => return absent(&here, path),
+        Err(_) => return missing(&here, path),
     };
     let us = rustix::process::geteuid().as_raw();
     if !meta.is_dir() {
@@ -76,8 +76,8 @@ fn ownership(name: &str, path: &Path, forbidden: u32) -> Finding {
     }
 }
 
-fn absent(here: &str, path: &Path) -> Finding {
-    let around = nearest(path);
+fn missing(here: &str, path: &Path) -> Finding {
+    let around = nearest_existing(path);
     match around.is_dir() && access(&around, Access::WRITE_OK).is_ok() {
         true => About::Files.note(format!("{here} does not exist yet; the first task creates it")),
         false => About::Files.broken(
@@ -87,13 +87,13 @@ fn absent(here: &str, path: &Path) -> Finding {
     }
 }
 
-/// The innermost part of the path that is there.
-fn nearest(path: &Path) -> PathBuf {
+/// The deepest part of the path that exists.
+fn nearest_existing(path: &Path) -> PathBuf {
     path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_path_buf()
 }
 
 fn disk(path: &Path) -> Option<Finding> {
-    let disk = rustix::fs::statvfs(nearest(path)).ok()?;
+    let disk = rustix::fs::statvfs(nearest_existing(path)).ok()?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let words = format!("{} free for journals", bytes(free));
     let fix = "free space: `agency rm` removes tasks and their journals";
@@ -101,14 +101,14 @@ fn disk(path: &Path) -> Option<Finding> {
         _ if disk.f_files > 0 && disk.f_favail == 0 => {
             About::Files.broken("no inodes are left on the disk of the state directory", fix)
         }
-        0..TIGHT => About::Files.broken(words, fix),
-        TIGHT..ROOMY => About::Files.warning(words, fix),
+        0..BROKEN_BELOW => About::Files.broken(words, fix),
+        BROKEN_BELOW..WARN_BELOW => About::Files.warning(words, fix),
         _ => About::Files.fine(words),
     })
 }
 
 fn file_system(path: &Path) -> Option<Finding> {
-    let kind = network_file_system(&nearest(path))?;
+    let kind = network_file_system(&nearest_existing(path))?;
     Some(About::Files.warning(
         format!("state is on {kind}: locks are slow there, and sockets work on one host only"),
         "set XDG_STATE_HOME to a directory on a local disk",
@@ -125,7 +125,7 @@ fn network_file_system(_path: &Path) -> Option<&'static str> {
     None
 }
 
-/// By the magic numbers of statfs(2).
+/// From the magic numbers of statfs(2).
 #[cfg(any(target_os = "linux", test))]
 fn network_name(magic: u64) -> Option<&'static str> {
     match magic & 0xffff_ffff {

@@ -1,6 +1,6 @@
-//! The way to a task's terminal, found again when it breaks.
+//! The connection to a task's terminal; when it breaks, the search for a new one.
 //!
-//! Two halves, because hearing must not wait for saying: a daemon that does not read still shows its screen.
+//! It has two halves, because receiving must not wait for sending: a daemon that does not read still sends its screen.
 
 use std::time::{Duration, Instant};
 
@@ -20,16 +20,16 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::caller;
 use crate::context::Context;
 
-/// Longer than an upgrade takes; whoever waits that long wants to know why.
+/// Longer than an upgrade takes. After that, the user should see an error.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
 const REFUSED_FOR: Duration = Duration::from_secs(3);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// A reconnection that is quicker than this is not worth a word.
-const SAY_SO_AFTER: Duration = Duration::from_secs(1);
+/// A shorter search is not reported to the user.
+const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
-/// What was typed just before the end still gets this long to arrive.
+/// How long keys that were typed just before the end may take to arrive.
 const DELIVERED_WITHIN: Duration = Duration::from_millis(500);
 
 const HANGS_AFTER: Duration = Duration::from_secs(5);
@@ -42,9 +42,9 @@ pub(crate) struct Target {
     pub(crate) overrides: Overrides,
 }
 
-/// What a new connection begins with.
+/// The first data that the daemon sends on a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begin {
+pub(super) enum FirstScreen {
     Scrollback,
     /// The scrollback is on the user's terminal already.
     Screen,
@@ -62,7 +62,7 @@ pub(super) struct Connected {
 pub(super) async fn connect(
     daemon: &mut Client,
     target: &Target,
-    begin: Begin,
+    first: FirstScreen,
 ) -> Result<Connected, Failure> {
     let params = PtyAttachParams {
         task: target.task.clone(),
@@ -70,7 +70,7 @@ pub(super) async fn connect(
         mode: target.mode,
         inside_run: caller::inside_run(),
         ssh_auth_sock: caller::ssh_auth_sock(),
-        screen_only: begin == Begin::Screen,
+        screen_only: first == FirstScreen::Screen,
         frames: target.frames,
         overrides: target.overrides.clone(),
     };
@@ -81,26 +81,26 @@ pub(super) async fn connect(
 }
 
 impl Connected {
-    pub(super) fn split(self) -> (Hearing, Saying) {
+    pub(super) fn split(self) -> (Incoming, Outgoing) {
         let (mut sink, stream) = self.stream.split();
         let (sender, mut messages) = mpsc::channel::<Message>(1);
         let writer = tokio::spawn(async move {
             while let Some(message) = messages.recv().await {
                 let copy = message.clone();
-                // The hearing half meets the same end and reports it.
+                // The receiving half sees the same end and reports it.
                 if sink.send(message).await.is_err() {
                     messages.close();
-                    return undelivered(copy, messages).await;
+                    return collect_keys(copy, messages).await;
                 }
             }
             Vec::new()
         });
-        (Hearing::Stream(stream), Saying { sender, writer })
+        (Incoming::Stream(stream), Outgoing { sender, writer })
     }
 }
 
-/// The keys among messages that nobody took.
-async fn undelivered(first: Message, mut rest: mpsc::Receiver<Message>) -> Vec<u8> {
+/// The keys in messages that were not sent.
+async fn collect_keys(first: Message, mut rest: mpsc::Receiver<Message>) -> Vec<u8> {
     let mut typed = Vec::new();
     let mut next = Some(first);
     while let Some(message) = next {
@@ -112,16 +112,16 @@ async fn undelivered(first: Message, mut rest: mpsc::Receiver<Message>) -> Vec<u
     typed
 }
 
-/// What the daemon says, or how the search for another one goes.
-pub(super) enum Hearing {
+/// Messages from the daemon, or the search for another daemon.
+pub(super) enum Incoming {
     Stream(SplitStream<StreamSocket>),
     Search(Search),
 }
 
 pub(super) struct Search {
-    attempt: JoinHandle<Result<Connected, Missed>>,
+    attempt: JoinHandle<Result<Connected, SearchFailure>>,
     since: Instant,
-    said: bool,
+    is_reported: bool,
 }
 
 impl Drop for Search {
@@ -130,94 +130,94 @@ impl Drop for Search {
     }
 }
 
-pub(super) enum Heard {
+pub(super) enum Received {
     Bytes(Vec<u8>),
     Notice(ViewerNotice),
     Broken,
     Found(Box<Connected>),
-    Missed(Missed),
-    /// Said once, when a search takes long.
+    SearchFailure(SearchFailure),
+    /// Returned once, when a search takes long.
     StillSearching,
 }
 
-/// Why there is no connection any more.
-pub(super) struct Missed {
+/// Why no new connection was found.
+pub(super) struct SearchFailure {
     pub(super) failure: Failure,
     /// The task, if a daemon answered and refused.
     pub(super) task: Option<Box<Task>>,
 }
 
-impl Hearing {
-    /// Safe to drop half-way: nothing that was heard is lost.
-    pub(super) async fn next(&mut self) -> Heard {
+impl Incoming {
+    /// Cancel safe: no message is lost.
+    pub(super) async fn next(&mut self) -> Received {
         match self {
-            Hearing::Stream(stream) => hear(stream).await,
-            Hearing::Search(search) => search.next().await,
+            Incoming::Stream(stream) => receive(stream).await,
+            Incoming::Search(search) => search.next().await,
         }
     }
 
-    /// Looks for a daemon: `patience` long for one that someone else starts, then by starting one.
+    /// Searches for a daemon. During `patience` it waits for one that another process starts; then it starts one itself.
     pub(super) fn search(
         context: Context,
         target: Target,
         patience: Duration,
-        old: Option<Saying>,
-    ) -> Hearing {
+        old: Option<Outgoing>,
+    ) -> Incoming {
         let attempt = tokio::spawn(async move {
-            let (undelivered, found) = tokio::join!(undelivered_by(old), search(context, target, patience));
+            let (undelivered, found) = tokio::join!(close_outgoing(old), search(context, target, patience));
             found.map(|found| Connected { undelivered, ..found })
         });
-        Hearing::Search(Search { attempt, since: Instant::now(), said: false })
+        Incoming::Search(Search { attempt, since: Instant::now(), is_reported: false })
     }
 }
 
-async fn hear(stream: &mut SplitStream<StreamSocket>) -> Heard {
+async fn receive(stream: &mut SplitStream<StreamSocket>) -> Received {
     loop {
         match stream.next().await {
-            Some(Ok(Message::Binary(bytes))) => return Heard::Bytes(bytes.into()),
+            Some(Ok(Message::Binary(bytes))) => return Received::Bytes(bytes.into()),
             Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
-                Ok(notice) => return Heard::Notice(notice),
-                // A word of a later version.
+                Ok(notice) => return Received::Notice(notice),
+                // A notice of a later version.
                 Err(_) => continue,
             },
-            Some(Ok(Message::Close(_)) | Err(_)) | None => return Heard::Broken,
+            Some(Ok(Message::Close(_)) | Err(_)) | None => return Received::Broken,
             Some(Ok(_)) => {}
         }
     }
 }
 
 impl Search {
-    async fn next(&mut self) -> Heard {
-        let patience = SAY_SO_AFTER.saturating_sub(self.since.elapsed());
+    async fn next(&mut self) -> Received {
+        let patience = REPORTED_AFTER.saturating_sub(self.since.elapsed());
         tokio::select! {
             found = &mut self.attempt => match found {
-                Ok(Ok(connected)) => Heard::Found(Box::new(connected)),
-                Ok(Err(missed)) => Heard::Missed(missed),
-                Err(err) => Heard::Missed(Missed {
+                Ok(Ok(connected)) => Received::Found(Box::new(connected)),
+                Ok(Err(failure)) => Received::SearchFailure(failure),
+                Err(err) => Received::SearchFailure(SearchFailure {
                     failure: Failure::new("the search for the daemon failed")
                         .code(FailureCode::Internal)
                         .caused_by(&err),
                     task: None,
                 }),
             },
-            () = tokio::time::sleep(patience), if !self.said => {
-                self.said = true;
-                Heard::StillSearching
+            () = tokio::time::sleep(patience), if !self.is_reported => {
+                self.is_reported = true;
+                Received::StillSearching
             }
         }
     }
 }
 
-async fn search(context: Context, target: Target, patience: Duration) -> Result<Connected, Missed> {
+async fn search(context: Context, target: Target, patience: Duration) -> Result<Connected, SearchFailure> {
     let since = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
-        let missed = match attempt(&context, &target, since.elapsed() < patience).await {
+        let failure = match attempt(&context, &target, since.elapsed() < patience).await {
             Ok(connected) => return Ok(connected),
-            Err(missed) => missed,
+            Err(failure) => failure,
         };
-        if missed.is_final(since.elapsed()) {
-            return Err(missed);
+        if failure.is_final(since.elapsed()) {
+            return Err(failure);
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -228,28 +228,28 @@ async fn attempt(
     context: &Context,
     target: &Target,
     someone_else_may_start: bool,
-) -> Result<Connected, Missed> {
-    let unreachable = |failure| Missed { failure, task: None };
+) -> Result<Connected, SearchFailure> {
+    let unreachable = |failure| SearchFailure { failure, task: None };
     let mut daemon = match someone_else_may_start {
         true => Client::connect(&context.state).await.map_err(unreachable)?,
-        // Without a word about it: the screen is the agent's now.
+        // Without progress output: the screen shows the agent.
         false => Client::connect_or_start(&context.state, &context.executable).await.map_err(unreachable)?,
     };
-    match connect(&mut daemon, target, Begin::Screen).await {
+    match connect(&mut daemon, target, FirstScreen::Screen).await {
         Ok(connected) => Ok(connected),
         Err(failure) => {
-            // One that still answers has refused; one that does not has left again.
+            // If the daemon still answers, it has refused. If not, it has ended too.
             let task = daemon.call(TaskGet, target.task.clone()).await.ok().map(Box::new);
-            Err(Missed { failure, task })
+            Err(SearchFailure { failure, task })
         }
     }
 }
 
-impl Missed {
-    /// The run has ended, or nothing will come of waiting.
+impl SearchFailure {
+    /// The run has ended, or more waiting will not help.
     fn is_final(&self, waited: Duration) -> bool {
         match &self.task {
-            // A daemon on its way out refuses what the next one will do.
+            // A daemon that is stopping refuses. The next one will accept.
             Some(_) => self.run_has_ended() || waited > REFUSED_FOR,
             None => waited > GIVE_UP_AFTER,
         }
@@ -262,35 +262,35 @@ impl Missed {
     }
 }
 
-/// The half that types and sizes.
-pub(super) struct Saying {
+/// The half that sends keys and sizes.
+pub(super) struct Outgoing {
     sender: mpsc::Sender<Message>,
-    /// Ends with the keys that it could not deliver.
+    /// Returns the keys that it could not deliver.
     writer: JoinHandle<Vec<u8>>,
 }
 
-/// Ends an old half; returns the keys that its daemon has certainly not seen.
-async fn undelivered_by(old: Option<Saying>) -> Vec<u8> {
-    let Some(Saying { sender, writer }) = old else { return Vec::new() };
+/// Closes an old half and returns the keys that its daemon has certainly not received.
+async fn close_outgoing(old: Option<Outgoing>) -> Vec<u8> {
+    let Some(Outgoing { sender, writer }) = old else { return Vec::new() };
     drop(sender);
-    // A daemon that neither reads nor leaves may yet see them.
+    // A daemon that hangs may still read them, so they must not be sent twice.
     tokio::time::timeout(HANGS_AFTER, writer).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
-/// What waits to be said.
+/// Keys, size and colours that wait to be sent.
 #[derive(Debug, Default)]
-pub(super) struct Unsaid {
+pub(super) struct Unsent {
     pub(super) typed: Vec<u8>,
     pub(super) size: Option<Size>,
     pub(super) colours: Option<Colours>,
 }
 
-impl Unsaid {
+impl Unsent {
     pub(super) fn is_empty(&self) -> bool {
         self.typed.is_empty() && self.size.is_none() && self.colours.is_none()
     }
 
-    fn take(&mut self) -> Message {
+    fn take_message(&mut self) -> Message {
         let size = self.size.take().map(|size| ViewerRequest::Resize { size });
         match size.or_else(|| self.colours.take().map(ViewerRequest::Colours)) {
             Some(request) => Message::text(serde_json::to_string(&request).expect("numbers are always JSON")),
@@ -299,35 +299,35 @@ impl Unsaid {
     }
 }
 
-impl Saying {
-    /// Takes the next message once there is room for it; for ever when nobody listens any more, of
-    /// which the hearing half learns after the last words. Safe to drop half-way.
-    pub(super) async fn say(&self, unsaid: &mut Unsaid) {
-        if !self.try_say(unsaid).await {
+impl Outgoing {
+    /// Sends the next message once there is room for it. Waits forever if the connection is closed: the receiving half
+    /// notices that after the last message. Cancel safe.
+    pub(super) async fn send(&self, unsent: &mut Unsent) {
+        if !self.try_send(unsent).await {
             std::future::pending().await
         }
     }
 
-    async fn try_say(&self, unsaid: &mut Unsaid) -> bool {
+    async fn try_send(&self, unsent: &mut Unsent) -> bool {
         match self.sender.reserve().await {
             Ok(permit) => {
-                permit.send(unsaid.take());
+                permit.send(unsent.take_message());
                 true
             }
             Err(_) => false,
         }
     }
 
-    /// Delivers what was typed before the end.
-    pub(super) async fn finish(self, mut unsaid: Unsaid) {
+    /// Sends what was typed before the end, then closes the connection.
+    pub(super) async fn finish(self, mut unsent: Unsent) {
         let delivery = async {
-            while !unsaid.is_empty() && self.try_say(&mut unsaid).await {}
-            // Both fail only when nobody listens any more.
+            while !unsent.is_empty() && self.try_send(&mut unsent).await {}
+            // Both fail only if the connection is closed already.
             self.sender.send(Message::Close(None)).await.ok();
             drop(self.sender);
             self.writer.await.ok();
         };
-        // A daemon that hangs does not hold us.
+        // Do not wait longer for a daemon that hangs.
         tokio::time::timeout(DELIVERED_WITHIN, delivery).await.ok();
     }
 }

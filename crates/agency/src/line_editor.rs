@@ -1,31 +1,31 @@
-//! A line that is being typed: what keys do to it, and how it looks in one row.
+//! Edits one line: applies keys to it and renders it in one row.
 //!
-//! Touches no terminal: bytes of a keyboard in, lines out.
+//! Touches no terminal: takes bytes from a keyboard and returns lines.
 
 use unicode_width::UnicodeWidthChar;
 
-/// What stands before it.
+/// Printed before the line.
 const PROMPT: &str = "> ";
 
-/// No key takes more bytes; what is longer and still unfinished is none.
+/// No key has more bytes. A longer sequence without an end is not a key.
 const LONGEST_KEY: usize = 16;
 
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct LineEditor {
     text: Vec<char>,
     /// Characters before the cursor.
     at: usize,
-    /// The beginning of a key or a character whose rest has not come.
+    /// The first bytes of a key or a character whose other bytes have not arrived.
     unread: Vec<u8>,
     is_pasting: bool,
 }
 
-/// What a person did.
+/// An action of the user.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Done {
+pub(crate) enum LineEvent {
     Entered(String),
-    /// ctrl-d on an empty line.
-    Left,
+    /// Ctrl-d on an empty line.
+    EndOfInput,
 }
 
 enum Key {
@@ -35,36 +35,36 @@ enum Key {
     Sequence(Vec<u8>),
 }
 
-impl Line {
+impl LineEditor {
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    pub(crate) fn typed(&mut self, bytes: &[u8]) -> Vec<Done> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<LineEvent> {
         self.unread.extend_from_slice(bytes);
-        let mut done = Vec::new();
+        let mut events = Vec::new();
         while let Some((key, len)) = next_key(&self.unread) {
             self.unread.drain(..len);
-            done.extend(key.and_then(|key| self.press(key)));
+            events.extend(key.and_then(|key| self.press(key)));
         }
-        done
+        events
     }
 
-    fn press(&mut self, key: Key) -> Option<Done> {
+    fn press(&mut self, key: Key) -> Option<LineEvent> {
         match key {
             Key::Char(c) => self.insert(c),
-            // Within a paste a line end is a part of the text.
+            // A line end in a paste is part of the text.
             Key::Control(b'\r' | b'\n') if self.is_pasting => self.insert('\n'),
             Key::Control(b'\t') => self.insert('\t'),
-            Key::Control(b'\r' | b'\n') => return Some(Done::Entered(self.take())),
-            Key::Control(4) if self.text.is_empty() => return Some(Done::Left),
-            Key::Control(control) => self.control(control),
-            Key::Sequence(sequence) => self.sequence(&sequence),
+            Key::Control(b'\r' | b'\n') => return Some(LineEvent::Entered(self.take_text())),
+            Key::Control(4) if self.text.is_empty() => return Some(LineEvent::EndOfInput),
+            Key::Control(control) => self.press_control(control),
+            Key::Sequence(sequence) => self.press_sequence(&sequence),
         }
         None
     }
 
-    fn control(&mut self, control: u8) {
+    fn press_control(&mut self, control: u8) {
         match control {
             0x7f | 8 if self.at > 0 => {
                 self.at -= 1;
@@ -92,12 +92,12 @@ impl Line {
         }
     }
 
-    fn sequence(&mut self, sequence: &[u8]) {
+    fn press_sequence(&mut self, sequence: &[u8]) {
         match sequence {
             b"200~" => self.is_pasting = true,
             b"201~" => self.is_pasting = false,
-            b"D" => self.control(2),
-            b"C" => self.control(6),
+            b"D" => self.press_control(2),
+            b"C" => self.press_control(6),
             b"H" | b"1~" | b"7~" => self.at = 0,
             b"F" | b"4~" | b"8~" => self.at = self.text.len(),
             b"3~" => self.delete(),
@@ -116,17 +116,17 @@ impl Line {
         }
     }
 
-    fn take(&mut self) -> String {
+    fn take_text(&mut self) -> String {
         self.at = 0;
         std::mem::take(&mut self.text).into_iter().collect()
     }
 
-    /// One row of so many columns, drawn anew from its beginning, with the cursor where the next key goes.
-    pub(crate) fn drawn(&self, columns: usize) -> String {
+    /// The bytes that draw the line in one row of `columns`, with the cursor where the next key goes.
+    pub(crate) fn render(&self, columns: usize) -> String {
         let room = columns.saturating_sub(PROMPT.len() + 1).max(1);
         let shown = |c: &char| if c.is_control() { '␤' } else { *c };
         let width = |c: &char| shown(c).width().unwrap_or(0);
-        // As much as fits before the cursor, then as much as fits behind it.
+        // First as much as fits before the cursor, then as much as fits after it.
         let mut used = 0;
         let fits = |used: &mut usize, c: &char| {
             *used += width(c);
@@ -143,7 +143,8 @@ impl Line {
     }
 }
 
-/// The key that the bytes begin with and its length; no key for what means nothing here. None: it takes more.
+/// The first key in the bytes and its length, `None` if more bytes are needed. The key itself is `None` if it has
+/// no meaning here.
 fn next_key(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     match bytes {
         [] => None,
@@ -155,11 +156,11 @@ fn next_key(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
         [0x1b] => None,
         [0x1b, ..] => Some((None, 1)),
         [control @ (0..0x20 | 0x7f), ..] => Some((Some(Key::Control(*control)), 1)),
-        bytes => character(bytes),
+        bytes => next_character(bytes),
     }
 }
 
-fn character(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
+fn next_character(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     let most = &bytes[..bytes.len().min(4)];
     let valid = match std::str::from_utf8(most) {
         Ok(text) => text,
@@ -175,11 +176,11 @@ fn character(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
 mod tests {
     use super::*;
 
-    fn after(keys: &[u8]) -> (String, Vec<Done>) {
-        let mut line = Line::default();
+    fn after(keys: &[u8]) -> (String, Vec<LineEvent>) {
+        let mut line = LineEditor::default();
         // Byte by byte, as a slow connection brings them.
-        let done = keys.iter().flat_map(|byte| line.typed(&[*byte])).collect();
-        (line.drawn(80).replace("\r\x1b[K", ""), done)
+        let done = keys.iter().flat_map(|byte| line.feed(&[*byte])).collect();
+        (line.render(80).replace("\r\x1b[K", ""), done)
     }
 
     #[test]
@@ -203,22 +204,22 @@ mod tests {
 
     #[test]
     fn enter_sends_and_ctrl_d_leaves_an_empty_line() {
-        assert_eq!(after(b"hi\r").1, [Done::Entered("hi".into())]);
-        assert_eq!(after(b"a\nb\n").1, [Done::Entered("a".into()), Done::Entered("b".into())]);
-        assert_eq!(after(b"\x04").1, [Done::Left]);
+        assert_eq!(after(b"hi\r").1, [LineEvent::Entered("hi".into())]);
+        assert_eq!(after(b"a\nb\n").1, [LineEvent::Entered("a".into()), LineEvent::Entered("b".into())]);
+        assert_eq!(after(b"\x04").1, [LineEvent::EndOfInput]);
         assert_eq!(after(b"a\x04").1, []);
-        assert_eq!(after(b"\x1b[200~a\nb\x1b[201~\r").1, [Done::Entered("a\nb".into())]);
-        assert_eq!(after(b"\xff\xc3\xa4\r").1, [Done::Entered("\u{e4}".into())]);
+        assert_eq!(after(b"\x1b[200~a\nb\x1b[201~\r").1, [LineEvent::Entered("a\nb".into())]);
+        assert_eq!(after(b"\xff\xc3\xa4\r").1, [LineEvent::Entered("\u{e4}".into())]);
     }
 
     #[test]
     fn a_long_line_stays_in_its_row() {
-        let mut line = Line::default();
-        line.typed("x".repeat(100).as_bytes());
-        assert_eq!(line.drawn(20), format!("\r\x1b[K> {}", "x".repeat(17)));
-        line.typed(b"\x01");
-        assert_eq!(line.drawn(20), format!("\r\x1b[K> {}\x1b[17D", "x".repeat(17)));
-        line.typed("漢字".as_bytes());
-        assert!(line.drawn(20).starts_with("\r\x1b[K> 漢字xxx"));
+        let mut line = LineEditor::default();
+        line.feed("x".repeat(100).as_bytes());
+        assert_eq!(line.render(20), format!("\r\x1b[K> {}", "x".repeat(17)));
+        line.feed(b"\x01");
+        assert_eq!(line.render(20), format!("\r\x1b[K> {}\x1b[17D", "x".repeat(17)));
+        line.feed("漢字".as_bytes());
+        assert!(line.render(20).starts_with("\r\x1b[K> 漢字xxx"));
     }
 }

@@ -1,4 +1,4 @@
-//! The daemon and what it knows: agents, orphans, what earlier runs left behind.
+//! Checks the daemon and what it knows: agents, orphans, journals of removed tasks.
 
 use std::path::Path;
 
@@ -10,36 +10,36 @@ use agency_client::Client;
 
 use super::finding::{About, Finding};
 use super::limits;
-use crate::command::agents::{self, Known};
+use crate::command::agents::{self, KnownAgent};
 use crate::context::Context;
 use crate::output::count;
 
-const OURS: &str = env!("CARGO_PKG_VERSION");
+const OUR_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub(super) async fn look(context: &Context) -> Vec<Finding> {
+pub(super) async fn check(context: &Context) -> Vec<Finding> {
     let mut daemon = match context.daemon().await {
         Ok(daemon) => daemon,
-        Err(failure) => return vec![broken(About::Daemon, failure)],
+        Err(failure) => return vec![from_failure(About::Daemon, failure)],
     };
     let mut findings = Vec::new();
     match daemon.call(DaemonStatus, Nothing {}).await {
-        Ok(view) => findings.extend(of_daemon(&view, &context.state.keeper_copies())),
-        Err(failure) => findings.push(broken(About::Daemon, failure)),
+        Ok(view) => findings.extend(daemon_findings(&view, &context.state.keeper_copies())),
+        Err(failure) => findings.push(from_failure(About::Daemon, failure)),
     }
     match daemon.call(ProjectTraces, Nothing {}).await {
-        Ok(traces) => findings.extend(of_traces(&traces)),
-        Err(failure) => findings.push(broken(About::Daemon, failure)),
+        Ok(traces) => findings.extend(project_findings(&traces)),
+        Err(failure) => findings.push(from_failure(About::Daemon, failure)),
     }
-    // A daemon of another version may not know them, which is said already.
+    // A daemon of another version may not know this method. There is a finding about the version already.
     if let Ok(found) = daemon.call(NotifyWays, Nothing {}).await {
-        findings.extend(of_ways(&found.ways));
+        findings.extend(channel_findings(&found.ways));
     }
-    findings.extend(of_agents(&mut daemon).await);
+    findings.extend(agent_findings(&mut daemon).await);
     findings
 }
 
-fn of_ways(ways: &[Way]) -> Vec<Finding> {
-    let of = |way: &Way| match way.outcome {
+fn channel_findings(ways: &[Way]) -> Vec<Finding> {
+    let finding = |way: &Way| match way.outcome {
         WayOutcome::Sent => Some(About::Notifications.fine(format!("{}: {}", way.way, way.detail))),
         WayOutcome::Unused => {
             Some(About::Notifications.fine(format!("{}: {}, not needed yet", way.way, way.detail)))
@@ -50,32 +50,31 @@ fn of_ways(ways: &[Way]) -> Vec<Finding> {
         }
         WayOutcome::Off => None,
     };
-    let findings: Vec<Finding> = ways.iter().filter_map(of).collect();
+    let findings: Vec<Finding> = ways.iter().filter_map(finding).collect();
     match findings.is_empty() {
         true => vec![About::Notifications.note("Agency notifies you only in attached terminals")],
         false => findings,
     }
 }
 
-/// What somebody was told as an error, told as a finding.
-fn broken(about: About, failure: Failure) -> Finding {
+/// Turns a failure into a finding.
+fn from_failure(about: About, failure: Failure) -> Finding {
     let words = std::iter::once(failure.message).chain(failure.causes).collect::<Vec<_>>().join(": ");
     about.broken(words, failure.hint.unwrap_or_else(|| "agency logs --daemon".to_owned()))
 }
 
-fn of_daemon(view: &view::Daemon, keepers: &Path) -> Vec<Finding> {
-    let mut findings = vec![version(&view.version, view.pid)];
-    findings.extend(view.room.iter().map(limits::of));
+fn daemon_findings(view: &view::Daemon, keepers: &Path) -> Vec<Finding> {
+    let mut findings = vec![version_finding(&view.version, view.pid)];
+    findings.extend(view.room.iter().map(limits::limit_finding));
     let copies = std::fs::read_dir(keepers).into_iter().flatten().flatten();
     let names: Vec<String> = copies.map(|copy| copy.file_name().to_string_lossy().into_owned()).collect();
-    let ours = format!("agency-keeper-{OURS}-");
+    let ours = format!("agency-keeper-{OUR_VERSION}-");
     let (current, older): (Vec<&String>, Vec<&String>) =
         names.iter().partition(|name| name.starts_with(&ours));
     findings.push(match current.is_empty() {
-        false => About::Daemon.fine(format!("keeper {OURS}, the version of this program")),
-        true => {
-            About::Daemon.warning(format!("there is no keeper of version {OURS}"), "agency daemon restart")
-        }
+        false => About::Daemon.fine(format!("keeper {OUR_VERSION}, the version of this program")),
+        true => About::Daemon
+            .warning(format!("there is no keeper of version {OUR_VERSION}"), "agency daemon restart"),
     });
     if !older.is_empty() {
         let words = format!("{} of other versions; their agents keep running", count(older.len(), "keeper"));
@@ -88,17 +87,17 @@ fn of_daemon(view: &view::Daemon, keepers: &Path) -> Vec<Finding> {
     findings
 }
 
-fn version(theirs: &str, pid: i32) -> Finding {
-    match theirs == OURS {
+fn version_finding(theirs: &str, pid: i32) -> Finding {
+    match theirs == OUR_VERSION {
         true => About::Daemon.fine(format!("daemon {theirs}, pid {pid}")),
         false => About::Daemon.warning(
-            format!("the daemon is version {theirs}, this program is {OURS}"),
+            format!("the daemon is version {theirs}, this program is {OUR_VERSION}"),
             "agency daemon restart        # agents keep running",
         ),
     }
 }
 
-fn of_traces(traces: &Traces) -> Vec<Finding> {
+fn project_findings(traces: &Traces) -> Vec<Finding> {
     let mut findings = Vec::new();
     for project in &traces.projects {
         if let Some(why) = &project.unreachable {
@@ -117,12 +116,12 @@ fn of_traces(traces: &Traces) -> Vec<Finding> {
     findings
 }
 
-async fn of_agents(daemon: &mut Client) -> Vec<Finding> {
-    let (agents, warnings) = match agents::known(daemon, true).await {
+async fn agent_findings(daemon: &mut Client) -> Vec<Finding> {
+    let (agents, warnings) = match agents::list_agents(daemon, true).await {
         Ok(known) => known,
-        Err(failure) => return vec![broken(About::Agents, failure)],
+        Err(failure) => return vec![from_failure(About::Agents, failure)],
     };
-    let mut findings: Vec<Finding> = agents.iter().map(of_agent).collect();
+    let mut findings: Vec<Finding> = agents.iter().map(agent_finding).collect();
     let only_shells = !agents.iter().any(|known| known.agent.installed && known.agent.name != "fake");
     if only_shells {
         findings.push(About::Agents.warning(
@@ -134,7 +133,7 @@ async fn of_agents(daemon: &mut Client) -> Vec<Finding> {
     findings
 }
 
-fn of_agent(known: &Known) -> Finding {
+fn agent_finding(known: &KnownAgent) -> Finding {
     let agent = &known.agent;
     let version = known.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     match (agent.installed, agent.default) {
@@ -154,9 +153,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_daemon_of_another_version_is_said_with_the_way_to_the_new_one() {
-        assert_eq!(version(OURS, 1).level, Level::Fine);
-        let other = version("0.0.9", 1);
+    fn a_daemon_of_another_version_is_a_warning_with_a_fix() {
+        assert_eq!(version_finding(OUR_VERSION, 1).level, Level::Fine);
+        let other = version_finding("0.0.9", 1);
         assert_eq!(other.level, Level::Warning);
         assert!(other.fix.is_some_and(|fix| fix.contains("agency daemon restart")));
     }
