@@ -11,7 +11,7 @@ use cli_support::Home;
 use cli_support::daemon::{FakeDaemon, FakeStream, task};
 use cli_support::pty::{Pty, Settings};
 
-/// Everything a program may have switched on, and the answer to each.
+/// Every mode that a program may have set, and the sequence that resets it.
 const GIVEN_BACK: &[&str] = &[
     "\x1b[?2026l",
     "\x1b[<99u",
@@ -67,7 +67,7 @@ fn attached_to(home: Home, daemon: FakeDaemon, arguments: &[&str], environment: 
     let params = daemon.called("pty.attach");
     let stream = daemon.stream();
     stream.notice(&ViewerNotice::Control { yours: true });
-    stream.say(b"the screen");
+    stream.send(b"the screen");
     terminal.wait_for("the screen");
     Attached { daemon, stream, terminal, params, before, home }
 }
@@ -100,11 +100,11 @@ fn keys_go_to_the_agent_until_the_detach_key() {
     assert_eq!(view.stream.typed_until("\r"), "ls\r");
     view.terminal.type_in("exit\r\x11never\r");
     view.ends(0, "[detached from 1-fix-login]");
-    assert_eq!(view.stream.typed_to_the_end(), "exit\r");
+    assert_eq!(view.stream.typed_until_close(), "exit\r");
 }
 
 #[test]
-fn the_attachment_says_where_it_comes_from() {
+fn the_client_sends_its_size_and_its_run() {
     let view = attached(&["--take"], &[("AGENCY_RUN_ID", "abc"), ("SSH_AUTH_SOCK", "/run/agent")]);
     assert_eq!(view.params["name"], "fix-login");
     assert_eq!(view.params["mode"], "take");
@@ -115,7 +115,7 @@ fn the_attachment_says_where_it_comes_from() {
 }
 
 #[test]
-fn what_was_on_the_screen_goes_up_and_is_not_drawn_over() {
+fn the_users_screen_moves_into_the_scrollback() {
     let view = attached(&[], &[]);
     let drawn = view.terminal.drawn();
     let begins = drawn.find("the screen").unwrap();
@@ -128,7 +128,7 @@ fn the_detach_key_is_known_in_every_encoding() {
         let mut view = attached(&[], &[]);
         view.terminal.type_in(key);
         view.ends(0, "[detached from 1-fix-login]");
-        assert_eq!(view.stream.typed_to_the_end(), "");
+        assert_eq!(view.stream.typed_until_close(), "");
     }
 }
 
@@ -137,22 +137,22 @@ fn with_keys(keys: &str) -> serde_json::Value {
 }
 
 #[test]
-fn the_detach_key_is_what_the_daemon_makes_of_files_and_environment() {
+fn the_daemon_decides_the_detach_key_from_files_and_environment() {
     let home = Home::new();
     let daemon = FakeDaemon::start(&home);
     daemon.answer("pty.attach", with_keys("f12"));
-    let said = ["--config", "detach_keys=f12"];
-    let mut view = attached_to(home, daemon, &said, &[("AGENCY_DETACH_KEYS", "ctrl-p,ctrl-x")]);
+    let output = ["--config", "detach_keys=f12"];
+    let mut view = attached_to(home, daemon, &output, &[("AGENCY_DETACH_KEYS", "ctrl-p,ctrl-x")]);
     let overrides = &view.params["overrides"];
     assert_eq!(overrides["options"], json!(["detach_keys=f12"]));
     assert!(overrides["variables"].to_string().contains("ctrl-p,ctrl-x"), "{overrides}");
     view.terminal.type_in("\x11\x1b[24~");
     view.ends(0, "[detached from 1-fix-login]");
-    assert_eq!(view.stream.typed_to_the_end(), "\x11");
+    assert_eq!(view.stream.typed_until_close(), "\x11");
 }
 
 #[test]
-fn escape_alone_is_passed_on() {
+fn a_single_escape_is_passed_on() {
     let mut view = attached(&[], &[]);
     view.terminal.type_in("\x1b");
     assert_eq!(view.stream.typed_until("\x1b"), "\x1b");
@@ -161,16 +161,16 @@ fn escape_alone_is_passed_on() {
 }
 
 #[test]
-fn an_exit_shows_the_last_words_and_the_code() {
+fn an_exit_shows_the_last_output_and_the_code() {
     let mut view = attached(&[], &[]);
-    view.stream.say("last words ".repeat(20_000).as_bytes());
+    view.stream.send("last words ".repeat(20_000).as_bytes());
     view.stream.notice(&ViewerNotice::Exited { code: "-15".into() });
     view.ends(0, "[1-fix-login exited -15]");
     assert_eq!(view.terminal.drawn().matches("last words ").count(), 20_000);
 }
 
 #[test]
-fn a_signal_gives_the_terminal_back() {
+fn a_signal_restores_the_terminal() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
         let mut view = attached(&[], &[]);
         view.terminal.signal(signal);
@@ -179,13 +179,13 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
-fn a_terminal_that_hangs_does_not_keep_us() {
+fn the_client_leaves_a_terminal_that_hangs() {
     let term: fn(&mut Pty) = |terminal| terminal.signal(Signal::TERM);
     let key: fn(&mut Pty) = |terminal| terminal.type_in("\x11");
-    // A viewer that detaches by key and can print its last line has detached in good order.
+    // If the terminal takes the last bytes in time, the client detaches normally.
     for (leave, codes) in [(term, [143, 143]), (key, [1, 0])] {
         let mut view = attached(&[], &[]);
-        view.stream.say("flood ".repeat(4 << 20).as_bytes());
+        view.stream.send("flood ".repeat(4 << 20).as_bytes());
         view.terminal.wait_for("flood");
         view.terminal.hang();
         leave(&mut view.terminal);
@@ -195,16 +195,16 @@ fn a_terminal_that_hangs_does_not_keep_us() {
 }
 
 #[test]
-fn leaving_a_flood_does_not_wait_for_it() {
+fn detaching_does_not_wait_for_a_lot_of_output() {
     let mut view = attached(&[], &[]);
-    view.stream.say("flood ".repeat(1 << 20).as_bytes());
+    view.stream.send("flood ".repeat(1 << 20).as_bytes());
     view.terminal.wait_for("flood");
     view.terminal.type_in("\x11");
     view.ends(0, "[detached from 1-fix-login]");
 }
 
 #[test]
-fn a_new_size_is_told() {
+fn a_new_size_is_sent() {
     let view = attached(&[], &[]);
     view.terminal.resize(100, 30);
     let size = json!({ "cols": 100, "rows": 30, "x_pixels": 800, "y_pixels": 480 });
@@ -212,51 +212,51 @@ fn a_new_size_is_told() {
 }
 
 #[test]
-fn a_reader_types_nothing() {
+fn a_read_only_viewer_sends_no_keys() {
     let mut view = attached(&["--read-only"], &[]);
     assert_eq!(view.params["mode"], "read_only");
     view.terminal.type_in("rm -rf\r\x11");
     view.ends(0, "[detached from 1-fix-login]");
-    assert_eq!(view.stream.typed_to_the_end(), "");
+    assert_eq!(view.stream.typed_until_close(), "");
 }
 
 #[test]
-fn whoever_loses_control_types_nothing() {
+fn a_viewer_that_lost_control_sends_no_keys() {
     let mut view = attached(&[], &[]);
     view.stream.notice(&ViewerNotice::Control { yours: false });
     view.terminal.wait_for("watching");
     view.terminal.type_in("lost\x11");
     let others = "[detached from 1-fix-login; another viewer has control, `agency attach 1-fix-login --take` takes it]";
     view.ends(0, others);
-    assert_eq!(view.stream.typed_to_the_end(), "");
+    assert_eq!(view.stream.typed_until_close(), "");
 }
 
 #[test]
-fn whoever_gets_control_back_types_again() {
+fn a_viewer_that_gets_control_back_sends_keys_again() {
     let mut view = attached(&[], &[]);
     view.stream.notice(&ViewerNotice::Control { yours: false });
     view.stream.notice(&ViewerNotice::Control { yours: true });
-    // The controller meanwhile had another size.
+    // The viewer that had control meanwhile had another size.
     assert_eq!(view.stream.request()["type"], "resize");
-    view.stream.say(b"yours again");
+    view.stream.send(b"yours again");
     view.terminal.wait_for("yours again");
     view.terminal.type_in("kept\x11");
     view.ends(0, "[detached from 1-fix-login]");
-    assert_eq!(view.stream.typed_to_the_end(), "kept");
+    assert_eq!(view.stream.typed_until_close(), "kept");
 }
 
 #[test]
-fn a_crash_of_the_daemon_is_survived() {
+fn the_client_survives_a_crash_of_the_daemon() {
     let view = attached(&["--take"], &[]);
     let (mut terminal, before, home) = view.crash();
     let daemon = FakeDaemon::start(&home);
     let params = daemon.called("pty.attach");
-    // By now it has noticed; what is typed in the instant of a crash may be lost with it.
+    // The client has noticed the crash by now. Keys that are typed at the moment of a crash may be lost.
     terminal.type_in("typed meanwhile ");
     assert_eq!(params["screen_only"], true);
     assert_eq!(params["mode"], "control", "taking over is not repeated");
     let stream = daemon.stream();
-    stream.say(b"the screen again");
+    stream.send(b"the screen again");
     terminal.wait_for("the screen again");
     terminal.type_in("and after");
     assert_eq!(stream.typed_until("after"), "typed meanwhile and after");
@@ -266,7 +266,7 @@ fn a_crash_of_the_daemon_is_survived() {
 }
 
 #[test]
-fn a_daemon_that_leaves_is_followed_to_the_next_one() {
+fn the_client_connects_to_the_next_daemon() {
     let view = attached(&[], &[]);
     view.stream.notice(&ViewerNotice::DaemonLeaves);
     view.stream.close();
@@ -281,7 +281,7 @@ fn a_daemon_that_leaves_is_followed_to_the_next_one() {
 }
 
 #[test]
-fn a_long_absence_is_said_and_can_be_left() {
+fn a_long_search_is_reported_and_the_user_can_detach() {
     let view = attached(&[], &[]);
     let (mut terminal, _before, _home) = view.crash();
     terminal.wait_for("[the daemon is gone, 1-fix-login keeps running; reconnecting]");
@@ -291,7 +291,7 @@ fn a_long_absence_is_said_and_can_be_left() {
 }
 
 #[test]
-fn an_agent_that_ended_in_between_is_reported() {
+fn an_exit_while_no_daemon_was_running_is_reported() {
     let view = attached(&[], &[]);
     let (mut terminal, before, home) = view.crash();
     let daemon = FakeDaemon::start(&home);
@@ -305,7 +305,7 @@ fn an_agent_that_ended_in_between_is_reported() {
 }
 
 #[test]
-fn a_refusal_leaves_the_terminal_alone() {
+fn a_refusal_does_not_change_the_terminal() {
     let home = Home::new();
     let daemon = FakeDaemon::start(&home);
     daemon.refuse("pty.attach", Failure::new("1-fix-login is not running").hint("agency start fix-login"));
@@ -316,17 +316,17 @@ fn a_refusal_leaves_the_terminal_alone() {
 }
 
 #[test]
-fn a_stop_and_a_continue_draw_the_screen_anew() {
+fn a_stop_and_a_continue_draw_the_screen_again() {
     let view = attached(&[], &[]);
     view.terminal.signal(Signal::STOP);
     view.terminal.signal(Signal::CONT);
     assert_eq!(view.daemon.called("pty.attach")["screen_only"], true);
-    view.daemon.stream().say(b"drawn again");
+    view.daemon.stream().send(b"drawn again");
     view.terminal.wait_for("drawn again");
 }
 
 #[test]
-fn without_a_terminal_there_is_nothing_to_attach_to() {
+fn attaching_needs_a_terminal() {
     Home::new().run(&["attach", "fix-login"]).is(
         1,
         "",
@@ -337,7 +337,7 @@ fn without_a_terminal_there_is_nothing_to_attach_to() {
 }
 
 #[test]
-fn a_bad_detach_key_is_refused_before_the_terminal_is_taken() {
+fn a_wrong_detach_key_is_refused_before_the_terminal_changes() {
     let home = Home::new();
     let daemon = FakeDaemon::start(&home);
     daemon.answer("pty.attach", with_keys("ctlr-q"));
@@ -350,7 +350,7 @@ fn a_bad_detach_key_is_refused_before_the_terminal_is_taken() {
 }
 
 #[test]
-fn the_terminals_colours_are_asked_for_and_no_answer_is_typed() {
+fn answers_about_colours_are_not_sent_as_keys() {
     let mut view = attached(&[], &[]);
     view.terminal.wait_for("\x1b]11;?\x1b\\");
     view.terminal.type_in("a\x1b]10;rgb:3030/3030/3030\x1b\\b\x1b]11;rgb:fdfd/");
@@ -368,21 +368,21 @@ fn the_terminals_colours_are_asked_for_and_no_answer_is_typed() {
 }
 
 #[test]
-fn answers_that_come_while_leaving_are_not_typed_into_the_shell() {
+fn late_answers_do_not_reach_the_shell() {
     let mut view = attached(&[], &[]);
     view.terminal.type_in("x\r\x11\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?62c");
     view.ends(0, "[detached from 1-fix-login]");
-    assert_eq!(view.stream.typed_to_the_end(), "x\r");
+    assert_eq!(view.stream.typed_until_close(), "x\r");
 }
 
 #[test]
-fn a_terminal_that_cannot_be_asked_is_not() {
+fn a_terminal_that_would_print_the_question_is_not_asked() {
     let view = attached(&[], &[("TERM", "dumb")]);
     assert!(!view.terminal.drawn().contains("\x1b]11;?"));
 }
 
 #[test]
-fn only_what_can_be_on_a_clipboard_is_copied() {
+fn only_valid_clipboard_data_is_copied() {
     let mut view = attached(&[], &[]);
     let copy = |selection: &str, data: &str| ViewerNotice::Clipboard {
         selection: selection.into(),
@@ -392,7 +392,7 @@ fn only_what_can_be_on_a_clipboard_is_copied() {
         view.stream.notice(&copy(selection, data));
     }
     view.stream.notice(&copy("c", "aGk="));
-    view.stream.say(b"drawn");
+    view.stream.send(b"drawn");
     let drawn = view.terminal.wait_for("drawn");
     assert_eq!(drawn.matches("\x1b]52;").count(), 1, "{}", drawn.escape_debug());
     assert!(drawn.contains("\x1b]52;c;aGk=\x1b\\"));

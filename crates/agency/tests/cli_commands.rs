@@ -1,4 +1,4 @@
-//! The calls that commands make to the daemon, and their output, word for word.
+//! The calls that commands make to the daemon, and everything they print, word for word.
 
 #![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
@@ -34,7 +34,7 @@ fn orphan() -> Value {
 }
 
 #[test]
-fn ls_shows_a_table_and_what_it_has_no_row_for() {
+fn ls_shows_a_table_and_the_number_of_orphans() {
     let (home, daemon) = home_and_daemon();
     daemon.answer("task.list", listing(json!([task("running"), task("stopped")]), json!([orphan()])));
     home.run(&["ls"]).is(
@@ -55,11 +55,11 @@ fn ls_in_json_is_one_document_of_the_api() {
     let (home, daemon) = home_and_daemon();
     let answer = listing(json!([task("running")]), json!([]));
     daemon.answer("task.list", answer.clone());
-    let said = home.run(&["ls", "--all", "--json"]);
+    let output = home.run(&["ls", "--all", "--json"]);
     let mut wanted = answer;
     wanted["schema_version"] = 1.into();
-    assert_eq!(serde_json::from_str::<Value>(&said.stdout).unwrap(), wanted);
-    assert_eq!(said.stdout.lines().count(), 1);
+    assert_eq!(serde_json::from_str::<Value>(&output.stdout).unwrap(), wanted);
+    assert_eq!(output.stdout.lines().count(), 1);
     assert_eq!(daemon.called("task.list")["cwd"], Value::Null);
 }
 
@@ -67,13 +67,17 @@ fn ls_in_json_is_one_document_of_the_api() {
 fn an_empty_list_teaches_the_first_step() {
     let (home, daemon) = home_and_daemon();
     daemon.answer("task.list", listing(json!([]), json!([])));
-    let said = home.run(&[]);
-    assert_eq!(said.code, Some(0));
-    assert!(said.stdout.starts_with("No tasks yet. Start one:\n\n  agency new fix-login"), "{}", said.stdout);
+    let output = home.run(&[]);
+    assert_eq!(output.code, Some(0));
+    assert!(
+        output.stdout.starts_with("No tasks yet. Start one:\n\n  agency new fix-login"),
+        "{}",
+        output.stdout
+    );
 }
 
 #[test]
-fn agency_alone_lists_and_says_what_to_do_next() {
+fn agency_without_a_command_lists_tasks_and_suggests_next_steps() {
     let (home, daemon) = home_and_daemon();
     daemon.answer("task.list", listing(json!([task("running")]), json!([])));
     home.run(&[]).is(
@@ -92,7 +96,7 @@ Next:
 }
 
 #[test]
-fn a_refusal_reads_as_error_cause_and_hint() {
+fn a_failure_is_printed_as_error_cause_and_hint() {
     let (home, daemon) = home_and_daemon();
     let failure =
         Failure::new("no task is called fix").because("it could be fix-a or fix-b").hint("agency ls");
@@ -107,13 +111,13 @@ fn a_refusal_reads_as_error_cause_and_hint() {
 /// The document that a command prints when it fails with `--json`.
 #[track_caller]
 fn failure_document(home: &Home, arguments: &[&str], code: i32) -> Value {
-    let said = home.run(arguments);
-    assert_eq!(said.code, Some(code), "{arguments:?}: {said:?}");
-    assert_eq!(said.stdout.lines().count(), 1, "{arguments:?}: nothing but the document: {said:?}");
-    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let output = home.run(arguments);
+    assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");
+    assert_eq!(output.stdout.lines().count(), 1, "{arguments:?}: nothing but the document: {output:?}");
+    let document: Value = serde_json::from_str(&output.stdout).expect("JSON");
     assert_eq!(document["schema_version"], 1, "{arguments:?}");
     let message = document["error"]["message"].as_str().expect("a message");
-    assert!(said.stderr.starts_with(&format!("Error: {message}\n")), "{arguments:?}: {said:?}");
+    assert!(output.stderr.starts_with(&format!("Error: {message}\n")), "{arguments:?}: {output:?}");
     document
 }
 
@@ -125,7 +129,9 @@ fn with_json_a_refusal_is_a_document_with_the_code_of_the_daemon() {
         .because("it was removed")
         .hint("agency ls");
     let methods = ["task.diff", "task.merge", "pty.screen", "task.send", "turn.list", "queue.list"];
-    methods.iter().for_each(|method| drop(daemon.refuse(method, failure.clone())));
+    for method in methods {
+        daemon.refuse(method, failure.clone());
+    }
     for arguments in [
         &["diff", "fix", "--json"][..],
         &["merge", "fix", "--json"],
@@ -176,8 +182,8 @@ fn with_json_wrong_usage_is_a_document_and_exits_with_2() {
         let document = failure_document(&home, arguments, 2);
         assert_eq!(document["error"]["code"], "invalid_argument", "{arguments:?}");
     }
-    let said = home.run(&["stop", "--", "--json", "x"]);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "words after `--` are no options");
+    let output = home.run(&["stop", "--", "--json", "x"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "words after `--` are no options");
 }
 
 #[test]
@@ -196,8 +202,8 @@ fn with_json_a_stream_ends_with_its_failure() {
 
 #[test]
 fn a_mistyped_command_gets_a_suggestion() {
-    let said = Home::new().run(&["atttach", "x"]);
-    said.is(
+    let output = Home::new().run(&["atttach", "x"]);
+    output.is(
         2,
         "",
         "Error: there is no command `agency atttach`\nHint: did you mean `attach`? `agency help --all` lists all commands\n",
@@ -205,7 +211,7 @@ fn a_mistyped_command_gets_a_suggestion() {
 }
 
 #[test]
-fn a_daemon_of_another_version_is_named_with_the_way_to_the_new_one() {
+fn a_daemon_of_another_version_is_reported_with_a_hint() {
     let (home, daemon) = home_and_daemon();
     home.run(&["agents"]).is(
         1,
@@ -280,13 +286,13 @@ fn new_reads_the_text_from_standard_input() {
 }
 
 #[test]
-fn a_text_from_standard_input_is_kept_when_the_task_cannot_be_made() {
+fn a_text_from_standard_input_is_saved_if_the_task_cannot_be_created() {
     let (home, daemon) = home_and_daemon();
     daemon.refuse("task.new", Failure::new("this is not a repository").hint("pass --vcs none"));
-    let said = home.run_with_input(&["new", "fix login"], "long text\n");
+    let output = home.run_with_input(&["new", "fix login"], "long text\n");
     let drafts = home.drafts();
     let [draft] = drafts.as_slice() else { panic!("{drafts:?}") };
-    said.is(
+    output.is(
         1,
         "",
         &format!(
@@ -299,7 +305,7 @@ fn a_text_from_standard_input_is_kept_when_the_task_cannot_be_made() {
     assert_eq!(std::fs::metadata(draft).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// An editor that appends `text` and ends with `code`.
+/// An editor that appends `text` and exits with `code`.
 fn editor(home: &Home, text: &str, code: i32) -> String {
     let script = home.path().join("editor");
     std::fs::write(
@@ -328,7 +334,7 @@ fn new_on_a_terminal_opens_the_editor() {
 }
 
 #[test]
-fn an_editor_that_fails_makes_nothing_and_loses_nothing() {
+fn a_failing_editor_creates_no_task_and_loses_no_text() {
     let (home, _daemon) = home_and_daemon();
     let mut command = home.agency(&["new", "x"]);
     command.env("VISUAL", editor(&home, "half a thought", 1)).env("EDITOR", "false");
@@ -361,7 +367,7 @@ fn send_joins_words_and_prints_the_receipt() {
 }
 
 #[test]
-fn stop_names_what_it_ended_outside_the_group() {
+fn stop_names_processes_that_it_stopped_outside_the_group() {
     let (home, daemon) = home_and_daemon();
     let ended = json!([
         { "pid": 12, "name": "node", "killed": false },
@@ -376,7 +382,7 @@ fn stop_names_what_it_ended_outside_the_group() {
 }
 
 #[test]
-fn rm_says_where_the_work_is_kept() {
+fn rm_prints_how_to_undo_it() {
     let (home, daemon) = home_and_daemon();
     daemon.answer("task.remove", json!({ "id": 1, "slug": "fix-login", "trash": "1-fix-login-7" }));
     home.run(&["rm", "--discard", "fix"]).is(0, "1 fix-login removed\n", "undo: agency undo 1-fix-login-7\n");
@@ -420,14 +426,14 @@ fn a_missing_workspace_is_not_mistaken_for_a_missing_program() {
         1,
         "",
         "Error: the workspace of 1-fix-login does not exist\nCaused by: /nowhere is not a directory\n\
-         Hint: agency start fix-login makes it again\n",
+         Hint: `agency start fix-login` creates it again\n",
     );
     daemon.answer("task.plan", plan(&home, json!([])));
-    let said = home.run(&["exec", "fix", "no-such-program"]);
+    let output = home.run(&["exec", "fix", "no-such-program"]);
     assert!(
-        said.stderr.starts_with("Error: cannot run no-such-program\nCaused by: No such file"),
+        output.stderr.starts_with("Error: cannot run no-such-program\nCaused by: No such file"),
         "{}",
-        said.stderr
+        output.stderr
     );
 }
 
@@ -437,8 +443,8 @@ fn logs_are_copied_to_the_end() {
     daemon.answer("log.read", json!({ "stream": "l", "task": task("running") }));
     let child = home.agency(&["logs", "fix", "--raw"]).stdout(Stdio::piped()).spawn().unwrap();
     let stream = daemon.stream();
-    stream.say(b"one \x1b[1m");
-    stream.say(b"two\n");
+    stream.send(b"one \x1b[1m");
+    stream.send(b"two\n");
     stream.close();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout), (Some(0), b"one \x1b[1mtwo\n".to_vec()));
@@ -447,13 +453,13 @@ fn logs_are_copied_to_the_end() {
 }
 
 #[test]
-fn a_log_that_breaks_off_does_not_look_whole() {
+fn an_incomplete_log_is_a_failure() {
     let (home, daemon) = home_and_daemon();
     daemon.answer("log.read", json!({ "stream": "l", "task": task("running") }));
     let mut command = home.agency(&["logs", "fix", "-f"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let stream = daemon.stream();
-    stream.say(b"one\n");
+    stream.send(b"one\n");
     stream.notice(&ViewerNotice::DaemonLeaves);
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout), (Some(1), b"one\n".to_vec()));
@@ -461,18 +467,18 @@ fn a_log_that_breaks_off_does_not_look_whole() {
 }
 
 #[test]
-fn a_reader_that_has_enough_ends_the_log_quietly() {
+fn a_closed_pipe_ends_the_log_without_a_failure() {
     let (home, daemon) = home_and_daemon();
     daemon.answer("log.read", json!({ "stream": "l", "task": task("running") }));
     let mut command = home.agency(&["logs", "fix"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let stream = daemon.stream();
-    stream.say(b"first line\n");
+    stream.send(b"first line\n");
     let mut stdout = child.stdout.take().unwrap();
     stdout.read_exact(&mut [0; 11]).unwrap();
     drop(stdout);
-    // A process that is being started beside us may hold our end for a moment longer.
-    while child.try_wait().unwrap().is_none() && stream.says(b"more\n") {
+    // A process that another test starts at this moment may hold our end of the pipe a little longer.
+    while child.try_wait().unwrap().is_none() && stream.try_send(b"more\n") {
         std::thread::yield_now();
     }
     let output = child.wait_with_output().unwrap();
@@ -480,23 +486,23 @@ fn a_reader_that_has_enough_ends_the_log_quietly() {
 }
 
 #[test]
-fn events_that_end_with_the_daemon_do_not_end_in_silence() {
+fn events_that_end_with_the_daemon_end_with_a_failure() {
     let (home, daemon) = home_and_daemon();
     daemon.answer("event.subscribe", json!({}));
     let child = home.agency(&["events"]).stderr(Stdio::piped()).spawn().unwrap();
     daemon.called("event.subscribe");
     daemon.crash();
-    let said = cli_support::Said::from(child.wait_with_output().unwrap());
-    assert_eq!(said.code, Some(1));
+    let output = cli_support::CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!(output.code, Some(1));
     assert!(
-        said.stderr.starts_with("Error: the daemon ended, so no more events follow\n"),
+        output.stderr.starts_with("Error: the daemon ended, so no more events follow\n"),
         "{}",
-        said.stderr
+        output.stderr
     );
 }
 
 #[test]
-fn orphans_are_listed_with_the_way_out() {
+fn orphans_are_listed_with_commands_to_return_and_stop_them() {
     let (home, daemon) = home_and_daemon();
     daemon.answer("orphan.list", json!({ "orphans": [orphan()] }));
     home.run(&["orphans"]).is(
@@ -511,7 +517,7 @@ Stop it:               agency orphans kill k3v9x0a2bc
         "",
     );
     daemon.answer("orphan.kill", json!({ "task": null, "code": "-15", "ended": [] }));
-    home.run(&["orphans", "kill", "k3v9x0a2bc"]).is(0, "k3v9x0a2bc ended\n", "");
+    home.run(&["orphans", "kill", "k3v9x0a2bc"]).is(0, "k3v9x0a2bc stopped\n", "");
     daemon.answer("orphan.list", json!({ "orphans": [] }));
     home.run(&["orphans"]).is(0, "No orphans: every agent belongs to a task.\n", "");
 }
@@ -544,7 +550,7 @@ fn trust_shows_what_would_run_and_needs_a_yes() {
 }
 
 #[test]
-fn commands_of_task_files_are_shown_also_without_a_configuration() {
+fn commands_in_task_files_are_shown_without_a_configuration_too() {
     let (home, daemon) = home_and_daemon();
     let mut brought = trust(false);
     brought["content"] = Value::Null;
@@ -558,7 +564,7 @@ fn commands_of_task_files_are_shown_also_without_a_configuration() {
 }
 
 #[test]
-fn trust_asks_on_a_terminal_and_takes_silence_for_a_no() {
+fn trust_asks_on_a_terminal_and_takes_an_empty_answer_as_no() {
     let (home, daemon) = home_and_daemon();
     daemon.answer("trust.show", trust(false)).answer("trust.agree", trust(true));
     for (answer, code) in [("\r", 1), ("n\r", 1), ("y\r", 0)] {
@@ -595,7 +601,7 @@ fn status_and_stop_start_no_daemon() {
 }
 
 #[test]
-fn without_a_home_there_is_a_clear_word() {
+fn without_a_home_there_is_a_clear_error() {
     let home = Home::new();
     let mut command = home.agency(&["ls"]);
     let output = command.env_remove("HOME").env_remove("XDG_STATE_HOME").output().unwrap();

@@ -1,4 +1,4 @@
-//! A daemon that answers by a script and hands its streams to the test.
+//! A fake daemon: it gives the answers that the test sets, and hands its streams to the test.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -32,8 +32,8 @@ pub struct FakeDaemon {
 
 /// One open stream, as the daemon sees it.
 pub struct FakeStream {
-    say: mpsc::UnboundedSender<Message>,
-    heard: Receiver<Message>,
+    send: mpsc::UnboundedSender<Message>,
+    received: Receiver<Message>,
 }
 
 impl FakeDaemon {
@@ -43,12 +43,12 @@ impl FakeDaemon {
         let (open, streams) = channel();
         let (stop, stopped) = oneshot::channel();
         let listener = agency_api::socket::bind(&home.state().daemon_socket()).unwrap();
-        let door = Door { answers: answers.clone(), call, open };
+        let server = FakeServer { answers: answers.clone(), call, open };
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 tokio::select! {
-                    () = door.serve(listener) => {}
+                    () = server.serve(listener) => {}
                     _ = stopped => {}
                 }
             });
@@ -69,7 +69,7 @@ impl FakeDaemon {
         self
     }
 
-    /// The parameters of the next call of `method`; calls of others are passed over.
+    /// The parameters of the next call of `method`. Skips calls of other methods.
     #[track_caller]
     pub fn called(&self, method: &str) -> Value {
         loop {
@@ -85,7 +85,7 @@ impl FakeDaemon {
         self.streams.recv_timeout(PATIENCE).expect("a stream")
     }
 
-    /// Gone without a word, as after SIGKILL.
+    /// Ends without a message, as after SIGKILL.
     pub fn crash(mut self) {
         self.end();
     }
@@ -105,30 +105,30 @@ impl Drop for FakeDaemon {
 }
 
 impl FakeStream {
-    pub fn say(&self, bytes: &[u8]) {
-        assert!(self.says(bytes), "the client has left");
+    pub fn send(&self, bytes: &[u8]) {
+        assert!(self.try_send(bytes), "the client has left");
     }
 
-    /// False once the client has closed the connection.
-    pub fn says(&self, bytes: &[u8]) -> bool {
-        self.say.send(Message::binary(bytes.to_vec())).is_ok()
+    /// False if the client has closed the stream.
+    pub fn try_send(&self, bytes: &[u8]) -> bool {
+        self.send.send(Message::binary(bytes.to_vec())).is_ok()
     }
 
     pub fn notice(&self, notice: &ViewerNotice) {
-        self.say.send(Message::text(serde_json::to_string(notice).unwrap())).unwrap();
+        self.send.send(Message::text(serde_json::to_string(notice).unwrap())).unwrap();
     }
 
-    /// The client may have been quicker.
+    /// Ignores errors, because the client may have closed the stream first.
     pub fn close(&self) {
-        self.say.send(Message::Close(None)).ok();
+        self.send.send(Message::Close(None)).ok();
     }
 
-    /// The keys of the client, until they end with `end`.
+    /// The typed bytes up to `end`.
     #[track_caller]
     pub fn typed_until(&self, end: &str) -> String {
         let mut typed = Vec::new();
         while !typed.ends_with(end.as_bytes()) {
-            match self.heard.recv_timeout(PATIENCE).expect("typed bytes") {
+            match self.received.recv_timeout(PATIENCE).expect("typed bytes") {
                 Message::Binary(bytes) => typed.extend_from_slice(&bytes),
                 Message::Text(_) => {}
                 other => panic!("{other:?} after {:?}", String::from_utf8_lossy(&typed)),
@@ -137,22 +137,22 @@ impl FakeStream {
         String::from_utf8(typed).unwrap()
     }
 
-    /// The next request in words.
+    /// The next request of the client.
     #[track_caller]
     pub fn request(&self) -> Value {
         loop {
-            if let Message::Text(text) = self.heard.recv_timeout(PATIENCE).expect("a request") {
+            if let Message::Text(text) = self.received.recv_timeout(PATIENCE).expect("a request") {
                 return serde_json::from_str(&text).unwrap();
             }
         }
     }
 
-    /// All that is typed until the client leaves.
+    /// All bytes that are typed until the client closes the stream.
     #[track_caller]
-    pub fn typed_to_the_end(&self) -> String {
+    pub fn typed_until_close(&self) -> String {
         let mut typed = Vec::new();
         loop {
-            match self.heard.recv_timeout(PATIENCE) {
+            match self.received.recv_timeout(PATIENCE) {
                 Ok(Message::Binary(bytes)) => typed.extend_from_slice(&bytes),
                 Ok(Message::Close(_)) | Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
                 Ok(_) => {}
@@ -163,17 +163,17 @@ impl FakeStream {
     }
 }
 
-struct Door {
+struct FakeServer {
     answers: Answers,
     call: Sender<(String, Value)>,
     open: Sender<FakeStream>,
 }
 
-impl Door {
+impl FakeServer {
     async fn serve(self, listener: std::os::unix::net::UnixListener) {
         listener.set_nonblocking(true).unwrap();
         let listener = UnixListener::from_std(listener).unwrap();
-        // Owned here, so that a crash closes every connection at once.
+        // Owned here, so that a crash closes all connections at once.
         let mut connections = tokio::task::JoinSet::new();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
@@ -185,10 +185,10 @@ impl Door {
                     path = upgrade.uri().path().to_owned();
                     Ok(accepted)
                 };
-                // Someone who only looked whether we are here.
+                // A client that only checked whether a daemon is running.
                 let Ok(socket) = tokio_tungstenite::accept_hdr_async(stream, note_path).await else { return };
                 match path.as_str() {
-                    "/rpc" => converse(socket, answers, call).await,
+                    "/rpc" => answer_calls(socket, answers, call).await,
                     _ => stream_to_test(socket, open).await,
                 }
             });
@@ -196,7 +196,11 @@ impl Door {
     }
 }
 
-async fn converse(mut socket: WebSocketStream<UnixStream>, answers: Answers, call: Sender<(String, Value)>) {
+async fn answer_calls(
+    mut socket: WebSocketStream<UnixStream>,
+    answers: Answers,
+    call: Sender<(String, Value)>,
+) {
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(text) = message else { continue };
         let request: Request = serde_json::from_str(&text).unwrap();
@@ -205,7 +209,7 @@ async fn converse(mut socket: WebSocketStream<UnixStream>, answers: Answers, cal
             Some(Err(failure)) => Err(ErrorObject::from(failure.clone())),
             None => Err(ErrorObject::new(-32601, format!("the test has no answer to {}", request.method))),
         };
-        // The test may be over.
+        // The test may have ended.
         call.send((request.method, request.params)).ok();
         let response = Response::new(request.id.unwrap_or_default(), outcome);
         let text = serde_json::to_string(&response).unwrap();
@@ -217,27 +221,27 @@ async fn converse(mut socket: WebSocketStream<UnixStream>, answers: Answers, cal
 
 async fn stream_to_test(socket: WebSocketStream<UnixStream>, open: Sender<FakeStream>) {
     let (mut sink, mut source) = socket.split();
-    let (say, mut said) = mpsc::unbounded_channel();
-    let (hear, heard) = channel();
-    if open.send(FakeStream { say, heard }).is_err() {
+    let (send, mut outgoing) = mpsc::unbounded_channel();
+    let (forward, received) = channel();
+    if open.send(FakeStream { send, received }).is_err() {
         return;
     }
-    let saying = async move {
-        while let Some(message) = said.recv().await {
+    let sending = async move {
+        while let Some(message) = outgoing.recv().await {
             if sink.send(message).await.is_err() {
                 break;
             }
         }
         std::future::pending::<()>().await;
     };
-    let hearing = async move {
+    let receiving = async move {
         while let Some(Ok(message)) = source.next().await {
-            hear.send(message).ok();
+            forward.send(message).ok();
         }
     };
     tokio::select! {
-        () = saying => {}
-        () = hearing => {}
+        () = sending => {}
+        () = receiving => {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! A sealed home, a terminal, and a daemon that says what the test wants it to say.
+//! A home directory for one test, a terminal, and a fake daemon.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
@@ -15,10 +15,10 @@ use agency_api::paths::StateDir;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Far more than anything here takes; only a test that hangs waits that long.
+/// Much more than any step here takes. Only a test that hangs waits this long.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A home of its own, in which no real daemon can start: its lock is taken.
+/// A temporary home directory. No real daemon can start in it, because the test holds the daemon's lock.
 pub struct Home {
     directory: tempfile::TempDir,
     _lock: File,
@@ -57,11 +57,11 @@ impl Home {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Said {
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.agency(arguments).output().unwrap().into()
     }
 
-    pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Said {
+    pub fn run_with_input(&self, arguments: &[&str], input: &str) -> CommandOutput {
         use std::io::Write;
         let mut command = self.agency(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -72,18 +72,18 @@ impl Home {
 }
 
 impl Drop for Home {
-    /// A command that ended a moment ago may have started a daemon, which must not outlive its home.
+    /// A command may have started a daemon just before it ended. That daemon must not outlive the directory.
     fn drop(&mut self) {
         let ours = format!("XDG_STATE_HOME={}", self.path().join("state").display());
         while let Some(stray) = process_with(ours.as_bytes()) {
-            // It may end by itself meanwhile.
+            // The process may end by itself meanwhile.
             kill_process(stray, Signal::KILL).ok();
             std::thread::yield_now();
         }
     }
 }
 
-/// A live process that was started with this variable.
+/// A running process with this environment variable.
 fn process_with(variable: &[u8]) -> Option<Pid> {
     let entries = std::fs::read_dir("/proc").ok()?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
@@ -95,17 +95,17 @@ fn process_with(variable: &[u8]) -> Option<Pid> {
     pids.into_iter().find(started_with)
 }
 
-/// All that a command said.
+/// The output of a command and its exit code.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct CommandOutput {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
-        Said {
+        CommandOutput {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -113,10 +113,10 @@ impl From<Output> for Said {
     }
 }
 
-impl Said {
+impl CommandOutput {
     #[track_caller]
     pub fn is(&self, code: i32, stdout: &str, stderr: &str) {
-        let wanted = Said { code: Some(code), stdout: stdout.into(), stderr: stderr.into() };
+        let wanted = CommandOutput { code: Some(code), stdout: stdout.into(), stderr: stderr.into() };
         assert_eq!(self, &wanted);
     }
 }

@@ -1,4 +1,4 @@
-//! A terminal with a program in it, and a person in front of it who reads and types.
+//! A terminal that runs a program, for a test that reads its screen and types.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ pub struct Pty {
     screen: Arc<Screen>,
 }
 
-/// Everything the terminal was given to draw.
+/// All bytes that the program wrote to the terminal.
 #[derive(Default)]
 struct Screen {
     drawn: Mutex<Vec<u8>>,
@@ -41,7 +41,7 @@ impl Pty {
         let screen = Arc::new(Screen::default());
         let (reader, watched) = (master.try_clone().unwrap(), screen.clone());
         std::thread::spawn(move || watched.watch(reader));
-        // The terminal outlives the program, so that its settings can be looked at afterwards.
+        // The terminal outlives the program, so that the test can check its settings afterwards.
         std::mem::forget(slave);
         Pty { master, child, screen }
     }
@@ -52,11 +52,11 @@ impl Pty {
 
     pub fn resize(&self, cols: u16, rows: u16) {
         set_size(&self.master, cols, rows);
-        // The terminal is not the program's controlling one, so the kernel does not send this signal.
+        // It is not the controlling terminal of the program, so the kernel sends no SIGWINCH.
         self.signal(Signal::WINCH);
     }
 
-    /// From now on the terminal takes nothing more, like one whose connection is stuck.
+    /// From now on the terminal takes no more output, like one whose connection hangs.
     pub fn hang(&self) {
         self.screen.hangs.store(true, Ordering::Relaxed);
     }
@@ -69,7 +69,7 @@ impl Pty {
         Settings::of(&tcgetattr(&self.master).unwrap())
     }
 
-    /// Everything drawn so far, once `text` is among it.
+    /// Waits until `text` is drawn, and returns everything drawn so far.
     #[track_caller]
     pub fn wait_for(&self, text: &str) -> String {
         self.screen.wait_for(text)
@@ -79,7 +79,7 @@ impl Pty {
         self.screen.text()
     }
 
-    /// Waits for the program's end.
+    /// Waits until the program ends.
     #[track_caller]
     pub fn end(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
@@ -95,7 +95,7 @@ impl Pty {
 
 impl Drop for Pty {
     fn drop(&mut self) {
-        // Both fail when it has ended, as it should have.
+        // Both fail if the program has ended, which is expected.
         self.child.kill().ok();
         self.child.wait().ok();
     }

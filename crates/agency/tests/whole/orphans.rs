@@ -70,7 +70,7 @@ fn an_orphan_can_be_ended_with_its_whole_tree() {
     let (stage, keeper) = orphaned("fork-child setsid far; ask ready?");
     let ran = stage.run(["orphans", "kill", &keeper.run]);
     assert!(ran.stderr.contains("also ended: far "), "{ran}");
-    assert_eq!(ran.ok(), format!("{} ended\n", keeper.run));
+    assert_eq!(ran.ok(), format!("{} stopped\n", keeper.run));
     assert!(!keeper.child.expect("an agent").is_alive());
     assert_eq!(stage.listing()["orphans"], serde_json::json!([]));
     stage.eventually("its keeper goes too", SOON, || stage.keepers().is_empty().then_some(()));
@@ -105,7 +105,7 @@ fn a_process_without_a_keeper_is_an_orphan_and_its_task_is_stopped() {
     let orphan = &stage.listing()["orphans"][0];
     assert_eq!((&orphan["kind"], &orphan["pid"]), (&"process".into(), &agent.pid.into()));
     assert!(agent.is_alive(), "no user has ended it");
-    assert_eq!(stage.run(["orphans", "kill", &keeper.run]).ok(), format!("{} ended\n", keeper.run));
+    assert_eq!(stage.run(["orphans", "kill", &keeper.run]).ok(), format!("{} stopped\n", keeper.run));
     agent.wait_gone(SOON);
     assert_eq!(stage.listing()["orphans"], serde_json::json!([]));
 }
