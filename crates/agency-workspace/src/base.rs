@@ -1,17 +1,19 @@
-//! What a workspace starts from: a name, and the commit it stood for.
+//! The base of a workspace: the name of a branch, tag or commit, and the commit that it named at the start.
 //!
-//! Not a merge base; only the meaning of a name is found here, and near names when it has none.
+//! Not a merge base. This module only resolves names, and suggests similar ones for a name that does not
+//! exist.
 
-use crate::create::CreateCause;
-use crate::repository::{Repository, text};
-use crate::tool::ToolError;
+use crate::error::CreateCause;
+use crate::repository::Repository;
+use crate::tool::{ToolError, text};
 
-/// More would be a list of branches, not a suggestion.
+/// More than three would be a list of branches, not a suggestion.
 const MOST_SUGGESTIONS: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// As given, or the current branch of the main checkout, or its commit where `HEAD` is detached.
+    /// The name that the caller gave, or the current branch of the main checkout, or its commit where `HEAD`
+    /// is detached.
     pub name: String,
     pub commit: String,
 }
@@ -44,12 +46,12 @@ impl Base {
     }
 }
 
-/// `HEAD` names nothing: it is what the user has in front of them.
+/// Returns the name of a base, or None for `HEAD`, which stands for the current branch of the main checkout.
 pub(crate) fn explicit_base(base: Option<&str>) -> Option<&str> {
     base.filter(|base| *base != "HEAD")
 }
 
-/// The base by its name, or the current branch of the main checkout.
+/// Returns the given base, or the current branch of the main checkout.
 pub(crate) fn base_or_current(
     repository: &Repository,
     base: Option<&str>,
@@ -60,15 +62,15 @@ pub(crate) fn base_or_current(
     }
 }
 
-/// The branch `HEAD` of the main checkout is on, also before its first commit.
+/// Returns the branch that `HEAD` of the main checkout is on, also before its first commit.
 pub(crate) fn current_branch(repository: &Repository) -> Result<Option<String>, ToolError> {
     let head = repository.git().read_optional(&["symbolic-ref", "--quiet", "HEAD"])?.map(text);
     Ok(head.map(|head| head.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(head)))
 }
 
-/// A branch before anything else of the same name.
+/// Finds the commit of a name. A branch wins over a tag of the same name.
 pub(crate) fn find_commit(repository: &Repository, name: &str) -> Result<Option<String>, ToolError> {
-    // An option, not a name: no branch may begin with a dash.
+    // This is an option, not a name: no branch may begin with a dash.
     if name.starts_with('-') {
         return Ok(None);
     }
@@ -110,13 +112,14 @@ pub(crate) fn nearest_names(name: &str, names: Vec<String>) -> Vec<String> {
     scored.into_iter().take(MOST_SUGGESTIONS).map(|(_, near)| near).collect()
 }
 
-/// `login` is near to `origin/login` and to `feature/login`.
+/// Finds the distance to a name or to its end after any slash: `login` is near to `origin/login` and to
+/// `feature/login`.
 fn distance_to_any_end(name: &str, whole: &str) -> usize {
     let ends = whole.match_indices('/').map(|(at, _)| 1 + distance(name, &whole[at + 1..]));
     ends.chain([distance(name, whole)]).min().unwrap_or(usize::MAX)
 }
 
-/// Letters to insert, delete or replace, ignoring case.
+/// Counts the letters to insert, delete or replace, ignoring case.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.to_lowercase().chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

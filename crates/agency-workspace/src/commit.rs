@@ -1,23 +1,23 @@
 //! Commits all the work in a workspace, as its user would.
 //!
-//! With their hooks, identity and signing; on the workspace's own branch only.
+//! Runs the user's hooks and uses their identity and signing key. Commits on the workspace's own branch only.
 
 use std::path::PathBuf;
 use std::{fs, io};
 
+use crate::error::{Operation, OperationCause, OperationError};
+use crate::git_workspace::ReadyWorkspace;
+use crate::integration_lock::IntegrationLock;
 use crate::jj;
-use crate::merge::refuse_busy_or_other_branch;
+use crate::merge_target::refuse_busy_or_other_branch;
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause, OperationError};
 use crate::pending_sync;
 use crate::project::{Kind, Project};
-use crate::repository::{Repository, text};
-use crate::tool::ToolError;
-use crate::trial_worktree::IntegrationLock;
-use crate::versions::ReadyWorkspace;
+use crate::repository::Repository;
+use crate::tool::{ToolError, text};
 use crate::worktree::Worktree;
 
-/// The new commit; None if there was nothing to commit.
+/// Commits everything in the workspace. Returns the new commit, or None if there was nothing to commit.
 pub fn commit_all(
     project: &Project,
     name: &WorkspaceName,
@@ -36,7 +36,7 @@ fn commit_worktree(
     name: &WorkspaceName,
     message: &str,
 ) -> Result<Option<String>, OperationCause> {
-    // Files of a base that came half-way are not the work of anybody here.
+    // Files that an interrupted sync brought from the base are not work of this task.
     pending_sync::recover_sync(repository, name, &IntegrationLock::acquire(repository)?)?;
     let ready = ReadyWorkspace::find(repository, name)?;
     refuse_busy_or_other_branch(repository, name, &ready.found, &ready.worktree)?;
@@ -56,7 +56,7 @@ fn commit_worktree(
     Ok(Some(git.read_line(&["rev-parse", "--verify", "HEAD"]).map(text)?))
 }
 
-/// What was staged before us. A hook or a signature that refuses the commit leaves it as it was.
+/// The index before this commit. If a hook or the signing program refuses the commit, the index is restored.
 struct SavedIndex {
     path: PathBuf,
     before: Option<Vec<u8>>,
@@ -74,7 +74,7 @@ impl SavedIndex {
 
     fn restore(self) -> Result<(), OperationCause> {
         let Some(before) = self.before else { return Ok(()) };
-        // In one step: whoever reads it sees the one or the other.
+        // Replaced in one step, so that a concurrent reader sees the old index or the new one.
         let aside = self.path.with_extension("agency");
         let put = fs::write(&aside, before).and_then(|()| fs::rename(&aside, &self.path));
         put.map_err(|source| OperationCause::Write { path: self.path, source })

@@ -1,30 +1,29 @@
-//! Which workspaces would conflict with their base or with each other, found out by merging their work, committed
+//! Finds workspaces that would conflict with their base or with each other, by merging their work, committed
 //! or not, in the object store.
 //!
-//! Touches no checkout. Remembers what it has tried: nothing is merged twice, and a workspace that did not
-//! change costs one look at its files.
+//! Touches no checkout. The scanner remembers its results: it merges no pair twice, and a workspace without
+//! changes costs one `git status`.
 
 use std::collections::HashMap;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tracing::debug;
 
-use crate::git::Git;
+use crate::error::OperationCause;
+use crate::git_workspace::GitWorkspace;
 use crate::jj;
+use crate::merge_tree::conflicting_files;
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
+use crate::presence::Presence;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
-use crate::state::{GitWorkspace, Presence};
-use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
 use crate::worktree_status::WorktreeStatus;
 
-/// Two that are equal stand for the same work, committed or not.
+/// Equal fingerprints mean the same work, committed or not.
 type Fingerprint = u64;
 
-/// Workspaces as they were seen, each with a commit of its work.
+/// The workspaces of the last scan, each with a commit of its work.
 type Seen = HashMap<WorkspaceName, (Fingerprint, String)>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +35,7 @@ pub struct WorkspaceConflict {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConflictWith {
-    /// The name of the base.
+    /// The workspace conflicts with its base, which has this name.
     Base(String),
     Workspace(WorkspaceName),
 }
@@ -54,13 +53,13 @@ impl ConflictsError {
     }
 }
 
-/// A workspace, the name of its base, and a commit of all that is in it.
+/// A workspace, the name of its base, and a commit of everything in it.
 type Work<'a> = (&'a WorkspaceName, Option<&'a str>, String);
 
-/// The commit of each base that there is.
+/// The commit of each base; None for a base that does not exist.
 type Tips<'a> = HashMap<Option<&'a str>, Option<String>>;
 
-/// What was found out so far, for one project.
+/// Scans the workspaces of one project for conflicts, and remembers the results.
 #[derive(Debug, Default)]
 pub struct ConflictScanner {
     seen: Seen,
@@ -69,8 +68,8 @@ pub struct ConflictScanner {
 }
 
 impl ConflictScanner {
-    /// All collisions between these workspaces and with their bases (as in [`crate::state()`]). A workspace that
-    /// cannot be read collides with nothing.
+    /// Finds all conflicts between these workspaces and with their bases (as in [`crate::state()`]). The
+    /// scanner skips a workspace that it cannot read.
     pub fn scan(
         &mut self,
         project: &Project,
@@ -79,7 +78,7 @@ impl ConflictScanner {
         let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
         let work = self.work_in(project, workspaces);
         let found = self.compare(project, repository, &work).or_else(|err| {
-            // No branch leads to what was remembered, so git may have deleted it since.
+            // No branch refers to the remembered commits, so git may have deleted them since.
             debug!(%err, "the workspaces are compared as if for the first time");
             *self = Self { merges: self.merges, ..Self::default() };
             let work = self.work_in(project, workspaces);
@@ -106,7 +105,7 @@ impl ConflictScanner {
         work
     }
 
-    /// How many merges were tried so far: what a look has cost.
+    /// Returns the number of merges tried so far, which is the cost of the scans.
     pub fn merge_count(&self) -> u64 {
         self.merges
     }
@@ -133,7 +132,8 @@ impl ConflictScanner {
             for (after, (other, _, other_commit)) in work.iter().enumerate().skip(at + 1) {
                 let with = ConflictWith::Workspace((*other).clone());
                 let mut files = self.conflicts(repository, &before, commit, other_commit)?;
-                // What only one of them has against the base is not the other's doing.
+                // A file in which only one of the two conflicts with the base is not a conflict between the
+                // two.
                 files.retain(|file| with_base[at].contains(file) == with_base[after].contains(file));
                 found.push(WorkspaceConflict { workspace: (*name).clone(), with, files });
             }
@@ -162,7 +162,8 @@ impl ConflictScanner {
     }
 }
 
-/// A commit of all the work in a workspace, on nobody's branch: that of before, if nothing has changed.
+/// Returns a commit of all the work in a workspace, on no branch. Reuses the last commit if nothing has
+/// changed.
 fn commit_of(
     project: &Project,
     name: &WorkspaceName,
@@ -186,7 +187,7 @@ fn commit_of(
     }
 }
 
-/// Of a directory that is gone the branch is left.
+/// Returns the tip of the branch of a workspace whose directory is gone.
 fn commit_without_files(
     repository: &Repository,
     name: &WorkspaceName,
@@ -199,7 +200,7 @@ fn commit_without_files(
     }
 }
 
-/// Many have the same base, which is looked up once.
+/// Looks each base up once, because many workspaces share one.
 fn tips_of<'a>(project: &Project, work: &[Work<'a>]) -> Result<Tips<'a>, ToolError> {
     let mut tips = Tips::new();
     for (_, base, _) in work {
@@ -208,38 +209,4 @@ fn tips_of<'a>(project: &Project, work: &[Work<'a>]) -> Result<Tips<'a>, ToolErr
         }
     }
     Ok(tips)
-}
-
-/// Git on this repository that leaves no object in it. Only names of files are asked for, and what many merges
-/// leave would make git collect garbage again and again.
-fn writing_to(repository: &Repository, dir: &Path) -> Git {
-    let objects = repository.common_dir().join("objects");
-    // A colon would be taken for the end of the path.
-    if objects.as_os_str().as_bytes().iter().any(|byte| b":\"".contains(byte)) {
-        return repository.git();
-    }
-    let git = repository.git().with_variable("GIT_OBJECT_DIRECTORY", dir);
-    git.with_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects)
-}
-
-/// Files that git cannot merge by itself.
-pub(crate) fn conflicting_files(
-    repository: &Repository,
-    one: &str,
-    other: &str,
-) -> Result<Vec<PathBuf>, ToolError> {
-    let options = ["--write-tree", "--name-only", "--no-messages", "--allow-unrelated-histories", "-z"];
-    let args = [&["merge-tree"], &options[..], &[one, other]].concat();
-    let thrown_away = tempfile::Builder::new().prefix("agency-radar-").tempdir();
-    let thrown_away =
-        thrown_away.map_err(|source| ToolError::Start { command: "git merge-tree".into(), source })?;
-    let (is_clean, said) = writing_to(repository, thrown_away.path()).read_yes_or_no(&args)?;
-    if is_clean {
-        return Ok(Vec::new());
-    }
-    // The tree comes first.
-    let mut files: Vec<PathBuf> = parse_paths(&said).into_iter().skip(1).collect();
-    files.sort();
-    files.dedup();
-    Ok(files)
 }

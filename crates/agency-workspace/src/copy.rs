@@ -1,8 +1,8 @@
-//! Copies ignored files into a fresh workspace: `.env`, local settings, installed dependencies.
+//! Copies ignored files into a new workspace: `.env`, local settings, installed dependencies.
 //!
-//! Shares blocks with the original where the file system can. A file is whole when it appears under its name,
-//! and never takes the place of one that is there, so a copy that was cut short can be done again.
-//! Not which files: see `include`.
+//! Shares blocks with the original where the file system can. A file appears under its name only when it is
+//! complete, and never replaces an existing file, so an interrupted copy can be repeated. `include` decides
+//! which files to copy.
 
 use std::collections::HashSet;
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
@@ -18,13 +18,13 @@ use crate::name::WorkspaceName;
 use crate::project::{Project, workspace_path};
 use crate::tool::ToolError;
 
-/// Where a file is until it is whole. Excluded from git like all of `.agency/`.
+/// Holds a file until it is complete. Git excludes it like everything in `.agency/`.
 const STAGE: &str = ".agency/copying";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Copied {
     pub files: u64,
-    /// Files that could not be copied, each with the reason.
+    /// The files that could not be copied, each with the reason.
     pub left_out: Vec<String>,
 }
 
@@ -48,7 +48,8 @@ impl CopyError {
     }
 }
 
-/// Copies what `.worktreeinclude` and `patterns` name and git ignores. `go_on` is asked before each file.
+/// Copies the files that git ignores and that `.worktreeinclude` or `patterns` name. Calls `go_on` before
+/// each file, and stops when it returns false.
 pub fn copy_ignored(
     project: &Project,
     name: &WorkspaceName,
@@ -76,12 +77,12 @@ pub fn copy_ignored(
     Ok(copied)
 }
 
-/// The next file would fare no better.
+/// Whether the next file would fail in the same way.
 fn is_fatal(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The workspace that is copied into.
+/// The workspace that receives the copies.
 struct CopyTarget {
     root: PathBuf,
     stage: PathBuf,
@@ -97,7 +98,7 @@ impl CopyTarget {
         Ok(target_dir)
     }
 
-    /// False if one is there already.
+    /// Returns false if the target exists already.
     fn copy(&mut self, from: &Path, to: &Path) -> io::Result<bool> {
         let target = self.root.join(to);
         if target.symlink_metadata().is_ok() {
@@ -117,7 +118,7 @@ impl CopyTarget {
         rename_into_place(&staged, &target)
     }
 
-    /// Makes the directory. One that is a link could lead anywhere.
+    /// Makes the directory. Refuses a link, which could lead anywhere.
     fn ensure_directory(&mut self, directory: &Path) -> io::Result<()> {
         if directory.as_os_str().is_empty() || self.directories.contains(directory) {
             return Ok(());
@@ -138,13 +139,13 @@ impl CopyTarget {
 }
 
 impl Drop for CopyTarget {
-    /// What is left in the stage is half a file of ours; the directory above goes if nothing else is in it.
+    /// Deletes an incomplete copy in the stage, and the directory above it if that is empty.
     fn drop(&mut self) {
         let cleared = remove_if_exists(&self.stage.join("file")).and_then(|()| fs::remove_dir(&self.stage));
         if let Err(left) = cleared {
             tracing::warn!(stage = %self.stage.display(), %left, "half a copy stays behind");
         } else if let Some(above) = self.stage.parent() {
-            // Somebody else's files are in it, and stay.
+            // If it is not empty, the files in it are not ours and stay.
             fs::remove_dir(above).unwrap_or_default();
         }
     }
@@ -164,7 +165,7 @@ fn copy_file(from: &Path, to: &Path, meta: &Metadata) -> io::Result<()> {
         io::copy(&mut source, &mut target)?;
     }
     target.set_permissions(fs::Permissions::from_mode(meta.permissions().mode() & 0o7777))?;
-    // Build tools go by it.
+    // Build tools compare modification times.
     target.set_times(FileTimes::new().set_modified(meta.modified()?))
 }
 
@@ -175,18 +176,18 @@ fn try_clone_blocks(source: &File, target: &File) -> bool {
     rustix::fs::ioctl_ficlone(target, source).is_ok()
 }
 
-/// There `io::copy` does what can be done.
+/// On other systems `io::copy` shares blocks where it can.
 #[cfg(not(target_os = "linux"))]
 fn try_clone_blocks(_source: &File, _target: &File) -> bool {
     false
 }
 
-/// Gives the file its name, unless somebody else has it by now.
+/// Renames the file to its final name. Returns false if another process has created that name meanwhile.
 fn rename_into_place(staged: &Path, target: &Path) -> io::Result<bool> {
     match renameat_with(CWD, staged, CWD, target, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST) => Ok(false),
-        // Some network file systems cannot promise it.
+        // Some network file systems do not support this flag.
         Err(Errno::INVAL | Errno::NOSYS) if target.symlink_metadata().is_err() => {
             fs::rename(staged, target).map(|()| true)
         }

@@ -1,147 +1,36 @@
-//! Makes a workspace, or nothing at all.
+//! Creates a workspace, or nothing at all.
 //!
-//! Not its contents: what a fresh checkout lacks is somebody else's care.
+//! Not what a fresh checkout lacks: `copy` brings ignored files, and the daemon runs the setup.
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tracing::warn;
 
 use crate::base::Base;
+use crate::error::{CreateCause, CreateError};
+use crate::git_workspace::GitWorkspace;
 use crate::jj;
 use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
+use crate::presence::PathStatus;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
-use crate::state::{GitWorkspace, PathStatus};
 use crate::tool::{ToolError, retry_while_locked};
 use crate::trash;
+use crate::workspace::{Created, Workspace};
 use crate::worktree::{Force, Worktree, WorktreeRecord, find_record, other_worktree_on_branch};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Workspace {
-    pub name: WorkspaceName,
-    /// The agent's working directory.
-    pub path: PathBuf,
-    /// None for a plain directory.
-    pub branch: Option<String>,
-    /// None for a plain directory, and when only the directory was brought back.
-    pub base: Option<Base>,
-    /// What the user should know of it: a hook that failed, a directory without `.git`.
-    pub warnings: Vec<String>,
-    pub(crate) made: Created,
-}
-
-/// What the call that returned the workspace made, and [`crate::undo_create()`] may therefore take away.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Created {
-    Nothing,
-    Worktree,
-    WorktreeAndBranch {
-        tip: String,
-    },
-    /// A jj workspace, whose working-copy commit was this one.
-    Jj {
-        commit: String,
-    },
-}
-
-/// What a worktree is to stand on.
+/// What a new worktree checks out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CheckoutTarget {
     Branch(String),
     Detached(String),
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("cannot make workspace {workspace}")]
-pub struct CreateError {
-    pub workspace: WorkspaceName,
-    #[source]
-    pub cause: CreateCause,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum CreateCause {
-    #[error("the repository has no commit yet")]
-    NoCommit,
-    #[error("there is no branch, tag or commit `{base}`")]
-    BaseMissing { base: String, near: Vec<String> },
-    #[error("there is no bookmark, tag or commit `{base}`")]
-    RevisionMissing { base: String, near: Vec<String> },
-    #[error("the bookmark {bookmark} exists already")]
-    BookmarkExists { bookmark: String },
-    #[error("the bookmark {bookmark} does not exist")]
-    BookmarkMissing { bookmark: String },
-    #[error("the branch {branch} exists already")]
-    BranchExists { branch: String },
-    #[error("the branch {branch} does not exist")]
-    BranchMissing { branch: String },
-    #[error("the branch {branch} is checked out in {}", path.display())]
-    BranchInUse { branch: String, path: PathBuf },
-    #[error("git cannot have a branch {branch} beside the branch {blocking}")]
-    BranchBlocked { branch: String, blocking: String },
-    #[error("jj knows a workspace {name} already")]
-    WorkspaceKnown { name: WorkspaceName },
-    #[error("{} exists already", path.display())]
-    PathTaken { path: PathBuf },
-    #[error("{} is gone, but its worktree is locked: {reason}", path.display())]
-    Locked { path: PathBuf, reason: String },
-    #[error("{} is not a directory any more", path.display())]
-    DirectoryGone { path: PathBuf },
-    #[error(transparent)]
-    Git(#[from] ToolError),
-}
-
-impl CreateError {
-    pub fn hint(&self) -> Option<String> {
-        self.cause.hint()
-    }
-}
-
-impl CreateCause {
-    pub(crate) fn hint(&self) -> Option<String> {
-        match self {
-            CreateCause::NoCommit => {
-                Some("commit first, or pass --vcs none to work in the directory itself".into())
-            }
-            CreateCause::BaseMissing { near, .. } if near.is_empty() => {
-                Some("pass an existing branch with --base-branch".into())
-            }
-            CreateCause::RevisionMissing { near, .. } if near.is_empty() => {
-                Some("pass an existing bookmark or revision with --base-branch".into())
-            }
-            CreateCause::BaseMissing { near, .. } | CreateCause::RevisionMissing { near, .. } => {
-                Some(format!("did you mean {}?", near.join(" or ")))
-            }
-            CreateCause::BranchExists { branch } => {
-                Some(format!("look at it with `git log {branch}`, then rename or delete it"))
-            }
-            CreateCause::BookmarkExists { bookmark } => Some(format!(
-                "look at it with `jj log -r {bookmark}`, then: jj bookmark rename {bookmark} another-name"
-            )),
-            CreateCause::BranchInUse { .. } => Some("switch to another branch there".into()),
-            CreateCause::BranchBlocked { blocking, .. } => {
-                Some(format!("rename it: git branch -m {blocking} another-name"))
-            }
-            CreateCause::WorkspaceKnown { name } => {
-                Some(format!("look at it with `jj workspace list`, then: jj workspace forget {name}"))
-            }
-            CreateCause::PathTaken { .. } => Some("move it away; nothing in it was touched".into()),
-            CreateCause::Locked { path, .. } => {
-                Some(format!("bring the directory back, or run: git worktree unlock '{}'", path.display()))
-            }
-            CreateCause::BranchMissing { .. }
-            | CreateCause::BookmarkMissing { .. }
-            | CreateCause::DirectoryGone { .. } => None,
-            CreateCause::Git(err) => err.hint(),
-        }
-    }
-}
-
-/// Finds out everything that [`create`] would refuse, before anything is made, and what the
-/// workspace would start from (None for a plain directory).
+/// Checks everything that [`create`] would refuse, without creating anything. Returns the base that the
+/// workspace would start from, or None for a plain directory.
 pub fn check_create(
     project: &Project,
     name: &WorkspaceName,
@@ -155,7 +44,7 @@ pub fn check_create(
     checked.map_err(|cause| CreateError { workspace: name.clone(), cause })
 }
 
-/// Makes the workspace `name` from `base`: the current branch of the main checkout unless given.
+/// Creates the workspace `name` from `base`, or from the current branch of the main checkout.
 pub fn create(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Workspace, CreateError> {
     let created = match &project.kind {
         Kind::Git(repository) => create_worktree(repository, name, base),
@@ -167,7 +56,7 @@ pub fn create(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Re
     Ok(workspace)
 }
 
-/// Brings back the directory of a workspace whose branch is still there.
+/// Creates the directory of a workspace again, from its branch.
 pub fn reattach(project: &Project, name: &WorkspaceName) -> Result<Workspace, CreateError> {
     let attached = match &project.kind {
         Kind::Git(repository) => reattach_worktree(repository, name),
@@ -201,7 +90,7 @@ fn create_worktree(
             Ok(Workspace { base: Some(base), ..describe_workspace(repository, name, warnings, made) })
         }
         Err(err) => {
-            // The branch is ours, seconds old, and without commits.
+            // This call created the branch seconds ago, and it has no commits.
             delete_untouched_branch(repository, name, &base.commit).unwrap_or_else(
                 |left| warn!(%name, %left, "the branch of a workspace that failed stays behind"),
             );
@@ -210,7 +99,7 @@ fn create_worktree(
     }
 }
 
-/// What a fresh checkout has no files for, by what the commit itself says.
+/// Warns about content that a fresh checkout lacks: submodules, and large files without git-lfs.
 fn missing_content_warnings(repository: &Repository, name: &WorkspaceName) -> Vec<String> {
     let path = repository.workspace_path(name);
     let mut warnings = Vec::new();
@@ -282,9 +171,10 @@ fn refuse_taken_path(
     }
 }
 
-/// Git still knows a worktree whose directory somebody deleted, and refuses to make it again.
+/// Removes git's record of a worktree whose directory is deleted. With the record git would refuse to create
+/// the worktree again.
 ///
-/// Only this one record goes: `git worktree prune` would also forget those of others, whose
+/// Removes only this record: `git worktree prune` would also forget those of other worktrees, whose
 /// directories may be on a disk that is not mounted now.
 pub(crate) fn clear_stale_record(
     repository: &Repository,
@@ -304,7 +194,7 @@ pub(crate) fn clear_stale_record(
 fn create_branch(repository: &Repository, name: &WorkspaceName, base: &Base) -> Result<(), CreateCause> {
     let branch = name.branch();
     let (full, why) = (format!("refs/heads/{branch}"), format!("agency: created from {}", base.name));
-    // The empty old value: it must not exist, so that what exists afterwards is ours.
+    // The empty old value means that the branch must not exist, so that this call is the one that created it.
     match repository.git().change(&["update-ref", "-m", &why, &full, &base.commit, ""]) {
         Err(err) if err.stderr_contains("reference already exists") => {
             Err(CreateCause::BranchExists { branch })
@@ -323,9 +213,9 @@ pub(crate) fn delete_untouched_branch(
     repository.git().change(&["update-ref", "-d", &full, tip]).map(drop)
 }
 
-/// Checks the branch out. Returns what a failing hook said: git calls that a failure although all
-/// is there, and hooks fail in fresh worktrees for reasons (git-lfs, node) that are no reason to
-/// go without one.
+/// Checks the branch out. Returns the message of a hook that failed as a warning: git reports failure
+/// although the worktree is complete, and hooks fail in fresh worktrees for reasons (git-lfs, node) that do
+/// not matter here.
 pub(crate) fn add_worktree(
     repository: &Repository,
     name: &WorkspaceName,
@@ -354,13 +244,14 @@ pub(crate) fn add_worktree(
     })
 }
 
-/// Git takes its own record away again if it cannot check everything out.
+/// Whether git has completed the worktree. Git removes its own record if it cannot check everything out.
 fn is_complete(repository: &Repository, name: &WorkspaceName, path: &Path) -> Result<bool, ToolError> {
     let recorded = find_record(repository, name)?.is_some_and(|record| !record.is_incomplete());
     Ok(recorded && Worktree::open(repository, path).is_some())
 }
 
-/// Takes away what a failed `git worktree add` left: there was neither record nor content before.
+/// Removes the remains of a failed `git worktree add`. Before that call there was neither a record nor
+/// content.
 pub(crate) fn clean_up_failed_add(repository: &Repository, name: &WorkspaceName, before: PathStatus) {
     let path = repository.workspace_path(name);
     let left = find_record(repository, name).and_then(|record| match record {

@@ -1,50 +1,24 @@
-//! What a workspace changed: files, counts and the patch.
+//! The changes of a workspace: files, counts and the patch.
 //!
-//! Only looks: the index and `HEAD` stay as they are, and untracked files are seen all the same.
+//! Read-only: the index and `HEAD` stay as they are. Untracked files are included.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-
+use crate::changed_files::{FileDiff, changed_files};
+use crate::error::{Operation, OperationCause, OperationError};
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Project, Vcs};
-use crate::repository::{Repository, text};
+use crate::repository::Repository;
 use crate::saved_commit::Contents;
-use crate::tool::ToolError;
+use crate::tool::text;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diff {
-    /// What it is compared with: a commit, or the tree of a snapshot.
+    /// The old side: a commit, or the tree of a snapshot.
     pub from: String,
-    /// The tree of what it is now.
+    /// The new side: the tree of the present files.
     pub to: String,
     pub files: Vec<FileDiff>,
-    /// What could not be read.
+    /// Messages about files that could not be read.
     pub warnings: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileDiff {
-    pub path: PathBuf,
-    /// Where it was before, if it was renamed or copied.
-    pub old_path: Option<PathBuf>,
-    pub status: FileStatus,
-    /// Lines; none of a binary file.
-    pub additions: u64,
-    pub deletions: u64,
-    pub binary: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileStatus {
-    Added,
-    Modified,
-    Deleted,
-    Renamed,
-    Copied,
-    /// A file became a link or a submodule, or the other way round.
-    TypeChanged,
 }
 
 impl Diff {
@@ -57,8 +31,8 @@ impl Diff {
     }
 }
 
-/// What the workspace changed since it left its base, uncommitted work and untracked files included. `base` as
-/// in [`crate::state()`].
+/// Compares the workspace with the commit at which it left its base. Includes uncommitted work and untracked
+/// files. `base` as in [`crate::state()`].
 pub fn diff(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Result<Diff, OperationError> {
     let compare = || {
         let repository = project.require_repository()?;
@@ -70,7 +44,7 @@ pub fn diff(project: &Project, name: &WorkspaceName, base: Option<&str>) -> Resu
     compare().map_err(Operation::Compare.failed(name))
 }
 
-/// The text of a diff, as `git apply` takes it.
+/// Returns the text of a diff, as `git apply` reads it.
 pub fn patch(project: &Project, name: &WorkspaceName, diff: &Diff) -> Result<Vec<u8>, OperationError> {
     let read = || {
         let args =
@@ -80,7 +54,8 @@ pub fn patch(project: &Project, name: &WorkspaceName, diff: &Diff) -> Result<Vec
     read().map_err(Operation::Compare.failed(name))
 }
 
-/// The commit at which the workspace and its base parted; the base itself if they never were together.
+/// Returns the commit at which the workspace and its base parted, or the base itself if they have no common
+/// commit.
 fn fork_point(
     project: &Project,
     repository: &Repository,
@@ -96,82 +71,8 @@ fn fork_point(
         });
     };
     let Some(head) = &contents.head else { return Ok(first.clone()) };
-    // Of several, git takes the place nearest to any of them.
+    // Of several tips, git takes the merge base nearest to any of them.
     let args = ["merge-base", head].into_iter().chain(tips.iter().map(String::as_str));
     let parted = repository.git().read_optional(&args.collect::<Vec<_>>())?.map(text);
     Ok(parted.unwrap_or_else(|| first.clone()))
-}
-
-pub(crate) fn changed_files(
-    repository: &Repository,
-    from: &str,
-    to: &str,
-) -> Result<Vec<FileDiff>, ToolError> {
-    let args = ["diff-tree", "-r", "-z", "-M", "--raw", "--numstat", "--no-ext-diff", from, to];
-    Ok(parse(&repository.git().read(&args)?))
-}
-
-/// Entries like `:100644 100755 12ab 34cd M\0path\0`, then counts like `1\t2\tpath\0`, in the same order.
-fn parse(listed: &[u8]) -> Vec<FileDiff> {
-    let mut fields = listed.split(|byte| *byte == 0);
-    let path = |fields: &mut dyn Iterator<Item = &[u8]>| {
-        fields.next().map(|path| PathBuf::from(OsStr::from_bytes(path))).unwrap_or_default()
-    };
-    let (mut files, mut counts) = (Vec::new(), Vec::new());
-    while let Some(field) = fields.next() {
-        if let Some(entry) = field.strip_prefix(b":") {
-            let status = status(entry);
-            let moved = matches!(status, FileStatus::Renamed | FileStatus::Copied);
-            let old_path = moved.then(|| path(&mut fields));
-            let path = path(&mut fields);
-            files.push(FileDiff { path, old_path, status, additions: 0, deletions: 0, binary: false });
-        } else if let Some((count, is_moved)) = count(field) {
-            counts.push(count);
-            // The two paths of a renamed file are fields of their own.
-            if is_moved {
-                fields.nth(1);
-            }
-        }
-    }
-    for (file, (additions, deletions)) in files.iter_mut().zip(counts) {
-        file.binary = additions.is_none();
-        (file.additions, file.deletions) = (additions.unwrap_or(0), deletions.unwrap_or(0));
-    }
-    files
-}
-
-fn status(entry: &[u8]) -> FileStatus {
-    match entry.split(|byte| *byte == b' ').nth(4).and_then(|status| status.first()) {
-        Some(b'A') => FileStatus::Added,
-        Some(b'D') => FileStatus::Deleted,
-        Some(b'R') => FileStatus::Renamed,
-        Some(b'C') => FileStatus::Copied,
-        Some(b'T') => FileStatus::TypeChanged,
-        _ => FileStatus::Modified,
-    }
-}
-
-type Count = (Option<u64>, Option<u64>);
-
-fn count(field: &[u8]) -> Option<(Count, bool)> {
-    let mut parts = field.splitn(3, |byte| *byte == b'\t');
-    let mut number = || parts.next().map(|part| String::from_utf8_lossy(part).parse().ok());
-    let count = (number()?, number()?);
-    Some((count, parts.next()?.is_empty()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn entries_and_counts_of_git_are_brought_together() {
-        let listed = b":100644 100644 aa bb R090\0old\0new\0:000000 100644 00 cc A\0pic\0:100644 000000 aa 00 D\0b\tc\0\
-                       1\t2\t\0old\0new\0-\t-\tpic\x000\t7\tb\tc\0";
-        let [moved, added, deleted] = &parse(listed)[..] else { panic!("three files") };
-        assert_eq!((moved.status, moved.old_path.as_deref()), (FileStatus::Renamed, Some("old".as_ref())));
-        assert_eq!((moved.additions, moved.deletions, moved.binary), (1, 2, false));
-        assert_eq!((added.status, added.binary, added.path.to_str()), (FileStatus::Added, true, Some("pic")));
-        assert_eq!((deleted.deletions, deleted.path.to_str()), (7, Some("b\tc")));
-    }
 }

@@ -1,11 +1,13 @@
-//! What git is configured to show a diff with.
+//! The pager that the user has configured for diffs in git.
 //!
-//! Only its configuration: `$GIT_PAGER` and `$PAGER` are those of whoever looks.
+//! Reads git's configuration only: the caller has its own `$GIT_PAGER` and `$PAGER`.
 
 use crate::project::Project;
-use crate::repository::{Repository, text};
+use crate::repository::Repository;
+use crate::tool::text;
 
-/// None where nothing is configured; `cat` where git is told to use none.
+/// Returns the configured pager, None without a configuration, and `cat` if git is configured to use no
+/// pager.
 pub fn diff_pager(project: &Project) -> Option<String> {
     let repository = project.git_repository()?;
     let of_diffs = configured(repository, "pager.diff");
@@ -17,6 +19,6 @@ pub fn diff_pager(project: &Project) -> Option<String> {
 }
 
 fn configured(repository: &Repository, key: &str) -> Option<String> {
-    // A configuration that cannot be read is no reason to show nothing.
+    // An unreadable configuration is no reason to show nothing.
     repository.git().read_optional(&["config", "--get", key]).ok().flatten().map(text)
 }

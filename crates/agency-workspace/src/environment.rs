@@ -1,4 +1,4 @@
-//! The environment git, its hooks and its filters run in.
+//! The environment in which git, its hooks and its filters run.
 //!
 //! Not the agent's environment: that one belongs to the keeper.
 
@@ -7,9 +7,9 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// What may stay of the caller's `GIT_*`: where git and its configuration are, and who they are. Everything else
-/// (GIT_DIR, GIT_INDEX_FILE, GIT_CONFIG_COUNT…) would point our calls at another repository or index, and a date
-/// would be that of every commit from then on.
+/// The `GIT_*` variables of the caller that stay: where git and its configuration are, and who the user is.
+/// All others (GIT_DIR, GIT_INDEX_FILE, GIT_CONFIG_COUNT…) would point our calls at another repository or
+/// index, and a date would apply to every later commit.
 const KEPT: [&str; 11] = [
     "GIT_AUTHOR_EMAIL",
     "GIT_AUTHOR_NAME",
@@ -31,12 +31,12 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// That of this process.
+    /// Returns the environment of this process.
     pub fn inherited() -> Self {
         Self::of(std::env::vars_os())
     }
 
-    /// That of somebody else: the CLI that asked, whose PATH finds the user's hooks and filters.
+    /// Takes the environment of a caller: the PATH of the CLI that called finds the user's hooks and filters.
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut kept: Vec<_> = variables.into_iter().filter(|(name, _)| !steers_git(name)).collect();
         set_message_language(&mut kept);
@@ -49,7 +49,7 @@ impl Environment {
         has_program_in_path(&self.variables, program)
     }
 
-    /// Asked before every call of git, so it was found out once.
+    /// Computed once, because every call of git needs it.
     pub(crate) fn has_lfs(&self) -> bool {
         self.has_lfs
     }
@@ -59,7 +59,7 @@ impl Environment {
     }
 }
 
-/// Values are secrets, and what can be printed gets logged one day.
+/// Prints no values: they are secrets, and printed values end up in logs.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Environment({} variables)", self.variables.len())
@@ -81,8 +81,8 @@ fn steers_git(name: &OsStr) -> bool {
     name.starts_with(b"GIT_") && !KEPT.iter().any(|kept| kept.as_bytes() == name)
 }
 
-/// Messages are read, so they must be git's own words. `LC_ALL=C` would do, but hooks that print
-/// or read UTF-8 fail under it; so only the language of messages changes.
+/// Makes git print English, because this crate parses its messages. `LC_ALL=C` would do that too, but hooks
+/// that print or read UTF-8 fail under it, so only the language of messages changes.
 fn set_message_language(variables: &mut Vec<(OsString, OsString)>) {
     let all = variables.iter().find(|(name, value)| name == "LC_ALL" && !value.is_empty());
     let all = all.map(|(_, value)| value.clone());

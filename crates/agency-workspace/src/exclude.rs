@@ -34,13 +34,14 @@ impl ExcludeError {
     }
 }
 
-/// Adds the line once. A plain directory inside a repository is kept out of that one.
+/// Adds the line once. For a plain directory inside a repository, the line goes into the exclude file of that
+/// repository.
 pub fn exclude_agency_dir(project: &Project) -> Result<(), ExcludeError> {
     let Some((path, pattern)) = find_exclude_file(project)? else { return Ok(()) };
     add_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
 }
 
-/// The exclude file that has our line.
+/// Returns the exclude file if it has our line.
 pub(crate) fn find_exclude_line(project: &Project) -> Result<Option<PathBuf>, ExcludeError> {
     let found = find_exclude_file(project)?;
     let has_line = |(path, pattern): &(PathBuf, Vec<u8>)| {
@@ -49,13 +50,13 @@ pub(crate) fn find_exclude_line(project: &Project) -> Result<Option<PathBuf>, Ex
     Ok(found.filter(has_line).map(|(path, _)| path))
 }
 
-/// Takes the line out again, and leaves the rest of the file as it is.
+/// Removes the line, and leaves the rest of the file as it is.
 pub(crate) fn remove_exclude_line(project: &Project) -> Result<(), ExcludeError> {
     let Some((path, pattern)) = find_exclude_file(project)? else { return Ok(()) };
     remove_line(&path, &pattern).map_err(|source| ExcludeError::Write { path, source })
 }
 
-/// The file, and the pattern that means this project's `.agency` in it.
+/// Returns the exclude file, and the pattern that matches this project's `.agency` in it.
 fn find_exclude_file(project: &Project) -> Result<Option<(PathBuf, Vec<u8>)>, ExcludeError> {
     let found = match &project.kind {
         Kind::Git(repository) => Ok(Some((repository.common_dir().to_owned(), b"/.agency/".to_vec()))),
@@ -68,7 +69,7 @@ fn find_exclude_file(project: &Project) -> Result<Option<(PathBuf, Vec<u8>)>, Ex
     Ok(found.map(|(common_dir, pattern)| (common_dir.join("info/exclude"), pattern)))
 }
 
-/// The repository around a plain directory, and the pattern that means its `.agency` there.
+/// Returns the repository around a plain directory, and the pattern that matches its `.agency` there.
 fn enclosing_repository(git: &Git, root: &Path) -> Result<Option<(PathBuf, Vec<u8>)>, ToolError> {
     let common_dir = match resolve_path(git, root, "--git-common-dir") {
         Err(ToolError::Failed { .. } | ToolError::Missing { .. }) => return Ok(None),
@@ -87,7 +88,7 @@ fn enclosing_repository(git: &Git, root: &Path) -> Result<Option<(PathBuf, Vec<u
 }
 
 fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
-    // Dotfile managers make it a link; the link stays.
+    // Dotfile managers make this file a link. Write through the link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut content = match fs::read(&path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => Vec::new(),

@@ -1,6 +1,6 @@
 //! One call of the `git` command line: how it is started, read, repeated and reported.
 //!
-//! Knows nothing of workspaces, and no shell is ever involved.
+//! Knows nothing of workspaces, and never uses a shell.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Seek, Write};
@@ -10,15 +10,15 @@ use std::process::{Command, Output, Stdio};
 use crate::environment::Environment;
 use crate::tool::{ToolError, check_status, retry_while_locked, start_error, trim_newline};
 
-/// Git waits for ref locks by itself, but only 100 ms unless told.
+/// By default git waits only 100 ms for a ref lock.
 const REF_PATIENCE: [&str; 2] = ["core.filesRefLockTimeout=5000", "core.packedRefsTimeout=5000"];
 
-/// Where git-lfs is configured and not installed, no file that it cares for could be checked out or kept. Its
-/// pointers can.
+/// Used where git-lfs is configured but not installed. Without these settings git could neither check out nor
+/// add a file under LFS. With them it treats the pointers as files.
 const WITHOUT_LFS: [&str; 4] =
     ["filter.lfs.required=false", "filter.lfs.process=", "filter.lfs.smudge=", "filter.lfs.clean="];
 
-/// Where git runs, and on what.
+/// A git command: its directory, its repository and its settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     environment: Environment,
@@ -30,7 +30,7 @@ pub(crate) struct Git {
 }
 
 impl Git {
-    /// Git that looks for a repository itself, from `dir` upwards.
+    /// Git that looks for a repository from `dir` upwards.
     pub(crate) fn discovering(environment: &Environment, dir: &Path) -> Self {
         Self {
             environment: environment.clone(),
@@ -42,7 +42,7 @@ impl Git {
         }
     }
 
-    /// Git on exactly this repository. It cannot wander off into the one around it.
+    /// Git on exactly this repository. It never finds an enclosing one instead.
     pub(crate) fn on(environment: &Environment, git_dir: &Path, dir: &Path) -> Self {
         Self { git_dir: Some(git_dir.to_owned()), ..Self::discovering(environment, dir) }
     }
@@ -62,17 +62,17 @@ impl Git {
         self
     }
 
-    /// Reads; takes no locks, not even the index refresh of `git status`.
+    /// Reads. Takes no locks, not even for the index refresh of `git status`.
     pub(crate) fn read<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<u8>, ToolError> {
         retry_while_locked(|| check_status(command_name(args), self.run_read_only(args)?))
     }
 
-    /// Reads one line: an object id, a ref, a path.
+    /// Reads one line: an object id, a ref or a path.
     pub(crate) fn read_line<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<OsString, ToolError> {
         self.read(args).map(trim_newline)
     }
 
-    /// Reads what may not be there: git says so with exit code 1 and silence.
+    /// Reads a value that may not exist: git then exits with 1 and prints nothing.
     pub(crate) fn read_optional<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Option<OsString>, ToolError> {
         retry_while_locked(|| {
             let output = self.run_read_only(args)?;
@@ -83,7 +83,7 @@ impl Git {
         })
     }
 
-    /// Changes something, again and again while only a lock is in the way.
+    /// Changes something. Repeats the command while another process holds a lock.
     pub(crate) fn change<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<OsString, ToolError> {
         retry_while_locked(|| {
             let output =
@@ -92,7 +92,7 @@ impl Git {
         })
     }
 
-    /// Asks what git answers with exit code 0 or 1 (no), both with something to read.
+    /// Asks a question that git answers with exit code 0 (yes) or 1 (no), both with output.
     pub(crate) fn read_yes_or_no<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<(bool, Vec<u8>), ToolError> {
         retry_while_locked(|| {
             let output =
@@ -104,7 +104,7 @@ impl Git {
         })
     }
 
-    /// Changes something that is told on the standard input.
+    /// Changes something, with `input` on the standard input.
     pub(crate) fn change_with_input<A: AsRef<OsStr>>(
         &self,
         args: &[A],
@@ -125,7 +125,7 @@ impl Git {
 
     /// Changes something, once, by a command that runs the user's hooks.
     ///
-    /// Output goes to a file: a hook may leave a process behind that holds a pipe open for ever.
+    /// Output goes to a file: a hook may leave a process behind that holds a pipe open forever.
     pub(crate) fn change_with_hooks<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<(), ToolError> {
         let failed = |source| ToolError::Start { command: command_name(args), source };
         let mut stderr = tempfile::tempfile().map_err(failed)?;
@@ -152,7 +152,8 @@ impl Git {
         command
             .env("GIT_TERMINAL_PROMPT", "0")
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
-        // Ours may have been deleted; git's own `-C` tells a missing directory from a missing git.
+        // Our own working directory may have been deleted. With git's `-C`, a missing directory and a missing
+        // git give different errors.
         command.current_dir("/").stdin(Stdio::null()).arg("-C").arg(&self.dir);
         if let Some(git_dir) = &self.git_dir {
             command.arg(join_option("--git-dir=", git_dir));
@@ -174,7 +175,7 @@ fn join_option(option: &str, path: &Path) -> OsString {
     option
 }
 
-/// The name of the command: enough to know it, and no paths or messages.
+/// Returns the name of the command for error messages, without paths and texts.
 fn command_name<A: AsRef<OsStr>>(args: &[A]) -> String {
     let words: Vec<_> = args.iter().take(2).map(|arg| arg.as_ref().to_string_lossy()).collect();
     match &words[..] {

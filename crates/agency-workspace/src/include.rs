@@ -1,7 +1,7 @@
-//! Ignored files that a fresh workspace needs all the same: which ones they are.
+//! Chooses the ignored files that a new workspace needs.
 //!
-//! Named by `.worktreeinclude` in the project's root, as `.gitignore` names what to leave out, and by the
-//! user's own patterns. Not the copying itself (`copy`).
+//! `.worktreeinclude` in the project's root names them, in the syntax of `.gitignore`, and so do the user's
+//! own patterns. `copy` does the copying.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -12,16 +12,16 @@ use crate::git::Git;
 use crate::project::{Kind, Project};
 use crate::tool::ToolError;
 
-/// Other tools know this name too.
+/// The file that names the files to copy. Other tools use the same name.
 pub const INCLUDE_FILE: &str = ".worktreeinclude";
 
-/// Whether anything is to be copied at all: cheaper than looking for files.
+/// Whether any file could be copied. Cheaper than listing the files.
 pub fn includes_files(project: &Project, patterns: &[String]) -> bool {
     listing_git(project).is_some() && (!patterns.is_empty() || include_file(project.root()).is_some())
 }
 
-/// Files that git ignores and that match, relative to the project's root. A file that git would show as
-/// untracked is left out: whoever made it has not decided yet what it is.
+/// Lists the files that git ignores and that match, relative to the project's root. Leaves out a file that
+/// git would show as untracked: its author has not decided yet whether to commit it.
 pub(crate) fn list_included_files(project: &Project, patterns: &[String]) -> Result<Vec<PathBuf>, ToolError> {
     let Some(git) = listing_git(project) else { return Ok(Vec::new()) };
     let matching = list_files(&git, &matching_options(project.root(), patterns))?;
@@ -32,8 +32,8 @@ pub(crate) fn list_included_files(project: &Project, patterns: &[String]) -> Res
     Ok(matching.into_iter().filter(|path| is_a_plain_file_name(path) && !untracked.contains(path)).collect())
 }
 
-/// Git over the files of the main checkout; none where every task works in the directory itself, or where
-/// there is no checkout.
+/// Returns git over the files of the main checkout. None where every task works in the directory itself, or
+/// where there is no checkout.
 fn listing_git(project: &Project) -> Option<Git> {
     match &project.kind {
         Kind::Git(repository) if !repository.is_bare() => {
@@ -44,7 +44,7 @@ fn listing_git(project: &Project) -> Option<Git> {
     }
 }
 
-/// A pipe or a device of that name would hold git up.
+/// Returns the include file. A pipe or a device of that name would block git, so it must be a regular file.
 fn include_file(root: &Path) -> Option<PathBuf> {
     let path = root.join(INCLUDE_FILE);
     path.symlink_metadata().is_ok_and(|meta| meta.is_file()).then_some(path)
@@ -57,7 +57,7 @@ fn matching_options(root: &Path, patterns: &[String]) -> Vec<OsString> {
         option.push(path);
         options.push(option);
     }
-    // Without any pattern git would refuse to list what is ignored.
+    // Without any pattern git refuses to list ignored files.
     options.push("--exclude=/.agency/".into());
     options.extend(patterns.iter().map(|pattern| format!("--exclude={pattern}").into()));
     options
@@ -71,7 +71,8 @@ fn list_files<A: AsRef<OsStr>>(git: &Git, options: &[A]) -> Result<Vec<PathBuf>,
     Ok(entries.map(|entry| PathBuf::from(OsStr::from_bytes(entry))).collect())
 }
 
-/// Inside the project, not ours, not a repository's own; a repository inside is listed with a slash behind it.
+/// Whether the path is a file inside the project that belongs neither to Agency nor to a repository. Git
+/// lists a nested repository with a slash at the end.
 fn is_a_plain_file_name(path: &Path) -> bool {
     let own = [".git", ".jj", ".agency"].map(OsStr::new);
     let mut parts = path.components();

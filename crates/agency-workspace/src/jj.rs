@@ -1,7 +1,7 @@
 //! One call of the `jj` command line: how it is started, read and reported.
 //!
-//! Knows nothing of workspaces. Asked on the repository as a whole, it neither looks at the user's working copy
-//! nor changes it; asked in a workspace, it takes that one's files in first, as every jj command does.
+//! Knows nothing of workspaces. On the repository as a whole, jj neither reads nor changes the user's working
+//! copy. In a workspace it first takes a snapshot of the files there, as every jj command does.
 
 mod creation;
 mod files;
@@ -10,6 +10,7 @@ mod merge_commits;
 mod removal;
 mod repository;
 mod restoration;
+mod saving;
 mod staleness;
 mod status;
 mod workspace;
@@ -24,58 +25,58 @@ use crate::tool::{ToolError, check_status, start_error};
 
 pub(crate) use creation::{check, create, reattach};
 pub(crate) use integration::{commit_all, may_merge, merge, recover_merges, sync};
-pub use merge_commits::UnfinishedCommit;
 pub(crate) use removal::{removable, remove, undo};
 pub(crate) use repository::JjRepository;
 pub(crate) use restoration::{restore, restore_over};
 pub(crate) use status::JjStatus;
 pub(crate) use workspace::{JjWorkspace, contents, is_workspace_there, presence, state};
 
-/// Where jj runs, and how.
+/// A jj command: its directory and its options.
 #[derive(Debug, Clone)]
 pub(crate) struct Jj {
     environment: Environment,
     dir: PathBuf,
     options: Vec<String>,
-    /// Whether files that lag behind their commit may be brought up to date; never those of the user.
+    /// Whether this command may update files that lag behind their commit. Never for the user's files.
     updates_stale: bool,
 }
 
-/// What a command printed and what it said besides.
+/// The output of a command.
 pub(crate) struct JjOutput {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 impl Jj {
-    /// On the repository as a whole.
+    /// Runs on the repository as a whole.
     pub(crate) fn on(environment: &Environment, root: &Path) -> Self {
         Self { options: vec!["--ignore-working-copy".into()], ..Self::in_user_workspace(environment, root) }
     }
 
-    /// In the user's own workspace, whose files it takes in.
+    /// Runs in the user's own workspace, and takes a snapshot of its files.
     pub(crate) fn in_user_workspace(environment: &Environment, dir: &Path) -> Self {
         let (environment, dir) = (environment.clone(), dir.to_owned());
         Self { environment, dir, options: Vec::new(), updates_stale: false }
     }
 
-    /// In a workspace of ours, whose files it takes in, and brings up to date if somebody rewrote their commit.
+    /// Runs in a workspace of a task, and takes a snapshot of its files. Updates them if another process
+    /// rewrote their commit.
     pub(crate) fn in_task_workspace(environment: &Environment, dir: &Path) -> Self {
         Self { updates_stale: true, ..Self::in_user_workspace(environment, dir) }
     }
 
-    /// Without a look at the files.
+    /// The same command without a snapshot of the files.
     fn without_snapshot(&self) -> Self {
         Self { options: vec!["--ignore-working-copy".into()], updates_stale: false, ..self.clone() }
     }
 
-    /// At an operation that need not be the last, without making the result part of the log.
+    /// Runs at an operation that need not be the last, and does not add the result to the operation log.
     pub(crate) fn unintegrated_at(&self, operation: &str) -> Self {
         let options = ["--no-integrate-operation".into(), format!("--at-operation={operation}")];
         Self { options: [self.options.clone(), options.to_vec()].concat(), ..self.clone() }
     }
 
-    /// As [`Jj::aside`], only to look.
+    /// Like [`Jj::unintegrated_at`], for read-only commands.
     pub(crate) fn at_operation(&self, operation: &str) -> Self {
         let options = [self.options.clone(), vec![format!("--at-operation={operation}")]].concat();
         Self { options, ..self.clone() }
@@ -91,8 +92,8 @@ impl Jj {
         }
     }
 
-    /// Times of commits are whole seconds: made again in the same one, after it was taken back, a commit would be
-    /// one that is there already, and jj refuses.
+    /// Commit times are whole seconds. A commit that was undone and is created again within the same second
+    /// would be identical to the first one, and jj refuses that; so wait and try again.
     fn run_without_update<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<JjOutput, ToolError> {
         match self.run_once(args) {
             Err(err) if err.stderr_contains("Newly-created commit") => {
@@ -111,7 +112,7 @@ impl Jj {
         Ok(JjOutput { stdout: String::from_utf8_lossy(&out).into_owned(), stderr: stderr_text })
     }
 
-    /// Each line of what it prints.
+    /// Runs a command and returns the lines that it prints.
     pub(crate) fn read_lines<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<String>, ToolError> {
         Ok(self.run(args)?.stdout.lines().map(str::to_owned).collect())
     }
@@ -119,7 +120,7 @@ impl Jj {
     fn command<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
         let mut command = Command::new("jj");
         command.env_clear().envs(self.environment.variables().map(|(name, value)| (name, value)));
-        // Nobody is there to write a text or to read page by page.
+        // No user is there to write a text or to read page by page.
         command.env("JJ_EDITOR", "true").current_dir("/").stdin(Stdio::null());
         command.args(["--no-pager", "--color=never", "--config=ui.paginate=never"]);
         command.arg("--repository").arg(&self.dir).args(&self.options).args(args);
@@ -127,12 +128,12 @@ impl Jj {
     }
 }
 
-/// Somebody rewrote the commit that the workspace stands on.
+/// Whether another process rewrote the commit that the workspace is on.
 fn is_stale(err: &ToolError) -> bool {
     err.stderr_contains("working copy is stale")
 }
 
-/// The name of the command, with the verb of those that have one.
+/// Returns the name of the command for error messages, with the verb of commands that have one.
 fn command_name<A: AsRef<OsStr>>(args: &[A]) -> String {
     let words: Vec<_> = args.iter().take(2).map(|arg| arg.as_ref().to_string_lossy()).collect();
     match &words[..] {

@@ -1,14 +1,15 @@
-//! Gives each task a working copy of its own, and takes it away without losing anything.
+//! Gives each task its own working copy, and removes it without losing anything.
 //!
-//! Not the place where agents are started or tasks are known: a workspace (a git worktree, a jj workspace, or a
-//! plain directory) is named, made, looked at, compared, synced, merged, removed and brought back here, by
-//! blocking calls that run the real `git` and `jj`.
+//! Knows nothing of agents and tasks. A workspace is a git worktree, a jj workspace or a plain directory.
+//! This crate names, creates, inspects, compares, syncs, merges, removes and restores workspaces, by blocking
+//! calls that run the real `git` and `jj`.
 //!
-//! Invariant: nothing is deleted that the same call did not make, unless the user said so; and what they said is
-//! first kept under `refs/agency/trash/`. What is merged or synced is made aside first: it is there, or nothing
-//! has changed.
+//! Invariant: a call deletes only what the same call created, unless the user asked for more; and that is
+//! first saved under `refs/agency/trash/`. A merge or a sync is prepared in a separate place first: either it
+//! is complete, or nothing has changed.
 
 mod base;
+mod changed_files;
 mod checkout;
 mod commit;
 mod conflicts;
@@ -17,17 +18,26 @@ mod create;
 mod diff;
 mod diff_pager;
 mod environment;
+mod error;
 mod exclude;
 mod git;
+mod git_workspace;
+mod hidden_ref;
 mod include;
+mod integration;
+mod integration_lock;
 mod jj;
 mod merge;
+mod merge_target;
+mod merge_tree;
 mod merged_refs;
 mod name;
-mod operation;
 mod pending_merge;
 mod pending_sync;
+mod presence;
 mod project;
+mod recovery;
+mod removal;
 mod remove;
 mod repository;
 mod restore;
@@ -39,42 +49,54 @@ mod temp_index;
 mod tool;
 mod traces;
 mod trash;
-mod trash_size;
+mod trash_list;
 mod trial_worktree;
 mod turns;
+mod uncommitted;
 mod undo_create;
+mod unfinished_commit;
 mod versions;
 mod work;
+mod workspace;
 mod worktree;
 mod worktree_status;
 
 pub use base::Base;
-pub use checkout::{CheckoutError, dirty_checkout};
+pub use changed_files::{FileDiff, FileStatus};
+pub use checkout::dirty_checkout;
 pub use commit::commit_all;
 pub use conflicts::{ConflictScanner, ConflictWith, ConflictsError, WorkspaceConflict};
 pub use copy::{Copied, CopyError, copy_ignored};
-pub use create::{CreateCause, CreateError, Workspace, check_create, create, reattach};
-pub use diff::{Diff, FileDiff, FileStatus, diff, patch};
+pub use create::{check_create, create, reattach};
+pub use diff::{Diff, diff, patch};
 pub use diff_pager::diff_pager;
 pub use environment::Environment;
+pub use error::{
+    CreateCause, CreateError, OpenError, Operation, OperationCause, OperationError, RemoveCause, RemoveError,
+    UndoCause, UndoError,
+};
 pub use exclude::{ExcludeError, exclude_agency_dir};
 pub use include::{INCLUDE_FILE, includes_files};
-pub use jj::UnfinishedCommit;
-pub use merge::{MergeMethod, MergeRequest, Merged, check_merge, merge};
+pub use integration::{MergeMethod, MergeRequest, Merged, SyncMethod, Synced};
+pub use merge::{check_merge, merge};
 pub use name::{NameError, WorkspaceName};
-pub use operation::{Operation, OperationCause, OperationError};
-pub use pending_merge::{MergeOutcome, RecoveredMerge, is_merged, recover_integrations};
-pub use pending_sync::recover_syncs;
-pub use project::{OpenError, Project, Vcs, VcsError, workspace_path};
-pub use remove::{RemoveCause, RemoveError, RemoveOptions, Removed, check_remove, remove};
+pub use pending_merge::{MergeOutcome, RecoveredMerge};
+pub use presence::{Presence, WorkspaceState};
+pub use project::{Project, Vcs, VcsError, workspace_path};
+pub use recovery::{is_merged, recover_integrations, recover_syncs};
+pub use removal::{RemoveOptions, Removed};
+pub use remove::{check_remove, remove};
 pub use restore::restore;
 pub use snapshot::{Snapshot, diff_between, diff_since, restore_snapshot, snapshot, snapshots};
-pub use state::{Presence, StateError, WorkspaceState, is_gone, presence, state};
-pub use sync::{SyncMethod, Synced, sync};
+pub use state::{StateError, is_gone, presence, state};
+pub use sync::sync;
 pub use tool::ToolError;
 pub use traces::{Traces, TracesError, erase_traces, find_traces};
-pub use trash::{TrashEntry, TrashError, TrashReason, expire_trash, trash_entries};
-pub use trash_size::trash_entry_bytes;
+pub use trash::{TrashEntry, TrashReason};
+pub use trash_list::{TrashError, expire_trash, trash_entries, trash_entry_bytes};
 pub use turns::{snapshot_before_first_turn, snapshot_if_changed};
-pub use undo_create::{UndoCause, UndoError, undo_create};
+pub use uncommitted::CheckoutError;
+pub use undo_create::undo_create;
+pub use unfinished_commit::UnfinishedCommit;
 pub use work::WorkAtRisk;
+pub use workspace::Workspace;

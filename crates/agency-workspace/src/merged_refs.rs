@@ -1,16 +1,17 @@
-//! Where the commits of a workspace have to be to count as merged.
+//! The refs that a commit of a workspace must be reachable from to count as merged.
 //!
-//! Only counts; merging is not done here.
+//! Only counts commits; merging is not done here.
 
 use crate::base::{base_or_current, find_commit};
+use crate::hidden_ref::merged_mark_ref;
 use crate::name::WorkspaceName;
-use crate::repository::{Repository, text};
-use crate::tool::ToolError;
+use crate::repository::Repository;
+use crate::tool::{ToolError, text};
 
 #[derive(Debug)]
 pub(crate) struct MergedRefs {
     refs: Vec<String>,
-    /// `not in main`
+    /// For messages: `not in main`.
     pub(crate) description: String,
 }
 
@@ -36,14 +37,14 @@ impl MergedRefs {
         }
     }
 
-    /// Without a branch to land on (deleted, or a commit from the start), any other one will do.
+    /// Any other branch, for a workspace whose base is deleted or was a commit from the start.
     pub(crate) fn any_other_branch(name: &WorkspaceName) -> Self {
         let own = format!("--exclude={}", name.branch());
         let refs = [&own, "--branches", "--remotes", "--tags"].map(str::to_owned);
         Self { refs: refs.to_vec(), description: "in no other branch".into() }
     }
 
-    /// Exactly there: what came since that commit, or is not on that branch.
+    /// Exactly this revision.
     pub(crate) fn only(revision: &str, description: &str) -> Self {
         Self { refs: vec![revision.to_owned()], description: description.to_owned() }
     }
@@ -56,14 +57,9 @@ impl MergedRefs {
         let args: Vec<&str> =
             ["rev-list", "--count"].into_iter().chain(tips.iter().copied()).chain(["--not"]).collect();
         let count = repository.git().read_line(&args.into_iter().chain(refs).collect::<Vec<_>>())?;
-        // Git prints a number; should it ever not, there is something to be careful about.
+        // Git prints a number. If it ever does not, count everything as missing, to be careful.
         Ok(text(count).trim().parse().unwrap_or(u64::MAX))
     }
-}
-
-/// What of a workspace was merged as other commits (squashed, rebased) is in its base all the same.
-pub(crate) fn merged_mark_ref(name: &WorkspaceName) -> String {
-    format!("refs/agency/merged/{name}")
 }
 
 fn existing_mark(repository: &Repository, name: &WorkspaceName) -> Result<Option<String>, ToolError> {
@@ -71,7 +67,7 @@ fn existing_mark(repository: &Repository, name: &WorkspaceName) -> Result<Option
     Ok(repository.commit(&mark)?.map(|_| mark))
 }
 
-/// The commits a base stands for, its server's included; none if there is no such base.
+/// Returns the commits of a base, the one of its server included. Empty if there is no such base.
 pub(crate) fn base_tips(repository: &Repository, base: Option<&str>) -> Result<Vec<String>, ToolError> {
     let base = base_or_current(repository, base)?.unwrap_or_else(|| "HEAD".into());
     let Some(moving) = branch_ref(repository, &base)? else {
@@ -81,7 +77,7 @@ pub(crate) fn base_tips(repository: &Repository, base: Option<&str>) -> Result<V
     refs.into_iter().flatten().filter_map(|name| repository.commit(&name).transpose()).collect()
 }
 
-/// The full name of a branch or remote branch, which commits are merged into.
+/// Returns the full name of a local or remote branch.
 fn branch_ref(repository: &Repository, base: &str) -> Result<Option<String>, ToolError> {
     for full in [format!("refs/heads/{base}"), format!("refs/remotes/{base}")] {
         if repository.commit(&full)?.is_some() {
@@ -91,7 +87,8 @@ fn branch_ref(repository: &Repository, base: &str) -> Result<Option<String>, Too
     Ok(None)
 }
 
-/// Merged on the server and fetched is merged, also while the local branch lags.
+/// Returns the upstream of a branch. Commits that are merged on the server and fetched count as merged, even
+/// while the local branch is behind.
 fn upstream_of(repository: &Repository, branch: &str) -> Result<Option<String>, ToolError> {
     let upstream = repository.git().read_line(&["for-each-ref", "--format=%(upstream)", branch]).map(text)?;
     let exists = !upstream.is_empty() && repository.commit(&upstream)?.is_some();

@@ -1,12 +1,15 @@
 //! The name of a workspace, `{id}-{slug}`, which is also its directory and the end of its branch.
 //!
-//! Not a slug with all its rules: only what makes the name safe as a path and as a ref.
+//! Checks only that the name is safe as a path and as a ref, not the other rules of a slug.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What the names of all our branches begin with.
+/// The prefix of all branches that Agency creates.
 pub(crate) const BRANCHES: &str = "agency/";
+
+/// The folder of all workspaces, below the project's root.
+pub(crate) const WORKTREES: &str = ".agency/worktrees";
 
 /// A file name may have 255 bytes, and git adds `.lock` to the ref of the same name.
 const LONGEST: usize = 200;
@@ -27,12 +30,12 @@ impl WorkspaceName {
         &self.0
     }
 
-    /// The digits before the first dash.
+    /// Returns the digits before the first dash.
     pub fn task_id(&self) -> &str {
         self.0.split_once('-').map_or(self.as_str(), |(id, _)| id)
     }
 
-    /// `agency/{id}-{slug}`
+    /// Returns the branch: `agency/{id}-{slug}`.
     pub fn branch(&self) -> String {
         format!("{BRANCHES}{}", self.0)
     }

@@ -1,27 +1,25 @@
-//! The note that a merge is under way while a checkout is brought up to date, and what to do when it is found.
+//! A record of a merge in progress, and the recovery of a merge that was interrupted.
 //!
-//! A commit under `refs/agency/merging/` whose message says what was to happen. Git writes the files first and
-//! moves the branch last; whoever is cut off between the two leaves files of the merge on the branch as it was.
+//! The record is a commit under `refs/agency/merging/` whose message describes the merge. Git writes the
+//! files of the checkout first and moves the branch last. A process that is interrupted in between leaves
+//! files of the merge on the old branch.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use tracing::warn;
-
-use crate::diff::changed_files;
-use crate::jj;
-use crate::merge::TargetCheckout;
-use crate::merged_refs::{MergedRefs, merged_mark_ref};
+use crate::changed_files::changed_files;
+use crate::error::OperationCause;
+use crate::hidden_ref::merged_mark_ref;
+use crate::integration_lock::IntegrationLock;
+use crate::merge_target::TargetCheckout;
+use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause, OperationError};
-use crate::pending_sync::recover_syncs;
-use crate::project::{Kind, Project};
-use crate::repository::Repository;
-use crate::saved_commit::{Contents, Trailers, commit_tree, tree_of};
+use crate::repository::{Repository, commit_tree, tree_of};
+use crate::saved_commit::{Contents, Trailers};
 use crate::temp_index::{TempIndex, parse_paths};
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
-use crate::trial_worktree::{self, IntegrationLock};
+use crate::trial_worktree;
 
 const FOLDER: &str = "refs/agency/merging/";
 
@@ -29,14 +27,14 @@ const FOLDER: &str = "refs/agency/merging/";
 pub(crate) struct PendingMerge {
     pub(crate) name: WorkspaceName,
     pub(crate) target: String,
-    /// The target before and after.
+    /// The commit of the target before the merge.
     pub(crate) old: String,
     pub(crate) new: String,
-    /// The branch of the workspace.
+    /// The commit of the workspace's branch.
     pub(crate) tip: String,
 }
 
-/// A merge that was cut off and is settled now.
+/// A merge that was interrupted and is now recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveredMerge {
     pub workspace: WorkspaceName,
@@ -47,49 +45,10 @@ pub struct RecoveredMerge {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeOutcome {
     Merged,
-    /// The checkout is as before the merge. What was in it is kept under the ref, if it was changed.
+    /// The checkout is as before the merge. Files that were changed meanwhile are saved under the trash ref.
     RolledBack {
         trash_ref: Option<String>,
     },
-}
-
-/// Settles merges and syncs that were cut off: by a crash, a kill or a power cut. Only merges are told. To be
-/// called when nothing of this project is under way; [`crate::merge()`] does it by itself.
-pub fn recover_integrations(project: &Project) -> Result<Vec<RecoveredMerge>, OperationError> {
-    let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
-    recover_syncs(project)?;
-    let notes = pending_merges(repository).inspect_err(|err| warn!(%err, "notes of merges cannot be read"));
-    let Some(first) = notes.unwrap_or_default().into_iter().next() else {
-        remove_trial_worktrees(&project.kind);
-        return Ok(Vec::new());
-    };
-    let recovered = || {
-        let lock = IntegrationLock::acquire(repository)?;
-        match &project.kind {
-            Kind::Jj(repository) => jj::recover_merges(repository, &lock),
-            Kind::Git(_) | Kind::Plain(_) => recover_merges(repository, &lock),
-        }
-    };
-    recovered().map_err(Operation::Merge.failed(&first.name))
-}
-
-/// What was cut off while it was tried aside.
-fn remove_trial_worktrees(kind: &Kind) {
-    let Kind::Git(repository) = kind else { return };
-    let swept = IntegrationLock::acquire(repository)
-        .and_then(|_lock| Ok(trial_worktree::remove_leftovers(repository)?));
-    swept.unwrap_or_else(|left| warn!(%left, "a worktree of ours stays behind"));
-}
-
-/// Whether all that is committed in the workspace was merged, here and by us.
-pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, OperationError> {
-    let Some(repository) = project.git_repository() else { return Ok(false) };
-    let looked = || -> Result<bool, ToolError> {
-        let (mark, tip) =
-            (repository.commit(&merged_mark_ref(name))?, repository.branch_tip(&name.branch())?);
-        Ok(mark.is_some() && (tip.is_none() || tip == mark))
-    };
-    looked().map_err(|err| Operation::Merge.failed(name)(err.into()))
 }
 
 pub(crate) fn recover_merges(
@@ -135,7 +94,7 @@ impl PendingMerge {
         })
     }
 
-    /// The target has it: says so, and takes the note away, both at once.
+    /// Marks the workspace as merged and deletes the record, both in one step.
     pub(crate) fn complete(&self, repository: &Repository) -> Result<(), ToolError> {
         let steps =
             format!("update {} {}\ndelete {}\n", merged_mark_ref(&self.name), self.tip, self.reference());
@@ -153,7 +112,7 @@ impl PendingMerge {
             return Ok(MergeOutcome::Merged);
         }
         let checkout = TargetCheckout::of(repository, &self.target)?;
-        // A branch that somebody moved elsewhere has files that are theirs.
+        // If the user has moved the branch since, the files in its checkout are theirs.
         let kept = match checkout.filter(|_| tip.as_ref() == Some(&self.old)) {
             Some(checkout) => self.roll_back(repository, &checkout)?,
             None => None,
@@ -162,13 +121,13 @@ impl PendingMerge {
         Ok(MergeOutcome::RolledBack { trash_ref: kept })
     }
 
-    /// The target does not have it.
+    /// Deletes the record of a merge that did not happen.
     pub(crate) fn delete(&self, repository: &Repository) -> Result<(), ToolError> {
         repository.git().change(&["update-ref", "-d", &self.reference()]).map(drop)
     }
 
-    /// Before the merge the checkout was clean, so what differs now was written by the merge, or by somebody
-    /// afterwards; only what the merge was to write is taken back, and kept first.
+    /// Restores the files that the merge was to write, and saves them first. The checkout was clean before
+    /// the merge, so a difference comes from the merge, or the user made it afterwards.
     fn roll_back(
         &self,
         repository: &Repository,
@@ -186,13 +145,13 @@ impl PendingMerge {
         let now = temp_index.tree()?;
         let kept = self.save_written(repository, &now)?;
         temp_index.check_out(&now, &self.old)?;
-        // Not `git reset`, which would touch the branch that a hook of the user may just have protected.
+        // Not `git reset`: it would touch the branch, which a hook of the user may just have protected.
         git.change(&["read-tree", &self.old])?;
         git.change(&["update-index", "-q", "--refresh"])?;
         Ok(kept)
     }
 
-    /// Not what the merge alone has made: the commit of it can be made again.
+    /// Saves the files, unless they are exactly those of the merge: its commit can be created again.
     fn save_written(&self, repository: &Repository, now: &str) -> Result<Option<String>, ToolError> {
         if now == tree_of(repository, &self.new)? {
             return Ok(None);
@@ -202,7 +161,7 @@ impl PendingMerge {
             .map(Some)
     }
 
-    /// Files that the merge wrote, as far as it came.
+    /// Lists the files that the merge has written so far.
     fn list_written(
         &self,
         repository: &Repository,

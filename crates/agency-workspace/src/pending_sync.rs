@@ -1,53 +1,37 @@
-//! The note that a workspace is being synced, and what to do when it is found.
+//! A record of a sync in progress, and the recovery of a sync that was interrupted.
 //!
-//! A commit under `refs/agency/syncing/` whose message says what was to happen. Git writes the files first, then
-//! the index, and the branch moves last; whoever is cut off between them leaves files of the base that look like
-//! the task's own work.
+//! The record is a commit under `refs/agency/syncing/` whose message describes the sync. Git writes the files
+//! first, then the index, and the branch moves last. A process that is interrupted in between leaves files of
+//! the base that look like the task's own work.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use tracing::warn;
-
-use crate::diff::changed_files;
-use crate::merge::{TargetCheckout, refuse_busy_or_other_branch};
+use crate::changed_files::changed_files;
+use crate::error::OperationCause;
+use crate::git_workspace::ReadyWorkspace;
+use crate::integration_lock::IntegrationLock;
+use crate::merge_target::{TargetCheckout, refuse_busy_or_other_branch};
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause, OperationError};
-use crate::project::{Kind, Project};
-use crate::repository::Repository;
-use crate::saved_commit::{Contents, Trailers, commit_tree, tree_of};
+use crate::repository::{Repository, commit_tree, tree_of};
+use crate::saved_commit::{Contents, Trailers};
 use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
-use crate::trial_worktree::IntegrationLock;
-use crate::versions::ReadyWorkspace;
 use crate::worktree::Worktree;
 
-const FOLDER: &str = "refs/agency/syncing/";
+pub(crate) const FOLDER: &str = "refs/agency/syncing/";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PendingSync {
     pub(crate) name: WorkspaceName,
     pub(crate) base: String,
-    /// The workspace's branch before and after.
+    /// The commit of the workspace's branch before the sync.
     pub(crate) before: String,
     pub(crate) after: String,
 }
 
-/// Settles syncs that were cut off: each is finished, or taken back. [`crate::recover_integrations()`] does it too.
-pub fn recover_syncs(project: &Project) -> Result<(), OperationError> {
-    // Of jj a sync is one operation.
-    let Kind::Git(repository) = &project.kind else { return Ok(()) };
-    let notes =
-        pending_syncs(repository, FOLDER).inspect_err(|err| warn!(%err, "notes of syncs cannot be read"));
-    for pending in notes.unwrap_or_default() {
-        let settle = || pending.recover(repository, &IntegrationLock::acquire(repository)?);
-        settle().map_err(Operation::Sync.failed(&pending.name))?;
-    }
-    Ok(())
-}
-
-/// Settles the sync of one workspace, if it was cut off.
+/// Recovers the sync of one workspace, if it was interrupted.
 pub(crate) fn recover_sync(
     repository: &Repository,
     name: &WorkspaceName,
@@ -57,7 +41,7 @@ pub(crate) fn recover_sync(
     notes.iter().try_for_each(|pending| pending.recover(repository, lock).map(drop))
 }
 
-fn pending_syncs(repository: &Repository, under: &str) -> Result<Vec<PendingSync>, ToolError> {
+pub(crate) fn pending_syncs(repository: &Repository, under: &str) -> Result<Vec<PendingSync>, ToolError> {
     let notes = repository.hidden_refs(under)?;
     Ok(notes.iter().filter_map(|note| PendingSync::parse(&note.reference, &note.message)).collect())
 }
@@ -87,7 +71,7 @@ impl PendingSync {
         })
     }
 
-    /// The branch moves, if it still is where it was, and the note goes, both at once.
+    /// Moves the branch, if it is still where it was, and deletes the record, both in one step.
     pub(crate) fn complete(&self, repository: &Repository) -> Result<(), ToolError> {
         let Self { name, base, before, after } = self;
         let steps =
@@ -96,12 +80,12 @@ impl PendingSync {
         repository.git().change_with_input(&["update-ref", "-m", &why, "--stdin"], steps.as_bytes())
     }
 
-    /// Nothing is left to be settled.
+    /// Deletes the record.
     pub(crate) fn delete(&self, repository: &Repository) -> Result<(), ToolError> {
         repository.git().change(&["update-ref", "-d", &self.reference()]).map(drop)
     }
 
-    /// With all files there the sync is finished; otherwise those that came are taken back. Whether it is finished.
+    /// Completes the sync if all files are there, otherwise rolls it back. Returns whether it is complete.
     pub(crate) fn recover(
         &self,
         repository: &Repository,
@@ -109,7 +93,7 @@ impl PendingSync {
     ) -> Result<bool, OperationCause> {
         let tip = repository.branch_tip(&self.name.branch())?;
         let ready = match ReadyWorkspace::find(repository, &self.name) {
-            // Without files, or on commits that somebody made since, there is nothing to go on with.
+            // Without files, or after new commits of the user, there is nothing to continue.
             Ok(ready) if tip.as_ref() == Some(&self.before) => ready,
             Ok(_) | Err(OperationCause::NotReady { .. }) => {
                 return Ok(self.delete(repository).map(|()| false)?);
@@ -129,7 +113,7 @@ impl PendingSync {
         Ok(files.into_iter().flat_map(|file| file.old_path.into_iter().chain([file.path])).collect())
     }
 
-    /// Git writes the index when all files are there.
+    /// Whether all files are there: git writes the index after them.
     fn is_staged(&self, repository: &Repository, worktree: &Worktree) -> Result<bool, ToolError> {
         let args = ["diff-index", "--cached", "--name-only", "--no-renames", "-z", &self.after];
         let others = parse_paths(&worktree.git(repository).read(&args)?);
@@ -137,8 +121,8 @@ impl PendingSync {
         Ok(!others.iter().any(|file| coming.contains(file)))
     }
 
-    /// What was to come met no file that was not committed. So what is at those places now came with the sync, or
-    /// somebody wrote it since: it is kept.
+    /// Restores the files that the sync was to write, and saves them first. The sync met no uncommitted file,
+    /// so a file there came with the sync, or the user wrote it afterwards.
     fn roll_back(&self, repository: &Repository, worktree: &Worktree) -> Result<(), OperationCause> {
         let temp_index = worktree.temp_index(repository)?;
         let written = self.list_written(repository, worktree)?;

@@ -1,31 +1,30 @@
-//! A project: the repository or plain directory that workspaces are made for.
+//! A project: the repository or plain directory that workspaces belong to.
 //!
-//! Not the tasks in it. A project is found from any place inside, its own workspaces included,
-//! and is always the same one.
+//! Not its tasks. A project is found from any directory inside, its own workspaces included, and is always
+//! the same one.
 
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::environment::Environment;
+use crate::error::OpenError;
 use crate::jj::JjRepository;
 use crate::name::WorkspaceName;
 use crate::repository::Repository;
-use crate::tool::ToolError;
 
-/// How workspaces are kept apart; `--vcs` on the command line.
+/// How workspaces are separated; `--vcs` on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Vcs {
-    /// A worktree per task.
+    /// One git worktree for each task.
     Git,
-    /// A jj workspace per task.
+    /// One jj workspace for each task.
     Jj,
     /// No isolation: every task works in the directory itself.
     Plain,
 }
 
-/// The door for other kinds: each public function of this crate matches on it once.
+/// The kind of a project. Public functions of this crate match on it once.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Git(Repository),
@@ -40,48 +39,14 @@ pub struct Project {
     note: Option<String>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("cannot enter {}", path.display())]
-    Directory { path: PathBuf, source: io::Error },
-    #[error("{} is not in a git repository", path.display())]
-    NotARepository { path: PathBuf },
-    #[error("{} is not in a jj repository", path.display())]
-    NotAJjRepository { path: PathBuf },
-    #[error("{} is a jj repository, and jj is not installed, or not in the PATH", path.display())]
-    JjMissing { path: PathBuf },
-    #[error("the main checkout of the repository {} cannot be found from {}", git_dir.display(), path.display())]
-    NoMainCheckout { git_dir: PathBuf, path: PathBuf },
-    #[error("cannot open the repository of {}", path.display())]
-    Git { path: PathBuf, source: ToolError },
-}
-
-impl OpenError {
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            OpenError::Directory { .. } => None,
-            OpenError::NotARepository { .. } => Some(
-                "run `git init` and commit, or work in the directory itself: agency new SLUG --vcs none"
-                    .into(),
-            ),
-            OpenError::NotAJjRepository { .. } => Some("run `jj git init`, or leave --vcs jj out".into()),
-            OpenError::JjMissing { .. } => {
-                Some("install jj, or work in the directory itself: agency new SLUG --vcs none".into())
-            }
-            OpenError::NoMainCheckout { .. } => Some("run the command in the main checkout".into()),
-            OpenError::Git { source, .. } => source.hint(),
-        }
-    }
-}
-
 impl Project {
-    /// The project that `path` is in: the nearest jj or git repository, or a plain directory around it
-    /// that already has tasks. A repository of both is jj's where jj is installed.
+    /// Finds the project that `path` is in: the nearest jj or git repository, or an enclosing plain directory
+    /// that already has tasks. A repository of both kinds counts as jj where jj is installed.
     ///
-    /// Of a given kind, if there is one, and with the environment of whoever asks.
+    /// `vcs` asks for a project of that kind. `environment` is the caller's.
     ///
-    /// A repository used with `--vcs none` looks like a git project to everyone who does not
-    /// know, so keep [`Project::vcs`] next to the root and pass it here.
+    /// A repository that is used with `--vcs none` looks like a git project, so store [`Project::vcs`] next
+    /// to the root and pass it here.
     pub fn open_with(path: &Path, vcs: Option<Vcs>, environment: Environment) -> Result<Project, OpenError> {
         let unreachable = |source| OpenError::Directory { path: path.to_owned(), source };
         let dir = path.canonicalize().map_err(unreachable)?;
@@ -97,7 +62,7 @@ impl Project {
     fn detected(dir: &Path, environment: Environment) -> Result<Project, OpenError> {
         let found = Self::versioned(dir, environment.clone());
         let plain_root = match &found {
-            // Below the top of a repository only if somebody chose so, and made tasks there.
+            // A plain directory inside a repository counts only if the user has made tasks there.
             Ok(project) => plain_inside(dir, &project.root),
             Err(OpenError::NotARepository { .. } | OpenError::JjMissing { .. }) => {
                 dir.ancestors().find(|dir| has_tasks(dir))
@@ -107,7 +72,8 @@ impl Project {
         plain_root.map(|root| Ok(Self::plain(root.to_owned(), environment))).unwrap_or(found)
     }
 
-    /// Of jj's and git's the nearer one. A git worktree of a repository that is jj's too belongs to that one.
+    /// Finds the nearer one of a jj and a git repository. A git worktree of a colocated repository belongs to
+    /// jj.
     fn versioned(dir: &Path, environment: Environment) -> Result<Project, OpenError> {
         let top = dir.ancestors().find(|dir| dir.join(".jj").is_dir() || dir.join(".git").exists());
         if let Some(repository) =
@@ -141,7 +107,7 @@ impl Project {
                 return Ok(Self { root, kind: Kind::Jj(repository), note: None });
             }
         }
-        // A git worktree has nothing of jj in it; the repository it belongs to may.
+        // A git worktree contains nothing of jj, but the repository that it belongs to may.
         let not_one = |_| OpenError::NotAJjRepository { path: dir.to_owned() };
         let found = Self::git(dir, environment.clone()).map_err(not_one)?;
         match JjRepository::at_top(&found.root, &environment)? {
@@ -159,13 +125,13 @@ impl Project {
         Self { root, kind: Kind::Plain(environment), note: None }
     }
 
-    /// What whoever makes a workspace in it should be told.
+    /// A remark for the user who creates a workspace in this project.
     pub(crate) fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// The top of the main checkout, also when opened from inside a worktree. Of a bare
-    /// repository: its directory, or the one around it if that is a door to it (`.git`).
+    /// Returns the top of the main checkout, also when opened from inside a worktree. For a bare repository:
+    /// its directory, or the enclosing one if that has a `.git` that leads to it.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -179,7 +145,7 @@ impl Project {
     }
 }
 
-/// Where the workspace of that name is or would be.
+/// Returns the path of the workspace of that name, whether it exists or not.
 pub fn workspace_path(project: &Project, name: &WorkspaceName) -> PathBuf {
     match &project.kind {
         Kind::Git(repository) => repository.workspace_path(name),

@@ -1,117 +1,28 @@
-//! Removes a workspace, and keeps what was in it.
+//! Removes a workspace, and saves its content in the trash.
 //!
-//! Decides by itself what may go; whether an agent still works in it is the caller's to know.
+//! Checks whether work would be lost. The caller must know whether an agent still works in it.
 
-use std::io;
 use std::path::PathBuf;
 
 use crate::create::delete_untouched_branch;
+use crate::error::{RemoveCause, RemoveError};
+use crate::git_workspace::GitWorkspace;
 use crate::jj;
 use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
-use crate::operation::{OperationCause, shown};
+use crate::presence::{PathStatus, Presence};
 use crate::project::{Kind, Project};
+use crate::removal::{RemoveOptions, Removed};
 use crate::repository::Repository;
 use crate::saved_commit::{self, Contents, Ignored};
-use crate::state::{GitWorkspace, PathStatus, Presence};
 use crate::tool::ToolError;
 use crate::trash::{self, TrashReason};
-use crate::work::WorkAtRisk;
 use crate::worktree::{Force, WorktreeRecord, other_worktree_on_branch};
-
-/// What is gone, and where it is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Removed {
-    /// `refs/agency/trash/…`: the files, the index and the branch as they were. None if there was
-    /// nothing to remove.
-    pub trash_ref: Option<String>,
-    /// The branch that was deleted.
-    pub branch: Option<String>,
-    /// The directory that was deleted.
-    pub directory: Option<PathBuf>,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("cannot remove workspace {workspace}")]
-pub struct RemoveError {
-    pub workspace: WorkspaceName,
-    #[source]
-    pub cause: RemoveCause,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum RemoveCause {
-    #[error("{0}")]
-    HasWork(WorkAtRisk),
-    #[error("{} is not a worktree that git knows of this repository", path.display())]
-    NotOurs { path: PathBuf },
-    #[error("its worktree is locked: {reason}")]
-    Locked { path: PathBuf, reason: String },
-    #[error("its branch {branch} is checked out in {}", path.display())]
-    BranchInUse { branch: String, path: PathBuf },
-    #[error("git cannot keep the repositories inside it: {}", shown(paths))]
-    NestedRepositories { paths: Vec<PathBuf> },
-    #[error("cannot copy the index in {}", path.display())]
-    Index { path: PathBuf, source: io::Error },
-    #[error("it could not be removed completely")]
-    Unfinished { trash_ref: Option<String>, source: ToolError },
-    #[error(transparent)]
-    Unreadable(Box<OperationCause>),
-    #[error(transparent)]
-    Git(#[from] ToolError),
-}
-
-impl RemoveError {
-    pub fn hint(&self) -> Option<String> {
-        self.cause.hint()
-    }
-}
-
-impl RemoveCause {
-    pub(crate) fn hint(&self) -> Option<String> {
-        match self {
-            RemoveCause::HasWork(work) => Some(work.hint()),
-            RemoveCause::NotOurs { path } => Some(format!(
-                "if the repository was moved, run: git worktree repair '{0}'; otherwise delete {0} yourself",
-                path.display()
-            )),
-            RemoveCause::Locked { path, .. } => {
-                Some(format!("run: git worktree unlock '{}'", path.display()))
-            }
-            RemoveCause::BranchInUse { .. } => Some("switch to another branch there".into()),
-            RemoveCause::NestedRepositories { .. } => {
-                Some("push what they hold and delete them, or move them somewhere else".into())
-            }
-            RemoveCause::Unfinished { trash_ref, source } => trash_ref
-                .as_ref()
-                .map(|kept| format!("everything in it is kept as {kept}"))
-                .or_else(|| source.hint()),
-            RemoveCause::Index { .. } | RemoveCause::Unreadable(_) => None,
-            RemoveCause::Git(err) => err.hint(),
-        }
-    }
-}
-
-/// How a workspace is to go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RemoveOptions {
-    /// Also with work that is uncommitted, or not in the base.
-    pub discard: bool,
-    /// The trash gets ignored files too, which may be many.
-    pub keep_ignored: bool,
-}
-
-impl RemoveOptions {
-    /// With whatever is in it.
-    pub fn discarding() -> Self {
-        Self { discard: true, ..Self::default() }
-    }
-}
 
 /// Removes directory, record and branch. `base` as in [`crate::state()`].
 ///
-/// Work that is uncommitted, or not in the base, refuses unless it is to be discarded. Either way everything but
-/// ignored files, and those too if asked, is first kept under [`Removed::trash_ref`].
+/// Refuses if there is work that is uncommitted or not in the base, unless `options.discard` is set. In any
+/// case everything but ignored files, and those too on request, is first saved under [`Removed::trash_ref`].
 pub fn remove(
     project: &Project,
     name: &WorkspaceName,
@@ -123,12 +34,12 @@ pub fn remove(
             .map_err(|cause| RemoveError { workspace: name.clone(), cause }),
         Kind::Jj(repository) => jj::remove(repository, name, base, options)
             .map_err(|cause| RemoveError { workspace: name.clone(), cause }),
-        // The directory is the user's own; there is nothing of ours in it.
+        // The directory is the user's own. Nothing in it is ours.
         Kind::Plain(_) => Ok(Removed::default()),
     }
 }
 
-/// Whether [`remove`] would refuse, found out without touching anything but the object store.
+/// Checks whether [`remove`] would refuse. Changes nothing but the object store.
 pub fn check_remove(
     project: &Project,
     name: &WorkspaceName,
@@ -144,16 +55,6 @@ pub fn check_remove(
         Kind::Plain(_) => Ok(()),
     };
     checked.map_err(|cause| RemoveError { workspace: name.clone(), cause })
-}
-
-impl From<OperationCause> for RemoveCause {
-    fn from(cause: OperationCause) -> Self {
-        match cause {
-            OperationCause::Save(cause) => cause,
-            OperationCause::Git(err) => RemoveCause::Git(err),
-            cause => RemoveCause::Unreadable(Box::new(cause)),
-        }
-    }
 }
 
 fn remove_worktree(
@@ -172,7 +73,7 @@ fn remove_worktree(
     Ok(Removed { trash_ref, branch, directory })
 }
 
-/// All that there is, if it may go.
+/// Finds the workspace, and refuses if it may not be removed.
 fn find_removable(
     repository: &Repository,
     name: &WorkspaceName,
@@ -212,13 +113,13 @@ fn refuse_work(
     base: Option<&str>,
 ) -> Result<(), RemoveCause> {
     let merged_refs = MergedRefs::of(repository, name, base)?;
-    match WorkAtRisk::at_risk(repository, name, found, &merged_refs)? {
+    match found.work_at_risk(repository, name, &merged_refs)? {
         Some(work) => Err(RemoveCause::HasWork(work)),
         None => Ok(()),
     }
 }
 
-/// The directory that went with the record, if there was one.
+/// Deletes the record and its directory. Returns the directory, if there was one.
 fn delete_worktree(
     repository: &Repository,
     found: &GitWorkspace,
@@ -229,7 +130,7 @@ fn delete_worktree(
     Ok((found.path_status != PathStatus::Missing).then(|| record.path.clone()))
 }
 
-/// Git does not remove a checkout with submodules unless forced, not even a clean one.
+/// Git removes a checkout with submodules only with force, even a clean one.
 fn force_for(repository: &Repository, found: &GitWorkspace, discard: bool) -> Result<Force, ToolError> {
     let links = match &found.worktree {
         Some(worktree) => saved_commit::gitlinks(&worktree.git(repository))?,
@@ -238,8 +139,8 @@ fn force_for(repository: &Repository, found: &GitWorkspace, discard: bool) -> Re
     Ok(if discard || !links.is_empty() { Force::Yes } else { Force::No })
 }
 
-/// Only as it was kept: not by `git branch`, which would also delete a commit that was made since. With what is
-/// configured for it.
+/// Deletes the branch at the tip that was saved, and its configuration. `git branch` would also delete a
+/// commit that was made since.
 fn delete_branch(
     repository: &Repository,
     name: &WorkspaceName,

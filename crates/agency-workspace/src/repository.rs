@@ -1,19 +1,25 @@
 //! A git repository: where its main checkout and its common directory are.
 //!
-//! Not a project: no plain directories here.
+//! Not a project: plain directories are not handled here.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::environment::Environment;
+use crate::error::OpenError;
 use crate::git::Git;
-use crate::name::WorkspaceName;
-use crate::project::OpenError;
-use crate::tool::ToolError;
+use crate::hidden_ref::HiddenRef;
+use crate::name::{WORKTREES, WorkspaceName};
+use crate::tool::{ToolError, text};
 
-pub(crate) const WORKTREES: &str = ".agency/worktrees";
+/// The author of our own commits. The user may have no name configured, and these commits are not theirs.
+const WHO: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", "Agency"),
+    ("GIT_AUTHOR_EMAIL", "agency@localhost"),
+    ("GIT_COMMITTER_NAME", "Agency"),
+    ("GIT_COMMITTER_EMAIL", "agency@localhost"),
+];
 
 #[derive(Debug, Clone)]
 pub(crate) struct Repository {
@@ -22,26 +28,6 @@ pub(crate) struct Repository {
     common_dir: PathBuf,
     bare: bool,
     environment: Environment,
-}
-
-/// A commit that one of our refs keeps.
-#[derive(Debug)]
-pub(crate) struct HiddenRef {
-    pub(crate) reference: String,
-    pub(crate) commit: String,
-    pub(crate) tree: String,
-    pub(crate) at: SystemTime,
-    pub(crate) message: String,
-}
-
-impl HiddenRef {
-    fn parse(entry: &str) -> Option<Self> {
-        let mut fields = entry.split('\0');
-        let mut next = || fields.next().map(str::to_owned);
-        let (reference, commit, tree) = (next()?, next()?, next()?);
-        let at = UNIX_EPOCH + Duration::from_secs(next()?.parse().ok()?);
-        Some(Self { reference, commit, tree, at, message: next()? })
-    }
 }
 
 impl Repository {
@@ -67,7 +53,7 @@ impl Repository {
         Ok(Self { root, common_dir, bare, environment })
     }
 
-    /// One whose places somebody else knows.
+    /// Builds a repository from known paths.
     pub(crate) fn from_parts(root: &Path, common_dir: &Path, bare: bool, environment: &Environment) -> Self {
         let (root, common_dir) = (root.to_owned(), common_dir.to_owned());
         Self { root, common_dir, bare, environment: environment.clone() }
@@ -98,17 +84,17 @@ impl Repository {
         Git::on(&self.environment, &self.common_dir, &self.root)
     }
 
-    /// The commit that `revision` names, if it names one.
+    /// Returns the commit that `revision` names, if it names one.
     pub(crate) fn commit(&self, revision: &str) -> Result<Option<String>, ToolError> {
         let commit = format!("{revision}^{{commit}}");
         match self.git().read_line(&["rev-parse", "--verify", "--quiet", &commit]) {
-            // Git has many ways to say no: silence, `ambiguous`, `not a commit`.
+            // Git reports this in many ways: no output, `ambiguous`, `not a commit`.
             Err(ToolError::Failed { .. }) => Ok(None),
             found => found.map(|commit| Some(text(commit))),
         }
     }
 
-    /// The refs of ours in a folder, or the one of that name.
+    /// Lists the hidden refs in a folder, or the one of that name.
     pub(crate) fn hidden_refs(&self, under: &str) -> Result<Vec<HiddenRef>, ToolError> {
         let format =
             "--format=%(refname)%00%(objectname)%00%(tree)%00%(creatordate:unix)%00%(contents)%00%01";
@@ -117,7 +103,7 @@ impl Repository {
         Ok(listed.split("\0\u{1}\n").filter_map(HiddenRef::parse).collect())
     }
 
-    /// Gives a commit the first name in a row that is free, and returns its number.
+    /// Gives a commit the first free name of a numbered series, and returns its number.
     pub(crate) fn add_hidden_ref(
         &self,
         commit: &str,
@@ -127,7 +113,7 @@ impl Repository {
         let mut number = first;
         loop {
             let reference = name(number);
-            // The empty old value: nothing that is already kept may be replaced.
+            // The empty old value means that an existing ref is never replaced.
             match self.git().change(&["update-ref", &reference, commit, ""]) {
                 Err(err) if err.stderr_contains("reference already exists") => number += 1,
                 named => return named.map(|_| (number, reference)),
@@ -141,11 +127,7 @@ impl Repository {
     }
 }
 
-pub(crate) fn text(out: OsString) -> String {
-    out.to_string_lossy().into_owned()
-}
-
-/// Where one asks from most often, told by one call of git: a main checkout with the repository in its `.git`.
+/// Handles the most common case with one call of git: a main checkout with the repository in its `.git`.
 fn plain_checkout(git: &Git, dir: &Path) -> Option<(PathBuf, PathBuf)> {
     let said = git.read_line(&["rev-parse", "--git-common-dir", "--git-dir", "--show-toplevel"]).ok()?;
     let mut lines =
@@ -154,7 +136,7 @@ fn plain_checkout(git: &Git, dir: &Path) -> Option<(PathBuf, PathBuf)> {
     let real = |path: &Path| dir.join(path).canonicalize().ok();
     let common_dir = real(common_dir)?;
     let is_plain = real(git_dir)? == common_dir && real(&root.join(".git"))? == common_dir;
-    // A name with a line break in it is for the longer way.
+    // A name with a line break takes the longer way.
     (is_plain && lines.next().is_none()).then(|| (root.to_owned(), common_dir))
 }
 
@@ -162,16 +144,16 @@ fn find_common_dir(git: &Git, dir: &Path) -> Result<PathBuf, ToolError> {
     resolve_path(git, dir, "--git-common-dir")
 }
 
-/// Git prints these relative to where it runs, or absolute, as it likes.
+/// Git prints these paths relative to its directory or absolute.
 pub(crate) fn resolve_path(git: &Git, dir: &Path, what: &str) -> Result<PathBuf, ToolError> {
     let printed = dir.join(git.read_line(&["rev-parse", what])?);
     printed.canonicalize().map_err(|source| ToolError::Start { command: "rev-parse".into(), source })
 }
 
-/// The directory that `common_dir` itself, not one of its linked worktrees, is checked out in.
+/// Finds the directory that `common_dir` itself, not one of its linked worktrees, is checked out in.
 ///
-/// It is beside the repository (`.git`), or configured (submodules), or around us (a separate
-/// git directory, which does not know its checkout).
+/// That is the parent of the repository (`.git`), or a configured directory (submodules), or one of ours (a
+/// separate git directory, which does not know its checkout).
 fn main_checkout(environment: &Environment, dir: &Path, common_dir: &Path) -> Option<PathBuf> {
     let configured =
         Git::discovering(environment, common_dir).read_line(&["rev-parse", "--show-toplevel"]).ok();
@@ -182,4 +164,26 @@ fn main_checkout(environment: &Environment, dir: &Path, common_dir: &Path) -> Op
         let is_door = || resolve_path(&Git::discovering(environment, dir), dir, "--git-dir");
         dir.join(".git").exists() && is_door().is_ok_and(|git_dir| git_dir == common_dir)
     })
+}
+
+pub(crate) fn tree_of(repository: &Repository, commit: &str) -> Result<String, ToolError> {
+    repository.git().read_line(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).map(text)
+}
+
+pub(crate) fn commit_tree(
+    repository: &Repository,
+    tree: &str,
+    parents: &[&str],
+    message: &str,
+) -> Result<String, ToolError> {
+    let git = WHO.iter().fold(repository.git(), |git, (variable, who)| git.with_variable(variable, *who));
+    let mut args = vec!["commit-tree", tree, "-m", message];
+    let mut known: Vec<&str> = Vec::new();
+    for parent in parents {
+        if !known.contains(parent) {
+            known.push(parent);
+            args.extend(["-p", parent]);
+        }
+    }
+    git.change(&args).map(text)
 }

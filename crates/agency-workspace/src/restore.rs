@@ -1,29 +1,30 @@
-//! Brings back what is kept: a removed workspace from the trash, or an earlier state over the present one.
+//! Restores saved work: a removed workspace from the trash, or an earlier state of a workspace that exists.
 //!
-//! Whatever is there now is kept first, and what fails half-way is taken away again.
+//! Saves the present state first, and cleans up after a failure.
 
 use tracing::warn;
 
 use crate::create::{
-    CheckoutTarget, Created, Workspace, add_worktree, clean_up_failed_add, clear_stale_record,
-    delete_untouched_branch, describe_workspace,
+    CheckoutTarget, add_worktree, clean_up_failed_add, clear_stale_record, delete_untouched_branch,
+    describe_workspace,
 };
+use crate::error::{Operation, OperationCause, OperationError};
+use crate::git_workspace::{GitWorkspace, ReadyWorkspace};
 use crate::jj;
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause, OperationError};
+use crate::presence::{PathStatus, Presence};
 use crate::project::{Kind, Project};
-use crate::repository::Repository;
-use crate::saved_commit::{Ignored, Trailers, tree_of};
-use crate::state::{GitWorkspace, PathStatus, Presence};
+use crate::repository::{Repository, tree_of};
+use crate::saved_commit::{Ignored, Trailers};
 use crate::temp_index::blocking_files;
 use crate::tool::ToolError;
 use crate::trash::{self, TrashEntry, TrashReason};
-use crate::versions::ReadyWorkspace;
+use crate::workspace::{Created, Workspace};
 use crate::worktree::{Worktree, worktrees_on_branch};
 
-/// Brings back the directory with all its files, the index, `HEAD` and the branch, and takes the entry out of
-/// the trash. The state before a snapshot was put back, or before a rebase, goes over the workspace as it is
-/// now, which is itself kept first.
+/// Restores the directory with all its files, the index, `HEAD` and the branch, and deletes the trash entry.
+/// If the entry holds the state before a rebase or before a snapshot was restored, and the workspace exists,
+/// its present state is saved first and then replaced.
 pub fn restore(project: &Project, entry: &TrashEntry) -> Result<Workspace, OperationError> {
     let restored = || {
         let (store, reference) = (project.require_repository()?, &entry.reference);
@@ -59,8 +60,8 @@ fn restore_worktree(repository: &Repository, entry: &TrashEntry) -> Result<Works
     }
 }
 
-/// Makes the files of the workspace those of a kept commit, and takes its branch back to where it was then.
-/// Returns the ref under which the present state is kept.
+/// Makes the files of the workspace those of a saved commit, and moves its branch back to where it was then.
+/// Returns the trash ref that holds the present state.
 pub(crate) fn restore_over(
     repository: &Repository,
     name: &WorkspaceName,
@@ -86,8 +87,8 @@ fn put_tree(repository: &Repository, worktree: &Worktree, wanted: &str) -> Resul
     Ok(temp_index.check_out(&now, wanted)?)
 }
 
-/// Commits that were made since are taken off: left there, they would look as if somebody had undone them by
-/// hand. Another branch that is or was checked out there is not ours to move.
+/// Removes later commits from the branch: with them, the restored files would look like a revert by hand.
+/// Does not move another branch that is or was checked out there.
 fn move_branch(
     repository: &Repository,
     name: &WorkspaceName,
@@ -139,7 +140,7 @@ fn restore_removed(
     Ok(describe_workspace(repository, name, warnings, Created::Nothing))
 }
 
-/// The commit of the branch, if this call made it.
+/// Creates the branch again. Returns its commit if this call created it.
 fn restore_branch(
     repository: &Repository,
     found: &GitWorkspace,
@@ -175,7 +176,7 @@ fn fill_worktree(
     Ok(warnings)
 }
 
-/// Where `HEAD` was, if it can be there again.
+/// Returns where `HEAD` was, if it can be there again.
 fn choose_checkout(
     repository: &Repository,
     name: &WorkspaceName,

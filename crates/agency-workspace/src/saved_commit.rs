@@ -1,54 +1,44 @@
 //! A commit that holds a whole workspace: its files, its index, its `HEAD` and its branch.
 //!
-//! Not where such commits are found again: the trash and the snapshots give them names.
+//! The trash and the snapshots give such commits names.
 //!
-//! The tree is the directory with untracked files, without ignored ones. The first parent is
-//! `HEAD`; the message names the rest, whose commits are parents too, so that all of it stays
-//! reachable.
+//! The tree is the directory with untracked files, without ignored ones. The first parent is `HEAD`. Trailers
+//! in the message name the rest, whose commits are parents too, so that everything stays reachable.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::checkout::uncommitted_files;
+use crate::error::{OperationCause, RemoveCause};
 use crate::git::Git;
+use crate::git_workspace::GitWorkspace;
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
-use crate::remove::RemoveCause;
-use crate::repository::{Repository, text};
-use crate::state::GitWorkspace;
+use crate::repository::{Repository, commit_tree, tree_of};
 use crate::temp_index::TempIndex;
 use crate::tool::ToolError;
+use crate::uncommitted::uncommitted_files;
 use crate::worktree::{Worktree, WorktreeRecord};
 
-/// The user may have no name configured, and these commits are not theirs.
-const WHO: [(&str, &str); 4] = [
-    ("GIT_AUTHOR_NAME", "Agency"),
-    ("GIT_AUTHOR_EMAIL", "agency@localhost"),
-    ("GIT_COMMITTER_NAME", "Agency"),
-    ("GIT_COMMITTER_EMAIL", "agency@localhost"),
-];
-
-/// What the message says after its first line.
+/// The trailers in the message of a saved commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Trailers {
     pub(crate) workspace: Option<WorkspaceName>,
-    /// `refs/heads/…`, or a commit where it was detached.
+    /// `refs/heads/…`, or a commit where `HEAD` was detached.
     pub(crate) head: Option<String>,
-    /// A commit of what was staged, if that was something else than `HEAD`.
+    /// A commit of the index, if it differed from `HEAD`.
     pub(crate) index: Option<String>,
     /// A commit of the directory with ignored files.
     pub(crate) ignored: Option<String>,
     /// The workspace's own branch, and its commit.
     pub(crate) branch: Option<(String, String)>,
-    /// Of a jj repository: the operation before whatever made this needed.
+    /// In a jj repository: the operation before the one that made this commit necessary.
     pub(crate) operation: Option<String>,
     pub(crate) label: Option<String>,
 }
 
 impl Trailers {
-    /// What a commit says, and its first parent: the `HEAD` of then.
+    /// Reads the trailers of a commit, and its first parent: the `HEAD` at that time.
     pub(crate) fn read(repository: &Repository, commit: &str) -> Result<(Self, Option<String>), ToolError> {
         let said = repository.git().read(&["log", "-1", "--format=%P%x00%B", commit])?;
         let said = String::from_utf8_lossy(&said).into_owned();
@@ -77,7 +67,7 @@ impl Trailers {
     fn message(&self, subject: &str) -> String {
         let workspace = self.workspace.as_ref().map(WorkspaceName::to_string);
         let branch = self.branch.as_ref().map(|(name, tip)| format!("{name} {tip}"));
-        // One line, or it would not be read again as one.
+        // A trailer has one line.
         let label = self.label.as_ref().map(|label| label.split_whitespace().collect::<Vec<_>>().join(" "));
         let said = [
             ("Workspace", workspace),
@@ -93,7 +83,7 @@ impl Trailers {
     }
 }
 
-/// The files of a workspace as objects.
+/// The files of a workspace as git objects.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Contents {
     pub(crate) tree: String,
@@ -102,7 +92,7 @@ pub(crate) struct Contents {
     pub(crate) index: Option<String>,
     /// See [`Trailers::ignored`].
     pub(crate) ignored: Option<String>,
-    /// What could not be read.
+    /// Messages about files that could not be read.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -118,7 +108,7 @@ impl Contents {
         Ok(Self { tree, head: Some(commit.to_owned()), ..Self::default() })
     }
 
-    /// For what is to be deleted afterwards: refuses if anything cannot be kept.
+    /// Reads everything, before a deletion. Refuses if anything cannot be saved.
     pub(crate) fn read_all(
         repository: &Repository,
         worktree: &Worktree,
@@ -134,7 +124,7 @@ impl Contents {
         Ok(Self::write(repository, &temp_index, head, staged, ignored)?)
     }
 
-    /// For looking: what cannot be read is told.
+    /// Reads as much as possible, and returns the rest as warnings.
     pub(crate) fn read_readable(
         repository: &Repository,
         worktree: &Worktree,
@@ -171,7 +161,7 @@ impl Contents {
         Ok(Self { tree, head: head.map(str::to_owned), index, ignored, warnings: Vec::new() })
     }
 
-    /// The commit that holds it all.
+    /// Creates the commit that holds everything.
     pub(crate) fn save(
         &self,
         repository: &Repository,
@@ -186,7 +176,7 @@ impl Contents {
     }
 }
 
-/// What there is to say of a worktree's `HEAD` and branch.
+/// Describes the `HEAD` and the branch of a worktree.
 pub(crate) fn describe(name: &WorkspaceName, found: &GitWorkspace) -> Trailers {
     let head = found.record.as_ref().map(|record| match &record.branch {
         Some(branch) => format!("refs/heads/{branch}"),
@@ -196,8 +186,8 @@ pub(crate) fn describe(name: &WorkspaceName, found: &GitWorkspace) -> Trailers {
     Trailers { workspace: Some(name.clone()), head, branch, ..Trailers::default() }
 }
 
-/// A repository inside the workspace is only a commit id to git: its files and its own commits
-/// would be gone. Submodules that hold nothing of their own may go.
+/// Refuses nested repositories: git stores only their commit ids, so their files and commits would be lost.
+/// Accepts submodules that hold nothing of their own.
 fn refuse_nested_repositories(
     repository: &Repository,
     git: &Git,
@@ -226,7 +216,7 @@ pub(crate) fn gitlinks(git: &Git) -> Result<Vec<(String, PathBuf)>, ToolError> {
     Ok(entries.collect())
 }
 
-/// A submodule as `head` has it, clean, with every commit on a server.
+/// Whether a submodule is clean, at the commit that `head` has, and has every commit on a server.
 fn is_disposable(
     repository: &Repository,
     inside: &Path,
@@ -248,28 +238,6 @@ fn is_disposable(
     Ok(recorded.is_some_and(|recorded| recorded == commit)
         && own == "0"
         && uncommitted_files(&git, &[])?.is_empty())
-}
-
-pub(crate) fn tree_of(repository: &Repository, commit: &str) -> Result<String, ToolError> {
-    repository.git().read_line(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).map(text)
-}
-
-pub(crate) fn commit_tree(
-    repository: &Repository,
-    tree: &str,
-    parents: &[&str],
-    message: &str,
-) -> Result<String, ToolError> {
-    let git = WHO.iter().fold(repository.git(), |git, (variable, who)| git.with_variable(variable, *who));
-    let mut args = vec!["commit-tree", tree, "-m", message];
-    let mut known: Vec<&str> = Vec::new();
-    for parent in parents {
-        if !known.contains(parent) {
-            known.push(parent);
-            args.extend(["-p", parent]);
-        }
-    }
-    git.change(&args).map(text)
 }
 
 #[cfg(test)]

@@ -1,49 +1,51 @@
-//! Snapshots of a workspace: numbered, under hidden refs, on nobody's branch.
+//! Snapshots of a workspace: numbered commits under hidden refs, on no branch.
 //!
-//! Not the trash, although they are made alike: a snapshot is taken of what goes on.
+//! Not the trash, although its commits look the same: a snapshot is taken of a workspace that continues.
 
 use std::time::SystemTime;
 
-use crate::diff::{Diff, changed_files};
+use crate::changed_files::changed_files;
+use crate::diff::Diff;
+use crate::error::{Operation, OperationCause, OperationError};
+use crate::git_workspace::ReadyWorkspace;
+use crate::hidden_ref::{HiddenRef, turn_refs};
 use crate::jj::{self, JjWorkspace};
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::{Kind, Project};
-use crate::repository::{HiddenRef, Repository};
+use crate::repository::Repository;
 use crate::restore;
 use crate::saved_commit::{Contents, Trailers, describe};
 use crate::tool::ToolError;
-use crate::versions::ReadyWorkspace;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Counts up from 1 for each task; 0 is before the first turn.
+    /// Counts up from 1 for each task; 0 is the state before the first turn.
     pub number: u64,
     pub label: String,
-    /// `refs/agency/turns/{id}/{number}`
+    /// The hidden ref: `refs/agency/turns/{id}/{number}`.
     pub reference: String,
-    /// When it was taken.
+    /// The time at which the snapshot was taken.
     pub at: SystemTime,
-    /// What could not be read when it was taken.
+    /// Messages about files that could not be read.
     pub warnings: Vec<String>,
     pub(crate) commit: String,
     pub(crate) tree: String,
 }
 
-/// Keeps the files of the workspace as they are now.
+/// Takes a snapshot of the present files of the workspace.
 pub fn snapshot(project: &Project, name: &WorkspaceName, label: &str) -> Result<Snapshot, OperationError> {
     let taken =
         SnapshotContents::read(project, name).and_then(|contents| contents.save(project, name, label, 1));
     taken.map_err(Operation::Snapshot.failed(name))
 }
 
-/// All snapshots of a workspace, the oldest first.
+/// Lists all snapshots of a workspace, the oldest first.
 pub fn snapshots(project: &Project, name: &WorkspaceName) -> Result<Vec<Snapshot>, OperationError> {
     let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
     list(repository, name).map_err(|err| Operation::Snapshot.failed(name)(err.into()))
 }
 
-/// What changed from one snapshot to another.
+/// Compares two snapshots.
 pub fn diff_between(
     project: &Project,
     name: &WorkspaceName,
@@ -53,7 +55,7 @@ pub fn diff_between(
     diff_since(project, name, &from.tree, to)
 }
 
-/// What changed from a commit, as [`Diff::from`] names one, to a snapshot.
+/// Compares a commit, as [`Diff::from`] names one, with a snapshot.
 pub fn diff_since(
     project: &Project,
     name: &WorkspaceName,
@@ -68,8 +70,8 @@ pub fn diff_since(
     compare().map_err(Operation::Compare.failed(name))
 }
 
-/// Puts the files back as they were then, and the branch too if it went on since. What is there now is first
-/// kept in the trash, whose ref is returned. Ignored files stay as they are.
+/// Restores the files of a snapshot, and moves the branch back too if it has new commits since. Saves the
+/// present state in the trash first and returns its ref. Ignored files stay as they are.
 pub fn restore_snapshot(
     project: &Project,
     name: &WorkspaceName,
@@ -78,7 +80,7 @@ pub fn restore_snapshot(
     restore_files(project, name, snapshot).map_err(Operation::Restore.failed(name))
 }
 
-/// What is in a workspace, read once, and what there is to say of it.
+/// The content of a workspace, read once, and the trailers that describe it.
 pub(crate) struct SnapshotContents {
     pub(crate) contents: Contents,
     trailers: Trailers,
@@ -101,7 +103,7 @@ impl SnapshotContents {
         Ok(Self { contents, trailers })
     }
 
-    /// `first` is its number, if there is none before it.
+    /// `first` is the number of the first snapshot of a task.
     pub(crate) fn save(
         self,
         project: &Project,
@@ -120,11 +122,6 @@ impl SnapshotContents {
         let Contents { tree, warnings, .. } = contents;
         Ok(Snapshot { number, label, reference, at, warnings, commit, tree })
     }
-}
-
-/// Where its snapshots are.
-pub(crate) fn turn_refs(name: &WorkspaceName) -> String {
-    format!("refs/agency/turns/{}/", name.task_id())
 }
 
 fn list(repository: &Repository, name: &WorkspaceName) -> Result<Vec<Snapshot>, ToolError> {

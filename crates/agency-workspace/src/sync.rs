@@ -1,49 +1,30 @@
 //! Brings the new commits of the base into a workspace.
 //!
-//! Made aside first: a conflict is reported and nothing has changed. Uncommitted files stay as they are, and
-//! refuse if they are in the way.
+//! Prepares the result in a trial worktree first: after a conflict nothing has changed. Uncommitted files
+//! stay as they are, and the sync refuses if they are in the way.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::base::{base_or_current, find_commit};
-use crate::diff::changed_files;
+use crate::changed_files::changed_files;
+use crate::error::{Operation, OperationCause, OperationError};
+use crate::git_workspace::ReadyWorkspace;
+use crate::integration::{SyncMethod, Synced};
+use crate::integration_lock::IntegrationLock;
 use crate::jj;
-use crate::merge::refuse_busy_or_other_branch;
+use crate::merge_target::refuse_busy_or_other_branch;
 use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause, OperationError};
 use crate::pending_sync::{self, PendingSync};
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::saved_commit::Ignored;
 use crate::temp_index::blocking_files;
 use crate::trash::{self, TrashReason};
-use crate::trial_worktree::{IntegrationLock, TrialWorktree};
-use crate::versions::ReadyWorkspace;
+use crate::trial_worktree::TrialWorktree;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SyncMethod {
-    /// The workspace's commits are written anew on top of the base.
-    #[default]
-    Rebase,
-    /// A merge commit on the workspace's branch.
-    Merge,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Synced {
-    pub base: String,
-    /// Commits of the base that came in.
-    pub commits: u64,
-    /// The commit of the workspace's branch before and after.
-    pub before: String,
-    pub after: String,
-    /// Where the workspace as it was before a rebase is kept.
-    pub trash_ref: Option<String>,
-}
-
-/// `base` as in [`crate::state()`].
+/// Brings the new commits of `base` into the workspace. `base` as in [`crate::state()`].
 pub fn sync(
     project: &Project,
     name: &WorkspaceName,
@@ -133,8 +114,9 @@ fn refuse_in_the_way(
     if files.is_empty() { Ok(()) } else { Err(OperationCause::InTheWay { files }) }
 }
 
-/// Files and index first, then the branch, if it is still where it was; otherwise the files go back. A note is
-/// left meanwhile, so that the next one can settle it if it is cut off.
+/// Updates files and index first, then moves the branch, if it is still where it was. Otherwise puts the
+/// files back. The pending sync is recorded meanwhile, so that the next call can recover it after an
+/// interruption.
 fn advance(
     repository: &Repository,
     ready: &ReadyWorkspace,

@@ -1,6 +1,6 @@
-//! An index of our own beside the one of a checkout: it makes trees of files and puts trees back.
+//! A temporary index next to the one of a checkout: it writes trees of files and checks trees out.
 //!
-//! The checkout's own index is only read, and `HEAD` and branches are not touched.
+//! Only reads the checkout's own index, and touches neither `HEAD` nor branches.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,37 +11,36 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::git::Git;
-use crate::repository::text;
-use crate::tool::ToolError;
+use crate::tool::{ToolError, text};
 
 pub(crate) struct TempIndex {
     git: Git,
-    /// Deleted with the value.
+    /// Deleted on drop.
     dir: TempDir,
 }
 
 impl TempIndex {
-    /// Starts as a copy of the checkout's index, because that knows which files need not be read
-    /// again. It lies in git's directory of the checkout, where a split index finds its other half.
+    /// Starts as a copy of the checkout's index, which knows the files that need not be read again. It is in
+    /// git's directory of the checkout, where a split index finds its other half.
     pub(crate) fn copy_of(git: Git, git_dir: &Path) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("agency-").tempdir_in(git_dir)?;
         let index = dir.path().join("index");
         match copy_with_time(&git_dir.join("index"), &index) {
-            // A worktree that git was killed in while making it has none yet.
+            // There is no index if git was killed while it made the worktree.
             Err(err) if err.kind() == io::ErrorKind::NotFound => {}
             copied => copied?,
         }
         Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), dir })
     }
 
-    /// Starts empty, for a directory that has no index.
+    /// Starts empty, for a directory without an index.
     pub(crate) fn empty(git: Git, git_dir: &Path) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("agency-").tempdir_in(git_dir)?;
         let index = dir.path().join("index");
         Ok(Self { git: git.with_variable("GIT_INDEX_FILE", index), dir })
     }
 
-    /// Starts as it was when it was last remembered there; false if it never was.
+    /// Starts as a copy of the cached index. Returns false if there is no cache.
     pub(crate) fn from_cache(git: Git, git_dir: &Path, cache: &Path) -> io::Result<(Self, bool)> {
         let temp_index = Self::empty(git, git_dir)?;
         match copy_with_time(cache, &temp_index.dir.path().join("index")) {
@@ -50,7 +49,7 @@ impl TempIndex {
         }
     }
 
-    /// In one step, so that who reads it at the same time finds it whole.
+    /// Replaces the cache in one step, so that a concurrent reader finds it complete.
     pub(crate) fn write_cache(&self, cache: &Path) -> io::Result<()> {
         let beside = tempfile::NamedTempFile::new_in(cache.parent().unwrap_or(cache))?;
         copy_with_time(&self.dir.path().join("index"), beside.path())?;
@@ -62,7 +61,7 @@ impl TempIndex {
         &self.git
     }
 
-    /// None in the middle of a merge, when there is no tree of the index.
+    /// Returns the tree of the index, or None during a merge, when the index has no tree.
     pub(crate) fn staged_tree(&self) -> Result<Option<String>, ToolError> {
         match self.tree() {
             Err(ToolError::Failed { .. }) => Ok(None),
@@ -74,18 +73,18 @@ impl TempIndex {
         self.git.change(&["write-tree"]).map(text)
     }
 
-    /// Every file that is not ignored.
+    /// Adds every file that is not ignored.
     pub(crate) fn add_all_files(&self) -> Result<(), ToolError> {
         self.add(&["--", ":/"])
     }
 
-    /// As much as can be read. Returns what git said of the rest: files without permission, or
-    /// repositories inside that have no commit yet.
+    /// Adds every readable file. Returns git's messages about the others: files without permission, or nested
+    /// repositories without a commit.
     pub(crate) fn add_readable_files(&self) -> Result<Vec<String>, ToolError> {
         self.add_readable(&[":/"])
     }
 
-    /// As [`Self::add_what_can_be_read`], without this directory.
+    /// Like [`Self::add_readable_files`], without this directory.
     pub(crate) fn add_readable_except(&self, directory: &str) -> Result<Vec<String>, ToolError> {
         self.add_readable(&[":/", &format!(":(top,exclude){directory}")])
     }
@@ -103,18 +102,18 @@ impl TempIndex {
         }
     }
 
-    /// Ignored files too.
+    /// Adds ignored files too.
     pub(crate) fn add_ignored_files(&self) -> Result<(), ToolError> {
         match self.add(&["--force", "--ignore-errors", "--", ":/"]) {
-            // Caches hold repositories and sockets that git cannot take; the rest is there.
+            // Caches contain repositories and sockets that git cannot add. Everything else is added.
             Err(ToolError::Failed { .. }) => Ok(()),
             added => added,
         }
     }
 
-    /// These, whether they are there or not.
+    /// Adds or removes these paths, depending on whether they exist.
     pub(crate) fn add_paths(&self, paths: &[PathBuf]) -> Result<(), ToolError> {
-        // Told of no path, git takes all of them.
+        // Without any path, git would add all files.
         if paths.is_empty() {
             return Ok(());
         }
@@ -136,19 +135,20 @@ impl TempIndex {
         git.change(&args).map(drop)
     }
 
-    /// Makes the files of the checkout, which are as `now` says, those of `wanted`.
+    /// Makes the files of the checkout, which are those of `now`, the files of `wanted`.
     pub(crate) fn check_out(&self, now: &str, wanted: &str) -> Result<(), ToolError> {
         if self.staged_tree()?.as_deref() != Some(now) {
             self.git.change(&["read-tree", now])?;
-            // Entries that come from a tree know no file times; without them everything looks changed.
+            // Entries from a tree have no file times. Without this refresh every file looks changed.
             self.git.change(&["update-index", "-q", "--refresh"])?;
         }
         self.git.change(&["read-tree", "-m", "-u", now, wanted]).map(drop)
     }
 }
 
-/// Git takes a file for unchanged by its size and the second it was written in, unless the index is no younger.
-/// A copy that looks younger than it is hides what was written in the second of the last `git add`.
+/// Copies an index with its modification time. Git takes a file for unchanged by its size and modification
+/// time, unless the index is not newer than the file. A copy with a newer time hides a change within the
+/// second of the last `git add`.
 fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
     let (mut from, mut to) = (File::open(from)?, File::create(to)?);
     let written = from.metadata()?.modified()?;
@@ -156,8 +156,8 @@ fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
     to.set_modified(written)
 }
 
-/// Files at places where `wanted` has one and `now` has none: untracked ones, and ignored ones, which git would
-/// write over without a word.
+/// Lists existing files at paths that `wanted` has and `now` does not: untracked ones, and ignored ones,
+/// which git would overwrite silently.
 pub(crate) fn blocking_files(
     git: &Git,
     root: &Path,
@@ -171,13 +171,13 @@ pub(crate) fn blocking_files(
     Ok(in_the_way)
 }
 
-/// Each ended by a zero byte.
+/// Parses paths that end with a zero byte each.
 pub(crate) fn parse_paths(listed: &[u8]) -> Vec<PathBuf> {
     let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
 }
 
-/// The path, or the first part of it, that is a file on the disk.
+/// Returns the path, or the first part of it, that is a file on the disk.
 fn blocking_file(root: &Path, path: &Path) -> Option<PathBuf> {
     let mut parts: Vec<&Path> = path.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
     parts.reverse();

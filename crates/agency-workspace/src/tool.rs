@@ -1,6 +1,6 @@
-//! What can go wrong with a program that we run, and when it is worth another try.
+//! Errors of the programs that this crate runs, and when to try again.
 //!
-//! Which program is not known here: `git` and `jj` start them.
+//! Does not know which program: `git` and `jj` start them.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,9 +9,9 @@ use std::process::{ExitStatus, Output};
 use std::thread;
 use std::time::Duration;
 
-/// Twenty workspaces made at once meet at the same lock files for some milliseconds each. Doubling
-/// from 10 ms, eight attempts wait 1.3 s in all: longer than any healthy holder, short enough to
-/// report a lock that a dead process left.
+/// Twenty workspaces that are created at once compete for the same lock files for some milliseconds each.
+/// Doubling from 10 ms, eight attempts wait 1.3 s in all: longer than any healthy process holds a lock, and
+/// short enough to report a lock that a dead process left.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const ATTEMPTS: u32 = 8;
 
@@ -57,7 +57,7 @@ impl ToolError {
     }
 }
 
-/// Repeats an attempt that made nothing while only a lock is in its way.
+/// Repeats an attempt without side effects while another process holds a lock.
 pub(crate) fn retry_while_locked<T>(attempt: impl Fn() -> Result<T, ToolError>) -> Result<T, ToolError> {
     let mut wait = FIRST_WAIT;
     for _ in 1..ATTEMPTS {
@@ -110,13 +110,17 @@ pub(crate) fn trim_newline(mut out: Vec<u8>) -> OsString {
 fn is_lock_held(stderr: &str) -> bool {
     stderr.contains("could not lock config file")
         || (stderr.contains(".lock'") && stderr.contains("File exists"))
-        // In the words of jj, of which two commands at once write git's refs.
+        // The message of jj, when two of its commands write git's refs at the same time.
         || stderr.contains("packed-ref transaction")
 }
 
-/// Git reads the records of all worktrees, and stumbles over one that just comes or goes.
+/// Git reads the records of all worktrees, and fails on one that is being created or removed.
 fn is_neighbour_moving(stderr: &str) -> bool {
     stderr.contains("/worktrees/") && (stderr.contains("failed to read") || stderr.contains("Invalid path"))
+}
+
+pub(crate) fn text(out: OsString) -> String {
+    out.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -129,7 +133,7 @@ mod tests {
         ToolError::Failed { command: "worktree add".into(), stderr: stderr.into() }
     }
 
-    /// How often an attempt is made that fails twice with these words.
+    /// Counts the attempts that are made when the first two fail with this message.
     fn attempts(stderr: &str) -> u32 {
         let attempts = Cell::new(0);
         let last = retry_while_locked(|| {

@@ -1,6 +1,6 @@
-//! What workspaces have left in a repository, and taking it out again.
+//! Finds what workspaces have left in a repository, and erases it.
 //!
-//! Not the workspaces themselves: those are removed one by one, with all the care that needs.
+//! Does not remove the workspaces themselves: `remove` does, one by one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use crate::exclude::{self, ExcludeError};
 use crate::git::Git;
-use crate::name::WorkspaceName;
+use crate::name::{WORKTREES, WorkspaceName};
 use crate::project::{Kind, Project};
-use crate::repository::{Repository, WORKTREES};
+use crate::repository::Repository;
 use crate::tool::ToolError;
 
 const BRANCHES: &str = "refs/heads/agency/";
@@ -18,13 +18,13 @@ const HIDDEN: &str = "refs/agency/";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Traces {
-    /// Every name that a directory or a branch goes by.
+    /// Every name for which a directory or a branch exists.
     pub workspaces: BTreeSet<WorkspaceName>,
-    /// Hidden refs that keep what was removed.
+    /// Hidden refs that hold removed work.
     pub hidden_refs: Vec<String>,
-    /// The exclude file that has our line.
+    /// The exclude file, if it has our line.
     pub exclude: Option<PathBuf>,
-    /// Files of `.agency` that the repository itself holds: they are not ours.
+    /// Whether the repository itself tracks files in `.agency`. They are not ours.
     pub tracked: bool,
 }
 

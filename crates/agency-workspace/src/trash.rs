@@ -1,25 +1,23 @@
-//! Where work goes that a user discards: commits under `refs/agency/trash/`.
+//! The trash: work that a user discards, as commits under `refs/agency/trash/`.
 //!
-//! Nothing is removed here but entries of the trash itself, and those only when asked.
+//! Saves work. `trash_list` lists and deletes entries.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::merged_refs::merged_mark_ref;
+use crate::error::RemoveCause;
+use crate::git_workspace::GitWorkspace;
+use crate::hidden_ref::{HiddenRef, merged_mark_ref, turn_refs};
 use crate::name::WorkspaceName;
-use crate::project::Project;
-use crate::remove::RemoveCause;
-use crate::repository::{HiddenRef, Repository};
+use crate::repository::Repository;
 use crate::saved_commit::{Contents, Ignored, Trailers, describe};
-use crate::snapshot::turn_refs;
-use crate::state::GitWorkspace;
 use crate::tool::ToolError;
 
 pub(crate) const TRASH: &str = "refs/agency/trash/";
 
-/// One thing that can be brought back with [`crate::restore()`].
+/// Saved work that [`crate::restore()`] can bring back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrashEntry {
-    /// `refs/agency/trash/…`
+    /// The hidden ref: `refs/agency/trash/…`.
     pub reference: String,
     pub workspace: WorkspaceName,
     pub at: SystemTime,
@@ -32,25 +30,12 @@ pub struct TrashEntry {
 pub enum TrashReason {
     /// The workspace was removed.
     Removed,
-    /// An earlier snapshot was put back over it.
+    /// A snapshot was restored over it.
     PutBack,
-    /// Its commits were written anew on top of its base.
+    /// Its commits were created again on top of its base.
     Rebased,
-    /// A commit that nothing else held.
+    /// A commit that no ref held.
     Loose,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("cannot look into the trash of {}", root.display())]
-pub struct TrashError {
-    pub root: std::path::PathBuf,
-    pub source: ToolError,
-}
-
-impl TrashError {
-    pub fn hint(&self) -> Option<String> {
-        self.source.hint()
-    }
 }
 
 impl TrashReason {
@@ -75,34 +60,7 @@ impl TrashReason {
     }
 }
 
-/// All that is in the trash of a project, the newest first.
-pub fn trash_entries(project: &Project) -> Result<Vec<TrashEntry>, TrashError> {
-    let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
-    list(repository).map_err(|source| TrashError { root: project.root().to_owned(), source })
-}
-
-/// Deletes these for good, as far as they are there, and the snapshots and marks of workspaces of which nothing
-/// else is left. Returns the refs that are gone.
-pub fn expire_trash(project: &Project, entries: &[TrashEntry]) -> Result<Vec<String>, TrashError> {
-    let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
-    let expired = || {
-        let (old, stays): (Vec<_>, Vec<_>) =
-            list(repository)?.into_iter().partition(|entry| entries.contains(entry));
-        let mut gone = Vec::new();
-        for entry in old {
-            repository.git().change(&["update-ref", "-d", &entry.reference, &entry.commit])?;
-            gone.push(entry.reference);
-            let spoken_for = stays.iter().any(|other| other.workspace == entry.workspace);
-            if !spoken_for && !project.has_workspace(&entry.workspace)? {
-                gone.extend(delete_snapshots_and_mark(repository, &entry.workspace)?);
-            }
-        }
-        Ok(gone)
-    };
-    expired().map_err(|source| TrashError { root: project.root().to_owned(), source })
-}
-
-/// Snapshots and marks.
+/// Deletes the snapshots of a workspace and its merge mark.
 pub(crate) fn delete_snapshots_and_mark(
     repository: &Repository,
     name: &WorkspaceName,
@@ -135,7 +93,7 @@ fn parse(kept: HiddenRef) -> Option<TrashEntry> {
     Some(TrashEntry { workspace, at, reason, trailers, reference, commit })
 }
 
-/// Keeps all there is of a workspace. None if there is nothing.
+/// Saves everything that exists of a workspace. Returns None if nothing does.
 pub(crate) fn save_workspace(
     repository: &Repository,
     name: &WorkspaceName,
@@ -163,7 +121,7 @@ pub(crate) fn save_contents(
     save_commit(repository, name, &commit)
 }
 
-/// Gives a commit a name in the trash.
+/// Adds a commit to the trash.
 pub(crate) fn save_commit(
     repository: &Repository,
     name: &WorkspaceName,

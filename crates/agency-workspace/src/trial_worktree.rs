@@ -1,46 +1,33 @@
-//! A worktree of our own, in which a merge is tried before anybody's branch or files change.
+//! A worktree in which a merge is tried before any branch or file of the user changes.
 //!
-//! Real git merges in it, so the user's hooks, signing, merge drivers and identity have their say. It holds
-//! files only if there are hooks that may look at them; otherwise a merge in a big repository is quick.
+//! The real git merges in it, with the user's hooks, signing, merge drivers and identity. It contains files
+//! only if there are hooks that may read them; without files a merge in a big repository is fast.
 
-use std::fs::{self, File};
+use std::fs::{self};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
+use crate::error::OperationCause;
 use crate::git::Git;
-use crate::operation::OperationCause;
-use crate::repository::{Repository, WORKTREES};
+use crate::integration_lock::IntegrationLock;
+use crate::name::WORKTREES;
+use crate::repository::Repository;
 use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
 use crate::worktree::{Force, Worktree, WorktreeRecord, list_records};
 
-/// Not a workspace name, so nobody takes it for one.
+/// Not a valid workspace name.
 const PREFIX: &str = ".aside-";
 
-/// Those that git runs for a merge or a commit.
+/// The hooks that git runs for a merge or a commit.
 const HOOKS: [&str; 4] = ["pre-merge-commit", "pre-commit", "prepare-commit-msg", "commit-msg"];
 
-/// Branches that lead through rebased commits are not for us to move, and nobody is there to be asked.
+/// A rebase must not move other branches on the rebased commits, and no user is there to answer questions.
 const REBASE_CONFIG: [&str; 3] =
     ["rebase.updateRefs=false", "rebase.autoSquash=false", "rebase.autoStash=false"];
-
-/// Only one at a time changes branches of a project; others wait.
-pub(crate) struct IntegrationLock(#[expect(dead_code, reason = "closing the file gives the lock up")] File);
-
-impl IntegrationLock {
-    pub(crate) fn acquire(repository: &Repository) -> Result<Self, OperationCause> {
-        let path = repository.common_dir().join("agency-merge.lock");
-        let open = || -> io::Result<File> {
-            let file = File::options().create(true).truncate(false).write(true).open(&path)?;
-            file.lock()?;
-            Ok(file)
-        };
-        open().map(Self).map_err(|source| OperationCause::Write { path, source })
-    }
-}
 
 pub(crate) struct TrialWorktree<'a> {
     repository: &'a Repository,
@@ -49,7 +36,7 @@ pub(crate) struct TrialWorktree<'a> {
 }
 
 impl<'a> TrialWorktree<'a> {
-    /// Stands on `commit`, on no branch.
+    /// Creates the worktree at `commit`, on no branch.
     pub(crate) fn create(
         repository: &'a Repository,
         commit: &str,
@@ -60,7 +47,7 @@ impl<'a> TrialWorktree<'a> {
         let unwritable = |source| OperationCause::Write { path: folder.clone(), source };
         // Git's records hold real paths; `.agency` may be a link.
         let real = fs::create_dir_all(&folder).and_then(|()| folder.canonicalize()).map_err(unwritable)?;
-        // Only for a name that is free; git makes the directory.
+        // This only finds a free name. Git makes the directory.
         let path =
             tempfile::Builder::new().prefix(PREFIX).tempdir_in(&real).map_err(unwritable)?.path().to_owned();
         let with_files = has_hooks(repository)?;
@@ -95,10 +82,10 @@ impl<'a> TrialWorktree<'a> {
     }
 
     pub(crate) fn head(&self) -> Result<String, ToolError> {
-        self.git.read_line(&["rev-parse", "--verify", "HEAD"]).map(crate::repository::text)
+        self.git.read_line(&["rev-parse", "--verify", "HEAD"]).map(crate::tool::text)
     }
 
-    /// Runs what may end in conflicts, and tells them from other failures.
+    /// Runs a command that may end in conflicts, and distinguishes them from other failures.
     pub(crate) fn run_merge(&self, args: &[&str], with: &str) -> Result<(), OperationCause> {
         let Err(err) = self.git.change_with_hooks(args) else { return Ok(()) };
         let files = self.unmerged_files()?;
@@ -116,7 +103,7 @@ impl<'a> TrialWorktree<'a> {
     }
 }
 
-/// What git advises to do in a worktree that is gone when anybody reads it.
+/// Removes git's advice from an error: it is about a worktree that no longer exists when the user reads it.
 fn without_advice(err: ToolError) -> ToolError {
     let ToolError::Failed { command, stderr } = err else { return err };
     let is_kept = |line: &&str| !line.starts_with("Not committing merge;") && !line.starts_with("hint:");
@@ -133,15 +120,15 @@ impl Drop for TrialWorktree<'_> {
 }
 
 fn add(repository: &Repository, path: &Path, commit: &str, with_files: bool) -> Result<(), ToolError> {
-    // Hooks are for merges; this is not the user's checkout.
+    // The user's hooks are for merges. This is not the user's checkout.
     let git = repository.git().with_config("core.hooksPath=/dev/null");
     let how = if with_files { "--checkout" } else { "--no-checkout" };
     let args = ["worktree", "add", "--quiet", "--detach", how, "--"].map(AsRef::as_ref);
     git.change(&[&args[..], &[path.as_os_str(), commit.as_ref()]].concat()).map(drop)
 }
 
-/// A sparse checkout of nothing, told on each call because a configured one would be written into the
-/// user's configuration.
+/// Makes the checkout sparse, without files. The settings go with each call, because git would write
+/// configured ones into the user's configuration.
 fn without_files(git: Git, worktree: &Worktree) -> Result<Git, OperationCause> {
     let patterns = worktree.git_dir.join("info/sparse-checkout");
     let write = || -> io::Result<()> {
@@ -167,7 +154,7 @@ fn has_hooks(repository: &Repository) -> Result<bool, ToolError> {
     Ok(String::from_utf8_lossy(&said).lines().any(runs))
 }
 
-/// Takes away what a killed merge left.
+/// Removes worktrees that a killed merge has left.
 pub(crate) fn remove_leftovers(repository: &Repository) -> Result<(), ToolError> {
     let is_ours = |record: &WorktreeRecord| {
         let name = record.path.file_name().and_then(|name| name.to_str());

@@ -1,14 +1,15 @@
-//! Snapshots as turns of an agent: one before the first, one at the end of each that changed something.
+//! Snapshots for the turns of an agent: one before the first turn, one after each turn with changes.
 //!
-//! Not the snapshots themselves: those are taken, listed and put back by their own file.
+//! `snapshot` takes, lists and restores them.
 
+use crate::error::{Operation, OperationCause, OperationError};
 use crate::name::WorkspaceName;
-use crate::operation::{Operation, OperationCause, OperationError};
 use crate::project::Project;
 use crate::saved_commit::{Contents, Trailers};
 use crate::snapshot::{Snapshot, SnapshotContents, snapshots};
 
-/// Keeps the workspace as it is before its first turn, under the number 0, unless there are snapshots of it.
+/// Takes a snapshot of the workspace before its first turn, with the number 0, unless it has snapshots
+/// already.
 pub fn snapshot_before_first_turn(
     project: &Project,
     name: &WorkspaceName,
@@ -22,7 +23,7 @@ pub fn snapshot_before_first_turn(
     taken.map(drop).map_err(Operation::Snapshot.failed(name))
 }
 
-/// Like [`crate::snapshot()`], but none if the newest one has the same files on the same `HEAD`.
+/// Like [`crate::snapshot()`], but returns None if the newest snapshot has the same files on the same `HEAD`.
 pub fn snapshot_if_changed(
     project: &Project,
     name: &WorkspaceName,

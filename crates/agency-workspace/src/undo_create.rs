@@ -1,52 +1,21 @@
-//! Takes back a workspace that was made for nothing, because its agent could not be started.
+//! Removes a new workspace again, because its agent could not be started.
 //!
-//! Not the way to bring back what a user removed: that lies in the trash.
+//! Not the way to restore what a user removed: that is in the trash.
 
-use std::path::PathBuf;
-
-use crate::create::{Created, Workspace, delete_untouched_branch};
+use crate::create::delete_untouched_branch;
+use crate::error::{UndoCause, UndoError};
+use crate::git_workspace::GitWorkspace;
 use crate::jj;
 use crate::merged_refs::MergedRefs;
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
+use crate::presence::Presence;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
-use crate::state::{GitWorkspace, Presence};
-use crate::tool::ToolError;
 use crate::trash::delete_snapshots_and_mark;
-use crate::work::WorkAtRisk;
+use crate::workspace::{Created, Workspace};
 use crate::worktree::Force;
 
-#[derive(Debug, thiserror::Error)]
-#[error("workspace {workspace} stays")]
-pub struct UndoError {
-    pub workspace: WorkspaceName,
-    #[source]
-    pub cause: UndoCause,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum UndoCause {
-    #[error("{0}")]
-    HasWork(WorkAtRisk),
-    #[error("{} is not a worktree of this repository", path.display())]
-    NotOurs { path: PathBuf },
-    #[error(transparent)]
-    Unreadable(Box<OperationCause>),
-    #[error(transparent)]
-    Git(#[from] ToolError),
-}
-
-impl UndoError {
-    pub fn hint(&self) -> Option<String> {
-        match &self.cause {
-            UndoCause::HasWork(_) | UndoCause::NotOurs { .. } | UndoCause::Unreadable(_) => None,
-            UndoCause::Git(err) => err.hint(),
-        }
-    }
-}
-
-/// Removes what the call that returned `workspace` made, if nothing was changed in it since.
+/// Removes what the call that returned `workspace` created, if nothing has changed in it since.
 pub fn undo_create(project: &Project, workspace: &Workspace) -> Result<(), UndoError> {
     let name = &workspace.name;
     let undone = match (&project.kind, &workspace.made) {
@@ -61,13 +30,13 @@ pub fn undo_create(project: &Project, workspace: &Workspace) -> Result<(), UndoE
         (Kind::Jj(repository), Created::Jj { commit }) => {
             jj::undo(repository, name, commit).and_then(|()| delete_turn_refs(repository.store(), name))
         }
-        // Not made by this project as it is opened now.
+        // The project was opened with another kind when it created this workspace.
         (Kind::Jj(_), _) | (Kind::Git(_), Created::Jj { .. }) => Ok(()),
     };
     undone.map_err(|cause| UndoError { workspace: name.clone(), cause })
 }
 
-/// The next task may get the same number, and its turns are its own.
+/// Deletes the snapshots: the next task may get the same number.
 fn delete_turn_refs(repository: &Repository, name: &WorkspaceName) -> Result<(), UndoCause> {
     Ok(delete_snapshots_and_mark(repository, name).map(drop)?)
 }
@@ -89,7 +58,7 @@ fn undo_worktree(
     if found.presence() == Presence::NotOurs {
         return Err(UndoCause::NotOurs { path: repository.workspace_path(name) });
     }
-    if let Some(work) = WorkAtRisk::at_risk(repository, name, &found, merged_refs)? {
+    if let Some(work) = found.work_at_risk(repository, name, merged_refs)? {
         return Err(UndoCause::HasWork(work));
     }
     if let Some(record) = &found.record {

@@ -1,20 +1,20 @@
-//! The git objects behind a project, whatever kind it is, and the work in its workspaces as such.
+//! The git objects of a project of any kind, and the work in its workspaces as objects.
 //!
 //! Changes nothing but the object store.
 
+use crate::error::OperationCause;
+use crate::git_workspace::{GitWorkspace, not_ready};
 use crate::jj;
 use crate::merged_refs;
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
+use crate::presence::Presence;
 use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::saved_commit::Contents;
-use crate::state::{GitWorkspace, Presence};
 use crate::tool::ToolError;
-use crate::worktree::Worktree;
 
 impl Project {
-    /// None for a plain directory.
+    /// Returns the git repository, or None for a plain directory.
     pub(crate) fn git_repository(&self) -> Option<&Repository> {
         match &self.kind {
             Kind::Git(repository) => Some(repository),
@@ -27,7 +27,7 @@ impl Project {
         self.git_repository().ok_or_else(|| OperationCause::Plain { path: self.root().to_owned() })
     }
 
-    /// Whether a directory or a branch is left of it.
+    /// Whether a directory or a branch of the workspace exists.
     pub(crate) fn has_workspace(&self, name: &WorkspaceName) -> Result<bool, ToolError> {
         match &self.kind {
             Kind::Git(repository) => Ok(GitWorkspace::find(repository, name)?.presence() != Presence::Absent),
@@ -36,7 +36,7 @@ impl Project {
         }
     }
 
-    /// The commits a base stands for, its server's included; none if there is no such base.
+    /// Returns the commits of a base, the one of its server included. Empty if there is no such base.
     pub(crate) fn base_tips(&self, base: Option<&str>) -> Result<Vec<String>, ToolError> {
         match &self.kind {
             Kind::Git(repository) => merged_refs::base_tips(repository, base),
@@ -45,7 +45,7 @@ impl Project {
         }
     }
 
-    /// What is in the workspace now, or on its branch if the directory is gone.
+    /// Reads the content of the workspace, or of its branch if the directory is gone.
     pub(crate) fn read_contents(&self, name: &WorkspaceName) -> Result<Contents, OperationCause> {
         match &self.kind {
             Kind::Git(repository) => {
@@ -62,24 +62,4 @@ impl Project {
             Kind::Plain(_) => Err(OperationCause::Plain { path: self.root().to_owned() }),
         }
     }
-}
-
-/// A workspace that is there to work in.
-pub(crate) struct ReadyWorkspace {
-    pub(crate) found: GitWorkspace,
-    pub(crate) worktree: Worktree,
-}
-
-impl ReadyWorkspace {
-    pub(crate) fn find(repository: &Repository, name: &WorkspaceName) -> Result<Self, OperationCause> {
-        let found = GitWorkspace::find(repository, name)?;
-        match (&found.worktree, found.presence()) {
-            (Some(worktree), Presence::Ready) => Ok(Self { worktree: worktree.clone(), found }),
-            _ => Err(not_ready(repository, name, &found)),
-        }
-    }
-}
-
-fn not_ready(repository: &Repository, name: &WorkspaceName, found: &GitWorkspace) -> OperationCause {
-    OperationCause::NotReady { path: repository.workspace_path(name), presence: found.presence() }
 }

@@ -1,14 +1,10 @@
-//! Work that would be lost with a workspace, in the words a user reads.
+//! Work that would be lost with a workspace, in the words that a user reads.
 //!
 //! Not the list of files: see `state`.
 
 use std::fmt;
 
-use crate::merged_refs::MergedRefs;
-use crate::name::WorkspaceName;
-use crate::repository::{Repository, WORKTREES};
-use crate::state::GitWorkspace;
-use crate::tool::ToolError;
+use crate::name::{WORKTREES, WorkspaceName};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkAtRisk {
@@ -19,19 +15,7 @@ pub struct WorkAtRisk {
 }
 
 impl WorkAtRisk {
-    /// None if there is nothing to lose.
-    pub(crate) fn at_risk(
-        repository: &Repository,
-        name: &WorkspaceName,
-        found: &GitWorkspace,
-        merged_refs: &MergedRefs,
-    ) -> Result<Option<Self>, ToolError> {
-        let uncommitted_files = found.uncommitted(repository)?.len();
-        let unmerged_commits = found.count_unmerged(repository, merged_refs)?;
-        Ok(Self::of(name, uncommitted_files, unmerged_commits, merged_refs.description.clone()))
-    }
-
-    /// None if there is none.
+    /// Returns None if there is no work.
     pub(crate) fn of(
         name: &WorkspaceName,
         uncommitted_files: usize,
@@ -40,15 +24,6 @@ impl WorkAtRisk {
     ) -> Option<Self> {
         let work = Self { uncommitted_files, unmerged_commits, workspace: name.clone(), description };
         (uncommitted_files > 0 || unmerged_commits > 0).then_some(work)
-    }
-
-    /// Only what no commit holds.
-    pub(crate) fn uncommitted_in(
-        repository: &Repository,
-        name: &WorkspaceName,
-        found: &GitWorkspace,
-    ) -> Result<Option<Self>, ToolError> {
-        Ok(Self::of(name, found.uncommitted(repository)?.len(), 0, String::new()))
     }
 
     pub(crate) fn hint(&self) -> String {

@@ -1,6 +1,6 @@
-//! What git itself has written down about worktrees, and the open door into one of ours.
+//! Worktrees of git: its own records of them, and access to one.
 //!
-//! Not whether there is work in them: see `state`.
+//! Not whether there is work in them: see `git_workspace`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
+use crate::error::OperationCause;
 use crate::git::Git;
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
 use crate::repository::Repository;
 use crate::temp_index::TempIndex;
 use crate::tool::ToolError;
 
-/// Git locks a record with this reason while it fills the directory. If it stays, git was killed.
+/// Git locks a record with this reason while it fills the directory. If the lock stays, git was killed.
 const INITIALIZING: &str = "initializing";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) struct WorktreeRecord {
 }
 
 impl WorktreeRecord {
-    /// Why the user locked it, if they did.
+    /// Returns the reason that the user gave for a lock, if they locked the worktree.
     pub(crate) fn user_lock_reason(&self) -> Option<&str> {
         self.lock.as_deref().filter(|reason| *reason != INITIALIZING)
     }
@@ -39,16 +39,16 @@ impl WorktreeRecord {
         self.lock.as_deref() == Some(INITIALIZING)
     }
 
-    /// Removes record and directory. Without force git itself looks for uncommitted files once more.
+    /// Removes record and directory. Without force git itself checks for uncommitted files once more.
     pub(crate) fn remove(&self, repository: &Repository, force: Force) -> Result<(), ToolError> {
-        // Git does not take an empty directory for the worktree it was; this deletes nothing else.
+        // Git does not accept an empty directory as a worktree. This call deletes nothing else.
         if self.path.is_dir()
             && let Err(err) = fs::remove_dir(&self.path)
         {
             debug!(path = %self.path.display(), %err, "the worktree is not empty");
         }
         let forced: &[&str] = match force {
-            // The second one is for the lock that git left when it was killed.
+            // The second `--force` is for the lock that a killed git has left.
             _ if self.is_incomplete() => &["--force", "--force"],
             Force::Yes => &["--force"],
             Force::No => &[],
@@ -58,7 +58,7 @@ impl WorktreeRecord {
         git.change(&[&args[..], &["--".as_ref(), self.path.as_os_str()]].concat()).map(drop)
     }
 
-    /// The commit that nothing but this record may hold.
+    /// Returns a commit that perhaps no ref but this record holds.
     pub(crate) fn detached_head(&self) -> Option<&str> {
         if self.branch.is_none() { self.head.as_deref() } else { None }
     }
@@ -70,7 +70,7 @@ pub(crate) enum Force {
     No,
 }
 
-/// All worktrees, the main checkout included.
+/// Lists all worktrees, the main checkout included.
 pub(crate) fn list_records(repository: &Repository) -> Result<Vec<WorktreeRecord>, ToolError> {
     Ok(parse(&repository.git().read(&["worktree", "list", "--porcelain"])?))
 }
@@ -83,7 +83,7 @@ pub(crate) fn find_record(
     Ok(list_records(repository)?.into_iter().find(|record| record.path == path))
 }
 
-/// The worktree, other than the one of that name, which has the branch of that name checked out.
+/// Returns another worktree that has the branch of this workspace checked out.
 pub(crate) fn other_worktree_on_branch(
     repository: &Repository,
     name: &WorkspaceName,
@@ -93,7 +93,7 @@ pub(crate) fn other_worktree_on_branch(
     Ok(users.into_iter().map(|record| record.path).find(|user| *user != path))
 }
 
-/// The worktrees, the main checkout included, that have the branch checked out.
+/// Lists the worktrees, the main checkout included, that have the branch checked out.
 pub(crate) fn worktrees_on_branch(
     repository: &Repository,
     branch: &str,
@@ -103,7 +103,8 @@ pub(crate) fn worktrees_on_branch(
     Ok(records)
 }
 
-/// Records hold real paths; `.agency` may be a link to a bigger disk. The last part need not exist.
+/// Resolves the links in the parent directory, because git's records hold real paths and `.agency` may be a
+/// link to a bigger disk. The last part need not exist.
 fn canonical_parent(path: &Path) -> PathBuf {
     let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
     parent.zip(path.file_name()).map(|(parent, name)| parent.join(name)).unwrap_or_else(|| path.to_owned())
@@ -131,7 +132,7 @@ fn parse(porcelain: &[u8]) -> Vec<WorktreeRecord> {
     records
 }
 
-/// The place that a file of git's names, relative to where the file is.
+/// Reads a file of git's that contains a path relative to itself.
 fn read_pointer(file: &Path, before: &str) -> Option<PathBuf> {
     let is_file = file.symlink_metadata().is_ok_and(|meta| meta.is_file());
     let text = fs::read(file).ok().filter(|_| is_file)?;
@@ -140,7 +141,7 @@ fn read_pointer(file: &Path, before: &str) -> Option<PathBuf> {
     file.parent()?.join(OsStr::from_bytes(target)).canonicalize().ok()
 }
 
-/// A worktree of this repository whose directory is there and points back to it.
+/// A worktree of this repository whose directory exists and points back to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Worktree {
     pub(crate) path: PathBuf,
@@ -148,23 +149,23 @@ pub(crate) struct Worktree {
 }
 
 impl Worktree {
-    /// None if the directory is not a worktree of this repository, whatever else it is. Follows the links as git
-    /// does, without calling it: whoever looks at a workspace begins here.
+    /// Returns None if the directory is not a worktree of this repository. Follows the links as git does,
+    /// without calling it, because every look at a workspace begins here.
     pub(crate) fn open(repository: &Repository, path: &Path) -> Option<Self> {
-        // Without this file git would climb up and take the main checkout for the workspace.
+        // Without this file git would search upwards and take the main checkout for the workspace.
         let git_dir = read_pointer(&path.join(".git"), "gitdir: ")?;
         let common_dir = read_pointer(&git_dir.join("commondir"), "")?;
         let is_linked = common_dir == repository.common_dir() && git_dir != common_dir;
         (is_linked && git_dir.join("HEAD").exists()).then(|| Self { path: path.to_owned(), git_dir })
     }
 
-    /// An index of our own, over its files.
+    /// Creates a temporary index over its files.
     pub(crate) fn temp_index(&self, repository: &Repository) -> Result<TempIndex, OperationCause> {
         let unwritable = |source| OperationCause::Write { path: self.git_dir.clone(), source };
         TempIndex::copy_of(self.git(repository), &self.git_dir).map_err(unwritable)
     }
 
-    /// Git in this worktree and in no other.
+    /// Git in exactly this worktree.
     pub(crate) fn git(&self, repository: &Repository) -> Git {
         Git::on(repository.environment(), &self.git_dir, &self.path).with_work_tree(&self.path)
     }

@@ -1,6 +1,6 @@
-//! What one `git status` tells of a worktree: the commit it stands on, and which files are not committed.
+//! The status of a worktree, from one `git status`: its commit, and the files that are not committed.
 //!
-//! Not what is in them, unless a commit of it is asked for.
+//! Not the content of the files, unless the caller asks for a commit.
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,15 +8,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::error::OperationCause;
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
-use crate::repository::Repository;
-use crate::saved_commit::commit_tree;
+use crate::repository::{Repository, commit_tree};
 use crate::tool::ToolError;
 use crate::worktree::Worktree;
 
-/// The commit and the files in one answer, so that no commit can come between the two. How far a server's branch
-/// is ahead would take time, and nobody asks.
+/// Reads commit and files at once, so that no commit can come between the two. Skips the comparison with a
+/// server's branch, which takes time.
 const STATUS: [&str; 8] = [
     "status",
     "--porcelain=v2",
@@ -37,7 +36,7 @@ pub(crate) struct WorktreeStatus {
 }
 
 impl WorktreeStatus {
-    /// None if the directory is not there, or is somebody else's.
+    /// Reads the status. Returns None if there is no directory, or if it is not ours.
     pub(crate) fn read(repository: &Repository, name: &WorkspaceName) -> Result<Option<Self>, ToolError> {
         let Some(worktree) = Worktree::open(repository, &repository.workspace_path(name)) else {
             return Ok(None);
@@ -46,7 +45,7 @@ impl WorktreeStatus {
         Ok(Some(Self { worktree, head, uncommitted }))
     }
 
-    /// Equal for the same commit and the same times of the files that are not committed.
+    /// Equal for the same commit and the same times of the uncommitted files.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.head.hash(&mut hasher);
@@ -57,7 +56,7 @@ impl WorktreeStatus {
         hasher.finish()
     }
 
-    /// A commit of all the work, on nobody's branch; where all is committed, that one.
+    /// Returns a commit of all the work, on no branch: the present one if everything is committed.
     pub(crate) fn commit(&self, repository: &Repository) -> Result<String, OperationCause> {
         if let Some(head) = self.head.as_ref().filter(|_| self.uncommitted.is_empty()) {
             return Ok(head.clone());
@@ -77,7 +76,7 @@ fn parse(status: &[u8]) -> (Option<String>, Vec<PathBuf>) {
     (head.map(|head| String::from_utf8_lossy(head).into_owned()), files.collect())
 }
 
-/// The last field of an entry; those before it are as many as its first letter says.
+/// Returns the last field of an entry. The first letter determines the number of fields before it.
 fn path_of(entry: &[u8]) -> Option<&[u8]> {
     let before = match entry.first()? {
         b'1' => 8,

@@ -1,6 +1,6 @@
-//! Makes a jj workspace on top of a base, or nothing.
+//! Creates a jj workspace on top of a base, or nothing.
 //!
-//! Never moves what the user has in front of them.
+//! Never moves the user's own working copy.
 
 use std::fs;
 use std::path::Path;
@@ -8,19 +8,18 @@ use std::path::Path;
 use tracing::warn;
 
 use crate::base::{Base, explicit_base, nearest_names};
-use crate::create::{CreateCause, Created, Workspace};
-use crate::jj::removal::save_unreferenced;
+use crate::error::{CreateCause, OperationCause};
+use crate::integration_lock::IntegrationLock;
 use crate::jj::repository::{JjRepository, Revision};
+use crate::jj::saving::save_unreferenced;
 use crate::jj::workspace::{JjWorkspace, find_parents};
-use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
-use crate::repository::WORKTREES;
-use crate::state::{PathStatus, Presence};
+use crate::name::{WORKTREES, WorkspaceName};
+use crate::presence::{PathStatus, Presence};
 use crate::tool::{ToolError, retry_while_locked};
-use crate::trial_worktree::IntegrationLock;
+use crate::workspace::{Created, Workspace};
 use crate::worktree::{Force, find_record};
 
-/// The base of a workspace, and the commits it is to stand on.
+/// Finds the base of a workspace, and the commits to put it on.
 fn find_base(repository: &JjRepository, wanted: Option<&str>) -> Result<(Base, Vec<String>), CreateCause> {
     let Some(name) = explicit_base(wanted) else { return current_base(repository) };
     match repository.commit_of(name)? {
@@ -32,7 +31,7 @@ fn find_base(repository: &JjRepository, wanted: Option<&str>) -> Result<(Base, V
     }
 }
 
-/// What the user has in front of them; or below it, while there is nothing in it.
+/// Returns the user's working copy, or its parents while it is empty.
 fn current_base(repository: &JjRepository) -> Result<(Base, Vec<String>), CreateCause> {
     let at = repository.revisions("@")?;
     let is_blank = at.iter().all(Revision::is_blank);
@@ -57,7 +56,7 @@ pub(crate) fn check(
     Ok(find_base(repository, base)?.0)
 }
 
-/// What the user typed last belongs to what they have in front of them.
+/// Takes a snapshot of the user's files: their latest edits belong to their working copy.
 fn snapshot_user_files(repository: &JjRepository) -> Result<(), ToolError> {
     retry_while_locked(|| repository.jj_in_user_workspace().run(&["util", "snapshot"]).map(drop))
 }
@@ -94,12 +93,12 @@ pub(crate) fn create(
     add_workspace(repository, name, found.path_status, &parents)?;
     let commit = JjWorkspace::find(repository, name)?.target.map(|target| target.id).unwrap_or_default();
     let workspace = describe_workspace(repository, name, Created::Jj { commit });
-    // Said once: it is so with all of them.
+    // Only for the first workspace: the same holds for all of them.
     let warnings = without_git(repository, name).filter(|_| is_first).into_iter().collect();
     Ok(Workspace { base: Some(base), warnings, ..workspace })
 }
 
-/// Brings back the directory of a workspace that jj knows, or whose bookmark is there.
+/// Creates the directory of a workspace again, from its working-copy commit or its bookmark.
 pub(crate) fn reattach(repository: &JjRepository, name: &WorkspaceName) -> Result<Workspace, CreateCause> {
     let found = JjWorkspace::find(repository, name)?;
     if found.path_status == PathStatus::Occupied {
@@ -108,7 +107,7 @@ pub(crate) fn reattach(repository: &JjRepository, name: &WorkspaceName) -> Resul
     match (&found.target, &found.bookmark) {
         (Some(target), _) => {
             let parents = find_parents(repository, &target.id)?;
-            // Until the workspace leads to it again, nothing else might.
+            // Nothing else may refer to this commit until the workspace does again.
             let kept = save_unreferenced(repository, name, &found)?;
             forget_workspace(repository, name)?;
             add_workspace(repository, name, found.path_status, &parents)?;
@@ -132,13 +131,13 @@ pub(super) fn describe_workspace(
     Workspace { name: name.clone(), path, branch: None, base: None, warnings: Vec::new(), made }
 }
 
-/// Whether there are workspaces of ours besides.
+/// Whether there are workspaces of other tasks.
 fn has_others(repository: &JjRepository, name: &WorkspaceName) -> bool {
     let entries = fs::read_dir(repository.root().join(WORKTREES)).into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_name() != name.as_str()).any(|entry| entry.path().join(".jj").exists())
 }
 
-/// Whether there is a `.git` is asked of the directory: it depends on the version of jj.
+/// Warns if the directory has no `.git`. That depends on the version of jj.
 fn without_git(repository: &JjRepository, name: &WorkspaceName) -> Option<String> {
     if repository.workspace_path(name).join(".git").exists() {
         return None;
@@ -151,7 +150,7 @@ fn without_git(repository: &JjRepository, name: &WorkspaceName) -> Option<String
     Some(format!("a jj workspace without `.git`: jj works in it, git does not{way_out}"))
 }
 
-/// Makes the workspace on top of these commits, or nothing.
+/// Creates the workspace on top of these commits, or nothing.
 pub(super) fn add_workspace(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -165,7 +164,7 @@ pub(super) fn add_workspace(
     let on = if parents.is_empty() { "root()".to_owned() } else { parents.join("|") };
     let args = ["workspace", "add", "--name", name.as_str(), "-r", &on].map(AsRef::as_ref);
     let args = [&args[..], &["--".as_ref(), path.as_os_str()]].concat();
-    // Where jj makes a git worktree too, two of its commands at once stumble over git's refs.
+    // Where jj makes a git worktree too, two of its commands at once conflict over git's refs.
     let _lock = IntegrationLock::acquire(repository.store()).map_err(unwritable)?;
     let added = retry_while_locked(|| {
         repository
@@ -182,14 +181,14 @@ fn unwritable(cause: OperationCause) -> ToolError {
     ToolError::Start { command: "jj workspace add".into(), source }
 }
 
-/// Takes away what a failed `jj workspace add` left: there was nothing before.
+/// Removes the remains of a failed `jj workspace add`. There was nothing before that call.
 pub(super) fn clean_up_failed_add(repository: &JjRepository, name: &WorkspaceName, before: PathStatus) {
     forget_workspace(repository, name)
         .unwrap_or_else(|left| warn!(%name, %left, "a workspace that failed stays behind"));
     let path = repository.workspace_path(name);
     let deleted = match before {
         _ if repository.is_workspace(&path) => delete_directory(&path),
-        // With files in it, somebody else made it meanwhile.
+        // If there are files in it, another process has made it meanwhile.
         PathStatus::Missing => ignore_not_found(fs::remove_dir(&path)),
         PathStatus::EmptyDirectory | PathStatus::Occupied => Ok(()),
     };
@@ -207,7 +206,7 @@ fn ignore_not_found(deleted: std::io::Result<()>) -> std::io::Result<()> {
     }
 }
 
-/// Stands the workspace on a commit itself, also one that was abandoned.
+/// Makes a commit the working copy of the workspace, also an abandoned one.
 pub(super) fn edit_commit(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -220,8 +219,8 @@ pub(super) fn edit_commit(
     inside.run(&["edit", &commit.id]).map(drop)
 }
 
-/// For an unknown name jj only warns. Newer ones give a workspace a git worktree, and leave git's record of one
-/// whose directory is gone.
+/// Forgets the workspace. jj only warns about an unknown name. Newer versions give a workspace a git
+/// worktree, and leave git's record of it when its directory is gone.
 pub(super) fn forget_workspace(repository: &JjRepository, name: &WorkspaceName) -> Result<(), ToolError> {
     repository.jj().run(&["workspace", "forget", name.as_str()])?;
     if repository.workspace_path(name).exists() {

@@ -1,21 +1,21 @@
-//! The files of a jj workspace, also those that jj did not take in, as trees of git.
+//! The files of a jj workspace as git trees, also those that jj does not track.
 //!
 //! Changes nothing but the object store.
 
 use std::path::{Path, PathBuf};
 
+use crate::error::{OperationCause, RemoveCause};
 use crate::git::Git;
 use crate::jj::repository::{JjRepository, Revision};
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
-use crate::remove::RemoveCause;
-use crate::saved_commit::{Contents, Ignored, commit_tree};
+use crate::repository::commit_tree;
+use crate::saved_commit::{Contents, Ignored};
 use crate::temp_index::{TempIndex, parse_paths};
 
-/// Which files need not be read again, in jj's directory of a workspace.
+/// The cached index, in jj's directory of a workspace. It tells which files need not be read again.
 const MEMORY: &str = "agency-index";
 
-/// An index of our own over the directory, as its working-copy commit has it.
+/// Creates a temporary index over the directory, with the content of its working-copy commit.
 pub(super) fn temp_index(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -34,7 +34,7 @@ fn git_in(repository: &JjRepository, name: &WorkspaceName) -> Git {
     Git::on(store.environment(), store.common_dir(), &path).with_work_tree(&path)
 }
 
-/// The files as they are now. jj is not asked, so nothing gets into its log and nothing is brought up to date.
+/// Writes a tree of the present files. Does not call jj, so its operation log and the files stay as they are.
 pub(super) fn write_current_tree(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -53,7 +53,7 @@ pub(super) fn write_current_tree(
     Ok(tree)
 }
 
-/// Files that jj would not take in: too big, or by the user's configuration.
+/// Lists files that jj does not track: too big, or excluded by the user's configuration.
 pub(super) fn untracked(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -69,7 +69,7 @@ fn others(temp_index: &TempIndex, options: &[&str]) -> Result<Vec<PathBuf>, Oper
     Ok(files)
 }
 
-/// All there is in the directory, whether jj took it in or not.
+/// Reads everything in the directory, whether jj tracks it or not.
 pub(super) fn read_all(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -78,7 +78,7 @@ pub(super) fn read_all(
 ) -> Result<Contents, OperationCause> {
     let temp_index = temp_index(repository, name, target)?;
     let files = others(&temp_index, &["--exclude-standard"])?;
-    // A repository inside is listed as a directory.
+    // Git lists a nested repository as a directory.
     let (nested, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| is_directory(file));
     if !nested.is_empty() {
         return Err(RemoveCause::NestedRepositories { paths: nested }.into());

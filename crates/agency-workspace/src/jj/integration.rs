@@ -1,29 +1,30 @@
 //! Merges a jj workspace into a bookmark, syncs it with its base, and commits its work.
 //!
-//! Every step is an operation aside, on top of the last one; the log gets all of them at once, at the end, if
-//! there is no conflict. So nobody sees half a merge, and `jj op restore` takes back a whole one.
+//! Every step is an operation outside the operation log, on top of the previous one. If there is no conflict,
+//! the log gets all of them at once at the end. So no user sees half a merge, and `jj op restore` undoes a
+//! whole one.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::base::explicit_base;
+use crate::error::OperationCause;
+use crate::integration::{MergeMethod, MergeRequest, Merged, SyncMethod, Synced, commit_message};
+use crate::integration_lock::IntegrationLock;
 use crate::jj::Jj;
 use crate::jj::merge_commits::MergeCommits;
-use crate::jj::removal::save_workspace;
 use crate::jj::repository::{JjRepository, Revision, any_of, quoted, revisions};
+use crate::jj::saving::save_workspace;
 use crate::jj::workspace::{JjWorkspace, find_parents};
-use crate::merge::{MergeMethod, MergeRequest, Merged, commit_message};
 use crate::name::{BRANCHES, WorkspaceName};
-use crate::operation::OperationCause;
 use crate::pending_merge::{self, MergeOutcome, PendingMerge, RecoveredMerge};
-use crate::saved_commit::{Ignored, tree_of};
-use crate::sync::{SyncMethod, Synced};
+use crate::repository::tree_of;
+use crate::saved_commit::Ignored;
 use crate::tool::ToolError;
 use crate::trash::TrashReason;
-use crate::trial_worktree::IntegrationLock;
 use crate::work::WorkAtRisk;
 
-/// Without what jj itself would throw away.
+/// Leaves out commits that jj itself would discard.
 const NOT_BLANK: &str = "~ (empty() & description(exact:\"\"))";
 
 /// Operations that are not in the log yet.
@@ -42,7 +43,7 @@ impl PendingOperations {
     fn run(&mut self, args: &[&str]) -> Result<(), ToolError> {
         let output = self.jj.unintegrated_at(&self.last).run(args)?;
         let line = output.stderr.lines().find(|line| line.contains("--no-integrate-operation"));
-        // Without such a line nothing had to be done.
+        // Without such a line jj had nothing to do.
         if let Some(id) = line.and_then(|line| line.split_whitespace().last()) {
             self.last = id.to_owned();
         }
@@ -57,7 +58,7 @@ impl PendingOperations {
         Ok(self.revisions("visible_heads()")?.into_iter().map(|revision| revision.id).collect())
     }
 
-    /// Runs what makes one new head, and returns it.
+    /// Runs a command that creates one new head, and returns that head.
     fn create_head(&mut self, args: &[&str]) -> Result<String, ToolError> {
         let before = self.heads()?;
         self.run(args)?;
@@ -87,7 +88,7 @@ impl PendingOperations {
         Ok(files.into_iter().map(PathBuf::from).collect())
     }
 
-    /// Makes all of it part of the log, in one step.
+    /// Adds all operations to the log, in one step.
     fn integrate(self, repository: &JjRepository) -> Result<(), ToolError> {
         if self.last != self.first {
             self.jj.run(&["op", "integrate", &self.last])?;
@@ -96,7 +97,7 @@ impl PendingOperations {
     }
 }
 
-/// The commits to merge: the working copy if it is described, or what it stands on.
+/// Returns the commits to merge: the working copy if it is described, otherwise its parents.
 fn committed_tips(repository: &JjRepository, name: &WorkspaceName) -> Result<Vec<String>, OperationCause> {
     let target = find_working_copy(repository, name)?;
     if !target.is_described && !target.is_empty {
@@ -108,7 +109,7 @@ fn committed_tips(repository: &JjRepository, name: &WorkspaceName) -> Result<Vec
     tips_of(repository, &target)
 }
 
-/// The working-copy commit of a workspace, whose directory may be gone.
+/// Returns the working-copy commit of a workspace, whose directory may be gone.
 fn find_working_copy(repository: &JjRepository, name: &WorkspaceName) -> Result<Revision, OperationCause> {
     let found = JjWorkspace::snapshot_and_find(repository, name)?;
     match &found.target {
@@ -158,7 +159,8 @@ pub(crate) fn merge(
     Ok(Merged { into, before, after, checkout: None, notes })
 }
 
-/// Whether it failed is asked of jj's log: the steps after that can be made up for.
+/// Adds the merge to the log. On an error, jj's log decides whether the merge happened: the later steps can
+/// be repeated.
 fn complete_merge(
     repository: &JjRepository,
     operations: PendingOperations,
@@ -173,7 +175,7 @@ fn complete_merge(
     }
 }
 
-/// Settles merges that were cut off: the operation is in the log, or it is not.
+/// Recovers merges that were interrupted: their operation is in the log, or it is not.
 pub(crate) fn recover_merges(
     repository: &JjRepository,
     _: &IntegrationLock,
@@ -197,7 +199,7 @@ fn recover_merge(repository: &JjRepository, pending: &PendingMerge) -> Result<Me
     Ok(MergeOutcome::Merged)
 }
 
-/// Whether [`merge`] would refuse once all the work is committed. Nothing of the attempt gets into the log.
+/// Checks whether [`merge`] would refuse once all the work is committed. The log stays as it is.
 pub(crate) fn may_merge(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -209,7 +211,7 @@ pub(crate) fn may_merge(
     prepare_merge(repository, name, &tips, request, Some(&target.id)).map(drop)
 }
 
-/// A merge that nobody sees yet.
+/// A merge that is not in the log yet.
 struct PreparedMerge {
     operations: PendingOperations,
     into: String,
@@ -255,7 +257,7 @@ fn prepare_merge(
     Ok(PreparedMerge { operations, into, before, after, notes })
 }
 
-/// The bookmark that is merged into: the one named, the base, or what the user works on top of.
+/// Chooses the bookmark to merge into: the named one, the base, or the one that the user works on top of.
 fn choose_target(repository: &JjRepository, request: &MergeRequest) -> Result<String, OperationCause> {
     let known = repository.bookmarks()?;
     let base = request.base.as_ref().filter(|base| known.contains(base));
@@ -272,7 +274,7 @@ fn choose_target(repository: &JjRepository, request: &MergeRequest) -> Result<St
     }
 }
 
-/// The commit that it stands on.
+/// Returns the commit of a bookmark.
 fn bookmark_commit(repository: &JjRepository, bookmark: &str) -> Result<String, OperationCause> {
     let found = repository.revisions(&format!("bookmarks(exact:{})", quoted(bookmark)))?;
     match &found[..] {
@@ -355,7 +357,7 @@ pub(crate) fn sync(
     Ok(Synced { base, commits, before, after, trash_ref })
 }
 
-/// Only the commits that no other workspace stands on: those of the user are not ours to move.
+/// Rebases only commits that no other workspace is on: those of the user must not move.
 fn rebase(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -397,7 +399,7 @@ fn merge_base(
     Ok(None)
 }
 
-/// Describes the working copy, begins a new one, and lets the bookmark follow.
+/// Describes the working copy, begins a new one, and moves the bookmark.
 pub(crate) fn commit_all(
     repository: &JjRepository,
     name: &WorkspaceName,

@@ -1,42 +1,31 @@
-//! Which of the commits that a merge would take over are the task's own, and which are not finished.
+//! Finds which commits of a merge are the task's own, and which are not finished.
 //!
-//! A workspace may stand on what the user has in front of them. That is theirs: as long as it is their working
-//! copy, it goes on, and whatever stands on it goes on with it.
+//! A workspace may be on top of the user's working copy. That commit belongs to the user: as long as they
+//! work on it, it changes, and everything on top of it changes with it.
 
-use std::fmt;
-
+use crate::error::OperationCause;
+use crate::integration::MergeMethod;
 use crate::jj::repository::{JjRepository, any_of};
-use crate::merge::MergeMethod;
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
 use crate::tool::ToolError;
+use crate::unfinished_commit::UnfinishedCommit;
 
-/// `qpvuntsm default@ first line`: what a user calls it, who works on it, and what it is about.
+/// Prints `qpvuntsm default@ first line`: the change id, the workspaces that work on it, and the subject.
 const COMMIT_LINE: &str = r#"change_id.shortest(8) ++ " " ++ working_copies.map(|w| w.name() ++ "@").join(",") ++ " " ++ description.first_line() ++ "\n""#;
 
 /// The commits of a merge, as revsets.
 pub(super) struct MergeCommits {
     all: String,
-    /// Working copies of others among them.
+    /// Those that are working copies of other workspaces.
     others_working_copies: String,
-    /// Without description.
+    /// Those without a description.
     undescribed: String,
-    /// Without what others work on, and what is below that.
+    /// Those that no other workspace works on, or on top of.
     pub(super) commits: String,
 }
 
-/// A commit that is not ready to be merged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnfinishedCommit {
-    /// As jj names it.
-    pub change: String,
-    /// The workspace whose working copy it is, with an `@`.
-    pub working_copy: Option<String>,
-    pub subject: String,
-}
-
 impl MergeCommits {
-    /// `described` is one that will have a description by the time of the merge.
+    /// `described` is a commit that will have a description by the time of the merge.
     pub(super) fn find(
         repository: &JjRepository,
         name: &WorkspaceName,
@@ -50,7 +39,7 @@ impl MergeCommits {
         Ok(Self { all: all.to_owned(), others_working_copies, undescribed, commits })
     }
 
-    /// What the user should know once it is merged.
+    /// Returns remarks for the user after the merge.
     pub(super) fn notes(
         &self,
         repository: &JjRepository,
@@ -71,7 +60,8 @@ impl MergeCommits {
         Ok(along.into_iter().chain([stays]).collect())
     }
 
-    /// What somebody still works on would change under the target; what has no description nobody could push.
+    /// Refuses commits that another workspace still works on, because they would change under the target, and
+    /// commits without a description, because the user could not push them.
     pub(super) fn refuse_unfinished(
         &self,
         repository: &JjRepository,
@@ -83,7 +73,7 @@ impl MergeCommits {
             MergeMethod::Merge | MergeMethod::FastForward => {
                 format!("({others_working_copies}) | ({undescribed})")
             }
-            // Its own are one commit afterwards, with a description.
+            // Afterwards the task's own commits are one commit with a description.
             MergeMethod::Squash => {
                 format!("({others_working_copies}) | ({undescribed}) & ::({others_working_copies})")
             }
@@ -109,32 +99,6 @@ fn parse(line: &str) -> Option<UnfinishedCommit> {
     let (change, names, subject) = (fields.next()?, fields.next()?, fields.next()?);
     let working_copy = (!names.is_empty()).then(|| names.to_owned());
     Some(UnfinishedCommit { change: change.to_owned(), working_copy, subject: subject.to_owned() })
-}
-
-impl UnfinishedCommit {
-    /// With how to finish it, as a user would.
-    pub(crate) fn hint(&self) -> String {
-        let change = &self.change;
-        match self.working_copy.as_deref() {
-            Some("default@") => "`jj commit` finishes it".into(),
-            Some(other) => format!("`jj commit` in workspace {} finishes it", other.trim_end_matches('@')),
-            None => format!("`jj describe -r {change}` gives it one"),
-        }
-    }
-}
-
-impl fmt::Display for UnfinishedCommit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { change, working_copy, subject } = self;
-        match (working_copy.as_deref(), subject.as_str()) {
-            (Some("default@"), "") => write!(f, "{change}, which is your own working copy @"),
-            (Some("default@"), subject) => {
-                write!(f, "{change} ({subject}), which is your own working copy @")
-            }
-            (Some(other), _) => write!(f, "{change}, which is the working copy {other}"),
-            (None, _) => write!(f, "{change}, which has no description"),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,18 @@
-//! Takes a jj workspace away: all there is of it is kept first.
+//! Removes a jj workspace, and saves everything in it first.
 //!
-//! Only commits that nobody else leads to go with it.
+//! Abandons only commits that nothing else refers to.
 
+use crate::error::{OperationCause, RemoveCause, UndoCause};
 use crate::jj::creation::{delete_directory, forget_workspace};
-use crate::jj::files::read_all;
-use crate::jj::repository::{JjRepository, any_of, quoted};
+use crate::jj::repository::{JjRepository, any_of, named_by_others};
+use crate::jj::saving::{read_contents, save_workspace};
 use crate::jj::workspace::{JjWorkspace, find_parents};
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
-use crate::remove::{RemoveCause, RemoveOptions, Removed};
-use crate::saved_commit::{Contents, Ignored};
-use crate::state::{PathStatus, Presence};
+use crate::presence::{PathStatus, Presence};
+use crate::removal::{RemoveOptions, Removed};
+use crate::saved_commit::Ignored;
 use crate::tool::ToolError;
-use crate::trash::{self, TrashReason};
-use crate::undo_create::UndoCause;
+use crate::trash::TrashReason;
 use crate::work::WorkAtRisk;
 
 fn work_at_risk(
@@ -51,7 +50,7 @@ pub(crate) fn undo(repository: &JjRepository, name: &WorkspaceName, commit: &str
     Ok(())
 }
 
-/// Described ones that came since the workspace stood on `first`.
+/// Counts described commits that came after the workspace was on `first`.
 fn new_commits(repository: &JjRepository, target: &str, first: &str) -> Result<u64, ToolError> {
     let parents = find_parents(repository, first)?;
     let below = if parents.is_empty() { "root()".to_owned() } else { parents.join("|") };
@@ -59,7 +58,7 @@ fn new_commits(repository: &JjRepository, target: &str, first: &str) -> Result<u
     Ok(new.iter().filter(|revision| revision.is_described).count() as u64)
 }
 
-/// All that there is, if it may go.
+/// Finds the workspace, and refuses if it may not be removed.
 fn find_removable(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -105,53 +104,8 @@ pub(crate) fn remove(
     Ok(Removed { branch: found.bookmark.map(|_| name.branch()), directory, trash_ref })
 }
 
-/// Keeps all there is of it. None if there is nothing.
-pub(crate) fn save_workspace(
-    repository: &JjRepository,
-    name: &WorkspaceName,
-    found: &JjWorkspace,
-    reason: TrashReason,
-    ignored: Ignored,
-) -> Result<Option<String>, OperationCause> {
-    let Some(contents) = read_contents(repository, name, found, ignored)? else { return Ok(None) };
-    let trailers = found.describe(repository, name)?;
-    Ok(Some(trash::save_contents(repository.store(), name, &contents, trailers, reason)?))
-}
-
-/// Refuses if anything cannot be kept.
-fn read_contents(
-    repository: &JjRepository,
-    name: &WorkspaceName,
-    found: &JjWorkspace,
-    ignored: Ignored,
-) -> Result<Option<Contents>, OperationCause> {
-    let contents = match (&found.target, &found.bookmark) {
-        (Some(target), _) if found.presence() == Presence::Ready => {
-            read_all(repository, name, target, ignored)?
-        }
-        (Some(target), _) => Contents::of_commit(repository.store(), &target.id)?,
-        (None, Some(tip)) => Contents::of_commit(repository.store(), tip)?,
-        (None, None) => return Ok(None),
-    };
-    Ok(Some(contents))
-}
-
-/// Keeps what jj would not lead to any more if it forgot a workspace whose directory is gone.
-pub(super) fn save_unreferenced(
-    repository: &JjRepository,
-    name: &WorkspaceName,
-    found: &JjWorkspace,
-) -> Result<Option<String>, ToolError> {
-    let Some(target) = &found.target else { return Ok(None) };
-    if target.is_blank() && found.count_unmerged(repository, name, None)? == 0 {
-        return Ok(None);
-    }
-    let contents = Contents::of_commit(repository.store(), &target.id)?;
-    let trailers = found.describe(repository, name)?;
-    trash::save_contents(repository.store(), name, &contents, trailers, TrashReason::Loose).map(Some)
-}
-
-/// Forgets the workspace, abandons what only it leads to, deletes its bookmark and its directory.
+/// Forgets the workspace, abandons the commits that only it refers to, and deletes its bookmark and
+/// directory.
 fn delete_workspace(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -164,7 +118,7 @@ fn delete_workspace(
         abandon(repository, name, &own)?;
     }
     if found.bookmark.is_some() {
-        // Not `delete`, which would go on to the server with the next push.
+        // Not `delete`: the next push would delete the bookmark on the server too.
         jj.run(&["bookmark", "forget", &format!("exact:{}", name.branch())])?;
         repository.export()?;
     }
@@ -172,7 +126,7 @@ fn delete_workspace(
         .map_err(|source| ToolError::Start { command: "rm".into(), source })
 }
 
-/// Commits that nothing but this workspace leads to.
+/// Lists commits that only this workspace refers to.
 pub(super) fn list_own_commits(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -184,17 +138,8 @@ pub(super) fn list_own_commits(
     Ok(own.into_iter().map(|revision| revision.id).collect())
 }
 
-/// Not `bookmarks() ~ …`, which is about commits: one that has ours and another's bookmark is another's too.
-pub(super) fn other_bookmarks(name: &WorkspaceName) -> String {
-    format!("bookmarks(~exact:{})", quoted(&name.branch()))
-}
-
-/// What others gave a name to.
-fn named_by_others(name: &WorkspaceName) -> String {
-    format!("{}|remote_bookmarks()|tags()", other_bookmarks(name))
-}
-
-/// Only what still is nobody else's when it happens: jj would delete their bookmarks and move their commits.
+/// Abandons the commits that still belong to no other workspace at this moment: for others jj would delete
+/// bookmarks and move commits.
 pub(super) fn abandon(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -203,7 +148,7 @@ pub(super) fn abandon(
     if commits.is_empty() {
         return Ok(());
     }
-    // Those that went with the workspace are hidden already.
+    // Commits that were removed with the workspace are hidden already.
     let visible = format!("({}) & ::visible_heads()", any_of(commits));
     let others = format!("working_copies()|{}|(visible_heads() ~ ({visible}))", named_by_others(name));
     repository.jj().run(&["abandon", "-r", &format!("({visible}) ~ ::({others})")]).map(drop)

@@ -1,27 +1,27 @@
 //! A jj repository: where its main workspace and its git store are, and what its revisions are.
 //!
-//! Not a workspace of ours: those are made and looked at in `workspace`.
+//! Not the workspace of a task: see `workspace`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::base::explicit_base;
 use crate::environment::Environment;
+use crate::error::OpenError;
 use crate::jj::Jj;
 use crate::name::WorkspaceName;
-use crate::project::OpenError;
 use crate::repository::Repository;
 use crate::tool::ToolError;
 
-/// `12ab ed`: the id, and whether it is empty, described.
+/// Prints `12ab ed-`: the id, and whether the commit is empty, described and in conflict.
 const COMMIT: &str = r#"commit_id ++ " " ++ if(empty, "e", "-") ++ if(description, "d", "-") ++ if(conflict, "c", "-") ++ "\n""#;
 
-/// So many letters of a change are enough for every repository there is.
+/// This many letters of a change id are unique in every repository.
 const CHANGE: usize = 16;
 
 #[derive(Debug, Clone)]
 pub(crate) struct JjRepository {
-    /// Where the commits are: git's objects and refs.
+    /// Git's objects and refs, which hold the commits.
     store: Repository,
     /// `.jj/repo` of the main workspace.
     repo_dir: PathBuf,
@@ -36,20 +36,20 @@ pub(crate) struct Revision {
 }
 
 impl Revision {
-    /// With flags as [`COMMIT`] has them.
+    /// `flags` as [`COMMIT`] prints them.
     pub(crate) fn of(id: &str, flags: &str) -> Self {
         let has = |flag| flags.contains(flag);
         Self { id: id.to_owned(), is_empty: has('e'), is_described: has('d'), has_conflict: has('c') }
     }
 
-    /// What jj itself throws away when nobody stands on it any more.
+    /// Whether jj itself discards the commit when no workspace is on it any more.
     pub(crate) fn is_blank(&self) -> bool {
         self.is_empty && !self.is_described
     }
 }
 
 impl JjRepository {
-    /// The repository whose workspace `dir` is the top of; None if it is not.
+    /// Returns the repository that has a workspace with `dir` as its top, or None.
     pub(crate) fn at_top(dir: &Path, environment: &Environment) -> Result<Option<Self>, OpenError> {
         let Some(repo_dir) = repo_dir_of(dir) else { return Ok(None) };
         let lost = || OpenError::NoMainCheckout { git_dir: repo_dir.clone(), path: dir.to_owned() };
@@ -88,12 +88,12 @@ impl JjRepository {
         Jj::on(self.store.environment(), self.root())
     }
 
-    /// In the user's own workspace.
+    /// jj in the user's own workspace.
     pub(crate) fn jj_in_user_workspace(&self) -> Jj {
         Jj::in_user_workspace(self.store.environment(), self.root())
     }
 
-    /// In a workspace of ours.
+    /// jj in the workspace of a task.
     pub(crate) fn jj_in_task(&self, path: &Path) -> Jj {
         Jj::in_task_workspace(self.store.environment(), path)
     }
@@ -102,7 +102,7 @@ impl JjRepository {
         revisions(&self.jj(), revset)
     }
 
-    /// The one that a name stands for: a bookmark first, also one of a server in git's way of writing it.
+    /// Returns the commit of a name: of a bookmark first, then of a server's bookmark in git's notation.
     pub(crate) fn commit_of(&self, name: &str) -> Result<Option<String>, ToolError> {
         let quoted = quoted(name);
         let remote = remote_bookmark(name);
@@ -110,7 +110,7 @@ impl JjRepository {
         for revset in tries.into_iter().flatten() {
             match self.revisions(&format!("latest({revset})")) {
                 Ok(found) if found.is_empty() => {}
-                // What is no name at all is not there.
+                // A name that jj cannot parse names nothing.
                 Err(ToolError::Failed { .. }) => {}
                 found => return Ok(found?.into_iter().next().map(|revision| revision.id)),
             }
@@ -122,7 +122,8 @@ impl JjRepository {
         self.jj().read_lines(&["bookmark", "list", "-T", r#"name ++ "\n""#])
     }
 
-    /// Whether it is one, of ours or of a server; for none at all, that which the user works on top of.
+    /// Whether the name is a local or remote bookmark. True for None, which stands for the bookmark that the
+    /// user works on top of.
     pub(crate) fn has_bookmark(&self, name: Option<&str>) -> Result<bool, ToolError> {
         let Some(name) = explicit_base(name) else { return Ok(true) };
         if self.bookmarks()?.iter().any(|known| known == name) {
@@ -134,7 +135,7 @@ impl JjRepository {
         }
     }
 
-    /// What leads to a commit also when it is rewritten: its bookmark, or its change.
+    /// Returns a name that still leads to the commit after it is rewritten: its bookmark, or its change id.
     pub(crate) fn name_of(&self, commit: &str) -> Result<String, ToolError> {
         let bookmarks = r#"local_bookmarks.map(|b| b.name() ++ "\n").join("")"#;
         let template = format!(r#"{bookmarks} ++ change_id.short({CHANGE}) ++ "\n""#);
@@ -143,7 +144,7 @@ impl JjRepository {
         Ok(name.unwrap_or_else(|| commit.to_owned()))
     }
 
-    /// The bookmark that the user works on top of, if there is one.
+    /// Returns the bookmark that the user works on top of, if there is one.
     pub(crate) fn nearest_bookmark(&self, revset: &str) -> Result<Option<String>, ToolError> {
         let nearest = format!("latest(heads(::({revset}) & bookmarks(~glob:\"agency/*\")))");
         let template = r#"local_bookmarks.map(|b| b.name() ++ "\n").join("")"#;
@@ -151,8 +152,8 @@ impl JjRepository {
         Ok(names.into_iter().find(|name| !name.is_empty() && !name.starts_with("agency/")))
     }
 
-    /// The commits a base stands for; without one, that of the user's bookmark. A change that went into another
-    /// one leaves what the user has in front of them now.
+    /// Returns the commits of a base; without one, the commit of the user's bookmark. If a change was
+    /// squashed into another one, returns the user's working copy.
     pub(crate) fn tips(&self, base: Option<&str>) -> Result<Vec<String>, ToolError> {
         let base = match explicit_base(base) {
             Some(base) => Some(base.to_owned()),
@@ -169,14 +170,14 @@ impl JjRepository {
         Ok(self.revisions("@")?.into_iter().next().map(|revision| revision.id))
     }
 
-    /// The last operation: what `jj op restore` goes back to.
+    /// Returns the last operation, which `jj op restore` can go back to.
     pub(crate) fn operation(&self) -> Result<String, ToolError> {
         let lines =
             self.jj().read_lines(&["op", "log", "--no-graph", "--limit", "1", "-T", r#"id ++ "\n""#])?;
         Ok(lines.into_iter().next().unwrap_or_default())
     }
 
-    /// Makes git's refs those of jj's bookmarks.
+    /// Makes git's refs match jj's bookmarks.
     pub(crate) fn export(&self) -> Result<(), ToolError> {
         self.jj().run(&["git", "export"]).map(drop)
     }
@@ -192,29 +193,29 @@ fn parse(line: &str) -> Option<Revision> {
     Some(Revision::of(id, flags))
 }
 
-/// One of a server, in git's way of writing it, as a revset.
+/// Returns a revset for a server's bookmark in git's notation.
 fn remote_bookmark(name: &str) -> Option<String> {
     let (remote, branch) = name.split_once('/')?;
     Some(format!("remote_bookmarks(exact:{}, exact:{})", quoted(branch), quoted(remote)))
 }
 
-/// Whether jj could have named a change so: [`JjRepository::name_of`] does.
+/// Whether the name could be a change id, as [`JjRepository::name_of`] returns it.
 fn is_change(name: &str) -> bool {
     name.len() == CHANGE && name.bytes().all(|letter| (b'k'..=b'z').contains(&letter))
 }
 
-/// Those of the commits that are still there, as a revset.
+/// Returns a revset of those commits that still exist.
 pub(crate) fn any_of<'a>(ids: impl IntoIterator<Item = &'a String>) -> String {
     let present = ids.into_iter().map(|id| format!("present({id})"));
     ["none()".to_owned()].into_iter().chain(present).collect::<Vec<_>>().join("|")
 }
 
-/// A name as revsets take it, whatever is in it.
+/// Quotes a name for a revset.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// In the main workspace `.jj/repo` is the repository; in others it is a file that leads to it.
+/// In the main workspace `.jj/repo` is the repository. In others it is a file that leads to it.
 fn repo_dir_of(dir: &Path) -> Option<PathBuf> {
     let repo = dir.join(".jj/repo");
     let meta = repo.metadata().ok()?;
@@ -223,6 +224,17 @@ fn repo_dir_of(dir: &Path) -> Option<PathBuf> {
     }
     let target = fs::read_to_string(&repo).ok()?;
     dir.join(".jj").join(target.trim_end_matches('\n')).canonicalize().ok()
+}
+
+/// Returns a revset of all bookmarks but ours. Not `bookmarks() ~ …`, which subtracts commits: a commit with
+/// our bookmark and another one must stay.
+pub(super) fn other_bookmarks(name: &WorkspaceName) -> String {
+    format!("bookmarks(~exact:{})", quoted(&name.branch()))
+}
+
+/// Returns a revset of commits that have a name of the user's.
+pub(super) fn named_by_others(name: &WorkspaceName) -> String {
+    format!("{}|remote_bookmarks()|tags()", other_bookmarks(name))
 }
 
 #[cfg(test)]

@@ -1,25 +1,27 @@
-//! Brings a jj workspace back, or puts kept files over those of now.
+//! Restores a jj workspace, or replaces its present files by saved ones.
 //!
-//! What is there now is kept first.
+//! Saves the present state first.
 
 use std::collections::HashSet;
 
-use crate::create::{Created, Workspace};
+use crate::error::OperationCause;
 use crate::jj::creation::{
     add_workspace, clean_up_failed_add, describe_workspace, edit_commit, forget_workspace,
 };
 use crate::jj::files::temp_index;
-use crate::jj::removal::{abandon, list_own_commits, save_unreferenced, save_workspace};
+use crate::jj::removal::{abandon, list_own_commits};
 use crate::jj::repository::{JjRepository, Revision};
+use crate::jj::saving::{save_unreferenced, save_workspace};
 use crate::jj::workspace::{JjWorkspace, find_parents, list_changed};
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
-use crate::saved_commit::{Ignored, Trailers, tree_of};
-use crate::state::{PathStatus, Presence};
+use crate::presence::{PathStatus, Presence};
+use crate::repository::tree_of;
+use crate::saved_commit::{Ignored, Trailers};
 use crate::tool::ToolError;
 use crate::trash::{TrashEntry, TrashReason};
+use crate::workspace::{Created, Workspace};
 
-/// Puts the files of a kept commit over those of now, with the commits of then below them.
+/// Replaces the present files by those of a saved commit, on top of the commits of that time.
 pub(crate) fn restore_over(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -95,7 +97,7 @@ fn restore_removed(
     let commit = Revision { id: then.clone(), is_empty: blank, is_described: !blank, has_conflict: false };
     edit_commit(repository, name, &commit)?;
     if let Some((branch, tip)) = trailers.branch.as_ref().filter(|_| found.bookmark.is_none()) {
-        // Not `set`, which would move one that somebody made meanwhile.
+        // Not `set`, which would move a bookmark that the user has made meanwhile.
         repository.jj().run(&["bookmark", "create", "-r", tip, branch])?;
         repository.export()?;
     }

@@ -1,21 +1,20 @@
-//! Workspaces of ours whose commit somebody rewrote, so that their files lag behind it.
+//! Updates workspaces whose commit was rewritten, so that their files are stale.
 //!
-//! jj brings them up to date by taking what the files had besides into a commit of its own, and off the disk. An agent
-//! would miss its work; so it goes into the working copy again, and the files stay.
+//! `jj workspace update-stale` moves unsnapshotted files into a separate commit and deletes them from disk.
+//! The agent would lose sight of its work, so we merge that commit back.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::git::Git;
 use crate::jj::Jj;
-use crate::repository::text;
 use crate::temp_index::TempIndex;
-use crate::tool::ToolError;
+use crate::tool::{ToolError, text};
 
-/// Field 2 of what jj notes of a checkout: the operation that it was made by.
+/// Field 2 of jj's record of a checkout: the operation that wrote the files.
 const OPERATION_TAG: u8 = 0x12;
 
-/// The operation that the files are of. None if jj notes it in another way than is known here.
+/// Returns the operation that wrote the files. None if jj records it in an unknown format.
 pub(super) fn files_operation(dir: &Path) -> Option<String> {
     let noted = std::fs::read(dir.join(".jj/working_copy/checkout")).ok()?;
     let [OPERATION_TAG, len, rest @ ..] = &noted[..] else { return None };
@@ -26,7 +25,7 @@ pub(super) fn files_operation(dir: &Path) -> Option<String> {
     }))
 }
 
-/// The commit that the files are of, if it is another one than that of the workspace.
+/// Returns the commit of the files, if it is not the commit of the workspace.
 pub(super) fn stale_commit(jj: &Jj, dir: &Path) -> Result<Option<String>, ToolError> {
     let Some(operation) = files_operation(dir) else { return Ok(None) };
     let resting = jj.without_snapshot();
@@ -34,7 +33,7 @@ pub(super) fn stale_commit(jj: &Jj, dir: &Path) -> Result<Option<String>, ToolEr
     Ok(of_files.filter(|of_files| list_commits(&resting, "@").is_ok_and(|now| !now.contains(of_files))))
 }
 
-/// Brings the files up to date, with all that was in them.
+/// Updates the files, and keeps all changes in them.
 pub(super) fn update_stale(jj: &Jj, dir: &Path) -> Result<(), ToolError> {
     let resting = jj.without_snapshot();
     let versions = format!("change_id({})", read_value(&resting, "@", "change_id")?);
@@ -48,7 +47,7 @@ pub(super) fn update_stale(jj: &Jj, dir: &Path) -> Result<(), ToolError> {
     let files = WorkspaceFiles { jj, dir, now: &now };
     let all = [&stray[..], of_files.as_slice(), std::slice::from_ref(&now)].concat();
     if !list_commits(&resting, &format!("({}) & conflicts()", all.join("|")))?.is_empty() {
-        // Only jj knows how to write them.
+        // Only jj can write files with conflicts.
         return squash_into_working_copy(jj, &stray);
     }
     match (&stray[..], of_files.as_deref(), taken_back) {
@@ -63,7 +62,7 @@ pub(super) fn update_stale(jj: &Jj, dir: &Path) -> Result<(), ToolError> {
     }
 }
 
-/// With the conflicts that there are, as jj tells of them.
+/// Squashes these commits into the working copy, with conflicts as jj writes them.
 fn squash_into_working_copy(jj: &Jj, stray: &[String]) -> Result<(), ToolError> {
     if stray.is_empty() {
         return Ok(());
@@ -73,8 +72,8 @@ fn squash_into_working_copy(jj: &Jj, stray: &[String]) -> Result<(), ToolError> 
         .map(drop)
 }
 
-/// Whether the workspace's commit is an earlier version of what its files are of: somebody took an operation back,
-/// and meant one of their own.
+/// Whether the workspace's commit is an earlier version of the commit of its files: the user has undone an
+/// operation of theirs.
 fn is_undone(jj: &Jj, dir: &Path, of_files: &str) -> bool {
     let resting = jj.without_snapshot();
     let history = files_operation(dir).and_then(|operation| {
@@ -86,7 +85,7 @@ fn is_undone(jj: &Jj, dir: &Path, of_files: &str) -> bool {
     history.zip(now.ok()).is_some_and(|(history, now)| history.stdout.lines().skip(1).any(|line| line == now))
 }
 
-/// The files of a workspace, which are up to date with `now`.
+/// The files of a workspace, which are those of `now`.
 struct WorkspaceFiles<'a> {
     jj: &'a Jj,
     dir: &'a Path,
@@ -94,13 +93,13 @@ struct WorkspaceFiles<'a> {
 }
 
 impl WorkspaceFiles<'_> {
-    /// The merge of two commits, if they can be merged; jj takes it in.
+    /// Checks out the merge of two commits, if it has no conflict, and lets jj take a snapshot.
     fn check_out_merge(&self, base: &str, one: &str, other: &str) -> Result<bool, ToolError> {
         let base = format!("--merge-base={base}");
         let args = ["merge-tree", "--write-tree", "--no-messages", &base, one, other];
         match self.git()?.0.read_yes_or_no(&args) {
             Ok((true, tree)) => self.check_out(String::from_utf8_lossy(&tree).trim()).map(|()| true),
-            // Also where there is no base at all.
+            // Also if there is no merge base.
             Ok((false, _)) | Err(ToolError::Failed { .. }) => Ok(false),
             Err(err) => Err(err),
         }

@@ -1,17 +1,17 @@
-//! What is in a jj workspace right now, found out without jj: nothing gets into its log by it, and an agent's files
-//! stay as they are.
+//! The present content of a jj workspace, read without jj: its operation log and the agent's files stay as
+//! they are.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
+use crate::error::OperationCause;
 use crate::jj::files::write_current_tree;
 use crate::jj::repository::{JjRepository, Revision};
 use crate::jj::staleness::{files_operation, stale_commit};
 use crate::jj::workspace::JjWorkspace;
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
-use crate::saved_commit::{commit_tree, tree_of};
-use crate::state::Presence;
+use crate::presence::Presence;
+use crate::repository::{commit_tree, tree_of};
 
 #[derive(Debug)]
 pub(crate) struct JjStatus {
@@ -40,7 +40,7 @@ impl JjStatus {
         hasher.finish()
     }
 
-    /// A commit of all the work, on nobody's branch. Files that lag behind their commit do not count.
+    /// Returns a commit of all the work, on no branch. Ignores files that are stale.
     pub(crate) fn commit(&self, repository: &JjRepository) -> Result<String, OperationCause> {
         let (store, target) = (repository.store(), &self.target.id);
         let Some(tree) = &self.tree else { return Ok(target.clone()) };

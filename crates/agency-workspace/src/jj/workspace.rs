@@ -1,28 +1,27 @@
-//! A jj workspace: what there is of it, and what is in it.
+//! A jj workspace: what exists of it, and what is in it.
 //!
-//! What is uncommitted in git is here the working-copy commit as long as nobody has described it.
+//! The working-copy commit counts as uncommitted as long as it has no description.
 
 use std::path::PathBuf;
 
+use crate::error::OperationCause;
+use crate::hidden_ref::merged_mark_ref;
 use crate::jj::files::{untracked, write_current_tree};
-use crate::jj::removal::other_bookmarks;
-use crate::jj::repository::{JjRepository, Revision, any_of};
-use crate::merged_refs::merged_mark_ref;
+use crate::jj::repository::{JjRepository, Revision, any_of, other_bookmarks};
 use crate::name::WorkspaceName;
-use crate::operation::OperationCause;
+use crate::presence::{PathStatus, Presence, WorkspaceState};
 use crate::saved_commit::{Contents, Trailers};
-use crate::state::{PathStatus, Presence, WorkspaceState};
 use crate::temp_index::parse_paths;
 use crate::tool::ToolError;
 
-/// `name`, a space, then a commit as in `repository`.
+/// Prints `name`, a space, then a commit as in `repository`.
 const LIST: &str = r#"name ++ " " ++ target.commit_id() ++ " " ++ if(target.empty(), "e", "-") ++ if(target.description(), "d", "-") ++ if(target.conflict(), "c", "-") ++ "\n""#;
 
-/// All traces of one workspace.
+/// Everything that exists of one workspace.
 #[derive(Debug)]
 pub(crate) struct JjWorkspace {
     pub(crate) path_status: PathStatus,
-    /// The directory is a workspace of this repository.
+    /// Whether the directory is a workspace of this repository.
     is_ours: bool,
     /// The working-copy commit, if jj knows the workspace.
     pub(crate) target: Option<Revision>,
@@ -30,7 +29,7 @@ pub(crate) struct JjWorkspace {
     pub(crate) bookmark: Option<String>,
     /// The working-copy commits of all other workspaces.
     pub(crate) others: Vec<String>,
-    /// Files that jj did not take in.
+    /// Messages about files that jj does not track.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -51,7 +50,7 @@ impl JjWorkspace {
         })
     }
 
-    /// With the files as they are now.
+    /// Lets jj take a snapshot of the present files, then finds the workspace.
     pub(crate) fn snapshot_and_find(
         repository: &JjRepository,
         name: &WorkspaceName,
@@ -75,7 +74,7 @@ impl JjWorkspace {
         }
     }
 
-    /// Its working-copy commit, if there is a workspace to work in.
+    /// Returns the working-copy commit, if there is a workspace to work in.
     pub(crate) fn ready(
         &self,
         repository: &JjRepository,
@@ -106,7 +105,7 @@ impl JjWorkspace {
         Ok(files)
     }
 
-    /// Commits that only this workspace leads to, without blank ones.
+    /// Counts commits that only this workspace refers to, without blank ones.
     pub(super) fn count_unmerged(
         &self,
         repository: &JjRepository,
@@ -150,7 +149,7 @@ fn parse(line: &str) -> Option<(String, Revision)> {
     Some((name.to_owned(), Revision::of(id, flags)))
 }
 
-/// Indented lines after a warning.
+/// Reads the indented lines after a warning.
 fn refused_file_warnings(stderr: &str) -> Vec<String> {
     let after = stderr.lines().skip_while(|line| !line.starts_with("Warning: Refused to snapshot"));
     let files = after.skip(1).take_while(|line| line.starts_with("  "));
@@ -180,7 +179,7 @@ pub(crate) fn state(
     })
 }
 
-/// What is in it now, and what there is to say of it.
+/// Reads the content of the workspace and the trailers that describe it.
 pub(crate) fn contents(
     repository: &JjRepository,
     name: &WorkspaceName,
@@ -191,7 +190,7 @@ pub(crate) fn contents(
         _ => found.ready(repository, name)?,
     };
     let contents = match target.has_conflict && found.presence() == Presence::Ready {
-        // Its tree is jj's own way of keeping them; the files have them marked.
+        // The tree of a commit with conflicts is in jj's own format. The files have conflict markers.
         true => Contents {
             tree: write_current_tree(repository, name, target)?,
             head: Some(target.id.clone()),
@@ -205,7 +204,7 @@ pub(crate) fn contents(
 
 pub(crate) fn find_parents(repository: &JjRepository, commit: &str) -> Result<Vec<String>, ToolError> {
     let parents = repository.store().git().read_line(&["log", "-1", "--format=%P", commit])?;
-    Ok(crate::repository::text(parents).split_whitespace().map(str::to_owned).collect())
+    Ok(crate::tool::text(parents).split_whitespace().map(str::to_owned).collect())
 }
 
 pub(super) fn list_changed(repository: &JjRepository, commit: &str) -> Result<Vec<PathBuf>, ToolError> {

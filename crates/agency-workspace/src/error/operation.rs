@@ -1,20 +1,19 @@
-//! Why something could not be done with a workspace, in the words a user reads.
+//! Why an operation on a workspace failed, in the words that a user reads.
 //!
-//! For what is done with the work in one; making and removing workspaces have errors of their own.
+//! Covers operations on the work in a workspace, and removals, which fail for many of the same reasons.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::create::CreateCause;
-use crate::jj::UnfinishedCommit;
+use super::create::CreateCause;
 use crate::name::WorkspaceName;
-use crate::remove::RemoveCause;
-use crate::state::Presence;
+use crate::presence::Presence;
 use crate::tool::ToolError;
+use crate::unfinished_commit::UnfinishedCommit;
 use crate::work::WorkAtRisk;
 
-/// More files than this are counted, not named.
+/// Error messages name up to this many files and count the rest.
 const MOST_NAMED: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +73,7 @@ pub enum OperationCause {
     UnfinishedCommits {
         target: String,
         commits: Vec<UnfinishedCommit>,
-        /// Whether a rebase would do without them.
+        /// Whether a rebase would leave them out.
         leaves_out: bool,
     },
     #[error("{}", in_the_way(files))]
@@ -209,7 +208,7 @@ impl OperationCause {
 }
 
 impl Operation {
-    /// For `map_err`.
+    /// Wraps a cause, for `map_err`.
     pub(crate) fn failed(self, workspace: &WorkspaceName) -> impl Fn(OperationCause) -> OperationError {
         let workspace = workspace.clone();
         move |cause| OperationError { operation: self, workspace: workspace.clone(), cause }
@@ -265,6 +264,77 @@ pub(crate) fn shown(files: &[PathBuf]) -> String {
         named.push(format!("and {} more", files.len() - MOST_NAMED));
     }
     named.join(", ")
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot remove workspace {workspace}")]
+pub struct RemoveError {
+    pub workspace: WorkspaceName,
+    #[source]
+    pub cause: RemoveCause,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveCause {
+    #[error("{0}")]
+    HasWork(WorkAtRisk),
+    #[error("{} is not a worktree that git knows of this repository", path.display())]
+    NotOurs { path: PathBuf },
+    #[error("its worktree is locked: {reason}")]
+    Locked { path: PathBuf, reason: String },
+    #[error("its branch {branch} is checked out in {}", path.display())]
+    BranchInUse { branch: String, path: PathBuf },
+    #[error("git cannot keep the repositories inside it: {}", shown(paths))]
+    NestedRepositories { paths: Vec<PathBuf> },
+    #[error("cannot copy the index in {}", path.display())]
+    Index { path: PathBuf, source: io::Error },
+    #[error("it could not be removed completely")]
+    Unfinished { trash_ref: Option<String>, source: ToolError },
+    #[error(transparent)]
+    Unreadable(Box<OperationCause>),
+    #[error(transparent)]
+    Git(#[from] ToolError),
+}
+
+impl RemoveError {
+    pub fn hint(&self) -> Option<String> {
+        self.cause.hint()
+    }
+}
+
+impl RemoveCause {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            RemoveCause::HasWork(work) => Some(work.hint()),
+            RemoveCause::NotOurs { path } => Some(format!(
+                "if the repository was moved, run: git worktree repair '{0}'; otherwise delete {0} yourself",
+                path.display()
+            )),
+            RemoveCause::Locked { path, .. } => {
+                Some(format!("run: git worktree unlock '{}'", path.display()))
+            }
+            RemoveCause::BranchInUse { .. } => Some("switch to another branch there".into()),
+            RemoveCause::NestedRepositories { .. } => {
+                Some("push what they hold and delete them, or move them somewhere else".into())
+            }
+            RemoveCause::Unfinished { trash_ref, source } => trash_ref
+                .as_ref()
+                .map(|kept| format!("everything in it is kept as {kept}"))
+                .or_else(|| source.hint()),
+            RemoveCause::Index { .. } | RemoveCause::Unreadable(_) => None,
+            RemoveCause::Git(err) => err.hint(),
+        }
+    }
+}
+
+impl From<OperationCause> for RemoveCause {
+    fn from(cause: OperationCause) -> Self {
+        match cause {
+            OperationCause::Save(cause) => cause,
+            OperationCause::Git(err) => RemoveCause::Git(err),
+            cause => RemoveCause::Unreadable(Box::new(cause)),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,69 @@
+//! Recovers merges and syncs that a crash, a kill or a power cut interrupted.
+//!
+//! Chooses the recovery for the kind of project; `pending_merge` and `pending_sync` do it.
+
+use tracing::warn;
+
+use crate::error::{Operation, OperationError};
+use crate::hidden_ref::merged_mark_ref;
+use crate::integration_lock::IntegrationLock;
+use crate::jj;
+use crate::name::WorkspaceName;
+use crate::pending_merge::{self, RecoveredMerge, pending_merges};
+use crate::pending_sync;
+use crate::project::{Kind, Project};
+use crate::tool::ToolError;
+use crate::trial_worktree;
+
+/// Recovers merges and syncs that were interrupted. Returns the merges. Call it while no operation on this
+/// project is in progress; [`crate::merge()`] does the same at its start.
+pub fn recover_integrations(project: &Project) -> Result<Vec<RecoveredMerge>, OperationError> {
+    let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
+    recover_syncs(project)?;
+    let notes = pending_merges(repository).inspect_err(|err| warn!(%err, "notes of merges cannot be read"));
+    let Some(first) = notes.unwrap_or_default().into_iter().next() else {
+        remove_trial_worktrees(&project.kind);
+        return Ok(Vec::new());
+    };
+    let recovered = || {
+        let lock = IntegrationLock::acquire(repository)?;
+        match &project.kind {
+            Kind::Jj(repository) => jj::recover_merges(repository, &lock),
+            Kind::Git(_) | Kind::Plain(_) => pending_merge::recover_merges(repository, &lock),
+        }
+    };
+    recovered().map_err(Operation::Merge.failed(&first.name))
+}
+
+/// Removes trial worktrees that an interrupted merge has left.
+fn remove_trial_worktrees(kind: &Kind) {
+    let Kind::Git(repository) = kind else { return };
+    let swept = IntegrationLock::acquire(repository)
+        .and_then(|_lock| Ok(trial_worktree::remove_leftovers(repository)?));
+    swept.unwrap_or_else(|left| warn!(%left, "a worktree of ours stays behind"));
+}
+
+/// Whether Agency has merged everything that is committed in the workspace, in this repository.
+pub fn is_merged(project: &Project, name: &WorkspaceName) -> Result<bool, OperationError> {
+    let Some(repository) = project.git_repository() else { return Ok(false) };
+    let looked = || -> Result<bool, ToolError> {
+        let (mark, tip) =
+            (repository.commit(&merged_mark_ref(name))?, repository.branch_tip(&name.branch())?);
+        Ok(mark.is_some() && (tip.is_none() || tip == mark))
+    };
+    looked().map_err(|err| Operation::Merge.failed(name)(err.into()))
+}
+
+/// Recovers syncs that were interrupted: each is completed or rolled back. [`crate::recover_integrations()`]
+/// does this too.
+pub fn recover_syncs(project: &Project) -> Result<(), OperationError> {
+    // In jj a sync is a single operation, which cannot be interrupted half-way.
+    let Kind::Git(repository) = &project.kind else { return Ok(()) };
+    let notes = pending_sync::pending_syncs(repository, pending_sync::FOLDER)
+        .inspect_err(|err| warn!(%err, "notes of syncs cannot be read"));
+    for pending in notes.unwrap_or_default() {
+        let settle = || pending.recover(repository, &IntegrationLock::acquire(repository)?);
+        settle().map_err(Operation::Sync.failed(&pending.name))?;
+    }
+    Ok(())
+}
