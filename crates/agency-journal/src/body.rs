@@ -1,107 +1,147 @@
-//! What a record says: output, input, resize, exit and the rest.
+//! The content of a record: output, input, resize, exit and the rest.
 //!
-//! Knows nothing of bytes on disk: `codec` has those.
+//! Knows nothing of bytes on disk: `codec` does.
 //!
-//! `Body` owns its bytes (what a reader gets); `BodyRef` borrows them (what a writer appends without a copy).
+//! `Body` owns its bytes, for readers. `BodyRef` borrows them, so that a writer appends without a copy.
 
-/// Where output came from. A PTY has one stream, pipes have two.
+/// The stream that output came from. A PTY has one stream, pipes have two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stream {
+    /// A pseudo-terminal.
     Terminal,
+    /// Standard output.
     Stdout,
+    /// Standard error.
     Stderr,
 }
 
-/// Who wrote the input.
+/// The author of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Typed by the controller of an attached terminal.
     User,
     /// Sent through the API.
     Send,
-    /// Our answer to a terminal query; the query ended at this output offset.
-    Answer { output_offset: u64 },
+    /// The keeper's answer to a terminal query; the query ended at this output offset.
+    Answer {
+        /// The output offset at which the query ended.
+        output_offset: u64,
+    },
 }
 
-/// How the process ended, as the kernel told it.
+/// How the process ended, as the kernel reported it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExitStatus {
+    /// The exit code.
     Code(i32),
+    /// The number of the signal that ended the process.
     Signal(i32),
-    /// Nobody can tell any more.
+    /// The status is lost.
     Unknown,
 }
 
-/// What our own stop needed.
+/// The signal that ended the process after a stop was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopSignal {
+    /// SIGTERM or SIGHUP was enough.
     Term,
+    /// SIGKILL was needed.
     Kill,
 }
 
 /// Why output is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GapCause {
-    /// The disk took no more; the bytes from this offset on were read and dropped.
+    /// The disk was full. The keeper read the bytes from this offset on and dropped them.
     DiskFull,
-    /// The keeper died; what was printed until the next one came is not known.
+    /// The keeper died. The output until the next keeper started is not known.
     KeeperLost,
-    /// The oldest segments were deleted; the bytes lie *before* this record's offset.
+    /// The oldest segments were deleted. The bytes are *before* this record's offset.
     Retention,
     /// The bytes on disk do not match their checksums.
     Corrupt,
 }
 
+/// The content of a record, with its own bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
+    /// Output of the process.
     Output {
+        /// The stream that it came from.
         stream: Stream,
+        /// The bytes.
         bytes: Vec<u8>,
     },
+    /// Input to the process.
     Input {
+        /// The author of the input.
         source: Source,
+        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// Typed while the terminal was canonical with ECHO off: the length is all that is kept.
+    /// Input while the terminal was canonical with ECHO off. The journal stores only its length.
     HiddenInput {
+        /// The author of the input.
         source: Source,
+        /// The number of bytes.
         len: u64,
     },
+    /// A new size of the terminal.
     Resize {
+        /// Columns.
         cols: u16,
+        /// Rows.
         rows: u16,
+        /// Width in pixels.
         x_pixels: u16,
+        /// Height in pixels.
         y_pixels: u16,
     },
-    /// `stopped_by`: the signal that our own stop needed, `None` if nobody asked.
+    /// The exit of the process. `stopped_by` is the signal that a requested stop needed, `None` without a
+    /// request.
     Exit {
+        /// How the process ended.
         status: ExitStatus,
+        /// The signal that a requested stop needed; `None` without a request.
         stopped_by: Option<StopSignal>,
     },
-    /// Opaque to the journal.
+    /// A note, opaque to the journal.
     Note {
+        /// What kind of note it is.
         tag: String,
+        /// The bytes.
         bytes: Vec<u8>,
     },
     /// Ties the record's monotonic time to the wall clock and to the time since boot, suspend included.
     Anchor {
+        /// Wall clock, in nanoseconds since 1970.
         wall_unix_ns: i64,
+        /// Time since boot, suspend included, in nanoseconds.
         boottime_ns: u64,
+        /// The id of this boot of the machine.
         boot_id: [u8; 16],
     },
+    /// Output that is missing.
     Gap {
+        /// The number of missing bytes.
         output_bytes: u64,
+        /// Why output is missing.
         cause: GapCause,
     },
-    /// The state after record `at_seq`; opaque to the journal.
+    /// The state after record `at_seq`, opaque to the journal.
     Checkpoint {
+        /// The last record that the state includes.
         at_seq: u64,
+        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// Written by a newer version. Kept whole, skipped by readers that do not know it.
+    /// A record of a newer version. Stored whole, and skipped by readers that do not know it.
     Unknown {
+        /// The kind of the record.
         kind: u8,
+        /// The flags of the record.
         flags: u8,
+        /// The bytes.
         bytes: Vec<u8>,
     },
 }
@@ -109,16 +149,84 @@ pub enum Body {
 /// `Body` with borrowed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyRef<'a> {
-    Output { stream: Stream, bytes: &'a [u8] },
-    Input { source: Source, bytes: &'a [u8] },
-    HiddenInput { source: Source, len: u64 },
-    Resize { cols: u16, rows: u16, x_pixels: u16, y_pixels: u16 },
-    Exit { status: ExitStatus, stopped_by: Option<StopSignal> },
-    Note { tag: &'a str, bytes: &'a [u8] },
-    Anchor { wall_unix_ns: i64, boottime_ns: u64, boot_id: [u8; 16] },
-    Gap { output_bytes: u64, cause: GapCause },
-    Checkpoint { at_seq: u64, bytes: &'a [u8] },
-    Unknown { kind: u8, flags: u8, bytes: &'a [u8] },
+    /// See [`Body::Output`].
+    Output {
+        /// The stream that it came from.
+        stream: Stream,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// See [`Body::Input`].
+    Input {
+        /// The author of the input.
+        source: Source,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// See [`Body::HiddenInput`].
+    HiddenInput {
+        /// The author of the input.
+        source: Source,
+        /// The number of bytes.
+        len: u64,
+    },
+    /// See [`Body::Resize`].
+    Resize {
+        /// Columns.
+        cols: u16,
+        /// Rows.
+        rows: u16,
+        /// Width in pixels.
+        x_pixels: u16,
+        /// Height in pixels.
+        y_pixels: u16,
+    },
+    /// See [`Body::Exit`].
+    Exit {
+        /// How the process ended.
+        status: ExitStatus,
+        /// The signal that a requested stop needed; `None` without a request.
+        stopped_by: Option<StopSignal>,
+    },
+    /// See [`Body::Note`].
+    Note {
+        /// What kind of note it is.
+        tag: &'a str,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// See [`Body::Anchor`].
+    Anchor {
+        /// Wall clock, in nanoseconds since 1970.
+        wall_unix_ns: i64,
+        /// Time since boot, suspend included, in nanoseconds.
+        boottime_ns: u64,
+        /// The id of this boot of the machine.
+        boot_id: [u8; 16],
+    },
+    /// See [`Body::Gap`].
+    Gap {
+        /// The number of missing bytes.
+        output_bytes: u64,
+        /// Why output is missing.
+        cause: GapCause,
+    },
+    /// See [`Body::Checkpoint`].
+    Checkpoint {
+        /// The last record that the state includes.
+        at_seq: u64,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// See [`Body::Unknown`].
+    Unknown {
+        /// The kind of the record.
+        kind: u8,
+        /// The flags of the record.
+        flags: u8,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
 }
 
 impl<'a> From<&'a Body> for BodyRef<'a> {
@@ -143,11 +251,12 @@ impl<'a> From<&'a Body> for BodyRef<'a> {
 }
 
 impl BodyRef<'_> {
-    /// How many bytes of output this record stands for: the next one's offset is that much higher.
+    /// Returns the number of output bytes that this record accounts for. The offset of the next record is
+    /// that much higher.
     pub fn output_advance(&self) -> u64 {
         match *self {
             BodyRef::Output { bytes, .. } => bytes.len() as u64,
-            // Those bytes were counted when they were written.
+            // These bytes were counted when they were written.
             BodyRef::Gap { cause: GapCause::Retention, .. } => 0,
             BodyRef::Gap { output_bytes, .. } => output_bytes,
             _ => 0,

@@ -8,10 +8,10 @@ use crate::record::{Decoded, Record, RecordHeader};
 use crate::segment::{self, SEGMENT_HEADER_BYTES, Segment, Unseal};
 use crate::window::Window;
 
-/// The newest whole checkpoint record, or the newest one with a seq below `before`.
+/// Returns the newest complete checkpoint record, or the newest one with a seq below `before`.
 ///
-/// Newest segment first. Lengths lead from header to header; checksums are computed for checkpoints only,
-/// unless a segment turns out to be damaged.
+/// Searches the newest segment first. Lengths lead from header to header. Checksums are computed for
+/// checkpoints only, unless a segment is damaged.
 pub fn latest_checkpoint(dir: &Path, unseal: Unseal, before: Option<u64>) -> io::Result<Option<Record>> {
     let before = before.unwrap_or(u64::MAX);
     for segment in segment::list(dir)?.iter().rev() {
@@ -27,7 +27,7 @@ pub fn latest_checkpoint(dir: &Path, unseal: Unseal, before: Option<u64>) -> io:
     Ok(None)
 }
 
-/// `None`: deleted since it was listed.
+/// Returns `None` if the segment was deleted since it was listed.
 fn read(segment: &Segment, unseal: Unseal) -> io::Result<Option<Vec<u8>>> {
     if segment.is_sealed {
         return segment.unsealed(unseal);
@@ -38,7 +38,8 @@ fn read(segment: &Segment, unseal: Unseal) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Oldest first. `None`: the headers do not lead from the first record to the end.
+/// Returns the positions of checkpoints, oldest first. `None` if the headers do not lead from the first
+/// record to the end.
 fn checkpoint_positions(bytes: &[u8], before: u64) -> Option<Vec<usize>> {
     let mut positions = Vec::new();
     let (mut at, mut expected_seq) = (SEGMENT_HEADER_BYTES, None);

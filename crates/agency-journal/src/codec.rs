@@ -1,7 +1,7 @@
 //! The payload bytes of every kind of body.
 //!
-//! Knows nothing of headers and checksums. Small fields stand first, the bytes that travel as they are last.
-//! What a version does not know it keeps as `Unknown`.
+//! Knows nothing of headers and checksums. Small fields come first, then the bulk bytes, unchanged. A kind
+//! that this version does not know becomes `Unknown`.
 
 use crate::body::{Body, BodyRef, ExitStatus, GapCause, Source, StopSignal, Stream};
 use crate::payload::Payload;
@@ -37,7 +37,7 @@ impl BodyRef<'_> {
         }
     }
 
-    /// The bytes that travel as they are, at the end of the payload.
+    /// Returns the bulk bytes, which are stored unchanged at the end of the payload.
     pub(crate) fn bulk(&self) -> &[u8] {
         match self {
             BodyRef::Output { bytes, .. }
@@ -101,7 +101,7 @@ impl BodyRef<'_> {
 }
 
 impl Body {
-    /// What does not fit the kind it claims was written by a newer version: it is kept as unknown.
+    /// Decodes a payload. One that does not fit its kind comes from a newer version and becomes `Unknown`.
     pub(crate) fn decode(kind: u8, flags: u8, payload: &[u8]) -> Body {
         Body::decode_known(kind, flags, Payload::new(payload)).unwrap_or_else(|| Body::Unknown {
             kind,
@@ -110,7 +110,7 @@ impl Body {
         })
     }
 
-    /// Fields may be added at the end of a payload without bulk: what follows the known ones is passed over.
+    /// Newer versions may add fields at the end of a payload without bulk bytes. Unknown ones are skipped.
     fn decode_known(kind: u8, flags: u8, mut payload: Payload<'_>) -> Option<Body> {
         Some(match kind {
             kind::OUTPUT => Body::Output { stream: Stream::from_code(flags)?, bytes: payload.rest() },
@@ -223,7 +223,7 @@ fn stop_signal_code(stopped_by: Option<StopSignal>) -> u8 {
     }
 }
 
-/// The outer `Option` is "not known to this version".
+/// The outer `Option` is `None` for a code that this version does not know.
 fn stop_signal_from_code(code: u8) -> Option<Option<StopSignal>> {
     [None, Some(StopSignal::Term), Some(StopSignal::Kill)]
         .into_iter()

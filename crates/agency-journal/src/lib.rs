@@ -1,8 +1,10 @@
-//! The append-only journal of a run: every byte in and out, resizes, exit, each with its time.
+//! The append-only journal of a run: every byte in and out, resizes and the exit, each with its time.
 //!
-//! Knows nothing of keepers, daemons or terminals, reads no clock and starts nothing. The keeper writes
-//! (`Writer`) and serves followers that lag (`Tail`); the daemon reads (`Reader`), seals old segments
+//! Knows nothing of keepers, daemons or terminals, reads no clock and starts no process. The keeper writes
+//! (`Writer`) and serves followers that lag (`Tail`). The daemon reads (`Reader`), seals old segments
 //! (`sealed_segments`, `seal`) and finds where to begin (`latest_checkpoint`).
+
+#![warn(missing_docs)]
 
 mod body;
 mod checkpoint;

@@ -1,6 +1,6 @@
-//! Fields taken one after another from the front of a byte slice.
+//! Reads fields one after another from the front of a byte slice.
 //!
-//! Never panics: a slice that is too short is `None`.
+//! Never panics: a slice that is too short gives `None`.
 
 pub(crate) struct Payload<'a> {
     left: &'a [u8],

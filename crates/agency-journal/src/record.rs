@@ -1,4 +1,4 @@
-//! One journal record: its header, its checksum, its bytes on disk and on the wire.
+//! One journal record: its header, its checksum, its bytes on disk and in a frame.
 //!
 //! Knows nothing of files. Little endian:
 //! mark u16 · kind u8 · flags u8 · payload length u32 · seq u64 · output offset u64 · at_ns u64 · crc32, then the payload.
@@ -11,39 +11,48 @@ use crate::payload::Payload;
 /// No UTF-8 text contains the first byte, and a page of zeros contains neither.
 const MARK: [u8; 2] = [0xf5, 0x9e];
 
+/// The size of a record header.
 pub const RECORD_HEADER_BYTES: usize = 36;
 const CRC_AT: usize = RECORD_HEADER_BYTES - 4;
 
-/// A damaged length must not make a reader wait for, or allocate, more than this. With its header and
-/// that of a frame a record stays within 64 MiB.
+/// The longest payload. A damaged length must not make a reader wait for, or allocate, more than this. With
+/// its own header and that of a frame a record stays within 64 MiB.
 pub const MAX_PAYLOAD_BYTES: usize = (64 << 20) - 64;
 
+/// One entry of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Counts every record of a run, from 1, without holes.
     pub seq: u64,
-    /// Bytes of output of the run before this record, all streams.
+    /// The number of output bytes of the run before this record, over all streams.
     pub output_offset: u64,
-    /// CLOCK_MONOTONIC, nanoseconds.
+    /// The time of CLOCK_MONOTONIC, in nanoseconds.
     pub at_ns: u64,
+    /// The content.
     pub body: Body,
 }
 
+/// The result of decoding a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decoded {
-    /// The record and the number of bytes that it took.
+    /// The record, and the number of bytes that it took.
     Complete(Record, usize),
-    /// A good beginning: more bytes may complete it.
+    /// A valid beginning: more bytes may complete it.
     Incomplete,
-    /// Not a record. The next place worth a try is `skip` (at least one) bytes on.
-    Corrupt { skip: usize },
+    /// Not a record. Try again `skip` (at least one) bytes further.
+    Corrupt {
+        /// The number of bytes to skip.
+        skip: usize,
+    },
 }
 
 impl Record {
+    /// Appends the encoded record to `out`.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         encode_into(out, self.seq, self.output_offset, self.at_ns, &BodyRef::from(&self.body));
     }
 
+    /// Decodes the record at the start of `bytes`.
     pub fn decode(bytes: &[u8]) -> Decoded {
         match parse(bytes) {
             Parsed::Complete(header) => {
@@ -54,7 +63,7 @@ impl Record {
         }
     }
 
-    /// The output offset after this record.
+    /// Returns the output offset after this record.
     pub fn end_offset(&self) -> u64 {
         self.output_offset.saturating_add(BodyRef::from(&self.body).output_advance())
     }
@@ -63,7 +72,7 @@ impl Record {
 pub(crate) fn encode_into(out: &mut Vec<u8>, seq: u64, output_offset: u64, at_ns: u64, body: &BodyRef<'_>) {
     let (kind, flags) = body.kind_and_flags();
     let start = out.len();
-    // One that is longer than a length can say is longer than any reader accepts.
+    // A longer payload than a length field can hold is longer than any reader accepts.
     let len = u32::try_from(body.payload_len()).unwrap_or(u32::MAX);
     out.reserve(RECORD_HEADER_BYTES + body.payload_len());
     out.extend_from_slice(&MARK);
@@ -85,20 +94,26 @@ fn checksum(record: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// What stands before a payload.
+/// The header of a record, before its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
+    /// The kind of the body.
     pub kind: u8,
+    /// Flags, whose meaning depends on the kind.
     pub flags: u8,
+    /// The length of the payload in bytes.
     pub payload_len: usize,
+    /// See [`Record::seq`].
     pub seq: u64,
+    /// See [`Record::output_offset`].
     pub output_offset: u64,
+    /// See [`Record::at_ns`].
     pub at_ns: u64,
     crc: u32,
 }
 
 impl RecordHeader {
-    /// Reads the fields without looking at the payload: they may lie.
+    /// Reads the fields without checking the payload. They may be wrong.
     pub(crate) fn peek(bytes: &[u8]) -> Option<RecordHeader> {
         let mut fields = Payload::new(bytes);
         let mark: [u8; 2] = fields.array()?;
@@ -109,15 +124,17 @@ impl RecordHeader {
         (mark == MARK && payload_len <= MAX_PAYLOAD_BYTES).then_some(header)
     }
 
+    /// Returns the length of header and payload.
     pub fn encoded_len(&self) -> usize {
         RECORD_HEADER_BYTES + self.payload_len
     }
 
+    /// Whether the record is a checkpoint.
     pub fn is_checkpoint(&self) -> bool {
         self.kind == kind::CHECKPOINT
     }
 
-    /// `encoded` is the whole record that this header stands in front of.
+    /// `encoded` is the whole record that begins with this header.
     pub(crate) fn record(&self, encoded: &[u8]) -> Record {
         let payload = encoded.get(RECORD_HEADER_BYTES..).unwrap_or_default();
         Record {
@@ -128,7 +145,7 @@ impl RecordHeader {
         }
     }
 
-    /// The output offset after the record; `encoded` as above.
+    /// Returns the output offset after the record; `encoded` as in `record`.
     pub(crate) fn end_offset(&self, encoded: &[u8]) -> u64 {
         let advance = match self.kind {
             kind::OUTPUT => self.payload_len as u64,
@@ -158,33 +175,35 @@ pub(crate) fn parse(bytes: &[u8]) -> Parsed {
     }
 }
 
-/// How far it is to the next mark after the first byte, or to the end.
+/// Returns the distance to the next mark after the first byte, or to the end.
 pub(crate) fn next_mark(bytes: &[u8]) -> usize {
     let rest = bytes.get(1..).unwrap_or_default();
     1 + rest.iter().position(|byte| *byte == MARK[0]).unwrap_or(rest.len())
 }
 
-/// One record of a run of encoded ones.
+/// One record of a sequence of encoded ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoded<'a> {
+    /// The decoded header.
     pub header: RecordHeader,
-    /// Header and payload: what goes into a file or a frame.
+    /// Header and payload, as they are in a file or a frame.
     pub bytes: &'a [u8],
 }
 
 impl Encoded<'_> {
+    /// Decodes the payload.
     pub fn decode(&self) -> Record {
         self.header.record(self.bytes)
     }
 }
 
-/// Splits encoded records that stand one after another; ends at the first byte that is not one.
+/// Iterates over encoded records in a row. Ends at the first byte that is not a record.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     left: &'a [u8],
 }
 
-/// For bytes that this process encoded or has checked already: lengths are trusted, checksums not computed.
+/// Splits bytes that this process has encoded or checked already: trusts lengths and computes no checksums.
 pub fn records(encoded: &[u8]) -> Records<'_> {
     Records { left: encoded }
 }

@@ -6,17 +6,18 @@ use std::path::Path;
 use crate::segment::{self, Segment};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Removed {
+pub(crate) struct RemovedSegments {
     pub(crate) segments: usize,
-    /// As far as the headers tell; a damaged one counts as nothing.
+    /// The number according to the headers. A damaged header counts as 0.
     pub(crate) output_bytes: u64,
 }
 
-/// Deletes oldest first until the rest takes at most `room` bytes on disk. The newest segment always stays.
+/// Deletes the oldest segments until the rest takes at most `room` bytes on disk. The newest segment always
+/// stays.
 ///
-/// Stops at the first thing that does not work: a journal that is too large is better than one with holes.
-pub(crate) fn remove_oldest(dir: &Path, room: u64) -> Removed {
-    let mut removed = Removed::default();
+/// Stops at the first error: a journal that is too large is better than one with holes.
+pub(crate) fn remove_oldest(dir: &Path, room: u64) -> RemovedSegments {
+    let mut removed = RemovedSegments::default();
     let Ok(segments) = segment::list(dir) else { return removed };
     let sizes: Vec<u64> = segments.iter().map(size_on_disk).collect();
     let mut total: u64 = sizes.iter().sum();

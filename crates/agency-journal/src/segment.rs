@@ -13,7 +13,7 @@ const MAGIC: [u8; 8] = *b"agencyj\n";
 const VERSION: u32 = 1;
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 36;
 
-/// Gives the whole bytes of a sealed segment: what `seal`'s compressor was given.
+/// Returns the bytes of a sealed segment, as `seal` gave them to its compressor.
 pub type Unseal = fn(&Path) -> io::Result<Vec<u8>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl SegmentHeader {
         out
     }
 
-    /// `Ok(None)`: short or damaged. The records behind it may still be good.
+    /// Returns `Ok(None)` for a short or damaged header. The records after it may still be good.
     pub(crate) fn decode(bytes: &[u8]) -> io::Result<Option<SegmentHeader>> {
         let Some(bytes) = bytes.get(..SEGMENT_HEADER_BYTES) else { return Ok(None) };
         let (fields, crc) = bytes.split_at(SEGMENT_HEADER_BYTES - 4);
@@ -85,13 +85,13 @@ impl Segment {
         (digits.len() >= 8).then_some(Segment { number, path, is_sealed })
     }
 
-    /// What a raw segment becomes when the daemon seals it.
+    /// Returns the path that a raw segment gets when the daemon seals it.
     pub(crate) fn as_sealed(&self) -> Segment {
         Segment { path: self.path.with_extension("aj.zst"), is_sealed: true, ..*self }
     }
 
-    /// The bytes of a sealed segment. `None`: it is gone. Damaged: no bytes, so that its records show as a gap
-    /// and those behind it can still be read.
+    /// Returns the bytes of a sealed segment, or `None` if it is gone. A damaged one gives no bytes, so that
+    /// its records appear as a gap and later ones can still be read.
     pub(crate) fn unsealed(&self, unseal: Unseal) -> io::Result<Option<Vec<u8>>> {
         use io::ErrorKind::{InvalidData, NotFound, Other, UnexpectedEof};
         match unseal(&self.path) {
@@ -110,7 +110,8 @@ impl Segment {
     }
 }
 
-/// Oldest first. While a segment is being sealed both forms exist for a moment: the raw one counts.
+/// Lists the segments, oldest first. While the daemon seals a segment both forms exist for a moment: the raw
+/// one counts.
 pub(crate) fn list(dir: &Path) -> io::Result<Vec<Segment>> {
     let mut segments = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -121,15 +122,15 @@ pub(crate) fn list(dir: &Path) -> io::Result<Vec<Segment>> {
     Ok(segments)
 }
 
-/// Raw segments that will never be written to again, oldest first: the daemon may `seal` them.
+/// Lists raw segments that will never be written to again, oldest first: the daemon may `seal` them.
 pub fn sealed_segments(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut segments = list(dir)?;
     segments.pop();
     Ok(segments.into_iter().filter(|segment| !segment.is_sealed).map(|segment| segment.path).collect())
 }
 
-/// A zstd skippable frame that holds the segment header: the file stays an ordinary .zst, and who cannot
-/// decompress (the keeper) still learns where the segment begins.
+/// A zstd skippable frame that holds the segment header. The file stays an ordinary .zst, and the keeper,
+/// which cannot decompress, still learns where the segment begins.
 const FRONT: [u8; FRONT_BYTES] = [0x50, 0x2a, 0x4d, 0x18, SEGMENT_HEADER_BYTES as u8, 0, 0, 0];
 const FRONT_BYTES: usize = 8;
 
@@ -149,14 +150,15 @@ pub fn seal(path: &Path, compress: impl FnOnce(&[u8]) -> io::Result<Vec<u8>>) ->
     match fs::remove_file(path) {
         Ok(()) => Ok(sealed_path),
         Err(err) => {
-            // Retention was faster (or the raw file stays): it must not come back in another form.
+            // Retention has deleted the raw file (or it cannot be removed): the segment must not exist in
+            // another form.
             fs::remove_file(&sealed_path)?;
             Err(err)
         }
     }
 }
 
-/// Synced, because the raw segment that it replaces is deleted right after.
+/// Writes and syncs, because the caller deletes the raw segment right after.
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;

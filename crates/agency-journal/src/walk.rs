@@ -1,7 +1,8 @@
-//! A walk over the records of a journal, from segment to segment, as the files change under it.
+//! A walk over the records of a journal, from segment to segment, while the files change.
 //!
-//! Knows neither how to decompress nor what a record means; `Reader` and `Tail` are made of it.
-//! Segments are appended to, sealed and deleted by others meanwhile. A hole in the seqs becomes one gap record.
+//! Knows neither how to decompress nor what a record means. `Reader` and `Tail` use it. Meanwhile the keeper
+//! appends to segments, the daemon seals them, and retention deletes them. Missing seqs become one gap
+//! record.
 
 use std::fs::File;
 use std::io;
@@ -12,35 +13,35 @@ use crate::record::{Record, RecordHeader};
 use crate::segment::{self, SEGMENT_HEADER_BYTES, Segment, SegmentHeader};
 use crate::window::Window;
 
-/// Each failed attempt means that somebody sealed or deleted a segment in between.
+/// Each failed attempt means that a segment was sealed or deleted meanwhile.
 const ENTER_ATTEMPTS: usize = 16;
 
 pub(crate) struct Walk {
     dir: PathBuf,
-    open: Option<Open>,
-    /// The segment that is open or was left last; 0 before the first.
+    open: Option<OpenSegment>,
+    /// The segment that is open or was open last; 0 before the first.
     number: u32,
     next_seq: u64,
     next_offset: u64,
-    /// Records before this one are passed over in silence.
+    /// Records before this one are skipped silently.
     from_seq: u64,
 }
 
-struct Open {
+struct OpenSegment {
     window: Window,
-    /// What a hole before the first record of this segment, or in it, means.
+    /// The cause of a hole before the first record of this segment, or in it.
     hole: GapCause,
-    /// No record of this segment has a smaller seq; `None` if nothing tells.
+    /// No record of this segment has a smaller seq; `None` if that is not known.
     least_seq: Option<u64>,
-    /// A later segment exists, so this one is complete: what it holds after that was seen is all.
+    /// A later segment exists, so no more records will come to this one.
     has_successor: bool,
 }
 
-pub(crate) enum Step {
+pub(crate) enum WalkStep {
     /// Its bytes are `Walk::bytes` until the next step.
     Record(RecordHeader),
     Gap(Record),
-    /// Nothing more now; ask again later.
+    /// There is nothing more now; ask again later.
     Tail,
     /// The next segment is compressed: call `enter_bytes` or `pass`.
     Sealed(Segment),
@@ -49,12 +50,12 @@ pub(crate) enum Step {
 pub(crate) struct WalkEnd {
     pub(crate) next_seq: u64,
     pub(crate) next_offset: u64,
-    /// In the newest segment, after its last whole record.
+    /// In the newest segment, after its last complete record.
     pub(crate) position: u64,
 }
 
 impl Walk {
-    /// From record `from_seq` on.
+    /// Starts at record `from_seq`.
     pub(crate) fn new(dir: &Path, from_seq: u64) -> io::Result<Walk> {
         let mut walk = Walk::at_beginning(dir);
         walk.seek(from_seq)?;
@@ -70,7 +71,7 @@ impl Walk {
     }
 
     pub(crate) fn seek(&mut self, from_seq: u64) -> io::Result<()> {
-        // Seqs begin at 1; who asks for 0 wants everything.
+        // Seqs begin at 1. A caller that asks for 0 wants everything.
         let from_seq = from_seq.max(1);
         if from_seq != self.next_seq {
             self.next_offset = 0;
@@ -83,7 +84,7 @@ impl Walk {
         self.skip_segments_before(from_seq)
     }
 
-    /// To the newest segment that begins at this seq or before it, if one is known to.
+    /// Moves to the newest segment that is known to begin at this seq or before it.
     fn skip_segments_before(&mut self, seq: u64) -> io::Result<()> {
         for segment in segment::list(&self.dir)?.iter().rev() {
             match segment.header() {
@@ -91,7 +92,7 @@ impl Walk {
                     self.stand_before(segment.number, &header);
                     break;
                 }
-                // Damaged or just deleted: an older one leads there as well.
+                // Damaged or just deleted: an older segment leads there as well.
                 Ok(_) => {}
                 Err(err) if err.kind() == io::ErrorKind::NotFound => {}
                 Err(err) => return Err(err),
@@ -106,7 +107,7 @@ impl Walk {
         self.next_offset = header.first_offset;
     }
 
-    pub(crate) fn step(&mut self) -> io::Result<Step> {
+    pub(crate) fn step(&mut self) -> io::Result<WalkStep> {
         loop {
             let step = if self.open.is_some() { self.look()? } else { self.enter_next()? };
             if let Some(step) = step {
@@ -115,13 +116,13 @@ impl Walk {
         }
     }
 
-    /// The record of the last step, encoded.
+    /// Returns the record of the last step, encoded.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.open.as_ref().map_or(&[], |open| open.window.taken())
     }
 
-    /// `None`: something changed, look again.
-    fn look(&mut self) -> io::Result<Option<Step>> {
+    /// Returns `None` if something changed and the caller must look again.
+    fn look(&mut self) -> io::Result<Option<WalkStep>> {
         let Some(open) = &mut self.open else { return Ok(None) };
         match open.window.find(self.next_seq, open.least_seq)? {
             Some(header) => Ok(self.meet(header)),
@@ -136,20 +137,20 @@ impl Walk {
         }
     }
 
-    fn look_for_successor(&mut self) -> io::Result<Option<Step>> {
+    fn look_for_successor(&mut self) -> io::Result<Option<WalkStep>> {
         if self.successor()?.is_none() {
-            return Ok(Some(Step::Tail));
+            return Ok(Some(WalkStep::Tail));
         }
-        // The last records may have come between that look and the rotation: once more.
+        // The last records may have been written between that look and the rotation: look once more.
         if let Some(open) = &mut self.open {
             open.has_successor = true;
         }
         Ok(None)
     }
 
-    fn meet(&mut self, header: RecordHeader) -> Option<Step> {
+    fn meet(&mut self, header: RecordHeader) -> Option<WalkStep> {
         if header.seq > self.next_seq && header.seq > self.from_seq {
-            return Some(Step::Gap(self.cross_hole(&header)));
+            return Some(WalkStep::Gap(self.cross_hole(&header)));
         }
         let open = self.open.as_mut()?;
         open.window.take(&header);
@@ -159,15 +160,15 @@ impl Walk {
         }
         self.next_offset = header.end_offset(open.window.taken());
         self.next_seq = header.seq.saturating_add(1);
-        (header.seq >= self.from_seq).then_some(Step::Record(header))
+        (header.seq >= self.from_seq).then_some(WalkStep::Record(header))
     }
 
-    /// What stands for the records that are missing before this one.
+    /// Returns a gap record for the records that are missing before this one.
     fn cross_hole(&mut self, after: &RecordHeader) -> Record {
         let cause = self.open.as_ref().map_or(GapCause::Corrupt, |open| open.hole);
         let output_bytes = after.output_offset.saturating_sub(self.next_offset);
         let (seq, output_offset) = match cause {
-            // Retention speaks of what lies before it, the others of what would follow.
+            // A retention gap describes the bytes before it. Other gaps describe the bytes that would follow.
             GapCause::Retention => (after.seq - 1, after.output_offset),
             _ => (self.next_seq(), self.next_offset),
         };
@@ -175,11 +176,11 @@ impl Walk {
         Record { seq, output_offset, at_ns: after.at_ns, body: Body::Gap { output_bytes, cause } }
     }
 
-    fn enter_next(&mut self) -> io::Result<Option<Step>> {
+    fn enter_next(&mut self) -> io::Result<Option<WalkStep>> {
         for _ in 0..ENTER_ATTEMPTS {
-            let Some(segment) = self.successor()? else { return Ok(Some(Step::Tail)) };
+            let Some(segment) = self.successor()? else { return Ok(Some(WalkStep::Tail)) };
             if segment.is_sealed {
-                return Ok(Some(Step::Sealed(segment)));
+                return Ok(Some(WalkStep::Sealed(segment)));
             }
             match File::open(&segment.path) {
                 Ok(file) => {
@@ -195,7 +196,7 @@ impl Walk {
         Err(io::Error::new(io::ErrorKind::NotFound, "the segments change too quickly"))
     }
 
-    /// Goes on in a sealed segment, whose bytes the caller unsealed.
+    /// Continues in a sealed segment, whose bytes the caller has unsealed.
     pub(crate) fn enter_bytes(&mut self, segment: &Segment, bytes: Vec<u8>) -> io::Result<()> {
         let (window, header) = Window::over_bytes(bytes)?;
         // The newest segment is never sealed.
@@ -208,10 +209,10 @@ impl Walk {
         let hole = if follows { GapCause::Corrupt } else { GapCause::Retention };
         let least_seq = header.map(|header| header.first_seq);
         self.number = number;
-        self.open = Some(Open { window, hole, least_seq, has_successor });
+        self.open = Some(OpenSegment { window, hole, least_seq, has_successor });
     }
 
-    /// Leaves out a sealed segment: the caller gets its records elsewhere.
+    /// Skips a sealed segment: the caller gets its records elsewhere.
     pub(crate) fn pass(&mut self, sealed: &Segment) -> io::Result<()> {
         self.number = sealed.number;
         let Some(next) = self.successor()? else { return Ok(()) };
@@ -227,17 +228,17 @@ impl Walk {
         Ok(segment::list(&self.dir)?.into_iter().find(|segment| segment.number > self.number))
     }
 
-    /// Where a journal ends whose writer is gone.
+    /// Finds the end of a journal whose writer is gone.
     pub(crate) fn to_end(dir: &Path) -> io::Result<WalkEnd> {
         let mut walk = Walk::at_beginning(dir);
         walk.skip_segments_before(u64::MAX)?;
-        // No record is wanted, only where they end.
+        // Skips all records: only the end matters.
         walk.from_seq = u64::MAX;
         loop {
             match walk.step()? {
-                Step::Record(_) | Step::Gap(_) => {}
-                Step::Sealed(segment) => walk.pass(&segment)?,
-                Step::Tail => break,
+                WalkStep::Record(_) | WalkStep::Gap(_) => {}
+                WalkStep::Sealed(segment) => walk.pass(&segment)?,
+                WalkStep::Tail => break,
             }
         }
         let position = walk.open.map_or(SEGMENT_HEADER_BYTES as u64, |open| open.window.position());

@@ -1,7 +1,7 @@
-//! The bytes of one segment, from a position on, and the search for the next whole record in them.
+//! The bytes of one segment, from a position on, and the search for the next complete record in them.
 //!
-//! Knows nothing of other segments. Holds at most one segment's worth of bytes, and that only while it
-//! looks for the end of a damaged place; otherwise one read.
+//! Knows nothing of other segments. Holds the bytes of one read. Only while it searches for the end of damage
+//! it may hold up to a whole segment.
 
 use std::fs::File;
 use std::io;
@@ -17,19 +17,19 @@ use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader};
 const READ_BYTES: usize = 64 * 1024;
 
 pub(crate) struct Window {
-    /// `None`: the bytes are all here (a segment that was unsealed).
+    /// `None` for an unsealed segment, whose bytes are all in `buf`.
     file: Option<File>,
-    /// Position in the segment of `buf[0]`.
+    /// The position of `buf[0]` in the segment.
     base: u64,
     buf: Vec<u8>,
-    /// Start of what was not taken yet.
+    /// The start of the bytes that were not taken yet.
     at: usize,
     /// The record that was taken last.
     taken: Range<usize>,
 }
 
 impl Window {
-    /// The segment's header too, if it is whole.
+    /// Returns the segment's header too, if it is complete.
     pub(crate) fn over_file(file: File) -> io::Result<(Window, Option<SegmentHeader>)> {
         let mut start = [0; SEGMENT_HEADER_BYTES];
         let header = match file.read_exact_at(&mut start, 0) {
@@ -47,15 +47,15 @@ impl Window {
         Ok((Window { file: None, base: 0, buf, at, taken: 0..0 }, header))
     }
 
-    /// Where the first byte that was not taken stands in the segment.
+    /// Returns the position in the segment of the first byte that was not taken.
     pub(crate) fn position(&self) -> u64 {
         self.base + self.at as u64
     }
 
-    /// Moves to the next whole record and returns its header; `None` at the end of what is there.
+    /// Moves to the next complete record and returns its header; `None` at the end of the bytes.
     ///
-    /// Only a record whose seq fits is believed: output may contain encoded records (somebody printed a
-    /// journal), and when the record around them is damaged they must not be taken for ours.
+    /// Accepts only a record whose seq fits. Output may contain encoded records (the agent printed a
+    /// journal), and if the record around them is damaged they must not be taken for records of this journal.
     pub(crate) fn find(&mut self, next_seq: u64, least_seq: Option<u64>) -> io::Result<Option<RecordHeader>> {
         let mut skipped = 0;
         loop {
@@ -69,7 +69,7 @@ impl Window {
                 }
                 Parsed::Incomplete if self.fill()? => {}
                 Parsed::Incomplete if self.ahead(skipped).is_empty() => return Ok(None),
-                // The end of the file is inside it: a torn record, or one whose length is damaged.
+                // The file ends inside it: a torn record, or a damaged length.
                 Parsed::Incomplete | Parsed::Corrupt => skipped += record::next_mark(self.ahead(skipped)),
             }
         }
@@ -85,12 +85,12 @@ impl Window {
         self.at = self.taken.end;
     }
 
-    /// The record that was stepped over last, encoded.
+    /// Returns the record that was taken last, encoded.
     pub(crate) fn taken(&self) -> &[u8] {
         self.buf.get(self.taken.clone()).unwrap_or_default()
     }
 
-    /// Forgets what was read but not taken: a torn tail may be cut off and written anew.
+    /// Forgets bytes that were read but not taken: a torn tail may be cut off and replaced.
     pub(crate) fn forget_ahead(&mut self) {
         if self.file.is_some() {
             self.buf.truncate(self.at);
@@ -115,14 +115,15 @@ impl Window {
         self.base += self.at as u64;
         self.buf.drain(..self.at);
         (self.at, self.taken) = (0, 0..0);
-        // One huge record must not hold its memory for ever.
+        // One huge record must not hold its memory forever.
         if self.buf.len() < READ_BYTES {
             self.buf.shrink_to(4 * READ_BYTES);
         }
     }
 }
 
-/// Seqs have no holes, so a damaged place of so many bytes hides at most so many records.
+/// Whether a seq is possible here. Seqs have no holes, so `skipped` damaged bytes hide at most that number of
+/// bytes divided by the size of a header.
 fn fits(seq: u64, skipped: usize, next_seq: u64, least_seq: Option<u64>) -> bool {
     let first = next_seq.max(least_seq.unwrap_or(0));
     let hidden = (skipped / RECORD_HEADER_BYTES) as u64;

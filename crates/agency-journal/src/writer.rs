@@ -1,7 +1,7 @@
-//! The writing end of a journal: appends records, rotates segments, deletes the oldest.
+//! The writing end of a journal: appends records, rotates segments and deletes the oldest.
 //!
-//! Reads no clock, syncs nothing, maps nothing: plain write(2). It never leaves half a record behind that
-//! it can still cut off, and after an error it goes on as soon as the disk does.
+//! Reads no clock, syncs nothing, maps nothing: plain write(2). It cuts off an incomplete record if it can,
+//! and after an error it continues as soon as the disk works again.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -15,62 +15,70 @@ use crate::retention;
 use crate::segment::{self, SEGMENT_HEADER_BYTES, Segment, SegmentHeader};
 use crate::walk::Walk;
 
+/// The sizes of segments and of the whole journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A segment that has reached this is followed by a new one.
+    /// The size at which the writer begins a new segment.
     pub segment_bytes: u64,
-    /// What all segments together may take on disk; the oldest go first. `None`: nothing is ever deleted.
+    /// The size of all segments together on disk. The oldest ones are deleted first. `None`: nothing is ever
+    /// deleted.
     pub max_bytes: Option<u64>,
 }
 
 impl Limits {
+    /// The limits for a run in a terminal.
     pub const TERMINAL: Limits = Limits { segment_bytes: 8 << 20, max_bytes: Some(256 << 20) };
+    /// The limits for a run with pipes, whose conversation must stay complete.
     pub const PIPES: Limits = Limits { segment_bytes: 8 << 20, max_bytes: None };
 }
 
-/// A buffer that grew for one huge record (a checkpoint) is not kept.
-const KEEP_SCRATCH_BYTES: usize = 256 * 1024;
+/// Frees a larger buffer, which grew for one huge record (a checkpoint).
+const KEEP_BUFFER_BYTES: usize = 256 * 1024;
 
+/// Appends records to a journal.
 pub struct Writer {
     dir: PathBuf,
     limits: Limits,
     disk: Box<dyn Disk>,
     file: Box<dyn Appendable>,
     number: u32,
-    /// Length of the segment up to the end of its last whole record.
+    /// The length of the segment up to the end of its last complete record.
     len: u64,
-    /// Bytes of a failed append may stand after `len`.
+    /// Whether bytes of a failed append may follow `len`.
     is_torn: bool,
     next_seq: u64,
-    /// Without what was lost and is not yet recorded.
+    /// The output offset without lost bytes that are not recorded yet.
     recorded_offset: u64,
     lost: Option<u64>,
     removed: Option<u64>,
-    scratch: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
-/// What an append wrote.
+/// The result of an append.
 #[derive(Clone, Copy, Debug)]
 pub struct Appended<'w> {
-    /// Of the record itself; gap records may stand before it.
+    /// The seq of the record itself. Gap records may come before it.
     pub seq: u64,
+    /// The output offset of the record.
     pub output_offset: u64,
-    /// Every record that this append wrote, encoded, in order: a live follower needs all of them.
+    /// All records that this append wrote, encoded, in order: a live follower needs all of them.
     pub encoded: &'w [u8],
 }
 
 impl<'w> Appended<'w> {
+    /// Splits `encoded` into records.
     pub fn records(&self) -> Records<'w> {
         records(self.encoded)
     }
 }
 
 impl Writer {
-    /// A new journal. The directory is made if missing (0700) and must not hold a journal yet.
+    /// Creates a journal. Makes the directory (0700) if it is missing. It must not hold a journal yet.
     pub fn create(dir: &Path, limits: Limits) -> io::Result<Writer> {
         Writer::create_on(Box::new(RealDisk), dir, limits)
     }
 
+    /// Like [`Writer::create`], on another [`Disk`].
     pub fn create_on(disk: Box<dyn Disk>, dir: &Path, limits: Limits) -> io::Result<Writer> {
         make_private(dir)?;
         if !segment::list(dir)?.is_empty() {
@@ -81,11 +89,12 @@ impl Writer {
         Ok(Writer::at(disk, file, dir, limits, header, SEGMENT_HEADER_BYTES as u64))
     }
 
-    /// Goes on with a journal whose writer died: cuts off a torn tail, continues seq and offset.
+    /// Continues a journal whose writer died: cuts off a torn tail, and continues seq and offset.
     pub fn recover(dir: &Path, limits: Limits) -> io::Result<Writer> {
         Writer::recover_on(Box::new(RealDisk), dir, limits)
     }
 
+    /// Like [`Writer::recover`], on another [`Disk`].
     pub fn recover_on(disk: Box<dyn Disk>, dir: &Path, limits: Limits) -> io::Result<Writer> {
         make_private(dir)?;
         let Some(newest) = segment::list(dir)?.pop() else {
@@ -99,7 +108,7 @@ impl Writer {
             SegmentHeader { number: newest.number, first_seq: end.next_seq, first_offset: end.next_offset };
         let mut file = disk.open(&newest.path)?;
         if fs::metadata(&newest.path)?.len() < SEGMENT_HEADER_BYTES as u64 {
-            // Only a power loss leaves that: the rename survived, the header did not.
+            // Only a power loss leaves this: the rename survived, the header did not.
             file.truncate(0)?;
             append_all(file.as_mut(), &header.encode())?;
         }
@@ -127,35 +136,37 @@ impl Writer {
             recorded_offset: next.first_offset,
             lost: None,
             removed: None,
-            scratch: Vec::new(),
+            buffer: Vec::new(),
         }
     }
 
+    /// Returns the directory of the journal.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The seq of the next record that is written.
+    /// Returns the seq of the next record.
     pub fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
-    /// Bytes of output so far, lost ones included.
+    /// Returns the number of output bytes so far, lost ones included.
     pub fn output_offset(&self) -> u64 {
         self.recorded_offset.saturating_add(self.lost.unwrap_or(0))
     }
 
-    /// Output that could not be written. The offset moves on; the next append that succeeds writes a gap first.
+    /// Counts output that could not be written. The offset moves on, and the next successful append writes a
+    /// gap first.
     pub fn note_lost(&mut self, output_bytes: u64) {
         self.lost = Some(self.lost.unwrap_or(0).saturating_add(output_bytes));
     }
 
-    /// Gives back the memory that large records needed.
+    /// Frees the memory that large records needed.
     pub fn release_memory(&mut self) {
-        self.scratch = Vec::new();
+        self.buffer = Vec::new();
     }
 
-    /// Writes one record (and the gaps that wait before it). After an error nothing of it is in the file.
+    /// Writes one record, and pending gaps before it. After an error the file contains nothing of it.
     pub fn append<'b>(&mut self, at_ns: u64, body: impl Into<BodyRef<'b>>) -> io::Result<Appended<'_>> {
         let body = body.into();
         if body.payload_len() > MAX_PAYLOAD_BYTES {
@@ -164,37 +175,37 @@ impl Writer {
         self.cut_torn_tail()?;
         self.rotate_if_full(body.payload_len());
         let end = self.encode(at_ns, &body);
-        self.write_scratch()?;
-        self.len += self.scratch.len() as u64;
+        self.write_buffer()?;
+        self.len += self.buffer.len() as u64;
         (self.next_seq, self.recorded_offset) = (end.next_seq, end.next_offset);
         (self.lost, self.removed) = (None, None);
         Ok(Appended {
             seq: end.next_seq - 1,
             output_offset: end.next_offset.saturating_sub(body.output_advance()),
-            encoded: &self.scratch,
+            encoded: &self.buffer,
         })
     }
 
-    fn encode(&mut self, at_ns: u64, body: &BodyRef<'_>) -> End {
-        self.scratch.clear();
-        self.scratch.shrink_to(KEEP_SCRATCH_BYTES);
+    fn encode(&mut self, at_ns: u64, body: &BodyRef<'_>) -> RecordsEnd {
+        self.buffer.clear();
+        self.buffer.shrink_to(KEEP_BUFFER_BYTES);
         let lost = self.lost.map(|bytes| BodyRef::Gap { output_bytes: bytes, cause: GapCause::DiskFull });
         let removed =
             self.removed.map(|bytes| BodyRef::Gap { output_bytes: bytes, cause: GapCause::Retention });
-        let mut end = End { next_seq: self.next_seq, next_offset: self.recorded_offset };
+        let mut end = RecordsEnd { next_seq: self.next_seq, next_offset: self.recorded_offset };
         for body in lost.iter().chain(&removed).chain([body]) {
-            record::encode_into(&mut self.scratch, end.next_seq, end.next_offset, at_ns, body);
+            record::encode_into(&mut self.buffer, end.next_seq, end.next_offset, at_ns, body);
             end.next_seq += 1;
             end.next_offset = end.next_offset.saturating_add(body.output_advance());
         }
         end
     }
 
-    fn write_scratch(&mut self) -> io::Result<()> {
-        let written = append_all(self.file.as_mut(), &self.scratch);
+    fn write_buffer(&mut self) -> io::Result<()> {
+        let written = append_all(self.file.as_mut(), &self.buffer);
         if written.is_err() {
             self.is_torn = true;
-            // If even this fails, the next append tries it again before it writes.
+            // If this fails too, the next append tries again before it writes.
             self.cut_torn_tail()?;
         }
         written
@@ -217,7 +228,8 @@ impl Writer {
         }
     }
 
-    /// A segment that cannot be made is no reason to lose a record: the old one grows, the next append tries again.
+    /// Begins a new segment. If that fails, the old one grows and the next append tries again, so that no
+    /// record is lost.
     fn rotate(&mut self) {
         let header = SegmentHeader {
             number: self.number.saturating_add(1),
@@ -233,7 +245,7 @@ impl Writer {
 
     fn remove_oldest(&mut self) {
         let Some(max_bytes) = self.limits.max_bytes else { return };
-        // The segment that comes next needs its room too.
+        // The next segment needs space too.
         let room = max_bytes.saturating_sub(self.limits.segment_bytes);
         let removed = retention::remove_oldest(&self.dir, room);
         if removed.segments > 0 {
@@ -242,8 +254,8 @@ impl Writer {
     }
 }
 
-/// Where a sequence of records ends.
-struct End {
+/// The end of a sequence of records.
+struct RecordsEnd {
     next_seq: u64,
     next_offset: u64,
 }
@@ -252,7 +264,7 @@ fn make_private(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// Appears under its name only with a whole header, so that no reader sees half a one.
+/// Creates a segment. It gets its name only when its header is complete, so that no reader sees half of it.
 fn new_segment(disk: &dyn Disk, dir: &Path, header: &SegmentHeader) -> io::Result<Box<dyn Appendable>> {
     let path = Segment::raw(dir, header.number).path;
     let unfinished = path.with_extension("aj.tmp");

@@ -1,7 +1,10 @@
-//! A Unix socket for a task: woken by bytes that came, and by room only while it waits for room.
+//! An async Unix socket that wakes its task for incoming bytes, and for free space only while a write waits
+//! for it.
 //!
-//! The runtime's own stream asks for both all the time, so that each byte the other end reads
-//! wakes this end for nothing: on the way of a key through three processes that is every second wake-up.
+//! The runtime's own stream always waits for both, so that each byte that the other end reads wakes this end
+//! for nothing. For a key that passes through three processes, that is every second wake-up.
+
+#![warn(missing_docs)]
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -13,19 +16,21 @@ use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
+/// An async Unix socket.
 pub struct Stream {
     socket: AsyncFd<UnixStream>,
-    /// Only while a write waits. A duplicate, because a descriptor is watched once.
-    room: Option<AsyncFd<OwnedFd>>,
+    /// Exists only while a write waits. A duplicate, because a descriptor can be registered once.
+    writable: Option<AsyncFd<OwnedFd>>,
 }
 
 impl Stream {
+    /// Makes the socket non-blocking and registers it with the runtime.
     pub fn new(socket: UnixStream) -> io::Result<Stream> {
         socket.set_nonblocking(true)?;
-        Ok(Stream { socket: watch_descriptor(socket, Interest::READABLE)?, room: None })
+        Ok(Stream { socket: watch_descriptor(socket, Interest::READABLE)?, writable: None })
     }
 
-    /// Appends what has come to `buffer`, into the room that it has; 0 at the end of the stream.
+    /// Appends incoming bytes to `buffer`, as far as it has capacity. Returns 0 at the end of the stream.
     pub fn poll_read_into(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         loop {
             let mut ready = ready!(self.socket.poll_read_ready(cx))?;
@@ -39,38 +44,39 @@ impl Stream {
         }
     }
 
-    fn poll_put(
+    fn poll_write_with(
         &mut self,
         cx: &mut Context<'_>,
-        put: impl Fn(&mut &UnixStream) -> io::Result<usize>,
+        write: impl Fn(&mut &UnixStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         loop {
-            match put(&mut self.socket.get_ref()) {
-                Err(err) if err.kind() == io::ErrorKind::WouldBlock => ready!(self.poll_room(cx))?,
+            match write(&mut self.socket.get_ref()) {
+                Err(err) if err.kind() == io::ErrorKind::WouldBlock => ready!(self.poll_writable(cx))?,
                 Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
                 done => {
-                    self.room = None;
+                    self.writable = None;
                     return Poll::Ready(done);
                 }
             }
         }
     }
 
-    /// Room may have been there before it was watched for, so a write has to be tried afterwards.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let room = match &self.room {
-            Some(room) => room,
+    /// Waits for free space. There may have been space before the registration, so the caller must try to
+    /// write again.
+    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let writable = match &self.writable {
+            Some(writable) => writable,
             None => {
                 let duplicate = self.socket.as_fd().try_clone_to_owned()?;
-                self.room.insert(watch_descriptor(duplicate, Interest::WRITABLE)?)
+                self.writable.insert(watch_descriptor(duplicate, Interest::WRITABLE)?)
             }
         };
-        ready!(room.poll_write_ready(cx))?.clear_ready();
+        ready!(writable.poll_write_ready(cx))?.clear_ready();
         Poll::Ready(Ok(()))
     }
 }
 
-/// A descriptor that the runtime watches for this alone.
+/// Registers a descriptor with the runtime for this interest only.
 #[allow(unsafe_code)]
 pub fn watch_descriptor<T: Into<OwnedFd> + std::os::fd::AsRawFd>(
     fd: T,
@@ -104,7 +110,7 @@ impl AsyncRead for Stream {
                     return Poll::Ready(Ok(()));
                 }
                 Ok(Err(err)) => return Poll::Ready(Err(err)),
-                // Interrupted, or nothing there after all.
+                // Interrupted, or no bytes after all.
                 Ok(Ok(None)) | Err(_) => {}
             }
         }
@@ -113,7 +119,7 @@ impl AsyncRead for Stream {
 
 impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_put(cx, |socket| socket.write(bytes))
+        self.get_mut().poll_write_with(cx, |socket| socket.write(bytes))
     }
 
     fn poll_write_vectored(
@@ -121,21 +127,21 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_put(cx, |socket| socket.write_vectored(parts))
+        self.get_mut().poll_write_with(cx, |socket| socket.write_vectored(parts))
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    /// Nothing is kept here.
+    /// Nothing is buffered here.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(match self.socket.get_ref().shutdown(Shutdown::Write) {
-            // The other end was quicker.
+            // The other end has closed first.
             Err(err) if err.kind() == io::ErrorKind::NotConnected => Ok(()),
             done => done,
         })
@@ -165,7 +171,7 @@ mod tests {
             let copy = bytes.clone();
             let writing = tokio::spawn(async move {
                 one.write_all(&copy).await.unwrap();
-                assert!(one.room.is_none(), "nothing is waited for any more");
+                assert!(one.writable.is_none(), "nothing is waited for any more");
                 one.shutdown().await.unwrap();
             });
             let mut heard = Vec::new();

@@ -10,11 +10,13 @@ use crate::tool::{ToolError, text};
 /// More than three would be a list of branches, not a suggestion.
 const MOST_SUGGESTIONS: usize = 3;
 
+/// The base of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
     /// The name that the caller gave, or the current branch of the main checkout, or its commit where `HEAD`
     /// is detached.
     pub name: String,
+    /// The commit that the name stood for.
     pub commit: String,
 }
 

@@ -9,24 +9,35 @@ use std::path::PathBuf;
 use crate::repository::Repository;
 use crate::tool::ToolError;
 
+/// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDiff {
+    /// The path of the file.
     pub path: PathBuf,
     /// The path before a rename or a copy.
     pub old_path: Option<PathBuf>,
+    /// What happened to the file.
     pub status: FileStatus,
     /// Added lines; 0 for a binary file.
     pub additions: u64,
+    /// Deleted lines; 0 for a binary file.
     pub deletions: u64,
+    /// Whether the file is binary.
     pub binary: bool,
 }
 
+/// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileStatus {
+    /// The file is new.
     Added,
+    /// The content or the permissions changed.
     Modified,
+    /// The file was deleted.
     Deleted,
+    /// The file was renamed.
     Renamed,
+    /// The file is a copy of another one.
     Copied,
     /// A file became a link or a submodule, or the other way round.
     TypeChanged,

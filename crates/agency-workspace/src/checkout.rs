@@ -5,9 +5,21 @@
 use std::path::PathBuf;
 
 use crate::project::{Kind, Project};
-use crate::uncommitted::{CheckoutError, uncommitted_files};
+use crate::tool::ToolError;
+use crate::uncommitted::uncommitted_files;
+
+/// The main checkout could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot look into the main checkout {}", root.display())]
+pub struct CheckoutError {
+    /// The root of the project.
+    pub root: PathBuf,
+    /// The error of git.
+    pub source: ToolError,
+}
 
 impl CheckoutError {
+    /// Returns a way out for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         self.source.hint()
     }

@@ -26,28 +26,38 @@ type Fingerprint = u64;
 /// The workspaces of the last scan, each with a commit of its work.
 type Seen = HashMap<WorkspaceName, (Fingerprint, String)>;
 
+/// A workspace that conflicts with its base or with another workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceConflict {
+    /// The workspace.
     pub workspace: WorkspaceName,
+    /// The other side of the conflict.
     pub with: ConflictWith,
+    /// The files that cannot be merged.
     pub files: Vec<PathBuf>,
 }
 
+/// The other side of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConflictWith {
     /// The workspace conflicts with its base, which has this name.
     Base(String),
+    /// The workspace conflicts with this one.
     Workspace(WorkspaceName),
 }
 
+/// The workspaces could not be compared.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot tell which workspaces of {} collide", root.display())]
 pub struct ConflictsError {
+    /// The root of the project.
     pub root: PathBuf,
+    /// The error of git or jj.
     pub source: ToolError,
 }
 
 impl ConflictsError {
+    /// Returns a way out for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         self.source.hint()
     }

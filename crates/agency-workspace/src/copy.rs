@@ -21,24 +21,36 @@ use crate::tool::ToolError;
 /// Holds a file until it is complete. Git excludes it like everything in `.agency/`.
 const STAGE: &str = ".agency/copying";
 
+/// The result of copying ignored files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Copied {
+    /// The number of files that were copied.
     pub files: u64,
     /// The files that could not be copied, each with the reason.
     pub left_out: Vec<String>,
 }
 
+/// Why ignored files could not be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
+    /// The files could not be listed.
     #[error("cannot tell which ignored files to copy")]
     List(#[from] ToolError),
+    /// One file could not be copied, and others would fail too.
     #[error("cannot copy {} into the workspace", path.display())]
-    File { path: PathBuf, source: io::Error },
+    File {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The error below.
+        source: io::Error,
+    },
+    /// The caller stopped the copying.
     #[error("the copying was stopped")]
     Stopped,
 }
 
 impl CopyError {
+    /// Returns a way out for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             CopyError::List(source) => source.hint(),

@@ -22,7 +22,7 @@ use crate::trash;
 use crate::workspace::{Created, Workspace};
 use crate::worktree::{Force, Worktree, WorktreeRecord, find_record, other_worktree_on_branch};
 
-/// What a new worktree checks out.
+/// The branch or commit that a new worktree checks out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CheckoutTarget {
     Branch(String),
@@ -72,7 +72,7 @@ fn use_directory(project: &Project, name: &WorkspaceName) -> Result<Workspace, C
         return Err(CreateCause::DirectoryGone { path });
     }
     let (name, warnings) = (name.clone(), Vec::new());
-    Ok(Workspace { name, path, branch: None, base: None, warnings, made: Created::Nothing })
+    Ok(Workspace { name, path, branch: None, base: None, warnings, created: Created::Nothing })
 }
 
 fn create_worktree(
@@ -86,8 +86,8 @@ fn create_worktree(
     match add_worktree(repository, name, found.path_status, &CheckoutTarget::Branch(name.branch())) {
         Ok(mut warnings) => {
             warnings.extend(missing_content_warnings(repository, name));
-            let made = Created::WorktreeAndBranch { tip: base.commit.clone() };
-            Ok(Workspace { base: Some(base), ..describe_workspace(repository, name, warnings, made) })
+            let created = Created::WorktreeAndBranch { tip: base.commit.clone() };
+            Ok(Workspace { base: Some(base), ..describe_workspace(repository, name, warnings, created) })
         }
         Err(err) => {
             // This call created the branch seconds ago, and it has no commits.
@@ -132,10 +132,10 @@ pub(crate) fn describe_workspace(
     repository: &Repository,
     name: &WorkspaceName,
     warnings: Vec<String>,
-    made: Created,
+    created: Created,
 ) -> Workspace {
     let (path, branch) = (repository.workspace_path(name), Some(name.branch()));
-    Workspace { name: name.clone(), path, branch, base: None, warnings, made }
+    Workspace { name: name.clone(), path, branch, base: None, warnings, created }
 }
 
 fn check_worktree(

@@ -10,22 +10,26 @@ use crate::repository::Repository;
 use crate::saved_commit::Contents;
 use crate::tool::text;
 
+/// The changes of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diff {
     /// The old side: a commit, or the tree of a snapshot.
     pub from: String,
     /// The new side: the tree of the present files.
     pub to: String,
+    /// The changed files.
     pub files: Vec<FileDiff>,
     /// Messages about files that could not be read.
     pub warnings: Vec<String>,
 }
 
 impl Diff {
+    /// Returns the number of added lines.
     pub fn additions(&self) -> u64 {
         self.files.iter().map(|file| file.additions).sum()
     }
 
+    /// Returns the number of deleted lines.
     pub fn deletions(&self) -> u64 {
         self.files.iter().map(|file| file.deletions).sum()
     }

@@ -24,6 +24,7 @@ const KEPT: [&str; 11] = [
     "GIT_SSH_COMMAND",
 ];
 
+/// The environment variables for git, jj and their hooks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Environment {
     variables: Vec<(OsString, OsString)>,
@@ -101,7 +102,7 @@ fn set_message_language(variables: &mut Vec<(OsString, OsString)>) {
 mod tests {
     use super::*;
 
-    fn seen(given: &[(&str, &str)]) -> Vec<String> {
+    fn list_variables(given: &[(&str, &str)]) -> Vec<String> {
         let given = given.iter().map(|(name, value)| (name.into(), value.into()));
         let environment = Environment::of(given);
         environment.variables().map(|(n, v)| format!("{}={}", n.display(), v.display())).collect()
@@ -111,20 +112,23 @@ mod tests {
     fn what_points_git_elsewhere_is_dropped_and_what_configures_it_stays() {
         let given =
             [("GIT_DIR", "/x"), ("GIT_INDEX_FILE", "/y"), ("GIT_CONFIG_GLOBAL", "/z"), ("PATH", "/bin")];
-        assert_eq!(seen(&given), ["GIT_CONFIG_GLOBAL=/z", "PATH=/bin", "LC_MESSAGES=C"]);
+        assert_eq!(list_variables(&given), ["GIT_CONFIG_GLOBAL=/z", "PATH=/bin", "LC_MESSAGES=C"]);
     }
 
     #[test]
     fn who_commits_stays_and_when_does_not() {
         let given = [("GIT_AUTHOR_NAME", "Ada"), ("GIT_COMMITTER_EMAIL", "a@b"), ("GIT_AUTHOR_DATE", "@0")];
-        assert_eq!(seen(&given), ["GIT_AUTHOR_NAME=Ada", "GIT_COMMITTER_EMAIL=a@b", "LC_MESSAGES=C"]);
+        assert_eq!(
+            list_variables(&given),
+            ["GIT_AUTHOR_NAME=Ada", "GIT_COMMITTER_EMAIL=a@b", "LC_MESSAGES=C"]
+        );
     }
 
     #[test]
     fn messages_are_english_and_the_encoding_stays_the_users() {
         let german = [("LC_ALL", "de_DE.UTF-8"), ("LANG", "fr_FR"), ("LANGUAGE", "de"), ("LC_CTYPE", "C")];
-        assert_eq!(seen(&german), ["LANG=de_DE.UTF-8", "LC_MESSAGES=C"]);
-        assert_eq!(seen(&[("LANG", "de_DE.UTF-8")]), ["LANG=de_DE.UTF-8", "LC_MESSAGES=C"]);
+        assert_eq!(list_variables(&german), ["LANG=de_DE.UTF-8", "LC_MESSAGES=C"]);
+        assert_eq!(list_variables(&[("LANG", "de_DE.UTF-8")]), ["LANG=de_DE.UTF-8", "LC_MESSAGES=C"]);
     }
 
     #[test]

@@ -15,15 +15,29 @@ use crate::project::{Kind, Project};
 use crate::repository::resolve_path;
 use crate::tool::ToolError;
 
+/// The exclude file could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExcludeError {
+    /// The exclude file was not found.
     #[error("cannot find the exclude file of {}", root.display())]
-    Git { root: PathBuf, source: ToolError },
+    Git {
+        /// The root of the project.
+        root: PathBuf,
+        /// The error below.
+        source: ToolError,
+    },
+    /// The exclude file cannot be written.
     #[error("cannot write {}", path.display())]
-    Write { path: PathBuf, source: io::Error },
+    Write {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The error below.
+        source: io::Error,
+    },
 }
 
 impl ExcludeError {
+    /// Returns a way out for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ExcludeError::Git { source, .. } => source.hint(),

@@ -8,6 +8,7 @@ use crate::name::WorkspaceName;
 use crate::repository::Repository;
 use crate::tool::ToolError;
 
+/// How the commits of a workspace get into the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MergeMethod {
     /// Always creates a merge commit.
@@ -21,8 +22,10 @@ pub enum MergeMethod {
     FastForward,
 }
 
+/// What to merge, how and into what.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MergeRequest {
+    /// How to merge.
     pub how: MergeMethod,
     /// The local branch to merge into. By default it is the branch of `base`, or the current branch of the
     /// main checkout if the base is a tag or a commit.
@@ -35,11 +38,14 @@ pub struct MergeRequest {
     pub title: Option<String>,
 }
 
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
+    /// The branch or bookmark that was merged into.
     pub into: String,
     /// The commit of the target before the merge.
     pub before: String,
+    /// The commit of the target after the merge.
     pub after: String,
     /// The checkout of the target, if the merge has updated its files.
     pub checkout: Option<PathBuf>,
@@ -47,6 +53,7 @@ pub struct Merged {
     pub notes: Vec<String>,
 }
 
+/// How new commits of the base get into a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncMethod {
     /// Creates the workspace's commits again on top of the base.
@@ -56,13 +63,16 @@ pub enum SyncMethod {
     Merge,
 }
 
+/// The result of a sync.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Synced {
+    /// The name of the base.
     pub base: String,
     /// The number of new commits of the base.
     pub commits: u64,
     /// The commit of the workspace's branch before the sync.
     pub before: String,
+    /// The commit of the workspace's branch after the sync.
     pub after: String,
     /// The trash ref that holds the workspace as it was before a rebase.
     pub trash_ref: Option<String>,

@@ -8,6 +8,8 @@
 //! first saved under `refs/agency/trash/`. A merge or a sync is prepared in a separate place first: either it
 //! is complete, or nothing has changed.
 
+#![warn(missing_docs)]
+
 mod base;
 mod changed_files;
 mod checkout;
@@ -63,7 +65,7 @@ mod worktree_status;
 
 pub use base::Base;
 pub use changed_files::{FileDiff, FileStatus};
-pub use checkout::dirty_checkout;
+pub use checkout::{CheckoutError, dirty_checkout};
 pub use commit::commit_all;
 pub use conflicts::{ConflictScanner, ConflictWith, ConflictsError, WorkspaceConflict};
 pub use copy::{Copied, CopyError, copy_ignored};
@@ -95,7 +97,6 @@ pub use traces::{Traces, TracesError, erase_traces, find_traces};
 pub use trash::{TrashEntry, TrashReason};
 pub use trash_list::{TrashError, expire_trash, trash_entries, trash_entry_bytes};
 pub use turns::{snapshot_before_first_turn, snapshot_if_changed};
-pub use uncommitted::CheckoutError;
 pub use undo_create::undo_create;
 pub use unfinished_commit::UnfinishedCommit;
 pub use work::WorkAtRisk;

@@ -205,12 +205,12 @@ fn move_checkout(
     match pending.recover(repository).map_err(|left| recovery_error(checkout, left))? {
         // Git moved the branch and failed afterwards.
         MergeOutcome::Merged => Ok(()),
-        MergeOutcome::RolledBack { trash_ref: kept } => {
+        MergeOutcome::RolledBack { trash_ref } => {
             let refused = refused_by_git(repository, pending, err)?;
-            Err(match kept {
-                Some(kept) => OperationCause::RolledBack {
+            Err(match trash_ref {
+                Some(trash_ref) => OperationCause::RolledBack {
                     path: checkout.path.clone(),
-                    kept,
+                    trash_ref,
                     source: Box::new(refused),
                 },
                 None => refused,

@@ -22,12 +22,12 @@ pub(crate) fn conflicting_files(
     let thrown_away = tempfile::Builder::new().prefix("agency-radar-").tempdir();
     let thrown_away =
         thrown_away.map_err(|source| ToolError::Start { command: "git merge-tree".into(), source })?;
-    let (is_clean, said) = writing_to(repository, thrown_away.path()).read_yes_or_no(&args)?;
+    let (is_clean, output) = writing_to(repository, thrown_away.path()).read_yes_or_no(&args)?;
     if is_clean {
         return Ok(Vec::new());
     }
     // The first field is the tree.
-    let mut files: Vec<PathBuf> = parse_paths(&said).into_iter().skip(1).collect();
+    let mut files: Vec<PathBuf> = parse_paths(&output).into_iter().skip(1).collect();
     files.sort();
     files.dedup();
     Ok(files)

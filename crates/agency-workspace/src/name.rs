@@ -14,18 +14,22 @@ pub(crate) const WORKTREES: &str = ".agency/worktrees";
 /// A file name may have 255 bytes, and git adds `.lock` to the ref of the same name.
 const LONGEST: usize = 200;
 
+/// The name of a workspace: `{id}-{slug}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkspaceName(String);
 
+/// A text is not the name of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a workspace name: a number, a dash, then letters, digits and dashes")]
 pub struct NameError(String);
 
 impl WorkspaceName {
+    /// Builds a name from the id and the slug of a task.
     pub fn new(task_id: u64, slug: &str) -> Result<Self, NameError> {
         format!("{task_id}-{slug}").parse()
     }
 
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

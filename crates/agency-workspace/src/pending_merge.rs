@@ -37,16 +37,22 @@ pub(crate) struct PendingMerge {
 /// A merge that was interrupted and is now recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveredMerge {
+    /// The workspace.
     pub workspace: WorkspaceName,
+    /// The branch or bookmark to merge into.
     pub into: String,
+    /// How the merge ended.
     pub outcome: MergeOutcome,
 }
 
+/// How an interrupted merge ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeOutcome {
+    /// The merge is complete.
     Merged,
     /// The checkout is as before the merge. Files that were changed meanwhile are saved under the trash ref.
     RolledBack {
+        /// The trash ref that holds everything, if something was saved.
         trash_ref: Option<String>,
     },
 }
@@ -64,8 +70,8 @@ pub(crate) fn recover_merges(
 }
 
 pub(crate) fn pending_merges(repository: &Repository) -> Result<Vec<PendingMerge>, ToolError> {
-    let notes = repository.hidden_refs(FOLDER)?;
-    Ok(notes.iter().filter_map(|note| PendingMerge::parse(&note.reference, &note.message)).collect())
+    let refs = repository.hidden_refs(FOLDER)?;
+    Ok(refs.iter().filter_map(|hidden| PendingMerge::parse(&hidden.reference, &hidden.message)).collect())
 }
 
 impl PendingMerge {
@@ -83,11 +89,11 @@ impl PendingMerge {
     }
 
     fn parse(reference: &str, message: &str) -> Option<Self> {
-        let said = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
-        let mut commits = said("Agency-Merge: ")?.split(' ').map(str::to_owned);
+        let value = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
+        let mut commits = value("Agency-Merge: ")?.split(' ').map(str::to_owned);
         Some(Self {
             name: reference.strip_prefix(FOLDER)?.parse().ok()?,
-            target: said("Agency-Target: ")?.to_owned(),
+            target: value("Agency-Target: ")?.to_owned(),
             old: commits.next()?,
             new: commits.next()?,
             tip: commits.next()?,
@@ -113,12 +119,12 @@ impl PendingMerge {
         }
         let checkout = TargetCheckout::of(repository, &self.target)?;
         // If the user has moved the branch since, the files in its checkout are theirs.
-        let kept = match checkout.filter(|_| tip.as_ref() == Some(&self.old)) {
+        let trash_ref = match checkout.filter(|_| tip.as_ref() == Some(&self.old)) {
             Some(checkout) => self.roll_back(repository, &checkout)?,
             None => None,
         };
         self.delete(repository)?;
-        Ok(MergeOutcome::RolledBack { trash_ref: kept })
+        Ok(MergeOutcome::RolledBack { trash_ref })
     }
 
     /// Deletes the record of a merge that did not happen.
@@ -143,12 +149,12 @@ impl PendingMerge {
         temp_index.git().change(&["read-tree", &self.old])?;
         temp_index.add_paths(&written)?;
         let now = temp_index.tree()?;
-        let kept = self.save_written(repository, &now)?;
+        let trash_ref = self.save_written(repository, &now)?;
         temp_index.check_out(&now, &self.old)?;
         // Not `git reset`: it would touch the branch, which a hook of the user may just have protected.
         git.change(&["read-tree", &self.old])?;
         git.change(&["update-index", "-q", "--refresh"])?;
-        Ok(kept)
+        Ok(trash_ref)
     }
 
     /// Saves the files, unless they are exactly those of the merge: its commit can be created again.
@@ -189,13 +195,13 @@ mod tests {
 
     #[test]
     fn a_note_is_read_as_it_was_written() {
-        let (note, said) = (
+        let (reference, message) = (
             "refs/agency/merging/1-fix",
             "agency: merging workspace 1-fix\n\nAgency-Merge: 1a 2b 3c\nAgency-Target: main\n",
         );
-        let pending = PendingMerge::parse(note, said).unwrap();
+        let pending = PendingMerge::parse(reference, message).unwrap();
         assert_eq!((pending.name.as_str(), pending.target.as_str()), ("1-fix", "main"));
         assert_eq!([pending.old, pending.new, pending.tip], ["1a", "2b", "3c"]);
-        assert_eq!(PendingMerge::parse(note, "words"), None);
+        assert_eq!(PendingMerge::parse(reference, "words"), None);
     }
 }

@@ -37,13 +37,13 @@ pub(crate) fn recover_sync(
     name: &WorkspaceName,
     lock: &IntegrationLock,
 ) -> Result<(), OperationCause> {
-    let notes = pending_syncs(repository, &format!("{FOLDER}{name}"))?;
-    notes.iter().try_for_each(|pending| pending.recover(repository, lock).map(drop))
+    let pending = pending_syncs(repository, &format!("{FOLDER}{name}"))?;
+    pending.iter().try_for_each(|pending| pending.recover(repository, lock).map(drop))
 }
 
 pub(crate) fn pending_syncs(repository: &Repository, under: &str) -> Result<Vec<PendingSync>, ToolError> {
-    let notes = repository.hidden_refs(under)?;
-    Ok(notes.iter().filter_map(|note| PendingSync::parse(&note.reference, &note.message)).collect())
+    let refs = repository.hidden_refs(under)?;
+    Ok(refs.iter().filter_map(|hidden| PendingSync::parse(&hidden.reference, &hidden.message)).collect())
 }
 
 impl PendingSync {
@@ -61,11 +61,11 @@ impl PendingSync {
     }
 
     fn parse(reference: &str, message: &str) -> Option<Self> {
-        let said = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
-        let (before, after) = said("Agency-Sync: ")?.split_once(' ')?;
+        let value = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
+        let (before, after) = value("Agency-Sync: ")?.split_once(' ')?;
         Some(Self {
             name: reference.strip_prefix(FOLDER)?.parse().ok()?,
-            base: said("Agency-Base: ")?.to_owned(),
+            base: value("Agency-Base: ")?.to_owned(),
             before: before.to_owned(),
             after: after.to_owned(),
         })
@@ -152,13 +152,13 @@ mod tests {
 
     #[test]
     fn a_note_is_read_as_it_was_written() {
-        let (note, said) = (
+        let (reference, message) = (
             "refs/agency/syncing/1-fix",
             "agency: syncing workspace 1-fix\n\nAgency-Sync: 1a 2b\nAgency-Base: main\n",
         );
-        let pending = PendingSync::parse(note, said).unwrap();
+        let pending = PendingSync::parse(reference, message).unwrap();
         assert_eq!((pending.name.as_str(), pending.base.as_str()), ("1-fix", "main"));
         assert_eq!([pending.before, pending.after], ["1a", "2b"]);
-        assert_eq!(PendingSync::parse(note, "words"), None);
+        assert_eq!(PendingSync::parse(reference, "words"), None);
     }
 }

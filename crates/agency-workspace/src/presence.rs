@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
+/// How much of a workspace exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// The workspace exists, and an agent can work in it.
@@ -20,9 +21,12 @@ pub enum Presence {
     Absent,
 }
 
+/// What exists of a workspace, and the work in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceState {
+    /// The path of the workspace.
     pub path: PathBuf,
+    /// How much of it exists.
     pub presence: Presence,
     /// The branch, if it exists.
     pub branch: Option<String>,

@@ -32,6 +32,7 @@ pub(crate) enum Kind {
     Plain(Environment),
 }
 
+/// A repository or plain directory in which Agency is used.
 #[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
@@ -136,6 +137,7 @@ impl Project {
         &self.root
     }
 
+    /// Returns the kind of the project.
     pub fn vcs(&self) -> Vcs {
         match self.kind {
             Kind::Git(_) => Vcs::Git,
@@ -173,6 +175,7 @@ impl fmt::Display for Vcs {
     }
 }
 
+/// A text is not the name of a [`Vcs`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a kind of workspace: git, jj or none")]
 pub struct VcsError(String);

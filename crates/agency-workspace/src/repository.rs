@@ -129,9 +129,9 @@ impl Repository {
 
 /// Handles the most common case with one call of git: a main checkout with the repository in its `.git`.
 fn plain_checkout(git: &Git, dir: &Path) -> Option<(PathBuf, PathBuf)> {
-    let said = git.read_line(&["rev-parse", "--git-common-dir", "--git-dir", "--show-toplevel"]).ok()?;
+    let output = git.read_line(&["rev-parse", "--git-common-dir", "--git-dir", "--show-toplevel"]).ok()?;
     let mut lines =
-        said.as_bytes().split(|byte| *byte == b'\n').map(|line| Path::new(OsStr::from_bytes(line)));
+        output.as_bytes().split(|byte| *byte == b'\n').map(|line| Path::new(OsStr::from_bytes(line)));
     let (common_dir, git_dir, root) = (lines.next()?, lines.next()?, lines.next()?);
     let real = |path: &Path| dir.join(path).canonicalize().ok();
     let common_dir = real(common_dir)?;

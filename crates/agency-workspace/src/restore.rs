@@ -42,8 +42,8 @@ fn restore_entry(project: &Project, entry: &TrashEntry) -> Result<Workspace, Ope
     match (&project.kind, &entry.trailers.operation) {
         (Kind::Git(repository), None) => restore_worktree(repository, entry),
         (Kind::Jj(repository), Some(_)) => jj::restore(repository, entry),
-        (Kind::Git(_), Some(_)) => Err(OperationCause::OtherVcs { kept: "jj", used: "git" }),
-        (Kind::Jj(_), None) => Err(OperationCause::OtherVcs { kept: "git", used: "jj" }),
+        (Kind::Git(_), Some(_)) => Err(OperationCause::OtherVcs { saved_with: "jj", used_with: "git" }),
+        (Kind::Jj(_), None) => Err(OperationCause::OtherVcs { saved_with: "git", used_with: "jj" }),
         (Kind::Plain(_), _) => Err(OperationCause::Plain { path: project.root().to_owned() }),
     }
 }
@@ -165,10 +165,10 @@ fn fill_worktree(
     entry: &TrashEntry,
 ) -> Result<Vec<String>, OperationCause> {
     let (trailers, head_then) = Trailers::read(repository, &entry.commit)?;
-    let (checkout, told) =
+    let (checkout, warning) =
         choose_checkout(repository, name, &trailers, head_then.as_deref().unwrap_or(&entry.commit))?;
     let mut warnings = add_worktree(repository, name, found.path_status, &checkout)?;
-    warnings.extend(told);
+    warnings.extend(warning);
     let ready = ReadyWorkspace::find(repository, name)?;
     let files = trailers.ignored.as_deref().unwrap_or(&entry.commit);
     put_tree(repository, &ready.worktree, &tree_of(repository, files)?)?;

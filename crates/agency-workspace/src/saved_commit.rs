@@ -40,17 +40,17 @@ pub(crate) struct Trailers {
 impl Trailers {
     /// Reads the trailers of a commit, and its first parent: the `HEAD` at that time.
     pub(crate) fn read(repository: &Repository, commit: &str) -> Result<(Self, Option<String>), ToolError> {
-        let said = repository.git().read(&["log", "-1", "--format=%P%x00%B", commit])?;
-        let said = String::from_utf8_lossy(&said).into_owned();
-        let (parents, message) = said.split_once('\0').unwrap_or_default();
+        let output = repository.git().read(&["log", "-1", "--format=%P%x00%B", commit])?;
+        let output = String::from_utf8_lossy(&output).into_owned();
+        let (parents, message) = output.split_once('\0').unwrap_or_default();
         let head = parents.split(' ').next().filter(|head| !head.is_empty()).map(str::to_owned);
         Ok((Self::parse(message), head))
     }
 
     pub(crate) fn parse(message: &str) -> Self {
         let lines = message.lines().filter_map(|line| line.strip_prefix("Agency-")?.split_once(": "));
-        let mut said: HashMap<&str, &str> = lines.collect();
-        let mut take = |key| said.remove(key).map(str::to_owned);
+        let mut values: HashMap<&str, &str> = lines.collect();
+        let mut take = |key| values.remove(key).map(str::to_owned);
         Self {
             workspace: take("Workspace").and_then(|name| name.parse().ok()),
             head: take("Head"),
@@ -69,7 +69,7 @@ impl Trailers {
         let branch = self.branch.as_ref().map(|(name, tip)| format!("{name} {tip}"));
         // A trailer has one line.
         let label = self.label.as_ref().map(|label| label.split_whitespace().collect::<Vec<_>>().join(" "));
-        let said = [
+        let trailers = [
             ("Workspace", workspace),
             ("Head", self.head.clone()),
             ("Index", self.index.clone()),
@@ -78,8 +78,9 @@ impl Trailers {
             ("Operation", self.operation.clone()),
             ("Label", label),
         ];
-        let said = said.into_iter().filter_map(|(key, value)| Some(format!("Agency-{key}: {}\n", value?)));
-        format!("{subject}\n\n{}", said.collect::<String>())
+        let lines =
+            trailers.into_iter().filter_map(|(key, value)| Some(format!("Agency-{key}: {}\n", value?)));
+        format!("{subject}\n\n{}", lines.collect::<String>())
     }
 }
 
@@ -255,7 +256,7 @@ mod tests {
             ..Trailers::default()
         };
         assert_eq!(Trailers::parse(&trailers.message("agency: workspace 1-fix")), trailers);
-        assert_eq!(Trailers::parse("somebody else's words"), Trailers::default());
+        assert_eq!(Trailers::parse("another message"), Trailers::default());
         let long = Trailers { label: Some("two\nlines\nAgency-Head: x".into()), ..Trailers::default() };
         assert_eq!(Trailers::parse(&long.message("s")).label.unwrap(), "two lines Agency-Head: x");
     }

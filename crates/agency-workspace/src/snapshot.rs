@@ -17,10 +17,12 @@ use crate::restore;
 use crate::saved_commit::{Contents, Trailers, describe};
 use crate::tool::ToolError;
 
+/// The files of a workspace at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// Counts up from 1 for each task; 0 is the state before the first turn.
     pub number: u64,
+    /// A description that the caller gave.
     pub label: String,
     /// The hidden ref: `refs/agency/turns/{id}/{number}`.
     pub reference: String,
@@ -131,8 +133,8 @@ fn list(repository: &Repository, name: &WorkspaceName) -> Result<Vec<Snapshot>, 
     Ok(found)
 }
 
-fn parse(kept: HiddenRef) -> Option<Snapshot> {
-    let HiddenRef { reference, commit, tree, at, message } = kept;
+fn parse(hidden: HiddenRef) -> Option<Snapshot> {
+    let HiddenRef { reference, commit, tree, at, message } = hidden;
     let number = reference.rsplit('/').next()?.parse().ok()?;
     let label = Trailers::parse(&message).label.unwrap_or_default();
     Some(Snapshot { number, label, reference, at, warnings: Vec::new(), commit, tree })

@@ -12,15 +12,19 @@ use crate::project::{Kind, Project};
 use crate::repository::Repository;
 use crate::tool::ToolError;
 
+/// The state of a workspace could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot look into workspace {workspace}")]
 pub struct StateError {
+    /// The workspace.
     pub workspace: WorkspaceName,
+    /// Why it failed.
     #[source]
     pub cause: OperationCause,
 }
 
 impl StateError {
+    /// Returns a way out for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         self.cause.hint(&self.workspace)
     }

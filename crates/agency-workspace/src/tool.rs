@@ -15,19 +15,43 @@ use std::time::Duration;
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const ATTEMPTS: u32 = 8;
 
+/// A program failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
+    /// The program is not installed.
     #[error("{program} is not installed, or not in the PATH")]
-    Missing { program: &'static str },
+    Missing {
+        /// The name of the program.
+        program: &'static str,
+    },
+    /// The program could not be started.
     #[error("cannot start `{command}`")]
-    Start { command: String, source: io::Error },
+    Start {
+        /// The name of the command, without its arguments.
+        command: String,
+        /// The error below.
+        source: io::Error,
+    },
+    /// The program exited with an error.
     #[error("`{command}` failed: {stderr}")]
-    Failed { command: String, stderr: String },
+    Failed {
+        /// The name of the command, without its arguments.
+        command: String,
+        /// What the program printed on standard error.
+        stderr: String,
+    },
+    /// A signal ended the program.
     #[error("`{command}` was ended by a signal: {stderr}")]
-    Killed { command: String, stderr: String },
+    Killed {
+        /// The name of the command, without its arguments.
+        command: String,
+        /// What the program printed on standard error.
+        stderr: String,
+    },
 }
 
 impl ToolError {
+    /// Returns a way out for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ToolError::Missing { program } => {
@@ -85,14 +109,14 @@ pub(crate) fn check_status(command: String, output: Output) -> Result<Vec<u8>, T
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let stderr = said(&output.stderr, output.status);
+    let stderr = stderr_text(&output.stderr, output.status);
     match output.status.code() {
         Some(_) => Err(ToolError::Failed { command, stderr }),
         None => Err(ToolError::Killed { command, stderr }),
     }
 }
 
-fn said(stderr: &[u8], status: ExitStatus) -> String {
+fn stderr_text(stderr: &[u8], status: ExitStatus) -> String {
     let text = String::from_utf8_lossy(stderr);
     match text.trim() {
         "" => format!("it said nothing ({status})"),

@@ -16,6 +16,7 @@ use crate::tool::ToolError;
 const BRANCHES: &str = "refs/heads/agency/";
 const HIDDEN: &str = "refs/agency/";
 
+/// Everything that Agency has left in a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Traces {
     /// Every name for which a directory or a branch exists.
@@ -28,14 +29,23 @@ pub struct Traces {
     pub tracked: bool,
 }
 
+/// The traces could not be found or erased.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
+    /// git failed.
     #[error("cannot look at the repository of {}", root.display())]
-    Git { root: PathBuf, source: ToolError },
+    Git {
+        /// The root of the project.
+        root: PathBuf,
+        /// The error below.
+        source: ToolError,
+    },
+    /// The exclude file could not be changed.
     #[error(transparent)]
     Exclude(#[from] ExcludeError),
 }
 
+/// Finds everything that Agency has left in the repository of a project.
 pub fn find_traces(project: &Project) -> Result<Traces, TracesError> {
     let exclude = exclude::find_exclude_line(project)?;
     match &project.kind {

@@ -19,13 +19,17 @@ pub(crate) const TRASH: &str = "refs/agency/trash/";
 pub struct TrashEntry {
     /// The hidden ref: `refs/agency/trash/…`.
     pub reference: String,
+    /// The workspace that the work comes from.
     pub workspace: WorkspaceName,
+    /// The time at which it was saved.
     pub at: SystemTime,
+    /// Why it was saved.
     pub reason: TrashReason,
     pub(crate) commit: String,
     pub(crate) trailers: Trailers,
 }
 
+/// Why work is in the trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrashReason {
     /// The workspace was removed.
@@ -67,10 +71,10 @@ pub(crate) fn delete_snapshots_and_mark(
 ) -> Result<Vec<String>, ToolError> {
     let mut refs = repository.hidden_refs(&turn_refs(name))?;
     refs.extend(repository.hidden_refs(&merged_mark_ref(name))?);
-    for kept in &refs {
-        repository.git().change(&["update-ref", "-d", &kept.reference])?;
+    for hidden in &refs {
+        repository.git().change(&["update-ref", "-d", &hidden.reference])?;
     }
-    Ok(refs.into_iter().map(|kept| kept.reference).collect())
+    Ok(refs.into_iter().map(|hidden| hidden.reference).collect())
 }
 
 pub(crate) fn list(repository: &Repository) -> Result<Vec<TrashEntry>, ToolError> {
@@ -79,8 +83,8 @@ pub(crate) fn list(repository: &Repository) -> Result<Vec<TrashEntry>, ToolError
     Ok(entries)
 }
 
-fn parse(kept: HiddenRef) -> Option<TrashEntry> {
-    let HiddenRef { reference, commit, message, .. } = kept;
+fn parse(hidden: HiddenRef) -> Option<TrashEntry> {
+    let HiddenRef { reference, commit, message, .. } = hidden;
     let (name, at_ms) = reference.strip_prefix(TRASH)?.rsplit_once('-')?;
     let workspace: WorkspaceName = name.parse().ok()?;
     let trailers = Trailers::parse(&message);
@@ -129,7 +133,9 @@ pub(crate) fn save_commit(
 ) -> Result<String, ToolError> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let at_ms = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
-    repository.add_hidden_ref(commit, at_ms, |at_ms| format!("{TRASH}{name}-{at_ms}")).map(|(_, kept)| kept)
+    repository
+        .add_hidden_ref(commit, at_ms, |at_ms| format!("{TRASH}{name}-{at_ms}"))
+        .map(|(_, reference)| reference)
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ pub fn trash_entry_bytes(project: &Project, entry: &TrashEntry) -> Result<u64, T
     let Some(repository) = project.git_repository() else { return Ok(0) };
     let files = entry.trailers.ignored.as_deref().unwrap_or(&entry.commit);
     let listed = repository.git().read(&["ls-tree", "-r", "-l", "--full-tree", files]);
-    let told = |source: ToolError| TrashError { root: project.root().to_owned(), source };
-    Ok(String::from_utf8_lossy(&listed.map_err(told)?).lines().filter_map(size).sum())
+    let failed = |source: ToolError| TrashError { root: project.root().to_owned(), source };
+    Ok(String::from_utf8_lossy(&listed.map_err(failed)?).lines().filter_map(size).sum())
 }
 
 /// Parses `100644 blob <id>     123\t<path>`; submodules have a dash instead of a size.
@@ -20,14 +20,18 @@ fn size(line: &str) -> Option<u64> {
     line.split('\t').next()?.rsplit(' ').next()?.parse().ok()
 }
 
+/// The trash could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot look into the trash of {}", root.display())]
 pub struct TrashError {
+    /// The root of the project.
     pub root: std::path::PathBuf,
+    /// The error of git.
     pub source: ToolError,
 }
 
 impl TrashError {
+    /// Returns a way out for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         self.source.hint()
     }

@@ -146,12 +146,12 @@ fn has_hooks(repository: &Repository) -> Result<bool, ToolError> {
     let asked: Vec<String> =
         HOOKS.iter().flat_map(|hook| ["--git-path".into(), format!("hooks/{hook}")]).collect();
     let args: Vec<&str> = ["rev-parse"].into_iter().chain(asked.iter().map(String::as_str)).collect();
-    let said = repository.git().read(&args)?;
+    let output = repository.git().read(&args)?;
     let runs = |path: &str| {
         let path = repository.root().join(path);
         path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
-    Ok(String::from_utf8_lossy(&said).lines().any(runs))
+    Ok(String::from_utf8_lossy(&output).lines().any(runs))
 }
 
 /// Removes worktrees that a killed merge has left.

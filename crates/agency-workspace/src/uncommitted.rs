@@ -14,13 +14,6 @@ use crate::tool::ToolError;
 const STATUS: [&str; 6] =
     ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=none"];
 
-#[derive(Debug, thiserror::Error)]
-#[error("cannot look into the main checkout {}", root.display())]
-pub struct CheckoutError {
-    pub root: PathBuf,
-    pub source: ToolError,
-}
-
 pub(crate) fn uncommitted_files(git: &Git, paths: &[&str]) -> Result<Vec<PathBuf>, ToolError> {
     let listed = git.read(&[&STATUS[..], paths].concat())?;
     let entries = listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());

@@ -18,7 +18,7 @@ use crate::worktree::Force;
 /// Removes what the call that returned `workspace` created, if nothing has changed in it since.
 pub fn undo_create(project: &Project, workspace: &Workspace) -> Result<(), UndoError> {
     let name = &workspace.name;
-    let undone = match (&project.kind, &workspace.made) {
+    let undone = match (&project.kind, &workspace.created) {
         (Kind::Plain(_), _) | (Kind::Git(_), Created::Nothing) => Ok(()),
         (Kind::Git(repository), Created::Worktree) => {
             let merged_refs = MergedRefs::only(&format!("refs/heads/{}", name.branch()), "not on its branch");

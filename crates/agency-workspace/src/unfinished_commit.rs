@@ -11,6 +11,7 @@ pub struct UnfinishedCommit {
     pub change: String,
     /// The workspaces that have it as their working copy, each with an `@`.
     pub working_copy: Option<String>,
+    /// The first line of its description.
     pub subject: String,
 }
 

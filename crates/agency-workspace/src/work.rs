@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::name::{WORKTREES, WorkspaceName};
 
+/// Work that would be lost with a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkAtRisk {
     uncommitted_files: usize,

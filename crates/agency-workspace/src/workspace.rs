@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use crate::base::Base;
 use crate::name::WorkspaceName;
 
+/// A workspace that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
+    /// The name of the workspace.
     pub name: WorkspaceName,
     /// The agent's working directory.
     pub path: PathBuf,
@@ -18,7 +20,7 @@ pub struct Workspace {
     pub base: Option<Base>,
     /// Remarks for the user: a hook that failed, a directory without `.git`.
     pub warnings: Vec<String>,
-    pub(crate) made: Created,
+    pub(crate) created: Created,
 }
 
 /// What the call that returned the workspace has created, and [`crate::undo_create()`] may therefore remove.

@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn the_answer_of_git_is_understood() {
-        let said = b"# branch.oid 12ab\0# branch.head main\0\
+        let output = b"# branch.oid 12ab\0# branch.head main\0\
             1 .M N... 100644 100644 100644 12ab 12ab a b\0\
             u UU N... 100644 100644 100644 100644 1 2 3 both\0? new file\0! ignored\0";
-        let (head, files) = parse(said);
+        let (head, files) = parse(output);
         assert_eq!(head.as_deref(), Some("12ab"));
         assert_eq!(files, ["a b", "both", "new file"].map(PathBuf::from));
         assert_eq!(parse(b"# branch.oid (initial)\0"), (None, Vec::new()));

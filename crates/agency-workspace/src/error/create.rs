@@ -5,47 +5,112 @@ use std::path::PathBuf;
 use crate::name::WorkspaceName;
 use crate::tool::ToolError;
 
+/// A workspace could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make workspace {workspace}")]
 pub struct CreateError {
+    /// The workspace.
     pub workspace: WorkspaceName,
+    /// Why it failed.
     #[source]
     pub cause: CreateCause,
 }
 
+/// Why a workspace could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateCause {
+    /// The repository is empty.
     #[error("the repository has no commit yet")]
     NoCommit,
+    /// The base does not exist.
     #[error("there is no branch, tag or commit `{base}`")]
-    BaseMissing { base: String, near: Vec<String> },
+    BaseMissing {
+        /// The base as the caller named it.
+        base: String,
+        /// Existing names that are similar.
+        near: Vec<String>,
+    },
+    /// The base does not exist in jj.
     #[error("there is no bookmark, tag or commit `{base}`")]
-    RevisionMissing { base: String, near: Vec<String> },
+    RevisionMissing {
+        /// The base as the caller named it.
+        base: String,
+        /// Existing names that are similar.
+        near: Vec<String>,
+    },
+    /// The bookmark of the workspace exists already.
     #[error("the bookmark {bookmark} exists already")]
-    BookmarkExists { bookmark: String },
+    BookmarkExists {
+        /// The bookmark.
+        bookmark: String,
+    },
+    /// The bookmark of the workspace does not exist.
     #[error("the bookmark {bookmark} does not exist")]
-    BookmarkMissing { bookmark: String },
+    BookmarkMissing {
+        /// The bookmark.
+        bookmark: String,
+    },
+    /// The branch of the workspace exists already.
     #[error("the branch {branch} exists already")]
-    BranchExists { branch: String },
+    BranchExists {
+        /// The branch.
+        branch: String,
+    },
+    /// The branch of the workspace does not exist.
     #[error("the branch {branch} does not exist")]
-    BranchMissing { branch: String },
+    BranchMissing {
+        /// The branch.
+        branch: String,
+    },
+    /// The branch is checked out elsewhere.
     #[error("the branch {branch} is checked out in {}", path.display())]
-    BranchInUse { branch: String, path: PathBuf },
+    BranchInUse {
+        /// The branch.
+        branch: String,
+        /// The path that the error is about.
+        path: PathBuf,
+    },
+    /// A branch has the name of the folder that our branches need.
     #[error("git cannot have a branch {branch} beside the branch {blocking}")]
-    BranchBlocked { branch: String, blocking: String },
+    BranchBlocked {
+        /// The branch.
+        branch: String,
+        /// The branch that blocks it.
+        blocking: String,
+    },
+    /// jj knows a workspace of that name already.
     #[error("jj knows a workspace {name} already")]
-    WorkspaceKnown { name: WorkspaceName },
+    WorkspaceKnown {
+        /// The name of the workspace.
+        name: WorkspaceName,
+    },
+    /// Something exists at the path of the workspace.
     #[error("{} exists already", path.display())]
-    PathTaken { path: PathBuf },
+    PathTaken {
+        /// The path that the error is about.
+        path: PathBuf,
+    },
+    /// The user has locked the worktree.
     #[error("{} is gone, but its worktree is locked: {reason}", path.display())]
-    Locked { path: PathBuf, reason: String },
+    Locked {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The reason that the user gave.
+        reason: String,
+    },
+    /// The plain directory does not exist any more.
     #[error("{} is not a directory any more", path.display())]
-    DirectoryGone { path: PathBuf },
+    DirectoryGone {
+        /// The path that the error is about.
+        path: PathBuf,
+    },
+    /// git or jj failed.
     #[error(transparent)]
     Git(#[from] ToolError),
 }
 
 impl CreateError {
+    /// Returns a way out for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         self.cause.hint()
     }

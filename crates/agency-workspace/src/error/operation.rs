@@ -16,111 +16,280 @@ use crate::work::WorkAtRisk;
 /// Error messages name up to this many files and count the rest.
 const MOST_NAMED: usize = 5;
 
+/// An operation on the work in a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
+    /// Comparing it with its base or a snapshot.
     Compare,
+    /// Taking or listing snapshots.
     Snapshot,
+    /// Restoring a snapshot or a trash entry.
     Restore,
+    /// Committing its work.
     Commit,
+    /// Bringing new commits of the base in.
     Sync,
+    /// Merging it into a branch.
     Merge,
 }
 
+/// An operation on a workspace failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} workspace {workspace}")]
 pub struct OperationError {
+    /// The operation.
     pub operation: Operation,
+    /// The workspace.
     pub workspace: WorkspaceName,
+    /// Why it failed.
     #[source]
     pub cause: OperationCause,
 }
 
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationCause {
+    /// The project is a plain directory.
     #[error("{} is a plain directory: it has no versions", path.display())]
-    Plain { path: PathBuf },
+    Plain {
+        /// The path that the error is about.
+        path: PathBuf,
+    },
+    /// There is no workspace to work in.
     #[error("{}", absence(path, *presence))]
-    NotReady { path: PathBuf, presence: Presence },
+    NotReady {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// What exists of the workspace.
+        presence: Presence,
+    },
+    /// The base does not exist.
     #[error("there is no branch, tag or commit `{base}`")]
-    BaseMissing { base: String },
+    BaseMissing {
+        /// The base as the caller named it.
+        base: String,
+    },
+    /// The branch to merge into does not exist.
     #[error("there is no local branch `{branch}` to merge into")]
-    TargetMissing { branch: String },
+    TargetMissing {
+        /// The branch.
+        branch: String,
+    },
+    /// The target is the branch of the workspace itself.
     #[error("`{branch}` is its own branch")]
-    OwnBranch { branch: String },
+    OwnBranch {
+        /// The branch.
+        branch: String,
+    },
+    /// The base is a remote branch, and no local branch tracks it.
     #[error("its base {base} is a branch of a server, and no local branch follows it")]
-    RemoteBase { base: String },
+    RemoteBase {
+        /// The base as the caller named it.
+        base: String,
+    },
+    /// The main checkout is on no branch.
     #[error("the main checkout is on no branch that could be merged into")]
     NoCurrentBranch,
+    /// The base does not exist in jj.
     #[error("there is no bookmark, tag or commit `{base}`")]
-    RevisionMissing { base: String },
+    RevisionMissing {
+        /// The base as the caller named it.
+        base: String,
+    },
+    /// The bookmark to merge into does not exist.
     #[error("there is no bookmark `{bookmark}` to merge into")]
-    BookmarkMissing { bookmark: String },
+    BookmarkMissing {
+        /// The bookmark.
+        bookmark: String,
+    },
+    /// Commits of the workspace have conflicts.
     #[error("its own commits have conflicts that nobody has resolved: {}", shown(files))]
-    Unresolved { files: Vec<PathBuf> },
+    Unresolved {
+        /// The files, relative to the checkout.
+        files: Vec<PathBuf>,
+    },
+    /// No bookmark to merge into was found.
     #[error("no bookmark is below your @, so there is none to merge into")]
     NoBookmark,
+    /// The bookmark is in conflict.
     #[error("the bookmark {bookmark} stands on several commits at once")]
-    BookmarkConflicted { bookmark: String },
+    BookmarkConflicted {
+        /// The bookmark.
+        bookmark: String,
+    },
+    /// There is no such snapshot.
     #[error("there is no snapshot {number} of it")]
-    SnapshotMissing { number: u64 },
+    SnapshotMissing {
+        /// The number of the snapshot.
+        number: u64,
+    },
+    /// There is no such trash entry.
     #[error("the trash has no `{reference}`")]
-    TrashMissing { reference: String },
+    TrashMissing {
+        /// The hidden ref.
+        reference: String,
+    },
+    /// The merge has conflicts.
     #[error("{}", conflict(with, files))]
-    Conflicts { with: String, files: Vec<PathBuf> },
+    Conflicts {
+        /// The branch or bookmark that it conflicts with.
+        with: String,
+        /// The files, relative to the checkout.
+        files: Vec<PathBuf>,
+    },
+    /// There is uncommitted work.
     #[error("{0}")]
     HasWork(WorkAtRisk),
+    /// The merge would include commits that are not finished.
     #[error("{target} would also get {}", listed(commits))]
     UnfinishedCommits {
+        /// The branch or bookmark to merge into.
         target: String,
+        /// The commits.
         commits: Vec<UnfinishedCommit>,
         /// Whether a rebase would leave them out.
         leaves_out: bool,
     },
+    /// Uncommitted files would be overwritten.
     #[error("{}", in_the_way(files))]
-    InTheWay { files: Vec<PathBuf> },
+    InTheWay {
+        /// The files, relative to the checkout.
+        files: Vec<PathBuf>,
+    },
+    /// The checkout of the target has changes.
     #[error("{branch} is checked out in {} with changes of its own: {}", path.display(), shown(files))]
-    TargetDirty { branch: String, path: PathBuf, files: Vec<PathBuf> },
+    TargetDirty {
+        /// The branch.
+        branch: String,
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The files, relative to the checkout.
+        files: Vec<PathBuf>,
+    },
+    /// Untracked files would be overwritten in the checkout of the target.
     #[error("files that git does not track are in the way in {}: {}", path.display(), shown(files))]
-    TargetBlocked { path: PathBuf, files: Vec<PathBuf> },
+    TargetBlocked {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The files, relative to the checkout.
+        files: Vec<PathBuf>,
+    },
+    /// Another process moved the branch meanwhile.
     #[error("{branch} was moved by somebody else meanwhile")]
-    TargetMoved { branch: String },
+    TargetMoved {
+        /// The branch.
+        branch: String,
+    },
+    /// The workspace is on another branch.
     #[error("{} is on {} and not on its own branch {branch}", path.display(), head.as_deref().unwrap_or("no branch"))]
-    OtherBranch { path: PathBuf, head: Option<String>, branch: String },
+    OtherBranch {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The branch that is checked out; None if `HEAD` is detached.
+        head: Option<String>,
+        /// The branch.
+        branch: String,
+    },
+    /// A git operation is in progress.
     #[error("{what} is under way in {}", path.display())]
-    Busy { path: PathBuf, what: &'static str },
+    Busy {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The operation, with its article.
+        what: &'static str,
+    },
+    /// There is nothing to merge.
     #[error("{target} has all of it already")]
-    NothingNew { target: String },
+    NothingNew {
+        /// The branch or bookmark to merge into.
+        target: String,
+    },
+    /// The target has commits of its own.
     #[error("{target} has {commits} commits that the workspace does not have")]
-    NotFastForward { target: String, commits: u64 },
+    NotFastForward {
+        /// The branch or bookmark to merge into.
+        target: String,
+        /// The number of commits that the workspace lacks.
+        commits: u64,
+    },
+    /// Something else exists at the path of the workspace.
     #[error("{} is taken by something else", path.display())]
-    PathTaken { path: PathBuf },
+    PathTaken {
+        /// The path that the error is about.
+        path: PathBuf,
+    },
+    /// The branch exists with other commits.
     #[error("the branch {branch} exists already, with other commits")]
-    BranchExists { branch: String },
+    BranchExists {
+        /// The branch.
+        branch: String,
+    },
+    /// An interrupted merge cannot be recovered, because the user has changed files since.
     #[error("an earlier merge into {branch} was cut off, and {} was changed since: {}", path.display(), shown(files))]
-    InterruptedMerge { branch: String, path: PathBuf, files: Vec<PathBuf> },
+    InterruptedMerge {
+        /// The branch.
+        branch: String,
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The files, relative to the checkout.
+        files: Vec<PathBuf>,
+    },
+    /// The operation failed, and so did its recovery.
     #[error("files that were just being written may be left in {}, and could not be put back", path.display())]
     RecoveryFailed {
+        /// The path that the error is about.
         path: PathBuf,
+        /// Why the recovery failed.
         #[source]
         left: Box<OperationCause>,
     },
-    #[error("{} is as before; what was there when the merge failed is kept as {kept}", path.display())]
-    RolledBack { path: PathBuf, kept: String, source: Box<OperationCause> },
+    /// The merge failed, and the checkout was restored.
+    #[error("{} is as before; what was there when the merge failed is saved as {trash_ref}", path.display())]
+    RolledBack {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The trash ref that holds the files of the failed merge.
+        trash_ref: String,
+        /// The error below.
+        source: Box<OperationCause>,
+    },
+    /// It is not known whether the merge has happened.
     #[error("{branch} may have the merge already: that could not be settled")]
-    MergeUncertain { branch: String, source: ToolError },
-    #[error("it is kept by {kept}, and this project is used with {used}")]
-    OtherVcs { kept: &'static str, used: &'static str },
+    MergeUncertain {
+        /// The branch.
+        branch: String,
+        /// The error below.
+        source: ToolError,
+    },
+    /// The entry was saved by another kind of project.
+    #[error("it was saved with {saved_with}, and this project is used with {used_with}")]
+    OtherVcs {
+        /// How the entry was saved.
+        saved_with: &'static str,
+        /// How the project is used now.
+        used_with: &'static str,
+    },
+    /// A file cannot be written.
     #[error("cannot write in {}", path.display())]
-    Write { path: PathBuf, source: io::Error },
+    Write {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The error below.
+        source: io::Error,
+    },
+    /// The present state could not be saved.
     #[error(transparent)]
     Save(#[from] RemoveCause),
+    /// The workspace could not be created again.
     #[error(transparent)]
     Create(Box<CreateCause>),
+    /// git or jj failed.
     #[error(transparent)]
     Git(#[from] ToolError),
 }
 
 impl OperationError {
+    /// Returns a way out for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         self.cause.hint(&self.workspace)
     }
@@ -193,8 +362,8 @@ impl OperationCause {
                     path.display()
                 ))
             }),
-            OperationCause::RolledBack { kept, source, .. } => {
-                source.hint(workspace).or_else(|| Some(format!("look at it with: git show {kept}")))
+            OperationCause::RolledBack { trash_ref, source, .. } => {
+                source.hint(workspace).or_else(|| Some(format!("look at it with: git show {trash_ref}")))
             }
             OperationCause::MergeUncertain { branch, .. } => {
                 Some(format!("look at {branch}; the next merge, or a restart of the daemon, settles it"))
@@ -266,37 +435,77 @@ pub(crate) fn shown(files: &[PathBuf]) -> String {
     named.join(", ")
 }
 
+/// A workspace could not be removed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot remove workspace {workspace}")]
 pub struct RemoveError {
+    /// The workspace.
     pub workspace: WorkspaceName,
+    /// Why it failed.
     #[source]
     pub cause: RemoveCause,
 }
 
+/// Why a workspace could not be removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveCause {
+    /// There is work that would be lost.
     #[error("{0}")]
     HasWork(WorkAtRisk),
+    /// The directory is not a worktree of this repository.
     #[error("{} is not a worktree that git knows of this repository", path.display())]
-    NotOurs { path: PathBuf },
+    NotOurs {
+        /// The path that the error is about.
+        path: PathBuf,
+    },
+    /// The user has locked the worktree.
     #[error("its worktree is locked: {reason}")]
-    Locked { path: PathBuf, reason: String },
+    Locked {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The reason that the user gave.
+        reason: String,
+    },
+    /// The branch is checked out elsewhere.
     #[error("its branch {branch} is checked out in {}", path.display())]
-    BranchInUse { branch: String, path: PathBuf },
+    BranchInUse {
+        /// The branch.
+        branch: String,
+        /// The path that the error is about.
+        path: PathBuf,
+    },
+    /// Nested repositories cannot be saved.
     #[error("git cannot keep the repositories inside it: {}", shown(paths))]
-    NestedRepositories { paths: Vec<PathBuf> },
+    NestedRepositories {
+        /// The nested repositories.
+        paths: Vec<PathBuf>,
+    },
+    /// The index cannot be copied.
     #[error("cannot copy the index in {}", path.display())]
-    Index { path: PathBuf, source: io::Error },
+    Index {
+        /// The path that the error is about.
+        path: PathBuf,
+        /// The error below.
+        source: io::Error,
+    },
+    /// The removal stopped half-way.
     #[error("it could not be removed completely")]
-    Unfinished { trash_ref: Option<String>, source: ToolError },
+    Unfinished {
+        /// The trash ref that holds everything, if something was saved.
+        trash_ref: Option<String>,
+        /// The error below.
+        source: ToolError,
+    },
+    /// The workspace could not be read.
     #[error(transparent)]
     Unreadable(Box<OperationCause>),
+    /// git or jj failed.
     #[error(transparent)]
     Git(#[from] ToolError),
 }
 
 impl RemoveError {
+    /// Returns a way out for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         self.cause.hint()
     }
@@ -319,7 +528,7 @@ impl RemoveCause {
             }
             RemoveCause::Unfinished { trash_ref, source } => trash_ref
                 .as_ref()
-                .map(|kept| format!("everything in it is kept as {kept}"))
+                .map(|trash_ref| format!("everything in it is saved as {trash_ref}"))
                 .or_else(|| source.hint()),
             RemoveCause::Index { .. } | RemoveCause::Unreadable(_) => None,
             RemoveCause::Git(err) => err.hint(),

@@ -125,10 +125,10 @@ pub(crate) fn reattach(repository: &JjRepository, name: &WorkspaceName) -> Resul
 pub(super) fn describe_workspace(
     repository: &JjRepository,
     name: &WorkspaceName,
-    made: Created,
+    created: Created,
 ) -> Workspace {
     let path = repository.workspace_path(name);
-    Workspace { name: name.clone(), path, branch: None, base: None, warnings: Vec::new(), made }
+    Workspace { name: name.clone(), path, branch: None, base: None, warnings: Vec::new(), created }
 }
 
 /// Whether there are workspaces of other tasks.

@@ -107,10 +107,10 @@ mod tests {
 
     #[test]
     fn what_jj_prints_of_a_commit_is_said_in_words() {
-        let said = |line: &str| parse(line).unwrap().to_string();
-        assert_eq!(said("qpvuntsm default@ "), "qpvuntsm, which is your own working copy @");
-        assert_eq!(said("qpvuntsm default@ a b"), "qpvuntsm (a b), which is your own working copy @");
-        assert_eq!(said("qpvuntsm  "), "qpvuntsm, which has no description");
-        assert_eq!(said("qpvuntsm 2-on@ x"), "qpvuntsm, which is the working copy 2-on@");
+        let shown = |line: &str| parse(line).unwrap().to_string();
+        assert_eq!(shown("qpvuntsm default@ "), "qpvuntsm, which is your own working copy @");
+        assert_eq!(shown("qpvuntsm default@ a b"), "qpvuntsm (a b), which is your own working copy @");
+        assert_eq!(shown("qpvuntsm  "), "qpvuntsm, which has no description");
+        assert_eq!(shown("qpvuntsm 2-on@ x"), "qpvuntsm, which is the working copy 2-on@");
     }
 }

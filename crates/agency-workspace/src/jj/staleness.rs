@@ -115,8 +115,8 @@ impl WorkspaceFiles<'_> {
     }
 
     fn git(&self) -> Result<(Git, PathBuf), ToolError> {
-        let said = self.jj.without_snapshot().run_without_update(&["git", "root"])?.stdout;
-        let git_dir = PathBuf::from(said.trim_end_matches('\n'));
+        let shown = self.jj.without_snapshot().run_without_update(&["git", "root"])?.stdout;
+        let git_dir = PathBuf::from(shown.trim_end_matches('\n'));
         Ok((Git::on(&self.jj.environment, &git_dir, self.dir).with_work_tree(self.dir), git_dir))
     }
 }
@@ -139,13 +139,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(files_operation(dir.path()), None);
         std::fs::create_dir_all(dir.path().join(".jj/working_copy")).unwrap();
-        let noted = |bytes: &[u8]| {
+        let read_back = |bytes: &[u8]| {
             std::fs::write(dir.path().join(".jj/working_copy/checkout"), bytes).unwrap();
             files_operation(dir.path())
         };
-        assert_eq!(noted(b"\x12\x03\x01\xab\xff\x1a\x031-a").as_deref(), Some("01abff"));
+        assert_eq!(read_back(b"\x12\x03\x01\xab\xff\x1a\x031-a").as_deref(), Some("01abff"));
         for other in [&b""[..], b"\x12", b"\x12\x09ab", b"\x0a\x02ab"] {
-            assert_eq!(noted(other), None);
+            assert_eq!(read_back(other), None);
         }
     }
 }
