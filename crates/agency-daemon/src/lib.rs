@@ -10,7 +10,6 @@ mod reply;
 mod router;
 mod rpc;
 mod server;
-mod setup_commands;
 mod streams;
 mod traces;
 mod trash;
@@ -35,7 +34,7 @@ use crate::lock::DaemonLock;
 use crate::loop_event::{LoopEvent, Reporter};
 use crate::server::{Door, UNSENT_ANSWERS};
 use crate::streams::Streams;
-use crate::world::{Ground, World};
+use crate::world::{DaemonContext, World};
 
 /// A subscriber may be this many events behind before it is told that it missed some.
 const EVENTS_WAITING: usize = 4096;
@@ -149,7 +148,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
     let (reporter, inbox) = loop_event::channel();
     let (events, _) = broadcast::channel(EVENTS_WAITING);
     let streams = Arc::new(Streams::default());
-    let ground = Ground {
+    let context = DaemonContext {
         state: state.clone(),
         epoch: prepared.epoch,
         keeper_binary: prepared.keeper_binary,
@@ -167,7 +166,7 @@ async fn serve(state: &StateDir, prepared: Prepared) {
         "the daemon is here"
     );
     watch_signals(reporter.clone());
-    let world = World::boot(ground).await;
+    let world = World::boot(context).await;
     let unsent = Arc::new(Semaphore::new(UNSENT_ANSWERS as usize));
     let router = Arc::new(world::router());
     let door = Door { state: state.clone(), router, reporter, streams, events, unsent: unsent.clone() };

@@ -105,7 +105,7 @@ pub fn router() -> Router {
 }
 
 /// Things that the world is given at its start and never changes.
-pub struct Ground {
+pub struct DaemonContext {
     pub state: StateDir,
     pub epoch: u64,
     pub keeper_binary: PathBuf,
@@ -120,51 +120,88 @@ pub struct Ground {
 }
 
 pub struct World {
-    ground: Ground,
-    store: Store,
-    trust: TrustBook,
-    settings_files: SettingsFiles,
+    context: DaemonContext,
     supervisor: Supervisor,
-    runs: HashMap<RunId, LiveRun>,
+    store: Store,
+    configuration: Configuration,
+    runs: Runs,
+    starts: Starts,
+    workspaces: Workspaces,
+    /// Handles and records of the operations that are under way. The supervisor decides which exclude each other.
+    operations: HashMap<TaskKey, operations::TaskOperations>,
     /// Connections that tasks may share, by name.
-    wires: BTreeMap<String, connections::Wire>,
+    connections: BTreeMap<String, connections::SharedConnection>,
+    queue: PromptQueue,
+    index: Index,
+    notices: notices::Notices,
+    events: Events,
+    requests: Requests,
+    lifetime: Lifetime,
+}
+
+/// The user's settings, and what was last read of them.
+struct Configuration {
+    files: SettingsFiles,
+    trust: TrustBook,
+    /// The rules about approvals that each project's agents were last judged by.
+    approval_rules: HashMap<ProjectId, Vec<NamedRule>>,
+    /// The rules about screens that every run uses.
+    screen_rules: Arc<Rules>,
+}
+
+/// Runs that live, and what is known of those that ended.
+#[derive(Default)]
+struct Runs {
+    live: HashMap<RunId, LiveRun>,
     /// Every task's runs that left a journal, oldest first.
     history: HashMap<TaskKey, Vec<RunMeta>>,
-    plans: HashMap<TaskKey, LaunchPlan>,
     /// The environments that the keepers of ended runs held, for a restart. In memory only.
     environments: HashMap<TaskKey, Vec<(Bytes, Bytes)>>,
+    /// Processes that ended together with the task's last run.
+    ended: HashMap<TaskKey, Vec<Ended>>,
+    /// Keepers and processes that belong to no task.
+    orphans: BTreeMap<RunId, OrphanRun>,
+    /// Hosts that hold a task's run.
+    elsewhere: HashMap<TaskKey, String>,
+}
+
+/// What starts need and have made, by task.
+#[derive(Default)]
+struct Starts {
+    plans: HashMap<TaskKey, LaunchPlan>,
     /// Workspaces that starts under way have made, and the full failures of those starts.
     made: HashMap<TaskKey, Workspace>,
     failures: HashMap<TaskKey, Failure>,
     notes: HashMap<TaskKey, Vec<String>>,
-    /// The records of workspaces, which lie beside the repository.
-    workspaces: WorkspaceRecords,
     /// The options of starts that concern their setups.
-    setup_requests: HashMap<TaskKey, setups::SetupRequest>,
-    /// Handles and records of the operations that are under way. The supervisor decides which exclude each other.
-    operations: HashMap<TaskKey, operations::TaskOperations>,
-    /// Workspaces whose work collides.
-    radars: radar::Radars,
-    /// Hears of workspaces that disappear.
+    setups: HashMap<TaskKey, setups::SetupRequest>,
+}
+
+struct Workspaces {
+    /// The records of workspaces, which lie beside the repository.
+    records: WorkspaceRecords,
+    /// Reports workspaces that disappear.
     watch: Watch,
-    /// Processes that ended together with the task's last run.
-    ended: HashMap<TaskKey, Vec<Ended>>,
-    orphans: BTreeMap<RunId, OrphanRun>,
-    /// Hosts that hold a task's run.
-    elsewhere: HashMap<TaskKey, String>,
-    notices: notices::Notices,
-    /// How many users look at a conversation right now.
-    lookers: HashMap<TaskKey, usize>,
+    /// Workspaces that cannot both be merged.
+    conflicts: radar::Radars,
+}
+
+/// Announced events.
+struct Events {
+    /// The number of the last event.
+    last: u64,
+    log: EventLog,
+}
+
+/// Requests that wait for the supervisor.
+#[derive(Default)]
+struct Requests {
     pending: HashMap<Ticket, Pending>,
-    next_ticket: u64,
-    last_event: u64,
-    event_log: EventLog,
-    queue: PromptQueue,
-    index: Index,
-    /// The rules about approvals that each project's agents were last judged by.
-    rules_asked: HashMap<ProjectId, Vec<NamedRule>>,
-    /// The rules about screens that every run knows of.
-    rules: Arc<Rules>,
+    /// The last ticket that was issued.
+    last: u64,
+}
+
+struct Lifetime {
     born: Duration,
     /// The agents of tasks have ended; connections are still ending.
     quitting: bool,
@@ -233,12 +270,12 @@ enum Pending {
 
 impl World {
     pub async fn live(mut self, mut inbox: mpsc::Receiver<LoopEvent>) {
-        while !self.leaving {
+        while !self.lifetime.leaving {
             let deadlines = [
                 self.supervisor.deadline(),
                 self.notices.notifier.deadline(),
                 self.wires_deadline(),
-                self.radars.deadline(),
+                self.workspaces.conflicts.deadline(),
             ];
             let deadline = deadlines.into_iter().flatten().min();
             let event = tokio::select! {
@@ -267,10 +304,10 @@ impl World {
         let run = meta.run.clone();
         let (standing, missed) = (handle.standing.clone(), handle.missed.clone());
         self.state_found(&key, &run, &standing);
-        let seen = std::fs::read_to_string(self.ground.state.run(&run.0).seen()).ok();
+        let seen = std::fs::read_to_string(self.context.state.run(&run.0).seen()).ok();
         let seen_at = seen.and_then(|nanos| nanos.parse().ok()).map(Duration::from_nanos);
         let live = LiveRun { key: key.clone(), meta, standing, handle, viewers: 0, seen_at, trouble: None };
-        self.runs.insert(run.clone(), live);
+        self.runs.live.insert(run.clone(), live);
         // These changes happened while no daemon was there to announce them.
         missed.iter().for_each(|change| self.announce_state(&key, &run, change));
     }
@@ -338,7 +375,7 @@ impl World {
             }
             LoopEvent::OrphanEnded { run, request, ended } => self.on_orphan_ended(&run, request, ended),
             LoopEvent::EndAll => self.end_all(&Overrides::default(), None),
-            LoopEvent::Leave => self.leaving = true,
+            LoopEvent::Leave => self.lifetime.leaving = true,
         }
     }
 
@@ -351,7 +388,7 @@ impl World {
     }
 
     fn on_run_news(&mut self, run: RunId, news: RunReport) {
-        let Some(live) = self.runs.get_mut(&run) else {
+        let Some(live) = self.runs.live.get_mut(&run) else {
             return self.on_orphan_news(&run, news);
         };
         let key = live.key.clone();
@@ -389,14 +426,14 @@ impl World {
                     self.check_workspace(&key);
                     self.turn_ended(&key);
                 }
-                if let Err(cause) = told_mark::write(&self.ground.state.run(&run.0).told(), next_seq) {
+                if let Err(cause) = told_mark::write(&self.context.state.run(&run.0).told(), next_seq) {
                     tracing::warn!(%run, %cause, "some events may be announced twice");
                 }
             }
             RunReport::ApprovalRequested(approval) => self.put_before_rules(&key, &run, &approval),
             RunReport::Over { exit, ended } => {
                 tracing::info!(task = %key, %run, code = %exit.code, "run over");
-                self.ended.insert(key.clone(), ended);
+                self.runs.ended.insert(key.clone(), ended);
                 self.decide(Event::RunExited { key: key.clone(), run, exit });
                 if !exit.asked && exit.code.is_success() {
                     self.tell_unsent(&key);
@@ -429,8 +466,8 @@ impl World {
 
     /// Writes beside the run when a user looked at it, so that the next daemon knows.
     fn saw(&mut self, run: &RunId) {
-        let (now, path) = (clock::now(), self.ground.state.run(&run.0).seen());
-        if let Some(live) = self.runs.get_mut(run) {
+        let (now, path) = (clock::now(), self.context.state.run(&run.0).seen());
+        if let Some(live) = self.runs.live.get_mut(run) {
             live.seen_at = Some(now);
         }
         if let Err(cause) = std::fs::write(path, now.as_nanos().to_string()) {
@@ -479,19 +516,19 @@ impl World {
 
     /// Numbers the event, writes it to the event log, and sends it to subscribers.
     fn announce_event(&mut self, mut event: event::Event) {
-        self.last_event += 1;
-        event.seq = self.last_event;
-        if let Err(cause) = self.event_log.append(&event) {
+        self.events.last += 1;
+        event.seq = self.events.last;
+        if let Err(cause) = self.events.log.append(&event) {
             tracing::warn!(%cause, "cannot write an event to the event log");
         }
         // There may be no subscriber.
-        self.ground.events.send(event).unwrap_or_default();
+        self.context.events.send(event).unwrap_or_default();
     }
 
     /// Sends an event without a number to the subscribers of this moment. Its content is kept elsewhere.
     fn announce_in_passing(&mut self, key: &TaskKey, data: impl Into<EventData>) {
         let event = self.event(clock::timestamp_of(clock::now()), Some(key), None, data.into());
-        self.ground.events.send(event).unwrap_or_default();
+        self.context.events.send(event).unwrap_or_default();
     }
 
     fn event(
@@ -502,7 +539,7 @@ impl World {
         data: EventData,
     ) -> event::Event {
         let root = key.and_then(|key| self.store.project(&key.project)).map(|project| project.root().into());
-        let agent = run.and_then(|run| self.runs.get(run)).map(|live| live.meta.agent.clone());
+        let agent = run.and_then(|run| self.runs.live.get(run)).map(|live| live.meta.agent.clone());
         event::Event {
             seq: 0,
             time,
@@ -515,9 +552,9 @@ impl World {
     }
 
     fn ticket(&mut self, pending: Pending) -> Ticket {
-        self.next_ticket += 1;
-        let ticket = Ticket(self.next_ticket);
-        self.pending.insert(ticket, pending);
+        self.requests.last += 1;
+        let ticket = Ticket(self.requests.last);
+        self.requests.pending.insert(ticket, pending);
         ticket
     }
 

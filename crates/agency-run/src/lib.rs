@@ -33,6 +33,7 @@ mod rule_decisions;
 pub mod run_context;
 pub mod run_meta;
 pub mod send_queue;
+pub mod setup_commands;
 mod state_log;
 mod state_reporter;
 mod terminal_task;

@@ -51,7 +51,7 @@ impl World {
     /// Has the current rules answer an approval. One that no rule answers waits for a user.
     pub(super) fn put_before_rules(&mut self, key: &TaskKey, run: &RunId, approval: &Approval) {
         self.watch_rules(key);
-        let Some(live) = self.runs.get(run) else { return };
+        let Some(live) = self.runs.live.get(run) else { return };
         let ruling = self.ruling(key, &live.meta.agent, approval).unwrap_or_else(|failure| {
             tracing::warn!(task = %key, %run, %failure, "the rules cannot be read");
             None
@@ -65,15 +65,15 @@ impl World {
     /// Has rules that have changed answer the approvals that are still open.
     pub(super) fn heed_approve_rules(&mut self) {
         let rules = |project: &ProjectId| Some(self.settings(Some(project)).ok()?.config.approve);
-        let asked = self.rules_asked.iter().filter_map(|(project, before)| {
+        let asked = self.configuration.approval_rules.iter().filter_map(|(project, before)| {
             let now = rules(project).filter(|now| now != before)?;
             Some((project.clone(), now))
         });
         for (project, now) in asked.collect::<Vec<_>>() {
-            for live in self.runs.values().filter(|live| live.key.project == project) {
+            for live in self.runs.live.values().filter(|live| live.key.project == project) {
                 live.handle.command(RunCommand::Reconsider);
             }
-            self.rules_asked.insert(project, now);
+            self.configuration.approval_rules.insert(project, now);
         }
     }
 
@@ -81,13 +81,13 @@ impl World {
     fn watch_rules(&mut self, key: &TaskKey) {
         if let Ok(settings) = self.settings(Some(&key.project)) {
             // Keep older rules: the approvals that they did not answer have yet to be put before the new ones.
-            self.rules_asked.entry(key.project.clone()).or_insert(settings.config.approve);
+            self.configuration.approval_rules.entry(key.project.clone()).or_insert(settings.config.approve);
         }
         let user = agency_api::paths::global_config();
         let project = self.store.project(&key.project).map(|known| settings::project_path(known.root()));
         for directory in [user, project].iter().flatten().filter_map(|file| file.parent()) {
             if directory.is_dir() {
-                self.watch.add_written(directory);
+                self.workspaces.watch.add_written(directory);
             }
         }
     }
@@ -102,7 +102,7 @@ impl World {
     /// The answered approvals, of one task or of all.
     fn decisions(&mut self, wanted: Option<TaskKey>) -> Result<Later<Decisions>, Failure> {
         let talks =
-            self.history.iter().filter(|(key, _)| wanted.as_ref().is_none_or(|wanted| wanted == *key));
+            self.runs.history.iter().filter(|(key, _)| wanted.as_ref().is_none_or(|wanted| wanted == *key));
         let sources: Vec<Source> = talks.filter_map(|(key, runs)| self.source(key, runs)).collect();
         Ok(Later::new(async move {
             let mut decisions = Vec::new();

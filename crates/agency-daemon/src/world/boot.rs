@@ -40,7 +40,9 @@ use agency_store::workspace_record::WorkspaceRecords;
 use rustix::fs::{FlockOperation, flock};
 
 use super::connections::Board;
-use super::{Ground, OrphanRun, World};
+use super::{
+    Configuration, DaemonContext, Events, Lifetime, OrphanRun, Requests, Runs, Starts, Workspaces, World,
+};
 use crate::vanishing::Watch;
 
 /// A keeper that holds its run starts the agent within milliseconds.
@@ -59,13 +61,13 @@ enum Remains {
 }
 
 impl World {
-    pub async fn boot(ground: Ground) -> World {
-        let store = Store::load(&ground.state);
-        let trust = TrustBook::load(&ground.state).unwrap_or_else(|cause| {
+    pub async fn boot(context: DaemonContext) -> World {
+        let store = Store::load(&context.state);
+        let trust = TrustBook::load(&context.state).unwrap_or_else(|cause| {
             tracing::warn!(%cause, "cannot read what the user trusts; every project asks again");
             TrustBook::default()
         });
-        let event_log = EventLog::of(&ground.state);
+        let event_log = EventLog::of(&context.state);
         let last_event = event_log.last_seq().unwrap_or_else(|cause| {
             tracing::warn!(%cause, "cannot read the event log; the numbers of events start again");
             0
@@ -73,38 +75,28 @@ impl World {
         let mut world = World {
             supervisor: Supervisor::new(Limits::default()),
             store,
-            trust,
-            settings_files: SettingsFiles::default(),
-            runs: HashMap::new(),
-            history: HashMap::new(),
-            plans: HashMap::new(),
-            environments: HashMap::new(),
-            made: HashMap::new(),
-            failures: HashMap::new(),
-            notes: HashMap::new(),
-            workspaces: WorkspaceRecords::load(&ground.state),
-            setup_requests: HashMap::new(),
+            configuration: Configuration {
+                files: SettingsFiles::default(),
+                trust,
+                approval_rules: HashMap::new(),
+                screen_rules: context.rule_book.rules(),
+            },
+            runs: Runs::default(),
+            starts: Starts::default(),
+            workspaces: Workspaces {
+                records: WorkspaceRecords::load(&context.state),
+                watch: Watch::begin(context.reporter.clone()),
+                conflicts: super::radar::Radars::default(),
+            },
             operations: HashMap::new(),
-            radars: super::radar::Radars::default(),
-            watch: Watch::begin(ground.reporter.clone()),
-            ended: HashMap::new(),
-            orphans: BTreeMap::new(),
-            elsewhere: HashMap::new(),
+            connections: BTreeMap::new(),
+            queue: PromptQueue::load(&context.state),
+            index: Index::open(&context.state),
             notices: super::notices::Notices::default(),
-            lookers: HashMap::new(),
-            rules_asked: HashMap::new(),
-            pending: HashMap::new(),
-            next_ticket: 0,
-            last_event,
-            event_log,
-            queue: PromptQueue::load(&ground.state),
-            index: Index::open(&ground.state),
-            rules: ground.rule_book.rules(),
-            born: clock::now(),
-            wires: BTreeMap::new(),
-            quitting: false,
-            leaving: false,
-            ground,
+            events: Events { last: last_event, log: event_log },
+            requests: Requests::default(),
+            lifetime: Lifetime { born: clock::now(), quitting: false, leaving: false },
+            context,
         };
         world.refresh_limits(None, &Overrides::default());
         world.end_commands_left_running().await;
@@ -124,15 +116,15 @@ impl World {
     }
 
     async fn find_runs(&mut self) {
-        let runs = run_meta::all(&self.ground.state);
+        let runs = run_meta::all(&self.context.state);
         let talks: Vec<RunMeta> = runs.iter().map(|(_, meta)| meta.clone()).filter(is_talk).collect();
         let looks: Vec<_> = runs
             .into_iter()
             .map(|(dir, meta)| {
                 let (mut context, elsewhere) =
-                    (self.context_of(&meta), meta.host != self.ground.state.host());
+                    (self.context_of(&meta), meta.host != self.context.state.host());
                 context.before = self.talks_before(&talks, &meta);
-                let news = RunReporter { sink: self.ground.reporter.sink(), run: meta.run.clone() };
+                let news = RunReporter { sink: self.context.reporter.sink(), run: meta.run.clone() };
                 let board = self.board_of(&meta);
                 tokio::spawn(async move {
                     let remains = match (elsewhere, board) {
@@ -157,9 +149,9 @@ impl World {
     fn place(&mut self, meta: RunMeta, remains: Remains) {
         let key = key_of(&meta);
         let owned = self.store.task(&key).is_some_and(|task| task.name.slug.as_str() == meta.slug);
-        let taken = self.runs.values().any(|live| live.key == key);
+        let taken = self.runs.live.values().any(|live| live.key == key);
         if owned {
-            self.history.entry(key.clone()).or_default().push(meta.clone());
+            self.runs.history.entry(key.clone()).or_default().push(meta.clone());
         }
         match remains {
             Remains::Kept(handle) if owned && !taken => {
@@ -168,7 +160,7 @@ impl World {
             Remains::Kept(handle) => self.orphan_found(meta, OrphanKind::Keeper, Some(handle.keeper)),
             Remains::Process(process) => self.orphan_found(meta, OrphanKind::Process, Some(process)),
             Remains::Elsewhere if owned => {
-                self.elsewhere.insert(key, meta.host_name);
+                self.runs.elsewhere.insert(key, meta.host_name);
             }
             Remains::Elsewhere | Remains::Nothing => {}
         }
@@ -224,10 +216,10 @@ impl World {
     }
 
     pub(super) fn found_run(&self, key: &TaskKey) -> FoundRun {
-        if self.elsewhere.contains_key(key) {
+        if self.runs.elsewhere.contains_key(key) {
             return FoundRun::Elsewhere;
         }
-        match self.runs.values().find(|live| live.key == *key) {
+        match self.runs.live.values().find(|live| live.key == *key) {
             Some(live) if live.handle.gone => {
                 FoundRun::Ended { run: live.meta.run.clone(), exit: self.recorded_exit(&live.meta) }
             }
@@ -240,14 +232,14 @@ impl World {
 
     /// Writes down the exit of a run that ended while no daemon was running.
     fn remember_exit(&mut self, key: &TaskKey) {
-        let Some(meta) = self.history.get(key).and_then(|runs| runs.last()) else { return };
+        let Some(meta) = self.runs.history.get(key).and_then(|runs| runs.last()) else { return };
         let exit = self.recorded_exit(meta);
         self.write_exit(key, exit, None);
     }
 
     /// How a run ended, as far as its journal says.
     fn recorded_exit(&self, meta: &RunMeta) -> RunExit {
-        let journal = self.ground.state.run(&meta.run.0).journal();
+        let journal = self.context.state.run(&meta.run.0).journal();
         let exit = fold::exit_in(&journal).unwrap_or_else(|cause| {
             tracing::warn!(journal = %journal.display(), %cause, "a journal cannot be read");
             None
@@ -267,14 +259,15 @@ impl World {
             driver: meta.driver.parse().unwrap_or_default(),
             is_session: meta.acp.is_some(),
             conversation: meta.conversation_terms(),
-            before: self.talks_before(self.history.get(&key).map(Vec::as_slice).unwrap_or_default(), meta),
-            dir: self.ground.state.run(&meta.run.0),
-            epoch: self.ground.epoch,
-            keeper_binary: self.ground.keeper_binary.clone(),
-            open_files: self.ground.open_files,
+            before: self
+                .talks_before(self.runs.history.get(&key).map(Vec::as_slice).unwrap_or_default(), meta),
+            dir: self.context.state.run(&meta.run.0),
+            epoch: self.context.epoch,
+            keeper_binary: self.context.keeper_binary.clone(),
+            open_files: self.context.open_files,
             spare: agent.spare.clone(),
             fold: plan::fold_settings(&config, &agent, &meta.program),
-            rule_book: self.ground.rule_book.clone(),
+            rule_book: self.context.rule_book.clone(),
         }
     }
 
@@ -289,7 +282,7 @@ impl World {
     pub(super) fn talk_source(&self, meta: &RunMeta) -> ConversationSource {
         ConversationSource {
             terms: meta.conversation_terms(),
-            journal: self.ground.state.run(&meta.run.0).journal(),
+            journal: self.context.state.run(&meta.run.0).journal(),
         }
     }
 
@@ -306,15 +299,15 @@ impl World {
 
     /// Finds out whether another host holds a run of the task, and tells the supervisor if that has changed.
     pub(super) fn look_elsewhere(&mut self, key: &TaskKey) {
-        let own = self.ground.state.host();
-        let there = run_meta::all(&self.ground.state)
+        let own = self.context.state.host();
+        let there = run_meta::all(&self.context.state)
             .into_iter()
             .filter(|(dir, meta)| meta.host != own && key_of(meta) == *key && dir.pid_file().exists())
             .map(|(_, meta)| meta.host_name)
             .next_back();
         let before = match there.clone() {
-            Some(host) => self.elsewhere.insert(key.clone(), host),
-            None => self.elsewhere.remove(key),
+            Some(host) => self.runs.elsewhere.insert(key.clone(), host),
+            None => self.runs.elsewhere.remove(key),
         };
         if before.is_some() != there.is_some() {
             self.see_again(key);

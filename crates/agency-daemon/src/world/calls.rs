@@ -157,22 +157,22 @@ impl World {
             return self.end_all(&params.overrides, Some(reply.erase()));
         }
         reply.send(Ok(Nothing {}));
-        self.leaving = true;
+        self.lifetime.leaving = true;
     }
 
     fn daemon_view(&mut self, _: Nothing) -> view::Daemon {
-        let state = &self.ground.state;
+        let state = &self.context.state;
         view::Daemon {
             pid: std::process::id() as i32,
             version: env!("CARGO_PKG_VERSION").to_string(),
-            epoch: self.ground.epoch,
-            uptime_seconds: clock::now().saturating_sub(self.born).as_secs(),
+            epoch: self.context.epoch,
+            uptime_seconds: clock::now().saturating_sub(self.lifetime.born).as_secs(),
             socket: state.daemon_socket().into(),
             state_dir: state.root().into(),
             log: state.daemon_log().into(),
             projects: self.store.projects().count() as u64,
             live_runs: self.supervisor.live_runs().count() as u64,
-            orphans: self.orphans.len() as u64,
+            orphans: self.runs.orphans.len() as u64,
             open_files: capacity::open_files(),
             room: Capacity::measure().figures(),
         }
@@ -184,7 +184,7 @@ impl World {
             Ok(name) => name,
             Err(failure) => return reply.send(Err(failure)),
         };
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let (project, base) = (new.project.clone(), new.params.base_branch.clone());
             let checked = rpc::blocking(move || check_workspace(&project, &name, base.as_deref())).await;
@@ -213,7 +213,7 @@ impl World {
                 reply.send(task.map(|task| Started { task, notes }));
             }
             Ok((key, notes)) => {
-                self.notes.insert(key.clone(), notes);
+                self.starts.notes.insert(key.clone(), notes);
                 let wish = StartOptions::default();
                 self.begin(key, &new.params.caller, wish, Origin::MadeByThisCall, reply, false);
             }
@@ -272,7 +272,10 @@ impl World {
         if let Some(command) = command {
             // The user has just typed this command, so the same command in the task file needs no further consent.
             let (digest, root) = (trust::command_digest(&command), new.project.root());
-            self.trust.agree(&self.ground.state, &id, root, digest).map_err(|err| cannot_remember(&err))?;
+            self.configuration
+                .trust
+                .agree(&self.context.state, &id, root, digest)
+                .map_err(|err| cannot_remember(&err))?;
         }
         let file = TaskFile::create(fields, params.body.0.clone());
         let key = self.store.create(&id, name, file).map_err(store_failure)?;
@@ -347,7 +350,7 @@ impl World {
         };
         self.refresh_limits(Some(&key.project), &caller.overrides);
         let start = StartPlan { task: origin, terms: plan.terms };
-        self.plans.insert(key.clone(), plan);
+        self.starts.plans.insert(key.clone(), plan);
         let setup = if wish.skip_setup { SetupMode::Skip } else { SetupMode::IfOwed };
         self.request_setup(&key, caller, setup);
         let ticket = self.ticket(Pending::Start { key: key.clone(), answer: reply.erase() });
@@ -375,7 +378,7 @@ impl World {
     /// Checks whether the machine has capacity for one more agent than those that are being started.
     fn has_room(&self) -> Result<(), Failure> {
         let starting =
-            self.pending.values().filter(|pending| matches!(pending, Pending::Start { .. })).count();
+            self.requests.pending.values().filter(|pending| matches!(pending, Pending::Start { .. })).count();
         Capacity::measure().check_starts(1 + starting as u64)
     }
 
@@ -390,10 +393,10 @@ impl World {
 
     /// Gives the runs new screen rules: a run without output would not read them again by itself.
     pub(super) fn heed_rules(&mut self) {
-        let rules = self.ground.rule_book.rules();
-        if !Arc::ptr_eq(&rules, &self.rules) {
-            self.rules = rules;
-            self.runs.values().for_each(|live| live.handle.command(RunCommand::HeedRules));
+        let rules = self.context.rule_book.rules();
+        if !Arc::ptr_eq(&rules, &self.configuration.screen_rules) {
+            self.configuration.screen_rules = rules;
+            self.runs.live.values().for_each(|live| live.handle.command(RunCommand::HeedRules));
         }
     }
 
@@ -462,14 +465,14 @@ impl World {
                 tasks.push(self.view_with(&TaskKey { project: id.clone(), task: *task }, &config)?);
             }
         }
-        let troubled = self.runs.values().filter_map(|live| Some((live, live.trouble.as_ref()?)));
+        let troubled = self.runs.live.values().filter_map(|live| Some((live, live.trouble.as_ref()?)));
         warnings.extend(troubled.map(|(live, cause)| {
             format!(
                 "what task {} prints is not kept: its journal cannot be written: {cause}",
                 live.meta.name()
             )
         }));
-        warnings.extend(self.ground.rule_book.problems());
+        warnings.extend(self.context.rule_book.problems());
         warnings.dedup();
         Ok(TaskListing { tasks, orphans: self.orphan_views(), warnings })
     }
@@ -489,12 +492,12 @@ impl World {
     /// The live run of a task. The failure says how to get one.
     pub(super) fn live_run(&self, key: &TaskKey) -> Result<&super::LiveRun, Failure> {
         let name = self.store.task(key).map_or_else(|| key.task.to_string(), |task| task.name.to_string());
-        if let Some(host) = self.elsewhere.get(key) {
+        if let Some(host) = self.runs.elsewhere.get(key) {
             return Err(Failure::new(format!("task {name} runs on {host}"))
                 .code(FailureCode::RunningElsewhere)
                 .hint("use `agency` there"));
         }
-        let live = self.supervisor.live_run(key).and_then(|run| self.runs.get(run));
+        let live = self.supervisor.live_run(key).and_then(|run| self.runs.live.get(run));
         live.ok_or_else(|| {
             let status = self.supervisor.status(key).map_or("not known", |status| status.as_str());
             Failure::new(format!("task {name} has no live agent: it is {status}"))
@@ -541,7 +544,7 @@ impl World {
                 .hint("attach from another terminal"));
         }
         if let Some(target) = params.ssh_auth_sock.as_ref().filter(|target| !target.0.is_empty()) {
-            let dir = self.ground.state.run(&live.meta.run.0);
+            let dir = self.context.state.run(&live.meta.run.0);
             if let Err(cause) = environment::refresh_ssh_link(&dir, target.as_os_str()) {
                 tracing::warn!(%cause, "cannot update the link to the ssh agent");
             }
@@ -581,19 +584,19 @@ impl World {
         if form == LogForm::Setup {
             return self.setup_log(&key, follow);
         }
-        let runs = self.history.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let runs = self.runs.history.get(&key).map(Vec::as_slice).unwrap_or_default();
         let is_raw = form == LogForm::Raw;
         if !is_raw && runs.last().is_some_and(is_talk) {
             return Err(no_terminal(&key));
         }
         // Output of a terminal and messages of a protocol are not shown in one text.
         let runs = runs.iter().filter(|meta| is_raw || !is_talk(meta));
-        let runs = runs.map(|meta| self.ground.state.run(&meta.run.0)).collect();
+        let runs = runs.map(|meta| self.context.state.run(&meta.run.0)).collect();
         self.promise(&key, Promised::Log(LogRequest { runs, form, follow }))
     }
 
     pub(super) fn promise(&self, key: &TaskKey, promised: Promised) -> Result<Stream, Failure> {
-        let token = self.ground.streams.promise(promised);
+        let token = self.context.streams.promise(promised);
         let stream = token.map_err(|err| Failure::new("cannot promise a stream").caused_by(&err))?;
         Ok(Stream { stream, task: self.view(key)?, detach_keys: None, notes: Vec::new() })
     }
@@ -611,7 +614,7 @@ impl World {
         let base = self.base_of(&key);
         let answer = reply.erase();
         let ticket = self.ticket(Pending::Remove { key: key.clone(), request: Box::new(request), answer });
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let verdict = rpc::blocking(move || {
                 let (project, name) = checked?;

@@ -93,11 +93,11 @@ impl World {
         let project = project.as_ref().map(|project| (ProjectId(project_id(project.root())), project.root()));
         let place = project.as_ref().map(|(id, root)| (id, *root));
         let Settings { config, mut warnings, .. } =
-            self.settings_files.load(place, &self.trust, &params.overrides)?;
+            self.configuration.files.load(place, &self.configuration.trust, &params.overrides)?;
         warnings.extend(doubts(&config));
-        let user = self.settings_files.user()?;
+        let user = self.configuration.files.user()?;
         let user_path = user.as_ref().map(|file| file.path.clone());
-        let project_file = place.map(|(_, root)| self.settings_files.project(root)).transpose()?;
+        let project_file = place.map(|(_, root)| self.configuration.files.project(root)).transpose()?;
         let state = |path: &Path, content: &Option<Vec<u8>>| FileState {
             path: path.into(),
             exists: content.is_some(),
@@ -223,13 +223,13 @@ impl World {
     fn agreed_so_far(&self, id: &ProjectId, content: Option<&[u8]>) -> bool {
         let Some(content) = content else { return true };
         let root = self.store.project(id).map(|known| known.root().to_path_buf()).unwrap_or_default();
-        let user = self.settings_files.user().ok().flatten();
+        let user = self.configuration.files.user().ok().flatten();
         let layer = settings::parse(&settings::project_path(&root), content).ok();
         // The user cannot have agreed to a file that cannot be read.
         let waits = layer.is_none_or(|layer| {
             !layer.split_by_trust(user.as_ref().and_then(|file| file.layer.as_ref())).waiting.is_empty()
         });
-        !waits || self.trust.trusts(id, &trust::digest(content))
+        !waits || self.configuration.trust.trusts(id, &trust::digest(content))
     }
 }
 

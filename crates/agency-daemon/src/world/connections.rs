@@ -38,7 +38,7 @@ pub(super) fn register(router: &mut Router) {
 
 pub type Board = mpsc::Sender<ConnectionCommand>;
 
-pub(super) struct Wire {
+pub(super) struct SharedConnection {
     plan: ConnectionPlan,
     machine: Connection,
     board: Board,
@@ -65,11 +65,11 @@ impl World {
     fn switchroom(&self, plan: &ConnectionPlan) -> ConnectionContext {
         ConnectionContext {
             plan: plan.clone(),
-            state: self.ground.state.clone(),
-            epoch: self.ground.epoch,
-            keeper_binary: self.ground.keeper_binary.clone(),
-            rule_book: self.ground.rule_book.clone(),
-            reporter: self.ground.reporter.sink(),
+            state: self.context.state.clone(),
+            epoch: self.context.epoch,
+            keeper_binary: self.context.keeper_binary.clone(),
+            rule_book: self.context.rule_book.clone(),
+            reporter: self.context.reporter.sink(),
         }
     }
 
@@ -81,14 +81,14 @@ impl World {
         answer: oneshot::Sender<Result<Board, Failure>>,
     ) {
         let name = plan.name.clone();
-        if !self.wires.contains_key(&name) {
+        if !self.connections.contains_key(&name) {
             let board = ConnectionTask::open(self.switchroom(&plan));
             let machine = Connection::new(&plan.display_name);
-            self.wires.insert(name.clone(), Wire::new(plan, board, machine));
+            self.connections.insert(name.clone(), SharedConnection::new(plan, board, machine));
         }
-        self.next_ticket += 1;
-        let ticket = Ticket(self.next_ticket);
-        if let Some(wire) = self.wires.get_mut(&name) {
+        self.requests.last += 1;
+        let ticket = Ticket(self.requests.last);
+        if let Some(wire) = self.connections.get_mut(&name) {
             // The next process is started as the last start asked for.
             wire.spec = Some(spec);
             wire.waiting.insert(ticket, Waiting::Start(answer));
@@ -97,7 +97,7 @@ impl World {
     }
 
     fn wire_event(&mut self, name: &str, event: Event) {
-        let Some(wire) = self.wires.get_mut(name) else { return };
+        let Some(wire) = self.connections.get_mut(name) else { return };
         let effects = wire.machine.on(event, clock::now());
         for effect in effects {
             self.wire_effect(name, effect);
@@ -105,7 +105,7 @@ impl World {
     }
 
     fn wire_effect(&mut self, name: &str, effect: Effect) {
-        let Some(wire) = self.wires.get_mut(name) else { return };
+        let Some(wire) = self.connections.get_mut(name) else { return };
         match effect {
             Effect::Spawn { epoch } => match wire.spec.clone() {
                 Some(spec) => {
@@ -132,7 +132,7 @@ impl World {
 
     fn wire_answer(&mut self, name: &str, ticket: Ticket, outcome: Result<(), ConnectError>) {
         let shown = self.wire_view(name);
-        let Some(wire) = self.wires.get_mut(name) else { return };
+        let Some(wire) = self.connections.get_mut(name) else { return };
         let failure = |err: ConnectError| {
             let failure = Failure::new(err.message).code(FailureCode::ConnectionFailed);
             err.cause.into_iter().fold(failure, Failure::because)
@@ -150,7 +150,7 @@ impl World {
     }
 
     fn wire_changed(&mut self, name: &str, status: Status) {
-        let Some(wire) = self.wires.get_mut(name) else { return };
+        let Some(wire) = self.connections.get_mut(name) else { return };
         let agent = wire.plan.agent.clone();
         tracing::info!(connection = name, ?status, "a connection changed");
         if status == Status::Connected {
@@ -164,7 +164,7 @@ impl World {
             // No retry is planned, so its sessions end.
             wire.command(ConnectionCommand::EndSessions { why: wire.given_up(name, status) });
             let lost: Vec<TaskKey> = self.seated_at(name).collect();
-            if let Some(wire) = self.wires.get_mut(name).filter(|_| !lost.is_empty()) {
+            if let Some(wire) = self.connections.get_mut(name).filter(|_| !lost.is_empty()) {
                 wire.left_behind = lost;
             }
         }
@@ -178,22 +178,22 @@ impl World {
 
     /// Forgets the connection of a single task once it has ended, unless the task ended because of it.
     fn forget_ended(&mut self, name: &str) {
-        let is_ended = |wire: &Wire| {
+        let is_ended = |wire: &SharedConnection| {
             wire.plan.is_own
                 && wire.machine.status() == Status::Idle
                 && wire.machine.epoch().is_none()
                 && wire.waiting.values().all(|waiting| matches!(waiting, Waiting::Shutdown))
                 && wire.left_behind.is_empty()
         };
-        if self.wires.get(name).is_some_and(is_ended) {
-            self.wires.remove(name);
+        if self.connections.get(name).is_some_and(is_ended) {
+            self.connections.remove(name);
         }
     }
 
     /// A name that no other connection has. Tasks of other projects may have the same name.
     pub(super) fn own_wire_name(&self, key: &TaskKey, agent: &str, task: &str) -> String {
         let short = format!("{agent}@{task}");
-        let others = self.history.iter().filter(|(other, _)| *other != key);
+        let others = self.runs.history.iter().filter(|(other, _)| *other != key);
         match others.flat_map(|(_, runs)| runs).any(|meta| meta.connection_name() == Some(&short)) {
             true => format!("{short}@{}", key.project),
             false => short,
@@ -202,18 +202,18 @@ impl World {
 
     /// Whether the agent said during the handshake that it resumes no session. It is known before anything is stopped.
     pub(super) fn takes_up_no_session(&self, agent: &str) -> bool {
-        let of_agent = self.wires.values().filter(|wire| wire.plan.agent == agent);
+        let of_agent = self.connections.values().filter(|wire| wire.plan.agent == agent);
         of_agent.filter_map(|wire| wire.resumes).next_back() == Some(false)
     }
 
     fn seated_at(&self, name: &str) -> impl Iterator<Item = TaskKey> {
-        let seated = self.runs.values().filter(move |live| live.meta.connection_name() == Some(name));
+        let seated = self.runs.live.values().filter(move |live| live.meta.connection_name() == Some(name));
         seated.map(|live| live.key.clone())
     }
 
     /// Starts a task again whose run ended with its connection.
     fn start_again(&mut self, key: TaskKey) {
-        let environment = self.environments.remove(&key).unwrap_or_default();
+        let environment = self.runs.environments.remove(&key).unwrap_or_default();
         let caller = agency_api::method::Caller { env: environment, ..Default::default() };
         // No caller waits; events say what becomes of it.
         let reply = Reply::without_caller();
@@ -233,7 +233,7 @@ impl World {
     }
 
     pub(super) fn on_wire_news(&mut self, name: &str, attempt: u64, news: ConnectionReport) {
-        let Some(wire) = self.wires.get_mut(name) else { return };
+        let Some(wire) = self.connections.get_mut(name) else { return };
         let epoch = Epoch(attempt);
         match news {
             ConnectionReport::Spawned => self.wire_event(name, Event::Spawned { epoch }),
@@ -268,23 +268,24 @@ impl World {
     }
 
     fn end_wire(&mut self, name: &str) {
-        self.next_ticket += 1;
-        let ticket = Ticket(self.next_ticket);
-        if let Some(wire) = self.wires.get_mut(name) {
+        self.requests.last += 1;
+        let ticket = Ticket(self.requests.last);
+        if let Some(wire) = self.connections.get_mut(name) {
             wire.waiting.insert(ticket, Waiting::Shutdown);
         }
         self.wire_event(name, Event::Shutdown { ticket });
     }
 
     pub(super) fn wires_deadline(&self) -> Option<Duration> {
-        self.wires.values().filter_map(|wire| wire.machine.deadline()).min()
+        self.connections.values().filter_map(|wire| wire.machine.deadline()).min()
     }
 
     pub(super) fn tick_wires(&mut self) {
         let now = clock::now();
-        let is_due = |wire: &Wire| wire.machine.deadline().is_some_and(|deadline| deadline <= now);
+        let is_due =
+            |wire: &SharedConnection| wire.machine.deadline().is_some_and(|deadline| deadline <= now);
         let due: Vec<String> =
-            self.wires.iter().filter(|(_, wire)| is_due(wire)).map(|(name, _)| name.clone()).collect();
+            self.connections.iter().filter(|(_, wire)| is_due(wire)).map(|(name, _)| name.clone()).collect();
         for name in due {
             self.wire_event(&name, Event::Tick);
         }
@@ -292,16 +293,16 @@ impl World {
 
     /// Ends the connections, after the agents of all tasks have ended.
     pub(super) fn end_wires(&mut self) {
-        self.quitting = true;
-        for name in self.wires.keys().cloned().collect::<Vec<_>>() {
+        self.lifetime.quitting = true;
+        for name in self.connections.keys().cloned().collect::<Vec<_>>() {
             self.end_wire(&name);
         }
         self.leave_when_alone();
     }
 
     fn leave_when_alone(&mut self) {
-        if self.quitting && self.wires.values().all(|wire| wire.machine.epoch().is_none()) {
-            self.leaving = true;
+        if self.lifetime.quitting && self.connections.values().all(|wire| wire.machine.epoch().is_none()) {
+            self.lifetime.leaving = true;
         }
     }
 
@@ -309,7 +310,7 @@ impl World {
     pub(super) async fn find_wires(&mut self) {
         let sittings = self.sittings().await;
         let (live, dead): (Vec<_>, Vec<_>) =
-            connection::find_processes(&self.ground.state).into_iter().partition(|(_, _, lives)| *lives);
+            connection::find_processes(&self.context.state).into_iter().partition(|(_, _, lives)| *lives);
         let settled = tokio::task::spawn_blocking(move || {
             let dirs: Vec<RunDir> = dead.into_iter().map(|(dir, ..)| dir).collect();
             for dir in &dirs {
@@ -336,8 +337,8 @@ impl World {
 
     /// Sessions that have not ended, by the name of their connection.
     async fn sittings(&self) -> HashMap<String, Vec<AdoptedSession>> {
-        let runs = run_meta::all(&self.ground.state);
-        let own = self.ground.state.host().to_owned();
+        let runs = run_meta::all(&self.context.state);
+        let own = self.context.state.host().to_owned();
         let sessions: Vec<(String, RunId, RunDir)> = runs
             .into_iter()
             .filter(|(_, meta)| meta.host == own && self.store.task(&key_of(meta)).is_some())
@@ -366,14 +367,14 @@ impl World {
             Ok(adopted) => {
                 let machine = Connection::new(&plan.display_name);
                 let (spec, sessions) = (Some(adopted.spec), adopted.sessions);
-                let wire = Wire {
+                let wire = SharedConnection {
                     spec,
                     sessions,
                     version: adopted.version,
                     resumes: adopted.resumes,
-                    ..Wire::new(plan, adopted.commands, machine)
+                    ..SharedConnection::new(plan, adopted.commands, machine)
                 };
-                self.wires.insert(name.clone(), wire);
+                self.connections.insert(name.clone(), wire);
                 self.wire_event(&name, Event::Adopted { greeted: adopted.is_greeted });
             }
             Err(cause) => tracing::error!(connection = name, %cause, "cannot adopt a connection"),
@@ -382,17 +383,18 @@ impl World {
 
     /// The connection of a session that an earlier daemon opened.
     pub(super) fn board_of(&self, meta: &RunMeta) -> Option<Board> {
-        self.wires.get(meta.connection_name()?).map(|wire| wire.board.clone())
+        self.connections.get(meta.connection_name()?).map(|wire| wire.board.clone())
     }
 
     fn connections(&mut self, _: Nothing) -> Connections {
-        let mut connections: Vec<View> = self.wires.keys().filter_map(|name| self.wire_view(name)).collect();
+        let mut connections: Vec<View> =
+            self.connections.keys().filter_map(|name| self.wire_view(name)).collect();
         connections.sort_by(|one, other| one.name.cmp(&other.name));
         Connections { connections }
     }
 
     fn wire_view(&self, name: &str) -> Option<View> {
-        let wire = self.wires.get(name)?;
+        let wire = self.connections.get(name)?;
         let now = clock::now();
         let retry = wire.machine.retry();
         Some(View {
@@ -413,19 +415,19 @@ impl World {
             Ok(name) => name,
             Err(failure) => return reply.send(Err(failure)),
         };
-        self.next_ticket += 1;
-        let ticket = Ticket(self.next_ticket);
-        if let Some(wire) = self.wires.get_mut(&name) {
+        self.requests.last += 1;
+        let ticket = Ticket(self.requests.last);
+        if let Some(wire) = self.connections.get_mut(&name) {
             wire.waiting.insert(ticket, Waiting::Reconnect(reply));
         }
         self.wire_event(&name, Event::Reconnect { ticket });
     }
 
     fn wire_named(&self, name: &str) -> Result<String, Failure> {
-        if self.wires.contains_key(name) {
+        if self.connections.contains_key(name) {
             return Ok(name.to_owned());
         }
-        let known: Vec<&str> = self.wires.keys().map(String::as_str).collect();
+        let known: Vec<&str> = self.connections.keys().map(String::as_str).collect();
         let failure = Failure::new(format!("there is no connection called `{}`", name.escape_debug()))
             .code(FailureCode::NotFound);
         Err(match known.is_empty() {
@@ -436,7 +438,7 @@ impl World {
 
     fn agent_sessions(&mut self, connection: ConnectionRef) -> Result<Later<Sessions>, Failure> {
         let name = self.wire_named(&connection.name)?;
-        let board = self.wires.get(&name).map(|wire| wire.board.clone()).ok_or_else(connection_gone)?;
+        let board = self.connections.get(&name).map(|wire| wire.board.clone()).ok_or_else(connection_gone)?;
         Ok(Later::new(async move {
             let result = sessions_of(board).await?;
             Ok(Sessions { sessions: result["sessions"].as_array().cloned().unwrap_or_default() })
@@ -444,9 +446,9 @@ impl World {
     }
 }
 
-impl Wire {
-    fn new(plan: ConnectionPlan, board: Board, machine: Connection) -> Wire {
-        Wire {
+impl SharedConnection {
+    fn new(plan: ConnectionPlan, board: Board, machine: Connection) -> SharedConnection {
+        SharedConnection {
             plan,
             machine,
             board,

@@ -32,7 +32,7 @@ impl World {
     }
 
     fn trust_list(&mut self, _: Nothing) -> TrustedProjects {
-        let projects = self.trust.agreements().map(|(id, agreed)| TrustedProject {
+        let projects = self.configuration.trust.agreements().map(|(id, agreed)| TrustedProject {
             root: agreed.root.clone().unwrap_or_else(|| self.root_of(id).into()),
             agreed_at: agreed.agreed_at.clone(),
             lines: agreed.shown.clone(),
@@ -43,7 +43,7 @@ impl World {
 
     fn agree(&mut self, (id, params): (ProjectId, TrustAgreeParams)) -> Result<Trust, Failure> {
         if params.revoke {
-            self.trust.revoke(&self.ground.state, &id).map_err(|err| cannot_remember(&err))?;
+            self.configuration.trust.revoke(&self.context.state, &id).map_err(|err| cannot_remember(&err))?;
             return Ok(self.consent_request(&id)?.view);
         }
         let ConsentRequest { view, digests, shown } = self.consent_request(&id)?;
@@ -54,20 +54,26 @@ impl World {
         }
         let root = self.root_of(&id);
         for digest in digests {
-            self.trust.agree(&self.ground.state, &id, &root, digest).map_err(|err| cannot_remember(&err))?;
+            self.configuration
+                .trust
+                .agree(&self.context.state, &id, &root, digest)
+                .map_err(|err| cannot_remember(&err))?;
         }
-        self.trust.remember_shown(&self.ground.state, &id, shown).map_err(|err| cannot_remember(&err))?;
+        self.configuration
+            .trust
+            .remember_shown(&self.context.state, &id, shown)
+            .map_err(|err| cannot_remember(&err))?;
         Ok(self.consent_request(&id)?.view)
     }
 
     /// Records consent to a project's configuration that the user has just changed through the daemon.
     pub(super) fn agree_to_file(&mut self, id: &ProjectId, content: &[u8]) -> std::io::Result<()> {
         let root = self.root_of(id);
-        self.trust.agree(&self.ground.state, id, &root, trust::digest(content))?;
+        self.configuration.trust.agree(&self.context.state, id, &root, trust::digest(content))?;
         let layer = settings::parse(&settings::project_path(&root), content).ok();
         let lines = layer.map(|layer| self.waiting(layer)).unwrap_or_default();
         let shown = lines.into_iter().map(|(_, line)| line).collect();
-        self.trust.remember_shown(&self.ground.state, id, shown)
+        self.configuration.trust.remember_shown(&self.context.state, id, shown)
     }
 
     fn root_of(&self, id: &ProjectId) -> PathBuf {
@@ -76,7 +82,7 @@ impl World {
 
     /// The settings of a project's file that need consent, one line for each.
     fn waiting(&self, layer: Layer) -> Vec<(Key, String)> {
-        let user = self.settings_files.user().ok().flatten();
+        let user = self.configuration.files.user().ok().flatten();
         let sifted = layer.split_by_trust(user.as_ref().and_then(|file| file.layer.as_ref()));
         let line = |(key, setting): (Key, agency_core::config::Setting)| {
             let line = format!("{key} = {}", setting.value);
@@ -86,10 +92,10 @@ impl World {
     }
 
     fn consent_request(&self, id: &ProjectId) -> Result<ConsentRequest, Failure> {
-        let file = self.settings_files.project(&self.root_of(id))?;
+        let file = self.configuration.files.project(&self.root_of(id))?;
         let strange = self.strange_commands(id);
         let lines = file.layer.clone().map(|layer| self.waiting(layer)).unwrap_or_default();
-        let agreed = file.digest.as_ref().is_some_and(|digest| self.trust.trusts(id, digest));
+        let agreed = file.digest.as_ref().is_some_and(|digest| self.configuration.trust.trusts(id, digest));
         let trusted = (lines.is_empty() || agreed) && strange.is_empty();
         let shown: Vec<String> = lines.iter().map(|(_, line)| line.clone()).collect();
         let (runs, changes): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(key, _)| key.runs_commands());
@@ -102,7 +108,12 @@ impl World {
             commands: text(runs).chain(tasks).collect(),
             settings: text(changes).collect(),
             trusted,
-            changes: self.trust.shown(id).filter(|_| !trusted).map(|before| changed(before, &shown)),
+            changes: self
+                .configuration
+                .trust
+                .shown(id)
+                .filter(|_| !trusted)
+                .map(|before| changed(before, &shown)),
         };
         let task_digests = strange.iter().map(|(_, command)| trust::command_digest(command));
         let digests = file.digest.iter().cloned().chain(task_digests).collect();
@@ -115,7 +126,8 @@ impl World {
         let tasks = self.store.project(id).into_iter().flat_map(|known| &known.tasks);
         let commands = tasks.filter_map(|(task, stored)| {
             let command = stored.content.as_ref().ok()?.fields().command.clone()?;
-            (!self.trust.trusts(id, &trust::command_digest(&command))).then_some((*task, command))
+            (!self.configuration.trust.trusts(id, &trust::command_digest(&command)))
+                .then_some((*task, command))
         });
         commands.collect()
     }

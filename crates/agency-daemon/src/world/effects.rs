@@ -37,7 +37,7 @@ impl World {
     }
 
     pub(super) fn command(&self, run: &RunId, command: RunCommand) {
-        match self.runs.get(run) {
+        match self.runs.live.get(run) {
             Some(live) => live.handle.command(command),
             // The run is over already, which is what most commands want.
             None => tracing::debug!(%run, "no such run to command"),
@@ -46,8 +46,8 @@ impl World {
 
     fn dismiss_run(&mut self, run: &RunId) {
         self.command(run, RunCommand::Dismiss);
-        if let Some(live) = self.runs.remove(run) {
-            self.environments.insert(live.key, live.handle.environment);
+        if let Some(live) = self.runs.live.remove(run) {
+            self.runs.environments.insert(live.key, live.handle.environment);
         }
     }
 
@@ -70,7 +70,7 @@ impl World {
         }
         if let Err(cause) = self.store.set(key, fields) {
             tracing::error!(task = %key, %cause, "the task file cannot be written");
-            self.failures.insert(key.clone(), super::tasks::store_failure_of(&cause));
+            self.starts.failures.insert(key.clone(), super::tasks::store_failure_of(&cause));
             let error = ErrorEvent::new("the task file cannot be written", cause.to_string());
             self.announce(Some(key), None, error);
         }
@@ -80,8 +80,8 @@ impl World {
         if let Err(cause) = self.store.undo_create(key) {
             tracing::warn!(task = %key, %cause, "a task file stays behind");
         }
-        self.plans.remove(key);
-        self.workspaces.forget(key);
+        self.starts.plans.remove(key);
+        self.workspaces.records.forget(key);
     }
 
     fn report(&mut self, notice: Notice) {
@@ -122,14 +122,14 @@ impl World {
     }
 
     fn reply(&mut self, ticket: Ticket, outcome: Result<Outcome, Refusal>) {
-        let Some(pending) = self.pending.remove(&ticket) else {
+        let Some(pending) = self.requests.pending.remove(&ticket) else {
             return tracing::error!(%ticket, "the supervisor answered a ticket that is not open");
         };
         match pending {
             Pending::Start { key, answer } => self.answer_start(&key, answer, outcome),
             Pending::Stop { key, answer } => self.answer_stop(&key, answer, outcome),
             Pending::Mark { key, answer } => {
-                let unwritten = self.failures.remove(&key).map_or(Ok(()), Err);
+                let unwritten = self.starts.failures.remove(&key).map_or(Ok(()), Err);
                 let view = outcome
                     .map_err(|refusal| self.refused(refusal))
                     .and(unwritten)

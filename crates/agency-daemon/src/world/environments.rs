@@ -27,7 +27,7 @@ impl World {
             worktree: agency_workspace::workspace_path(&project, &workspace),
             session_id: file.fields().session_id.clone(),
             message,
-            ports: self.workspaces.get(key).ports(),
+            ports: self.workspaces.records.get(key).ports(),
         })
     }
 

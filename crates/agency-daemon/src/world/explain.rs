@@ -31,8 +31,8 @@ impl World {
         let at = params.at;
         let time = at.as_deref().map(parsed).transpose()?;
         let task = self.view(&key)?;
-        let runs = self.history.get(&key).map(Vec::as_slice).unwrap_or_default();
-        let logs: Vec<_> = runs.iter().map(|meta| self.ground.state.run(&meta.run.0).states()).collect();
+        let runs = self.runs.history.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let logs: Vec<_> = runs.iter().map(|meta| self.context.state.run(&meta.run.0).states()).collect();
         let run = runs.last().map(|meta| meta.run.0.clone());
         let live = self.live_run(&key).ok().map(|live| live.handle.commands.clone()).filter(|_| at.is_none());
         Ok(Later::new(async move {

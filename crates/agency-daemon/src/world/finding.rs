@@ -72,11 +72,11 @@ impl World {
     }
 
     fn talk_of(&self, key: &TaskKey) -> Talk {
-        let live = self.supervisor.live_run(key).and_then(|run| self.runs.get(run));
+        let live = self.supervisor.live_run(key).and_then(|run| self.runs.live.get(run));
         if let Some(live) = live.filter(|live| is_talk(&live.meta)) {
             return Talk::Live { run: live.meta.run.clone(), commands: live.handle.commands.clone() };
         }
-        let runs = self.history.get(key).into_iter().flatten().filter(|meta| is_talk(meta));
+        let runs = self.runs.history.get(key).into_iter().flatten().filter(|meta| is_talk(meta));
         let runs = runs.map(|meta| meta.run.clone()).collect();
         self.past_talk(key).map_or(Talk::None, |journals| Talk::Past { runs, journals: Box::new(journals) })
     }

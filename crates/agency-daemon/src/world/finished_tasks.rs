@@ -56,7 +56,7 @@ impl World {
             status: status.unwrap_or(TaskStatus::Draft),
             stays,
             base: self.base_of(key),
-            merged_into: self.workspaces.get(key).merged_into,
+            merged_into: self.workspaces.records.get(key).merged_into,
             workspace: self.workspace_of(key).ok(),
         })
     }

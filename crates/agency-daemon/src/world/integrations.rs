@@ -16,6 +16,7 @@ use agency_core::ids::{ProjectId, TaskKey};
 use agency_core::supervisor::{Event, Operation, Outcome, Refusal, Verdict};
 use agency_core::task_status::TaskStatus;
 use agency_run::environment;
+use agency_run::setup_commands::format_command;
 use agency_store::clock;
 use agency_workspace::{
     Environment, MergeMethod, MergeOutcome, MergeRequest, OperationCause, OperationError, Project,
@@ -28,7 +29,6 @@ use super::{Pending, World};
 use crate::loop_event::{Integrated, LoopEvent, TaskCall};
 use crate::reply::Answer;
 use crate::rpc;
-use crate::setup_commands::format_command;
 use crate::trash::operation_failure;
 
 /// A hook of the user's may take longer. The next daemon settles that integration.
@@ -70,7 +70,7 @@ impl World {
             Ok(begun) => begun,
             Err(failure) => return answer.give(Err(failure)),
         };
-        let (of, reporter) = (key.clone(), self.ground.reporter.clone());
+        let (of, reporter) = (key.clone(), self.context.reporter.clone());
         let task = tokio::spawn(async move {
             let outcome = rpc::blocking(work).await;
             reporter.report(LoopEvent::IntegrationOver { key: of, operation, answer, outcome }).await;
@@ -145,7 +145,7 @@ impl World {
         let (project, name) = self.workspace_of(key)?;
         let run = self.workspace_run(key)?;
         let merging = operation == Operation::Merge;
-        let written = self.workspaces.change(key, |record| {
+        let written = self.workspaces.records.change(key, |record| {
             record.run = Some(run.clone());
             record.at_work = true;
             record.merging = merging;
@@ -221,7 +221,7 @@ impl World {
         answer: Answer,
         outcome: Result<Outcome, Refusal>,
     ) {
-        let unwritten = self.failures.remove(key).map_or(Ok(()), Err);
+        let unwritten = self.starts.failures.remove(key).map_or(Ok(()), Err);
         let marked = outcome.map_err(|refusal| self.refused(refusal)).and(unwritten);
         let mut notes = self.earlier_cut_off(key);
         if marked.is_ok() {
@@ -246,20 +246,22 @@ impl World {
     }
 
     fn earlier_cut_off(&self, key: &TaskKey) -> Vec<String> {
-        let since = self.workspaces.get(key).merge_cut_off;
+        let since = self.workspaces.records.get(key).merge_cut_off;
         let note = |since| format!("a merge before this one was cut off, and taken back: {since}");
         since.map(note).into_iter().collect()
     }
 
     fn write_target(&mut self, key: &TaskKey, into: &str) {
-        if let Err(cause) = self.workspaces.change(key, |record| record.merged_into = Some(into.to_owned())) {
+        if let Err(cause) =
+            self.workspaces.records.change(key, |record| record.merged_into = Some(into.to_owned()))
+        {
             tracing::warn!(task = %key, %cause, "cannot record where a task was merged");
         }
     }
 
     /// Strikes the merge or the sync out of the workspace's record.
     fn strike_integration(&mut self, key: &TaskKey) {
-        let struck = self.workspaces.change(key, |record| {
+        let struck = self.workspaces.records.change(key, |record| {
             record.merging = false;
             record.syncing = false;
         });
@@ -271,8 +273,13 @@ impl World {
     /// Finishes or takes back every merge and sync that an earlier daemon had begun when it was killed, and marks the tasks.
     pub(super) async fn settle_integrations(&mut self) {
         self.settle_syncs().await;
-        let cut: Vec<TaskKey> =
-            self.workspaces.all().filter(|(_, record)| record.merging).map(|(key, _)| key.clone()).collect();
+        let cut: Vec<TaskKey> = self
+            .workspaces
+            .records
+            .all()
+            .filter(|(_, record)| record.merging)
+            .map(|(key, _)| key.clone())
+            .collect();
         let mut recovered: HashMap<ProjectId, Vec<RecoveredMerge>> = HashMap::new();
         for key in cut {
             let Ok((project, name)) = self.workspace_of(&key) else { continue };
@@ -302,8 +309,13 @@ impl World {
 
     /// No caller waits for the outcome: the workspace is as before, or synced.
     async fn settle_syncs(&mut self) {
-        let cut: Vec<TaskKey> =
-            self.workspaces.all().filter(|(_, record)| record.syncing).map(|(key, _)| key.clone()).collect();
+        let cut: Vec<TaskKey> = self
+            .workspaces
+            .records
+            .all()
+            .filter(|(_, record)| record.syncing)
+            .map(|(key, _)| key.clone())
+            .collect();
         for key in cut {
             let Ok((project, _)) = self.workspace_of(&key) else { continue };
             let settled = rpc::blocking(move || {
@@ -345,7 +357,7 @@ impl World {
 
     /// The caller of that merge got no answer, so the task shows until the next merge that it was cut off.
     pub(super) fn mark_cut_off(&mut self, key: &TaskKey, since: Option<String>) {
-        if let Err(cause) = self.workspaces.change(key, |record| record.merge_cut_off = since) {
+        if let Err(cause) = self.workspaces.records.change(key, |record| record.merge_cut_off = since) {
             tracing::warn!(task = %key, %cause, "cannot record that a merge was cut off");
         }
     }

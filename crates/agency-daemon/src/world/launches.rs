@@ -37,7 +37,7 @@ use crate::rpc;
 
 impl World {
     pub(super) fn start_keeper(&mut self, key: TaskKey, epoch: Epoch, cause: StartCause) {
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         match self.prepare_launch(&key, cause) {
             Ok(launch) => {
                 tokio::spawn(async move {
@@ -57,29 +57,30 @@ impl World {
         if cause == StartCause::Crash {
             self.plan_again(key)?;
         }
-        let plan = self.plans.get(key).cloned().ok_or_else(|| Failure::new("the start was not planned"))?;
+        let plan =
+            self.starts.plans.get(key).cloned().ok_or_else(|| Failure::new("the start was not planned"))?;
         let (project, workspace) = self.workspace_of(key)?;
         let task =
             self.store.task(key).ok_or_else(|| Failure::new(format!("there is no task {}", key.task)))?;
         let file =
             self.store.file(key).map_err(|err| Failure::new("the task cannot be started").caused_by(&err))?;
         let run = run_meta::new_run_id().map_err(|err| Failure::new("no random numbers").caused_by(&err))?;
-        let dir = self.ground.state.run(&run.0);
-        let ports = self.workspaces.get(key).ports();
+        let dir = self.context.state.run(&run.0);
+        let ports = self.workspaces.records.get(key).ports();
         let worktree = agency_workspace::workspace_path(&project, &workspace);
         if !worktree.is_dir() {
             // Never start it in another directory: the agent would work on the wrong files.
             return Err(Failure::new(format!("the workspace {} is gone", worktree.display())));
         }
-        let runs = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
+        let runs = self.runs.history.get(key).map(Vec::as_slice).unwrap_or_default();
         let before = runs.last();
         let is_in_terminal = |meta: &&RunMeta| meta.driver == Driver::Terminal.to_string();
         let last_journal = runs.iter().rfind(is_in_terminal).filter(|_| plan.driver == Driver::Terminal);
-        let last_journal = last_journal.map(|meta| self.ground.state.run(&meta.run.0).journal());
+        let last_journal = last_journal.map(|meta| self.context.state.run(&meta.run.0).journal());
         let wire = (plan.driver == Driver::Acp).then(|| self.wire_for(key, &plan, &task.name));
         let meta = RunMeta {
             run: run.clone(),
-            host: self.ground.state.host().to_string(),
+            host: self.context.state.host().to_string(),
             host_name: run_meta::host_name(),
             root: project.root().to_path_buf(),
             vcs: project.vcs().to_string(),
@@ -110,19 +111,19 @@ impl World {
                 conversation: meta.conversation_terms(),
                 before: self.talks_before(runs, &meta),
                 dir,
-                epoch: self.ground.epoch,
-                keeper_binary: self.ground.keeper_binary.clone(),
-                open_files: plan.open_files.or(self.ground.open_files),
+                epoch: self.context.epoch,
+                keeper_binary: self.context.keeper_binary.clone(),
+                open_files: plan.open_files.or(self.context.open_files),
                 spare: plan.agent.spare.clone(),
                 fold: plan.fold.clone(),
-                rule_book: self.ground.rule_book.clone(),
+                rule_book: self.context.rule_book.clone(),
             },
             name: task.name.clone(),
             file: file.clone(),
             turns: (plan.driver != Driver::Terminal && project.vcs() != Vcs::Plain)
                 .then_some((project, workspace)),
             worktree,
-            socket: self.ground.state.daemon_socket(),
+            socket: self.context.state.daemon_socket(),
             wire,
             plan,
             meta,
@@ -154,15 +155,15 @@ impl World {
 
     /// A restart after a crash has no caller, so it uses the environment that the keeper held.
     fn plan_again(&mut self, key: &TaskKey) -> Result<(), Failure> {
-        let environment = self.environments.remove(key).unwrap_or_default();
+        let environment = self.runs.environments.remove(key).unwrap_or_default();
         let mut caller = agency_api::method::Caller { env: environment, ..Default::default() };
-        if let Some(plan) = self.plans.get(key) {
+        if let Some(plan) = self.starts.plans.get(key) {
             caller.size = Some(plan.size);
             caller.open_files = plan.open_files;
             caller.overrides = plan.overrides.clone();
         }
         let plan = self.plan_start(key, &caller, StartOptions::default())?;
-        self.plans.insert(key.clone(), plan);
+        self.starts.plans.insert(key.clone(), plan);
         Ok(())
     }
 }

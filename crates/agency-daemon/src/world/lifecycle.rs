@@ -31,7 +31,7 @@ impl World {
                 self.note(&key, notes);
                 let run = meta.run.clone();
                 tracing::info!(task = %key, %run, agent = meta.agent, "run started");
-                self.history.entry(key.clone()).or_default().push(meta.clone());
+                self.runs.history.entry(key.clone()).or_default().push(meta.clone());
                 self.keep_terms(&key);
                 let standing = handle.standing.clone();
                 self.register(key.clone(), meta, handle);
@@ -46,7 +46,7 @@ impl World {
             Err(failure) => {
                 tracing::warn!(task = %key, cause = failure.message, "a start failed");
                 let error = failure.message.clone();
-                self.failures.insert(key.clone(), failure);
+                self.starts.failures.insert(key.clone(), failure);
                 self.decide(Event::KeeperFailed { key, epoch, error });
             }
         }
@@ -54,7 +54,7 @@ impl World {
 
     /// Writes the driver and the session into the task file, so that the next start is like this one.
     fn keep_terms(&mut self, key: &TaskKey) {
-        let Some(plan) = self.plans.get(key) else { return };
+        let Some(plan) = self.starts.plans.get(key) else { return };
         let known =
             self.store.file(key).map(|file| (file.fields().driver, file.fields().session_id.is_some()));
         let Ok((driver, has_session)) = known else { return };
@@ -75,8 +75,8 @@ impl World {
 
     /// Queues the task's text for an agent that cannot be started with a message: it gets the text at its first prompt.
     fn hold_first_message(&mut self, key: &TaskKey) {
-        let is_first = self.history.get(key).is_some_and(|runs| runs.len() == 1);
-        let plan = self.plans.get(key).filter(|plan| is_first || plan.fresh);
+        let is_first = self.runs.history.get(key).is_some_and(|runs| runs.len() == 1);
+        let plan = self.starts.plans.get(key).filter(|plan| is_first || plan.fresh);
         let is_noted = plan.is_none_or(|plan| plan.driver == Driver::Terminal);
         let Some(text) =
             plan.zip(self.store.file(key).ok()).and_then(|(plan, file)| plan.typed_message(file))
@@ -94,16 +94,16 @@ impl World {
 
     pub(super) fn note(&mut self, key: &TaskKey, notes: Vec<String>) {
         if !notes.is_empty() {
-            self.notes.entry(key.clone()).or_default().extend(notes);
+            self.starts.notes.entry(key.clone()).or_default().extend(notes);
         }
     }
 
     pub(super) fn answer_start(&mut self, key: &TaskKey, answer: Answer, outcome: Result<Outcome, Refusal>) {
-        let notes = self.notes.remove(key).unwrap_or_default();
-        let full = self.failures.remove(key);
+        let notes = self.starts.notes.remove(key).unwrap_or_default();
+        let full = self.starts.failures.remove(key);
         match outcome {
             Ok(_) => {
-                self.made.remove(key);
+                self.starts.made.remove(key);
                 answer.give_as(self.view(key).map(|task| Started { task, notes }));
             }
             Err(Refusal::WorkspaceFailed { .. } | Refusal::KeeperFailed { .. }) if full.is_some() => {
@@ -111,7 +111,7 @@ impl World {
                 answer.give(Err(start_failure(key, failure)));
             }
             Err(Refusal::SetupFailed { .. }) if full.is_some() => {
-                self.made.remove(key);
+                self.starts.made.remove(key);
                 let failure = full.unwrap_or_else(|| Failure::new("the setup failed"));
                 answer.give(Err(start_failure(key, failure)));
             }
@@ -120,7 +120,7 @@ impl World {
     }
 
     pub(super) fn answer_stop(&mut self, key: &TaskKey, answer: Answer, outcome: Result<Outcome, Refusal>) {
-        let ended = self.ended.remove(key).unwrap_or_default();
+        let ended = self.runs.ended.remove(key).unwrap_or_default();
         let task = self.view(key).ok();
         answer.give_as(match outcome {
             Ok(Outcome::Stopped { exit }) => Ok(Stopped { task, code: Some(exit.code.to_string()), ended }),
@@ -142,7 +142,7 @@ impl World {
         end_setups(setups).await;
         await_integrations(integrations).await;
         let mut waiting = Vec::new();
-        for (_, live) in self.runs.drain() {
+        for (_, live) in self.runs.live.drain() {
             let (done, left) = tokio::sync::oneshot::channel();
             live.handle.command(RunCommand::Leave { done });
             waiting.push(left);
@@ -157,7 +157,7 @@ impl World {
         if tokio::time::timeout(LEFT_WITHIN, all_left).await.is_err() {
             tracing::warn!("some runs did not leave in time");
         }
-        for (_, pending) in self.pending.drain() {
+        for (_, pending) in self.requests.pending.drain() {
             pending.give_up();
         }
         tracing::info!("the daemon leaves");

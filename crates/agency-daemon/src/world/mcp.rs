@@ -66,7 +66,7 @@ impl World {
     /// pass on only a part of it.
     pub(super) fn lend_environment(&self, params: &mut TaskNewParams) {
         let run = params.on_behalf_of.as_ref().map(|run| RunId(run.clone()));
-        let held = run.and_then(|run| self.runs.get(&run)).map(|live| &live.handle.environment);
+        let held = run.and_then(|run| self.runs.live.get(&run)).map(|live| &live.handle.environment);
         if let Some(environment) = held.filter(|environment| !environment.is_empty()) {
             params.caller.env = environment.clone();
         }
@@ -76,7 +76,7 @@ impl World {
     /// task the agent belongs. `None` unless the user wants that.
     pub(super) fn mcp_server(&self, key: &TaskKey, run: &RunId, root: &Path) -> Option<McpServer> {
         self.mcp_settings(&key.project).ok().filter(|mcp| mcp.offer && !mcp.allow.is_empty())?;
-        let (program, socket) = (self.ground.program.as_ref()?, self.ground.state.daemon_socket());
+        let (program, socket) = (self.context.program.as_ref()?, self.context.state.daemon_socket());
         let env = [
             (environment::RUN_ID, run.0.clone()),
             (environment::SOCKET, socket.to_str()?.to_owned()),
@@ -96,7 +96,7 @@ impl World {
 
     /// The task of the agent that asks. The agent must be live and in this project.
     fn asker(&self, project: &ProjectId, run: &str) -> Result<TaskKey, Failure> {
-        let live = self.runs.get(&RunId(run.to_owned()));
+        let live = self.runs.live.get(&RunId(run.to_owned()));
         let key = live.map(|live| live.key.clone()).filter(|key| key.project == *project);
         key.ok_or_else(|| {
             Failure::new("it is not known whose agent asks")
@@ -145,7 +145,8 @@ impl World {
     /// The number of child tasks whose agents are live or being started.
     fn live_children(&self, parent: &TaskKey) -> usize {
         let is_starting = |key: &TaskKey| {
-            self.pending
+            self.requests
+                .pending
                 .values()
                 .any(|pending| matches!(pending, Pending::Start { key: of, .. } if of == key))
         };

@@ -1,5 +1,7 @@
 //! Notifications: runs report to the notifier, which decides what is due, and the channels send it to people.
 
+use std::collections::HashMap;
+
 use agency_api::config::Overrides;
 use agency_api::method::{self, Nothing};
 use agency_api::notify::{NoticeTask, TestParams, Tested, Way, Ways};
@@ -25,6 +27,8 @@ pub(super) fn register(router: &mut Router) {
 pub(super) struct Notices {
     pub(super) notifier: Notifier,
     herald: Herald,
+    /// How many users read a conversation right now.
+    pub(super) readers: HashMap<TaskKey, usize>,
     /// The settings when the user's file could last be read.
     settings: Notify,
 }
@@ -51,7 +55,7 @@ impl World {
     }
 
     pub(super) fn ended_unasked(&mut self, key: &TaskKey, run: Option<&RunId>, detail: String) {
-        let last = || self.history.get(key).and_then(|runs| runs.last()).map(|meta| meta.run.clone());
+        let last = || self.runs.history.get(key).and_then(|runs| runs.last()).map(|meta| meta.run.clone());
         let Some(run) = run.cloned().or_else(last) else { return };
         self.notices.notifier.record_need(
             key,
@@ -74,7 +78,7 @@ impl World {
         let attention =
             ViewerNotice::Attention { text: notice.text.clone(), how: settings.terminal.as_str().to_owned() };
         // The notification is never about a task that has a viewer.
-        for live in self.runs.values().filter(|live| live.viewers > 0) {
+        for live in self.runs.live.values().filter(|live| live.viewers > 0) {
             live.handle.command(RunCommand::Pass(attention.clone()));
         }
         self.notices.herald.tell(&settings, &notice);

@@ -92,7 +92,7 @@ impl World {
 
     /// An agent that waits for a permission is in the middle of its turn.
     fn agent_activity(&self, key: &TaskKey) -> AgentActivity {
-        let live = self.supervisor.live_run(key).and_then(|run| self.runs.get(run));
+        let live = self.supervisor.live_run(key).and_then(|run| self.runs.live.get(run));
         match live.map(|live| live.standing.state) {
             None | Some(AgentState::Exited { .. }) => AgentActivity::AtRest,
             Some(AgentState::NeedsInput { why, .. } | AgentState::Stale { why, .. })

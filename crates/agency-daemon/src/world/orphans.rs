@@ -63,7 +63,7 @@ impl World {
             agent: Some(orphan.meta.agent.clone()),
             pid: orphan.process.as_ref().map(|process| process.pid),
         };
-        self.orphans.values().map(seen).collect()
+        self.runs.orphans.values().map(seen).collect()
     }
 
     fn orphan(&self, run: &RunId) -> Result<&OrphanRun, Failure> {
@@ -72,18 +72,18 @@ impl World {
                 .code(FailureCode::NotFound)
                 .hint("`agency orphans` lists them")
         };
-        self.orphans.get(run).ok_or_else(unknown)
+        self.runs.orphans.get(run).ok_or_else(unknown)
     }
 
     /// The supervisor lets no agent start beside an orphan of the same task.
     pub(super) fn add_orphan(&mut self, orphan: OrphanRun) {
         self.supervisor.add_orphan(super::boot::key_of(&orphan.meta), orphan.meta.run.clone());
-        self.orphans.insert(orphan.meta.run.clone(), orphan);
+        self.runs.orphans.insert(orphan.meta.run.clone(), orphan);
     }
 
     fn remove_orphan(&mut self, run: &RunId) -> Option<OrphanRun> {
         self.supervisor.remove_orphan(run);
-        self.orphans.remove(run)
+        self.runs.orphans.remove(run)
     }
 
     fn handle_orphan(&mut self, run: RunId, request: OrphanRequest) {
@@ -99,9 +99,9 @@ impl World {
     }
 
     fn follow_orphan(&mut self, run: RunId, request: OrphanRequest) {
-        let Some(orphan) = self.orphans.get(&run) else { return };
+        let Some(orphan) = self.runs.orphans.get(&run) else { return };
         let context = self.context_of(&orphan.meta);
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let news = RunReporter { sink: reporter.sink(), run: run.clone() };
             let followed = follow::follow_run(context, news)
@@ -125,7 +125,7 @@ impl World {
             OrphanRequest::End(reply) => {
                 handle.command(RunCommand::Begin);
                 handle.command(RunCommand::Stop { grace: STOP_GRACE });
-                if let Some(orphan) = self.orphans.get_mut(&run) {
+                if let Some(orphan) = self.runs.orphans.get_mut(&run) {
                     orphan.ending = Some((handle, reply));
                 }
             }
@@ -171,7 +171,7 @@ impl World {
         let Some(orphan) = self.remove_orphan(&run) else { return };
         let terms = self.terms_of(&key, &orphan.meta);
         self.register(key.clone(), orphan.meta.clone(), handle);
-        let history = self.history.entry(key.clone()).or_default();
+        let history = self.runs.history.entry(key.clone()).or_default();
         if !history.contains(&orphan.meta) {
             history.push(orphan.meta);
         }
@@ -187,7 +187,7 @@ impl World {
         answer: Answer,
         outcome: Result<Outcome, Refusal>,
     ) {
-        let refused_run = if outcome.is_err() { self.runs.remove(run) } else { None };
+        let refused_run = if outcome.is_err() { self.runs.live.remove(run) } else { None };
         if let Some(live) = refused_run {
             // The supervisor refused, so the run is an orphan again.
             let process = Some(live.handle.keeper);
@@ -202,7 +202,7 @@ impl World {
 
     /// Ends a process without a keeper, because its terminal cannot be restored.
     fn end_process(&mut self, run: RunId, request: OrphanRequest) {
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let name = run.0.clone();
             let ended = tokio::task::spawn_blocking(move || end_tree(&name)).await.unwrap_or(0);

@@ -23,7 +23,7 @@ impl World {
     /// The ports of the task's workspace, chosen now if it has none.
     pub(super) fn give_ports(&mut self, key: &TaskKey) -> Result<Option<Ports>, Failure> {
         let config = self.settings_of_setup(key)?.config.workspace;
-        let given = self.workspaces.ports(key, config.port_base, config.ports);
+        let given = self.workspaces.records.ports(key, config.port_base, config.ports);
         given.map_err(|err| Failure::new("cannot write down a workspace's ports").caused_by(&err))
     }
 

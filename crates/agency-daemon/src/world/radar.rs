@@ -61,7 +61,7 @@ impl World {
     /// Plans a scan, because something in the workspaces may have changed.
     pub(super) fn look_at(&mut self, project: &ProjectId) {
         let now = clock::now();
-        let sight = self.radars.sights.entry(project.clone()).or_default();
+        let sight = self.workspaces.conflicts.sights.entry(project.clone()).or_default();
         let due = sight.earliest.max(now);
         sight.due = Some(sight.due.map_or(due, |known| known.min(due)));
     }
@@ -82,13 +82,16 @@ impl World {
         let busy: Vec<ProjectId> = projects.filter(|id| !self.live_workspaces(id).is_empty()).collect();
         let later = clock::now() + LOOK_EVERY;
         for id in busy {
-            let found = sighting::read(&self.ground.state, &id.0);
-            self.radars.sights.insert(id, Sight { found, due: Some(later), ..Sight::default() });
+            let found = sighting::read(&self.context.state, &id.0);
+            self.workspaces
+                .conflicts
+                .sights
+                .insert(id, Sight { found, due: Some(later), ..Sight::default() });
         }
     }
 
     fn conflicts(&mut self, project: ProjectId, reply: Reply<Conflicts>) {
-        let sight = self.radars.sights.entry(project).or_default();
+        let sight = self.workspaces.conflicts.sights.entry(project).or_default();
         sight.asking.push(reply);
         sight.due = Some(clock::now());
         self.look_when_due();
@@ -97,22 +100,27 @@ impl World {
     /// Begins the scan that is due, unless another one is running.
     pub(super) fn look_when_due(&mut self) {
         let now = clock::now();
-        if self.radars.looking {
+        if self.workspaces.conflicts.looking {
             return;
         }
-        let due = self.radars.sights.iter().filter(|(_, sight)| sight.due.is_some_and(|due| due <= now));
+        let due = self
+            .workspaces
+            .conflicts
+            .sights
+            .iter()
+            .filter(|(_, sight)| sight.due.is_some_and(|due| due <= now));
         let Some(id) = due.min_by_key(|(_, sight)| sight.due).map(|(id, _)| id.clone()) else { return };
         let mut workspaces = self.live_workspaces(&id);
         let Some(project) = self.store.project(&id).map(|known| known.project.clone()) else {
-            self.radars.sights.remove(&id);
+            self.workspaces.conflicts.sights.remove(&id);
             return;
         };
-        let Some(sight) = self.radars.sights.get_mut(&id) else { return };
+        let Some(sight) = self.workspaces.conflicts.sights.get_mut(&id) else { return };
         sight.due = None;
         sight.served.append(&mut sight.asking);
         let mut radar = sight.radar.take().unwrap_or_default();
-        self.radars.looking = true;
-        let reporter = self.ground.reporter.clone();
+        self.workspaces.conflicts.looking = true;
+        let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let begun = Instant::now();
             let looked = tokio::task::spawn_blocking(move || {
@@ -141,8 +149,8 @@ impl World {
         took: Duration,
         found: Result<Vec<WorkspaceConflict>, Failure>,
     ) {
-        self.radars.looking = false;
-        let Some(sight) = self.radars.sights.get_mut(project) else { return };
+        self.workspaces.conflicts.looking = false;
+        let Some(sight) = self.workspaces.conflicts.sights.get_mut(project) else { return };
         sight.radar = Some(radar);
         sight.earliest = clock::now() + LOOK_EVERY.max(took * REST);
         let served = std::mem::take(&mut sight.served);
@@ -168,8 +176,8 @@ impl World {
     }
 
     fn keep_sighting(&self, project: &ProjectId) {
-        let Some(sight) = self.radars.sights.get(project) else { return };
-        if let Err(cause) = sighting::write(&self.ground.state, &project.0, &sight.found) {
+        let Some(sight) = self.workspaces.conflicts.sights.get(project) else { return };
+        if let Err(cause) = sighting::write(&self.context.state, &project.0, &sight.found) {
             tracing::warn!(%project, %cause, "the conflicts cannot be stored");
         }
     }
@@ -201,7 +209,13 @@ impl World {
     }
 
     fn colliding(&self, project: &ProjectId) -> Vec<Colliding> {
-        let found = self.radars.sights.get(project).map(|sight| sight.found.as_slice()).unwrap_or_default();
+        let found = self
+            .workspaces
+            .conflicts
+            .sights
+            .get(project)
+            .map(|sight| sight.found.as_slice())
+            .unwrap_or_default();
         let colliding = found.iter().filter_map(|collision| {
             let (id, slug) = self.named(project, &collision.workspace)?;
             if self.is_merged(project, id) {
@@ -221,7 +235,7 @@ impl World {
 
     /// The conflicts of a task, as the last scan found them.
     pub(super) fn conflicts_of(&self, key: &TaskKey, name: &WorkspaceName) -> Vec<Conflict> {
-        let Some(sight) = self.radars.sights.get(&key.project) else { return Vec::new() };
+        let Some(sight) = self.workspaces.conflicts.sights.get(&key.project) else { return Vec::new() };
         if self.is_merged(&key.project, key.task.0) {
             return Vec::new();
         }

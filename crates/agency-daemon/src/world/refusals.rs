@@ -21,7 +21,7 @@ impl World {
                 Some(Current::Unsettled { cause, .. }) => unsettled(failure, cause),
                 _ => failure,
             },
-            Refusal::Elsewhere { key } => match self.elsewhere.get(key) {
+            Refusal::Elsewhere { key } => match self.runs.elsewhere.get(key) {
                 Some(host) => Failure { message: format!("task {} runs on {host}", key.task), ..failure },
                 None => failure,
             },

@@ -62,11 +62,11 @@ impl World {
     pub(super) fn on_removal_checked(&mut self, key: TaskKey, ticket: Ticket, verdict: Result<(), Failure>) {
         match verdict {
             Ok(()) => {
-                let discard = matches!(self.pending.get(&ticket), Some(Pending::Remove { request, .. }) if request.discard);
+                let discard = matches!(self.requests.pending.get(&ticket), Some(Pending::Remove { request, .. }) if request.discard);
                 self.decide(Event::Remove { key, ticket, discard });
             }
             Err(failure) => {
-                if let Some(Pending::Remove { answer, .. }) = self.pending.remove(&ticket) {
+                if let Some(Pending::Remove { answer, .. }) = self.requests.pending.remove(&ticket) {
                     answer.give(Err(failure));
                 }
             }
@@ -114,7 +114,7 @@ impl World {
         let workspace = self.workspace_of(&key);
         let base = self.base_of(&key);
         let teardown = self.prepare_teardown(&key, caller);
-        let run = self.workspaces.get(&key).run;
+        let run = self.workspaces.records.get(&key).run;
         let (stop, stopped) = watch::channel(false);
         let (reporter, has_teardown) = (self.setup_reporter(&key), matches!(teardown, Ok(Some(_))));
         let task = tokio::spawn(async move {
@@ -184,7 +184,7 @@ impl World {
         let removal = self.removal(key).cloned().ok_or_else(unknown)?;
         let directory = self.trash_directory(&key.project);
         self.store.remove(key, &directory.task_file(&removal.id)).map_err(store_failure)?;
-        self.workspaces.put_aside(key, &directory.workspace(&removal.id));
+        self.workspaces.records.put_aside(key, &directory.workspace(&removal.id));
         let removal = Removal { step: Step::Done, reference, bytes, ..removal };
         if let Err(cause) = directory.write(&removal) {
             // The next daemon sees from the files of the entry that the removal is over.
@@ -207,14 +207,14 @@ impl World {
     }
 
     fn forget_removed(&mut self, key: &TaskKey) {
-        self.history.remove(key);
+        self.runs.history.remove(key);
         self.index.forget(key);
         self.notices.notifier.forget(key);
         if let Err(cause) = self.queue.take(|waiting| waiting.key() == *key) {
             tracing::warn!(task = %key, %cause, "texts for a removed task stay in the queue");
         }
-        self.environments.remove(key);
-        self.setup_requests.remove(key);
+        self.runs.environments.remove(key);
+        self.starts.setups.remove(key);
         self.operations.remove(key);
         self.announce(Some(key), None, TaskRemovedEvent {});
         self.look_at(&key.project);
@@ -229,7 +229,7 @@ impl World {
                 Ok(Ok(settled)) => self.settle(settled),
                 Ok(Err(cause)) => tracing::error!(%cause, "a removal that was cut off stays unfinished"),
                 Err(_) => {
-                    let reporter = self.ground.reporter.clone();
+                    let reporter = self.context.reporter.clone();
                     tokio::spawn(async move {
                         if let Ok(settled) = settling.await {
                             reporter.report(LoopEvent::RemovalSettled { settled, answer: None }).await;
@@ -303,7 +303,7 @@ impl World {
             Ok(settling) => settling,
             Err(failure) => return answer.give(Err(failure)),
         };
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             if let Ok(settled) = settling.await {
                 reporter.report(LoopEvent::RemovalSettled { settled, answer: Some(answer) }).await;
@@ -384,7 +384,7 @@ impl World {
     }
 
     pub(super) fn trash_directory(&self, project: &ProjectId) -> TrashDirectory {
-        TrashDirectory::of(&self.ground.state, project)
+        TrashDirectory::of(&self.context.state, project)
     }
 }
 

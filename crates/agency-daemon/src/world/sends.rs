@@ -127,7 +127,7 @@ impl World {
         // Not while the reason of the wait is unknown: the agent may show an editor, which would take the text.
         let Some(waiting) = self.queue.next(key).filter(|_| is_at_prompt(live)).cloned() else { return };
         let (commands, is_talk) = (live.handle.commands.clone(), is_talk(&live.meta));
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         // Recorded before the text is sent: if the daemon dies after this line, the next one knows that it may have
         // been sent.
         if let Err(cause) = self.queue.set(waiting.id, Step::Leaving) {

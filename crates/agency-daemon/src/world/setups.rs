@@ -16,6 +16,7 @@ use agency_core::restart::RestartPolicy;
 use agency_core::supervisor::{AgentActivity, Event, Operation, Origin, Readiness, RunTerms, StartPlan};
 use agency_run::environment::{self, Environment};
 use agency_run::process_tree::end_tree;
+use agency_run::setup_commands::{self, OldContent, SetupCommands, SetupError, SetupLog};
 use agency_run::view;
 use agency_store::settings::Settings;
 use agency_store::workspace_record::Mark;
@@ -27,7 +28,6 @@ use super::operations::Current;
 use super::{Pending, World};
 use crate::loop_event::{LoopEvent, Reporter, SetupFailure};
 use crate::reply::Answer;
-use crate::setup_commands::{self, OldContent, SetupCommands, SetupError, SetupLog};
 use crate::streams::Promised;
 
 /// The options of a start that concern its setup.
@@ -87,8 +87,8 @@ struct SetupPlan {
 
 impl World {
     pub(super) fn readiness(&self, key: &TaskKey) -> Readiness {
-        let mode = self.setup_requests.get(key).map(|request| request.mode).unwrap_or_default();
-        match self.workspaces.get(key).setup.is_owed() || mode == SetupMode::Again {
+        let mode = self.starts.setups.get(key).map(|request| request.mode).unwrap_or_default();
+        match self.workspaces.records.get(key).setup.is_owed() || mode == SetupMode::Again {
             true => Readiness::Raw,
             false => Readiness::Ready,
         }
@@ -96,12 +96,12 @@ impl World {
 
     pub(super) fn settings_of_setup(&self, key: &TaskKey) -> Result<Settings, Failure> {
         let overrides =
-            self.setup_requests.get(key).map(|request| request.overrides.clone()).unwrap_or_default();
+            self.starts.setups.get(key).map(|request| request.overrides.clone()).unwrap_or_default();
         self.settings_with(Some(&key.project), &overrides)
     }
 
     pub(super) fn mark_setup(&mut self, key: &TaskKey, mark: Mark) {
-        if let Err(cause) = self.workspaces.change(key, |record| record.setup = mark) {
+        if let Err(cause) = self.workspaces.records.change(key, |record| record.setup = mark) {
             tracing::error!(task = %key, %cause, ?mark, "cannot record how far a workspace is set up");
         }
     }
@@ -117,7 +117,7 @@ impl World {
         if let Some(run) = self.setup_run_mut(key) {
             run.asked_by.extend(request.watch.clone());
         }
-        self.setup_requests.insert(key.clone(), request);
+        self.starts.setups.insert(key.clone(), request);
     }
 
     /// `agency setup`.
@@ -147,14 +147,14 @@ impl World {
             let SetupReporter { key, reporter } = reporter;
             reporter.report(LoopEvent::SetupOver { key, epoch, outcome }).await;
         });
-        let watch = self.setup_requests.get(&key).and_then(|request| request.watch.clone());
+        let watch = self.starts.setups.get(&key).and_then(|request| request.watch.clone());
         let run = SetupRun::new(SetupPhase::Setup, stop, watch, task);
         self.set_current(&key, Some(Current::SettingUp(run)));
         self.announce_setup_start(&key);
     }
 
     pub(super) fn setup_reporter(&self, key: &TaskKey) -> SetupReporter {
-        SetupReporter { key: key.clone(), reporter: self.ground.reporter.clone() }
+        SetupReporter { key: key.clone(), reporter: self.context.reporter.clone() }
     }
 
     pub(super) fn announce_setup_start(&mut self, key: &TaskKey) {
@@ -176,7 +176,7 @@ impl World {
     }
 
     fn prepare_setup(&mut self, key: &TaskKey) -> Result<SetupPlan, Failure> {
-        let request = self.setup_requests.get(key).cloned().unwrap_or_default();
+        let request = self.starts.setups.get(key).cloned().unwrap_or_default();
         let config = self.settings_of_setup(key)?.config.workspace;
         let (project, name) = self.workspace_of(key)?;
         let commands = if request.mode == SetupMode::Skip { &[] } else { config.setup.as_slice() };
@@ -205,10 +205,10 @@ impl World {
         env.extend(tokens.exported().into_iter().map(|(name, value)| (name.into(), value)));
         env.insert("PWD".into(), cwd.clone().into());
         env.insert(environment::RUN_ID.into(), run.clone().into());
-        env.insert(environment::SOCKET.into(), self.ground.state.daemon_socket().into());
+        env.insert(environment::SOCKET.into(), self.context.state.daemon_socket().into());
         environment::drop_long_variables(&mut env);
         let is_at_work = !commands.is_empty();
-        let written = self.workspaces.change(key, |record| {
+        let written = self.workspaces.records.change(key, |record| {
             record.run = Some(run.clone());
             record.at_work = is_at_work;
         });
@@ -217,7 +217,7 @@ impl World {
             commands: commands.iter().map(|command| tokens.expand(command)).collect(),
             env,
             cwd,
-            log: self.workspaces.directory(key).setup_log(),
+            log: self.workspaces.records.directory(key).setup_log(),
             limit: Some(config.setup_timeout).filter(|limit| !limit.is_zero()),
             run,
         })
@@ -233,7 +233,7 @@ impl World {
 
     /// A stream of what the last setup printed; with `follow` also of what it prints from now on.
     pub(super) fn setup_log(&self, key: &TaskKey, follow: bool) -> Result<Stream, Failure> {
-        let path = self.workspaces.directory(key).setup_log();
+        let path = self.workspaces.records.directory(key).setup_log();
         if !path.exists() {
             return Err(Failure::new(format!("no setup has run in the workspace of task {}", key.task))
                 .hint("`workspace.setup` in config.toml says what runs there"));
@@ -253,7 +253,7 @@ impl World {
         epoch: Epoch,
         outcome: Result<Vec<String>, SetupFailure>,
     ) {
-        let skipped = self.setup_requests.get(&key).is_some_and(|request| request.mode == SetupMode::Skip);
+        let skipped = self.starts.setups.get(&key).is_some_and(|request| request.mode == SetupMode::Skip);
         let (mark, ended) = match &outcome {
             Ok(_) if skipped => (Mark::Skipped, SetupOutcome::Done),
             Ok(_) => (Mark::Done, SetupOutcome::Done),
@@ -272,7 +272,7 @@ impl World {
             }
             Err(SetupFailure { failure, .. }) => {
                 let error = failure.message.clone();
-                self.failures.insert(key.clone(), failure);
+                self.starts.failures.insert(key.clone(), failure);
                 self.decide(Event::SetupFailed { key, epoch, error });
             }
         }
@@ -282,6 +282,7 @@ impl World {
     pub(super) async fn end_commands_left_running(&mut self) {
         let left: Vec<(TaskKey, String)> = self
             .workspaces
+            .records
             .all()
             .filter(|(_, record)| record.at_work)
             .map(|(key, record)| (key.clone(), record.run.clone().unwrap_or_default()))
@@ -298,9 +299,9 @@ impl World {
                 }
                 Err(cause) => tracing::error!(task = %key, %cause, "a setup may be left running"),
             }
-            let record = self.workspaces.get(&key);
+            let record = self.workspaces.records.get(&key);
             if record.setup == Mark::Pending && !record.merging {
-                setup_commands::end_cut_off_log(&self.workspaces.directory(&key).setup_log());
+                setup_commands::end_cut_off_log(&self.workspaces.records.directory(&key).setup_log());
             }
             self.record_no_commands(&key);
         }
@@ -314,7 +315,7 @@ impl World {
     ) -> Result<Option<SetupCommands>, Failure> {
         let (project, name) = self.workspace_of(key)?;
         let is_there = agency_workspace::workspace_path(&project, &name).is_dir();
-        let was_set_up = self.workspaces.get(key).setup != Mark::None;
+        let was_set_up = self.workspaces.records.get(key).setup != Mark::None;
         if !is_there || (project.vcs() == Vcs::Plain && !was_set_up) {
             return Ok(None);
         }
@@ -341,7 +342,7 @@ impl World {
 
     pub(super) fn setup_view(&self, key: &TaskKey) -> Option<agency_api::view::SetupState> {
         let is_running = self.setup_run(key).is_some_and(|run| run.phase == SetupPhase::Setup);
-        view::setup(self.workspaces.get(key).setup, is_running)
+        view::setup(self.workspaces.records.get(key).setup, is_running)
     }
 }
 

@@ -77,25 +77,25 @@ impl World {
 
     /// Counts a reader of the conversation until a [`LoopEvent::ReaderLeft`] comes through the returned reporter.
     fn add_reader(&mut self, key: &TaskKey) -> Reporter {
-        *self.lookers.entry(key.clone()).or_default() += 1;
+        *self.notices.readers.entry(key.clone()).or_default() += 1;
         self.notices.notifier.set_viewed(key, true);
-        self.ground.reporter.clone()
+        self.context.reporter.clone()
     }
 
     pub(super) fn remove_reader(&mut self, key: &TaskKey) {
-        let left = self.lookers.get_mut(key).map_or(0, |lookers| {
+        let left = self.notices.readers.get_mut(key).map_or(0, |lookers| {
             *lookers = lookers.saturating_sub(1);
             *lookers
         });
         if left == 0 {
-            self.lookers.remove(key);
+            self.notices.readers.remove(key);
             self.notices.notifier.set_viewed(key, false);
         }
     }
 
     /// The conversation of a task without a live agent.
     pub(super) fn past_talk(&self, key: &TaskKey) -> Option<PastConversation> {
-        let runs = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
+        let runs = self.runs.history.get(key).map(Vec::as_slice).unwrap_or_default();
         let talks = runs.iter().filter(|meta| is_talk(meta));
         let mut before: Vec<_> = talks.map(|meta| self.talk_source(meta)).collect();
         let last = before.pop()?;
@@ -104,8 +104,8 @@ impl World {
 
     /// Adds an entry to the end of a conversation whose run is over.
     pub(super) fn last_word(&self, key: &TaskKey, item: Item) {
-        let last = self.history.get(key).and_then(|runs| runs.last()).filter(|meta| is_talk(meta));
-        let Some(journal) = last.map(|meta| self.ground.state.run(&meta.run.0).journal()) else { return };
+        let last = self.runs.history.get(key).and_then(|runs| runs.last()).filter(|meta| is_talk(meta));
+        let Some(journal) = last.map(|meta| self.context.state.run(&meta.run.0).journal()) else { return };
         if let Err(cause) = last_words::add(&journal, item) {
             tracing::warn!(task = %key, %cause, "the conversation does not say how it ended");
         }
@@ -120,7 +120,7 @@ impl World {
     fn approvals(&mut self, task: Option<TaskKey>) -> Result<Later<Approvals>, Failure> {
         let is_meant =
             |live: &&LiveRun| is_talk(&live.meta) && task.as_ref().is_none_or(|key| live.key == *key);
-        let runs = self.runs.values().filter(is_meant);
+        let runs = self.runs.live.values().filter(is_meant);
         let mut runs: Vec<_> = runs
             .filter_map(|live| Some((self.view(&live.key).ok()?, live.handle.commands.clone())))
             .collect();

@@ -65,7 +65,7 @@ impl World {
         overrides: &Overrides,
     ) -> Result<Settings, Failure> {
         let root = project.and_then(|id| Some((id, self.store.project(id)?.root())));
-        self.settings_files.load(root, &self.trust, overrides)
+        self.configuration.files.load(root, &self.configuration.trust, overrides)
     }
 
     pub(super) fn workspace_of(&self, key: &TaskKey) -> Result<(Project, WorkspaceName), Failure> {
@@ -113,7 +113,7 @@ impl World {
             Failure::new(format!("task {} cannot go on with the {driver} driver", key.task))
                 .code(FailureCode::Unsupported)
         };
-        if !self.history.contains_key(key) {
+        if !self.runs.history.contains_key(key) {
             return Ok(());
         }
         if file.fields().command.is_some() {
@@ -140,7 +140,7 @@ impl World {
 
     /// A command in a task file that no user typed on this machine came with the repository.
     fn require_consent(&self, key: &TaskKey, command: &[String]) -> Result<(), Failure> {
-        if self.trust.trusts(&key.project, &trust::command_digest(command)) {
+        if self.configuration.trust.trusts(&key.project, &trust::command_digest(command)) {
             return Ok(());
         }
         Err(Failure::new(format!("the command of task {} is not trusted", key.task))
@@ -158,8 +158,8 @@ impl World {
         let gone = || Failure::new(format!("there is no task {}", key.task)).code(FailureCode::TaskNotFound);
         let known = self.store.project(&key.project).ok_or_else(gone)?;
         let task = known.tasks.get(&key.task).ok_or_else(gone)?;
-        let live = self.runs.values().find(|live| live.key == *key);
-        let last_run = self.history.get(key).and_then(|runs| runs.last());
+        let live = self.runs.live.values().find(|live| live.key == *key);
+        let last_run = self.runs.history.get(key).and_then(|runs| runs.last());
         let fields = task.content.as_ref().map(|file| file.fields().clone()).unwrap_or_default();
         let state = live.map(|live| live.standing.state);
         let last_exit = fields.last_exit.as_ref().map(|exit| exit.code);
@@ -167,7 +167,7 @@ impl World {
         let workspace = known.workspace_name(&task.name).ok();
         let worktree = workspace.as_ref().map(|name| agency_workspace::workspace_path(&known.project, name));
         let conflicts = workspace.as_ref().map(|name| self.conflicts_of(key, name)).unwrap_or_default();
-        let (ports, setup) = (self.workspaces.get(key).ports(), self.setup_view(key));
+        let (ports, setup) = (self.workspaces.records.get(key).ports(), self.setup_view(key));
         // In a plain directory the directory of a draft exists, but it is no workspace yet. A draft whose setup failed
         // has a workspace.
         let has_workspace = status != TaskStatus::Draft || setup.is_some();
@@ -206,9 +206,9 @@ impl World {
             last_exit: last_exit.map(|code| code.to_string()),
             run: live.map(|live| live.meta.run.0.clone()),
             viewers: live.map_or(0, |live| live.viewers as u64),
-            elsewhere: self.elsewhere.get(key).cloned(),
-            vanished: self.workspaces.get(key).vanished,
-            merge_cut_off: self.workspaces.get(key).merge_cut_off,
+            elsewhere: self.runs.elsewhere.get(key).cloned(),
+            vanished: self.workspaces.records.get(key).vanished,
+            merge_cut_off: self.workspaces.records.get(key).merge_cut_off,
             broken: task.content.as_ref().err().cloned(),
         })
     }

@@ -36,8 +36,8 @@ impl World {
         Known {
             projects: projects.collect(),
             unreachable: self.store.out_of_reach(),
-            state: self.ground.state.root().to_path_buf(),
-            live: self.runs.keys().chain(self.orphans.keys()).cloned().collect(),
+            state: self.context.state.root().to_path_buf(),
+            live: self.runs.live.keys().chain(self.runs.orphans.keys()).cloned().collect(),
         }
     }
 

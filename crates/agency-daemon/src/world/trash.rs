@@ -62,7 +62,7 @@ impl World {
             Ok(found) => found,
             Err(failure) => return answer.give(Err(failure)),
         };
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let chosen = rpc::blocking(move || trash::choose(&project, &directory, word.as_deref())).await;
             reporter.report(LoopEvent::UndoChosen { project: id, answer, chosen }).await;
@@ -78,7 +78,7 @@ impl World {
             Ok(restoration) => restoration,
             Err(failure) => return answer.give(Err(failure)),
         };
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         tokio::spawn(async move { reporter.report(restoration.run(answer).await).await });
     }
 
@@ -95,7 +95,7 @@ impl World {
         let project = known.project.clone();
         self.begin_operation(&key, Operation::RestoreTask).map_err(|failure| failure.within(message))?;
         self.mark_removal(id, &removal, Step::Restoring);
-        let (was_cut_off, state) = (removal.step == Step::Restoring, self.ground.state.clone());
+        let (was_cut_off, state) = (removal.step == Step::Restoring, self.context.state.clone());
         Ok(Restoration::Task { key, was_cut_off, removal, project, state })
     }
 
@@ -122,7 +122,7 @@ impl World {
         removal: Removal,
     ) -> Result<JoinHandle<CutOff>, Failure> {
         self.begin_operation(key, Operation::RestoreTask)?;
-        let (state, looked) = (self.ground.state.clone(), removal.clone());
+        let (state, looked) = (self.context.state.clone(), removal.clone());
         let (key, of) = (key.clone(), key.clone());
         Ok(tokio::spawn(async move {
             let restored =
@@ -157,7 +157,7 @@ impl World {
         let restored = restored.and_then(|RestoredWorkspace { mut notes, runs }| {
             let (key, more) = self.restore_task(id, &removal)?;
             notes.extend(more);
-            self.history.insert(key.clone(), runs);
+            self.runs.history.insert(key.clone(), runs);
             self.see_again(&key);
             self.touch_index(&key);
             self.announce(Some(&key), None, TaskRestoredEvent { entry: removal.id.clone() });
@@ -182,7 +182,7 @@ impl World {
             std::fs::read(directory.task_file(&removal.id)).map_err(|err| cannot("file").caused_by(&err))?;
         let name = removal.name().map_err(|err| cannot("name").caused_by(&err))?;
         let key = self.store.bring_back(project, &name, &bytes).map_err(store_failure)?;
-        if let Err(cause) = self.workspaces.bring_back(&key, &directory.workspace(&removal.id)) {
+        if let Err(cause) = self.workspaces.records.bring_back(&key, &directory.workspace(&removal.id)) {
             tracing::warn!(task = %key, %cause, "the record of a workspace does not come back");
         }
         let notes = self.correct_records(&key, removal);
@@ -203,7 +203,7 @@ impl World {
         if claims && let Err(cause) = self.store.set(key, vec![Field::Status(TaskStatus::Stopped)]) {
             tracing::warn!(task = %key, %cause, "cannot write the status of a task that came back");
         }
-        let was_set_up = self.workspaces.get(key).setup == Mark::Done;
+        let was_set_up = self.workspaces.records.get(key).setup == Mark::Done;
         if removal.reference.is_none() || removal.keep_ignored || !was_set_up {
             return Vec::new();
         }
@@ -241,7 +241,7 @@ impl World {
         }
         let tasks: Vec<TaskId> =
             self.store.project(&id).into_iter().flat_map(|known| known.tasks.keys().copied()).collect();
-        let (state, reporter) = (self.ground.state.clone(), self.ground.reporter.clone());
+        let (state, reporter) = (self.context.state.clone(), self.context.reporter.clone());
         let project_id = id.clone();
         tokio::spawn(async move {
             let expired = rpc::blocking(move || {

@@ -30,7 +30,7 @@ impl World {
         let lock = self.snapshot_lock(key);
         // Take a free lock at once, so that a caller who lists the turns from now on sees this one too.
         let alone = lock.clone().try_lock_owned().ok();
-        let (key, reporter) = (key.clone(), self.ground.reporter.clone());
+        let (key, reporter) = (key.clone(), self.context.reporter.clone());
         tokio::spawn(async move {
             let alone = match alone {
                 Some(alone) => alone,
@@ -88,7 +88,7 @@ impl World {
             }
         };
         let lock = self.snapshot_lock(&key);
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         tokio::spawn(async move {
             let (project, name) = workspace;
             let alone = lock.lock().await;

@@ -14,7 +14,7 @@ impl World {
         let Ok((project, name)) = self.workspace_of(key) else { return };
         let path = agency_workspace::workspace_path(&project, &name);
         if let Some(parent) = path.parent().filter(|_| project.vcs() != Vcs::Plain) {
-            self.watch.add(parent);
+            self.workspaces.watch.add(parent);
         }
     }
 
@@ -33,7 +33,7 @@ impl World {
         }
         tracing::error!(task = %key, %run, "the workspace is gone; its agent is stopped");
         let now = clock::timestamp();
-        if let Err(cause) = self.workspaces.change(key, |record| record.vanished = Some(now)) {
+        if let Err(cause) = self.workspaces.records.change(key, |record| record.vanished = Some(now)) {
             tracing::warn!(task = %key, %cause, "cannot record that a workspace is gone");
         }
         let error =
@@ -52,7 +52,7 @@ impl World {
 
     /// Records that the directory is there again.
     pub(super) fn record_presence(&mut self, key: &TaskKey) {
-        if let Err(cause) = self.workspaces.change(key, |record| record.vanished = None) {
+        if let Err(cause) = self.workspaces.records.change(key, |record| record.vanished = None) {
             tracing::warn!(task = %key, %cause, "cannot record that a workspace is there again");
         }
     }

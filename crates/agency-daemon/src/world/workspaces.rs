@@ -22,7 +22,7 @@ const SETUP_KEY: Key = Key::WORKSPACE_SETUP;
 impl World {
     pub(super) fn make_workspace(&mut self, key: TaskKey, epoch: Epoch) {
         self.expect_workspace(&key);
-        let reporter = self.ground.reporter.clone();
+        let reporter = self.context.reporter.clone();
         let planned = self.workspace_of(&key).map(|(project, name)| {
             let base = self.store.file(&key).ok().and_then(|file| file.fields().base_branch.clone());
             (project, name, base)
@@ -76,7 +76,7 @@ impl World {
                 let made_by = match workspace {
                     Some(workspace) => {
                         self.note(&key, workspace.warnings.clone());
-                        self.made.insert(key.clone(), workspace);
+                        self.starts.made.insert(key.clone(), workspace);
                         MadeBy::ThisStart
                     }
                     None => MadeBy::Earlier,
@@ -87,15 +87,15 @@ impl World {
             Err(failure) => {
                 self.expect_no_workspace(&key);
                 let error = failure.message.clone();
-                self.failures.insert(key.clone(), failure);
+                self.starts.failures.insert(key.clone(), failure);
                 self.decide(Event::WorkspaceFailed { key, epoch, error });
             }
         }
     }
 
     pub(super) fn undo_workspace(&mut self, key: TaskKey, epoch: Epoch) {
-        let reporter = self.ground.reporter.clone();
-        let made = self.made.remove(&key);
+        let reporter = self.context.reporter.clone();
+        let made = self.starts.made.remove(&key);
         let project = self.workspace_of(&key).map(|(project, _)| project);
         tokio::spawn(async move {
             if let (Ok(project), Some(workspace)) = (project, made) {
@@ -125,7 +125,7 @@ impl World {
 
     /// The `AGENCY_RUN_ID` of every process that the daemon starts in the workspace. By it the daemon finds them again.
     pub(super) fn workspace_run(&self, key: &TaskKey) -> Result<String, Failure> {
-        if let Some(run) = self.workspaces.get(key).run {
+        if let Some(run) = self.workspaces.records.get(key).run {
             return Ok(run);
         }
         let made = run_meta::new_run_id().map_err(|err| Failure::new("no random numbers").caused_by(&err))?;
@@ -134,7 +134,7 @@ impl World {
 
     /// Records that no command of the daemon's runs in the workspace any more.
     pub(super) fn record_no_commands(&mut self, key: &TaskKey) {
-        if let Err(cause) = self.workspaces.change(key, |record| record.at_work = false) {
+        if let Err(cause) = self.workspaces.records.change(key, |record| record.at_work = false) {
             tracing::warn!(task = %key, %cause, "cannot record that no command runs in a workspace");
         }
     }
@@ -145,8 +145,9 @@ impl World {
             let has_project = self.store.project(&key.project).is_some();
             has_project && self.store.task(key).is_none() && !self.supervisor.occupation(key).is_removal()
         };
-        let lost: Vec<TaskKey> = self.workspaces.all().map(|(key, _)| key.clone()).filter(is_lost).collect();
-        lost.iter().for_each(|key| self.workspaces.forget(key));
+        let lost: Vec<TaskKey> =
+            self.workspaces.records.all().map(|(key, _)| key.clone()).filter(is_lost).collect();
+        lost.iter().for_each(|key| self.workspaces.records.forget(key));
     }
 }
 

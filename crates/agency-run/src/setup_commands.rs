@@ -15,14 +15,15 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agency_run::environment::Environment;
-use agency_run::process_tree::end_tree;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::environment::Environment;
+use crate::process_tree::end_tree;
 
 /// No person reads faster, and each piece is an event.
 const REPORTED_EVERY: Duration = Duration::from_millis(100);
@@ -374,7 +375,7 @@ fn lock(shared: &SharedLog) -> std::sync::MutexGuard<'_, Option<SetupLog>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agency_run::environment;
+    use crate::environment;
 
     fn setup(dir: &Path, lines: &[&str], limit: Option<Duration>) -> SetupCommands {
         let run = format!("test-{}-{}", std::process::id(), dir.display());
