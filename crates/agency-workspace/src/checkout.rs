@@ -10,7 +10,7 @@ use crate::uncommitted::uncommitted_files;
 
 /// The main checkout could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot look into the main checkout {}", root.display())]
+#[error("cannot read the main checkout {}", root.display())]
 pub struct CheckoutError {
     /// The root of the project.
     pub root: PathBuf,

@@ -48,7 +48,7 @@ pub enum ConflictWith {
 
 /// The workspaces could not be compared.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot tell which workspaces of {} collide", root.display())]
+#[error("cannot check the workspaces of {} for conflicts", root.display())]
 pub struct ConflictsError {
     /// The root of the project.
     pub root: PathBuf,
@@ -89,7 +89,7 @@ impl ConflictScanner {
         let work = self.work_in(project, workspaces);
         let found = self.compare(project, repository, &work).or_else(|err| {
             // No branch refers to the remembered commits, so git may have deleted them since.
-            debug!(%err, "the workspaces are compared as if for the first time");
+            debug!(%err, "comparing all workspaces again");
             *self = Self { merges: self.merges, ..Self::default() };
             let work = self.work_in(project, workspaces);
             self.compare(project, repository, &work)
@@ -109,7 +109,7 @@ impl ConflictScanner {
                     self.seen.insert(name.clone(), (fingerprint, commit.clone()));
                     work.push((name, base.as_deref(), commit));
                 }
-                Err(err) => debug!(%name, %err, "a workspace is not compared with the others"),
+                Err(err) => debug!(%name, %err, "a workspace was skipped in the scan for conflicts"),
             }
         }
         work

@@ -34,7 +34,7 @@ pub struct Copied {
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The files could not be listed.
-    #[error("cannot tell which ignored files to copy")]
+    #[error("cannot list the ignored files to copy")]
     List(#[from] ToolError),
     /// One file could not be copied, and others would fail too.
     #[error("cannot copy {} into the workspace", path.display())]
@@ -45,7 +45,7 @@ pub enum CopyError {
         source: io::Error,
     },
     /// The caller stopped the copying.
-    #[error("the copying was stopped")]
+    #[error("copying was stopped")]
     Stopped,
 }
 
@@ -140,7 +140,7 @@ impl CopyTarget {
         match fs::create_dir(&path) {
             Err(err) if err.kind() == ErrorKind::AlreadyExists && path.symlink_metadata()?.is_dir() => {}
             Err(err) if err.kind() == ErrorKind::AlreadyExists => {
-                let problem = format!("{} is no directory in the workspace", directory.display());
+                let problem = format!("{} is not a directory in the workspace", directory.display());
                 return Err(io::Error::new(ErrorKind::NotADirectory, problem));
             }
             made => made?,
@@ -155,7 +155,7 @@ impl Drop for CopyTarget {
     fn drop(&mut self) {
         let cleared = remove_if_exists(&self.stage.join("file")).and_then(|()| fs::remove_dir(&self.stage));
         if let Err(left) = cleared {
-            tracing::warn!(stage = %self.stage.display(), %left, "half a copy stays behind");
+            tracing::warn!(stage = %self.stage.display(), %left, "an incomplete copy could not be removed");
         } else if let Some(above) = self.stage.parent() {
             // If it is not empty, the files in it are not ours and stay.
             fs::remove_dir(above).unwrap_or_default();

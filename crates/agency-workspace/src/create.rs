@@ -92,7 +92,7 @@ fn create_worktree(
         Err(err) => {
             // This call created the branch seconds ago, and it has no commits.
             delete_untouched_branch(repository, name, &base.commit).unwrap_or_else(
-                |left| warn!(%name, %left, "the branch of a workspace that failed stays behind"),
+                |left| warn!(%name, %left, "the branch of a failed workspace could not be deleted"),
             );
             Err(err.into())
         }
@@ -108,7 +108,7 @@ fn missing_content_warnings(repository: &Repository, name: &WorkspaceName) -> Ve
     }
     let attributes = fs::read_to_string(path.join(".gitattributes")).unwrap_or_default();
     if attributes.contains("filter=lfs") && !repository.environment().has_lfs() {
-        warnings.push(format!("git-lfs is not installed: {name} has pointers in the place of large files"));
+        warnings.push(format!("git-lfs is not installed: {name} has pointers instead of large files"));
     }
     warnings
 }
@@ -258,9 +258,9 @@ pub(crate) fn clean_up_failed_add(repository: &Repository, name: &WorkspaceName,
         Some(record) => record.remove(repository, Force::Yes),
         None => Ok(()),
     });
-    left.unwrap_or_else(|left| warn!(%name, %left, "a worktree that failed stays behind"));
+    left.unwrap_or_else(|left| warn!(%name, %left, "a failed worktree could not be removed"));
     if before == PathStatus::EmptyDirectory && !path.exists() {
         fs::create_dir(&path)
-            .unwrap_or_else(|left| warn!(%name, %left, "an empty directory was not put back"));
+            .unwrap_or_else(|left| warn!(%name, %left, "an empty directory could not be created again"));
     }
 }

@@ -42,7 +42,7 @@ impl ExcludeError {
         match self {
             ExcludeError::Git { source, .. } => source.hint(),
             ExcludeError::Write { .. } => {
-                Some("or exclude .agency/ yourself: git takes it for untracked files".into())
+                Some("add .agency/ to an exclude file yourself, or git shows it as untracked".into())
             }
         }
     }

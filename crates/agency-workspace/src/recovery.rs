@@ -20,7 +20,7 @@ use crate::trial_worktree;
 pub fn recover_integrations(project: &Project) -> Result<Vec<RecoveredMerge>, OperationError> {
     let Some(repository) = project.git_repository() else { return Ok(Vec::new()) };
     recover_syncs(project)?;
-    let notes = pending_merges(repository).inspect_err(|err| warn!(%err, "notes of merges cannot be read"));
+    let notes = pending_merges(repository).inspect_err(|err| warn!(%err, "pending merges cannot be read"));
     let Some(first) = notes.unwrap_or_default().into_iter().next() else {
         remove_trial_worktrees(&project.kind);
         return Ok(Vec::new());
@@ -40,7 +40,7 @@ fn remove_trial_worktrees(kind: &Kind) {
     let Kind::Git(repository) = kind else { return };
     let swept = IntegrationLock::acquire(repository)
         .and_then(|_lock| Ok(trial_worktree::remove_leftovers(repository)?));
-    swept.unwrap_or_else(|left| warn!(%left, "a worktree of ours stays behind"));
+    swept.unwrap_or_else(|left| warn!(%left, "a trial worktree could not be removed"));
 }
 
 /// Whether Agency has merged everything that is committed in the workspace, in this repository.
@@ -60,7 +60,7 @@ pub fn recover_syncs(project: &Project) -> Result<(), OperationError> {
     // In jj a sync is a single operation, which cannot be interrupted half-way.
     let Kind::Git(repository) = &project.kind else { return Ok(()) };
     let notes = pending_sync::pending_syncs(repository, pending_sync::FOLDER)
-        .inspect_err(|err| warn!(%err, "notes of syncs cannot be read"));
+        .inspect_err(|err| warn!(%err, "pending syncs cannot be read"));
     for pending in notes.unwrap_or_default() {
         let settle = || pending.recover(repository, &IntegrationLock::acquire(repository)?);
         settle().map_err(Operation::Sync.failed(&pending.name))?;

@@ -132,8 +132,9 @@ fn restore_removed(
     if filled.is_err() {
         clean_up_failed_add(repository, name, found.path_status);
         if let Some(tip) = made_branch {
-            delete_untouched_branch(repository, name, &tip)
-                .unwrap_or_else(|left| warn!(%name, %left, "the branch of a failed restore stays behind"));
+            delete_untouched_branch(repository, name, &tip).unwrap_or_else(
+                |left| warn!(%name, %left, "the branch of a failed restore could not be deleted"),
+            );
         }
     }
     let warnings = filled?;
@@ -198,7 +199,9 @@ fn choose_checkout(
         true => Ok((CheckoutTarget::Branch(branch), None)),
         false => Ok((
             detached(),
-            Some(format!("{name} was on {branch}, which is elsewhere now; it is on no branch")),
+            Some(format!(
+                "{name} was on {branch}, which has moved or is checked out elsewhere; it is now on no branch"
+            )),
         )),
     }
 }

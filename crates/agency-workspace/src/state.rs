@@ -14,7 +14,7 @@ use crate::tool::ToolError;
 
 /// The state of a workspace could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot look into workspace {workspace}")]
+#[error("cannot read workspace {workspace}")]
 pub struct StateError {
     /// The workspace.
     pub workspace: WorkspaceName,

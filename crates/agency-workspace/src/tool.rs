@@ -58,7 +58,7 @@ impl ToolError {
                 Some(format!("install {program}, or use the directory itself with --vcs none"))
             }
             ToolError::Failed { stderr, .. } if is_lock_held(stderr) => {
-                Some("another git command is at work, or one that died left its lock file; remove it if so".into())
+                Some("another git command is running, or a dead one left its lock file; in that case remove it".into())
             }
             ToolError::Failed { stderr, .. } if stderr.contains("dubious ownership") => {
                 Some("the repository belongs to another user; `git config --global --add safe.directory …` trusts it".into())
@@ -119,7 +119,7 @@ pub(crate) fn check_status(command: String, output: Output) -> Result<Vec<u8>, T
 fn stderr_text(stderr: &[u8], status: ExitStatus) -> String {
     let text = String::from_utf8_lossy(stderr);
     match text.trim() {
-        "" => format!("it said nothing ({status})"),
+        "" => format!("no output ({status})"),
         text => text.to_owned(),
     }
 }

@@ -33,7 +33,7 @@ pub struct Traces {
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
     /// git failed.
-    #[error("cannot look at the repository of {}", root.display())]
+    #[error("cannot read the repository of {}", root.display())]
     Git {
         /// The root of the project.
         root: PathBuf,

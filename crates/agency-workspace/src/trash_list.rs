@@ -22,7 +22,7 @@ fn size(line: &str) -> Option<u64> {
 
 /// The trash could not be read or changed.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot look into the trash of {}", root.display())]
+#[error("cannot read the trash of {}", root.display())]
 pub struct TrashError {
     /// The root of the project.
     pub root: std::path::PathBuf,

@@ -114,7 +114,7 @@ fn without_advice(err: ToolError) -> ToolError {
 impl Drop for TrialWorktree<'_> {
     fn drop(&mut self) {
         self.record.remove(self.repository, Force::Yes).unwrap_or_else(
-            |left| warn!(path = %self.record.path.display(), %left, "a worktree of ours stays behind"),
+            |left| warn!(path = %self.record.path.display(), %left, "a trial worktree could not be removed"),
         );
     }
 }

@@ -7,7 +7,7 @@ use crate::tool::ToolError;
 
 /// A workspace could not be created.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make workspace {workspace}")]
+#[error("cannot create workspace {workspace}")]
 pub struct CreateError {
     /// The workspace.
     pub workspace: WorkspaceName,
@@ -71,7 +71,7 @@ pub enum CreateCause {
         path: PathBuf,
     },
     /// A branch has the name of the folder that our branches need.
-    #[error("git cannot have a branch {branch} beside the branch {blocking}")]
+    #[error("git cannot have both a branch {branch} and a branch {blocking}")]
     BranchBlocked {
         /// The branch.
         branch: String,

@@ -50,7 +50,7 @@ pub struct OperationError {
 #[derive(Debug, thiserror::Error)]
 pub enum OperationCause {
     /// The project is a plain directory.
-    #[error("{} is a plain directory: it has no versions", path.display())]
+    #[error("{} is a plain directory without version control", path.display())]
     Plain {
         /// The path that the error is about.
         path: PathBuf,
@@ -76,19 +76,19 @@ pub enum OperationCause {
         branch: String,
     },
     /// The target is the branch of the workspace itself.
-    #[error("`{branch}` is its own branch")]
+    #[error("{branch} is the workspace's own branch")]
     OwnBranch {
         /// The branch.
         branch: String,
     },
     /// The base is a remote branch, and no local branch tracks it.
-    #[error("its base {base} is a branch of a server, and no local branch follows it")]
+    #[error("its base {base} is a remote branch, and no local branch tracks it")]
     RemoteBase {
         /// The base as the caller named it.
         base: String,
     },
     /// The main checkout is on no branch.
-    #[error("the main checkout is on no branch that could be merged into")]
+    #[error("the main checkout is not on a branch, so there is none to merge into")]
     NoCurrentBranch,
     /// The base does not exist in jj.
     #[error("there is no bookmark, tag or commit `{base}`")]
@@ -103,22 +103,22 @@ pub enum OperationCause {
         bookmark: String,
     },
     /// Commits of the workspace have conflicts.
-    #[error("its own commits have conflicts that nobody has resolved: {}", shown(files))]
+    #[error("its own commits have unresolved conflicts: {}", shown(files))]
     Unresolved {
         /// The files, relative to the checkout.
         files: Vec<PathBuf>,
     },
     /// No bookmark to merge into was found.
-    #[error("no bookmark is below your @, so there is none to merge into")]
+    #[error("there is no bookmark below your @ to merge into")]
     NoBookmark,
     /// The bookmark is in conflict.
-    #[error("the bookmark {bookmark} stands on several commits at once")]
+    #[error("the bookmark {bookmark} is in conflict: it points to several commits")]
     BookmarkConflicted {
         /// The bookmark.
         bookmark: String,
     },
     /// There is no such snapshot.
-    #[error("there is no snapshot {number} of it")]
+    #[error("it has no snapshot {number}")]
     SnapshotMissing {
         /// The number of the snapshot.
         number: u64,
@@ -157,7 +157,7 @@ pub enum OperationCause {
         files: Vec<PathBuf>,
     },
     /// The checkout of the target has changes.
-    #[error("{branch} is checked out in {} with changes of its own: {}", path.display(), shown(files))]
+    #[error("{branch} is checked out in {} with uncommitted changes: {}", path.display(), shown(files))]
     TargetDirty {
         /// The branch.
         branch: String,
@@ -167,7 +167,7 @@ pub enum OperationCause {
         files: Vec<PathBuf>,
     },
     /// Untracked files would be overwritten in the checkout of the target.
-    #[error("files that git does not track are in the way in {}: {}", path.display(), shown(files))]
+    #[error("untracked files are in the way in {}: {}", path.display(), shown(files))]
     TargetBlocked {
         /// The path that the error is about.
         path: PathBuf,
@@ -175,7 +175,7 @@ pub enum OperationCause {
         files: Vec<PathBuf>,
     },
     /// Another process moved the branch meanwhile.
-    #[error("{branch} was moved by somebody else meanwhile")]
+    #[error("another process moved {branch} meanwhile")]
     TargetMoved {
         /// The branch.
         branch: String,
@@ -191,7 +191,7 @@ pub enum OperationCause {
         branch: String,
     },
     /// A git operation is in progress.
-    #[error("{what} is under way in {}", path.display())]
+    #[error("{what} is in progress in {}", path.display())]
     Busy {
         /// The path that the error is about.
         path: PathBuf,
@@ -199,7 +199,7 @@ pub enum OperationCause {
         what: &'static str,
     },
     /// There is nothing to merge.
-    #[error("{target} has all of it already")]
+    #[error("{target} already has all of its changes")]
     NothingNew {
         /// The branch or bookmark to merge into.
         target: String,
@@ -213,7 +213,7 @@ pub enum OperationCause {
         commits: u64,
     },
     /// Something else exists at the path of the workspace.
-    #[error("{} is taken by something else", path.display())]
+    #[error("something else exists at {}", path.display())]
     PathTaken {
         /// The path that the error is about.
         path: PathBuf,
@@ -225,7 +225,7 @@ pub enum OperationCause {
         branch: String,
     },
     /// An interrupted merge cannot be recovered, because the user has changed files since.
-    #[error("an earlier merge into {branch} was cut off, and {} was changed since: {}", path.display(), shown(files))]
+    #[error("an earlier merge into {branch} was interrupted, and {} has changed since: {}", path.display(), shown(files))]
     InterruptedMerge {
         /// The branch.
         branch: String,
@@ -235,7 +235,7 @@ pub enum OperationCause {
         files: Vec<PathBuf>,
     },
     /// The operation failed, and so did its recovery.
-    #[error("files that were just being written may be left in {}, and could not be put back", path.display())]
+    #[error("some files in {} may be half written, and could not be restored", path.display())]
     RecoveryFailed {
         /// The path that the error is about.
         path: PathBuf,
@@ -244,7 +244,7 @@ pub enum OperationCause {
         left: Box<OperationCause>,
     },
     /// The merge failed, and the checkout was restored.
-    #[error("{} is as before; what was there when the merge failed is saved as {trash_ref}", path.display())]
+    #[error("{} is as before; its files at the time of the failure are saved as {trash_ref}", path.display())]
     RolledBack {
         /// The path that the error is about.
         path: PathBuf,
@@ -254,7 +254,7 @@ pub enum OperationCause {
         source: Box<OperationCause>,
     },
     /// It is not known whether the merge has happened.
-    #[error("{branch} may have the merge already: that could not be settled")]
+    #[error("cannot tell whether {branch} has the merge")]
     MergeUncertain {
         /// The branch.
         branch: String,
@@ -302,7 +302,7 @@ impl OperationCause {
                 Some("tasks in a git or jj repository have workspaces of their own".into())
             }
             OperationCause::NotReady { presence: Presence::DirectoryGone, .. } => {
-                Some("starting the task makes the directory again from its branch".into())
+                Some("start the task: that creates the directory again from its branch".into())
             }
             OperationCause::NotReady { .. } => None,
             OperationCause::BaseMissing { .. } | OperationCause::RevisionMissing { .. } => {
@@ -354,7 +354,7 @@ impl OperationCause {
                 Some(format!("look at it with `git log {branch}`, then rename or delete it"))
             }
             OperationCause::InterruptedMerge { path, .. } => {
-                Some(format!("commit or stash what is yours there: git -C '{}' status", path.display()))
+                Some(format!("commit or stash your changes there: git -C '{}' status", path.display()))
             }
             OperationCause::RecoveryFailed { path, left } => left.hint(workspace).or_else(|| {
                 Some(format!(
@@ -366,7 +366,7 @@ impl OperationCause {
                 source.hint(workspace).or_else(|| Some(format!("look at it with: git show {trash_ref}")))
             }
             OperationCause::MergeUncertain { branch, .. } => {
-                Some(format!("look at {branch}; the next merge, or a restart of the daemon, settles it"))
+                Some(format!("check {branch}; the next merge or a restart of the daemon finds out"))
             }
             OperationCause::OtherVcs { .. } | OperationCause::Write { .. } => None,
             OperationCause::Save(cause) => cause.hint(),
@@ -401,10 +401,10 @@ fn absence(path: &Path, presence: Presence) -> String {
     let path = path.display();
     match presence {
         Presence::Ready => format!("{path} is ready"),
-        Presence::HalfMade => format!("{path} is only half made"),
+        Presence::HalfMade => format!("{path} is incomplete"),
         Presence::DirectoryGone => format!("its directory {path} is gone"),
         Presence::NotOurs => format!("{path} is not a workspace of this project"),
-        Presence::Absent => format!("there is no {path}"),
+        Presence::Absent => format!("{path} does not exist"),
     }
 }
 
@@ -422,8 +422,8 @@ fn listed(commits: &[UnfinishedCommit]) -> String {
 
 fn in_the_way(files: &[PathBuf]) -> String {
     match files {
-        [] => "files that no commit holds are in the way".into(),
-        files => format!("files that no commit holds are in the way: {}", shown(files)),
+        [] => "uncommitted files are in the way".into(),
+        files => format!("uncommitted files are in the way: {}", shown(files)),
     }
 }
 
@@ -453,7 +453,7 @@ pub enum RemoveCause {
     #[error("{0}")]
     HasWork(WorkAtRisk),
     /// The directory is not a worktree of this repository.
-    #[error("{} is not a worktree that git knows of this repository", path.display())]
+    #[error("git does not know {} as a worktree of this repository", path.display())]
     NotOurs {
         /// The path that the error is about.
         path: PathBuf,
@@ -475,7 +475,7 @@ pub enum RemoveCause {
         path: PathBuf,
     },
     /// Nested repositories cannot be saved.
-    #[error("git cannot keep the repositories inside it: {}", shown(paths))]
+    #[error("git cannot save the repositories inside it: {}", shown(paths))]
     NestedRepositories {
         /// The nested repositories.
         paths: Vec<PathBuf>,
@@ -524,7 +524,7 @@ impl RemoveCause {
             }
             RemoveCause::BranchInUse { .. } => Some("switch to another branch there".into()),
             RemoveCause::NestedRepositories { .. } => {
-                Some("push what they hold and delete them, or move them somewhere else".into())
+                Some("push their commits and delete them, or move them elsewhere".into())
             }
             RemoveCause::Unfinished { trash_ref, source } => trash_ref
                 .as_ref()

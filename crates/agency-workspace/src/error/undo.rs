@@ -9,7 +9,7 @@ use crate::work::WorkAtRisk;
 
 /// A new workspace could not be removed again.
 #[derive(Debug, thiserror::Error)]
-#[error("workspace {workspace} stays")]
+#[error("cannot remove the new workspace {workspace}")]
 pub struct UndoError {
     /// The workspace.
     pub workspace: WorkspaceName,

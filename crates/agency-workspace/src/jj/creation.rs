@@ -184,7 +184,7 @@ fn unwritable(cause: OperationCause) -> ToolError {
 /// Removes the remains of a failed `jj workspace add`. There was nothing before that call.
 pub(super) fn clean_up_failed_add(repository: &JjRepository, name: &WorkspaceName, before: PathStatus) {
     forget_workspace(repository, name)
-        .unwrap_or_else(|left| warn!(%name, %left, "a workspace that failed stays behind"));
+        .unwrap_or_else(|left| warn!(%name, %left, "jj could not forget a failed workspace"));
     let path = repository.workspace_path(name);
     let deleted = match before {
         _ if repository.is_workspace(&path) => delete_directory(&path),
@@ -192,7 +192,9 @@ pub(super) fn clean_up_failed_add(repository: &JjRepository, name: &WorkspaceNam
         PathStatus::Missing => ignore_not_found(fs::remove_dir(&path)),
         PathStatus::EmptyDirectory | PathStatus::Occupied => Ok(()),
     };
-    deleted.unwrap_or_else(|left| warn!(%name, %left, "a directory that failed stays behind"));
+    deleted.unwrap_or_else(
+        |left| warn!(%name, %left, "the directory of a failed workspace could not be deleted"),
+    );
 }
 
 pub(super) fn delete_directory(path: &Path) -> std::io::Result<()> {

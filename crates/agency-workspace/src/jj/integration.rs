@@ -65,7 +65,7 @@ impl PendingOperations {
         let new = self.heads()?.difference(&before).next().cloned();
         new.ok_or_else(|| ToolError::Failed {
             command: format!("jj {}", args.first().unwrap_or(&"")),
-            stderr: "it made no commit".into(),
+            stderr: "no commit was created".into(),
         })
     }
 
@@ -138,7 +138,7 @@ pub(crate) fn merge(
     let tips = committed_tips(repository, name)?;
     let PreparedMerge { mut operations, into, before, after, mut notes } =
         prepare_merge(repository, name, &tips, request, None)?;
-    notes.push(format!("to take it back: jj op restore {:.12}", operations.first));
+    notes.push(format!("undo: jj op restore {:.12}", operations.first));
     operations.run(&["bookmark", "set", "-r", &after, &into])?;
     if let [tip] = &tips[..] {
         operations.run(&["bookmark", "set", "--allow-backwards", "-r", tip, &name.branch()])?;

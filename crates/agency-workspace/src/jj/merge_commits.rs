@@ -55,8 +55,8 @@ impl MergeCommits {
         let named: Vec<String> =
             along.iter().map(|one| format!("{} ({})", one.change, one.subject)).collect();
         let along = (!named.is_empty())
-            .then(|| format!("{into} also has what your @ stands on now: {}", named.join(", ")));
-        let stays = format!("your @ stays where it was; to go on from {into}: jj new {into}");
+            .then(|| format!("{into} now also has commits below your @: {}", named.join(", ")));
+        let stays = format!("your @ did not move; to continue from {into}: jj new {into}");
         Ok(along.into_iter().chain([stays]).collect())
     }
 

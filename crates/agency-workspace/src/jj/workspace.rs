@@ -153,7 +153,7 @@ fn parse(line: &str) -> Option<(String, Revision)> {
 fn refused_file_warnings(stderr: &str) -> Vec<String> {
     let after = stderr.lines().skip_while(|line| !line.starts_with("Warning: Refused to snapshot"));
     let files = after.skip(1).take_while(|line| line.starts_with("  "));
-    files.map(|line| format!("jj does not take in {}", line.trim())).collect()
+    files.map(|line| format!("jj does not track {}", line.trim())).collect()
 }
 
 pub(crate) fn presence(repository: &JjRepository, name: &WorkspaceName) -> Result<Presence, ToolError> {

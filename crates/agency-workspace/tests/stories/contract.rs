@@ -11,10 +11,10 @@ use agency_workspace::{
     undo_create, workspace_path,
 };
 
-use crate::ground::{Ground, files_under, name, told, write};
+use crate::sandbox::{Sandbox, files_under, format_error, name, write};
 
 struct Scene {
-    ground: Ground,
+    sandbox: Sandbox,
     root: PathBuf,
     project: Project,
 }
@@ -26,29 +26,29 @@ fn every_kind(story: impl Fn(&Scene)) {
 
 /// Git, and jj beside git.
 fn every_versioned_kind(story: impl Fn(&Scene)) {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("git");
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("git");
+    let project = sandbox.open(&root);
     assert_eq!(project.vcs(), Vcs::Git);
-    story(&Scene { ground, root, project });
+    story(&Scene { sandbox, root, project });
     story(&jj(true));
 }
 
 fn jj(colocated: bool) -> Scene {
-    let ground = Ground::new().with_identity();
-    let root = ground.jj_repository("jj", colocated);
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.jj_repository("jj", colocated);
+    let project = sandbox.open(&root);
     assert_eq!(project.vcs(), Vcs::Jj);
-    Scene { ground, root, project }
+    Scene { sandbox, root, project }
 }
 
 fn plain() -> Scene {
-    let ground = Ground::new();
-    let root = ground.path().join("plain");
+    let sandbox = Sandbox::new();
+    let root = sandbox.path().join("plain");
     fs::create_dir(&root).unwrap();
     fs::write(root.join("readme"), "hello\n").unwrap();
-    let project = ground.open_plain(&root);
-    Scene { ground, root, project }
+    let project = sandbox.open_plain(&root);
+    Scene { sandbox, root, project }
 }
 
 impl Scene {
@@ -61,8 +61,8 @@ impl Scene {
     /// The user's own work goes on.
     fn commit(&self, file: &str, content: &str) {
         match self.project.vcs() {
-            Vcs::Jj => self.ground.jj_commit(&self.root, file, content),
-            Vcs::Git => drop(self.ground.commit(&self.root, file, content)),
+            Vcs::Jj => self.sandbox.jj_commit(&self.root, file, content),
+            Vcs::Git => drop(self.sandbox.commit(&self.root, file, content)),
             Vcs::Plain => write(&self.root.join(file), content),
         }
     }
@@ -76,9 +76,9 @@ impl Scene {
     fn on_main(&self, file: &str) -> String {
         match self.project.vcs() {
             Vcs::Jj => {
-                self.ground.jj(&self.root, &["--ignore-working-copy", "file", "show", "-r", "main", file])
+                self.sandbox.jj(&self.root, &["--ignore-working-copy", "file", "show", "-r", "main", file])
             }
-            Vcs::Git | Vcs::Plain => self.ground.git(&self.root, &["show", &format!("main:{file}")]),
+            Vcs::Git | Vcs::Plain => self.sandbox.git(&self.root, &["show", &format!("main:{file}")]),
         }
     }
 
@@ -86,12 +86,12 @@ impl Scene {
     fn history(&self) -> String {
         match self.project.vcs() {
             Vcs::Jj => {
-                let names = self.ground.jj(&self.root, &["--ignore-working-copy", "bookmark", "list"]);
+                let names = self.sandbox.jj(&self.root, &["--ignore-working-copy", "bookmark", "list"]);
                 let template = "commit_id ++ bookmarks ++ working_copies ++ \"\\n\"";
                 let log = ["--ignore-working-copy", "log", "-r", "all()", "--no-graph", "-T", template];
-                format!("{names}\n{}", self.ground.jj(&self.root, &log))
+                format!("{names}\n{}", self.sandbox.jj(&self.root, &log))
             }
-            Vcs::Git => self.ground.everything(&self.root),
+            Vcs::Git => self.sandbox.full_state(&self.root),
             Vcs::Plain => String::new(),
         }
     }
@@ -150,9 +150,9 @@ fn a_jj_repository_without_a_git_beside_it_does_all_of_it_too() {
     merge(&scene.project, &name("1-fix"), &request).unwrap();
     assert_eq!([scene.on_main("own"), scene.on_main("theirs")], ["1", "2"]);
     remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).unwrap();
-    assert_eq!(scene.ground.jj(&scene.root, &["diff", "--summary"]), "");
+    assert_eq!(scene.sandbox.jj(&scene.root, &["diff", "--summary"]), "");
     let err = create(&scene.project, &name("2-near"), Some("mian")).unwrap_err();
-    assert!(told(&err, err.hint()).ends_with("did you mean main?"));
+    assert!(format_error(&err, err.hint()).ends_with("did you mean main?"));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_workspace_somebody_worked_in_is_not_undone() {
         let err = undo_create(&scene.project, &made).unwrap_err();
         let expected = "Error: workspace 1-fix stays\n\
                         Caused by: 1 file in .agency/worktrees/1-fix is not committed";
-        assert_eq!(told(&err, err.hint()), expected);
+        assert_eq!(format_error(&err, err.hint()), expected);
         assert_eq!(content(&made.path.join("new")), "x");
         commit_all(&scene.project, &name("1-fix"), "work").unwrap().unwrap();
         undo_create(&scene.project, &made).unwrap_err();
@@ -240,7 +240,7 @@ fn the_project_is_found_again_from_inside_its_workspace() {
         fs::create_dir_all(scene.root.join(".agency/tasks")).unwrap();
         let made = create(&scene.project, &name("1-fix"), None).unwrap();
         fs::create_dir(made.path.join("src")).unwrap();
-        let again = scene.ground.open(&made.path.join("src"));
+        let again = scene.sandbox.open(&made.path.join("src"));
         assert_eq!((again.root(), again.vcs()), (scene.project.root(), scene.project.vcs()));
     });
 }
@@ -252,7 +252,7 @@ fn agencys_own_files_are_neither_dirt_nor_untracked() {
         create(&scene.project, &name("1-fix"), None).unwrap();
         assert!(dirty_checkout(&scene.project).unwrap().is_empty());
         if scene.project.vcs() == Vcs::Jj {
-            assert_eq!(scene.ground.jj(&scene.root, &["diff", "--summary"]), "");
+            assert_eq!(scene.sandbox.jj(&scene.root, &["diff", "--summary"]), "");
         }
     });
 }
@@ -273,11 +273,11 @@ fn a_base_that_is_not_there_is_named_with_those_like_it() {
         let err = create(&scene.project, &name("1-fix"), Some("mian")).unwrap_err();
         let named = if scene.project.vcs() == Vcs::Jj { "bookmark" } else { "branch" };
         let expected = format!(
-            "Error: cannot make workspace 1-fix\n\
+            "Error: cannot create workspace 1-fix\n\
              Caused by: there is no {named}, tag or commit `mian`\n\
              Hint: did you mean main?"
         );
-        assert_eq!(told(&err, err.hint()), expected);
+        assert_eq!(format_error(&err, err.hint()), expected);
         assert_eq!(files_under(&scene.root), before);
     });
 }
@@ -357,7 +357,7 @@ fn work_refuses_to_be_removed_and_what_is_discarded_comes_back_whole() {
                         Caused by: 3 files in .agency/worktrees/1-fix are not committed, \
                         and 1 commit on agency/1-fix is not in main\n\
                         Hint: commit and merge them, or pass --discard";
-        assert_eq!(told(&err, err.hint()), expected);
+        assert_eq!(format_error(&err, err.hint()), expected);
         let before = files_under(&path);
         let removal = RemoveOptions { discard: true, keep_ignored: true };
         let removed = remove(&scene.project, &name("1-fix"), Some("main"), removal).unwrap();
@@ -432,7 +432,11 @@ fn a_sync_that_conflicts_changes_nothing() {
             scene.commit("readme", "theirs\n");
             let before = scene.history();
             let err = sync(&scene.project, &name("1-fix"), Some("main"), how).unwrap_err();
-            assert!(told(&err, None).ends_with("readme conflicts with main"), "{}", told(&err, None));
+            assert!(
+                format_error(&err, None).ends_with("readme conflicts with main"),
+                "{}",
+                format_error(&err, None)
+            );
             assert_eq!((scene.history(), content(&path.join("readme"))), (before, "own\n".into()));
         });
     }
@@ -463,7 +467,11 @@ fn every_way_to_merge_brings_the_work_to_the_target_and_the_workspace_can_go() {
             assert_eq!(scene.unmerged("1-fix"), 0, "{how:?}");
             assert!(recover_integrations(&scene.project).unwrap().is_empty());
             let err = merge(&scene.project, &name("1-fix"), &request).unwrap_err();
-            assert!(told(&err, None).ends_with("main has all of it already"), "{how:?} {}", told(&err, None));
+            assert!(
+                format_error(&err, None).ends_with("main already has all of its changes"),
+                "{how:?} {}",
+                format_error(&err, None)
+            );
             remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::default()).unwrap();
         });
     }
@@ -478,7 +486,7 @@ fn a_merge_that_conflicts_or_is_not_finished_changes_nothing() {
             let request = MergeRequest { how, into: Some("main".into()), ..MergeRequest::default() };
             let err = merge(&scene.project, &name("1-fix"), &request).unwrap_err();
             assert_eq!(scene.history(), before);
-            told(&err, None)
+            format_error(&err, None)
         };
         write(&path.join("readme"), "own\n");
         state(&scene.project, &name("1-fix"), None).unwrap();
@@ -495,7 +503,7 @@ fn a_merge_that_conflicts_or_is_not_finished_changes_nothing() {
         let nowhere = MergeRequest { into: Some("nowhere".into()), ..MergeRequest::default() };
         let err = merge(&scene.project, &name("1-fix"), &nowhere).unwrap_err();
         let named = if scene.project.vcs() == Vcs::Jj { "bookmark" } else { "local branch" };
-        assert!(told(&err, None).contains(&format!("there is no {named} `nowhere`")));
+        assert!(format_error(&err, None).contains(&format!("there is no {named} `nowhere`")));
     });
 }
 
@@ -506,20 +514,20 @@ fn workspaces_that_would_collide_are_told() {
         write(&one.join("readme"), "one\n");
         scene.commit_in("2-b", "readme", "two\n");
         write(&two.join("other"), "x");
-        let mut radar = ConflictScanner::default();
+        let mut scanner = ConflictScanner::default();
         let both = [(name("1-a"), Some("main".to_owned())), (name("2-b"), Some("main".to_owned()))];
-        let found = radar.scan(&scene.project, &both).unwrap();
+        let found = scanner.scan(&scene.project, &both).unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(
             (&found[0].workspace, &found[0].with),
             (&name("1-a"), &ConflictWith::Workspace(name("2-b")))
         );
         assert_eq!(found[0].files, [Path::new("readme")]);
-        let merges = radar.merge_count();
-        radar.scan(&scene.project, &both).unwrap();
-        assert_eq!(radar.merge_count(), merges);
+        let merges = scanner.merge_count();
+        scanner.scan(&scene.project, &both).unwrap();
+        assert_eq!(scanner.merge_count(), merges);
         scene.commit("readme", "theirs\n");
-        assert_eq!(radar.scan(&scene.project, &both).unwrap().len(), 3);
+        assert_eq!(scanner.scan(&scene.project, &both).unwrap().len(), 3);
     });
 }
 
@@ -527,7 +535,7 @@ fn workspaces_that_would_collide_are_told() {
 fn a_plain_directory_says_why_it_has_no_versions() {
     let scene = plain();
     let (project, fix) = (&scene.project, name("1-fix"));
-    let err = |err: OperationError| told(&err, err.hint());
+    let err = |err: OperationError| format_error(&err, err.hint());
     let all = [
         err(diff(project, &fix, None).unwrap_err()),
         err(snapshot(project, &fix, "turn").unwrap_err()),
@@ -536,7 +544,7 @@ fn a_plain_directory_says_why_it_has_no_versions() {
         err(merge(project, &fix, &MergeRequest::default()).unwrap_err()),
     ];
     for said in all {
-        assert!(said.contains("is a plain directory: it has no versions"), "{said}");
+        assert!(said.contains("is a plain directory without version control"), "{said}");
     }
     assert!(trash_entries(project).unwrap().is_empty() && snapshots(project, &fix).unwrap().is_empty());
     assert!(

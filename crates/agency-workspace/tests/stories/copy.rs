@@ -10,12 +10,12 @@ use agency_workspace::{
     workspace_path,
 };
 
-use crate::ground::{Ground, files_under, name, write};
+use crate::sandbox::{Sandbox, files_under, name, write};
 
 const IGNORED: &str = ".env*\nnode_modules/\nconfig/*.local\n/build/\n";
 
 struct Scene {
-    ground: Ground,
+    sandbox: Sandbox,
     root: PathBuf,
     project: Project,
     workspace: PathBuf,
@@ -23,17 +23,17 @@ struct Scene {
 
 /// A repository that ignores what such repositories ignore, and a fresh workspace of it.
 fn scene(include: &str) -> Scene {
-    let ground = Ground::new();
-    let root = ground.repository("git");
-    ground.commit(&root, ".gitignore", IGNORED);
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("git");
+    sandbox.commit(&root, ".gitignore", IGNORED);
+    let project = sandbox.open(&root);
     exclude_agency_dir(&project).unwrap();
     if !include.is_empty() {
         write(&root.join(INCLUDE_FILE), include);
     }
     create(&project, &name("1-fix"), None).unwrap();
     let workspace = workspace_path(&project, &name("1-fix"));
-    Scene { ground, root, project, workspace }
+    Scene { sandbox, root, project, workspace }
 }
 
 impl Scene {
@@ -68,7 +68,7 @@ fn what_git_ignores_and_the_include_file_names_is_copied_and_nothing_else() {
     let expected = [".env", "build/.env", "config/a.local", "node_modules/left-pad/index.js", "sub/.env"];
     assert_eq!(scene.copied(&[]), expected);
     assert_eq!(fs::read_to_string(scene.workspace.join("sub/.env")).unwrap(), "sub/.env");
-    assert_eq!(scene.ground.git(&scene.workspace, &["status", "--porcelain"]), "", "still clean");
+    assert_eq!(scene.sandbox.git(&scene.workspace, &["status", "--porcelain"]), "", "still clean");
     assert_eq!(scene.copied(&[]), [""; 0], "all of it is there");
 }
 
@@ -95,14 +95,14 @@ fn a_file_that_is_there_stays_as_it_is() {
     symlink("/nowhere", scene.workspace.join("sub")).unwrap();
     let copied = copy_ignored(&scene.project, &name("1-fix"), &[], || true).unwrap();
     assert_eq!(copied.files, 0);
-    assert_eq!(copied.left_out, ["sub/.env: sub is no directory in the workspace"]);
+    assert_eq!(copied.left_out, ["sub/.env: sub is not a directory in the workspace"]);
     assert_eq!(fs::read_to_string(scene.workspace.join(".env")).unwrap(), "mine");
 }
 
 #[test]
 fn a_link_of_the_workspace_leads_no_copy_out_of_it() {
     let scene = scene("*.local\n");
-    let outside = scene.ground.path().join("outside");
+    let outside = scene.sandbox.path().join("outside");
     fs::create_dir(&outside).unwrap();
     scene.write("config/a.local", "x");
     symlink(&outside, scene.workspace.join("config")).unwrap();
@@ -138,7 +138,7 @@ fn repositories_inside_and_other_workspaces_are_left_alone() {
     write(&workspace_path(&scene.project, &name("2-other")).join(".env"), "other");
     scene.write(".agency/tasks/1-fix.md", "task");
     scene.write("build/inner/.env", "inner");
-    scene.ground.git(&scene.root.join("build/inner"), &["init", "--quiet"]);
+    scene.sandbox.git(&scene.root.join("build/inner"), &["init", "--quiet"]);
     assert_eq!(scene.copied(&["*"]), [""; 0]);
 }
 
@@ -162,14 +162,14 @@ fn a_copy_that_was_stopped_is_done_to_its_end_the_next_time() {
 
 #[test]
 fn a_plain_directory_and_a_bare_repository_need_none() {
-    let ground = Ground::new();
-    let root = ground.path().join("plain");
+    let sandbox = Sandbox::new();
+    let root = sandbox.path().join("plain");
     write(&root.join(INCLUDE_FILE), ".env\n");
-    let plain = ground.open_plain(&root);
+    let plain = sandbox.open_plain(&root);
     assert!(!includes_files(&plain, &[".env".to_owned()]));
     assert_eq!(copy_ignored(&plain, &name("1-fix"), &[], || true).unwrap().files, 0);
-    let repository = ground.repository("git");
-    let bare = ground.path().join("bare.git");
-    ground.git(&ground.path(), &["clone", "--quiet", "--bare", repository.to_str().unwrap(), "bare.git"]);
-    assert!(!includes_files(&ground.open(&bare), &[".env".to_owned()]));
+    let repository = sandbox.repository("git");
+    let bare = sandbox.path().join("bare.git");
+    sandbox.git(&sandbox.path(), &["clone", "--quiet", "--bare", repository.to_str().unwrap(), "bare.git"]);
+    assert!(!includes_files(&sandbox.open(&bare), &[".env".to_owned()]));
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use agency_workspace::{Diff, FileStatus, Project, create, diff, patch};
 
-use crate::ground::{Ground, name, told, write};
+use crate::sandbox::{Sandbox, format_error, name, write};
 
 /// `A new +1 -0`, one line for each file.
 fn listed(diff: &Diff) -> String {
@@ -31,18 +31,18 @@ fn text(project: &Project, diff: &Diff) -> String {
 
 #[test]
 fn everything_since_the_base_is_seen_and_nothing_is_touched() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
     for (file, content) in
         [("gone", "1\n2\n"), ("old name", "a\nb\nc\nd\ne\nf\n"), (".gitignore", "target\n")]
     {
-        ground.commit(&root, file, content);
+        sandbox.commit(&root, file, content);
     }
-    let project = ground.open(&root);
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
-    ground.commit(&path, "committed", "x\n");
+    sandbox.commit(&path, "committed", "x\n");
     write(&path.join("staged"), "y\n");
-    ground.git(&path, &["add", "staged"]);
+    sandbox.git(&path, &["add", "staged"]);
     write(&path.join("readme"), "hello\nworld\n");
     write(&path.join("new dir/größe"), "untracked\n");
     write(&path.join("target/big"), "ignored");
@@ -50,9 +50,9 @@ fn everything_since_the_base_is_seen_and_nothing_is_touched() {
     fs::remove_file(path.join("gone")).unwrap();
     fs::rename(path.join("old name"), path.join("new name")).unwrap();
     // The base goes on; that is not the workspace's doing.
-    ground.commit(&root, "readme", "changed in main\n");
+    sandbox.commit(&root, "readme", "changed in main\n");
     let before = (
-        ground.git(&path, &["status", "--porcelain"]),
+        sandbox.git(&path, &["status", "--porcelain"]),
         fs::read(root.join(".git/worktrees/1-fix/index")).unwrap(),
     );
 
@@ -68,7 +68,7 @@ fn everything_since_the_base_is_seen_and_nothing_is_touched() {
             && !patch.contains("changed in main")
     );
     let after = (
-        ground.git(&path, &["status", "--porcelain"]),
+        sandbox.git(&path, &["status", "--porcelain"]),
         fs::read(root.join(".git/worktrees/1-fix/index")).unwrap(),
     );
     assert_eq!(after, before);
@@ -76,43 +76,43 @@ fn everything_since_the_base_is_seen_and_nothing_is_touched() {
 
 #[test]
 fn a_patch_can_be_applied_elsewhere() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
     write(&path.join("[a]*"), "odd name\n");
     let seen = diff(&project, &name("1-fix"), None).unwrap();
     let patch = patch(&project, &name("1-fix"), &seen).unwrap();
     fs::write(root.join("patch"), patch).unwrap();
-    ground.git(&root, &["apply", "patch"]);
+    sandbox.git(&root, &["apply", "patch"]);
     assert_eq!(fs::read_to_string(root.join("[a]*")).unwrap(), "odd name\n");
 }
 
 #[test]
 fn what_the_server_has_already_is_no_change_of_the_workspace() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let server = ground.path().join("server");
-    ground.git(&root, &["clone", "--quiet", "--bare", ".", server.to_str().unwrap()]);
-    ground.git(&root, &["remote", "add", "origin", server.to_str().unwrap()]);
-    ground.git(&root, &["fetch", "--quiet", "origin"]);
-    ground.git(&root, &["branch", "--quiet", "--set-upstream-to=origin/main"]);
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let server = sandbox.path().join("server");
+    sandbox.git(&root, &["clone", "--quiet", "--bare", ".", server.to_str().unwrap()]);
+    sandbox.git(&root, &["remote", "add", "origin", server.to_str().unwrap()]);
+    sandbox.git(&root, &["fetch", "--quiet", "origin"]);
+    sandbox.git(&root, &["branch", "--quiet", "--set-upstream-to=origin/main"]);
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
-    ground.commit(&path, "theirs", "1");
-    ground.git(&path, &["push", "--quiet", "origin", "HEAD:main"]);
-    ground.commit(&path, "own", "1\n");
+    sandbox.commit(&path, "theirs", "1");
+    sandbox.git(&path, &["push", "--quiet", "origin", "HEAD:main"]);
+    sandbox.commit(&path, "own", "1\n");
     assert_eq!(listed(&diff(&project, &name("1-fix"), Some("main")).unwrap()), "A own +1 -0");
 }
 
 #[test]
 fn a_repository_without_a_commit_inside_hides_nothing_else() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
     fs::create_dir(path.join("scaffold")).unwrap();
-    ground.git(&path.join("scaffold"), &["init", "--quiet"]);
+    sandbox.git(&path.join("scaffold"), &["init", "--quiet"]);
     write(&path.join("work"), "x\n");
     let seen = diff(&project, &name("1-fix"), None).unwrap();
     assert_eq!(listed(&seen), "A work +1 -0");
@@ -121,18 +121,18 @@ fn a_repository_without_a_commit_inside_hides_nothing_else() {
 
 #[test]
 fn a_deleted_directory_still_has_its_commits_and_what_never_was_has_nothing() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
-    ground.commit(&path, "work", "1\n");
+    sandbox.commit(&path, "work", "1\n");
     fs::remove_dir_all(&path).unwrap();
     assert_eq!(listed(&diff(&project, &name("1-fix"), None).unwrap()), "A work +1 -0");
     let err = diff(&project, &name("2-never"), None).unwrap_err();
-    assert!(told(&err, err.hint()).contains("there is no "), "{}", told(&err, None));
+    assert!(format_error(&err, err.hint()).contains("does not exist"), "{}", format_error(&err, None));
     let err = diff(&project, &name("1-fix"), Some("mian")).unwrap_err();
     let expected = "Error: cannot compare workspace 1-fix\n\
                     Caused by: there is no branch, tag or commit `mian`\n\
                     Hint: set the task's base_branch to one that exists";
-    assert_eq!(told(&err, err.hint()), expected);
+    assert_eq!(format_error(&err, err.hint()), expected);
 }

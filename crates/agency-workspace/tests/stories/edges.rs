@@ -8,10 +8,10 @@ use agency_workspace::{
     diff, exclude_agency_dir, merge, remove, restore, restore_snapshot, snapshot, state, sync, trash_entries,
 };
 
-use crate::ground::{Ground, name, told, write};
+use crate::sandbox::{Sandbox, format_error, name, write};
 
 /// Everything a task goes through, from its base to the end. Returns the directory it had.
-fn whole_life(ground: &Ground, project: &Project, base: &str, into: &str) -> PathBuf {
+fn whole_life(sandbox: &Sandbox, project: &Project, base: &str, into: &str) -> PathBuf {
     exclude_agency_dir(project).unwrap();
     let made = create(project, &name("1-life"), Some(base)).unwrap();
     assert_eq!(state(project, &name("1-life"), Some(base)).unwrap().presence, Presence::Ready);
@@ -30,57 +30,57 @@ fn whole_life(ground: &Ground, project: &Project, base: &str, into: &str) -> Pat
     let request =
         MergeRequest { how: MergeMethod::Merge, into: Some(into.into()), ..MergeRequest::default() };
     let merged = merge(project, &name("1-life"), &request).unwrap();
-    assert_eq!(ground.git(project.root(), &["show", &format!("{}:größe neu/life", merged.after)]), "1");
+    assert_eq!(sandbox.git(project.root(), &["show", &format!("{}:größe neu/life", merged.after)]), "1");
     remove(project, &name("1-life"), Some(into), RemoveOptions::default()).unwrap();
     made.path
 }
 
 /// Nothing of a task is left but what was merged.
-fn nothing_left(ground: &Ground, root: &Path) {
-    assert_eq!(ground.git(root, &["branch", "--list", "agency/*"]), "");
-    assert!(!ground.git(root, &["worktree", "list"]).contains(".agency"));
+fn nothing_left(sandbox: &Sandbox, root: &Path) {
+    assert_eq!(sandbox.git(root, &["branch", "--list", "agency/*"]), "");
+    assert!(!sandbox.git(root, &["worktree", "list"]).contains(".agency"));
 }
 
 #[test]
 fn a_path_with_spaces_and_letters_of_the_world() {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("mit Leerzeichen/größe 木 'x\"");
-    whole_life(&ground, &ground.open(&root), "main", "main");
-    nothing_left(&ground, &root);
-    assert_eq!(ground.git(&root, &["status", "--porcelain"]), "");
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("mit Leerzeichen/größe 木 'x\"");
+    whole_life(&sandbox, &sandbox.open(&root), "main", "main");
+    nothing_left(&sandbox, &root);
+    assert_eq!(sandbox.git(&root, &["status", "--porcelain"]), "");
 }
 
 #[test]
 fn a_branch_that_exists_and_is_checked_out_somewhere() {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("root");
-    ground.git(&root, &["switch", "--quiet", "--create", "feature/x"]);
-    ground.commit(&root, "feature", "1");
-    whole_life(&ground, &ground.open(&root), "feature/x", "feature/x");
-    ground.git(&root, &["branch", "--quiet", "nobody/here", "main"]);
-    whole_life(&ground, &ground.open(&root), "nobody/here", "nobody/here");
-    nothing_left(&ground, &root);
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("root");
+    sandbox.git(&root, &["switch", "--quiet", "--create", "feature/x"]);
+    sandbox.commit(&root, "feature", "1");
+    whole_life(&sandbox, &sandbox.open(&root), "feature/x", "feature/x");
+    sandbox.git(&root, &["branch", "--quiet", "nobody/here", "main"]);
+    whole_life(&sandbox, &sandbox.open(&root), "nobody/here", "nobody/here");
+    nothing_left(&sandbox, &root);
 }
 
 #[test]
 fn a_branch_of_a_server() {
-    let ground = Ground::new().with_identity();
-    let server = ground.repository("server");
-    ground.git(&server, &["switch", "--quiet", "--create", "x"]);
-    ground.commit(&server, "theirs", "1");
-    let root = ground.path().join("root");
-    ground.git(&ground.path(), &["clone", "--quiet", "--branch", "main", "server", "root"]);
-    whole_life(&ground, &ground.open(&root), "origin/x", "main");
-    nothing_left(&ground, &root);
+    let sandbox = Sandbox::new().with_identity();
+    let server = sandbox.repository("server");
+    sandbox.git(&server, &["switch", "--quiet", "--create", "x"]);
+    sandbox.commit(&server, "theirs", "1");
+    let root = sandbox.path().join("root");
+    sandbox.git(&sandbox.path(), &["clone", "--quiet", "--branch", "main", "server", "root"]);
+    whole_life(&sandbox, &sandbox.open(&root), "origin/x", "main");
+    nothing_left(&sandbox, &root);
 }
 
 #[test]
 fn a_head_that_is_on_no_branch() {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("root");
-    let commit = ground.commit(&root, "second", "1");
-    ground.git(&root, &["checkout", "--quiet", "--detach"]);
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("root");
+    let commit = sandbox.commit(&root, "second", "1");
+    sandbox.git(&root, &["checkout", "--quiet", "--detach"]);
+    let project = sandbox.open(&root);
     let made = create(&project, &name("2-detached"), None).unwrap();
     assert_eq!(made.base.unwrap().name, commit);
     write(&made.path.join("work"), "1\n");
@@ -88,123 +88,127 @@ fn a_head_that_is_on_no_branch() {
     assert_eq!(seen.files.len(), 1);
     commit_all(&project, &name("2-detached"), "work").unwrap();
     let err = merge(&project, &name("2-detached"), &MergeRequest::default()).unwrap_err();
-    let refusal = told(&err, err.hint());
+    let refusal = format_error(&err, err.hint());
     assert!(refusal.contains("the main checkout is on no branch"), "{refusal}");
     assert!(refusal.ends_with("Hint: name a local branch with --into"), "{refusal}");
-    whole_life(&ground, &project, &commit, "main");
+    whole_life(&sandbox, &project, &commit, "main");
 }
 
 #[test]
 fn submodules_are_empty_which_is_said_and_filled_ones_do_not_disturb() {
-    let ground = Ground::new().with_identity();
-    let library = ground.repository("library");
-    let root = ground.repository("root");
-    ground.git(&root, &["submodule", "--quiet", "add", library.to_str().unwrap(), "lib"]);
-    ground.git(&root, &["commit", "--quiet", "--message", "lib"]);
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new().with_identity();
+    let library = sandbox.repository("library");
+    let root = sandbox.repository("root");
+    sandbox.git(&root, &["submodule", "--quiet", "add", library.to_str().unwrap(), "lib"]);
+    sandbox.git(&root, &["commit", "--quiet", "--message", "lib"]);
+    let project = sandbox.open(&root);
     let made = create(&project, &name("2-sub"), None).unwrap();
     assert_eq!(made.warnings, ["the submodules of 2-sub are empty: git submodule update --init fills them"]);
-    ground.git(&made.path, &["submodule", "--quiet", "update", "--init"]);
+    sandbox.git(&made.path, &["submodule", "--quiet", "update", "--init"]);
     assert!(state(&project, &name("2-sub"), None).unwrap().uncommitted.is_empty());
     assert!(diff(&project, &name("2-sub"), None).unwrap().files.is_empty());
     let taken = snapshot(&project, &name("2-sub"), "turn").unwrap();
     write(&made.path.join("work"), "1");
     restore_snapshot(&project, &name("2-sub"), &taken).unwrap();
     assert!(made.path.join("lib/readme").exists() && !made.path.join("work").exists());
-    whole_life(&ground, &project, "main", "main");
+    whole_life(&sandbox, &project, "main", "main");
     assert!(root.join("lib/readme").exists());
 }
 
 #[test]
 fn a_sparse_checkout_stays_one_and_what_it_leaves_out_is_not_deleted() {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("root");
-    ground.commit(&root, "in/file", "1");
-    ground.commit(&root, "out/file", "1");
-    ground.git(&root, &["sparse-checkout", "set", "--cone", "in", "größe neu"]);
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("root");
+    sandbox.commit(&root, "in/file", "1");
+    sandbox.commit(&root, "out/file", "1");
+    sandbox.git(&root, &["sparse-checkout", "set", "--cone", "in", "größe neu"]);
     assert!(!root.join("out").exists());
-    let project = ground.open(&root);
+    let project = sandbox.open(&root);
     let path = create(&project, &name("2-sparse"), None).unwrap().path;
     assert!(path.join("in/file").exists() && !path.join("out").exists());
     assert!(diff(&project, &name("2-sparse"), None).unwrap().files.is_empty());
-    whole_life(&ground, &project, "main", "main");
+    whole_life(&sandbox, &project, "main", "main");
     assert!(!root.join("out").exists());
-    assert_eq!(ground.git(&root, &["show", "main:out/file"]), "1");
-    assert_eq!(ground.git(&root, &["status", "--porcelain"]), "");
+    assert_eq!(sandbox.git(&root, &["show", "main:out/file"]), "1");
+    assert_eq!(sandbox.git(&root, &["status", "--porcelain"]), "");
 }
 
 #[test]
 fn a_bare_repository() {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("root");
-    ground.git(&root, &["clone", "--quiet", "--bare", ".", "../bare.git"]);
-    let bare = ground.path().join("bare.git");
-    whole_life(&ground, &ground.open(&bare), "main", "main");
-    nothing_left(&ground, &bare);
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("root");
+    sandbox.git(&root, &["clone", "--quiet", "--bare", ".", "../bare.git"]);
+    let bare = sandbox.path().join("bare.git");
+    whole_life(&sandbox, &sandbox.open(&bare), "main", "main");
+    nothing_left(&sandbox, &bare);
 }
 
 #[test]
 fn a_project_that_is_opened_from_inside_another_worktree() {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("root");
-    ground.git(&root, &["worktree", "add", "--quiet", "-b", "mine", "../other"]);
-    let other = ground.path().join("other");
-    let project = ground.open(&other);
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("root");
+    sandbox.git(&root, &["worktree", "add", "--quiet", "-b", "mine", "../other"]);
+    let other = sandbox.path().join("other");
+    let project = sandbox.open(&other);
     assert_eq!(project.root(), root);
-    let path = whole_life(&ground, &project, "mine", "mine");
+    let path = whole_life(&sandbox, &project, "mine", "mine");
     assert!(path.starts_with(&root));
     assert_eq!(fs::read_to_string(other.join("größe neu/life")).unwrap(), "1\n");
-    assert_eq!(ground.git(&other, &["status", "--porcelain"]), "");
+    assert_eq!(sandbox.git(&other, &["status", "--porcelain"]), "");
 }
 
 #[test]
 fn large_files_without_git_lfs_are_pointers_and_that_is_said() {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("root");
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("root");
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
     write(&root.join("big.bin"), pointer);
     write(&root.join(".gitattributes"), "*.bin filter=lfs diff=lfs merge=lfs -text\n");
-    ground.git(&root, &["add", "--all"]);
-    ground.git(&root, &["commit", "--quiet", "--message", "big"]);
+    sandbox.git(&root, &["add", "--all"]);
+    sandbox.git(&root, &["commit", "--quiet", "--message", "big"]);
     for (setting, value) in [("process", "git-lfs filter-process"), ("smudge", "git-lfs smudge -- %f")] {
-        ground.git(&root, &["config", &format!("filter.lfs.{setting}"), value]);
+        sandbox.git(&root, &["config", &format!("filter.lfs.{setting}"), value]);
     }
-    ground.git(&root, &["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
-    ground.git(&root, &["config", "filter.lfs.required", "true"]);
-    let project = ground.open(&root);
+    sandbox.git(&root, &["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
+    sandbox.git(&root, &["config", "filter.lfs.required", "true"]);
+    let project = sandbox.open(&root);
     let made = create(&project, &name("2-lfs"), None).unwrap();
-    let told = "git-lfs is not installed: 2-lfs has pointers in the place of large files";
+    let told = "git-lfs is not installed: 2-lfs has pointers instead of large files";
     assert_eq!(made.warnings, [told]);
     assert_eq!(fs::read_to_string(made.path.join("big.bin")).unwrap(), pointer);
     write(&made.path.join("other.bin"), pointer);
     remove(&project, &name("2-lfs"), None, RemoveOptions::discarding()).unwrap();
     restore(&project, &trash_entries(&project).unwrap()[0]).unwrap();
     assert_eq!(fs::read_to_string(made.path.join("other.bin")).unwrap(), pointer);
-    whole_life(&ground, &project, "main", "main");
+    whole_life(&sandbox, &project, "main", "main");
 }
 
 #[test]
 fn hooks_that_fail_are_told_and_lose_nothing() {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("root");
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("root");
+    let project = sandbox.open(&root);
     let path = create(&project, &name("2-hooks"), None).unwrap().path;
     write(&path.join("work"), "1");
-    ground.hook(&root, "pre-commit", "echo 'not like this' >&2; exit 1");
+    sandbox.hook(&root, "pre-commit", "echo 'not like this' >&2; exit 1");
     let err = commit_all(&project, &name("2-hooks"), "work").unwrap_err();
-    assert!(told(&err, None).contains("`git commit` failed: not like this"), "{}", told(&err, None));
+    assert!(
+        format_error(&err, None).contains("`git commit` failed: not like this"),
+        "{}",
+        format_error(&err, None)
+    );
     assert_eq!(state(&project, &name("2-hooks"), None).unwrap().uncommitted, [Path::new("work")]);
     fs::remove_file(root.join(".git/hooks/pre-commit")).unwrap();
     commit_all(&project, &name("2-hooks"), "work").unwrap().unwrap();
 
-    ground.hook(&root, "reference-transaction", "[ \"$1\" != prepared ] || { echo locked >&2; exit 1; }");
-    let before = ground.everything(&root);
+    sandbox.hook(&root, "reference-transaction", "[ \"$1\" != prepared ] || { echo locked >&2; exit 1; }");
+    let before = sandbox.full_state(&root);
     create(&project, &name("3-none"), None).unwrap_err();
     remove(&project, &name("2-hooks"), None, RemoveOptions::discarding()).unwrap_err();
-    assert_eq!(ground.everything(&root), before);
+    assert_eq!(sandbox.full_state(&root), before);
     fs::remove_file(root.join(".git/hooks/reference-transaction")).unwrap();
     for hook in ["post-checkout", "post-merge", "post-commit", "post-rewrite"] {
-        ground.hook(&root, hook, "exit 1");
+        sandbox.hook(&root, hook, "exit 1");
     }
-    whole_life(&ground, &project, "main", "main");
+    whole_life(&sandbox, &project, "main", "main");
 }

@@ -6,31 +6,31 @@ use std::thread;
 
 use agency_workspace::{create, exclude_agency_dir};
 
-use crate::ground::{Ground, name, write};
+use crate::sandbox::{Sandbox, name, write};
 
 #[test]
 fn the_line_is_added_once_and_what_was_there_stays() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
     let file = root.join(".git/info/exclude");
     write(&file, "*.swp\r\n# no newline at the end");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-    let project = ground.open(&root);
-    let inside = ground.open(&create(&project, &name("1-fix"), None).unwrap().path);
+    let project = sandbox.open(&root);
+    let inside = sandbox.open(&create(&project, &name("1-fix"), None).unwrap().path);
     for project in [&project, &inside, &project] {
         exclude_agency_dir(project).unwrap();
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "*.swp\r\n# no newline at the end\n/.agency/\n");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
     write(&root.join(".agency/tasks/1-fix.md"), "");
-    assert_eq!(ground.git(&root, &["status", "--porcelain"]), "");
+    assert_eq!(sandbox.git(&root, &["status", "--porcelain"]), "");
 }
 
 #[test]
 fn many_at_once_add_one_line() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let project = sandbox.open(&root);
     fs::remove_dir_all(root.join(".git/info")).unwrap();
     thread::scope(|scope| {
         for _ in 0..8 {
@@ -43,26 +43,26 @@ fn many_at_once_add_one_line() {
 
 #[test]
 fn an_exclude_file_that_is_a_link_stays_one() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let (file, dotfile) = (root.join(".git/info/exclude"), ground.path().join("dotfile"));
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let (file, dotfile) = (root.join(".git/info/exclude"), sandbox.path().join("dotfile"));
     write(&dotfile, "");
     fs::remove_file(&file).unwrap();
     symlink(&dotfile, &file).unwrap();
-    exclude_agency_dir(&ground.open(&root)).unwrap();
+    exclude_agency_dir(&sandbox.open(&root)).unwrap();
     assert!(file.symlink_metadata().unwrap().is_symlink());
     assert_eq!(fs::read_to_string(&dotfile).unwrap(), "/.agency/\n");
 }
 
 #[test]
 fn a_plain_directory_inside_a_repository_is_kept_out_of_it() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
     let docs = root.join("odd [name] *");
     write(&docs.join(".agency/tasks/1-fix.md"), "");
-    exclude_agency_dir(&ground.open_plain(&docs)).unwrap();
-    assert_eq!(ground.git(&root, &["status", "--porcelain"]), "");
-    exclude_agency_dir(&ground.open_plain(&root)).unwrap();
+    exclude_agency_dir(&sandbox.open_plain(&docs)).unwrap();
+    assert_eq!(sandbox.git(&root, &["status", "--porcelain"]), "");
+    exclude_agency_dir(&sandbox.open_plain(&root)).unwrap();
     let content = fs::read_to_string(root.join(".git/info/exclude")).unwrap();
     assert!(content.ends_with("/odd \\[name] \\*/.agency/\n/.agency/\n"), "{content}");
 }

@@ -11,25 +11,25 @@ use agency_workspace::{
     is_merged, merge, reattach, recover_integrations, remove, restore, state, sync, trash_entries,
 };
 
-use crate::ground::{Ground, cut_in, name, told, write};
+use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
 
 struct Scene {
-    ground: Ground,
+    sandbox: Sandbox,
     root: PathBuf,
     project: Project,
 }
 
 fn scene() -> Scene {
-    let ground = Ground::new();
-    let root = ground.jj_repository("mit Größe", true);
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let root = sandbox.jj_repository("mit Größe", true);
+    let project = sandbox.open(&root);
     exclude_agency_dir(&project).unwrap();
-    Scene { ground, root, project }
+    Scene { sandbox, root, project }
 }
 
 impl Scene {
     fn jj(&self, args: &[&str]) -> String {
-        self.ground.jj(&self.root, args)
+        self.sandbox.jj(&self.root, args)
     }
 
     /// The change the user works on, where it stands, and its files.
@@ -118,7 +118,7 @@ fn what_the_user_goes_on_with_is_not_the_work_of_the_task_on_it() {
     assert_eq!(fs::read_to_string(path.join("mine")).unwrap(), "further\n");
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
     let err = remove(&scene.project, &name("1-fix"), Some(&base), RemoveOptions::default()).unwrap_err();
-    assert!(told(&err, None).contains("1 commit on agency/1-fix is in no other bookmark"));
+    assert!(format_error(&err, None).contains("1 commit on agency/1-fix is in no other bookmark"));
     merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap();
     remove(&scene.project, &name("1-fix"), Some(&base), RemoveOptions::default()).unwrap();
 }
@@ -176,13 +176,13 @@ fn conflicts_of_the_work_itself_are_shown_as_they_are_and_not_merged() {
     write(&scene.root.join("readme"), "theirs\n");
     scene.jj(&["commit", "-m", "theirs"]);
     scene.jj(&["bookmark", "set", "main", "-r", "@-"]);
-    scene.ground.jj(&path, &["rebase", "-s", "roots(main..@ ~ ::default@)", "-d", "main"]);
+    scene.sandbox.jj(&path, &["rebase", "-s", "roots(main..@ ~ ::default@)", "-d", "main"]);
     let own = scene.own_change();
     let seen = diff(&scene.project, &name("1-fix"), Some("main")).unwrap();
     assert_eq!(seen.files.iter().map(|file| &file.path).collect::<Vec<_>>(), [&PathBuf::from("readme")]);
     let err = merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap_err();
-    let said = told(&err, err.hint());
-    assert!(said.contains("nobody has resolved: readme") && said.contains("`jj resolve`"), "{said}");
+    let said = format_error(&err, err.hint());
+    assert!(said.contains("unresolved conflicts: readme") && said.contains("`jj resolve`"), "{said}");
     assert_eq!(scene.own_change(), own);
 }
 
@@ -217,7 +217,7 @@ fn the_users_own_change_is_not_merged_with_a_task_that_stands_on_it() {
     let before = all_of_it(&scene);
     for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::FastForward] {
         let err = merge(&scene.project, &name("1-fix"), &into_main(how)).unwrap_err();
-        let said = told(&err, err.hint());
+        let said = format_error(&err, err.hint());
         assert!(said.contains("main would also get") && said.contains("your own working copy @"), "{said}");
         assert!(said.contains("`jj commit`") && said.contains("agency merge 1-fix --rebase"), "{said}");
         assert_eq!(all_of_it(&scene), before, "{how:?}");
@@ -246,11 +246,11 @@ fn commits_without_a_description_are_named_and_a_squash_takes_them() {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
-    scene.ground.jj(&path, &["new"]);
+    scene.sandbox.jj(&path, &["new"]);
     write(&path.join("more"), "2\n");
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
     let err = merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap_err();
-    let said = told(&err, err.hint());
+    let said = format_error(&err, err.hint());
     assert!(said.contains("which has no description") && said.contains("`jj describe -r "), "{said}");
     merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Squash)).unwrap();
     assert_eq!(scene.jj(&["file", "list", "-r", "main"]), "more\nown\nreadme");
@@ -277,31 +277,31 @@ fn what_would_be_refused_is_known_before_anything_is_committed() {
     state(&scene.project, &name("1-fix"), None).unwrap();
     let before = all_of_it(&scene);
     let err = check_merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap_err();
-    assert!(told(&err, err.hint()).contains("your own working copy @"));
+    assert!(format_error(&err, err.hint()).contains("your own working copy @"));
     let elsewhere = MergeRequest { into: Some("nowhere".into()), ..into_main(MergeMethod::Rebase) };
     let err = check_merge(&scene.project, &name("1-fix"), &elsewhere).unwrap_err();
-    assert!(told(&err, err.hint()).contains("`nowhere`"));
+    assert!(format_error(&err, err.hint()).contains("`nowhere`"));
     check_merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Rebase)).unwrap();
     assert_eq!(all_of_it(&scene), before);
     write(&path.join("readme"), "theirs\n");
-    let theirs = scene.ground.path().join("theirs");
+    let theirs = scene.sandbox.path().join("theirs");
     scene.jj(&["workspace", "add", "-r", "main", theirs.to_str().unwrap()]);
-    scene.ground.jj_commit(&theirs, "readme", "ours\n");
+    scene.sandbox.jj_commit(&theirs, "readme", "ours\n");
     state(&scene.project, &name("1-fix"), None).unwrap();
     let before = all_of_it(&scene);
     let err = check_merge(&scene.project, &name("1-fix"), &into_main(MergeMethod::Rebase)).unwrap_err();
-    assert!(told(&err, err.hint()).contains("readme conflicts with main"));
+    assert!(format_error(&err, err.hint()).contains("readme conflicts with main"));
     assert_eq!(all_of_it(&scene), before);
 }
 
 #[test]
 fn a_repository_without_a_commit_asks_for_one() {
-    let ground = Ground::new();
-    let root = ground.path().join("new");
+    let sandbox = Sandbox::new();
+    let root = sandbox.path().join("new");
     fs::create_dir(&root).unwrap();
-    ground.jj(&root, &["git", "init", "--colocate"]);
-    let err = check_create(&ground.open(&root), &name("1-fix"), None).unwrap_err();
-    assert!(told(&err, err.hint()).contains("the repository has no commit yet"));
+    sandbox.jj(&root, &["git", "init", "--colocate"]);
+    let err = check_create(&sandbox.open(&root), &name("1-fix"), None).unwrap_err();
+    assert!(format_error(&err, err.hint()).contains("the repository has no commit yet"));
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_workspace_without_git_is_told_and_a_git_worktree_can_be_had() {
     assert_eq!(made.path.join(".git").exists(), !told.contains("without `.git`"), "{told}");
     // Once is enough.
     assert_eq!(create(&scene.project, &name("3-next"), None).unwrap().warnings, [""; 0]);
-    let environment = scene.ground.environment();
+    let environment = scene.sandbox.environment();
     let project = Project::open_with(&scene.root, Some(Vcs::Git), environment.clone()).unwrap();
     let made = create(&project, &name("2-git"), Some("main")).unwrap();
     assert!(made.path.join(".git").exists());
@@ -340,23 +340,23 @@ fn a_workspace_without_git_is_told_and_a_git_worktree_can_be_had() {
 
 #[test]
 fn without_jj_a_repository_of_both_has_git_worktrees_and_one_of_jj_alone_says_what_to_do() {
-    let ground = Ground::new();
-    let both = ground.jj_repository("both", true);
-    let alone = ground.jj_repository("alone", false);
-    let bin = ground.path().join("bin");
+    let sandbox = Sandbox::new();
+    let both = sandbox.jj_repository("both", true);
+    let alone = sandbox.jj_repository("alone", false);
+    let bin = sandbox.path().join("bin");
     fs::create_dir(&bin).unwrap();
     for program in ["git", "sh"] {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
         symlink(String::from_utf8(found.stdout).unwrap().trim(), bin.join(program)).unwrap();
     }
-    let ground = ground.with("PATH", bin);
-    let project = ground.open(&both);
+    let sandbox = sandbox.with("PATH", bin);
+    let project = sandbox.open(&both);
     assert_eq!(project.vcs(), Vcs::Git);
     let made = create(&project, &name("1-fix"), Some("main")).unwrap();
     assert!(made.path.join(".git").exists());
     assert_eq!(made.warnings, ["jj is not installed, or not in the PATH: this workspace is a git worktree"]);
-    let err = ground.try_open(&alone).unwrap_err();
-    let said = told(&err, err.hint());
+    let err = sandbox.try_open(&alone).unwrap_err();
+    let said = format_error(&err, err.hint());
     assert!(
         said.contains("is a jj repository, and jj is not installed") && said.contains("--vcs none"),
         "{said}"
@@ -365,17 +365,17 @@ fn without_jj_a_repository_of_both_has_git_worktrees_and_one_of_jj_alone_says_wh
 
 #[test]
 fn the_kind_that_is_asked_for_must_be_there() {
-    let ground = Ground::new();
-    let root = ground.repository("git");
-    let err = Project::open_with(&root, Some(Vcs::Jj), ground.environment()).unwrap_err();
-    assert!(told(&err, err.hint()).contains("is not in a jj repository"));
-    let nested = ground.jj_repository("git/inner", true);
-    assert_eq!(ground.open(&nested).root(), nested);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("git");
+    let err = Project::open_with(&root, Some(Vcs::Jj), sandbox.environment()).unwrap_err();
+    assert!(format_error(&err, err.hint()).contains("is not in a jj repository"));
+    let nested = sandbox.jj_repository("git/inner", true);
+    assert_eq!(sandbox.open(&nested).root(), nested);
     let inner_git = nested.join("vendor");
     fs::create_dir(&inner_git).unwrap();
-    ground.git(&inner_git, &["init", "--quiet"]);
+    sandbox.git(&inner_git, &["init", "--quiet"]);
     assert_eq!(
-        (ground.open(&inner_git).root(), ground.open(&inner_git).vcs()),
+        (sandbox.open(&inner_git).root(), sandbox.open(&inner_git).vcs()),
         (inner_git.as_path(), Vcs::Git)
     );
 }
@@ -447,7 +447,7 @@ fn what_was_removed_is_also_an_operation_away() {
     remove(&scene.project, &name("1-fix"), Some("main"), RemoveOptions::discarding()).unwrap();
     assert!(!scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "description"]).contains("the work"));
     let entry = trash_entries(&scene.project).unwrap().remove(0);
-    let said = scene.ground.git(&scene.root, &["log", "-1", "--format=%B", &entry.reference]);
+    let said = scene.sandbox.git(&scene.root, &["log", "-1", "--format=%B", &entry.reference]);
     let operation = said.lines().find_map(|line| line.strip_prefix("Agency-Operation: ")).unwrap();
     scene.jj(&["op", "restore", operation]);
     assert!(scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "description"]).contains("the work"));
@@ -474,7 +474,7 @@ fn many_workspaces_are_made_at_once() {
 
 #[test]
 fn a_merge_that_is_killed_anywhere_leaves_the_bookmark_as_before_or_merged() {
-    if let Some(project) = cut_in() {
+    if let Some(project) = project_to_be_killed_in() {
         merge(&project, &name("1-fix"), &into_main(MergeMethod::Squash)).unwrap();
         return;
     }
@@ -500,7 +500,7 @@ fn diverged() -> Scene {
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
     commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
-    scene.ground.jj_commit(&scene.root, "theirs", "2\n");
+    scene.sandbox.jj_commit(&scene.root, "theirs", "2\n");
     scene
 }
 
@@ -508,16 +508,16 @@ fn diverged() -> Scene {
 fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
     let log = || scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "commit_id ++ bookmarks ++ '\\n'"]);
     let before = log();
-    scene.ground.deadly("jj", call);
+    scene.sandbox.kill_caller_after("jj", call);
     let story = "jj::a_merge_that_is_killed_anywhere_leaves_the_bookmark_as_before_or_merged";
-    let is_through = scene.ground.elsewhere(story, &scene.root);
+    let is_through = scene.sandbox.run_in_child(story, &scene.root);
     let recovered = recover_integrations(&scene.project).unwrap();
     let has_it = scene.jj(&["log", "--no-graph", "-r", "main", "-T", "description"]) == "the fix";
     assert_eq!(is_merged(&scene.project, &name("1-fix")).unwrap(), has_it, "killed after call {call}");
-    assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency/merging"]), "");
+    assert_eq!(scene.sandbox.git(&scene.root, &["for-each-ref", "refs/agency/merging"]), "");
     if has_it {
         assert_eq!(scene.jj(&["file", "show", "-r", "main", "own", "theirs"]), "1\n2");
-        assert_eq!(scene.ground.git(&scene.root, &["show", "main:own"]), "1", "killed after call {call}");
+        assert_eq!(scene.sandbox.git(&scene.root, &["show", "main:own"]), "1", "killed after call {call}");
         assert!(is_through || recovered[0].outcome == MergeOutcome::Merged, "killed after call {call}");
     } else {
         assert!(!is_through && log() == before, "killed after call {call}: {}", log());
@@ -528,17 +528,17 @@ fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
 #[test]
 fn a_merge_whose_last_step_fails_is_merged() {
     let scene = diverged();
-    let once = scene.ground.path().join("once");
+    let once = scene.sandbox.path().join("once");
     let fails_once = format!(
         r#"case " $* " in *" git export "*) [ -e '{0}' ] || {{ touch '{0}'; echo no >&2; exit 1; }}; esac
 exec "$real" "$@""#,
         once.display()
     );
-    scene.ground.instead_of("jj", &fails_once);
-    let project = scene.ground.open_with_bin(&scene.root);
+    scene.sandbox.wrap_program("jj", &fails_once);
+    let project = scene.sandbox.open_with_bin(&scene.root);
     assert_eq!(merge(&project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap().into, "main");
     assert!(once.exists() && is_merged(&project, &name("1-fix")).unwrap());
-    assert_eq!(scene.ground.git(&scene.root, &["show", "main:own"]), "1");
+    assert_eq!(scene.sandbox.git(&scene.root, &["show", "main:own"]), "1");
 }
 
 #[test]
@@ -546,10 +546,10 @@ fn a_merge_settles_an_earlier_one_that_was_cut_off() {
     let scene = diverged();
     let second = create(&scene.project, &name("2-next"), Some("main")).unwrap().path;
     let fails = r#"case " $* " in *" git export "*) echo no >&2; exit 1; esac; exec "$real" "$@""#;
-    scene.ground.instead_of("jj", fails);
-    let project = scene.ground.open_with_bin(&scene.root);
+    scene.sandbox.wrap_program("jj", fails);
+    let project = scene.sandbox.open_with_bin(&scene.root);
     let err = merge(&project, &name("1-fix"), &into_main(MergeMethod::Merge)).unwrap_err();
-    assert!(told(&err, err.hint()).contains("main may have the merge already"));
+    assert!(format_error(&err, err.hint()).contains("main may have the merge already"));
     write(&second.join("more"), "2\n");
     commit_all(&scene.project, &name("2-next"), "more").unwrap().unwrap();
     merge(&scene.project, &name("2-next"), &into_main(MergeMethod::Merge)).unwrap();
@@ -563,8 +563,8 @@ fn without_workspaces(scene: &Scene, first: &str) -> Project {
         r#"case " $* " in *" workspace add "*) for path in "$@"; do :; done; {first}; echo no >&2; exit 1; esac
 exec "$real" "$@""#
     );
-    scene.ground.instead_of("jj", &script);
-    scene.ground.open_with_bin(&scene.root)
+    scene.sandbox.wrap_program("jj", &script);
+    scene.sandbox.open_with_bin(&scene.root)
 }
 
 #[test]
@@ -572,7 +572,7 @@ fn work_whose_directory_is_gone_is_kept_until_it_is_back() {
     let scene = scene();
     let path = create(&scene.project, &name("1-fix"), Some("main")).unwrap().path;
     write(&path.join("own"), "1\n");
-    scene.ground.jj(&path, &["describe", "-m", "half of it"]);
+    scene.sandbox.jj(&path, &["describe", "-m", "half of it"]);
     fs::remove_dir_all(&path).unwrap();
     reattach(&without_workspaces(&scene, "true"), &name("1-fix")).unwrap_err();
     let entry = trash_entries(&scene.project).unwrap().remove(0);
@@ -607,7 +607,7 @@ fn a_bookmark_that_somebody_made_meanwhile_is_not_moved_by_a_restore() {
     let seen = || scene.jj(&["log", "--no-graph", "-r", "all()", "-T", "commit_id ++ bookmarks ++ '\\n'"]);
     let before = seen();
     let err = restore(&scene.project, &entry).unwrap_err();
-    let told = told(&err, err.hint());
+    let told = format_error(&err, err.hint());
     assert!(told.contains("the branch agency/1-fix exists already, with other commits"), "{told}");
     assert_eq!(seen(), before);
     assert!(!scene.root.join(".agency/worktrees/1-fix").exists());
@@ -623,17 +623,17 @@ fn what_cannot_be_removed_is_known_beforehand() {
         let removal = RemoveOptions::discarding();
         let err = check_remove(&scene.project, &name(task), Some("main"), removal).unwrap_err();
         let removed = remove(&scene.project, &name(task), Some("main"), removal).unwrap_err();
-        assert_eq!(told(&err, err.hint()), told(&removed, removed.hint()));
-        told(&err, err.hint())
+        assert_eq!(format_error(&err, err.hint()), format_error(&removed, removed.hint()));
+        format_error(&err, err.hint())
     };
     write(&scene.root.join(".agency/worktrees/1-fix/file"), "mine\n");
     assert!(refused("1-fix").contains("is not a worktree that git knows"));
     let path = create(&scene.project, &name("2-next"), Some("main")).unwrap().path;
     let inner = path.join("inner");
     fs::create_dir(&inner).unwrap();
-    scene.ground.git(&inner, &["init", "--quiet"]);
-    scene.ground.commit(&inner, "work", "1");
-    assert!(refused("2-next").contains("git cannot keep the repositories inside it: inner"));
+    scene.sandbox.git(&inner, &["init", "--quiet"]);
+    scene.sandbox.commit(&inner, "work", "1");
+    assert!(refused("2-next").contains("git cannot save the repositories inside it: inner"));
 }
 
 #[test]
@@ -641,6 +641,6 @@ fn a_base_that_only_looks_like_one_of_a_server_is_no_bookmark() {
     let scene = diverged();
     let removed =
         check_remove(&scene.project, &name("1-fix"), Some("feature/gone"), RemoveOptions::default());
-    let told = told(&removed.unwrap_err(), None);
+    let told = format_error(&removed.unwrap_err(), None);
     assert!(told.contains("1 commit on agency/1-fix is in no other bookmark"), "{told}");
 }

@@ -4,19 +4,20 @@
 
 #![allow(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
-mod collisions;
+mod conflicts;
 mod contract;
 mod copy;
 mod create;
 mod diff;
 mod edges;
 mod exclude;
-mod ground;
 mod jj;
 mod merge;
 mod open;
 mod remove;
 mod restore;
+mod sandbox;
+mod scene;
 mod snapshot;
 mod state;
 mod sync;

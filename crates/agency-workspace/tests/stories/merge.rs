@@ -2,30 +2,20 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
 use agency_workspace::{
-    MergeMethod, MergeOutcome, MergeRequest, Merged, Project, RemoveOptions, commit_all, create, is_merged,
-    merge, recover_integrations, remove, state, trash_entries,
+    MergeMethod, MergeOutcome, MergeRequest, Merged, RemoveOptions, commit_all, create, is_merged, merge,
+    recover_integrations, remove, state, trash_entries,
 };
 
-use crate::ground::{Ground, cut_in, name, told, write};
-
-struct Scene {
-    ground: Ground,
-    root: PathBuf,
-    project: Project,
-    path: PathBuf,
-}
+use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
+use crate::scene::Scene;
 
 fn scene() -> Scene {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("root");
-    write(&root.join(".git/info/exclude"), ".agency\n");
-    ground.commit(&root, "shared", "1\n2\n3\n");
-    let project = ground.open(&root);
-    let path = create(&project, &name("1-fix"), None).unwrap().path;
-    Scene { ground, root, project, path }
+    Scene::new(Sandbox::new().with_identity(), |sandbox, root| {
+        write(&root.join(".git/info/exclude"), ".agency\n");
+        sandbox.commit(root, "shared", "1\n2\n3\n");
+    })
 }
 
 fn request(how: MergeMethod) -> MergeRequest {
@@ -38,34 +28,30 @@ fn request(how: MergeMethod) -> MergeRequest {
 }
 
 impl Scene {
-    fn git(&self, args: &[&str]) -> String {
-        self.ground.git(&self.root, args)
-    }
-
     fn merge(&self, how: MergeMethod) -> Merged {
         merge(&self.project, &name("1-fix"), &request(how)).unwrap()
     }
 
-    fn refused(&self, how: MergeMethod) -> String {
-        let before = self.seen();
+    fn refused_merge(&self, how: MergeMethod) -> String {
+        let before = self.git_state();
         let err = merge(&self.project, &name("1-fix"), &request(how)).unwrap_err();
-        assert_eq!(self.seen(), before);
-        told(&err, err.hint())
+        assert_eq!(self.git_state(), before);
+        format_error(&err, err.hint())
     }
 
-    fn seen(&self) -> String {
+    fn git_state(&self) -> String {
         format!(
             "{}\n{}",
-            self.ground.everything(&self.root),
+            self.sandbox.full_state(&self.root),
             self.git(&["status", "--porcelain", "--branch"])
         )
     }
 
     /// Two commits here, one there.
     fn diverge(&self) {
-        self.ground.commit(&self.path, "own", "1");
-        self.ground.commit(&self.path, "shared", "own\n2\n3\n");
-        self.ground.commit(&self.root, "theirs", "1");
+        self.sandbox.commit(&self.path, "own", "1");
+        self.sandbox.commit(&self.path, "shared", "own\n2\n3\n");
+        self.sandbox.commit(&self.root, "theirs", "1");
     }
 
     fn has_all(&self) {
@@ -102,14 +88,14 @@ fn every_way_brings_all_of_it_into_a_clean_checkout_and_the_workspace_can_go() {
 #[test]
 fn a_fast_forward_takes_the_commits_as_they_are_or_refuses() {
     let scene = scene();
-    let tip = scene.ground.commit(&scene.path, "own", "1");
+    let tip = scene.sandbox.commit(&scene.path, "own", "1");
     assert_eq!(scene.merge(MergeMethod::FastForward).after, tip);
-    scene.ground.commit(&scene.path, "more", "1");
-    scene.ground.commit(&scene.root, "theirs", "1");
+    scene.sandbox.commit(&scene.path, "more", "1");
+    scene.sandbox.commit(&scene.root, "theirs", "1");
     let expected = "Error: cannot merge workspace 1-fix\n\
                     Caused by: main has 1 commits that the workspace does not have\n\
                     Hint: `agency sync 1-fix` brings them in, or merge without --ff";
-    assert_eq!(scene.refused(MergeMethod::FastForward), expected);
+    assert_eq!(scene.refused_merge(MergeMethod::FastForward), expected);
 }
 
 #[test]
@@ -127,28 +113,28 @@ fn a_branch_that_nobody_has_checked_out_moves_by_itself() {
 
 #[test]
 fn a_bare_repository_is_merged_in_too() {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("root");
-    let bare = ground.path().join("bare.git");
-    ground.git(&root, &["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
-    let project = ground.open(&bare);
+    let sandbox = Sandbox::new().with_identity();
+    let root = sandbox.repository("root");
+    let bare = sandbox.path().join("bare.git");
+    sandbox.git(&root, &["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
+    let project = sandbox.open(&bare);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
-    ground.commit(&path, "own", "1");
+    sandbox.commit(&path, "own", "1");
     let merged = merge(&project, &name("1-fix"), &request(MergeMethod::Squash)).unwrap();
-    assert_eq!(ground.git(&bare, &["rev-parse", "main"]), merged.after);
-    assert_eq!(ground.git(&bare, &["show", "main:own"]), "1");
+    assert_eq!(sandbox.git(&bare, &["rev-parse", "main"]), merged.after);
+    assert_eq!(sandbox.git(&bare, &["show", "main:own"]), "1");
 }
 
 #[test]
 fn conflicts_are_listed_and_nothing_is_half_merged() {
     let scene = scene();
     scene.diverge();
-    scene.ground.commit(&scene.root, "shared", "theirs\n2\n3\n");
+    scene.sandbox.commit(&scene.root, "shared", "theirs\n2\n3\n");
     for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase] {
         let expected = "Error: cannot merge workspace 1-fix\n\
                         Caused by: shared conflicts with main\n\
                         Hint: nothing was changed; merge main by hand in the workspace, or tell the agent to";
-        assert_eq!(scene.refused(how), expected);
+        assert_eq!(scene.refused_merge(how), expected);
     }
 }
 
@@ -157,26 +143,26 @@ fn a_dirty_checkout_and_files_in_the_way_refuse_with_the_way_out() {
     let scene = scene();
     scene.diverge();
     write(&scene.root.join("readme"), "changed\n");
-    let refused = scene.refused(MergeMethod::Merge);
+    let refused = scene.refused_merge(MergeMethod::Merge);
     assert!(refused.contains(&format!("main is checked out in {}", scene.root.display())), "{refused}");
-    assert!(refused.contains("with changes of its own: readme"), "{refused}");
+    assert!(refused.contains("with uncommitted changes: readme"), "{refused}");
     assert!(refused.ends_with("stash"), "{refused}");
     scene.git(&["checkout", "--quiet", "readme"]);
     write(&scene.root.join(".git/info/exclude"), "own\n.agency\n");
     write(&scene.root.join("own"), "an ignored file of the user");
-    assert!(scene.refused(MergeMethod::Merge).contains("files that git does not track are in the way"));
+    assert!(scene.refused_merge(MergeMethod::Merge).contains("files that git does not track are in the way"));
 }
 
 #[test]
 fn uncommitted_work_refuses_until_it_is_committed() {
     let scene = scene();
     write(&scene.path.join("own"), "1");
-    let refused = scene.refused(MergeMethod::Merge);
+    let refused = scene.refused_merge(MergeMethod::Merge);
     assert!(refused.contains("1 file in .agency/worktrees/1-fix is not committed"), "{refused}");
     let commit = commit_all(&scene.project, &name("1-fix"), "the work").unwrap().unwrap();
     assert_eq!(commit_all(&scene.project, &name("1-fix"), "again").unwrap(), None);
     assert_eq!(scene.merge(MergeMethod::FastForward).after, commit);
-    assert!(scene.refused(MergeMethod::Merge).contains("main has all of it already"));
+    assert!(scene.refused_merge(MergeMethod::Merge).contains("main already has all of its changes"));
 }
 
 #[test]
@@ -185,25 +171,25 @@ fn a_commit_that_a_hook_refuses_leaves_the_index_as_it_was() {
     for file in ["staged", "untracked"] {
         write(&scene.path.join(file), "1");
     }
-    scene.ground.git(&scene.path, &["add", "staged"]);
-    scene.ground.hook(&scene.root, "pre-commit", "echo not today >&2; exit 1");
-    let before = scene.ground.git(&scene.path, &["status", "--porcelain"]);
+    scene.sandbox.git(&scene.path, &["add", "staged"]);
+    scene.sandbox.hook(&scene.root, "pre-commit", "echo not today >&2; exit 1");
+    let before = scene.sandbox.git(&scene.path, &["status", "--porcelain"]);
     let err = commit_all(&scene.project, &name("1-fix"), "work").unwrap_err();
-    assert!(told(&err, err.hint()).contains("not today"));
-    assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), before);
+    assert!(format_error(&err, err.hint()).contains("not today"));
+    assert_eq!(scene.sandbox.git(&scene.path, &["status", "--porcelain"]), before);
 }
 
 #[test]
 fn what_cannot_be_merged_into_is_named() {
     let scene = scene();
-    scene.ground.commit(&scene.path, "own", "1");
+    scene.sandbox.commit(&scene.path, "own", "1");
     let nowhere = MergeRequest { into: Some("origin/main".into()), ..MergeRequest::default() };
     let err = merge(&scene.project, &name("1-fix"), &nowhere).unwrap_err();
-    assert!(told(&err, err.hint()).contains("there is no local branch `origin/main` to merge into"));
+    assert!(format_error(&err, err.hint()).contains("there is no local branch `origin/main` to merge into"));
     let err = merge(&scene.project, &name("7-never"), &request(MergeMethod::Merge)).unwrap_err();
-    assert!(told(&err, None).contains("there is no "));
-    scene.ground.git(&scene.path, &["checkout", "--quiet", "--detach"]);
-    assert!(scene.refused(MergeMethod::Merge).contains("not on its own branch"));
+    assert!(format_error(&err, None).contains("does not exist"));
+    scene.sandbox.git(&scene.path, &["checkout", "--quiet", "--detach"]);
+    assert!(scene.refused_merge(MergeMethod::Merge).contains("not on its own branch"));
 }
 
 #[test]
@@ -215,13 +201,13 @@ fn hooks_of_the_user_see_the_files_and_may_refuse() {
     ] {
         let scene = scene();
         scene.diverge();
-        scene.ground.hook(
+        scene.sandbox.hook(
             &scene.root,
             hook,
             "test -e own && test -e theirs && test -e shared || exit 0\necho no; exit 1",
         );
-        assert!(scene.refused(how).contains("no"), "{hook}");
-        scene.ground.hook(&scene.root, hook, "exit 0");
+        assert!(scene.refused_merge(how).contains("no"), "{hook}");
+        scene.sandbox.hook(&scene.root, hook, "exit 0");
         scene.merge(how);
         scene.has_all();
     }
@@ -234,7 +220,7 @@ fn a_target_that_a_hook_protects_does_not_move() {
     scene.git(&["switch", "--quiet", "--create", "elsewhere"]);
     let protect = "while read old new name; do\n\
                    test \"$1 $name\" = \"prepared refs/heads/main\" && { echo protected >&2; exit 1; }\ndone\nexit 0";
-    scene.ground.hook(&scene.root, "reference-transaction", protect);
+    scene.sandbox.hook(&scene.root, "reference-transaction", protect);
     let tip = scene.git(&["rev-parse", "main"]);
     merge(&scene.project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap_err();
     scene.git(&["switch", "--quiet", "main"]);
@@ -248,7 +234,7 @@ fn a_target_that_a_hook_protects_does_not_move() {
 fn signing_is_asked_of_the_users_own_program() {
     let scene = scene();
     scene.diverge();
-    let signer = scene.ground.path().join("signer");
+    let signer = scene.sandbox.path().join("signer");
     write(
         &signer,
         "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\necho -----BEGIN PGP SIGNATURE-----\n",
@@ -267,7 +253,7 @@ fn a_signature_that_cannot_be_made_leaves_all_as_it_was() {
     scene.git(&["config", "commit.gpgSign", "true"]);
     scene.git(&["config", "gpg.program", "false"]);
     for how in [MergeMethod::Merge, MergeMethod::Squash, MergeMethod::Rebase] {
-        let refusal = scene.refused(how);
+        let refusal = scene.refused_merge(how);
         assert!(refusal.contains("sign"), "{how:?}: {refusal}");
     }
     assert_eq!(scene.git(&["for-each-ref", "refs/agency"]), "");
@@ -275,23 +261,23 @@ fn a_signature_that_cannot_be_made_leaves_all_as_it_was() {
 
 #[test]
 fn who_commits_may_be_told_by_the_environment_alone() {
-    let mut ground = Ground::new();
+    let mut sandbox = Sandbox::new();
     for (name, value) in [("AUTHOR_NAME", "Grace"), ("AUTHOR_EMAIL", "g@example.org")] {
-        ground = ground.with(&format!("GIT_{name}"), value);
+        sandbox = sandbox.with(&format!("GIT_{name}"), value);
     }
     for (name, value) in [("COMMITTER_NAME", "Hopper"), ("COMMITTER_EMAIL", "h@example.org")] {
-        ground = ground.with(&format!("GIT_{name}"), value);
+        sandbox = sandbox.with(&format!("GIT_{name}"), value);
     }
-    let root = ground.repository("root");
+    let root = sandbox.repository("root");
     write(&root.join(".git/info/exclude"), ".agency\n");
-    ground.git(&root, &["config", "user.useConfigOnly", "true"]);
-    let project = ground.open(&root);
+    sandbox.git(&root, &["config", "user.useConfigOnly", "true"]);
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
     write(&path.join("own"), "1");
     commit_all(&project, &name("1-fix"), "work").unwrap();
     merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap();
     for commit in ["main", "main^2"] {
-        let who = ground.git(&root, &["log", "-1", "--format=%an %ae, %cn %ce", commit]);
+        let who = sandbox.git(&root, &["log", "-1", "--format=%an %ae, %cn %ce", commit]);
         assert_eq!(who, "Grace g@example.org, Hopper h@example.org", "{commit}");
     }
 }
@@ -324,9 +310,9 @@ fn work_goes_to_its_base_whatever_is_checked_out() {
     scene.git(&["update-ref", "refs/remotes/origin/theirs", "main~1"]);
     let err = merge(&scene.project, &name("1-fix"), &of("origin/theirs")).unwrap_err();
     assert_eq!(
-        told(&err, err.hint()),
+        format_error(&err, err.hint()),
         "Error: cannot merge workspace 1-fix\n\
-         Caused by: its base origin/theirs is a branch of a server, and no local branch follows it\n\
+         Caused by: its base origin/theirs is a remote branch, and no local branch tracks it\n\
          Hint: name a local branch with --into"
     );
     scene.git(&["config", "remote.origin.url", "nowhere"]);
@@ -341,7 +327,7 @@ fn many_workspaces_are_merged_at_once_and_none_is_lost() {
     let names: Vec<_> = (2..6).map(|id| name(&format!("{id}-more"))).collect();
     for one in &names {
         let path = create(&scene.project, one, None).unwrap().path;
-        scene.ground.commit(&path, one.as_str(), "1");
+        scene.sandbox.commit(&path, one.as_str(), "1");
     }
     std::thread::scope(|scope| {
         for one in &names {
@@ -356,7 +342,7 @@ fn many_workspaces_are_merged_at_once_and_none_is_lost() {
 
 #[test]
 fn a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged() {
-    if let Some(project) = cut_in() {
+    if let Some(project) = project_to_be_killed_in() {
         merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap();
         return;
     }
@@ -386,9 +372,9 @@ fn a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged() {
 /// Whether the merge was through before that call of git, and whether the target has it.
 fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
     let old = scene.git(&["rev-parse", "main"]);
-    scene.ground.deadly("git", call);
+    scene.sandbox.kill_caller_after("git", call);
     let story = "merge::a_merge_that_is_killed_anywhere_leaves_all_as_before_or_merged";
-    let is_through = scene.ground.elsewhere(story, &scene.root);
+    let is_through = scene.sandbox.run_in_child(story, &scene.root);
     recover_integrations(&scene.project).unwrap();
     assert_eq!(scene.git(&["status", "--porcelain"]), "", "killed after call {call}");
     assert_eq!(scene.git(&["for-each-ref", "refs/agency/merging"]), "", "killed after call {call}");
@@ -401,9 +387,9 @@ fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
 fn a_checkout_that_git_was_killed_in_is_put_back_and_what_was_in_it_is_kept() {
     let scene = scene();
     for n in 1..=5 {
-        scene.ground.commit(&scene.path, &format!("file{n}"), "new\n");
+        scene.sandbox.commit(&scene.path, &format!("file{n}"), "new\n");
     }
-    scene.ground.commit(&scene.path, "shared", "own\n2\n3\n");
+    scene.sandbox.commit(&scene.path, "shared", "own\n2\n3\n");
     // Git waits for the filter, which kills it while some files are written and others are not.
     let filter = "test %f = file3 && kill -9 $PPID; cat";
     write(&scene.root.join(".git/info/attributes"), "file3 filter=deadly\n");
@@ -433,8 +419,10 @@ fn a_checkout_that_git_was_killed_in_is_put_back_and_what_was_in_it_is_kept() {
 fn a_merge_that_fails_after_the_branch_has_moved_is_merged() {
     let scene = scene();
     scene.diverge();
-    scene.ground.instead_of("git", r#""$real" "$@" || exit; case " $* " in *" --ff-only "*) exit 1; esac"#);
-    let project = scene.ground.open_with_bin(&scene.root);
+    scene
+        .sandbox
+        .wrap_program("git", r#""$real" "$@" || exit; case " $* " in *" --ff-only "*) exit 1; esac"#);
+    let project = scene.sandbox.open_with_bin(&scene.root);
     assert_eq!(merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap().into, "main");
     scene.has_all();
     assert!(is_merged(&project, &name("1-fix")).unwrap());
@@ -445,16 +433,18 @@ fn a_merge_that_fails_after_the_branch_has_moved_is_merged() {
 fn what_a_failed_merge_left_in_the_checkout_is_kept_and_told() {
     let scene = scene();
     for n in 1..=5 {
-        scene.ground.commit(&scene.path, &format!("file{n}"), "new\n");
+        scene.sandbox.commit(&scene.path, &format!("file{n}"), "new\n");
     }
     write(&scene.root.join(".git/info/attributes"), "file3 filter=failing\n");
     scene.git(&["config", "filter.failing.smudge", "false"]);
     scene.git(&["config", "filter.failing.clean", "cat"]);
     scene.git(&["config", "filter.failing.required", "true"]);
     let err = merge(&scene.project, &name("1-fix"), &request(MergeMethod::FastForward)).unwrap_err();
-    let told = told(&err, err.hint());
+    let told = format_error(&err, err.hint());
     let kept = trash_entries(&scene.project).unwrap().pop().expect(&told).reference;
-    assert!(told.contains(&format!("is as before; what was there when the merge failed is kept as {kept}")));
+    assert!(
+        told.contains(&format!("is as before; its files at the time of the failure are saved as {kept}"))
+    );
     assert!(told.contains("smudge filter failing failed"), "{told}");
     assert_eq!(scene.git(&["show", &format!("{kept}:file1")]), "new");
     assert_eq!(scene.git(&["status", "--porcelain"]), "");
@@ -465,10 +455,10 @@ fn a_merge_that_cannot_be_written_down_is_not_told_as_if_nothing_had_changed() {
     let scene = scene();
     scene.diverge();
     let fails = r#"case " $* " in *" --stdin "*) echo no >&2; exit 1; esac; exec "$real" "$@""#;
-    scene.ground.instead_of("git", fails);
-    let project = scene.ground.open_with_bin(&scene.root);
+    scene.sandbox.wrap_program("git", fails);
+    let project = scene.sandbox.open_with_bin(&scene.root);
     let err = merge(&project, &name("1-fix"), &request(MergeMethod::Merge)).unwrap_err();
-    let told = told(&err, err.hint());
+    let told = format_error(&err, err.hint());
     assert!(told.contains("main may have the merge already"), "{told}");
     scene.has_all();
     assert!(

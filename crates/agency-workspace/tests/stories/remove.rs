@@ -2,49 +2,30 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use agency_workspace::{Presence, Project, RemoveOptions, Removed, check_remove, create, remove, state};
+use agency_workspace::{Presence, RemoveOptions, Removed, check_remove, create, remove, state};
 
-use crate::ground::{Ground, name, told, write};
-
-struct Scene {
-    ground: Ground,
-    root: PathBuf,
-    project: Project,
-    /// The workspace `1-fix`.
-    path: PathBuf,
-}
+use crate::sandbox::{Sandbox, format_error, name, write};
+use crate::scene::Scene;
 
 fn scene() -> Scene {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let project = ground.open(&root);
-    let path = create(&project, &name("1-fix"), None).unwrap().path;
-    Scene { ground, root, project, path }
+    Scene::new(Sandbox::new(), |_, _| {})
 }
 
 impl Scene {
-    fn git(&self, args: &[&str]) -> String {
-        self.ground.git(&self.root, args)
-    }
-
-    fn git_inside(&self, args: &[&str]) -> String {
-        self.ground.git(&self.path, args)
-    }
-
-    fn refused(&self, discard: bool) -> String {
-        let before = self.ground.everything(&self.root);
+    fn refused_removal(&self, discard: bool) -> String {
+        let before = self.sandbox.full_state(&self.root);
         let removal = RemoveOptions { discard, ..RemoveOptions::default() };
         let err = remove(&self.project, &name("1-fix"), Some("main"), removal).unwrap_err();
-        let told = told(&err, err.hint());
+        let told = format_error(&err, err.hint());
         let err = check_remove(&self.project, &name("1-fix"), Some("main"), removal).unwrap_err();
-        assert_eq!(crate::ground::told(&err, err.hint()), told);
-        assert_eq!(self.ground.everything(&self.root), before);
+        assert_eq!(crate::sandbox::format_error(&err, err.hint()), told);
+        assert_eq!(self.sandbox.full_state(&self.root), before);
         told
     }
 
-    fn removed(&self, discard: bool) -> Removed {
+    fn remove(&self, discard: bool) -> Removed {
         let removed = remove(
             &self.project,
             &name("1-fix"),
@@ -69,37 +50,37 @@ fn uncommitted_files_refuse() {
     let expected = "Error: cannot remove workspace 1-fix\n\
                     Caused by: 3 files in .agency/worktrees/1-fix are not committed\n\
                     Hint: commit them, or pass --discard";
-    assert_eq!(scene.refused(false), expected);
+    assert_eq!(scene.refused_removal(false), expected);
 }
 
 #[test]
 fn unmerged_commits_refuse_with_or_without_files() {
     let scene = scene();
-    scene.ground.commit(&scene.path, "one", "1");
+    scene.sandbox.commit(&scene.path, "one", "1");
     let expected = "Error: cannot remove workspace 1-fix\n\
                     Caused by: 1 commit on agency/1-fix is not in main\n\
                     Hint: merge them, or pass --discard";
-    assert_eq!(scene.refused(false), expected);
-    scene.ground.commit(&scene.path, "two", "2");
+    assert_eq!(scene.refused_removal(false), expected);
+    scene.sandbox.commit(&scene.path, "two", "2");
     write(&scene.path.join("three"), "3");
     let expected = "Error: cannot remove workspace 1-fix\n\
                     Caused by: 1 file in .agency/worktrees/1-fix is not committed, \
                     and 2 commits on agency/1-fix are not in main\n\
                     Hint: commit and merge them, or pass --discard";
-    assert_eq!(scene.refused(false), expected);
+    assert_eq!(scene.refused_removal(false), expected);
     fs::remove_dir_all(&scene.path).unwrap();
-    assert!(scene.refused(false).contains("2 commits on agency/1-fix are not in main"));
+    assert!(scene.refused_removal(false).contains("2 commits on agency/1-fix are not in main"));
 }
 
 #[test]
 fn merged_work_goes_and_its_branch_can_still_be_found() {
     let scene = scene();
     write(&scene.root.join(".git/info/exclude"), "target\n");
-    let tip = scene.ground.commit(&scene.path, "one", "1");
+    let tip = scene.sandbox.commit(&scene.path, "one", "1");
     write(&scene.path.join("target"), "ignored");
     scene.git_inside(&["config", "branch.agency/1-fix.remote", "origin"]);
     scene.git(&["merge", "--quiet", "agency/1-fix"]);
-    let removed = scene.removed(false);
+    let removed = scene.remove(false);
     assert_eq!(removed.branch.as_deref(), Some("agency/1-fix"));
     assert_eq!(removed.directory.as_deref(), Some(scene.path.as_path()));
     assert_eq!(scene.git(&["rev-parse", &format!("{}^", removed.trash_ref.unwrap())]), tip);
@@ -112,7 +93,7 @@ fn discarded_work_is_kept_whole_and_the_main_checkout_does_not_notice() {
     write(&scene.root.join(".git/info/exclude"), "target\n.agency\n");
     write(&scene.root.join("mine"), "x");
     scene.git(&["add", "mine"]);
-    let tip = scene.ground.commit(&scene.path, "committed", "1");
+    let tip = scene.sandbox.commit(&scene.path, "committed", "1");
     write(&scene.path.join("committed"), "staged");
     scene.git_inside(&["add", "committed"]);
     write(&scene.path.join("committed"), "changed");
@@ -127,7 +108,7 @@ fn discarded_work_is_kept_whole_and_the_main_checkout_does_not_notice() {
     };
     let before = own();
 
-    let trash = scene.removed(true).trash_ref.unwrap();
+    let trash = scene.remove(true).trash_ref.unwrap();
     assert!(trash.starts_with("refs/agency/trash/1-fix-"), "{trash}");
     assert_eq!(own(), before);
     let tree =
@@ -150,10 +131,10 @@ fn discarded_work_is_kept_whole_and_the_main_checkout_does_not_notice() {
 fn each_removal_has_its_own_place_in_the_trash() {
     let scene = scene();
     write(&scene.path.join("first"), "1");
-    let first = scene.removed(true).trash_ref.unwrap();
+    let first = scene.remove(true).trash_ref.unwrap();
     create(&scene.project, &name("1-fix"), None).unwrap();
     write(&scene.path.join("second"), "2");
-    let second = scene.removed(true).trash_ref.unwrap();
+    let second = scene.remove(true).trash_ref.unwrap();
     assert_ne!(first, second);
     assert_eq!(scene.git(&["show", &format!("{first}:first")]), "1");
     assert_eq!(scene.git(&["show", &format!("{second}:second")]), "2");
@@ -162,12 +143,12 @@ fn each_removal_has_its_own_place_in_the_trash() {
 #[test]
 fn the_middle_of_a_conflict_is_kept_with_its_markers_and_both_commits() {
     let scene = scene();
-    scene.ground.commit(&scene.root, "readme", "theirs\n");
-    let tip = scene.ground.commit(&scene.path, "readme", "ours\n");
+    scene.sandbox.commit(&scene.root, "readme", "theirs\n");
+    let tip = scene.sandbox.commit(&scene.path, "readme", "ours\n");
     let rebase = std::panic::catch_unwind(|| scene.git_inside(&["rebase", "--quiet", "main"]));
     assert!(rebase.is_err(), "it conflicts");
     let head = scene.git_inside(&["rev-parse", "HEAD"]);
-    let trash = scene.removed(true).trash_ref.unwrap();
+    let trash = scene.remove(true).trash_ref.unwrap();
     assert!(scene.git(&["show", &format!("{trash}:readme")]).contains("<<<<<<<"));
     assert_eq!(scene.git(&["show", "--no-patch", "--format=%P", &trash]), format!("{head} {tip}"));
 }
@@ -176,9 +157,9 @@ fn the_middle_of_a_conflict_is_kept_with_its_markers_and_both_commits() {
 fn commits_on_a_detached_head_are_kept() {
     let scene = scene();
     scene.git_inside(&["switch", "--quiet", "--detach"]);
-    let lonely = scene.ground.commit(&scene.path, "lonely", "1");
-    assert!(scene.refused(false).contains("1 commit on agency/1-fix is not in main"));
-    let trash = scene.removed(true).trash_ref.unwrap();
+    let lonely = scene.sandbox.commit(&scene.path, "lonely", "1");
+    assert!(scene.refused_removal(false).contains("1 commit on agency/1-fix is not in main"));
+    let trash = scene.remove(true).trash_ref.unwrap();
     assert_eq!(scene.git(&["rev-parse", &format!("{trash}^1")]), lonely);
 }
 
@@ -186,8 +167,8 @@ fn commits_on_a_detached_head_are_kept() {
 fn another_branch_in_the_workspace_stays() {
     let scene = scene();
     scene.git_inside(&["switch", "--quiet", "--create", "other"]);
-    let tip = scene.ground.commit(&scene.path, "other", "1");
-    scene.removed(false);
+    let tip = scene.sandbox.commit(&scene.path, "other", "1");
+    scene.remove(false);
     assert_eq!(scene.git(&["rev-parse", "other"]), tip);
 }
 
@@ -196,18 +177,18 @@ fn an_orphan_branch_without_a_commit_is_kept_too() {
     let scene = scene();
     scene.git_inside(&["switch", "--quiet", "--orphan", "fresh"]);
     write(&scene.path.join("start"), "again");
-    let trash = scene.removed(true).trash_ref.unwrap();
+    let trash = scene.remove(true).trash_ref.unwrap();
     assert_eq!(scene.git(&["show", &format!("{trash}:start")]), "again");
 }
 
 #[test]
 fn files_outside_a_sparse_checkout_are_kept() {
     let scene = scene();
-    scene.ground.commit(&scene.path, "inside/a", "1");
-    scene.ground.commit(&scene.path, "outside/b", "1");
+    scene.sandbox.commit(&scene.path, "inside/a", "1");
+    scene.sandbox.commit(&scene.path, "outside/b", "1");
     scene.git_inside(&["sparse-checkout", "set", "inside"]);
     write(&scene.path.join("outside/new"), "1");
-    let trash = scene.removed(true).trash_ref.unwrap();
+    let trash = scene.remove(true).trash_ref.unwrap();
     let tree = scene.git(&["ls-tree", "-r", "--name-only", &trash]);
     assert_eq!(tree, "inside/a\noutside/b\noutside/new\nreadme");
 }
@@ -218,11 +199,7 @@ fn a_directory_that_git_does_not_know_is_never_deleted() {
     scene.git(&["worktree", "remove", scene.path.to_str().unwrap()]);
     write(&scene.path.join("mine"), "x");
     for discard in [false, true] {
-        assert!(
-            scene
-                .refused(discard)
-                .contains("is not a worktree that git knows of this repository\nHint: if the")
-        );
+        assert!(scene.refused_removal(discard).contains("as a worktree of this repository\nHint: if the"));
     }
     // Somebody else's repository in the place of a record that is still there.
     fs::remove_dir_all(&scene.path).unwrap();
@@ -230,7 +207,7 @@ fn a_directory_that_git_does_not_know_is_never_deleted() {
     fs::remove_file(scene.path.join(".git")).unwrap();
     scene.git_inside(&["init", "--quiet"]);
     for discard in [false, true] {
-        assert!(scene.refused(discard).contains("is not a worktree that git knows of this repository"));
+        assert!(scene.refused_removal(discard).contains("as a worktree of this repository"));
     }
 }
 
@@ -242,7 +219,7 @@ fn a_deleted_directory_leaves_record_and_branch_which_go() {
         if leave_empty {
             fs::create_dir(&scene.path).unwrap();
         }
-        assert_eq!(scene.removed(false).branch.as_deref(), Some("agency/1-fix"));
+        assert_eq!(scene.remove(false).branch.as_deref(), Some("agency/1-fix"));
     }
 }
 
@@ -252,7 +229,7 @@ fn a_worktree_the_user_locked_and_a_branch_they_look_at_stay() {
     scene.git(&["worktree", "lock", "--reason", "hands off", scene.path.to_str().unwrap()]);
     assert!(
         scene
-            .refused(true)
+            .refused_removal(true)
             .contains("Caused by: its worktree is locked: hands off\nHint: run: git worktree unlock")
     );
     scene.git(&["worktree", "unlock", scene.path.to_str().unwrap()]);
@@ -263,7 +240,7 @@ fn a_worktree_the_user_locked_and_a_branch_they_look_at_stay() {
          Hint: switch to another branch there",
         scene.root.display()
     );
-    assert_eq!(scene.refused(true), expected);
+    assert_eq!(scene.refused_removal(true), expected);
 }
 
 #[test]
@@ -271,28 +248,28 @@ fn a_workspace_that_git_was_killed_in_while_making_it_can_be_discarded() {
     let scene = scene();
     scene.git(&["worktree", "lock", "--reason", "initializing", scene.path.to_str().unwrap()]);
     fs::remove_file(scene.root.join(".git/worktrees/1-fix/index")).unwrap();
-    assert!(scene.refused(false).contains("not committed"));
-    scene.removed(true);
+    assert!(scene.refused_removal(false).contains("not committed"));
+    scene.remove(true);
 }
 
 #[test]
 fn a_commit_that_is_made_while_the_workspace_goes_stays_on_its_branch() {
     let scene = scene();
     let late = scene.git(&["commit-tree", "-m", "late", "-p", "main", "main^{tree}"]);
-    scene.ground.instead_of(
+    scene.sandbox.wrap_program(
         "git",
         &format!(
             r#""$real" "$@" || exit; case " $* " in *" worktree remove "*) "$real" -C '{}' update-ref refs/heads/agency/1-fix {late}; esac"#,
             scene.root.display()
         ),
     );
-    let project = scene.ground.open_with_bin(&scene.root);
+    let project = scene.sandbox.open_with_bin(&scene.root);
     let err = remove(&project, &name("1-fix"), Some("main"), RemoveOptions::discarding()).unwrap_err();
-    let told = told(&err, err.hint());
+    let told = format_error(&err, err.hint());
     assert!(told.contains("it could not be removed completely") && told.contains("but expected"), "{told}");
     assert_eq!(scene.git(&["rev-parse", "agency/1-fix"]), late);
-    assert!(scene.refused(false).contains("1 commit"));
-    scene.removed(true);
+    assert!(scene.refused_removal(false).contains("1 commit"));
+    scene.remove(true);
 }
 
 #[test]
@@ -300,33 +277,33 @@ fn a_repository_inside_the_workspace_is_not_thrown_away() {
     let scene = scene();
     let nested = scene.path.join("vendor/clone");
     fs::create_dir_all(&nested).unwrap();
-    scene.ground.git(&nested, &["init", "--quiet"]);
-    scene.ground.commit(&nested, "work", "1");
+    scene.sandbox.git(&nested, &["init", "--quiet"]);
+    scene.sandbox.commit(&nested, "work", "1");
     let expected = "Error: cannot remove workspace 1-fix\n\
-                    Caused by: git cannot keep the repositories inside it: vendor/clone\n\
-                    Hint: push what they hold and delete them, or move them somewhere else";
-    assert_eq!(scene.refused(true), expected);
+                    Caused by: git cannot save the repositories inside it: vendor/clone\n\
+                    Hint: push their commits and delete them, or move them elsewhere";
+    assert_eq!(scene.refused_removal(true), expected);
 }
 
 #[test]
 fn a_submodule_goes_only_while_it_holds_nothing_of_its_own() {
-    let ground = Ground::new();
-    let (source, root) = (ground.repository("source"), ground.repository("root"));
-    ground.git(&root, &["submodule", "--quiet", "add", source.to_str().unwrap(), "part"]);
-    ground.git(&root, &["commit", "--quiet", "--message", "part"]);
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let (source, root) = (sandbox.repository("source"), sandbox.repository("root"));
+    sandbox.git(&root, &["submodule", "--quiet", "add", source.to_str().unwrap(), "part"]);
+    sandbox.git(&root, &["commit", "--quiet", "--message", "part"]);
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
-    let scene = Scene { ground, root, project, path };
+    let scene = Scene { sandbox, root, project, path };
     scene.git_inside(&["submodule", "--quiet", "update", "--init"]);
     let part = scene.path.join("part");
-    scene.ground.git(&part, &["switch", "--quiet", "--create", "local"]);
-    scene.ground.commit(&part, "work", "1");
-    scene.ground.git(&part, &["switch", "--quiet", "--detach", "origin/main"]);
+    scene.sandbox.git(&part, &["switch", "--quiet", "--create", "local"]);
+    scene.sandbox.commit(&part, "work", "1");
+    scene.sandbox.git(&part, &["switch", "--quiet", "--detach", "origin/main"]);
     for discard in [false, true] {
-        assert!(scene.refused(discard).contains("repositories inside it: part"));
+        assert!(scene.refused_removal(discard).contains("repositories inside it: part"));
     }
-    scene.ground.git(&part, &["branch", "--quiet", "-D", "local"]);
-    scene.removed(false);
+    scene.sandbox.git(&part, &["branch", "--quiet", "-D", "local"]);
+    scene.remove(false);
     assert!(scene.root.join("part/readme").exists());
 }
 
@@ -337,7 +314,7 @@ fn what_cannot_be_read_cannot_be_kept_and_so_stays() {
     scene.git(&["config", "filter.broken.clean", "false"]);
     scene.git(&["config", "filter.broken.required", "true"]);
     write(&scene.path.join("secret"), "x");
-    let told = scene.refused(true);
+    let told = scene.refused_removal(true);
     assert!(
         told.contains("Caused by: `git add` failed: ") && told.contains("clean filter 'broken' failed"),
         "{told}"
@@ -348,12 +325,12 @@ fn what_cannot_be_read_cannot_be_kept_and_so_stays() {
 fn nobody_needs_a_name_to_remove_a_workspace_and_hooks_stay_out_of_it() {
     let scene = scene();
     for hook in ["pre-commit", "commit-msg", "post-commit", "post-checkout"] {
-        scene.ground.hook(&scene.root, hook, "exit 1");
+        scene.sandbox.hook(&scene.root, hook, "exit 1");
     }
     scene.git(&["config", "user.useConfigOnly", "true"]);
     scene.git(&["config", "commit.gpgSign", "true"]);
     write(&scene.path.join("work"), "x");
-    let trash = scene.removed(true).trash_ref.unwrap();
+    let trash = scene.remove(true).trash_ref.unwrap();
     let who = scene.git(&["log", "-1", "--format=%an <%ae> %cn", &trash]);
     assert_eq!(who, "Agency <agency@localhost> Agency");
     assert!(Path::new(&scene.root).join("readme").exists());
@@ -363,18 +340,18 @@ fn nobody_needs_a_name_to_remove_a_workspace_and_hooks_stay_out_of_it() {
 fn a_removal_that_stops_half_way_says_where_everything_is() {
     let scene = scene();
     write(&scene.path.join("work"), "x");
-    scene.ground.hook(
+    scene.sandbox.hook(
         &scene.root,
         "reference-transaction",
         "grep -q refs/heads/ && echo no >&2 && exit 1; exit 0",
     );
     let err = remove(&scene.project, &name("1-fix"), None, RemoveOptions::discarding()).unwrap_err();
     let kept = scene.git(&["for-each-ref", "--format=%(refname)", "refs/agency/trash"]);
-    let told = told(&err, err.hint());
+    let told = format_error(&err, err.hint());
     assert!(
         told.contains("Caused by: it could not be removed completely\nCaused by: `git update-ref` failed: "),
         "{told}"
     );
-    assert!(told.ends_with(&format!("Hint: everything in it is kept as {kept}")), "{told}");
+    assert!(told.ends_with(&format!("Hint: everything in it is saved as {kept}")), "{told}");
     assert_eq!(scene.git(&["show", &format!("{kept}:work")]), "x");
 }

@@ -2,30 +2,19 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use agency_workspace::{
-    Presence, Project, RemoveOptions, TrashReason, create, expire_trash, remove, restore, snapshot,
-    snapshots, state, trash_entries,
+    Presence, RemoveOptions, TrashReason, create, expire_trash, remove, restore, snapshot, snapshots, state,
+    trash_entries,
 };
 
-use crate::ground::{Ground, files_under, name, told, write};
-
-struct Scene {
-    ground: Ground,
-    root: PathBuf,
-    project: Project,
-    path: PathBuf,
-}
+use crate::sandbox::{Sandbox, files_under, format_error, name, write};
+use crate::scene::Scene;
 
 fn scene() -> Scene {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    write(&root.join(".git/info/exclude"), "target\n.agency\n");
-    let project = ground.open(&root);
-    let path = create(&project, &name("1-fix"), None).unwrap().path;
-    Scene { ground, root, project, path }
+    Scene::new(Sandbox::new(), |_, root| write(&root.join(".git/info/exclude"), "target\n.agency\n"))
 }
 
 impl Scene {
@@ -39,10 +28,10 @@ impl Scene {
     }
 
     /// All that a user can see of the workspace.
-    fn seen(&self) -> String {
-        let status = self.ground.git(&self.path, &["status", "--porcelain", "--branch"]);
-        let staged = self.ground.git(&self.path, &["diff", "--cached"]);
-        let log = self.ground.git(&self.path, &["log", "--oneline", "--decorate"]);
+    fn visible_state(&self) -> String {
+        let status = self.sandbox.git(&self.path, &["status", "--porcelain", "--branch"]);
+        let staged = self.sandbox.git(&self.path, &["diff", "--cached"]);
+        let log = self.sandbox.git(&self.path, &["log", "--oneline", "--decorate"]);
         let files = files_under(&self.path);
         let contents: Vec<String> = files.iter().map(|file| content(Path::new(file))).collect();
         format!("{status}\n{staged}\n{log}\n{files:?}\n{contents:?}")
@@ -57,9 +46,9 @@ fn content(path: &Path) -> String {
 /// Everything git can tell apart, in one workspace.
 fn make_a_mess(scene: &Scene) {
     let path = &scene.path;
-    scene.ground.commit(path, "committed", "1");
+    scene.sandbox.commit(path, "committed", "1");
     write(&path.join("committed"), "staged");
-    scene.ground.git(path, &["add", "committed"]);
+    scene.sandbox.git(path, &["add", "committed"]);
     write(&path.join("committed"), "changed");
     write(&path.join("new dir/größe"), "untracked");
     write(&path.join("run.sh"), "#!/bin/sh\n");
@@ -72,11 +61,11 @@ fn make_a_mess(scene: &Scene) {
 fn a_discarded_workspace_comes_back_whole() {
     let scene = scene();
     make_a_mess(&scene);
-    let before = scene.seen();
+    let before = scene.visible_state();
     scene.discard(false);
     let back = scene.bring_back();
     assert_eq!((back.path.as_path(), back.branch.as_deref()), (scene.path.as_path(), Some("agency/1-fix")));
-    assert_eq!(scene.seen(), before);
+    assert_eq!(scene.visible_state(), before);
     assert!(trash_entries(&scene.project).unwrap().is_empty());
 }
 
@@ -85,10 +74,10 @@ fn ignored_files_come_back_if_they_were_to_be_kept() {
     let scene = scene();
     make_a_mess(&scene);
     write(&scene.path.join("target/cache"), "ignored");
-    let before = scene.seen();
+    let before = scene.visible_state();
     scene.discard(true);
     scene.bring_back();
-    assert_eq!(scene.seen(), before);
+    assert_eq!(scene.visible_state(), before);
     scene.discard(false);
     scene.bring_back();
     assert!(!scene.path.join("target").exists());
@@ -97,44 +86,48 @@ fn ignored_files_come_back_if_they_were_to_be_kept() {
 #[test]
 fn a_detached_head_and_everything_staged_come_back_as_they_were() {
     let scene = scene();
-    scene.ground.git(&scene.path, &["checkout", "--quiet", "--detach"]);
-    scene.ground.commit(&scene.path, "loose", "1");
+    scene.sandbox.git(&scene.path, &["checkout", "--quiet", "--detach"]);
+    scene.sandbox.commit(&scene.path, "loose", "1");
     write(&scene.path.join("staged"), "1");
-    scene.ground.git(&scene.path, &["add", "staged"]);
-    let before = scene.seen();
+    scene.sandbox.git(&scene.path, &["add", "staged"]);
+    let before = scene.visible_state();
     scene.discard(false);
     scene.bring_back();
-    assert_eq!(scene.seen(), before);
+    assert_eq!(scene.visible_state(), before);
 }
 
 #[test]
 fn a_branch_that_is_elsewhere_now_leaves_the_workspace_detached_and_says_so() {
     let scene = scene();
-    scene.ground.git(&scene.path, &["switch", "--quiet", "--create", "other"]);
+    scene.sandbox.git(&scene.path, &["switch", "--quiet", "--create", "other"]);
     scene.discard(false);
-    scene.ground.git(&scene.root, &["switch", "--quiet", "other"]);
+    scene.sandbox.git(&scene.root, &["switch", "--quiet", "other"]);
     let back = scene.bring_back();
     assert!(back.warnings[0].contains("was on other"), "{:?}", back.warnings);
-    assert_eq!(scene.ground.git(&scene.path, &["branch", "--show-current"]), "");
+    assert_eq!(scene.sandbox.git(&scene.path, &["branch", "--show-current"]), "");
 }
 
 #[test]
 fn nothing_in_its_place_is_touched_and_a_branch_of_that_name_neither() {
     let scene = scene();
-    scene.ground.commit(&scene.path, "work", "1");
+    scene.sandbox.commit(&scene.path, "work", "1");
     scene.discard(false);
     let entry = &trash_entries(&scene.project).unwrap()[0];
     write(&scene.path.join("mine"), "x");
-    let before = scene.ground.everything(&scene.root);
+    let before = scene.sandbox.full_state(&scene.root);
     let err = restore(&scene.project, entry).unwrap_err();
-    assert!(told(&err, err.hint()).contains("is taken by something else"), "{}", told(&err, None));
-    assert_eq!(scene.ground.everything(&scene.root), before);
+    assert!(
+        format_error(&err, err.hint()).contains("something else exists at"),
+        "{}",
+        format_error(&err, None)
+    );
+    assert_eq!(scene.sandbox.full_state(&scene.root), before);
     fs::remove_dir_all(&scene.path).unwrap();
-    scene.ground.git(&scene.root, &["branch", "--quiet", "agency/1-fix"]);
-    let before = scene.ground.everything(&scene.root);
+    scene.sandbox.git(&scene.root, &["branch", "--quiet", "agency/1-fix"]);
+    let before = scene.sandbox.full_state(&scene.root);
     let err = restore(&scene.project, entry).unwrap_err();
-    assert!(told(&err, None).contains("the branch agency/1-fix exists already, with other commits"));
-    assert_eq!(scene.ground.everything(&scene.root), before);
+    assert!(format_error(&err, None).contains("the branch agency/1-fix exists already, with other commits"));
+    assert_eq!(scene.sandbox.full_state(&scene.root), before);
 }
 
 #[test]
@@ -143,13 +136,13 @@ fn a_restore_that_fails_leaves_nothing_behind_and_the_trash_as_it_is() {
     write(&scene.path.join(".gitattributes"), "*.bad filter=bad\n");
     write(&scene.path.join("a.bad"), "x");
     scene.discard(false);
-    scene.ground.git(&scene.root, &["config", "filter.bad.smudge", "false"]);
-    scene.ground.git(&scene.root, &["config", "filter.bad.required", "true"]);
-    let before = scene.ground.everything(&scene.root);
+    scene.sandbox.git(&scene.root, &["config", "filter.bad.smudge", "false"]);
+    scene.sandbox.git(&scene.root, &["config", "filter.bad.required", "true"]);
+    let before = scene.sandbox.full_state(&scene.root);
     restore(&scene.project, &trash_entries(&scene.project).unwrap()[0]).unwrap_err();
-    assert_eq!(scene.ground.everything(&scene.root), before);
-    scene.ground.git(&scene.root, &["config", "--unset", "filter.bad.required"]);
-    scene.ground.git(&scene.root, &["config", "--unset", "filter.bad.smudge"]);
+    assert_eq!(scene.sandbox.full_state(&scene.root), before);
+    scene.sandbox.git(&scene.root, &["config", "--unset", "filter.bad.required"]);
+    scene.sandbox.git(&scene.root, &["config", "--unset", "filter.bad.smudge"]);
     scene.bring_back();
     assert_eq!(fs::read_to_string(scene.path.join("a.bad")).unwrap(), "x");
 }
@@ -173,7 +166,7 @@ fn the_trash_is_listed_newest_first_with_reasons_and_emptied_only_when_asked() {
     assert_eq!(trash_entries(&scene.project).unwrap(), listed[..1]);
     // What is not there any more is gone.
     assert_eq!(expire_trash(&scene.project, &listed).unwrap(), [listed[0].reference.clone()]);
-    assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency"]), "");
+    assert_eq!(scene.sandbox.git(&scene.root, &["for-each-ref", "refs/agency"]), "");
 }
 
 #[test]

@@ -1,30 +1,18 @@
 //! Snapshots: what one turn did, and taking it back.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use agency_workspace::{
-    Project, create, diff_between, restore, restore_snapshot, snapshot, snapshot_before_first_turn,
-    snapshot_if_changed, snapshots, trash_entries, trash_entry_bytes,
+    diff_between, restore, restore_snapshot, snapshot, snapshot_before_first_turn, snapshot_if_changed,
+    snapshots, trash_entries, trash_entry_bytes,
 };
 
-use crate::ground::{Ground, files_under, name, write};
-
-struct Scene {
-    ground: Ground,
-    root: PathBuf,
-    project: Project,
-    path: PathBuf,
-}
+use crate::sandbox::{Sandbox, files_under, name, write};
+use crate::scene::Scene;
 
 fn scene() -> Scene {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    write(&root.join(".git/info/exclude"), "target\n.agency\n");
-    let project = ground.open(&root);
-    let path = create(&project, &name("1-fix"), None).unwrap().path;
-    Scene { ground, root, project, path }
+    Scene::new(Sandbox::new(), |_, root| write(&root.join(".git/info/exclude"), "target\n.agency\n"))
 }
 
 impl Scene {
@@ -37,10 +25,10 @@ impl Scene {
         diff.files.iter().map(|file| file.path.display().to_string()).collect()
     }
 
-    fn seen(&self) -> (Vec<String>, String, String) {
+    fn files_and_status(&self) -> (Vec<String>, String, String) {
         let files = files_under(&self.path);
         let text = fs::read_to_string(self.path.join("readme")).unwrap_or_default();
-        (files, text, self.ground.git(&self.path, &["status", "--porcelain", "--branch"]))
+        (files, text, self.sandbox.git(&self.path, &["status", "--porcelain", "--branch"]))
     }
 }
 
@@ -54,14 +42,14 @@ fn what_was_written_in_the_second_of_the_last_commit_is_kept() {
         File::options().write(true).open(&file).unwrap().set_modified(then).unwrap();
     };
     // The time of a change cannot be set; without this the story would have to happen within one second.
-    scene.ground.git(&scene.path, &["config", "core.trustctime", "false"]);
+    scene.sandbox.git(&scene.path, &["config", "core.trustctime", "false"]);
     put("one");
-    scene.ground.git(&scene.path, &["commit", "--quiet", "--all", "--message", "one"]);
+    scene.sandbox.git(&scene.path, &["commit", "--quiet", "--all", "--message", "one"]);
     let index = scene.root.join(".git/worktrees/1-fix/index");
     File::options().write(true).open(index).unwrap().set_modified(then).unwrap();
     put("two");
     let taken = scene.take("turn 1");
-    let kept = scene.ground.git(&scene.path, &["show", &format!("{}:readme", taken.reference)]);
+    let kept = scene.sandbox.git(&scene.path, &["show", &format!("{}:readme", taken.reference)]);
     assert_eq!(kept, "two");
 }
 
@@ -69,14 +57,14 @@ fn what_was_written_in_the_second_of_the_last_commit_is_kept() {
 fn a_snapshot_is_on_no_branch_and_leaves_index_and_head_alone() {
     let scene = scene();
     write(&scene.path.join("staged"), "1");
-    scene.ground.git(&scene.path, &["add", "staged"]);
+    scene.sandbox.git(&scene.path, &["add", "staged"]);
     write(&scene.path.join("untracked"), "1");
-    let before = scene.seen();
+    let before = scene.files_and_status();
     let taken = scene.take("turn 1");
-    assert_eq!(scene.seen(), before);
+    assert_eq!(scene.files_and_status(), before);
     assert_eq!((taken.number, taken.reference.as_str()), (1, "refs/agency/turns/1/1"));
     assert_eq!(
-        scene.ground.git(&scene.root, &["branch", "--list", "--format=%(refname:short)"]),
+        scene.sandbox.git(&scene.root, &["branch", "--list", "--format=%(refname:short)"]),
         "agency/1-fix\nmain"
     );
     let listed = snapshots(&scene.project, &name("1-fix")).unwrap();
@@ -90,7 +78,7 @@ fn what_one_turn_did_is_told_apart_from_the_others() {
     let start = scene.take("start");
     write(&scene.path.join("one"), "1");
     let first = scene.take("turn 1");
-    scene.ground.commit(&scene.path, "two", "2");
+    scene.sandbox.commit(&scene.path, "two", "2");
     fs::remove_file(scene.path.join("one")).unwrap();
     let second = scene.take("turn 2");
     assert_eq!(scene.changed(&start, &first), ["one"]);
@@ -101,24 +89,24 @@ fn what_one_turn_did_is_told_apart_from_the_others() {
 #[test]
 fn a_turn_is_taken_back_with_its_commits_and_the_taking_back_too() {
     let scene = scene();
-    scene.ground.commit(&scene.path, "earlier", "1");
+    scene.sandbox.commit(&scene.path, "earlier", "1");
     write(&scene.path.join("target/cache"), "ignored");
     write(&scene.path.join("half"), "done");
-    let then = scene.seen();
+    let then = scene.files_and_status();
     let taken = scene.take("turn 1");
-    scene.ground.commit(&scene.path, "wrong", "2");
+    scene.sandbox.commit(&scene.path, "wrong", "2");
     write(&scene.path.join("readme"), "spoilt\n");
     write(&scene.path.join("new/file"), "x");
     fs::remove_file(scene.path.join("half")).unwrap();
-    let spoilt = scene.seen();
+    let spoilt = scene.files_and_status();
 
     let kept = restore_snapshot(&scene.project, &name("1-fix"), &taken).unwrap();
-    assert_eq!(scene.seen(), then);
+    assert_eq!(scene.files_and_status(), then);
     let entries = trash_entries(&scene.project).unwrap();
     assert_eq!((entries.len(), &entries[0].reference), (1, &kept));
 
     restore(&scene.project, &entries[0]).unwrap();
-    assert_eq!(scene.seen(), spoilt);
+    assert_eq!(scene.files_and_status(), spoilt);
 }
 
 #[test]
@@ -155,8 +143,8 @@ fn turns_are_counted_from_what_was_there_before_and_one_without_changes_is_left_
     let first = snapshot_if_changed(&scene.project, &task, "turn").unwrap().unwrap();
     assert_eq!(snapshot_if_changed(&scene.project, &task, "turn").unwrap(), None);
     // The same files, committed: that is a change that can be taken back.
-    scene.ground.git(&scene.path, &["add", "new"]);
-    scene.ground.git(&scene.path, &["commit", "-qm", "new"]);
+    scene.sandbox.git(&scene.path, &["add", "new"]);
+    scene.sandbox.git(&scene.path, &["commit", "-qm", "new"]);
     let second = snapshot_if_changed(&scene.project, &task, "turn").unwrap().unwrap();
     assert_eq!((first.number, second.number), (1, 2));
     let listed = snapshots(&scene.project, &task).unwrap();

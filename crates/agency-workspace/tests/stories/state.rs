@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agency_workspace::{Presence, Project, create, dirty_checkout, presence, state};
 
-use crate::ground::{Ground, name, write};
+use crate::sandbox::{Sandbox, name, write};
 
 fn unmerged(project: &Project, base: Option<&str>) -> u64 {
     state(project, &name("1-fix"), base).unwrap().unmerged_commits
@@ -13,18 +13,18 @@ fn unmerged(project: &Project, base: Option<&str>) -> u64 {
 
 #[test]
 fn changed_staged_deleted_and_untracked_files_are_seen_and_ignored_ones_are_not() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
     for (file, content) in [("changed", "1"), ("staged", "1"), ("deleted", "1"), (".gitignore", "target\n")] {
-        ground.commit(&root, file, content);
+        sandbox.commit(&root, file, content);
     }
-    ground.git(&root, &["config", "status.showUntrackedFiles", "no"]);
-    let project = ground.open(&root);
+    sandbox.git(&root, &["config", "status.showUntrackedFiles", "no"]);
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
     for file in ["changed", "staged", "new dir/größe", "new dir/two\nlines", "target"] {
         write(&path.join(file), "2");
     }
-    ground.git(&path, &["add", "staged"]);
+    sandbox.git(&path, &["add", "staged"]);
     fs::remove_file(path.join("deleted")).unwrap();
     let index = fs::read(root.join(".git/worktrees/1-fix/index")).unwrap();
 
@@ -37,39 +37,39 @@ fn changed_staged_deleted_and_untracked_files_are_seen_and_ignored_ones_are_not(
 
 #[test]
 fn commits_count_until_they_are_in_the_base_or_on_its_server() {
-    let ground = Ground::new();
-    ground.repository("source");
-    ground.git(&ground.path(), &["clone", "--quiet", "--bare", "source", "server"]);
-    ground.git(&ground.path(), &["clone", "--quiet", "server", "root"]);
-    let root = ground.path().join("root");
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    sandbox.repository("source");
+    sandbox.git(&sandbox.path(), &["clone", "--quiet", "--bare", "source", "server"]);
+    sandbox.git(&sandbox.path(), &["clone", "--quiet", "server", "root"]);
+    let root = sandbox.path().join("root");
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), Some("main")).unwrap().path;
     let base = Some("main");
-    ground.commit(&path, "one", "1");
-    ground.commit(&path, "two", "2");
+    sandbox.commit(&path, "one", "1");
+    sandbox.commit(&path, "two", "2");
     assert_eq!(unmerged(&project, base), 2);
-    ground.git(&path, &["push", "--quiet", "origin", "HEAD:refs/heads/pull"]);
+    sandbox.git(&path, &["push", "--quiet", "origin", "HEAD:refs/heads/pull"]);
     assert_eq!(unmerged(&project, base), 2, "pushed is not merged");
-    ground.git(&path, &["push", "--quiet", "origin", "HEAD~:refs/heads/main"]);
+    sandbox.git(&path, &["push", "--quiet", "origin", "HEAD~:refs/heads/main"]);
     assert_eq!(unmerged(&project, base), 1, "merged on the server");
-    ground.git(&root, &["merge", "--quiet", "agency/1-fix"]);
+    sandbox.git(&root, &["merge", "--quiet", "agency/1-fix"]);
     assert_eq!(unmerged(&project, base), 0);
     assert_eq!(unmerged(&project, None), 0);
 }
 
 #[test]
 fn without_a_branch_to_land_on_any_other_branch_will_do() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let project = ground.open(&root);
-    ground.git(&root, &["switch", "--quiet", "--detach"]);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let project = sandbox.open(&root);
+    sandbox.git(&root, &["switch", "--quiet", "--detach"]);
     let made = create(&project, &name("1-fix"), None).unwrap();
-    ground.commit(&made.path, "one", "1");
+    sandbox.commit(&made.path, "one", "1");
     let commit = made.base.unwrap().name;
     for base in [None, Some(commit.as_str()), Some("a-branch-that-was-deleted")] {
         assert_eq!(unmerged(&project, base), 1, "{base:?}");
     }
-    ground.git(&root, &["branch", "keeps-it", "agency/1-fix"]);
+    sandbox.git(&root, &["branch", "keeps-it", "agency/1-fix"]);
     for base in [None, Some(commit.as_str()), Some("a-branch-that-was-deleted")] {
         assert_eq!(unmerged(&project, base), 0, "{base:?}");
     }
@@ -77,30 +77,30 @@ fn without_a_branch_to_land_on_any_other_branch_will_do() {
 
 #[test]
 fn commits_on_a_detached_head_count_and_those_on_another_branch_stay_where_they_are() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
-    ground.git(&path, &["switch", "--quiet", "--create", "other"]);
-    ground.commit(&path, "other", "1");
+    sandbox.git(&path, &["switch", "--quiet", "--create", "other"]);
+    sandbox.commit(&path, "other", "1");
     assert_eq!(unmerged(&project, None), 0);
-    ground.git(&path, &["switch", "--quiet", "--detach"]);
-    ground.commit(&path, "detached", "1");
+    sandbox.git(&path, &["switch", "--quiet", "--detach"]);
+    sandbox.commit(&path, "detached", "1");
     assert_eq!(unmerged(&project, None), 2);
 }
 
 #[test]
 fn what_is_missing_is_said() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let project = sandbox.open(&root);
     let presence = || presence(&project, &name("1-fix")).unwrap();
     assert_eq!(presence(), Presence::Absent);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
-    ground.commit(&path, "work", "1");
-    ground.git(&root, &["worktree", "lock", "--reason", "initializing", path.to_str().unwrap()]);
+    sandbox.commit(&path, "work", "1");
+    sandbox.git(&root, &["worktree", "lock", "--reason", "initializing", path.to_str().unwrap()]);
     assert_eq!(presence(), Presence::HalfMade);
-    ground.git(&root, &["worktree", "unlock", path.to_str().unwrap()]);
+    sandbox.git(&root, &["worktree", "unlock", path.to_str().unwrap()]);
     assert_eq!(presence(), Presence::Ready);
     fs::remove_dir_all(&path).unwrap();
     let gone = state(&project, &name("1-fix"), None).unwrap();
@@ -112,29 +112,29 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn a_workspace_that_lost_its_git_is_never_confused_with_the_main_checkout() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let project = ground.open(&root);
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let project = sandbox.open(&root);
     let path = create(&project, &name("1-fix"), None).unwrap().path;
     write(&root.join("mine"), "x");
     fs::remove_file(path.join(".git")).unwrap();
     let lost = state(&project, &name("1-fix"), None).unwrap();
     assert_eq!((lost.presence, lost.uncommitted.len()), (Presence::NotOurs, 0));
-    ground.git(&path, &["init", "--quiet"]);
+    sandbox.git(&path, &["init", "--quiet"]);
     assert_eq!(state(&project, &name("1-fix"), None).unwrap().presence, Presence::NotOurs);
 }
 
 #[test]
 fn worktrees_behind_a_link_are_recognised() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
-    let disk = ground.path().join("big disk");
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
+    let disk = sandbox.path().join("big disk");
     fs::create_dir(&disk).unwrap();
     std::os::unix::fs::symlink(&disk, root.join(".agency")).unwrap();
-    let project = ground.open(&root);
+    let project = sandbox.open(&root);
     let made = create(&project, &name("1-fix"), None).unwrap();
     assert_eq!(state(&project, &name("1-fix"), None).unwrap().presence, Presence::Ready);
-    assert_eq!(ground.open(&made.path).root(), root);
+    assert_eq!(sandbox.open(&made.path).root(), root);
     agency_workspace::remove(&project, &name("1-fix"), None, agency_workspace::RemoveOptions::default())
         .unwrap();
     assert_eq!(state(&project, &name("1-fix"), None).unwrap().presence, Presence::Absent);
@@ -142,10 +142,10 @@ fn worktrees_behind_a_link_are_recognised() {
 
 #[test]
 fn a_dirty_main_checkout_is_noticed() {
-    let ground = Ground::new();
-    let root = ground.repository("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.repository("root");
     write(&root.join(".agency/tasks/1-fix.md"), "");
-    let project = ground.open(&root.join(".agency"));
+    let project = sandbox.open(&root.join(".agency"));
     assert!(dirty_checkout(&project).unwrap().is_empty());
     write(&root.join("readme"), "changed");
     write(&root.join("src/new"), "x");

@@ -1,28 +1,16 @@
 //! Bringing the base's new commits into a workspace.
 
 use std::fs;
-use std::path::PathBuf;
 
-use agency_workspace::{
-    Project, SyncMethod, TrashReason, create, recover_integrations, restore, sync, trash_entries,
-};
+use agency_workspace::{SyncMethod, TrashReason, recover_integrations, restore, sync, trash_entries};
 
-use crate::ground::{Ground, cut_in, name, told, write};
-
-struct Scene {
-    ground: Ground,
-    root: PathBuf,
-    project: Project,
-    path: PathBuf,
-}
+use crate::sandbox::{Sandbox, format_error, name, project_to_be_killed_in, write};
+use crate::scene::Scene;
 
 fn scene() -> Scene {
-    let ground = Ground::new().with_identity();
-    let root = ground.repository("root");
-    ground.commit(&root, "shared", "1\n2\n3\n");
-    let project = ground.open(&root);
-    let path = create(&project, &name("1-fix"), None).unwrap().path;
-    Scene { ground, root, project, path }
+    Scene::new(Sandbox::new().with_identity(), |sandbox, root| {
+        sandbox.commit(root, "shared", "1\n2\n3\n");
+    })
 }
 
 impl Scene {
@@ -30,52 +18,52 @@ impl Scene {
         sync(&self.project, &name("1-fix"), Some("main"), how).unwrap()
     }
 
-    fn refused(&self, how: SyncMethod) -> String {
-        let before = self.ground.everything(&self.root);
-        let status = self.ground.git(&self.path, &["status", "--porcelain", "--branch"]);
+    fn refused_sync(&self, how: SyncMethod) -> String {
+        let before = self.sandbox.full_state(&self.root);
+        let status = self.sandbox.git(&self.path, &["status", "--porcelain", "--branch"]);
         let err = sync(&self.project, &name("1-fix"), Some("main"), how).unwrap_err();
-        assert_eq!(self.ground.everything(&self.root), before);
-        assert_eq!(self.ground.git(&self.path, &["status", "--porcelain", "--branch"]), status);
-        told(&err, err.hint())
+        assert_eq!(self.sandbox.full_state(&self.root), before);
+        assert_eq!(self.sandbox.git(&self.path, &["status", "--porcelain", "--branch"]), status);
+        format_error(&err, err.hint())
     }
 
     fn log(&self) -> String {
-        self.ground.git(&self.path, &["log", "--format=%s", "--first-parent"])
+        self.sandbox.git(&self.path, &["log", "--format=%s", "--first-parent"])
     }
 }
 
 #[test]
 fn a_rebase_puts_the_work_on_top_and_leaves_uncommitted_files_alone() {
     let scene = scene();
-    let before = scene.ground.commit(&scene.path, "own", "1");
+    let before = scene.sandbox.commit(&scene.path, "own", "1");
     write(&scene.path.join("untracked"), "x");
     write(&scene.path.join("readme"), "staged\n");
-    scene.ground.git(&scene.path, &["add", "readme"]);
-    scene.ground.commit(&scene.root, "shared", "new\n2\n3\n");
-    let status = scene.ground.git(&scene.path, &["status", "--porcelain"]);
+    scene.sandbox.git(&scene.path, &["add", "readme"]);
+    scene.sandbox.commit(&scene.root, "shared", "new\n2\n3\n");
+    let status = scene.sandbox.git(&scene.path, &["status", "--porcelain"]);
     let synced = scene.sync(SyncMethod::Rebase);
     assert_eq!((synced.commits, &synced.before), (1, &before));
     assert_eq!(scene.log(), "own\nshared\nshared\nreadme");
     assert_eq!(fs::read_to_string(scene.path.join("shared")).unwrap(), "new\n2\n3\n");
-    assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), status);
-    assert_eq!(scene.ground.git(&scene.root, &["rev-parse", "agency/1-fix"]), synced.after);
+    assert_eq!(scene.sandbox.git(&scene.path, &["status", "--porcelain"]), status);
+    assert_eq!(scene.sandbox.git(&scene.root, &["rev-parse", "agency/1-fix"]), synced.after);
 
     let entry = &trash_entries(&scene.project).unwrap()[0];
     assert_eq!((entry.reason, Some(&entry.reference)), (TrashReason::Rebased, synced.trash_ref.as_ref()));
     restore(&scene.project, entry).unwrap();
-    assert_eq!(scene.ground.git(&scene.root, &["rev-parse", "agency/1-fix"]), before);
-    assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), status);
+    assert_eq!(scene.sandbox.git(&scene.root, &["rev-parse", "agency/1-fix"]), before);
+    assert_eq!(scene.sandbox.git(&scene.path, &["status", "--porcelain"]), status);
 }
 
 #[test]
 fn a_merge_keeps_the_commits_as_they_are() {
     let scene = scene();
-    let before = scene.ground.commit(&scene.path, "own", "1");
-    scene.ground.commit(&scene.root, "theirs", "1");
+    let before = scene.sandbox.commit(&scene.path, "own", "1");
+    scene.sandbox.commit(&scene.root, "theirs", "1");
     let synced = scene.sync(SyncMethod::Merge);
-    assert_eq!(scene.ground.git(&scene.path, &["rev-parse", "HEAD^1"]), before);
+    assert_eq!(scene.sandbox.git(&scene.path, &["rev-parse", "HEAD^1"]), before);
     assert_eq!(scene.log(), "Merge main into agency/1-fix\nown\nshared\nreadme");
-    assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), "");
+    assert_eq!(scene.sandbox.git(&scene.path, &["status", "--porcelain"]), "");
     let again = scene.sync(SyncMethod::Merge);
     assert_eq!((again.commits, &again.after), (0, &synced.after));
 }
@@ -83,13 +71,13 @@ fn a_merge_keeps_the_commits_as_they_are() {
 #[test]
 fn a_conflict_is_told_and_nothing_is_left_half_done() {
     let scene = scene();
-    scene.ground.commit(&scene.path, "shared", "own\n2\n3\n");
-    scene.ground.commit(&scene.root, "shared", "theirs\n2\n3\n");
+    scene.sandbox.commit(&scene.path, "shared", "own\n2\n3\n");
+    scene.sandbox.commit(&scene.root, "shared", "theirs\n2\n3\n");
     for how in [SyncMethod::Rebase, SyncMethod::Merge] {
         let expected = "Error: cannot sync workspace 1-fix\n\
                         Caused by: shared conflicts with main\n\
                         Hint: nothing was changed; merge main by hand in the workspace, or tell the agent to";
-        assert_eq!(scene.refused(how), expected);
+        assert_eq!(scene.refused_sync(how), expected);
     }
 }
 
@@ -100,45 +88,47 @@ fn uncommitted_and_ignored_files_in_the_way_refuse() {
     write(&scene.path.join("shared"), "mine");
     write(&scene.path.join("new"), "mine");
     write(&scene.path.join("ignored"), "mine");
-    scene.ground.commit(&scene.root, "shared", "theirs\n");
-    scene.ground.commit(&scene.root, "new", "theirs\n");
+    scene.sandbox.commit(&scene.root, "shared", "theirs\n");
+    scene.sandbox.commit(&scene.root, "new", "theirs\n");
     write(&scene.root.join("ignored"), "theirs");
-    scene.ground.git(&scene.root, &["add", "--force", "ignored"]);
-    scene.ground.git(&scene.root, &["commit", "--quiet", "--message", "ignored"]);
-    let refused = scene.refused(SyncMethod::Rebase);
-    assert!(refused.contains("files that no commit holds are in the way: ignored, new, shared"), "{refused}");
+    scene.sandbox.git(&scene.root, &["add", "--force", "ignored"]);
+    scene.sandbox.git(&scene.root, &["commit", "--quiet", "--message", "ignored"]);
+    let refused = scene.refused_sync(SyncMethod::Rebase);
+    assert!(refused.contains("uncommitted files are in the way: ignored, new, shared"), "{refused}");
     assert_eq!(fs::read_to_string(scene.path.join("ignored")).unwrap(), "mine");
 }
 
 #[test]
 fn in_the_middle_of_something_or_on_another_branch_nothing_is_synced() {
     let scene = scene();
-    scene.ground.commit(&scene.root, "theirs", "1");
-    scene.ground.git(&scene.path, &["checkout", "--quiet", "--detach"]);
+    scene.sandbox.commit(&scene.root, "theirs", "1");
+    scene.sandbox.git(&scene.path, &["checkout", "--quiet", "--detach"]);
     assert!(
-        scene.refused(SyncMethod::Rebase).contains("is on no branch and not on its own branch agency/1-fix")
+        scene
+            .refused_sync(SyncMethod::Rebase)
+            .contains("is on no branch and not on its own branch agency/1-fix")
     );
-    scene.ground.git(&scene.path, &["checkout", "--quiet", "agency/1-fix"]);
-    scene.ground.git(&scene.path, &["merge", "--quiet", "--no-commit", "--no-ff", "main"]);
-    assert!(scene.refused(SyncMethod::Rebase).contains("a merge is under way in"));
+    scene.sandbox.git(&scene.path, &["checkout", "--quiet", "agency/1-fix"]);
+    scene.sandbox.git(&scene.path, &["merge", "--quiet", "--no-commit", "--no-ff", "main"]);
+    assert!(scene.refused_sync(SyncMethod::Rebase).contains("a merge is in progress in"));
 }
 
 /// Work on both sides, files that no commit holds, and something staged.
 fn busy() -> Scene {
     let scene = scene();
     write(&scene.root.join(".git/info/exclude"), ".agency\n");
-    scene.ground.commit(&scene.path, "own", "1");
+    scene.sandbox.commit(&scene.path, "own", "1");
     write(&scene.path.join("untracked"), "x");
     write(&scene.path.join("readme"), "staged\n");
-    scene.ground.git(&scene.path, &["add", "readme"]);
-    scene.ground.commit(&scene.root, "shared", "new\n2\n3\n");
-    scene.ground.commit(&scene.root, "theirs", "1");
+    scene.sandbox.git(&scene.path, &["add", "readme"]);
+    scene.sandbox.commit(&scene.root, "shared", "new\n2\n3\n");
+    scene.sandbox.commit(&scene.root, "theirs", "1");
     scene
 }
 
 #[test]
 fn a_sync_that_is_killed_anywhere_leaves_all_as_before_or_synced() {
-    if let Some(project) = cut_in() {
+    if let Some(project) = project_to_be_killed_in() {
         sync(&project, &name("1-fix"), Some("main"), SyncMethod::Rebase).unwrap();
         return;
     }
@@ -160,14 +150,14 @@ fn a_sync_that_is_killed_anywhere_leaves_all_as_before_or_synced() {
 
 /// Whether the sync was through before that call of git, and whether the workspace has the base.
 fn killed_after(scene: &Scene, call: u32) -> (bool, bool) {
-    let status = || scene.ground.git(&scene.path, &["status", "--porcelain"]);
+    let status = || scene.sandbox.git(&scene.path, &["status", "--porcelain"]);
     let (before, log) = (status(), scene.log());
-    scene.ground.deadly("git", call);
+    scene.sandbox.kill_caller_after("git", call);
     let story = "sync::a_sync_that_is_killed_anywhere_leaves_all_as_before_or_synced";
-    let is_through = scene.ground.elsewhere(story, &scene.root);
+    let is_through = scene.sandbox.run_in_child(story, &scene.root);
     recover_integrations(&scene.project).unwrap();
     assert_eq!(status(), before, "killed after call {call}");
-    assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency/syncing"]), "");
+    assert_eq!(scene.sandbox.git(&scene.root, &["for-each-ref", "refs/agency/syncing"]), "");
     let is_synced = scene.log() == "own\ntheirs\nshared\nshared\nreadme";
     let content = if is_synced { "new\n2\n3\n" } else { "1\n2\n3\n" };
     assert!(is_synced || scene.log() == log, "killed after call {call}");
@@ -181,14 +171,14 @@ fn a_workspace_that_git_fails_in_half_way_is_put_back() {
     let scene = busy();
     write(&scene.root.join(".git/info/attributes"), "theirs filter=failing\n");
     for (key, value) in [("smudge", "false"), ("clean", "cat"), ("required", "true")] {
-        scene.ground.git(&scene.root, &["config", &format!("filter.failing.{key}"), value]);
+        scene.sandbox.git(&scene.root, &["config", &format!("filter.failing.{key}"), value]);
     }
-    let status = || scene.ground.git(&scene.path, &["status", "--porcelain"]);
+    let status = || scene.sandbox.git(&scene.path, &["status", "--porcelain"]);
     let (before, log) = (status(), scene.log());
     sync(&scene.project, &name("1-fix"), Some("main"), SyncMethod::Merge).unwrap_err();
     assert_eq!((status(), scene.log()), (before, log));
     assert_eq!(fs::read_to_string(scene.path.join("shared")).unwrap(), "1\n2\n3\n");
-    assert_eq!(scene.ground.git(&scene.root, &["for-each-ref", "refs/agency/syncing"]), "");
+    assert_eq!(scene.sandbox.git(&scene.root, &["for-each-ref", "refs/agency/syncing"]), "");
 }
 
 #[test]
@@ -198,16 +188,16 @@ fn a_commit_that_is_made_during_a_sync_is_not_lost() {
         r#""$real" "$@" || exit
 case " $* " in *" read-tree -m -u "*) [ -e '{0}/once' ] || {{ touch '{0}/once'
 "$real" -C '{1}' -c user.name=A -c user.email=a commit --quiet --message late --only own; }}; esac"#,
-        scene.ground.path().display(),
+        scene.sandbox.path().display(),
         scene.path.display()
     );
-    scene.ground.instead_of("git", &script);
+    scene.sandbox.wrap_program("git", &script);
     write(&scene.path.join("own"), "2");
-    let project = scene.ground.open_with_bin(&scene.root);
+    let project = scene.sandbox.open_with_bin(&scene.root);
     let err = sync(&project, &name("1-fix"), Some("main"), SyncMethod::Rebase).unwrap_err();
-    assert_eq!(scene.log(), "late\nown\nshared\nreadme", "{}", told(&err, err.hint()));
-    let told = told(&err, err.hint());
-    assert!(told.contains("agency/1-fix was moved by somebody else meanwhile"), "{told}");
+    assert_eq!(scene.log(), "late\nown\nshared\nreadme", "{}", format_error(&err, err.hint()));
+    let told = format_error(&err, err.hint());
+    assert!(told.contains("another process moved agency/1-fix meanwhile"), "{told}");
     assert_eq!(fs::read_to_string(scene.path.join("shared")).unwrap(), "1\n2\n3\n");
-    assert_eq!(scene.ground.git(&scene.path, &["status", "--porcelain"]), "M  readme\n?? untracked");
+    assert_eq!(scene.sandbox.git(&scene.path, &["status", "--porcelain"]), "M  readme\n?? untracked");
 }

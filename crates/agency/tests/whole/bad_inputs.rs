@@ -72,7 +72,7 @@ fn unknown_names_and_arguments() {
         ),
         (
             &["new", "one", "-m", "x", "--base-branch", "mian"],
-            "Error: cannot make workspace 1-one\nCaused by: there is no branch, tag or commit `mian`\nHint: did you mean main?\n",
+            "Error: cannot create workspace 1-one\nCaused by: there is no branch, tag or commit `mian`\nHint: did you mean main?\n",
         ),
         (&["stop", "nope"], "Error: no task is called `nope`\nHint: `agency ls` lists all tasks\n"),
         (&["stop", "-"], "Error: no task is called `-`\nHint: `agency ls` lists all tasks\n"),
@@ -106,7 +106,7 @@ fn directories_that_are_not_projects() {
         &empty,
         &["new", "one", "-m", "x"],
         1,
-        "Error: cannot make workspace 1-one\nCaused by: the repository has no commit yet\nHint: commit first, or pass --vcs none to work in the directory itself\n",
+        "Error: cannot create workspace 1-one\nCaused by: the repository has no commit yet\nHint: commit first, or pass --vcs none to work in the directory itself\n",
     );
 }
 
@@ -117,7 +117,7 @@ fn a_branch_that_exists_and_a_checkout_with_changes() {
     check(
         &stage,
         &["new", "one", "-m", "x"],
-        "Error: cannot make workspace 1-one\nCaused by: the branch agency/1-one exists already\nHint: look at it with `git log agency/1-one`, then rename or delete it\n",
+        "Error: cannot create workspace 1-one\nCaused by: the branch agency/1-one exists already\nHint: look at it with `git log agency/1-one`, then rename or delete it\n",
     );
     fs::write(stage.repo().join("new-file"), "x").expect("room");
     check_in(
@@ -233,7 +233,7 @@ fn a_repository_that_was_moved_or_deleted_by_hand() {
         &moved,
         &["rm", "one"],
         1,
-        "Error: cannot remove workspace 1-one\nCaused by: $ROOT/home/moved/.agency/worktrees/1-one is not a worktree that git knows of this repository\nHint: if the repository was moved, run: git worktree repair '$ROOT/home/moved/.agency/worktrees/1-one'; otherwise delete $ROOT/home/moved/.agency/worktrees/1-one yourself\n",
+        "Error: cannot remove workspace 1-one\nCaused by: git does not know $ROOT/home/moved/.agency/worktrees/1-one as a worktree of this repository\nHint: if the repository was moved, run: git worktree repair '$ROOT/home/moved/.agency/worktrees/1-one'; otherwise delete $ROOT/home/moved/.agency/worktrees/1-one yourself\n",
     );
     stage.git(&moved, &["worktree", "repair", ".agency/worktrees/1-one"]);
     let mut rm = stage.agency(["rm", "one"]);

@@ -82,7 +82,7 @@ fn a_task_starts_on_the_users_change_and_merges_without_it() {
     }
     assert_eq!(all(&stage), before);
     let merged = stage.run(["merge", "one", "--commit", "--rebase"]);
-    assert!(merged.stderr.contains("your @ stays where it was"), "{merged}");
+    assert!(merged.stderr.contains("your @ did not move"), "{merged}");
     assert!(merged.stderr.contains("jj new main"), "{merged}");
     assert_eq!((own_change(&stage), on_main(&stage)), (own, "README.md\nown\n".to_owned()));
     stage.run(["rm", "one"]).ok();

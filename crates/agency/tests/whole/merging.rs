@@ -118,7 +118,7 @@ fn an_unfinished_task_is_refused_with_a_hint() {
     let refusal = stage.refused(&["merge", "one", "--commit", "--into", "nowhere"]);
     assert!(refusal.contains("there is no local branch `nowhere`"), "{refusal}");
     let refusal = stage.refused(&["merge", "one", "--commit"]);
-    assert!(refusal.contains("with changes of its own: README.md"), "{refusal}");
+    assert!(refusal.contains("with uncommitted changes: README.md"), "{refusal}");
     assert_eq!(repository(&stage), before, "not even committed");
     assert_eq!(stage.status("one"), "completed");
     stage.git(&stage.repo(), &["checkout", "-q", "README.md"]);
@@ -154,7 +154,7 @@ fn a_conflict_is_named_and_nothing_is_merged() {
     assert!(refusal.contains("nothing was changed; resolve it in the workspace"), "{refusal}");
     assert_eq!(stage.git(&worktree, &["status", "--porcelain"]), "?? more\n", "not even committed");
     let refusal = stage.refused(&["merge", "one", "--into", "agency/1-one"]);
-    assert!(refusal.contains("`agency/1-one` is its own branch"), "{refusal}");
+    assert!(refusal.contains("agency/1-one is the workspace's own branch"), "{refusal}");
     assert!(stage.run(["start", "one"]).ok().contains("running"), "there is more to do");
 }
 

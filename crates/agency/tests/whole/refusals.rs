@@ -87,7 +87,7 @@ fn a_base_that_does_not_exist_is_refused() {
         &stage,
         &["new", "one", "-m", "x", "--base-branch", "mian"],
         &[
-            "Error: cannot make workspace 1-one",
+            "Error: cannot create workspace 1-one",
             "Caused by: there is no branch, tag or commit `mian`",
             "Hint: did you mean main?",
         ],

@@ -4,29 +4,29 @@ use std::path::PathBuf;
 
 use agency_workspace::{ConflictScanner, ConflictWith, Project, WorkspaceConflict, WorkspaceName, create};
 
-use crate::ground::{Ground, name, write};
+use crate::sandbox::{Sandbox, name, write};
 
 struct Scene {
-    ground: Ground,
+    sandbox: Sandbox,
     root: PathBuf,
     project: Project,
-    radar: ConflictScanner,
+    scanner: ConflictScanner,
     workspaces: Vec<(WorkspaceName, Option<String>)>,
 }
 
 fn scene(names: &[&str]) -> Scene {
-    scene_on(Ground::new(), names)
+    scene_on(Sandbox::new(), names)
 }
 
-fn scene_on(ground: Ground, names: &[&str]) -> Scene {
-    let root = ground.repository("root");
-    ground.commit(&root, "shared", "1\n2\n3\n");
-    let project = ground.open(&root);
+fn scene_on(sandbox: Sandbox, names: &[&str]) -> Scene {
+    let root = sandbox.repository("root");
+    sandbox.commit(&root, "shared", "1\n2\n3\n");
+    let project = sandbox.open(&root);
     for one in names {
         create(&project, &name(one), None).unwrap();
     }
     let workspaces = names.iter().map(|one| (name(one), Some("main".to_owned()))).collect();
-    Scene { ground, root, project, radar: ConflictScanner::default(), workspaces }
+    Scene { sandbox, root, project, scanner: ConflictScanner::default(), workspaces }
 }
 
 impl Scene {
@@ -36,7 +36,7 @@ impl Scene {
 
     /// `1-a × main: file, file`
     fn seen(&mut self) -> Vec<String> {
-        let found = self.radar.scan(&self.project, &self.workspaces).unwrap();
+        let found = self.scanner.scan(&self.project, &self.workspaces).unwrap();
         found.iter().map(told).collect()
     }
 }
@@ -55,12 +55,12 @@ fn work_that_is_not_committed_collides_with_others_and_with_the_base() {
     let mut scene = scene(&["1-a", "2-b", "3-c"]);
     assert_eq!(scene.seen(), [""; 0]);
     write(&scene.path("1-a").join("shared"), "one\n2\n3\n");
-    scene.ground.commit(&scene.path("2-b"), "shared", "two\n2\n3\n");
+    scene.sandbox.commit(&scene.path("2-b"), "shared", "two\n2\n3\n");
     write(&scene.path("3-c").join("own"), "untracked");
     assert_eq!(scene.seen(), ["1-a × 2-b: shared"]);
     write(&scene.path("1-a").join("own"), "also untracked");
     assert_eq!(scene.seen(), ["1-a × 2-b: shared", "1-a × 3-c: own"]);
-    scene.ground.commit(&scene.root, "shared", "base\n2\n3\n");
+    scene.sandbox.commit(&scene.root, "shared", "base\n2\n3\n");
     assert_eq!(
         scene.seen(),
         ["1-a × main: shared", "1-a × 2-b: shared", "1-a × 3-c: own", "2-b × main: shared"]
@@ -73,7 +73,7 @@ fn work_that_is_not_committed_collides_with_others_and_with_the_base() {
 fn what_an_older_workspace_has_against_the_base_is_not_blamed_on_those_that_follow_it() {
     let mut scene = scene(&["1-a"]);
     std::fs::remove_file(scene.path("1-a").join("shared")).unwrap();
-    scene.ground.commit(&scene.root, "shared", "one\n2\n3\n");
+    scene.sandbox.commit(&scene.root, "shared", "one\n2\n3\n");
     create(&scene.project, &name("2-b"), None).unwrap();
     scene.workspaces.push((name("2-b"), Some("main".to_owned())));
     write(&scene.path("2-b").join("own"), "1\n");
@@ -87,24 +87,24 @@ fn nothing_is_merged_when_nothing_changed_and_one_change_costs_only_its_own_merg
         write(&scene.path(workspace).join(workspace), "x");
     }
     scene.seen();
-    let first = scene.radar.merge_count();
+    let first = scene.scanner.merge_count();
     assert_eq!(first, 4 + 6);
     scene.seen();
-    assert_eq!(scene.radar.merge_count(), first);
+    assert_eq!(scene.scanner.merge_count(), first);
     write(&scene.path("2-b").join("2-b"), "y");
     scene.seen();
-    assert_eq!(scene.radar.merge_count(), first + 1 + 3);
+    assert_eq!(scene.scanner.merge_count(), first + 1 + 3);
 }
 
 #[test]
 fn a_look_at_what_did_not_change_calls_git_once_for_each_workspace() {
     let calls = tempfile::NamedTempFile::new().unwrap();
-    let ground = Ground::new();
-    let config = ground.path().join("gitconfig");
+    let sandbox = Sandbox::new();
+    let config = sandbox.path().join("gitconfig");
     write(&config, &format!("[trace2]\n\tnormalTarget = {}\n", calls.path().display()));
-    let mut scene = scene_on(ground.with("GIT_CONFIG_GLOBAL", config), &["1-a", "2-b", "3-c", "4-d"]);
+    let mut scene = scene_on(sandbox.with("GIT_CONFIG_GLOBAL", config), &["1-a", "2-b", "3-c", "4-d"]);
     write(&scene.path("1-a").join("new"), "x");
-    scene.ground.commit(&scene.path("2-b"), "shared", "two\n");
+    scene.sandbox.commit(&scene.path("2-b"), "shared", "two\n");
     scene.seen();
     calls.as_file().set_len(0).unwrap();
     scene.seen();
@@ -120,9 +120,9 @@ fn a_look_at_what_did_not_change_calls_git_once_for_each_workspace() {
 #[test]
 fn merges_that_are_only_tried_leave_no_objects_behind() {
     let mut scene = scene(&["1-a", "2-b"]);
-    scene.ground.commit(&scene.path("1-a"), "shared", "one\n");
-    scene.ground.commit(&scene.path("2-b"), "shared", "two\n");
-    let objects = |scene: &Scene| scene.ground.git(&scene.root, &["count-objects"]);
+    scene.sandbox.commit(&scene.path("1-a"), "shared", "one\n");
+    scene.sandbox.commit(&scene.path("2-b"), "shared", "two\n");
+    let objects = |scene: &Scene| scene.sandbox.git(&scene.root, &["count-objects"]);
     let before = objects(&scene);
     assert_eq!(scene.seen(), ["1-a × 2-b: shared"]);
     assert_eq!(objects(&scene), before);
@@ -133,7 +133,7 @@ fn what_git_has_deleted_since_is_found_out_again() {
     let mut scene = scene(&["1-a", "2-b"]);
     write(&scene.path("1-a").join("shared"), "one\n");
     assert_eq!(scene.seen(), [""; 0]);
-    scene.ground.git(&scene.root, &["prune", "--expire=now"]);
+    scene.sandbox.git(&scene.root, &["prune", "--expire=now"]);
     write(&scene.path("2-b").join("shared"), "two\n");
     assert_eq!(scene.seen(), ["1-a × 2-b: shared"]);
 }
@@ -156,9 +156,9 @@ fn nothing_of_a_look_is_seen_in_the_workspaces() {
         write(&scene.path(workspace).join("shared"), workspace);
         write(&scene.path(workspace).join("new"), workspace);
     }
-    let before = scene.ground.everything(&scene.root);
-    let status = scene.ground.git(&scene.path("1-a"), &["status", "--porcelain"]);
+    let before = scene.sandbox.full_state(&scene.root);
+    let status = scene.sandbox.git(&scene.path("1-a"), &["status", "--porcelain"]);
     assert_eq!(scene.seen(), ["1-a × 2-b: new, shared"]);
-    assert_eq!(scene.ground.everything(&scene.root), before);
-    assert_eq!(scene.ground.git(&scene.path("1-a"), &["status", "--porcelain"]), status);
+    assert_eq!(scene.sandbox.full_state(&scene.root), before);
+    assert_eq!(scene.sandbox.git(&scene.path("1-a"), &["status", "--porcelain"]), status);
 }

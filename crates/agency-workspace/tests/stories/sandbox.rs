@@ -11,15 +11,15 @@ use std::process::Command;
 use agency_workspace::{Environment, OpenError, Project, Vcs, WorkspaceName};
 use tempfile::TempDir;
 
-/// Where a process is to do what it is killed in: set for those that [`Ground::elsewhere`] starts.
+/// Where a process is to do what it is killed in: set for those that [`Sandbox::run_in_child`] starts.
 const CUT: &str = "AGENCY_TEST_CUT_IN";
 
-pub(crate) struct Ground {
+pub(crate) struct Sandbox {
     dir: TempDir,
     environment: Vec<(OsString, OsString)>,
 }
 
-impl Ground {
+impl Sandbox {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap().join("home");
@@ -123,7 +123,7 @@ impl Ground {
     }
 
     /// Puts a script before a program, for those who look into `bin` first: `$real` is the program itself.
-    pub(crate) fn instead_of(&self, program: &str, script: &str) -> PathBuf {
+    pub(crate) fn wrap_program(&self, program: &str, script: &str) -> PathBuf {
         let path = self.environment.iter().find(|(name, _)| name == "PATH").unwrap().1.clone();
         let bin = self.path().join("bin");
         let mut there = std::env::split_paths(&path).filter(|dir| *dir != bin).map(|dir| dir.join(program));
@@ -134,7 +134,7 @@ impl Ground {
     }
 
     /// Lets a program kill who called it, once the given call is done.
-    pub(crate) fn deadly(&self, program: &str, call: u32) {
+    pub(crate) fn kill_caller_after(&self, program: &str, call: u32) {
         let count = self.path().join("count");
         write(&count, "0");
         let script = format!(
@@ -142,12 +142,12 @@ impl Ground {
              [ $count = {call} ] || exec \"$real\" \"$@\"\n\"$real\" \"$@\"\nkill -9 $PPID",
             count.display()
         );
-        self.instead_of(program, &script);
+        self.wrap_program(program, &script);
     }
 
     /// Runs a story in a process of its own, with the programs of `bin`: it finds the project by
-    /// [`cut_in`]. False if it was killed.
-    pub(crate) fn elsewhere(&self, story: &str, root: &Path) -> bool {
+    /// [`project_to_be_killed_in`]. False if it was killed.
+    pub(crate) fn run_in_child(&self, story: &str, root: &Path) -> bool {
         let path = self.path_with_bin();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", story]);
@@ -196,7 +196,7 @@ impl Ground {
     }
 
     /// Everything a failed or undone call must have left as it was: refs, worktrees, files.
-    pub(crate) fn everything(&self, root: &Path) -> String {
+    pub(crate) fn full_state(&self, root: &Path) -> String {
         let refs = self.git(root, &["for-each-ref"]);
         let worktrees = self.git(root, &["worktree", "list", "--porcelain"]);
         let config = fs::read_to_string(root.join(".git/config")).unwrap();
@@ -236,7 +236,7 @@ pub(crate) fn files_under(root: &Path) -> Vec<String> {
 }
 
 /// The project in which this process is to be killed, if that is what it was started for.
-pub(crate) fn cut_in() -> Option<Project> {
+pub(crate) fn project_to_be_killed_in() -> Option<Project> {
     let root = std::env::var_os(CUT)?;
     Some(Project::open_with(Path::new(&root), None, Environment::inherited()).unwrap())
 }
@@ -246,7 +246,7 @@ pub(crate) fn name(name: &str) -> WorkspaceName {
 }
 
 /// An error as the command line prints it.
-pub(crate) fn told(err: &dyn Error, hint: Option<String>) -> String {
+pub(crate) fn format_error(err: &dyn Error, hint: Option<String>) -> String {
     let mut lines = vec![format!("Error: {err}")];
     let mut cause = err.source();
     while let Some(err) = cause {
