@@ -13,7 +13,8 @@ use agency_api::paths::StateDir;
 use agency_api::pty::ViewerRequest;
 use agency_api::rpc::{ErrorObject, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Request, Response};
 use agency_api::{Failure, socket};
-use agency_run::command::RunCommand;
+use agency_run::command::TerminalCommand;
+use agency_run::handle::CommandSender;
 use agency_run::view::{screen_colours, screen_size};
 use agency_run::viewer_queue::{Next, Outgoing, ViewerId, ViewerQueue};
 use agency_store::event_log::EventLog;
@@ -262,7 +263,7 @@ async fn stream(promised: Promised, socket: WebSocket) {
             let viewer = ViewerId(NEXT.fetch_add(1, Ordering::Relaxed));
             let queue = Arc::new(ViewerQueue::default());
             let (sink, source) = socket.split();
-            let attach = RunCommand::Attach { viewer, queue: queue.clone(), options: view };
+            let attach = TerminalCommand::Attach { viewer, queue: queue.clone(), options: view };
             if run.send(attach).await.is_err() {
                 return;
             }
@@ -271,7 +272,7 @@ async fn stream(promised: Promised, socket: WebSocket) {
                 () = listen(source, viewer, &run) => {}
             }
             // A run that is over has no viewers.
-            run.send(RunCommand::Detach { viewer }).await.unwrap_or_default();
+            run.send(TerminalCommand::Detach { viewer }).await.unwrap_or_default();
         }
         Promised::Log(request) => stream_log(socket, agency_run::logs::read(request)).await,
         Promised::SetupLog { path, grows } => {
@@ -292,7 +293,7 @@ async fn show(
     mut sink: SplitSink<WebSocket, Message>,
     queue: &ViewerQueue,
     viewer: ViewerId,
-    run: &mpsc::Sender<RunCommand>,
+    run: &CommandSender<TerminalCommand>,
 ) {
     loop {
         let message = match queue.next().await {
@@ -306,7 +307,7 @@ async fn show(
                 sink.send(Message::Close(None)).await.unwrap_or_default();
                 return;
             }
-            Next::Refresh => match run.send(RunCommand::Refresh { viewer }).await {
+            Next::Refresh => match run.send(TerminalCommand::Refresh { viewer }).await {
                 Ok(()) => continue,
                 Err(_) => return,
             },
@@ -317,14 +318,16 @@ async fn show(
     }
 }
 
-async fn listen(mut source: SplitStream<WebSocket>, viewer: ViewerId, run: &mpsc::Sender<RunCommand>) {
+async fn listen(mut source: SplitStream<WebSocket>, viewer: ViewerId, run: &CommandSender<TerminalCommand>) {
     while let Some(Ok(message)) = source.next().await {
         let command = match message {
-            Message::Binary(bytes) => RunCommand::Typed { viewer, bytes: bytes.to_vec() },
+            Message::Binary(bytes) => TerminalCommand::Type { viewer, bytes: bytes.to_vec() },
             Message::Text(text) => match serde_json::from_str(&text) {
-                Ok(ViewerRequest::Resize { size }) => RunCommand::Resized { viewer, size: screen_size(size) },
+                Ok(ViewerRequest::Resize { size }) => {
+                    TerminalCommand::Resize { viewer, size: screen_size(size) }
+                }
                 Ok(ViewerRequest::Colours(colours)) => {
-                    RunCommand::Colours { viewer, colours: screen_colours(&colours) }
+                    TerminalCommand::SetColours { viewer, colours: screen_colours(&colours) }
                 }
                 Ok(ViewerRequest::Unknown) | Err(_) => continue,
             },

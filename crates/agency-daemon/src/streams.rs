@@ -5,10 +5,11 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use agency_run::command::RunCommand;
+use agency_run::command::TerminalCommand;
+use agency_run::handle::CommandSender;
 use agency_run::logs::LogRequest;
 use agency_run::viewers::ViewerOptions;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// A caller opens its stream at once; what was never opened makes room for others.
 const MAX_WAITING: usize = 64;
@@ -16,7 +17,7 @@ const MAX_WAITING: usize = 64;
 #[derive(Debug)]
 pub enum Promised {
     Viewer {
-        run: mpsc::Sender<RunCommand>,
+        run: CommandSender<TerminalCommand>,
         view: ViewerOptions,
     },
     Log(LogRequest),

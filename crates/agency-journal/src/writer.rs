@@ -82,7 +82,10 @@ impl Writer {
     pub fn create_on(disk: Box<dyn Disk>, dir: &Path, limits: Limits) -> io::Result<Writer> {
         make_private(dir)?;
         if !segment::list(dir)?.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory already contains a journal"));
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "the directory already contains a journal",
+            ));
         }
         let header = SegmentHeader { number: 1, first_seq: 1, first_offset: 0 };
         let file = new_segment(disk.as_ref(), dir, &header)?;

@@ -1,129 +1,170 @@
-//! What the daemon tells a run to do.
+//! What the daemon orders a run to do: commands for every run, for terminals, and for conversations.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use agency_api::method::ScreenDump;
 use agency_api::pty::ViewerNotice;
-use agency_api::view::Witness;
 use agency_api::{Failure, chat};
 use agency_core::approval::Ruling;
-use agency_core::evidence::Standing;
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
 use agency_terminal::{Colours, Size};
 use tokio::sync::oneshot;
 
 use crate::conversation::{Page, PastDecision};
+use crate::explain::Explanation;
 use crate::send_queue::SendRequest;
 use crate::viewer_queue::{ViewerId, ViewerQueue};
 use crate::viewers::ViewerOptions;
 
+/// A command that every run understands.
 #[derive(Debug)]
 pub enum RunCommand {
-    /// Always first: the daemon knows the run now, and its news will be understood.
+    /// Always the first command: the daemon knows the run now and understands its reports.
     Begin,
-    Attach {
-        viewer: ViewerId,
-        queue: Arc<ViewerQueue>,
-        options: ViewerOptions,
-    },
-    Detach {
-        viewer: ViewerId,
-    },
-    Typed {
-        viewer: ViewerId,
-        bytes: Vec<u8>,
-    },
-    Resized {
-        viewer: ViewerId,
-        size: Size,
-    },
-    /// What the viewer's terminal says of its colours.
-    Colours {
-        viewer: ViewerId,
-        colours: Colours,
-    },
-    /// The viewer lost output and has sent all it had.
-    Refresh {
-        viewer: ViewerId,
-    },
+    /// Send a message or keys to the agent.
     Send(SendRequest),
-    /// For every viewer.
-    Pass(ViewerNotice),
-    Screen {
-        answer: oneshot::Sender<ScreenDump>,
+    /// Say what each source claims about the agent's state.
+    Explain {
+        /// Where the explanation goes.
+        answer: oneshot::Sender<Explanation>,
     },
-    /// The rules about screens may have changed.
-    HeedRules,
-    /// The user's rules about approvals have changed.
-    Reconsider,
-    /// Who says what of its state.
-    Witnesses {
-        answer: oneshot::Sender<(Standing, Vec<Witness>, Vec<String>)>,
-    },
-    /// A conversation is read; only where there is one.
-    Chat(ChatRequest),
-    /// What waits for an answer; only where there are conversations.
-    Approvals {
-        answer: oneshot::Sender<Vec<chat::Approval>>,
-    },
-    Answer(AnswerRequest),
-    /// What the user's rules say of what the agent asked; none of them: it is left to people.
-    Ruled {
-        id: String,
-        ruling: Option<Ruling>,
-    },
-    /// What was answered so far.
-    Decisions {
-        answer: oneshot::Sender<Vec<PastDecision>>,
-    },
-    /// A setting is shown or changed.
-    Tune(SettingRequest),
-    /// End the turn, keep the session.
-    Interrupt {
-        answer: oneshot::Sender<Result<(), Failure>>,
-    },
+    /// End the agent: SIGTERM, then SIGKILL after the grace.
     Stop {
+        /// Between SIGTERM and SIGKILL.
         grace: Duration,
     },
-    /// The run is over and everyone knows: let the keeper go.
+    /// The run is over and the daemon knows it: let the keeper exit.
     Dismiss,
-    /// The daemon leaves; keeper and agent stay.
+    /// The daemon exits; keeper and agent stay.
     Leave {
+        /// Resolves once the viewers know.
         done: oneshot::Sender<()>,
+    },
+}
+
+/// A command for a run with a terminal.
+#[derive(Debug)]
+pub enum TerminalCommand {
+    /// A viewer attaches.
+    Attach {
+        /// The new viewer.
+        viewer: ViewerId,
+        /// Where its output goes.
+        queue: Arc<ViewerQueue>,
+        /// What it wants to see.
+        options: ViewerOptions,
+    },
+    /// A viewer detaches.
+    Detach {
+        /// The viewer.
+        viewer: ViewerId,
+    },
+    /// A viewer typed. Only the controller's input reaches the agent.
+    Type {
+        /// The viewer.
+        viewer: ViewerId,
+        /// The input.
+        bytes: Vec<u8>,
+    },
+    /// A viewer's terminal has a new size.
+    Resize {
+        /// The viewer.
+        viewer: ViewerId,
+        /// The size of its terminal.
+        size: Size,
+    },
+    /// A viewer's terminal has named its colours.
+    SetColours {
+        /// The viewer.
+        viewer: ViewerId,
+        /// The colours of its terminal.
+        colours: Colours,
+    },
+    /// A viewer lost output and has received everything else: it needs a fresh screen.
+    Refresh {
+        /// The viewer.
+        viewer: ViewerId,
+    },
+    /// Send a notice to every viewer.
+    Notify(ViewerNotice),
+    /// Describe the screen.
+    DumpScreen {
+        /// Where the dump goes.
+        answer: oneshot::Sender<ScreenDump>,
+    },
+    /// The screen rules may have changed: read them again.
+    ReloadRules,
+}
+
+/// A command for a run with a conversation.
+#[derive(Debug)]
+pub enum ConversationCommand {
+    /// Read entries of the conversation.
+    Read(ChatRequest),
+    /// List the approvals that a person has to answer.
+    ListApprovals {
+        /// Where the list goes.
+        answer: oneshot::Sender<Vec<chat::Approval>>,
+    },
+    /// Answer an approval.
+    Answer(AnswerRequest),
+    /// The user's rules have been checked for an approval. Without a ruling a person has to answer it.
+    ApplyRuling {
+        /// The approval.
+        id: String,
+        /// The rule's answer.
+        ruling: Option<Ruling>,
+    },
+    /// List the approvals that have been answered.
+    ListDecisions {
+        /// Where the list goes.
+        answer: oneshot::Sender<Vec<PastDecision>>,
+    },
+    /// The user's rules have changed: check the approvals that wait for a person again.
+    RecheckRules,
+    /// Show or change a setting of the agent.
+    Configure(SettingRequest),
+    /// End the turn and keep the session.
+    Interrupt {
+        /// Resolves once the agent's input has taken the interrupt.
+        answer: oneshot::Sender<Result<(), Failure>>,
     },
 }
 
 /// A caller that reads a conversation.
 #[derive(Debug)]
 pub struct ChatRequest {
+    /// Which entries.
     pub page: Page,
-    /// Answered once there is something new.
+    /// Answer only once there is a new entry.
     pub wait: bool,
+    /// Where the entries go.
     pub answer: oneshot::Sender<chat::Chat>,
 }
 
-/// An answer to what the agent asked.
+/// A caller's answer to an approval.
 #[derive(Debug)]
 pub struct AnswerRequest {
-    /// Absent: the one that has waited longest.
+    /// The approval; if absent, the one that has waited longest.
     pub id: Option<String>,
+    /// The answer.
     pub verdict: ApprovalAnswer,
+    /// Who answers.
     pub by: String,
+    /// The reason that they give.
     pub why: Option<String>,
+    /// Resolves once the journal holds the answer.
     pub answer: oneshot::Sender<Result<chat::Approval, Failure>>,
 }
 
-/// A caller who wants to know or to change a setting.
+/// A caller that reads or changes a setting of the agent.
 #[derive(Debug)]
 pub struct SettingRequest {
+    /// Which setting.
     pub setting: AgentSetting,
-    /// Absent: only shown.
+    /// The new value; if absent, the setting is only shown.
     pub wanted: Option<String>,
+    /// Where the setting goes, once the agent has answered.
     pub answer: oneshot::Sender<Result<chat::Setting, Failure>>,
-}
-
-pub enum Flow {
-    Stay,
-    Leave,
 }

@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::environment::{self, Environment};
 use crate::keeper_link::{KeeperLink, KeeperOutput};
 use crate::launch::{LaunchError, start_keeper};
-use crate::line_queue::{LineQueue, Written};
+use crate::line_queue::{LineQueue, WrittenLine};
 use crate::reply::send_reply;
 use crate::report::{ConnectionReport, Report, ReportSink};
 use crate::run_context::{FoldSettings, RunContext};
@@ -410,7 +410,7 @@ impl ConnectionTask {
             return;
         };
         process.kill_at = Some((clock::now() + ENDS_WITHIN, Duration::ZERO));
-        if let Err(cause) = process.link.frames.say(&ToKeeper::CloseInput).await
+        if let Err(cause) = process.link.frames.send_message(&ToKeeper::CloseInput).await
             && let Some(process) = self.process.take()
         {
             self.cut(process, &cause).await;
@@ -502,7 +502,7 @@ impl ConnectionTask {
         self.greet(process).await;
         process.reply_for_nobody();
         self.answer_asked(process);
-        if let Some((id, bytes)) = process.lines.next() {
+        if let Some((id, bytes)) = process.lines.next_piece() {
             process.link.frames.send(&Frame::Input { source: InputSource::Send, id, bytes }).await?;
         }
         let is_over = process.link.gone.is_some() && process.next_seq >= process.link.next_seq_at_gone;
@@ -566,19 +566,21 @@ impl ConnectionTask {
     async fn message(&mut self, process: &mut Process, message: FromKeeper) -> io::Result<()> {
         match message {
             FromKeeper::InputTaken { id } => {
-                if let Some(Written { then: LineOrigin::Session { run, id }, .. }) = process.lines.taken(id) {
+                if let Some(WrittenLine { source: LineOrigin::Session { run, id }, .. }) =
+                    process.lines.on_taken(id)
+                {
                     self.tell(&run, ToSession::Taken { id }).await;
                 }
             }
             FromKeeper::InputRefused { id, reason } => {
-                if let Some(LineOrigin::Session { run, id }) = process.lines.refused(id) {
+                if let Some(LineOrigin::Session { run, id }) = process.lines.on_refused(id) {
                     self.tell(&run, ToSession::Refused { id, reason }).await;
                 }
                 // A pipe that takes nothing is as good as an exit.
                 self.deaf(process).await;
             }
             FromKeeper::Sealed { from_seq, until_seq } => {
-                for record in process.link.sealed(from_seq, until_seq).await?.unwrap_or_default() {
+                for record in process.link.read_sealed(from_seq, until_seq).await?.unwrap_or_default() {
                     self.route(process, &record).await;
                 }
                 process.next_seq = process.next_seq.max(until_seq);
@@ -624,7 +626,7 @@ impl ConnectionTask {
 
     /// Its process is gone, its last word has been carried.
     async fn over(&mut self, mut process: Process) {
-        if let Err(cause) = process.link.frames.say(&ToKeeper::Dismiss).await {
+        if let Err(cause) = process.link.frames.send_message(&ToKeeper::Dismiss).await {
             tracing::debug!(connection = self.context.plan.name, %cause, "the keeper has left by itself");
         }
         self.lost(process).await;
@@ -674,7 +676,7 @@ impl ConnectionTask {
         let Some(process) = &mut self.process else { return };
         let Some((_, grace)) = process.kill_at.take_if(|(at, _)| *at <= now) else { return };
         if let Err(cause) =
-            process.link.frames.say(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await
+            process.link.frames.send_message(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await
             && let Some(process) = self.process.take()
         {
             self.cut(process, &cause).await;

@@ -329,7 +329,7 @@ fn shorten_text(text: &mut String, longest: usize) {
 }
 
 /// An event as subscribers see it. None for what only the conversation shows.
-pub fn announced(event: &ConversationEvent, session_id: Option<&str>) -> Option<EventData> {
+pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option<EventData> {
     Some(match event {
         ConversationEvent::Output { text } => event::OutputEvent { text: shortened(text) }.into(),
         ConversationEvent::Thinking { text } => event::ThinkingEvent { text: shortened(text) }.into(),

@@ -1,21 +1,33 @@
-//! Why an agent is said to be in its state: who says what now, and what was said before.
+//! Why an agent is said to be in its state: what each source claims now, and the changes before.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use agency_api::Failure;
 use agency_api::view::{StateChange, Witness};
-use agency_core::evidence::{Activity, Detector, Standing};
+use agency_core::evidence::{Activity, Claim, Detector, Rung, Standing};
 
 use crate::{state_log, view};
 
-/// As many of the changes before as a person reads.
-const SHOWN: usize = 20;
+/// A person reads about this many earlier changes.
+const CHANGES_SHOWN: usize = 20;
 
-/// Who says what, and what would change it.
-pub fn witnesses(detector: &Detector, now: Duration) -> (Vec<Witness>, Vec<String>) {
-    let decides = detector.standing().evidence.source;
-    let witness = |(rung, claim): (agency_core::evidence::Rung, &agency_core::evidence::Claim)| Witness {
+/// The state of an agent, what each source claims about it, and what would change it.
+#[derive(Debug)]
+pub struct Explanation {
+    /// The state and the evidence that decides it.
+    pub standing: Standing,
+    /// One entry per source that claims something.
+    pub witnesses: Vec<Witness>,
+    /// What would change the state, in sentences.
+    pub outlook: Vec<String>,
+}
+
+/// What the detector knows now.
+pub fn explain(detector: &Detector, now: Duration) -> Explanation {
+    let standing = detector.standing();
+    let decides = standing.evidence.source;
+    let witness = |(rung, claim): (Rung, &Claim)| Witness {
         source: rung.as_str().to_owned(),
         rule: claim.rule.clone(),
         decides: rung == decides,
@@ -26,18 +38,20 @@ pub fn witnesses(detector: &Detector, now: Duration) -> (Vec<Witness>, Vec<Strin
         detail: claim.detail.clone(),
         for_seconds: now.saturating_sub(claim.at).as_secs(),
     };
-    (detector.claims().map(witness).collect(), detector.outlook(now))
+    let witnesses = detector.claims().map(witness).collect();
+    Explanation { standing, witnesses, outlook: detector.outlook(now) }
 }
 
-/// A state that goes on may rest on something else by now than when it began.
-pub fn rest_on(state: &mut Option<StateChange>, standing: &Standing) {
+/// Replaces the evidence of a logged state that still holds: other evidence may decide it by now.
+pub fn update_evidence(state: &mut Option<StateChange>, standing: &Standing) {
     let now = view::change(standing, Duration::ZERO, None);
     if let Some(state) = state.as_mut().filter(|state| (state.state, state.why) == (now.state, now.why)) {
         state.evidence = now.evidence;
     }
 }
 
-/// The last change up to `at` (or of all), and those before it. `logs` are those of a task's runs, oldest first.
+/// The last change up to `at` (or of all), and the changes before it. `logs` are the state logs of a task's runs, oldest
+/// first.
 pub fn history(
     logs: &[PathBuf],
     at: Option<jiff::Timestamp>,
@@ -59,6 +73,6 @@ pub fn history(
         changes.retain(is_before);
     }
     let last = changes.pop();
-    let shown = changes.len().saturating_sub(SHOWN);
+    let shown = changes.len().saturating_sub(CHANGES_SHOWN);
     Ok((last, changes.split_off(shown)))
 }

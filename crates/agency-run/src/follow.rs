@@ -11,75 +11,74 @@ use tokio::sync::{mpsc, oneshot};
 use crate::command::RunCommand;
 use crate::connection::ConnectionCommand;
 use crate::conversation_task::ConversationTask;
-use crate::handle::RunHandle;
+use crate::follower::{self, RunTask};
+use crate::handle::{Command, CommandSender, RunHandle};
 use crate::keeper_link::KeeperLink;
 use crate::keeper_socket::KeeperSocketError;
 use crate::report::{RunReport, RunReporter};
 use crate::run_context::RunContext;
 use crate::terminal_task::TerminalTask;
 
-const COMMANDS_WAITING: usize = 256;
-
-/// Connects to the keeper, folds its journal on a thread that may block, then follows it.
+/// Connects to the keeper, folds its journal on a blocking thread, then follows it.
 pub async fn follow_run(context: RunContext, reporter: RunReporter) -> Result<RunHandle, KeeperSocketError> {
     Ok(follow_link(KeeperLink::connect(context).await?, reporter).await)
 }
 
-/// Takes a place at a connection.
+/// Opens a session on a connection and follows it. `is_adopted`: the session was there under an earlier daemon.
 pub async fn follow_session(
     connection: &mpsc::Sender<ConnectionCommand>,
     context: RunContext,
     reporter: RunReporter,
     is_adopted: bool,
 ) -> Result<RunHandle, Failure> {
-    let (answer, told) = oneshot::channel();
+    let (answer, opened) = oneshot::channel();
     let gone = || Failure::new("the connection is gone");
-    let sit = ConnectionCommand::OpenSession {
-        run: context.id.clone(),
-        dir: context.dir.clone(),
-        is_adopted,
-        answer,
-    };
-    connection.send(sit).await.map_err(|_| gone())?;
-    let stream = told.await.map_err(|_| gone())??;
+    let (run, dir) = (context.id.clone(), context.dir.clone());
+    let open = ConnectionCommand::OpenSession { run, dir, is_adopted, answer };
+    connection.send(open).await.map_err(|_| gone())?;
+    let stream = opened.await.map_err(|_| gone())??;
     let link = KeeperLink::over_session(context, stream).await;
     let link = link.map_err(|err| Failure::new("the connection does not answer").caused_by(&err))?;
     Ok(follow_link(link, reporter).await)
 }
 
+/// Follows a keeper that is connected already.
 pub async fn follow_link(link: KeeperLink, reporter: RunReporter) -> RunHandle {
-    if link.context.driver != Driver::Terminal {
-        return follow_conversation(link, reporter).await;
+    match link.context.driver {
+        Driver::Terminal => follow_as::<TerminalTask>(link, reporter).await,
+        Driver::StreamJson | Driver::Acp => follow_as::<ConversationTask>(link, reporter).await,
     }
-    let mut task = TerminalTask::begin(link, reporter).await;
-    let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING);
-    let handle = task.handle(commands);
+}
+
+async fn follow_as<T: RunTask>(link: KeeperLink, reporter: RunReporter) -> RunHandle {
+    let mut task = T::open(link, reporter).await;
+    let (commands, mut inbox) = CommandSender::channel();
+    let handle = follower::handle_of(&mut task, commands);
     tokio::spawn(async move {
-        // Nobody wants it followed after all: the keeper goes on without us.
-        if let Some(RunCommand::Begin) = inbox.recv().await {
-            task.live(inbox).await;
+        // If the daemon drops the handle instead, the keeper goes on without a follower.
+        if let Some(Command::Run(RunCommand::Begin)) = inbox.recv().await {
+            follower::run(task, inbox).await;
         }
     });
     handle
 }
 
-async fn follow_conversation(link: KeeperLink, reporter: RunReporter) -> RunHandle {
-    let mut task = ConversationTask::begin(link, reporter).await;
-    let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING);
-    let handle = task.handle(commands);
-    tokio::spawn(async move {
-        if let Some(RunCommand::Begin) = inbox.recv().await {
-            task.live(inbox).await;
-        }
-    });
-    handle
-}
-
-/// Follows a keeper that lives but does not answer now, stopped or swapped out, as soon as it does.
+/// Follows a live keeper that does not answer now, because it is stopped or swapped out, as soon as it does.
 pub fn follow_later(context: RunContext, keeper: ProcessIdentity, reporter: RunReporter) -> RunHandle {
-    let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING);
+    match context.driver {
+        Driver::Terminal => follow_later_as::<TerminalTask>(context, keeper, reporter),
+        Driver::StreamJson | Driver::Acp => follow_later_as::<ConversationTask>(context, keeper, reporter),
+    }
+}
+
+fn follow_later_as<T: RunTask>(
+    context: RunContext,
+    keeper: ProcessIdentity,
+    reporter: RunReporter,
+) -> RunHandle {
+    let (commands, mut inbox) = CommandSender::channel();
     let handle = RunHandle {
-        commands,
+        commands: T::commands(commands),
         keeper: keeper.clone(),
         environment: Vec::new(),
         gone: false,
@@ -87,16 +86,12 @@ pub fn follow_later(context: RunContext, keeper: ProcessIdentity, reporter: RunR
         missed: Vec::new(),
     };
     tokio::spawn(async move {
-        if let Some(RunCommand::Begin) = inbox.recv().await {
+        if let Some(Command::Run(RunCommand::Begin)) = inbox.recv().await {
             match KeeperLink::connect_patiently(context, &keeper).await {
                 Ok(link) => {
-                    reporter.report(RunReport::Reached { environment: link.environment.clone() }).await;
-                    if link.context.driver != Driver::Terminal {
-                        return ConversationTask::begin(link, reporter).await.live(inbox).await;
-                    }
-                    let mut task = TerminalTask::begin(link, reporter).await;
-                    task.catch_up().await;
-                    task.live(inbox).await;
+                    let environment = link.environment.clone();
+                    reporter.report(RunReport::Reached { environment }).await;
+                    follower::run(T::open(link, reporter).await, inbox).await;
                 }
                 Err(cause) => {
                     tracing::error!(run = %reporter.run, %cause, "the keeper ended before it answered");

@@ -1,4 +1,5 @@
-//! The daemon's hold on one keeper: the link, the lifeline, and how to get it back.
+//! The daemon's link to one keeper, and how to regain it: by connecting again, or by starting another keeper for the same
+//! terminal.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,75 +15,77 @@ use agency_keeper::platform;
 use agency_terminal::Size;
 use rustix::process::Signal;
 
-use crate::fold::Fold;
+use crate::fold::{self, Fold};
 use crate::keeper_socket::{Frames, KeeperSocket, KeeperSocketError};
 use crate::launch::{LaunchError, start_keeper};
 use crate::limits;
 use crate::run_context::RunContext;
 use crate::view::api_size;
 
-/// A keeper that lost its socket binds it anew within milliseconds of being asked.
+/// A keeper whose socket was deleted binds it again within milliseconds of the signal.
 const REBIND_WITHIN: Duration = Duration::from_secs(3);
 
-/// Between two attempts to get hold of a keeper that is there but does not answer.
+/// Between two attempts to reach a keeper that lives but does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// The daemon's end of a keeper, or of a session, which speaks the same protocol.
 pub struct KeeperLink {
-    pub context: RunContext,
-    pub frames: Frames,
-    pub keeper: ProcessIdentity,
-    pub child: Option<ProcessIdentity>,
+    pub(crate) context: RunContext,
+    pub(crate) frames: Frames,
+    pub(crate) keeper: ProcessIdentity,
+    pub(crate) child: Option<ProcessIdentity>,
     /// In memory only.
-    pub environment: Vec<(Bytes, Bytes)>,
-    /// Processes that were ended with the agent, once it and its tree are gone.
-    pub gone: Option<Vec<Ended>>,
-    /// When it is gone, its last record comes before this one.
-    pub next_seq_at_gone: u64,
-    /// There is no keeper any more and there will be none.
-    pub left: bool,
-    pub journal_trouble: Option<String>,
+    pub(crate) environment: Vec<(Bytes, Bytes)>,
+    /// Set once the agent and its process tree are gone: the processes that were ended with the agent.
+    pub(crate) gone: Option<Vec<Ended>>,
+    /// Where the journal ended when the keeper said that the agent is gone.
+    pub(crate) next_seq_at_gone: u64,
+    /// There is no keeper and there will be none.
+    pub(crate) is_lost: bool,
+    pub(crate) journal_trouble: Option<String>,
     lifeline: Option<OwnedFd>,
 }
 
-/// What a keeper has to say.
-pub enum KeeperOutput {
+/// One thing that a keeper has sent.
+pub(crate) enum KeeperOutput {
     Record(Record),
     Message(FromKeeper),
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum RegainError {
-    #[error("the keeper is dead and its terminal with it")]
+pub(crate) enum RegainError {
+    #[error("the keeper is dead and the daemon holds no copy of its terminal")]
     NoLifeline,
-    #[error("cannot put another keeper in its place")]
+    #[error("cannot start another keeper for the run")]
     Launch(#[from] LaunchError),
     #[error(transparent)]
     Socket(#[from] KeeperSocketError),
 }
 
 impl KeeperLink {
+    /// Connects to the keeper of a run.
     pub async fn connect(context: RunContext) -> Result<KeeperLink, KeeperSocketError> {
-        let (context, link) = blocking(move || {
-            let link = connect(&context);
-            (context, link)
+        let (context, socket) = blocking(move || {
+            let socket = connect(&context);
+            (context, socket)
         })
         .await?;
-        KeeperLink::new(context, link?)
+        KeeperLink::new(context, socket?)
     }
 
-    /// On a place at a connection, which speaks as a keeper does.
-    pub async fn over_session(
+    /// Over one end of a session on a connection.
+    pub(crate) async fn over_session(
         context: RunContext,
         stream: UnixStream,
     ) -> Result<KeeperLink, KeeperSocketError> {
         let epoch = context.epoch;
-        let link = blocking(move || KeeperSocket::over(stream, epoch)).await??;
-        KeeperLink::new(context, link)
+        let socket = blocking(move || KeeperSocket::over(stream, epoch)).await??;
+        KeeperLink::new(context, socket)
     }
 
     /// Tries for as long as the keeper lives.
-    pub async fn connect_patiently(
+    pub(crate) async fn connect_patiently(
         context: RunContext,
         keeper: &ProcessIdentity,
     ) -> Result<KeeperLink, KeeperSocketError> {
@@ -92,58 +95,63 @@ impl KeeperLink {
                 Err(cause) if platform::is_alive(keeper) => {
                     tracing::debug!(run = %context.id, %cause, "the keeper does not answer yet");
                 }
-                settled => return settled,
+                outcome => return outcome,
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    fn new(context: RunContext, mut link: KeeperSocket) -> Result<KeeperLink, KeeperSocketError> {
-        let welcome = link.welcome.clone();
+    fn new(context: RunContext, mut socket: KeeperSocket) -> Result<KeeperLink, KeeperSocketError> {
+        let welcome = socket.welcome.clone();
         Ok(KeeperLink {
             keeper: welcome.keeper,
             child: welcome.child,
             gone: welcome.gone.then_some(welcome.ended),
             next_seq_at_gone: welcome.next_seq,
-            environment: std::mem::take(&mut link.environment),
-            lifeline: link.lifeline.take(),
-            journal_trouble: link.journal_trouble.take(),
-            frames: link.into_frames()?,
-            left: false,
+            environment: std::mem::take(&mut socket.environment),
+            lifeline: socket.lifeline.take(),
+            journal_trouble: socket.journal_trouble.take(),
+            frames: socket.into_frames()?,
+            is_lost: false,
             context,
         })
     }
 
-    pub async fn follow(&mut self, from_seq: u64) -> io::Result<()> {
-        self.frames.say(&ToKeeper::Follow { from_seq }).await
+    pub(crate) async fn follow(&mut self, from_seq: u64) -> io::Result<()> {
+        self.frames.send_message(&ToKeeper::Follow { from_seq }).await
     }
 
-    pub async fn resize(&mut self, size: Size) -> io::Result<()> {
-        self.frames.resize(api_size(size)).await
+    pub(crate) async fn resize(&mut self, size: Size) -> io::Result<()> {
+        self.frames.send_message(&ToKeeper::Resize { size: api_size(size) }).await
     }
 
-    pub fn mark_gone(&mut self, ended: Vec<Ended>, next_seq: u64) {
+    /// Ends the agent: SIGTERM, then SIGKILL after the grace.
+    pub(crate) async fn stop(&mut self, grace: Duration) -> io::Result<()> {
+        self.frames.send_message(&ToKeeper::Stop { grace_ms: grace.as_millis() as u64 }).await
+    }
+
+    pub(crate) fn mark_gone(&mut self, ended: Vec<Ended>, next_seq: u64) {
         self.gone = Some(ended);
         self.next_seq_at_gone = next_seq;
     }
 
-    /// The next thing among those that have come.
-    pub fn next_output(&mut self) -> io::Result<Option<KeeperOutput>> {
+    /// The next record or message among the bytes that have arrived.
+    pub(crate) fn next_output(&mut self) -> io::Result<Option<KeeperOutput>> {
         while let Some(frame) = self.frames.take()? {
             match frame {
                 Frame::Record(bytes) => match Record::decode(&bytes) {
                     Decoded::Complete(record, _) => return Ok(Some(KeeperOutput::Record(record))),
                     other => {
-                        return Err(io::Error::new(
-                            io::ErrorKind::InvalidData,
-                            format!("a record: {other:?}"),
-                        ));
+                        let what = format!("invalid record from the keeper: {other:?}");
+                        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
                     }
                 },
                 Frame::Control(json) => match serde_json::from_slice(&json) {
                     Ok(message) => return Ok(Some(KeeperOutput::Message(message))),
-                    Err(cause) => tracing::warn!(run = %self.context.id, %cause, "a message makes no sense"),
+                    Err(cause) => {
+                        tracing::warn!(run = %self.context.id, %cause, "invalid message from the keeper");
+                    }
                 },
                 Frame::Input { .. } | Frame::Checkpoint { .. } | Frame::Note { .. } => {}
             }
@@ -151,54 +159,56 @@ impl KeeperLink {
         Ok(None)
     }
 
-    /// Records that were compressed before the keeper could send them. `None` if they cannot be read: asking again
-    /// would give the same answer, and what comes after them is still worth seeing.
-    pub async fn sealed(&self, from_seq: u64, until_seq: u64) -> io::Result<Option<Vec<Record>>> {
+    /// Reads records that were compressed before the keeper could send them. `None` if they cannot be read: another
+    /// attempt would fail too, and the records after them are still useful.
+    pub(crate) async fn read_sealed(&self, from_seq: u64, until_seq: u64) -> io::Result<Option<Vec<Record>>> {
         let journal = self.context.dir.journal();
-        let read = blocking(move || crate::fold::records(&journal, from_seq, until_seq)).await?;
+        let read = blocking(move || fold::records(&journal, from_seq, until_seq)).await?;
         Ok(read
             .inspect_err(|cause| {
-                tracing::error!(run = %self.context.id, %cause, from_seq, until_seq, "records are lost");
+                tracing::error!(run = %self.context.id, %cause, from_seq, until_seq, "cannot read sealed records");
             })
             .ok())
     }
 
-    /// How the run ended, once its exit and all before it have been folded and the tree is gone.
-    pub fn exit(&self, folded: Option<RunExit>, next_seq: u64) -> Option<RunExit> {
+    /// How the run ended, once the follower has folded its exit and everything before it, and the process tree is gone.
+    pub(crate) fn exit(&self, folded: Option<RunExit>, next_seq: u64) -> Option<RunExit> {
         self.gone.as_ref()?;
-        let caught_up = next_seq >= self.next_seq_at_gone;
-        // A journal that has none lost it, on a full disk say.
-        folded.or(caught_up.then_some(RunExit::unasked(ExitCode::Unknown)))
+        let has_caught_up = next_seq >= self.next_seq_at_gone;
+        // A journal without an exit lost it, for example on a full disk.
+        folded.or(has_caught_up.then_some(RunExit::unasked(ExitCode::Unknown)))
     }
 
-    /// The journal as it stands, folded.
-    pub async fn rebuild(&self) -> Fold {
+    /// Folds the journal as it is now.
+    pub(crate) async fn rebuild(&self) -> Fold {
         let (journal, settings) = (self.context.dir.journal(), self.context.settings());
         let fresh = settings.clone();
         let rebuilt = blocking(move || Fold::rebuild(&journal, settings)).await;
         match rebuilt.and_then(|fold| fold) {
             Ok(fold) => fold,
             Err(cause) => {
-                tracing::error!(run = %self.context.id, %cause, "the journal cannot be read; the screen starts empty");
+                tracing::error!(run = %self.context.id, %cause, "cannot read the journal; the screen starts empty");
                 Fold::fresh(fresh)
             }
         }
     }
 
-    /// Connects again; through a new keeper if the old one was killed, which is what `true` says.
-    pub async fn regain(&mut self) -> Result<bool, RegainError> {
+    /// Connects again. Returns `true` if a new keeper replaces one that was killed.
+    pub(crate) async fn regain(&mut self) -> Result<bool, RegainError> {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.regain_once().await {
-                Ok((link, replaced)) => {
-                    *self = KeeperLink::new(self.context.clone(), link)?;
+                Ok((socket, replaced)) => {
+                    *self = KeeperLink::new(self.context.clone(), socket)?;
                     return Ok(replaced);
                 }
-                // Nothing is left to get hold of.
+                // Nothing is left to connect to.
                 Err(RegainError::NoLifeline) => return Err(RegainError::NoLifeline),
-                Err(cause) if !self.is_anyone_there() => return Err(cause),
+                Err(cause) if !self.is_any_process_alive() => return Err(cause),
                 // A socket closes before its process has ended, and a stopped keeper answers later.
-                Err(cause) => tracing::debug!(run = %self.context.id, %cause, "not regained yet"),
+                Err(cause) => {
+                    tracing::debug!(run = %self.context.id, %cause, "the keeper is not regained yet")
+                }
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -207,13 +217,13 @@ impl KeeperLink {
 
     async fn regain_once(&self) -> Result<(KeeperSocket, bool), RegainError> {
         if self.context.is_session {
-            // Its connection has let go of it; there is no socket to find it by.
+            // The connection has ended the session; there is no socket to connect to.
             return Err(RegainError::NoLifeline);
         }
         let context = self.context.clone();
         let (keeper, child, env) = (self.keeper.clone(), self.child.clone(), self.environment.clone());
-        let lifeline =
-            self.lifeline.as_ref().map(OwnedFd::try_clone).transpose().map_err(KeeperSocketError::from)?;
+        let lifeline = self.lifeline.as_ref().map(OwnedFd::try_clone).transpose();
+        let lifeline = lifeline.map_err(KeeperSocketError::from)?;
         blocking(move || {
             if platform::is_alive(&keeper) {
                 return Ok((connect(&context)?, false));
@@ -227,13 +237,13 @@ impl KeeperLink {
         .map_err(KeeperSocketError::from)?
     }
 
-    /// A run whose keeper or agent lives is not over, whatever we cannot reach.
-    fn is_anyone_there(&self) -> bool {
+    /// While the keeper or the agent lives, the run is not over, even if the daemon cannot reach it.
+    fn is_any_process_alive(&self) -> bool {
         platform::is_alive(&self.keeper) || self.child.as_ref().is_some_and(platform::is_alive)
     }
 }
 
-/// A keeper whose socket was deleted is asked to bind it anew.
+/// Connects, and asks a keeper whose socket was deleted to bind it again.
 fn connect(context: &RunContext) -> Result<KeeperSocket, KeeperSocketError> {
     let first = KeeperSocket::connect(&context.dir, context.epoch);
     let Err(KeeperSocketError::Io(_)) = &first else { return first };
@@ -244,7 +254,7 @@ fn connect(context: &RunContext) -> Result<KeeperSocket, KeeperSocketError> {
     let deadline = std::time::Instant::now() + REBIND_WITHIN;
     loop {
         match KeeperSocket::connect(&context.dir, context.epoch) {
-            // One that was dying when it was asked binds nothing any more.
+            // A keeper that was exiting when it got the signal binds nothing.
             Err(KeeperSocketError::Io(_))
                 if std::time::Instant::now() < deadline && platform::is_alive(&keeper) =>
             {

@@ -8,17 +8,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, Size, ToKeeper, VERSION, Welcome};
+use agency_api::keeper::{Frame, FromKeeper, OLDEST_VERSION, ToKeeper, VERSION, Welcome};
 use agency_api::paths::RunDir;
 use agency_api::{Bytes, socket};
 use agency_stream::Stream;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::AsyncWrite;
 
-/// A keeper answers within a millisecond; one that is stopped or swapped out gets this long.
+/// A keeper answers within a millisecond; one that is stopped or swapped out has this long.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// One read takes at most this much, so that commands are served between reads of a flood.
+/// One read takes at most this much, so that the daemon serves commands while the agent floods it with output.
 const READ_BYTES: usize = 256 << 10;
 
 #[derive(Debug, thiserror::Error)]
@@ -27,44 +27,44 @@ pub enum KeeperSocketError {
     Io(#[from] io::Error),
     #[error("the keeper refused: {0}")]
     Refused(String),
-    #[error("the keeper speaks in riddles: {0}")]
-    Garbled(String),
+    #[error("invalid reply from the keeper: {0}")]
+    InvalidReply(String),
 }
 
 pub struct KeeperSocket {
     pub welcome: Welcome,
-    /// The launch environment, in memory only: for a rescue and for restarts.
+    /// The launch environment, for a rescue and for restarts. In memory only.
     pub environment: Vec<(Bytes, Bytes)>,
-    /// A duplicate of the PTY master: if the keeper is killed, this keeps the agent from being hung up.
+    /// A duplicate of the PTY master. If the keeper is killed, the agent gets no SIGHUP while the daemon holds it.
     pub lifeline: Option<OwnedFd>,
-    /// Why the journal cannot be written, if it cannot.
+    /// Why the keeper cannot write the journal, if it cannot.
     pub journal_trouble: Option<String>,
     stream: UnixStream,
     buffer: Vec<u8>,
 }
 
 impl KeeperSocket {
-    /// Blocking: call it from a thread that may block.
+    /// Blocking.
     pub fn connect(run: &RunDir, epoch: u64) -> Result<KeeperSocket, KeeperSocketError> {
         KeeperSocket::over(socket::connect(&run.socket())?, epoch)
     }
 
-    /// Blocking. With whoever is at the other end of a stream.
+    /// Blocking. Does the handshake over a stream.
     pub fn over(stream: UnixStream, epoch: u64) -> Result<KeeperSocket, KeeperSocketError> {
         stream.set_read_timeout(Some(HANDSHAKE_WITHIN))?;
         stream.set_write_timeout(Some(HANDSHAKE_WITHIN))?;
-        let mut hands = Handshake { stream, buffer: Vec::new(), descriptor: None, trouble: None };
-        hands.say(&ToKeeper::Hello {
+        let mut handshake = Handshake { stream, buffer: Vec::new(), descriptor: None, trouble: None };
+        handshake.send_message(&ToKeeper::Hello {
             min: OLDEST_VERSION,
             max: VERSION,
             epoch,
             peer: format!("agency {}", env!("CARGO_PKG_VERSION")),
             lifeline: true,
         })?;
-        let welcome = hands.welcome()?;
-        hands.say(&ToKeeper::Environment { id: 0 })?;
-        let environment = hands.environment()?;
-        let Handshake { stream, buffer, descriptor, trouble } = hands;
+        let welcome = handshake.welcome()?;
+        handshake.send_message(&ToKeeper::Environment { id: 0 })?;
+        let environment = handshake.environment()?;
+        let Handshake { stream, buffer, descriptor, trouble } = handshake;
         stream.set_read_timeout(None)?;
         stream.set_write_timeout(None)?;
         Ok(KeeperSocket {
@@ -77,7 +77,7 @@ impl KeeperSocket {
         })
     }
 
-    /// From here on the link is driven by the runtime.
+    /// From here on the async runtime reads and writes the socket.
     pub fn into_frames(self) -> io::Result<Frames> {
         Frames::over(self.stream, self.buffer)
     }
@@ -91,13 +91,13 @@ struct Handshake {
 }
 
 impl Handshake {
-    fn say(&mut self, message: &ToKeeper) -> Result<(), KeeperSocketError> {
+    fn send_message(&mut self, message: &ToKeeper) -> Result<(), KeeperSocketError> {
         Ok(self.stream.write_all(&Frame::control(message)?.encoded())?)
     }
 
     fn welcome(&mut self) -> Result<Welcome, KeeperSocketError> {
         loop {
-            match self.hear()? {
+            match self.receive_message()? {
                 FromKeeper::Welcome(welcome) => return Ok(welcome),
                 FromKeeper::Refused { reason } => return Err(KeeperSocketError::Refused(reason)),
                 _ => {}
@@ -107,7 +107,7 @@ impl Handshake {
 
     fn environment(&mut self) -> Result<Vec<(Bytes, Bytes)>, KeeperSocketError> {
         loop {
-            match self.hear()? {
+            match self.receive_message()? {
                 FromKeeper::Environment { env, .. } => return Ok(env),
                 FromKeeper::Journal { cause } => self.trouble = cause,
                 _ => {}
@@ -115,15 +115,15 @@ impl Handshake {
         }
     }
 
-    fn hear(&mut self) -> Result<FromKeeper, KeeperSocketError> {
+    fn receive_message(&mut self) -> Result<FromKeeper, KeeperSocketError> {
         loop {
-            let decoded =
-                Frame::decode(&self.buffer).map_err(|err| KeeperSocketError::Garbled(err.to_string()))?;
+            let decoded = Frame::decode(&self.buffer)
+                .map_err(|err| KeeperSocketError::InvalidReply(err.to_string()))?;
             if let Some((frame, used)) = decoded {
                 self.buffer.drain(..used);
                 if let Frame::Control(json) = frame {
                     return serde_json::from_slice(&json)
-                        .map_err(|err| KeeperSocketError::Garbled(err.to_string()));
+                        .map_err(|err| KeeperSocketError::InvalidReply(err.to_string()));
                 }
                 continue;
             }
@@ -131,12 +131,12 @@ impl Handshake {
         }
     }
 
-    /// Reads what is there, and the descriptor that may come along.
+    /// Reads what has arrived, and the descriptor that may come with it.
     fn receive(&mut self) -> io::Result<()> {
         let mut bytes = [0; 4096];
         if self.descriptor.is_some() {
             let count = self.stream.read(&mut bytes)?;
-            return self.received(&bytes[..count]);
+            return self.append(&bytes[..count]);
         }
         let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -147,28 +147,31 @@ impl Handshake {
                 self.descriptor = descriptors.next().or(self.descriptor.take());
             }
         }
-        self.received(&bytes[..message.bytes])
+        self.append(&bytes[..message.bytes])
     }
 
-    fn received(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the keeper hung up in the handshake"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the keeper hung up during the handshake",
+            ));
         }
         self.buffer.extend_from_slice(bytes);
         Ok(())
     }
 }
 
-/// Frames in and out of a connected keeper, from either end.
+/// Frames in and out of a socket between daemon and keeper, from either end.
 pub struct Frames {
     stream: Stream,
     buffer: Vec<u8>,
-    /// Where the first frame that has not been taken begins.
+    /// Where the first frame begins that nobody has taken.
     start: usize,
 }
 
 impl Frames {
-    /// `buffer` has come already.
+    /// `buffer` has arrived already.
     pub fn over(stream: UnixStream, buffer: Vec<u8>) -> io::Result<Frames> {
         Ok(Frames { stream: Stream::new(stream)?, buffer, start: 0 })
     }
@@ -180,10 +183,10 @@ impl Frames {
         if self.buffer.capacity() - self.buffer.len() < READ_BYTES {
             self.buffer.reserve(READ_BYTES);
         }
-        poll_fn(|cx| self.poll_hear(cx)).await
+        poll_fn(|cx| self.poll_fill(cx)).await
     }
 
-    /// The next whole frame among the bytes that have come.
+    /// The next whole frame among the bytes that have arrived.
     pub fn take(&mut self) -> io::Result<Option<Frame>> {
         let decoded = Frame::decode(&self.buffer[self.start..])
             .map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))?;
@@ -192,8 +195,8 @@ impl Frames {
         Ok(Some(frame))
     }
 
-    /// An error at the end: the keeper is gone.
-    fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Reads into the buffer. The end of the stream is an error: the keeper is gone.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.buffer.reserve(1);
         Poll::Ready(match ready!(self.stream.poll_read_into(cx, &mut self.buffer))? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -201,7 +204,7 @@ impl Frames {
         })
     }
 
-    /// Reads while it writes: a keeper that has much to say listens only once it could say some of it.
+    /// Reads while it writes: a keeper with a full output buffer takes no input until the daemon has read some of it.
     pub async fn send(&mut self, frame: &Frame) -> io::Result<()> {
         let bytes = frame.encoded();
         let mut rest = &bytes[..];
@@ -210,23 +213,19 @@ impl Frames {
                 if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(cx, rest) {
                     return Poll::Ready(written);
                 }
-                self.poll_hear(cx).map_ok(|()| 0)
+                self.poll_fill(cx).map_ok(|()| 0)
             });
             rest = &rest[written.await?..];
         }
         Ok(())
     }
 
-    /// Whole frames may have come along while something was sent.
+    /// `send` may have read whole frames.
     pub fn has_more(&self) -> bool {
         self.buffer.len() > self.start
     }
 
-    pub async fn say(&mut self, message: &ToKeeper) -> io::Result<()> {
+    pub async fn send_message(&mut self, message: &ToKeeper) -> io::Result<()> {
         self.send(&Frame::control(message)?).await
-    }
-
-    pub async fn resize(&mut self, size: Size) -> io::Result<()> {
-        self.say(&ToKeeper::Resize { size }).await
     }
 }

@@ -13,6 +13,7 @@ pub mod environment;
 pub mod explain;
 pub mod fold;
 pub mod follow;
+mod follower;
 mod frame_clock;
 pub mod handle;
 mod hooks;

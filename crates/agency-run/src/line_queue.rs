@@ -8,28 +8,23 @@ use agency_api::{Failure, chat};
 use agency_store::clock;
 use tokio::sync::oneshot;
 
-/// A keeper holds 1 MiB that the agent has not read; this leaves room.
-const PIECE: usize = 256 << 10;
+/// A keeper holds 1 MiB that the agent has not read; this leaves space for more.
+const PIECE_BYTES: usize = 256 << 10;
 
-/// Who wants to know that a line was written.
+/// What a line of a conversation is for, and the caller that waits until it is written.
 #[derive(Debug)]
-pub enum Then {
-    Nothing,
-    /// The protocol asks for it.
+pub enum LineSource {
+    Nobody,
+    /// The protocol requires the line.
     Owed {
         key: String,
     },
-    Message {
-        receipt: oneshot::Sender<Result<Receipt, Failure>>,
-        bytes: u64,
-        /// The agent was at work when it was sent.
-        was_working: bool,
-    },
+    Message(QueuedMessage),
     Answer {
         id: String,
         answer: oneshot::Sender<Result<chat::Approval, Failure>>,
     },
-    /// Its answer comes from the agent.
+    /// The agent's answer to the request settles it.
     Setting {
         request: String,
     },
@@ -38,70 +33,88 @@ pub enum Then {
     },
 }
 
-/// A line that the agent's input has taken whole.
 #[derive(Debug)]
-pub struct Written<T> {
-    pub then: T,
-    /// When its last piece was sent off.
-    pub since: Duration,
+pub struct QueuedMessage {
+    pub receipt: oneshot::Sender<Result<Receipt, Failure>>,
+    pub bytes: u64,
+    /// The agent was working when the caller sent the message.
+    pub was_working: bool,
 }
 
-/// With each line, who wants to know what became of it.
+/// A line that the agent's input has taken whole.
 #[derive(Debug)]
-pub struct LineQueue<T> {
-    waiting: VecDeque<(Vec<u8>, T)>,
-    /// The piece that is with the keeper, and how much of the first line is then done.
-    in_flight: Option<(u64, usize, Duration)>,
-    done: usize,
+pub struct WrittenLine<S> {
+    pub source: S,
+    /// When the last piece was sent to the keeper.
+    pub sent_at: Duration,
+}
+
+/// Lines with their sources, oldest first.
+#[derive(Debug)]
+pub struct LineQueue<S> {
+    waiting: VecDeque<(Vec<u8>, S)>,
+    in_flight: Option<Piece>,
+    /// Bytes of the first line that the keeper has taken.
+    taken: usize,
     last_id: u64,
 }
 
-impl<T> Default for LineQueue<T> {
+/// A part of the first line that the keeper has not taken yet.
+#[derive(Debug)]
+struct Piece {
+    id: u64,
+    /// Where it ends in the line.
+    end: usize,
+    sent_at: Duration,
+}
+
+impl<S> Default for LineQueue<S> {
     fn default() -> Self {
-        LineQueue { waiting: VecDeque::new(), in_flight: None, done: 0, last_id: 0 }
+        LineQueue { waiting: VecDeque::new(), in_flight: None, taken: 0, last_id: 0 }
     }
 }
 
-impl<T> LineQueue<T> {
-    pub fn push(&mut self, line: Vec<u8>, then: T) {
-        self.waiting.push_back((line, then));
+impl<S> LineQueue<S> {
+    pub fn push(&mut self, line: Vec<u8>, source: S) {
+        self.waiting.push_back((line, source));
     }
 
-    /// The next piece, if none is on its way.
-    pub fn next(&mut self) -> Option<(u64, Vec<u8>)> {
+    /// The next piece and its id, unless one is on its way.
+    pub fn next_piece(&mut self) -> Option<(u64, Vec<u8>)> {
         if self.in_flight.is_some() {
             return None;
         }
         let (line, _) = self.waiting.front()?;
-        let end = line.len().min(self.done + PIECE);
-        let piece = line[self.done..end].to_vec();
+        let end = line.len().min(self.taken + PIECE_BYTES);
+        let piece = line[self.taken..end].to_vec();
         self.last_id += 1;
-        self.in_flight = Some((self.last_id, end, clock::now()));
+        self.in_flight = Some(Piece { id: self.last_id, end, sent_at: clock::now() });
         Some((self.last_id, piece))
     }
 
-    /// A piece was taken; returns its line if that was the last.
-    pub fn taken(&mut self, id: u64) -> Option<Written<T>> {
-        let (_, end, since) = self.in_flight.take_if(|(in_flight, ..)| *in_flight == id)?;
-        self.done = end;
+    /// The keeper has taken a piece. Returns its line if that was the last piece.
+    pub fn on_taken(&mut self, id: u64) -> Option<WrittenLine<S>> {
+        let Piece { end, sent_at, .. } = self.in_flight.take_if(|piece| piece.id == id)?;
+        self.taken = end;
         let (line, _) = self.waiting.front()?;
         if end < line.len() {
             return None;
         }
-        self.done = 0;
-        self.waiting.pop_front().map(|(_, then)| Written { then, since })
+        self.taken = 0;
+        self.waiting.pop_front().map(|(_, source)| WrittenLine { source, sent_at })
     }
 
-    /// A piece was not taken: its line is given up.
-    pub fn refused(&mut self, id: u64) -> Option<T> {
-        self.in_flight.take_if(|(in_flight, ..)| *in_flight == id)?;
-        self.done = 0;
-        self.waiting.pop_front().map(|(_, then)| then)
+    /// The keeper has refused a piece. Removes its line and returns the source.
+    pub fn on_refused(&mut self, id: u64) -> Option<S> {
+        self.in_flight.take_if(|piece| piece.id == id)?;
+        self.taken = 0;
+        self.waiting.pop_front().map(|(_, source)| source)
     }
 
-    pub fn give_up(&mut self) -> Vec<T> {
-        (self.in_flight, self.done) = (None, 0);
-        std::mem::take(&mut self.waiting).into_iter().map(|(_, then)| then).collect()
+    /// Removes all lines and returns their sources.
+    pub fn give_up(&mut self) -> Vec<S> {
+        (self.in_flight, self.taken) = (None, 0);
+        std::mem::take(&mut self.waiting).into_iter().map(|(_, source)| source).collect()
     }
 }
 
@@ -112,29 +125,29 @@ mod tests {
     #[test]
     fn a_long_line_goes_in_pieces_and_nothing_comes_between() {
         let mut queue = LineQueue::default();
-        let long = vec![b'x'; 2 * PIECE + 1];
-        queue.push(long.clone(), Then::Nothing);
-        queue.push(b"next\n".to_vec(), Then::Nothing);
+        let long = vec![b'x'; 2 * PIECE_BYTES + 1];
+        queue.push(long.clone(), LineSource::Nobody);
+        queue.push(b"next\n".to_vec(), LineSource::Nobody);
         let mut written = Vec::new();
         for whole in [false, false, true, true] {
-            let (id, piece) = queue.next().expect("a piece");
-            assert!(queue.next().is_none(), "one at a time");
+            let (id, piece) = queue.next_piece().expect("a piece");
+            assert!(queue.next_piece().is_none(), "one at a time");
             written.extend(piece);
-            assert!(queue.taken(id + 7).is_none(), "another's");
-            assert_eq!(queue.taken(id).is_some(), whole);
+            assert!(queue.on_taken(id + 7).is_none(), "another's");
+            assert_eq!(queue.on_taken(id).is_some(), whole);
         }
         assert_eq!(written, [&long[..], b"next\n"].concat());
-        assert!(queue.next().is_none());
+        assert!(queue.next_piece().is_none());
     }
 
     #[test]
     fn a_line_that_is_refused_makes_way_for_the_next() {
         let mut queue = LineQueue::default();
-        queue.push(vec![b'x'; PIECE + 1], Then::Nothing);
-        queue.push(b"next\n".to_vec(), Then::Nothing);
-        let (id, _) = queue.next().expect("a piece");
-        assert!(queue.refused(id).is_some());
-        assert_eq!(queue.next().map(|(_, piece)| piece), Some(b"next\n".to_vec()));
+        queue.push(vec![b'x'; PIECE_BYTES + 1], LineSource::Nobody);
+        queue.push(b"next\n".to_vec(), LineSource::Nobody);
+        let (id, _) = queue.next_piece().expect("a piece");
+        assert!(queue.on_refused(id).is_some());
+        assert_eq!(queue.next_piece().map(|(_, piece)| piece), Some(b"next\n".to_vec()));
         assert_eq!(queue.give_up().len(), 1);
     }
 }

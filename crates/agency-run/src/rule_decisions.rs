@@ -1,4 +1,4 @@
-//! Which of a run's approvals the user's rules have yet to decide, and which are left to people.
+//! Which open approvals of a run the user's rules may still answer, and which a person has to answer.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use agency_core::evidence::Change;
 
 #[derive(Debug, Default)]
 pub struct RuleDecisions {
-    /// Open approvals that were put before the rules: has nobody but a person to answer them?
+    /// Open approvals that the rules have seen; `true` once no rule matched and a person must answer.
     known: BTreeMap<String, bool>,
-    /// Something was not told while rules decided.
-    held_back: bool,
+    /// Changes of state were held back while the rules were checked.
+    has_held_back: bool,
 }
 
 impl RuleDecisions {
-    /// Those that nobody has put before the rules yet.
-    pub fn new_among(&mut self, talk: &Conversation) -> Vec<Approval> {
-        self.known.retain(|id, _| talk.open_approvals().any(|open| open.id == *id));
-        let new: Vec<Approval> =
-            talk.open_approvals().filter(|open| !self.known.contains_key(&open.id)).cloned().collect();
+    /// The open approvals that the rules have not seen.
+    pub fn take_new(&mut self, conversation: &Conversation) -> Vec<Approval> {
+        self.known.retain(|id, _| conversation.open_approvals().any(|open| open.id == *id));
+        let is_new = |open: &&Approval| !self.known.contains_key(&open.id);
+        let new: Vec<Approval> = conversation.open_approvals().filter(is_new).cloned().collect();
         self.known.extend(new.iter().map(|approval| (approval.id.clone(), false)));
         new
     }
 
-    /// Those that people have yet to answer; they go on to be theirs meanwhile.
-    pub fn left_among(&self, talk: &Conversation) -> Vec<Approval> {
-        talk.open_approvals().filter(|open| self.is_for_people(&open.id)).cloned().collect()
+    /// The open approvals that a person has to answer.
+    pub fn left_to_people(&self, conversation: &Conversation) -> Vec<Approval> {
+        conversation.open_approvals().filter(|open| self.is_for_people(&open.id)).cloned().collect()
     }
 
     pub fn leave_to_people(&mut self, id: &str) {
@@ -36,16 +36,16 @@ impl RuleDecisions {
         self.known.get(id).copied().unwrap_or(false)
     }
 
-    /// Rules may yet answer what it asks: until then it does not wait for anybody.
-    pub fn holds_back(&mut self, talk: &Conversation) -> bool {
-        let holds = talk.open_approvals().any(|open| !self.is_for_people(&open.id));
-        self.held_back |= holds;
+    /// Whether changes of state must wait: while a rule may answer, the agent does not wait for a person.
+    pub fn hold_back(&mut self, conversation: &Conversation) -> bool {
+        let holds = conversation.open_approvals().any(|open| !self.is_for_people(&open.id));
+        self.has_held_back |= holds;
         holds
     }
 
-    /// What is told of what happened meanwhile: how it ended.
-    pub fn told(&mut self, changes: Vec<Change>) -> Vec<Change> {
-        if !std::mem::take(&mut self.held_back) {
+    /// Collapses the changes that were held back into one: from the first old state to the last new one.
+    pub fn release(&mut self, changes: Vec<Change>) -> Vec<Change> {
+        if !std::mem::take(&mut self.has_held_back) {
             return changes;
         }
         let Some(old) = changes.first().map(|first| first.old) else { return changes };

@@ -1,4 +1,4 @@
-//! Hands orders to the driver's send machine, and its receipts to the callers that wait for them.
+//! Passes messages to the driver's send machine, and its receipts to the callers that wait for them.
 //!
 //! Decides nothing: when to type, when to press Enter and what counts as evidence is in `agency_driver::sending`.
 
@@ -11,15 +11,17 @@ use tokio::sync::oneshot;
 
 use crate::reply::send_reply;
 
-/// What to send, and who waits for its receipt.
+/// A message or keys for an agent, and the caller that waits for the receipt.
 #[derive(Debug)]
 pub struct SendRequest {
+    /// What to send.
     pub order: SendOrder,
+    /// Where the receipt goes.
     pub receipt: oneshot::Sender<Result<Receipt, Failure>>,
 }
 
 #[derive(Debug, Default)]
-pub struct SendQueue {
+pub(crate) struct SendQueue {
     machine: SendMachine<oneshot::Sender<Result<Receipt, Failure>>>,
 }
 
@@ -29,7 +31,7 @@ impl SendQueue {
     }
 
     /// The bytes to write to the agent now, if any. Ask again after every event.
-    pub fn next(&mut self, observe: &mut dyn FnMut() -> Observation) -> Option<Vec<u8>> {
+    pub fn next_write(&mut self, observe: &mut dyn FnMut() -> Observation) -> Option<Vec<u8>> {
         let bytes = self.machine.next_write(observe);
         self.send_receipts();
         bytes
@@ -40,19 +42,19 @@ impl SendQueue {
     }
 
     /// The keeper has written the last bytes to the agent's terminal.
-    pub fn taken(&mut self, now: Duration) {
+    pub fn on_written(&mut self, now: Duration) {
         self.machine.on_written(now);
     }
 
     /// The keeper could not write the last bytes.
-    pub fn refused(&mut self, failure: Failure) {
+    pub fn refuse_active(&mut self, failure: Failure) {
         if let Some(caller) = self.machine.cancel_active() {
             send_reply(caller, Err(failure));
         }
     }
 
     /// The agent has exited.
-    pub fn over(&mut self) {
+    pub fn on_exit(&mut self) {
         self.machine.on_exit();
         self.send_receipts();
         self.refuse_all("the agent exited before it took the text");
@@ -65,7 +67,7 @@ impl SendQueue {
     }
 
     /// Whether a probe that says if the program has read its input would help now.
-    pub fn wants_proof(&self) -> bool {
+    pub fn needs_read_probe(&self) -> bool {
         self.machine.needs_read_probe()
     }
 
@@ -76,12 +78,12 @@ impl SendQueue {
 
     fn send_receipts(&mut self) {
         for (caller, receipt) in self.machine.take_receipts() {
-            send_reply(caller, Ok(wire_receipt(receipt)));
+            send_reply(caller, Ok(to_api(receipt)));
         }
     }
 }
 
-fn wire_receipt(receipt: SendReceipt) -> Receipt {
+fn to_api(receipt: SendReceipt) -> Receipt {
     let SendReceipt { outcome, bytes, why, screen } = receipt;
     let receipt = match outcome {
         SendOutcome::Delivered => ReceiptKind::Delivered,

@@ -1,60 +1,75 @@
-//! What a run tells of its agent: each change of state once, what the state rests on when that changes, and which
-//! conversation it is in.
+//! Reports the state of one agent: each change once, new evidence for the same state, and the session that it is in.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use agency_core::agent_state::AgentState;
-use agency_core::evidence::{Change, Detector, Evidence};
+use agency_core::evidence::{Change, Detector, Evidence, Standing};
 
 use crate::report::{RunReport, RunReporter};
 use crate::state_log::StateLog;
 
 pub struct StateReporter {
-    states: StateLog,
-    told_evidence: Evidence,
-    told_session: Option<String>,
+    log: StateLog,
+    reported_evidence: Evidence,
+    reported_session: Option<String>,
+}
+
+/// What a fold knows about the state of its agent.
+pub struct StateUpdate {
+    /// Since the last update, oldest first.
+    pub changes: Vec<Change>,
+    pub standing: Standing,
+    /// When the run began.
+    pub began: Duration,
+    pub session: Option<String>,
+}
+
+impl StateUpdate {
+    pub fn new(changes: Vec<Change>, detector: &Detector, session: Option<&str>) -> StateUpdate {
+        StateUpdate {
+            changes,
+            standing: detector.standing(),
+            began: detector.began(),
+            session: session.map(str::to_owned),
+        }
+    }
 }
 
 impl StateReporter {
-    pub fn open(states: PathBuf, detector: &Detector) -> StateReporter {
-        let told_evidence = detector.standing().evidence;
-        StateReporter { states: StateLog::open(states), told_evidence, told_session: None }
+    pub fn open(log: PathBuf, detector: &Detector) -> StateReporter {
+        let reported_evidence = detector.standing().evidence;
+        StateReporter { log: StateLog::open(log), reported_evidence, reported_session: None }
     }
 
-    /// What changed while no daemon looked; from now on every change is new.
-    pub fn missed(&mut self, changes: Vec<Change>, detector: &Detector) -> Vec<Change> {
-        let missed = self.states.new_among(changes, detector.began());
-        self.caught_up();
+    /// Logs and returns the changes that no daemon has seen. From now on every change is new.
+    pub fn take_missed(&mut self, changes: Vec<Change>, began: Duration) -> Vec<Change> {
+        let missed = self.log.keep_new(changes, began);
+        self.mark_caught_up();
         missed
     }
 
-    /// What the fold found again has been told.
-    pub fn caught_up(&mut self) {
-        self.states.caught_up();
+    /// The changes that the fold found in the journal have been reported.
+    pub fn mark_caught_up(&mut self) {
+        self.log.mark_caught_up();
     }
 
-    /// `true` if the agent has come to rest.
-    pub async fn report(
-        &mut self,
-        changes: Vec<Change>,
-        detector: &Detector,
-        session: Option<&str>,
-        reporter: &RunReporter,
-    ) -> bool {
+    /// Returns `true` if the agent has stopped working.
+    pub async fn report(&mut self, update: StateUpdate, reporter: &RunReporter) -> bool {
         let mut rests = false;
-        for change in self.states.new_among(changes, detector.began()) {
+        for change in self.log.keep_new(update.changes, update.began) {
             rests |= !matches!(change.new.state, AgentState::Starting | AgentState::Running);
-            self.told_evidence.clone_from(&change.new.evidence);
+            self.reported_evidence.clone_from(&change.new.evidence);
             reporter.report(RunReport::State(Box::new(change))).await;
         }
-        let evidence = detector.standing().evidence;
-        if self.told_evidence != evidence {
-            self.told_evidence.clone_from(&evidence);
+        let evidence = update.standing.evidence;
+        if self.reported_evidence != evidence {
+            self.reported_evidence.clone_from(&evidence);
             reporter.report(RunReport::Evidence(Box::new(evidence))).await;
         }
-        if self.told_session.as_deref() != session {
-            self.told_session = session.map(str::to_owned);
-            if let Some(id) = self.told_session.clone() {
+        if self.reported_session != update.session {
+            self.reported_session = update.session;
+            if let Some(id) = self.reported_session.clone() {
                 reporter.report(RunReport::Session(id)).await;
             }
         }

@@ -167,7 +167,7 @@ impl Viewers {
     }
 
     /// A word to every viewer's terminal, in between what the agent says.
-    pub fn pass(&mut self, notice: ViewerNotice) {
+    pub fn notify_all(&mut self, notice: ViewerNotice) {
         self.passing = Some(notice);
         self.pass_on();
     }

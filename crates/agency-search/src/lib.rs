@@ -20,11 +20,12 @@ use agency_api::search::HitKind;
 use agency_api::{Bytes, Failure};
 use agency_core::ids::{RunId, TaskKey};
 use agency_core::task_file::TaskFile;
-use agency_run::command::{ChatRequest, RunCommand};
+use agency_run::command::{ChatRequest, ConversationCommand};
 use agency_run::conversation::{Page, PastConversation};
+use agency_run::handle::CommandSender;
 use agency_store::last_words;
 use agency_store::read_small::{Links, read_small};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, watch};
 
 use passage::Passage;
 use passage::milliseconds;
@@ -58,7 +59,7 @@ pub enum Talk {
     },
     Live {
         run: RunId,
-        commands: mpsc::Sender<RunCommand>,
+        commands: CommandSender<ConversationCommand>,
     },
 }
 
@@ -239,16 +240,12 @@ impl Librarian {
         &mut self,
         key: &TaskKey,
         run: &RunId,
-        commands: &mpsc::Sender<RunCommand>,
+        commands: &CommandSender<ConversationCommand>,
     ) -> Option<News> {
         let since = self.read.get(key).filter(|(known, _)| known == run).map_or(0, |(_, revision)| *revision);
-        let (answer, told) = oneshot::channel();
         let wanted = Page { since: Some(since), ..Page::default() };
-        let asked = async {
-            commands.send(RunCommand::Chat(ChatRequest { page: wanted, wait: false, answer })).await.ok()?;
-            told.await.ok()
-        };
-        let chat = tokio::time::timeout(RUN_ANSWERS_WITHIN, asked).await.ok()??;
+        let ask = |answer| ConversationCommand::Read(ChatRequest { page: wanted, wait: false, answer });
+        let chat = tokio::time::timeout(RUN_ANSWERS_WITHIN, commands.ask(ask)).await.ok()?.ok()?;
         Some(News { chat, run: run.clone(), is_whole: since == 0 })
     }
 

@@ -5,11 +5,11 @@ use agency_api::{Failure, method, view};
 use agency_core::approval::{Asker, Ruling, ruling};
 use agency_core::conversation::Approval;
 use agency_core::ids::{ProjectId, RunId, TaskKey};
-use agency_run::command::RunCommand;
+use agency_run::command::ConversationCommand;
 use agency_run::conversation::{self, PastConversation, PastDecision};
+use agency_run::handle::CommandSender;
 use agency_run::run_meta::RunMeta;
 use agency_store::settings;
-use tokio::sync::mpsc;
 
 use super::World;
 use super::argument::{Argument, open_task};
@@ -43,7 +43,7 @@ impl Argument<ApprovalListParams> for Option<TaskKey> {
 struct Source {
     task: view::Task,
     agent: String,
-    live: Option<mpsc::Sender<RunCommand>>,
+    live: Option<CommandSender<ConversationCommand>>,
     past: PastConversation,
 }
 
@@ -59,7 +59,9 @@ impl World {
         if let Some(Ruling { allow, by, .. }) = &ruling {
             tracing::info!(task = %key, %run, allow, by, "a rule decides");
         }
-        live.handle.command(RunCommand::Ruled { id: approval.id.clone(), ruling });
+        if let Some(conversation) = live.handle.conversation() {
+            conversation.post(ConversationCommand::ApplyRuling { id: approval.id.clone(), ruling });
+        }
     }
 
     /// Has rules that have changed answer the approvals that are still open.
@@ -71,7 +73,9 @@ impl World {
         });
         for (project, now) in asked.collect::<Vec<_>>() {
             for live in self.runs.live.values().filter(|live| live.key.project == project) {
-                live.handle.command(RunCommand::Reconsider);
+                if let Some(conversation) = live.handle.conversation() {
+                    conversation.post(ConversationCommand::RecheckRules);
+                }
             }
             self.configuration.approval_rules.insert(project, now);
         }
@@ -119,7 +123,7 @@ impl World {
 
     fn source(&self, key: &TaskKey, runs: &[RunMeta]) -> Option<Source> {
         let agent = runs.iter().rfind(|meta| is_talk(meta))?.agent.clone();
-        let live = self.live_talk(key).ok().map(|live| live.handle.commands.clone());
+        let live = self.live_talk(key).ok().map(|(_, commands)| commands);
         Some(Source { task: self.view(key).ok()?, agent, live, past: self.past_talk(key)? })
     }
 }
@@ -129,7 +133,8 @@ impl Source {
     async fn read(self) -> Vec<PastDecision> {
         let Source { live, past, .. } = self;
         if let Some(commands) = live
-            && let Ok(decisions) = ask_run(commands, |answer| RunCommand::Decisions { answer }).await
+            && let Ok(decisions) =
+                ask_run(commands, |answer| ConversationCommand::ListDecisions { answer }).await
         {
             return decisions;
         }

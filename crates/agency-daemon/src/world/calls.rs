@@ -25,7 +25,7 @@ use agency_core::supervisor::{
 };
 use agency_core::task_file::{Fields, TaskFile};
 use agency_run::capacity::{self, Capacity};
-use agency_run::command::RunCommand;
+use agency_run::command::TerminalCommand;
 use agency_run::logs::LogRequest;
 use agency_run::plan::{self, PlannedTask, StartOptions};
 use agency_run::view::screen_size;
@@ -396,7 +396,8 @@ impl World {
         let rules = self.context.rule_book.rules();
         if !Arc::ptr_eq(&rules, &self.configuration.screen_rules) {
             self.configuration.screen_rules = rules;
-            self.runs.live.values().for_each(|live| live.handle.command(RunCommand::HeedRules));
+            let terminals = self.runs.live.values().filter_map(|live| live.handle.terminal());
+            terminals.for_each(|terminal| terminal.post(TerminalCommand::ReloadRules));
         }
     }
 
@@ -478,14 +479,11 @@ impl World {
     }
 
     fn screen(&mut self, key: TaskKey) -> Result<Later<ScreenDump>, Failure> {
-        let commands = self.live_terminal(&key)?.handle.commands.clone();
+        let (_, commands) = self.live_terminal(&key)?;
         Ok(Later::new(async move {
-            let (answer, dump) = tokio::sync::oneshot::channel();
-            // A run that ends meanwhile drops the sender.
-            drop(commands.send(RunCommand::Screen { answer }).await);
             let ended =
                 |_| Failure::new("the run ended before it could be looked at").code(FailureCode::NotRunning);
-            dump.await.map_err(ended)
+            commands.ask(|answer| TerminalCommand::DumpScreen { answer }).await.map_err(ended)
         }))
     }
 
@@ -536,7 +534,7 @@ impl World {
     }
 
     fn attach(&mut self, (key, params): (TaskKey, PtyAttachParams)) -> Result<Stream, Failure> {
-        let live = self.live_terminal(&key)?;
+        let (live, run) = self.live_terminal(&key)?;
         if params.inside_run.as_deref() == Some(live.meta.run.0.as_str()) {
             return Err(Failure::new("cannot attach a run to itself")
                 .code(FailureCode::InvalidArgument)
@@ -549,7 +547,6 @@ impl World {
                 tracing::warn!(%cause, "cannot update the link to the ssh agent");
             }
         }
-        let run = live.handle.commands.clone();
         let (config, notes) = self.config_for_viewer(&key.project, &params.overrides)?;
         let view = ViewerOptions {
             size: screen_size(params.size),

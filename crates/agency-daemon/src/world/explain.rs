@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use agency_api::method::{self, TaskExplainParams};
-use agency_api::view::{Explanation, Witness};
+use agency_api::view::Explanation;
 use agency_api::{Failure, FailureCode};
-use agency_core::evidence::Standing;
 use agency_core::ids::TaskKey;
 use agency_run::command::RunCommand;
 use agency_run::explain;
-use tokio::sync::{mpsc, oneshot};
+use agency_run::explain::Explanation as StateExplanation;
+use agency_run::handle::RunCommands;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::World;
@@ -42,8 +43,8 @@ impl World {
             };
             let (mut state, before) = rpc::blocking(move || explain::history(&logs, time)).await?;
             let (witnesses, outlook) = match now {
-                Some((standing, witnesses, outlook)) => {
-                    explain::rest_on(&mut state, &standing);
+                Some(StateExplanation { standing, witnesses, outlook }) => {
+                    explain::update_evidence(&mut state, &standing);
                     (witnesses, outlook)
                 }
                 None => Default::default(),
@@ -54,10 +55,10 @@ impl World {
 }
 
 /// Asks a live run for its evidence. `None` if the run ends meanwhile: then its log is enough.
-async fn ask_witnesses(commands: mpsc::Sender<RunCommand>) -> Option<(Standing, Vec<Witness>, Vec<String>)> {
-    let (answer, witnesses) = oneshot::channel();
-    commands.send(RunCommand::Witnesses { answer }).await.ok()?;
-    witnesses.await.ok()
+async fn ask_witnesses(commands: RunCommands) -> Option<StateExplanation> {
+    let (answer, explanation) = oneshot::channel();
+    commands.send(RunCommand::Explain { answer }).await.ok()?;
+    explanation.await.ok()
 }
 
 fn parsed(time: &str) -> Result<jiff::Timestamp, Failure> {

@@ -73,8 +73,8 @@ impl World {
 
     fn talk_of(&self, key: &TaskKey) -> Talk {
         let live = self.supervisor.live_run(key).and_then(|run| self.runs.live.get(run));
-        if let Some(live) = live.filter(|live| is_talk(&live.meta)) {
-            return Talk::Live { run: live.meta.run.clone(), commands: live.handle.commands.clone() };
+        if let Some((live, commands)) = live.and_then(|live| Some((live, live.handle.conversation()?))) {
+            return Talk::Live { run: live.meta.run.clone(), commands: commands.clone() };
         }
         let runs = self.runs.history.get(key).into_iter().flatten().filter(|meta| is_talk(meta));
         let runs = runs.map(|meta| meta.run.clone()).collect();

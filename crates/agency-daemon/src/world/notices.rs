@@ -12,7 +12,7 @@ use agency_core::exit::RunExit;
 use agency_core::ids::{RunId, TaskKey};
 use agency_core::notify::{Cause, Notifier, Occasion};
 use agency_notify::{Herald, words};
-use agency_run::command::RunCommand;
+use agency_run::command::TerminalCommand;
 use agency_store::clock;
 
 use super::World;
@@ -78,8 +78,9 @@ impl World {
         let attention =
             ViewerNotice::Attention { text: notice.text.clone(), how: settings.terminal.as_str().to_owned() };
         // The notification is never about a task that has a viewer.
-        for live in self.runs.live.values().filter(|live| live.viewers > 0) {
-            live.handle.command(RunCommand::Pass(attention.clone()));
+        let viewed = self.runs.live.values().filter(|live| live.viewers > 0);
+        for terminal in viewed.filter_map(|live| live.handle.terminal()) {
+            terminal.post(TerminalCommand::Notify(attention.clone()));
         }
         self.notices.herald.tell(&settings, &notice);
     }

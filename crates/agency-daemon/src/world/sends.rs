@@ -13,10 +13,11 @@ use agency_core::plain::one_line;
 use agency_core::supervisor::Operation;
 use agency_driver::sending::SendOrder;
 use agency_run::command::RunCommand;
+use agency_run::handle::RunCommands;
 use agency_run::send_queue::SendRequest;
 use agency_store::prompt_queue::{Step, Waiting};
 use agency_terminal::keys::Keystroke;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::argument::{Argument, open_task};
 use super::boot::is_talk;
@@ -243,7 +244,7 @@ fn is_at_prompt(live: &LiveRun) -> bool {
 }
 
 enum Ordered {
-    Send(mpsc::Sender<RunCommand>, SendOrder),
+    Send(RunCommands, SendOrder),
     Held(Receipt),
 }
 
@@ -259,7 +260,7 @@ fn step_after(outcome: &Result<Receipt, Failure>) -> Option<Step> {
     }
 }
 
-async fn send_to_run(commands: mpsc::Sender<RunCommand>, what: SendOrder) -> Result<Receipt, Failure> {
+async fn send_to_run(commands: RunCommands, what: SendOrder) -> Result<Receipt, Failure> {
     let (receipt, sent) = oneshot::channel();
     let gone = || Failure::new("the run ended before it took the text").code(FailureCode::NotDelivered);
     let taken = async {

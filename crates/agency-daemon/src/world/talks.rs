@@ -8,10 +8,11 @@ use agency_api::{Failure, FailureCode, chat, view};
 use agency_core::conversation::Item;
 use agency_core::ids::TaskKey;
 use agency_driver::conversation::{AgentSetting, ApprovalAnswer};
-use agency_run::command::{AnswerRequest, ChatRequest, RunCommand, SettingRequest};
+use agency_run::command::{AnswerRequest, ChatRequest, ConversationCommand, SettingRequest, TerminalCommand};
 use agency_run::conversation::{Page, PastConversation};
+use agency_run::handle::CommandSender;
 use agency_store::last_words;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::boot::is_talk;
 use super::{LiveRun, World};
@@ -31,24 +32,32 @@ pub(super) fn register(router: &mut Router) {
 
 impl World {
     /// The live run of a task that has a terminal.
-    pub(super) fn live_terminal(&self, key: &TaskKey) -> Result<&LiveRun, Failure> {
+    pub(super) fn live_terminal(
+        &self,
+        key: &TaskKey,
+    ) -> Result<(&LiveRun, CommandSender<TerminalCommand>), Failure> {
         let live = self.live_run(key)?;
-        if is_talk(&live.meta) { Err(no_terminal(key)) } else { Ok(live) }
+        let commands = live.handle.terminal().ok_or_else(|| no_terminal(key))?;
+        Ok((live, commands.clone()))
     }
 
     /// The live run of a task that holds a conversation.
-    pub(super) fn live_talk(&self, key: &TaskKey) -> Result<&LiveRun, Failure> {
+    pub(super) fn live_talk(
+        &self,
+        key: &TaskKey,
+    ) -> Result<(&LiveRun, CommandSender<ConversationCommand>), Failure> {
         let live = self.live_run(key)?;
-        if is_talk(&live.meta) { Ok(live) } else { Err(no_talk(key)) }
+        let commands = live.handle.conversation().ok_or_else(|| no_talk(key))?;
+        Ok((live, commands.clone()))
     }
 
     fn chat(&mut self, (key, params): (TaskKey, ReadParams), mut reply: Reply<Chat>) {
         let wanted = Page { since: params.since, before: params.before, limit: params.limit };
         let wait = params.wait;
-        match self.live_talk(&key).map(|live| (live.handle.commands.clone(), live.meta.run.clone())) {
+        match self.live_talk(&key).map(|(live, commands)| (commands, live.meta.run.clone())) {
             Ok((commands, run)) => {
                 self.saw(&run);
-                let ask = move |answer| RunCommand::Chat(ChatRequest { page: wanted, wait, answer });
+                let ask = move |answer| ConversationCommand::Read(ChatRequest { page: wanted, wait, answer });
                 let reader = (wait && params.looking).then(|| self.add_reader(&key));
                 tokio::spawn(async move {
                     let read = tokio::select! {
@@ -118,18 +127,17 @@ impl World {
     }
 
     fn approvals(&mut self, task: Option<TaskKey>) -> Result<Later<Approvals>, Failure> {
-        let is_meant =
-            |live: &&LiveRun| is_talk(&live.meta) && task.as_ref().is_none_or(|key| live.key == *key);
+        let is_meant = |live: &&LiveRun| task.as_ref().is_none_or(|key| live.key == *key);
         let runs = self.runs.live.values().filter(is_meant);
         let mut runs: Vec<_> = runs
-            .filter_map(|live| Some((self.view(&live.key).ok()?, live.handle.commands.clone())))
+            .filter_map(|live| Some((self.view(&live.key).ok()?, live.handle.conversation()?.clone())))
             .collect();
         runs.sort_by(|(one, _), (other, _)| (&one.project.0, one.id).cmp(&(&other.project.0, other.id)));
         Ok(Later::new(async move {
             let mut approvals = Vec::new();
             for (task, commands) in runs {
                 // A run that ends meanwhile has no open approval.
-                let open = ask_run(commands, |answer| RunCommand::Approvals { answer }).await;
+                let open = ask_run(commands, |answer| ConversationCommand::ListApprovals { answer }).await;
                 let open = open.unwrap_or_default().into_iter();
                 approvals.extend(open.map(|approval| of_task(&task, approval)));
             }
@@ -142,10 +150,10 @@ impl World {
         (key, params): (TaskKey, AnswerParams),
     ) -> Result<Later<OpenApproval>, Failure> {
         let verdict = verdict(&params)?;
-        let (task, commands) = (self.view(&key)?, self.live_talk(&key)?.handle.commands.clone());
+        let (task, commands) = (self.view(&key)?, self.live_talk(&key)?.1);
         let by = params.by.unwrap_or_else(|| "a user".to_owned());
         let (id, why) = (params.id, params.message);
-        let ask = move |answer| RunCommand::Answer(AnswerRequest { id, verdict, by, why, answer });
+        let ask = move |answer| ConversationCommand::Answer(AnswerRequest { id, verdict, by, why, answer });
         Ok(Later::new(async move {
             let approval = ask_run(commands, ask).await??;
             Ok(of_task(&task, approval))
@@ -165,15 +173,17 @@ impl World {
         (key, params): (TaskKey, SettingParams),
         setting: AgentSetting,
     ) -> Result<Later<Setting>, Failure> {
-        let commands = self.live_talk(&key)?.handle.commands.clone();
-        let ask = move |answer| RunCommand::Tune(SettingRequest { setting, wanted: params.name, answer });
+        let (_, commands) = self.live_talk(&key)?;
+        let ask = move |answer| {
+            ConversationCommand::Configure(SettingRequest { setting, wanted: params.name, answer })
+        };
         Ok(Later::new(async move { ask_run(commands, ask).await? }))
     }
 
     fn interrupt(&mut self, key: TaskKey) -> Result<Later<Nothing>, Failure> {
-        let commands = self.live_talk(&key)?.handle.commands.clone();
+        let (_, commands) = self.live_talk(&key)?;
         Ok(Later::new(async move {
-            ask_run(commands, |answer| RunCommand::Interrupt { answer }).await??;
+            ask_run(commands, |answer| ConversationCommand::Interrupt { answer }).await??;
             Ok(Nothing {})
         }))
     }
@@ -202,17 +212,13 @@ fn of_task(task: &view::Task, approval: chat::Approval) -> OpenApproval {
 
 /// Sends a command to a run, and waits for its answer. A run that ends meanwhile drops the command.
 pub(super) async fn ask_run<T>(
-    commands: mpsc::Sender<RunCommand>,
-    command: impl FnOnce(oneshot::Sender<T>) -> RunCommand,
+    commands: CommandSender<ConversationCommand>,
+    ask: impl FnOnce(oneshot::Sender<T>) -> ConversationCommand,
 ) -> Result<T, Failure> {
-    let (sender, answer) = oneshot::channel();
-    let ended = || {
+    let ended = |_| {
         Failure::new("the run ended before it could answer").code(FailureCode::NotRunning).hint("try again")
     };
-    let answered = async {
-        commands.send(command(sender)).await.map_err(|_| ended())?;
-        answer.await.map_err(|_| ended())
-    };
+    let answered = async { commands.ask(ask).await.map_err(ended) };
     let silent = |_| {
         Err(Failure::new("the run does not answer")
             .code(FailureCode::TimedOut)

@@ -1,4 +1,4 @@
-//! What the agent is set to: shown, and changed as the agent agrees to it.
+//! Settings of the agent, such as its model: shown, and changed once the agent agrees.
 
 use std::time::Duration;
 
@@ -9,67 +9,66 @@ use agency_store::clock;
 use super::ConversationTask;
 use crate::command::SettingRequest;
 use crate::conversation::TimedEvent;
-use crate::line_queue::Then;
+use crate::line_queue::LineSource;
 use crate::reply::send_reply;
 
-/// One that waits for the agent's word.
+/// A caller that waits for the agent's answer.
 pub(super) struct PendingSetting {
-    request: String,
-    tuning: SettingRequest,
+    /// The id of the request to the agent.
+    id: String,
+    request: SettingRequest,
     pub(super) due: Duration,
 }
 
 /// An agent answers such a request within moments, also in the middle of a turn.
 const SET_WITHIN: Duration = Duration::from_secs(15);
-/// What it offers is good to know and not worth waiting for.
-const TOLD_WITHIN: Duration = Duration::from_secs(3);
+/// A list of what the agent offers is useful, but not worth a long wait.
+const LISTED_WITHIN: Duration = Duration::from_secs(3);
 
 impl ConversationTask {
-    pub(super) fn tune(&mut self, tuning: SettingRequest) {
-        let asked = match &tuning.wanted {
-            Some(wanted) => {
-                self.fold.run.set(tuning.setting, wanted).map(|request| (Some(request), SET_WITHIN))
-            }
-            None => Ok((self.fold.run.request_offers(), TOLD_WITHIN)),
+    pub(super) fn configure(&mut self, request: SettingRequest) {
+        let to_agent = match &request.wanted {
+            Some(wanted) => self.fold.run.set(request.setting, wanted).map(|line| (Some(line), SET_WITHIN)),
+            None => Ok((self.fold.run.request_offers(), LISTED_WITHIN)),
         };
-        match asked {
-            Ok((Some(request), within)) => {
-                let due = clock::now() + within;
-                self.line_queue.push(request.line, Then::Setting { request: request.id.clone() });
-                self.tuning.push(PendingSetting { request: request.id, tuning, due });
+        match to_agent {
+            Ok((Some(to_agent), within)) => {
+                let (id, due) = (to_agent.id, clock::now() + within);
+                self.lines.push(to_agent.line, LineSource::Setting { request: id.clone() });
+                self.settings.push(PendingSetting { id, request, due });
             }
             Ok((None, _)) => {
-                let shown = self.setting(tuning.setting);
-                send_reply(tuning.answer, Ok(shown));
+                let current = self.current_setting(request.setting);
+                send_reply(request.answer, Ok(current));
             }
             Err(not_yet) => {
-                let word = tuning.setting.word();
+                let word = request.setting.word();
                 let failure = Failure::new(format!("the {word} cannot be set")).because(not_yet.to_string());
-                send_reply(tuning.answer, Err(failure));
+                send_reply(request.answer, Err(failure));
             }
         }
     }
 
-    fn setting(&self, setting: AgentSetting) -> chat::Setting {
+    fn current_setting(&self, setting: AgentSetting) -> chat::Setting {
         let offers = self.fold.run.offers(setting);
         let offered = offers.offers.into_iter().map(|offer| chat::Offer { id: offer.id, name: offer.name });
         chat::Setting { current: offers.current, offered: offered.collect() }
     }
 
-    /// The agent's word on what was asked.
-    pub(super) fn tuned(&mut self, told: &[TimedEvent]) {
-        for told in told {
-            if let ConversationEvent::SettingAnswered { request, outcome } = &told.event {
-                self.settle_tuning(request, outcome.clone());
+    /// Answers the callers whose requests the agent has answered.
+    pub(super) fn settle_answered_settings(&mut self, events: &[TimedEvent]) {
+        for TimedEvent { event, .. } in events {
+            if let ConversationEvent::SettingAnswered { request, outcome } = event {
+                self.settle_setting(request, outcome.clone());
             }
         }
     }
 
-    pub(super) fn settle_tuning(&mut self, request: &str, outcome: Result<(), String>) {
-        let Some(at) = self.tuning.iter().position(|asked| asked.request == request) else { return };
-        let SettingRequest { setting, wanted, answer } = self.tuning.remove(at).tuning;
+    pub(super) fn settle_setting(&mut self, id: &str, outcome: Result<(), String>) {
+        let Some(at) = self.settings.iter().position(|pending| pending.id == id) else { return };
+        let SettingRequest { setting, wanted, answer } = self.settings.remove(at).request;
         let answered = match (outcome, wanted) {
-            (Ok(()), _) | (Err(_), None) => Ok(self.setting(setting)),
+            (Ok(()), _) | (Err(_), None) => Ok(self.current_setting(setting)),
             (Err(why), Some(wanted)) => {
                 let word = setting.word();
                 let failure = Failure::new(format!("the {word} is not set to {wanted}")).because(why);
@@ -79,19 +78,18 @@ impl ConversationTask {
         send_reply(answer, answered);
     }
 
-    /// Those who have waited long enough.
-    pub(super) fn give_up_tuning(&mut self) {
+    pub(super) fn give_up_late_settings(&mut self) {
         let now = clock::now();
-        let late = self.tuning.iter().filter(|asked| asked.due <= now);
-        let late: Vec<String> = late.map(|asked| asked.request.clone()).collect();
-        for request in late {
-            self.settle_tuning(&request, Err("the agent does not answer".to_owned()));
+        let late = self.settings.iter().filter(|pending| pending.due <= now);
+        let late: Vec<String> = late.map(|pending| pending.id.clone()).collect();
+        for id in late {
+            self.settle_setting(&id, Err("the agent does not answer".to_owned()));
         }
     }
 
-    pub(super) fn end_tuning(&mut self, why: &str) {
-        for PendingSetting { tuning, .. } in std::mem::take(&mut self.tuning) {
-            send_reply(tuning.answer, Err(Failure::new(why)));
+    pub(super) fn give_up_settings(&mut self, why: &str) {
+        for PendingSetting { request, .. } in std::mem::take(&mut self.settings) {
+            send_reply(request.answer, Err(Failure::new(why)));
         }
     }
 }
