@@ -33,7 +33,7 @@ const LINES_WAITING: usize = 4096;
 enum SessionNote {
     Connected { connection: String },
     Lost { cause: String },
-    GiveUpReason { message: String, cause: Option<String> },
+    GivenUp { message: String, cause: Option<String> },
 }
 
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl JournalProgress {
                 Ok(SessionNote::Connected { connection }) => {
                     *self = JournalProgress { connection: Some(connection), ..JournalProgress::default() };
                 }
-                Ok(SessionNote::Lost { .. } | SessionNote::GiveUpReason { .. }) => self.is_lost = true,
+                Ok(SessionNote::Lost { .. } | SessionNote::GivenUp { .. }) => self.is_lost = true,
                 Err(_) => {}
             },
             _ => {}
@@ -296,7 +296,7 @@ impl SessionTask {
             ToSession::Refused { id, reason } => self.say(&FromKeeper::InputRefused { id, reason }).await,
             ToSession::Over { why } => {
                 if let Some(GiveUpReason { message, cause }) = why.filter(|_| !self.over) {
-                    self.note(&SessionNote::GiveUpReason { message, cause }).await?;
+                    self.note(&SessionNote::GivenUp { message, cause }).await?;
                 }
                 self.end(ExitStatus::Unknown, None).await
             }
@@ -397,4 +397,25 @@ pub fn close(dir: &RunDir, cause: &str) -> io::Result<()> {
     writer.append(now(), &Body::Exit { status: ExitStatus::Unknown, stopped_by: None })?;
     let_go(dir);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_in_journals_keep_their_names() {
+        let check = |note: SessionNote, json: &str| {
+            assert_eq!(serde_json::to_string(&note).unwrap(), json);
+        };
+        check(
+            SessionNote::Connected { connection: "c".to_owned() },
+            r#"{"event":"connected","connection":"c"}"#,
+        );
+        check(SessionNote::Lost { cause: "gone".to_owned() }, r#"{"event":"lost","cause":"gone"}"#);
+        check(
+            SessionNote::GivenUp { message: "m".to_owned(), cause: None },
+            r#"{"event":"given_up","message":"m","cause":null}"#,
+        );
+    }
 }
