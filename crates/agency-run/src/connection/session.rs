@@ -1,8 +1,8 @@
-//! One task's place at a connection: to the run above it, what a keeper is to a process.
+//! One task's session on a connection: to the run above it, what a keeper is to a process.
 //!
-//! Speaks the keeper's frames on one end of a socket pair and writes the session's own journal: the lines of this
-//! session alone, both directions, with the times of the connection's journal. That journal is a projection; how
-//! much of it is there is found by counting lines, so that a daemon that died in the middle is made up for.
+//! Speaks the keeper's protocol on one end of a socket pair and writes the session's own journal: the lines of this session
+//! alone, in both directions, with the times of the connection's journal. That journal is a copy. A new daemon counts its
+//! lines to see how much of it is there, and copies what an earlier daemon did not live to copy.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -21,13 +21,13 @@ use crate::conversation::CONNECTION;
 use crate::fold::unseal;
 use crate::keeper_socket::Frames;
 
-/// Says how many lines could not be written before this one.
+/// The tag of notes that say how many lines before them could not be written.
 const UNWRITTEN_TAG: &str = "unwritten";
 
-/// Lines that wait for a run which is behind; more than a busy second of an agent.
+/// Lines that wait for a run that is behind. An agent sends fewer in a busy second.
 const LINES_WAITING: usize = 4096;
 
-/// What a session's journal says of its connection. The driver reads it too, as far as it needs to.
+/// What a session's journal says about its connection. The driver reads the parts that it needs.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum SessionNote {
@@ -36,9 +36,10 @@ enum SessionNote {
     GivenUp { message: String, cause: Option<String> },
 }
 
+/// What a connection tells a session.
 #[derive(Debug)]
 pub enum ToSession {
-    /// A process is there and has answered `initialize` with this line.
+    /// A process has answered `initialize` with this line.
     Connected {
         connection: String,
         answer: Vec<u8>,
@@ -55,19 +56,23 @@ pub enum ToSession {
         id: u64,
         reason: String,
     },
-    /// There will be no process any more; why, where nobody asked for it.
+    /// There will be no process any more.
     Over {
+        /// The reason, unless the user ended the connection.
         why: Option<GiveUpReason>,
     },
 }
 
-/// Why a connection is not made again.
+/// Why the daemon does not connect again.
 #[derive(Debug, Clone)]
 pub struct GiveUpReason {
+    /// What failed.
     pub message: String,
+    /// Why it failed.
     pub cause: Option<String>,
 }
 
+/// A line of the protocol that belongs to the session.
 #[derive(Debug)]
 pub struct SessionLine {
     pub from_agent: bool,
@@ -75,15 +80,16 @@ pub struct SessionLine {
     pub at_ns: u64,
 }
 
+/// What a session tells its connection.
 #[derive(Debug)]
 pub enum FromSession {
     /// A whole line for the agent.
     Write { id: u64, line: Vec<u8> },
-    /// Nobody sits there any more.
+    /// The run has let go of the session.
     Detached,
 }
 
-/// Who holds the process, for who asks the seat as if it were a keeper.
+/// The keeper and process behind a session. The session names them to its run, as a keeper does.
 #[derive(Debug, Clone)]
 pub struct Host {
     pub keeper: ProcessIdentity,
@@ -91,19 +97,21 @@ pub struct Host {
     pub environment: Vec<(Bytes, Bytes)>,
 }
 
-/// How much of a session's journal is there already.
+/// How much of the connection's journal a session's journal holds.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct JournalProgress {
-    /// The connection whose lines came last, and how many of them there are, its greeting included.
+    /// The connection whose lines came last.
     pub connection: Option<String>,
+    /// How many lines of it there are, with its greeting.
     pub lines: u64,
-    /// That connection is gone, and the journal says so.
+    /// The journal says that this connection is gone.
     pub is_lost: bool,
+    /// The session has ended.
     pub is_over: bool,
 }
 
 impl JournalProgress {
-    /// Blocking.
+    /// Blocking. Reads a session's journal.
     pub fn read(journal: &Path) -> io::Result<JournalProgress> {
         let mut progress = JournalProgress::default();
         let mut reader = Reader::open(journal, unseal)?;
@@ -133,9 +141,10 @@ impl JournalProgress {
     }
 }
 
+/// The connection's end of a session.
 pub struct Session {
     pub inbox: mpsc::Sender<ToSession>,
-    /// Lines of the connection's journal that the session's has already.
+    /// So many lines of the connection's journal are in the session's journal already.
     pub skip: u64,
 }
 
@@ -146,64 +155,64 @@ struct SessionTask {
     frames: Frames,
     host: Host,
     connection: mpsc::Sender<(RunId, FromSession)>,
-    follows: bool,
-    /// A line to the agent that came in pieces, without its end.
-    begun: Vec<u8>,
-    /// Lines that the disk did not take.
+    is_followed: bool,
+    /// The beginning of a line to the agent whose last piece has not arrived.
+    partial_line: Vec<u8>,
+    /// How many lines the disk did not take.
     unwritten: u64,
-    over: bool,
+    is_over: bool,
 }
 
 impl Session {
-    /// Blocking. The seat, and the other end for the run that sits there.
+    /// Blocking. Returns the session, and the other end for its run.
     pub fn open(
         run: RunId,
         dir: RunDir,
         host: Host,
         connection: mpsc::Sender<(RunId, FromSession)>,
     ) -> io::Result<(Session, UnixStream)> {
-        let (ours, theirs) = UnixStream::pair()?;
+        let (own_end, run_end) = UnixStream::pair()?;
         let mut writer = Writer::recover(&dir.journal(), Limits::PIPES)?;
         let now = Clocks::now();
         writer.append(now.monotonic_ns, now.anchor())?;
         let (sender, inbox) = mpsc::channel(LINES_WAITING);
         let task = SessionTask {
-            frames: Frames::over(ours, Vec::new())?,
+            frames: Frames::over(own_end, Vec::new())?,
             journal: writer,
             host,
             connection,
-            follows: false,
-            begun: Vec::new(),
+            is_followed: false,
+            partial_line: Vec::new(),
             unwritten: 0,
-            over: false,
+            is_over: false,
             dir,
             run,
         };
-        tokio::spawn(task.live(inbox));
-        Ok((Session { inbox: sender, skip: 0 }, theirs))
+        tokio::spawn(task.run(inbox));
+        Ok((Session { inbox: sender, skip: 0 }, run_end))
     }
 }
 
 impl SessionTask {
-    async fn live(mut self, inbox: mpsc::Receiver<ToSession>) {
+    async fn run(mut self, inbox: mpsc::Receiver<ToSession>) {
         if let Err(cause) = self.serve(inbox).await {
-            // The run above has let go, which is what most seats end with.
+            // Most sessions end because their run let go.
             tracing::debug!(run = %self.run, %cause, "session detached");
         }
-        // A switchboard that is gone needs no word.
+        // A connection that is gone needs no message.
         drop(self.connection.send((self.run, FromSession::Detached)).await);
     }
 
     async fn serve(&mut self, mut inbox: mpsc::Receiver<ToSession>) -> io::Result<()> {
         loop {
             while let Some(frame) = self.frames.take()? {
-                if self.frame(frame).await?.is_break() {
+                if self.on_frame(frame).await?.is_break() {
                     return Ok(());
                 }
             }
             tokio::select! {
-                told = inbox.recv() => match told {
-                    Some(told) => self.told(told).await?,
+                message = inbox.recv() => match message {
+                    Some(message) => self.on_message(message).await?,
                     None => return Ok(()),
                 },
                 filled = self.frames.fill() => filled?,
@@ -211,27 +220,27 @@ impl SessionTask {
         }
     }
 
-    async fn frame(&mut self, frame: Frame) -> io::Result<std::ops::ControlFlow<()>> {
+    async fn on_frame(&mut self, frame: Frame) -> io::Result<std::ops::ControlFlow<()>> {
         match frame {
-            Frame::Control(json) => return self.order(&json).await,
-            Frame::Input { id, bytes, .. } => self.input(id, bytes).await?,
+            Frame::Control(json) => return self.on_order(&json).await,
+            Frame::Input { id, bytes, .. } => self.on_input(id, bytes).await?,
             Frame::Note { tag, bytes } => self.append(now(), Body::Note { tag, bytes }).await?,
             Frame::Record(_) | Frame::Checkpoint { .. } => {}
         }
         Ok(std::ops::ControlFlow::Continue(()))
     }
 
-    async fn order(&mut self, json: &[u8]) -> io::Result<std::ops::ControlFlow<()>> {
+    async fn on_order(&mut self, json: &[u8]) -> io::Result<std::ops::ControlFlow<()>> {
         match serde_json::from_slice(json)? {
-            ToKeeper::Hello { .. } => self.say(&FromKeeper::Welcome(self.welcome())).await?,
+            ToKeeper::Hello { .. } => self.send_message(&FromKeeper::Welcome(self.welcome())).await?,
             ToKeeper::Environment { id } => {
                 let env = self.host.environment.clone();
-                self.say(&FromKeeper::Environment { id, env }).await?;
+                self.send_message(&FromKeeper::Environment { id, env }).await?;
             }
             ToKeeper::Follow { from_seq } => self.follow(from_seq).await?,
             ToKeeper::Stop { .. } => self.end(ExitStatus::Code(0), Some(StopSignal::Term)).await?,
             ToKeeper::Dismiss => return Ok(std::ops::ControlFlow::Break(())),
-            // There is no terminal, and the process is not this run's alone.
+            // There is no terminal, and other runs share the process.
             ToKeeper::Resize { .. } | ToKeeper::Probe { .. } | ToKeeper::CloseInput | ToKeeper::Unknown => {}
         }
         Ok(std::ops::ControlFlow::Continue(()))
@@ -246,7 +255,7 @@ impl SessionTask {
             child: self.host.child.clone(),
             oldest_seq: 1,
             next_seq: self.journal.next_seq(),
-            gone: self.over,
+            gone: self.is_over,
             lifeline: false,
             ended: Vec::new(),
         }
@@ -260,42 +269,44 @@ impl SessionTask {
             record.encode_into(&mut encoded);
             self.frames.send(&Frame::Record(encoded)).await?;
         }
-        self.follows = true;
-        if self.over { self.say(&FromKeeper::Gone { ended: Vec::new() }).await } else { Ok(()) }
+        self.is_followed = true;
+        if self.is_over { self.send_message(&FromKeeper::Gone { ended: Vec::new() }).await } else { Ok(()) }
     }
 
-    /// Pieces are gathered: a line of another session must not come in between.
-    async fn input(&mut self, id: u64, bytes: Vec<u8>) -> io::Result<()> {
-        if self.over {
+    /// Gathers the pieces of a line, so that no line of another session comes between them.
+    async fn on_input(&mut self, id: u64, bytes: Vec<u8>) -> io::Result<()> {
+        if self.is_over {
             return self
-                .say(&FromKeeper::InputRefused { id, reason: "the session is over".to_owned() })
+                .send_message(&FromKeeper::InputRefused { id, reason: "the session is over".to_owned() })
                 .await;
         }
-        self.begun.extend_from_slice(&bytes);
+        self.partial_line.extend_from_slice(&bytes);
         if !bytes.ends_with(b"\n") {
-            return self.say(&FromKeeper::InputTaken { id }).await;
+            return self.send_message(&FromKeeper::InputTaken { id }).await;
         }
-        let line = std::mem::take(&mut self.begun);
+        let line = std::mem::take(&mut self.partial_line);
         self.connection
             .send((self.run.clone(), FromSession::Write { id, line }))
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
     }
 
-    async fn told(&mut self, told: ToSession) -> io::Result<()> {
-        match told {
+    async fn on_message(&mut self, message: ToSession) -> io::Result<()> {
+        match message {
             ToSession::Connected { connection, answer } => {
                 self.note(&SessionNote::Connected { connection }).await?;
                 self.append(now(), Body::Output { stream: Stream::Stdout, bytes: answer }).await
             }
             ToSession::Lost { cause } => self.note(&SessionNote::Lost { cause }).await,
             ToSession::Line(SessionLine { from_agent, bytes, at_ns }) => {
-                self.append(at_ns, body(from_agent, bytes)).await
+                self.append(at_ns, line_body(from_agent, bytes)).await
             }
-            ToSession::Taken { id } => self.say(&FromKeeper::InputTaken { id }).await,
-            ToSession::Refused { id, reason } => self.say(&FromKeeper::InputRefused { id, reason }).await,
+            ToSession::Taken { id } => self.send_message(&FromKeeper::InputTaken { id }).await,
+            ToSession::Refused { id, reason } => {
+                self.send_message(&FromKeeper::InputRefused { id, reason }).await
+            }
             ToSession::Over { why } => {
-                if let Some(GiveUpReason { message, cause }) = why.filter(|_| !self.over) {
+                if let Some(GiveUpReason { message, cause }) = why.filter(|_| !self.is_over) {
                     self.note(&SessionNote::GivenUp { message, cause }).await?;
                 }
                 self.end(ExitStatus::Unknown, None).await
@@ -308,21 +319,22 @@ impl SessionTask {
         self.append(now(), Body::Note { tag: CONNECTION.to_owned(), bytes }).await
     }
 
-    async fn end(&mut self, status: ExitStatus, asked: Option<StopSignal>) -> io::Result<()> {
-        if !std::mem::replace(&mut self.over, true) {
-            self.append(now(), Body::Exit { status, stopped_by: asked }).await?;
-            let_go(&self.dir);
+    async fn end(&mut self, status: ExitStatus, stopped_by: Option<StopSignal>) -> io::Result<()> {
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.append(now(), Body::Exit { status, stopped_by }).await?;
+            remove_pid_file(&self.dir);
         }
-        self.say(&FromKeeper::Gone { ended: Vec::new() }).await
+        self.send_message(&FromKeeper::Gone { ended: Vec::new() }).await
     }
 
-    /// Written, then shown. What the disk does not take is shown all the same, under no number, and counted.
+    /// Writes a record to the journal, then shows it to the run. A record that the disk does not take is counted and shown
+    /// without a number.
     async fn append(&mut self, at_ns: u64, body: Body) -> io::Result<()> {
         let encoded = match self.write(at_ns, &body) {
             Ok(encoded) => encoded,
             Err(cause) => {
                 if self.unwritten == 0 {
-                    self.say(&FromKeeper::Journal { cause: Some(cause.to_string()) }).await?;
+                    self.send_message(&FromKeeper::Journal { cause: Some(cause.to_string()) }).await?;
                 }
                 self.unwritten += u64::from(matches!(body, Body::Output { .. } | Body::Input { .. }));
                 let mut encoded = Vec::new();
@@ -347,7 +359,7 @@ impl SessionTask {
     }
 
     async fn show(&mut self, encoded: &[u8]) -> io::Result<()> {
-        if !self.follows {
+        if !self.is_followed {
             return Ok(());
         }
         for record in records(encoded) {
@@ -356,23 +368,23 @@ impl SessionTask {
         Ok(())
     }
 
-    async fn say(&mut self, message: &FromKeeper) -> io::Result<()> {
+    async fn send_message(&mut self, message: &FromKeeper) -> io::Result<()> {
         self.frames.send(&Frame::control(message)?).await
     }
 }
 
-/// Nobody holds the run any more.
-fn let_go(dir: &RunDir) {
+/// Shows other hosts that no keeper holds the run any more.
+fn remove_pid_file(dir: &RunDir) {
     match std::fs::remove_file(dir.pid_file()) {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!(%cause, "the pid file of a session stays behind");
+            tracing::warn!(%cause, "cannot delete the pid file of a session");
         }
         _ => {}
     }
 }
 
-/// A line of a session as its journal has it.
-pub fn body(from_agent: bool, bytes: Vec<u8>) -> Body {
+/// A line as a record of the session's journal.
+pub fn line_body(from_agent: bool, bytes: Vec<u8>) -> Body {
     match from_agent {
         true => Body::Output { stream: Stream::Stdout, bytes },
         false => Body::Input { source: Source::Send, bytes },
@@ -395,7 +407,7 @@ pub fn close(dir: &RunDir, cause: &str) -> io::Result<()> {
         writer.append(now(), &Body::Note { tag: CONNECTION.to_owned(), bytes: note })?;
     }
     writer.append(now(), &Body::Exit { status: ExitStatus::Unknown, stopped_by: None })?;
-    let_go(dir);
+    remove_pid_file(dir);
     Ok(())
 }
 

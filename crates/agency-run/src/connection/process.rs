@@ -1,0 +1,143 @@
+//! The process of a connection, and what the daemon knows about it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agency_api::Failure;
+use agency_core::ids::RunId;
+use agency_core::plain::one_line;
+use agency_driver::acp::router::{Capabilities, Router};
+use agency_journal::ExitStatus;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::session::ToSession;
+use crate::keeper_link::KeeperLink;
+use crate::line_queue::LineQueue;
+
+/// The end of its standard error, to explain why it ended.
+const STDERR_TAIL_BYTES: usize = 2_000;
+
+pub(super) struct Process {
+    pub(super) attempt: u64,
+    pub(super) link: KeeperLink,
+    pub(super) router: Router,
+    pub(super) lines: LineQueue<LineSender>,
+    pub(super) next_seq: u64,
+    pub(super) greeting: Greeting,
+    pub(super) kill: Option<Kill>,
+    stderr_tail: Vec<u8>,
+    pub(super) exit: Option<ExitStatus>,
+    /// Callers that wait for the agent's answer, by the id of the request.
+    pub(super) requests: BTreeMap<String, oneshot::Sender<Result<Value, Failure>>>,
+    /// The keys of owed lines that are on their way.
+    owed_keys: Vec<String>,
+}
+
+/// How far the ACP handshake (`initialize`) is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Greeting {
+    Pending,
+    Accepted,
+    Failed,
+}
+
+/// A process that did not end by itself gets SIGTERM at a time, and SIGKILL after the grace.
+pub(super) struct Kill {
+    pub(super) at: Duration,
+    pub(super) grace: Duration,
+}
+
+/// Who waits until a line is written.
+pub(super) enum LineSender {
+    Nobody,
+    Session { run: RunId, id: u64 },
+}
+
+impl Process {
+    pub(super) fn new(attempt: u64, link: KeeperLink) -> Process {
+        Process {
+            attempt,
+            link,
+            router: Router::default(),
+            lines: LineQueue::default(),
+            next_seq: 0,
+            greeting: Greeting::Pending,
+            kill: None,
+            stderr_tail: Vec::new(),
+            exit: None,
+            requests: BTreeMap::new(),
+            owed_keys: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_greeted(&self) -> bool {
+        self.greeting == Greeting::Accepted
+    }
+
+    /// What the router has read of the handshake.
+    pub(super) fn read_greeting(&self) -> Greeting {
+        match self.router.greeting() {
+            None => Greeting::Pending,
+            Some(Ok(_)) => Greeting::Accepted,
+            Some(Err(_)) => Greeting::Failed,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.kill.as_ref().map(|kill| kill.at)
+    }
+
+    /// The first message to a session: the agent has answered `initialize`.
+    pub(super) fn connected_message(&self) -> Option<ToSession> {
+        let Some(Ok(greeted)) = self.router.greeting() else { return None };
+        Some(ToSession::Connected {
+            connection: self.link.context.id.0.clone(),
+            answer: greeted.line.clone(),
+        })
+    }
+
+    /// Refuses requests of the agent that belong to no session. Without an answer it would wait for ever.
+    pub(super) fn queue_owed_lines(&mut self) {
+        let owed = self.router.owed_lines();
+        self.owed_keys.retain(|key| owed.iter().any(|(owed, _)| owed == key));
+        for (key, bytes) in owed {
+            if !self.owed_keys.contains(&key) {
+                self.owed_keys.push(key);
+                self.lines.push(bytes, LineSender::Nobody);
+            }
+        }
+    }
+
+    pub(super) fn keep_stderr(&mut self, bytes: &[u8]) {
+        self.stderr_tail.extend_from_slice(bytes);
+        let too_many = self.stderr_tail.len().saturating_sub(STDERR_TAIL_BYTES);
+        self.stderr_tail.drain(..too_many);
+    }
+
+    /// Why the process ended, as far as the daemon knows.
+    pub(super) fn exit_summary(&self) -> String {
+        let ended = match self.exit {
+            Some(ExitStatus::Signal(signal)) => return format!("its process was ended by signal {signal}"),
+            Some(ExitStatus::Code(code)) => format!("its process ended with code {code}"),
+            Some(ExitStatus::Unknown) => "its process ended".to_owned(),
+            None => "it closed its output".to_owned(),
+        };
+        let stderr = String::from_utf8_lossy(&self.stderr_tail);
+        match stderr.lines().rev().find(|line| !line.trim().is_empty()) {
+            Some(last) => format!("{ended}: {}", one_line(last.trim(), STDERR_TAIL_BYTES)),
+            None => ended,
+        }
+    }
+}
+
+/// The agent's own name and version.
+pub(super) fn agent_version(agent: &Capabilities) -> Option<String> {
+    let words: Vec<&str> = [&agent.name, &agent.version].into_iter().flatten().map(String::as_str).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The agent can resume a session of another process.
+pub(super) fn can_resume(agent: &Capabilities) -> bool {
+    agent.resume || agent.load
+}
