@@ -9,15 +9,16 @@ use std::time::Duration;
 use agency_api::event::{self, ApprovalDecision, EventData};
 use agency_api::{Failure, chat};
 use agency_core::agent_state::Timing;
-use agency_core::conversation::{Approval, Entry, Item, Outcome, TurnEnd, Usage};
+use agency_core::conversation::{Approval, Entry, Item, Outcome, TurnEnd};
 use agency_core::exit::RunExit;
 use agency_driver::acp::ConnectionNote;
 use agency_driver::conversation::{ConversationEvent, ConversationRun, ConversationTerms};
 use agency_journal::{Body, Reader, Record, Stream};
 use agency_store::last_words;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+pub use crate::chat_view::wall_time;
+use crate::chat_view::{approval_view, entry_view, shorten_text, shorten_value, usage_view};
 use crate::fold::{run_exit, unseal};
 
 /// The tag of notes that say who answers a request: JSON of a [`Decision`].
@@ -229,17 +230,11 @@ pub fn chat(run: &ConversationRun, wanted: Page, live: bool) -> chat::Chat {
         Some(since) => talk.since(since).collect(),
         None => talk.page(wanted.before, wanted.limit.unwrap_or(PAGE) as usize).iter().collect(),
     };
-    let usage = run.usage();
     chat::Chat {
-        entries: entries.into_iter().filter_map(entry).collect(),
+        entries: entries.into_iter().map(entry_view).collect(),
         revision: talk.revision(),
         total: talk.entries().len() as u64,
-        usage: chat::Usage {
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
-            cached_tokens: usage.cached_tokens,
-            cost_usd: usage.cost_usd,
-        },
+        usage: usage_view(run.usage()),
         session_id: run.session_id().map(str::to_owned),
         live,
     }
@@ -277,56 +272,17 @@ pub fn decisions(fold: &ConversationFold) -> Vec<PastDecision> {
     let entries = fold.run.conversation().entries();
     let decided = fold.decided.iter().filter_map(|(number, at)| {
         let Item::Approval(known) = &entries.get(*number as usize - 1)?.item else { return None };
-        Some(PastDecision { at: *at, approval: approval(known)? })
+        Some(PastDecision { at: *at, approval: approval_view(known) })
     });
     decided.collect()
 }
 
-/// RFC 3339 of a time since 1970.
-pub fn wall_time(at: Duration) -> String {
-    jiff::Timestamp::from_millisecond(at.as_millis() as i64).unwrap_or_default().to_string()
-}
-
-fn entry(entry: &Entry) -> Option<chat::Entry> {
-    let item = seen(&entry.item)?;
-    Some(chat::Entry { number: entry.number, time: wall_time(entry.at), revision: entry.revision, item })
-}
-
 pub fn approval(approval: &Approval) -> Option<chat::Approval> {
-    seen(approval)
+    Some(approval_view(approval))
 }
-
-/// The same words on the wire, and no text without end.
-fn seen<T: Serialize, Seen: serde::de::DeserializeOwned>(known: &T) -> Option<Seen> {
-    let mut value = serde_json::to_value(known).ok()?;
-    shorten(&mut value, LONGEST);
-    serde_json::from_value(value).inspect_err(|cause| tracing::warn!(%cause, "an entry cannot be shown")).ok()
-}
-
-/// Bytes of one text on the wire; the journal has it whole.
-const LONGEST: usize = 100_000;
 
 /// In events, which are kept for all tasks together.
 const LONGEST_TOLD: usize = 16_000;
-
-fn shorten(value: &mut Value, longest: usize) {
-    match value {
-        Value::String(text) => shorten_text(text, longest),
-        Value::Array(values) => values.iter_mut().for_each(|value| shorten(value, longest)),
-        Value::Object(fields) => fields.values_mut().for_each(|value| shorten(value, longest)),
-        _ => {}
-    }
-}
-
-fn shorten_text(text: &mut String, longest: usize) {
-    if text.len() <= longest {
-        return;
-    }
-    let end = text.floor_char_boundary(longest);
-    let more = text.len() - end;
-    text.truncate(end);
-    text.push_str(&format!("… ({more} bytes more)"));
-}
 
 /// An event as subscribers see it. None for what only the conversation shows.
 pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option<EventData> {
@@ -334,8 +290,7 @@ pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option
         ConversationEvent::Output { text } => event::OutputEvent { text: shortened(text) }.into(),
         ConversationEvent::Thinking { text } => event::ThinkingEvent { text: shortened(text) }.into(),
         ConversationEvent::ToolUse { id, name, input } => {
-            let mut input = input.clone();
-            shorten(&mut input, LONGEST_TOLD);
+            let input = shorten_value(input, LONGEST_TOLD);
             event::ToolUseEvent { id: id.clone(), name: shortened(name), input }.into()
         }
         ConversationEvent::ToolResult { id, name, output, success } => event::ToolResultEvent {
@@ -383,19 +338,16 @@ fn decided(id: &str, outcome: &Outcome) -> event::ApprovalEvent {
 }
 
 fn turn_end(end: &TurnEnd, session_id: Option<&str>) -> event::TurnEndEvent {
-    let Usage { input_tokens, output_tokens, cached_tokens, cost_usd } = end.usage;
     event::TurnEndEvent {
         text: end.text.as_deref().map(shortened),
         reason: end.reason.as_deref().map(shortened),
         failed: end.failed,
-        usage: chat::Usage { input_tokens, output_tokens, cached_tokens, cost_usd },
+        usage: usage_view(end.usage),
         session_id: session_id.map(str::to_owned),
     }
 }
 
 /// A text as long as events may hold it.
 fn shortened(text: &str) -> String {
-    let mut text = text.to_owned();
-    shorten_text(&mut text, LONGEST_TOLD);
-    text
+    shorten_text(text, LONGEST_TOLD)
 }

@@ -4,6 +4,7 @@
 
 pub mod capacity;
 mod cast;
+mod chat_view;
 pub mod command;
 mod compression;
 pub mod connection;

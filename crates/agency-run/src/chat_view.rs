@@ -1,0 +1,243 @@
+//! Views of a conversation: the types of `agency-core` as the types of the API, with long texts cut.
+//!
+//! Exhaustive on purpose: a new variant or a new field of the conversation does not compile until it has a place here.
+
+use std::time::Duration;
+
+use agency_api::chat;
+use agency_core::conversation::{
+    Approval, Choice, ChoiceKind, Entry, Item, Outcome, PlanStep, ToolCall, ToolStatus, TurnEnd, Usage,
+};
+use serde_json::Value;
+
+/// The longest text in a view, in bytes. The journal has the whole text.
+const LONGEST_TEXT: usize = 100_000;
+
+pub fn entry_view(entry: &Entry) -> chat::Entry {
+    let Entry { number, at, revision, item } = entry;
+    chat::Entry { number: *number, time: wall_time(*at), revision: *revision, item: item_view(item) }
+}
+
+/// A time since 1970 in RFC 3339.
+pub fn wall_time(at: Duration) -> String {
+    jiff::Timestamp::from_millisecond(at.as_millis() as i64).unwrap_or_default().to_string()
+}
+
+fn item_view(item: &Item) -> chat::Item {
+    match item {
+        Item::User { text } => chat::Item::User { text: cut(text) },
+        Item::Assistant { text } => chat::Item::Assistant { text: cut(text) },
+        Item::Thinking { text } => chat::Item::Thinking { text: cut(text) },
+        Item::ToolCall(call) => chat::Item::ToolCall(tool_call_view(call)),
+        Item::Plan { steps } => chat::Item::Plan { steps: steps.iter().map(plan_step_view).collect() },
+        Item::Approval(approval) => chat::Item::Approval(approval_view(approval)),
+        Item::Notice { text } => chat::Item::Notice { text: cut(text) },
+        Item::Error { message, cause } => {
+            chat::Item::Error { message: cut(message), cause: cause.as_deref().map(cut) }
+        }
+        Item::TurnEnd(end) => chat::Item::TurnEnd(turn_end_view(end)),
+    }
+}
+
+fn tool_call_view(call: &ToolCall) -> chat::ToolCall {
+    let ToolCall { id, name, title, input, status, output } = call;
+    chat::ToolCall {
+        id: cut(id),
+        name: cut(name),
+        title: cut(title),
+        input: cut_value(input),
+        status: tool_status_view(*status),
+        output: output.as_deref().map(cut),
+    }
+}
+
+fn tool_status_view(status: ToolStatus) -> chat::ToolStatus {
+    match status {
+        ToolStatus::Pending => chat::ToolStatus::Pending,
+        ToolStatus::Running => chat::ToolStatus::Running,
+        ToolStatus::Completed => chat::ToolStatus::Completed,
+        ToolStatus::Failed => chat::ToolStatus::Failed,
+    }
+}
+
+fn plan_step_view(step: &PlanStep) -> chat::PlanStep {
+    let PlanStep { text, status } = step;
+    chat::PlanStep { text: cut(text), status: tool_status_view(*status) }
+}
+
+pub fn approval_view(approval: &Approval) -> chat::Approval {
+    let Approval { id, tool, title, input, choices, outcome } = approval;
+    chat::Approval {
+        id: cut(id),
+        tool: cut(tool),
+        title: cut(title),
+        input: cut_value(input),
+        choices: choices.iter().map(choice_view).collect(),
+        outcome: outcome.as_ref().map(outcome_view),
+    }
+}
+
+fn choice_view(choice: &Choice) -> chat::Choice {
+    let Choice { id, kind, label } = choice;
+    chat::Choice { id: cut(id), kind: choice_kind_view(*kind), label: cut(label) }
+}
+
+fn choice_kind_view(kind: ChoiceKind) -> chat::ChoiceKind {
+    match kind {
+        ChoiceKind::AllowOnce => chat::ChoiceKind::AllowOnce,
+        ChoiceKind::AllowAlways => chat::ChoiceKind::AllowAlways,
+        ChoiceKind::RejectOnce => chat::ChoiceKind::RejectOnce,
+        ChoiceKind::RejectAlways => chat::ChoiceKind::RejectAlways,
+    }
+}
+
+fn outcome_view(outcome: &Outcome) -> chat::Outcome {
+    let Outcome { allowed, cancelled, message, by, answer } = outcome;
+    chat::Outcome {
+        allowed: *allowed,
+        cancelled: *cancelled,
+        message: message.as_deref().map(cut),
+        by: by.as_deref().map(cut),
+        answer: answer.as_deref().map(cut),
+    }
+}
+
+fn turn_end_view(end: &TurnEnd) -> chat::TurnEnd {
+    let TurnEnd { text, reason, failed, usage } = end;
+    chat::TurnEnd {
+        text: text.as_deref().map(cut),
+        reason: reason.as_deref().map(cut),
+        failed: *failed,
+        usage: usage_view(*usage),
+    }
+}
+
+pub fn usage_view(usage: Usage) -> chat::Usage {
+    let Usage { input_tokens, output_tokens, cached_tokens, cost_usd } = usage;
+    chat::Usage { input_tokens, output_tokens, cached_tokens, cost_usd }
+}
+
+fn cut(text: &str) -> String {
+    shorten_text(text, LONGEST_TEXT)
+}
+
+fn cut_value(value: &Value) -> Value {
+    shorten_value(value, LONGEST_TEXT)
+}
+
+/// A value whose texts have at most so many bytes, and a remark about the rest.
+pub fn shorten_value(value: &Value, longest: usize) -> Value {
+    match value {
+        Value::String(text) => Value::String(shorten_text(text, longest)),
+        Value::Array(values) => values.iter().map(|value| shorten_value(value, longest)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), shorten_value(value, longest))).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// A text of at most so many bytes, and a remark about the rest.
+pub fn shorten_text(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(longest);
+    format!("{}… ({} bytes more)", &text[..end], text.len() - end)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn outcome(allowed: bool) -> Outcome {
+        Outcome {
+            allowed,
+            cancelled: !allowed,
+            message: Some("because".into()),
+            by: Some("me".into()),
+            answer: Some("blue".into()),
+        }
+    }
+
+    fn approvals() -> Vec<Item> {
+        let kinds = [
+            ChoiceKind::AllowOnce,
+            ChoiceKind::AllowAlways,
+            ChoiceKind::RejectOnce,
+            ChoiceKind::RejectAlways,
+        ];
+        let approval = Approval {
+            id: "a".into(),
+            tool: "Bash".into(),
+            title: "Bash: ls".into(),
+            input: json!({ "command": "ls" }),
+            choices: kinds.map(|kind| Choice { id: "c".into(), kind, label: "C".into() }).into(),
+            outcome: None,
+        };
+        let outcomes = [None, Some(outcome(true)), Some(outcome(false))];
+        outcomes.map(|outcome| Item::Approval(Approval { outcome, ..approval.clone() })).into()
+    }
+
+    fn tools() -> Vec<Item> {
+        let statuses = [ToolStatus::Pending, ToolStatus::Running, ToolStatus::Completed, ToolStatus::Failed];
+        let call = |status| {
+            Item::ToolCall(ToolCall {
+                id: "t".into(),
+                name: "Read".into(),
+                title: "Read: a".into(),
+                input: json!({ "path": ["a", 1, null, true] }),
+                status,
+                output: Some("text".into()),
+            })
+        };
+        let step = |status| PlanStep { text: "first".into(), status };
+        let plan = Item::Plan { steps: statuses.map(step).into() };
+        statuses.map(call).into_iter().chain([plan]).collect()
+    }
+
+    fn others() -> Vec<Item> {
+        let usage = Usage { input_tokens: 1, output_tokens: 2, cached_tokens: 3, cost_usd: Some(0.5) };
+        let end = TurnEnd { text: Some("done".into()), reason: Some("end_turn".into()), failed: true, usage };
+        vec![
+            Item::User { text: "hi".into() },
+            Item::Assistant { text: "hello".into() },
+            Item::Thinking { text: "hm".into() },
+            Item::Notice { text: "slow".into() },
+            Item::Error { message: "no".into(), cause: Some("disk".into()) },
+            Item::Error { message: "no".into(), cause: None },
+            Item::TurnEnd(end),
+            Item::TurnEnd(TurnEnd::default()),
+        ]
+    }
+
+    /// Callers know the JSON of the conversation, so a view must not change it. Only `answer` is left out if absent.
+    #[test]
+    fn the_view_of_every_item_has_the_json_of_the_item() {
+        for item in approvals().into_iter().chain(tools()).chain(others()) {
+            let view = serde_json::to_value(item_view(&item)).expect("a view");
+            assert_eq!(view, serde_json::to_value(&item).expect("an item"));
+        }
+    }
+
+    #[test]
+    fn an_entry_keeps_its_number_its_revision_and_its_time() {
+        let item = Item::User { text: "hi".into() };
+        let view = entry_view(&Entry { number: 3, at: Duration::from_millis(1_500), revision: 7, item });
+        assert_eq!((view.number, view.revision), (3, 7));
+        assert_eq!(view.time, "1970-01-01T00:00:01.5Z");
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters_also_inside_values() {
+        assert_eq!(shorten_text("äöü", 6), "äöü");
+        assert_eq!(shorten_text("äöü", 3), "ä… (4 bytes more)");
+        let value = json!({ "a": ["äöü", 5], "b": null });
+        assert_eq!(shorten_value(&value, 2), json!({ "a": ["ä… (4 bytes more)", 5], "b": null }));
+        let long = Item::Assistant { text: "x".repeat(LONGEST_TEXT + 5) };
+        let chat::Item::Assistant { text } = item_view(&long) else { panic!("another item") };
+        assert!(text.ends_with("x… (5 bytes more)"), "{}", text.len());
+    }
+}
