@@ -126,7 +126,7 @@ fn a_denial_passes_its_reason_and_a_question_gets_its_answer() {
     wait_said(&stage, "no", "  not that directory");
     wait_why(&stage, "no", "question");
     assert!(
-        stage.refused(&["approve", "no", "--answer", "1", "--answer", "2"]).contains("1 question, 2 answers")
+        stage.refused(&["approve", "no", "--answer", "1", "--answer", "2"]).contains("the agent asks 1 question, but you gave 2 answers")
     );
     stage.run(["approve", "no", "--answer", "2"]).ok();
     wait_said(&stage, "no", "answered: Blue");
@@ -289,7 +289,7 @@ fn on_a_terminal_the_user_reads_types_answers_and_detaches() {
     new_conversation(&stage, "seat", "go", script);
     let mut terminal = stage.on_terminal(["chat", "seat"]);
     terminal.wait_for("On it.");
-    terminal.wait_for("y allows");
+    terminal.wait_for("y: allow");
     terminal.send("y\n");
     terminal.wait_for("ran make");
     terminal.wait_for("turn ended");
@@ -401,7 +401,7 @@ fn model_and_mode_are_shown_and_changed_if_the_agent_agrees() {
     assert!(read.contains("\nmodel: large\n") && read.contains("\nmode: plan\n"), "{read}");
 
     let mut terminal = stage.on_terminal(["chat", "tune"]);
-    terminal.wait_for("y allows");
+    terminal.wait_for("y: allow");
     terminal.send("/mode acceptEdits\n");
     terminal.wait_for("mode: acceptEdits");
     terminal.send("/model no-model\n");

@@ -191,7 +191,7 @@ fn the_service_is_written_and_removed_and_leaves_the_agents_alone() {
     );
     assert_eq!(fs::read_to_string(&unit).expect("written"), printed);
     assert!(printed.contains("\nKillMode=process\nKillSignal=SIGHUP\n"), "{printed}");
-    assert!(stage.run(["daemon", "uninstall"]).ok().contains("removed. Agents go on."));
+    assert!(stage.run(["daemon", "uninstall"]).ok().contains("removed. Agents keep running."));
     assert!(!unit.exists());
     assert!(stage.run(["daemon", "uninstall"]).ok().starts_with("nothing to remove: "));
 }
@@ -200,7 +200,7 @@ fn the_service_is_written_and_removed_and_leaves_the_agents_alone() {
 fn the_daemons_log_can_be_read_without_a_daemon() {
     let stage = Stage::new();
     let refusal = stage.refused(&["logs", "--daemon"]);
-    assert!(refusal.contains("Hint: no daemon has ever run here"), "{refusal}");
+    assert!(refusal.contains("Hint: no daemon has run here yet"), "{refusal}");
     stage.run(["ls"]).ok();
     stage.run(["daemon", "stop"]).ok();
     let log = stage.run(["logs", "--daemon"]).ok();
@@ -288,7 +288,7 @@ fn discarded_work_stays_under_its_ref_unless_it_is_discarded_too() {
     let kept = stage.git(&stage.repo(), &["for-each-ref", "--format=%(refname)", "refs/agency"]);
     let said = stage.run(["uninstall", "--yes"]).ok();
     assert!(
-        said.contains(&format!("  stays: {}: it keeps work that was discarded\n", kept.trim())),
+        said.contains(&format!("  not removed: {}: it keeps work that was discarded\n", kept.trim())),
         "{said}"
     );
     assert_eq!(stage.git(&stage.repo(), &["for-each-ref", "--format=%(refname)", "refs/agency"]), kept);
@@ -327,5 +327,5 @@ fn uninstall_names_a_deleted_project_and_continues() {
     let refusal = refused(stage.run(["ls"]));
     assert!(refusal.contains("is not in a git repository"), "{refusal}");
     let said = stage.run(["uninstall", "--yes"]).ok();
-    assert!(said.contains("what is there stays\n") && !stage.state().exists(), "{said}");
+    assert!(said.contains("so everything there stays\n") && !stage.state().exists(), "{said}");
 }

@@ -440,7 +440,7 @@ fn conflicts_between_workspaces_are_listed() {
 
     put(&stage.worktree("2-two").join("README.md"), "# scratch\n");
     stage.run(["rm", "one", "--discard"]).ok();
-    assert!(stage.run(["conflicts"]).ok().starts_with("no workspace would collide"));
+    assert!(stage.run(["conflicts"]).ok().starts_with("no conflicts\n"));
     assert_eq!(conflicts_of(&stage, "two"), []);
     assert!(!stage.run(["ls"]).ok().contains("CONFLICTS"));
 }
@@ -464,7 +464,7 @@ fn review_remarks_go_to_the_agent_as_one_message_and_good_work_is_accepted() {
     completed_task(&stage, "one", "README.md");
     let editing = editor(&stage, "remarks", "/^+one$/a please explain\\nin a sentence");
     let mut terminal = start_review(&stage, &editing);
-    terminal.wait_for("1 remark held for the agent as one message: `agency start one`");
+    terminal.wait_for("1 remark queued as one message; the agent gets it after `agency start one`");
     assert_eq!(terminal.wait_exit().code(), Some(0), "{terminal}");
     let queue = stage.run(["queue", "one", "--json"]).json();
     let texts: Vec<&str> = queue["queued"]

@@ -41,7 +41,7 @@ fn a_run_on_another_host_is_shown_as_elsewhere_and_never_marked_stopped() {
     }
     assert!(stage.task_file("1-far").contains("status: running\n"));
     let shown = stage.run(["ls"]).ok();
-    assert!(shown.contains("on build-7") && shown.contains("attach on that host"), "{shown}");
+    assert!(shown.contains("on build-7") && shown.contains("on another host: attach there"), "{shown}");
     assert!(pid_file.exists(), "it is that host's to remove");
 }
 
