@@ -1,7 +1,7 @@
-//! What the machine still has room for, found out before a start makes anything.
+//! How many more agents the machine can run, measured before a start makes anything.
 //!
-//! Looks and refuses; changes no limit. A figure that cannot be read stands for no limit: what the kernel refuses
-//! later is undone and said as well.
+//! Measures and refuses; changes no limit. A figure that cannot be read counts as no limit: if the kernel refuses something
+//! later, the daemon undoes the start and reports the cause.
 
 use std::fs;
 use std::io;
@@ -14,28 +14,28 @@ use rustix::process::{Resource, getrlimit, getuid};
 
 use crate::launch::LaunchError;
 
-/// What the daemon holds of each run: the keeper's socket, now and then a second time to wait for room in it,
-/// and the lifeline.
+/// The files that the daemon holds for each run: the keeper's socket, sometimes a duplicate to wait for space in it, and the
+/// lifeline.
 const FILES_OF_A_RUN: u64 = 3;
 
-/// What a start needs besides, for a moment: pipes to git or to the keeper, the journal.
+/// The files that a start needs for a moment: pipes to git or to the keeper, the journal.
 const FILES_OF_A_START: u64 = 10;
 
-/// Kept for those who list, look, type and stop when everything else is taken.
+/// Kept free so that people can list, attach, type and stop when the limit is reached.
 const SPARE_FILES: u64 = 24;
 
-/// Keeper and agent; for a moment the two processes that a keeper leaves behind.
+/// Keeper and agent, and for a moment the two parents of a keeper that forks twice.
 const PROCESSES_OF_A_START: u64 = 4;
 
-/// Kept for the user's own commands, which are what makes room again, and for threads of the daemon.
+/// Kept free for threads of the daemon and for the user's own commands, which can end other processes.
 const SPARE_PROCESSES: u64 = 16;
 
-/// How much is there and how much is taken.
+/// The use of each limit.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Capacity {
     files: Option<Figure>,
     terminals: Option<Figure>,
-    /// Each with what bounds it.
+    /// Each with the limit that bounds it.
     processes: Vec<(Bound, Figure)>,
 }
 
@@ -47,6 +47,7 @@ enum Bound {
 }
 
 impl Capacity {
+    /// Reads all figures.
     pub fn measure() -> Capacity {
         let groups = control_groups().into_iter().map(|(dir, figure)| (Bound::Group(dir), figure));
         let system = system_tasks();
@@ -62,7 +63,7 @@ impl Capacity {
         }
     }
 
-    /// Every figure, with what one start needs of it.
+    /// Every figure, with the amount that one start needs.
     pub fn figures(&self) -> Vec<Bounded> {
         let bounded = |what: String, figure, needed, hint: &str| Bounded {
             what,
@@ -83,7 +84,7 @@ impl Capacity {
         files.into_iter().chain(terminals).chain(processes).collect()
     }
 
-    /// Whether this many agents can be started at once.
+    /// Fails if this many agents cannot be started at once.
     pub fn check_starts(&self, starts: u64) -> Result<(), Failure> {
         let files = starts * (FILES_OF_A_RUN + FILES_OF_A_START) + SPARE_FILES;
         if let Some(figure) = self.files.filter(|figure| figure.lacks(files)) {
@@ -158,7 +159,7 @@ impl Bound {
     }
 }
 
-/// A limit that was only met on the way.
+/// The hint for a limit that a start reached although the measurement allowed it.
 pub fn hint(error: &LaunchError) -> Option<&'static str> {
     let (what, cause) = match error {
         LaunchError::Keeper { source, .. } => ("fork", source),
@@ -169,15 +170,15 @@ pub fn hint(error: &LaunchError) -> Option<&'static str> {
         Errno::MFILE => Some(FILES_HINT),
         Errno::NFILE => Some("the whole system has too many files open: close some, or sysctl fs.file-max=N"),
         Errno::NOSPC | Errno::IO if what == "open a terminal" => Some(TERMINALS_HINT),
-        // A run that another keeper holds is refused with the same number.
+        // If another keeper holds the run, the lock fails with the same number.
         Errno::AGAIN if !what.starts_with("lock") => Some(Bound::User.hint()),
         _ => None,
     }
 }
 
-/// Files that this process has open and may have open.
+/// The open files of this process, and their limit.
 pub fn open_files() -> Option<Figure> {
-    // One less: the directory that is being read.
+    // Without the directory that is being read.
     let used = fs::read_dir("/proc/self/fd").or_else(|_| fs::read_dir("/dev/fd")).ok()?.count() as u64 - 1;
     Some(Figure { used, limit: getrlimit(Resource::Nofile).current? })
 }
@@ -187,7 +188,7 @@ fn terminals() -> Option<Figure> {
     Some(Figure { used: number("nr")?, limit: number("max")? })
 }
 
-/// Every control group around this process that has a limit; what it starts is counted there too.
+/// Every control group around this process that has a limit. Processes that it starts count there too.
 fn control_groups() -> Vec<(PathBuf, Figure)> {
     let memberships = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let Some(group) = group_dir(&memberships) else { return Vec::new() };
@@ -199,7 +200,7 @@ fn control_groups() -> Vec<(PathBuf, Figure)> {
     group.ancestors().take_while(|dir| *dir != Path::new("/sys/fs")).filter_map(limited).collect()
 }
 
-/// Where the group that counts processes is: in the one tree of groups, or in the older tree of its own.
+/// The directory of the control group that counts processes: in the unified tree, or in the older tree for `pids`.
 fn group_dir(memberships: &str) -> Option<PathBuf> {
     let find = |wanted: &str| {
         memberships.lines().find_map(|line| {
@@ -211,7 +212,7 @@ fn group_dir(memberships: &str) -> Option<PathBuf> {
     older.or_else(|| find("").map(|path| Path::new("/sys/fs/cgroup").join(path)))
 }
 
-/// Processes and threads of everybody.
+/// Processes and threads of all users.
 fn system_tasks() -> Option<Figure> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     let used = load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()?;
@@ -219,12 +220,13 @@ fn system_tasks() -> Option<Figure> {
     Some(Figure { used, limit: number("threads-max")?.min(number("pid_max")?) })
 }
 
-/// Of this user, if that may matter: they are counted one by one, so only when everybody's would not fit.
-fn user_tasks(of_everybody: u64) -> Option<Figure> {
+/// Processes and threads of this user. Counting them is slow, so this is `None` while those of all users are far below the
+/// limit.
+fn user_tasks(of_all_users: u64) -> Option<Figure> {
     let limit = getrlimit(Resource::Nproc).current?;
-    let everybody = Figure { used: of_everybody, limit };
-    // The kernel does not hold root to it.
-    if getuid().is_root() || !everybody.lacks(PROCESSES_OF_A_START * 64 + SPARE_PROCESSES) {
+    let all_users = Figure { used: of_all_users, limit };
+    // The limit does not apply to root.
+    if getuid().is_root() || !all_users.lacks(PROCESSES_OF_A_START * 64 + SPARE_PROCESSES) {
         return None;
     }
     let processes = fs::read_dir("/proc").ok()?;
@@ -235,11 +237,11 @@ fn user_tasks(of_everybody: u64) -> Option<Figure> {
 fn own_threads(process: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     let is_ours = process.metadata().ok()?.uid() == getuid().as_raw();
-    // A directory for each thread, and two links that every directory has.
+    // One subdirectory for each thread, and the two links of every directory.
     is_ours.then(|| process.join("task").metadata().ok().map(|tasks| tasks.nlink().saturating_sub(2)))?
 }
 
-/// `max` is none.
+/// Fails for `max`, which means no limit.
 fn number_in(path: &Path) -> io::Result<u64> {
     fs::read_to_string(path)?.trim().parse().map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))
 }
@@ -261,12 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_count_is_no_reason_to_refuse() {
+    fn unknown_figures_are_no_reason_to_refuse() {
         assert_eq!(Capacity::default().check_starts(1000), Ok(()));
     }
 
     #[test]
-    fn files_are_kept_for_everything_else() {
+    fn some_files_stay_free_for_other_work() {
         let capacity = Capacity { files: Some(figure(27, 64)), ..Capacity::default() };
         assert_eq!(capacity.check_starts(1), Ok(()));
         check(
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_met_on_the_way_has_its_hint() {
+    fn a_limit_that_a_start_reaches_has_its_hint() {
         let step = |what: &str, errno: Errno| LaunchError::Step { what: what.into(), source: errno.into() };
         assert_eq!(hint(&step("open a terminal", Errno::NOSPC)), Some(TERMINALS_HINT));
         assert_eq!(hint(&step("write the pid file", Errno::NOSPC)), None);

@@ -1,6 +1,6 @@
-//! Runs as an asciicast v2 recording: a header, then one line for each thing that happened.
+//! Writes runs as an asciicast v2 recording: a header, then one line per event.
 //!
-//! Several runs become one recording; the time between them is left out.
+//! Several runs become one recording, without the time between them.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use serde_json::json;
 
 pub struct Cast {
     with_input: bool,
-    /// Seconds since the epoch, once an anchor has told.
+    /// Seconds since 1970, from the first anchor.
     began_at: Option<i64>,
     has_header: bool,
-    /// The monotonic time that is second 0 of the present run.
+    /// The time of the first record of the current run.
     zero_ns: Option<u64>,
-    /// What the runs before took.
+    /// How long the earlier runs took.
     before: Duration,
     last: Duration,
-    /// The beginning of a character that goes on in the next record.
-    half: Vec<u8>,
+    /// The beginning of a character whose rest is in the next record.
+    partial: Vec<u8>,
 }
 
 impl Cast {
@@ -31,7 +31,7 @@ impl Cast {
             zero_ns: None,
             before: Duration::ZERO,
             last: Duration::ZERO,
-            half: Vec::new(),
+            partial: Vec::new(),
         }
     }
 
@@ -59,7 +59,7 @@ impl Cast {
         self.event("o", &format!("\r\n{SEPARATOR}\r\n"), out);
         self.before = self.last;
         self.zero_ns = None;
-        self.half.clear();
+        self.partial.clear();
     }
 
     fn header(&mut self, cols: u16, rows: u16, out: &mut Vec<u8>) {
@@ -77,22 +77,22 @@ impl Cast {
             self.header(80, 24, out);
         }
         if !data.is_empty() {
-            // Microseconds are what players keep.
+            // Players keep microseconds.
             let seconds = self.last.as_micros() as f64 / 1e6;
             write_line(out, &json!([seconds, kind, data]));
         }
     }
 
-    /// Text up to the last whole character; what is left of it waits for the next record.
+    /// The text up to the last whole character. The rest waits for the next record.
     fn whole_characters(&mut self, bytes: &[u8]) -> String {
-        let mut bytes = [std::mem::take(&mut self.half), bytes.to_vec()].concat();
+        let mut bytes = [std::mem::take(&mut self.partial), bytes.to_vec()].concat();
         let whole = whole_len(&bytes);
-        self.half = bytes.split_off(whole);
+        self.partial = bytes.split_off(whole);
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-/// Without a character that is cut off at the end.
+/// The length without a character that is cut off at the end.
 fn whole_len(bytes: &[u8]) -> usize {
     let longest = bytes.len().min(3);
     for back in 1..=longest {

@@ -1,4 +1,4 @@
-//! What the daemon orders a run to do: commands for every run, for terminals, and for conversations.
+//! The commands of the daemon to a run: those for every run, for terminals, and for conversations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub enum TerminalCommand {
         viewer: ViewerId,
         /// Where its output goes.
         queue: Arc<ViewerQueue>,
-        /// What it wants to see.
+        /// Its options.
         options: ViewerOptions,
     },
     /// A viewer detaches.
@@ -150,7 +150,7 @@ pub struct AnswerRequest {
     pub id: Option<String>,
     /// The answer.
     pub verdict: ApprovalAnswer,
-    /// Who answers.
+    /// The name of the answerer.
     pub by: String,
     /// The reason that they give.
     pub why: Option<String>,

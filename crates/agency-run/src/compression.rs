@@ -1,4 +1,4 @@
-//! Compressing the parts of a journal that nobody writes to any more.
+//! Compresses the closed segments of journals.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,19 +9,20 @@ use tokio::sync::Semaphore;
 
 use crate::fold::compress;
 
-/// Journals being worked on: a second pass over one would only collide with the first.
+/// Journals that are being compressed. Two passes over one journal would disturb each other.
 static BUSY: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
 
-/// One after the other: each takes the memory of a segment or two, and agents fall silent together.
+/// One journal at a time: each takes the memory of a segment or two, and many agents may fall silent together.
 static TURN: Semaphore = Semaphore::const_new(1);
 
+/// Compresses in a task of its own, unless the journal is being compressed already.
 pub fn compress_in_background(journal: PathBuf) {
     if busy().insert(journal.clone()) {
         tokio::spawn(async move {
             let turn = TURN.acquire().await;
             let sealing = journal.clone();
             if let Err(cause) = tokio::task::spawn_blocking(move || seal_all(&sealing)).await {
-                tracing::error!(journal = %journal.display(), %cause, "compressing went badly wrong");
+                tracing::error!(journal = %journal.display(), %cause, "the task that compresses a journal panicked");
             }
             drop(turn);
             busy().remove(&journal);
@@ -37,10 +38,10 @@ fn seal_all(journal: &Path) {
     for segment in segments {
         match agency_journal::seal(&segment, compress) {
             Ok(_) => {}
-            // Too old by now: the keeper has deleted it.
+            // The keeper has deleted it meanwhile.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
             Err(cause) => {
-                // It stays as it is, readable; the next quiet moment tries again.
+                // It stays readable as it is. The next quiet moment tries again.
                 tracing::warn!(segment = %segment.display(), %cause, "cannot compress a segment");
                 return;
             }

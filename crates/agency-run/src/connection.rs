@@ -71,7 +71,7 @@ pub struct ConnectionSpec {
     pub open_files: Option<(u64, u64)>,
 }
 
-/// What a connection knows from its beginning, and never changes.
+/// The facts that a connection knows from its beginning and never changes.
 #[derive(Clone)]
 pub struct ConnectionContext {
     /// Which connection it is.
@@ -88,7 +88,7 @@ pub struct ConnectionContext {
     pub reporter: ReportSink,
 }
 
-/// What the daemon orders a connection to do.
+/// A command of the daemon to a connection.
 #[derive(Debug)]
 pub enum ConnectionCommand {
     /// Start a process.
@@ -339,7 +339,7 @@ impl ConnectionTask {
             Ok(link) => {
                 let mut process = Process::new(attempt, link);
                 let greeting = process.router.initialize();
-                process.lines.push(greeting, LineSender::Nobody);
+                process.lines.push(greeting, LineSender::Connection);
                 self.report(attempt, ConnectionReport::Spawned).await;
                 match process.link.follow(0).await {
                     Ok(()) => self.process = Some(process),
@@ -420,7 +420,7 @@ impl ConnectionTask {
             Some(process) => {
                 let (id, bytes) = process.router.request_sessions(None, None);
                 process.requests.insert(id, answer);
-                process.lines.push(bytes, LineSender::Nobody);
+                process.lines.push(bytes, LineSender::Connection);
             }
             None => {
                 let hint = format!("agency reconnect {}", self.context.plan.name);

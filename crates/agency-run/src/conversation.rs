@@ -1,6 +1,6 @@
-//! A piped run's journal folded into its conversation: the same code whether it is live, adopted or long over.
+//! The journal of a run folded into its conversation: the same code for live, adopted and ended runs.
 //!
-//! One conversation may span several runs of a task; the journals of those before are folded first.
+//! One conversation may span several runs of a task. The journals of the earlier runs are folded first.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,67 +21,81 @@ pub use crate::chat_view::wall_time;
 use crate::chat_view::{approval_view, entry_view, shorten_text, shorten_value, usage_view};
 use crate::fold::{run_exit, unseal};
 
-/// The tag of notes that say who answers a request: JSON of a [`Decision`].
+/// The tag of notes that say who answers an approval: JSON of a [`Decision`].
 pub const DECISION: &str = "decision";
-/// The tag of notes that say when the connection of a session came and went: JSON of a [`ConnectionNote`].
+/// The tag of notes that say when a session gained and lost its connection: JSON of a [`ConnectionNote`].
 pub const CONNECTION: &str = "connection";
 
+/// The name of the person or rule that answers an approval, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
+    /// The approval.
     pub id: String,
+    /// The name of the answerer.
     pub by: String,
+    /// The reason that they give.
     #[serde(default)]
     pub why: Option<String>,
 }
 
-/// A run's part of a conversation.
+/// One run's part of a conversation.
 #[derive(Debug, Clone)]
 pub struct ConversationSource {
+    /// The terms under which the driver reads it.
     pub terms: ConversationTerms,
+    /// The journal of the run.
     pub journal: PathBuf,
 }
 
 impl Decision {
+    /// The decision in a record, if it is such a note.
     pub fn in_record(body: &Body) -> Option<Decision> {
         let Body::Note { tag, bytes } = body else { return None };
         (tag == DECISION).then(|| serde_json::from_slice(bytes).ok()).flatten()
     }
 }
 
+/// A conversation as far as its journals have been folded.
 pub struct ConversationFold {
+    /// The driver's view of the conversation.
     pub run: ConversationRun,
     /// The first record that has not been folded.
     pub next_seq: u64,
+    /// How the run ended.
     pub exit: Option<RunExit>,
-    /// When the agent last said something.
+    /// When the agent last sent something.
     pub heard_at: Duration,
     terms: ConversationTerms,
     timing: Timing,
-    began: bool,
-    /// Entries of the conversation that were answered, and since 1970 when.
+    has_begun: bool,
+    /// The entries of answered approvals, and when they were answered, since 1970.
     decided: Vec<(u64, Duration)>,
-    /// What the wall's clock is ahead of the journal's.
+    /// How far the wall clock is ahead of the journal's clock.
     wall_offset: Duration,
-    /// The session of the run before.
+    /// The session of the earlier run.
     inherited: Option<String>,
 }
 
-/// An answer that was given.
+/// An approval that has been answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastDecision {
-    /// Since 1970.
+    /// When, since 1970.
     pub at: Duration,
+    /// The approval with its answer.
     pub approval: chat::Approval,
 }
 
 /// Something that happened in a conversation, and when.
 #[derive(Debug)]
 pub struct TimedEvent {
+    /// The event.
     pub event: ConversationEvent,
+    /// On the journal's clock.
     pub at: Duration,
 }
 
 impl ConversationFold {
+    /// Without any record.
     pub fn fresh(terms: ConversationTerms, timing: Timing) -> ConversationFold {
         ConversationFold {
             run: ConversationRun::began(terms.clone(), timing, Duration::ZERO),
@@ -90,74 +104,75 @@ impl ConversationFold {
             heard_at: Duration::ZERO,
             terms,
             timing,
-            began: false,
+            has_begun: false,
             decided: Vec::new(),
             wall_offset: Duration::ZERO,
             inherited: None,
         }
     }
 
-    /// Blocking. The runs before, oldest first, then the one that counts; what happened in that one, from a record
-    /// on, comes along.
+    /// Blocking. Folds the earlier runs, oldest first, then the last one. Also returns the events of the last run from the
+    /// record `events_from` on.
     pub fn rebuild(
         before: &[ConversationSource],
         last: &ConversationSource,
         timing: Timing,
-        told_from: u64,
+        events_from: u64,
     ) -> io::Result<(ConversationFold, Vec<TimedEvent>)> {
         let first = before.first().unwrap_or(last);
         let mut fold = ConversationFold::fresh(first.terms.clone(), timing);
         for earlier in before {
             match fold.read(earlier, u64::MAX) {
                 Ok(_) => {}
-                // The rest of the conversation is worth having without it.
+                // The rest of the conversation is still useful.
                 Err(cause) => {
-                    tracing::warn!(journal = %earlier.journal.display(), %cause, "a part of a conversation is lost");
+                    tracing::warn!(journal = %earlier.journal.display(), %cause, "cannot read a part of a conversation");
                 }
             }
-            fold.began = false;
+            fold.has_begun = false;
         }
-        let told = fold.read(last, told_from)?;
-        Ok((fold, told))
+        let events = fold.read(last, events_from)?;
+        Ok((fold, events))
     }
 
-    fn read(&mut self, source: &ConversationSource, told_from: u64) -> io::Result<Vec<TimedEvent>> {
+    fn read(&mut self, source: &ConversationSource, events_from: u64) -> io::Result<Vec<TimedEvent>> {
         (self.next_seq, self.exit) = (0, None);
         self.terms = source.terms.clone();
         let mut reader = Reader::open(&source.journal, unseal)?;
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         while let Some(record) = reader.next()? {
-            let happened = self.record(&record);
-            if record.seq >= told_from {
-                told.extend(happened);
+            let of_record = self.record(&record);
+            if record.seq >= events_from {
+                events.extend(of_record);
             }
         }
-        for word in last_words::read(&source.journal) {
-            let at = word.at().saturating_sub(self.wall_offset);
-            self.run.on_exit_note(word.item, at);
+        for note in last_words::read(&source.journal) {
+            let at = note.at().saturating_sub(self.wall_offset);
+            self.run.on_exit_note(note.item, at);
         }
-        Ok(told)
+        Ok(events)
     }
 
+    /// Folds one record and returns what happened in it.
     pub fn record(&mut self, record: &Record) -> Vec<TimedEvent> {
         let at = Duration::from_nanos(record.at_ns);
-        if !std::mem::replace(&mut self.began, true) {
+        if !std::mem::replace(&mut self.has_begun, true) {
             let fresh = ConversationRun::began(self.terms.clone(), self.timing, at);
             let before = std::mem::replace(&mut self.run, fresh);
             self.wall_offset = wall_offset(record).unwrap_or_default();
             self.inherited = before.session_id().map(str::to_owned);
             self.run = before.continued(self.terms.clone(), self.timing, at, self.wall_offset);
         }
-        // What the disk did not take has no number.
+        // A record that the disk did not take has no number.
         if record.seq > 0 {
             self.next_seq = record.seq + 1;
         }
-        let events = self.folded(record, at);
+        let events = self.fold_body(record, at);
         self.remember_decisions(&events, at);
         events.into_iter().map(|event| TimedEvent { event, at }).collect()
     }
 
-    /// The session that the agent has named in this run; the one of the run before may not be its own.
+    /// The session that the agent has named in this run. The session of the earlier run may not be its own.
     pub fn session(&self) -> Option<&str> {
         self.run.session_id().filter(|id| self.inherited.as_deref() != Some(*id))
     }
@@ -172,7 +187,7 @@ impl ConversationFold {
         }
     }
 
-    fn folded(&mut self, record: &Record, at: Duration) -> Vec<ConversationEvent> {
+    fn fold_body(&mut self, record: &Record, at: Duration) -> Vec<ConversationEvent> {
         match &record.body {
             Body::Output { stream: Stream::Stderr, bytes } => self.run.on_errors(bytes, at),
             Body::Output { bytes, .. } => {
@@ -180,8 +195,8 @@ impl ConversationFold {
                 return self.run.on_output(bytes, at);
             }
             Body::Input { bytes, .. } => return self.run.on_input(bytes, at),
-            Body::Exit { status, stopped_by: asked } => {
-                let exit = run_exit(*status, *asked);
+            Body::Exit { status, stopped_by } => {
+                let exit = run_exit(*status, *stopped_by);
                 self.exit = Some(exit);
                 return self.run.on_exit(exit.code, at);
             }
@@ -213,27 +228,31 @@ fn wall_offset(record: &Record) -> Option<Duration> {
     Some(Duration::from_nanos(u64::try_from(wall_unix_ns).ok()?.checked_sub(record.at_ns)?))
 }
 
-/// As many entries as a person scrolls through.
-const PAGE: u64 = 2000;
+/// A person scrolls through about this many entries.
+const PAGE_ENTRIES: u64 = 2000;
 
-/// What a caller asks for.
+/// Which entries of a conversation a caller asks for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Page {
+    /// Only entries that changed after this revision.
     pub since: Option<u64>,
+    /// Only entries before this one.
     pub before: Option<u64>,
+    /// At most this many, the newest.
     pub limit: Option<u64>,
 }
 
-pub fn chat(run: &ConversationRun, wanted: Page, live: bool) -> chat::Chat {
-    let talk = run.conversation();
-    let entries: Vec<&Entry> = match wanted.since {
-        Some(since) => talk.since(since).collect(),
-        None => talk.page(wanted.before, wanted.limit.unwrap_or(PAGE) as usize).iter().collect(),
+/// A page of a conversation as callers see it.
+pub fn chat(run: &ConversationRun, page: Page, live: bool) -> chat::Chat {
+    let conversation = run.conversation();
+    let entries: Vec<&Entry> = match page.since {
+        Some(since) => conversation.since(since).collect(),
+        None => conversation.page(page.before, page.limit.unwrap_or(PAGE_ENTRIES) as usize).iter().collect(),
     };
     chat::Chat {
         entries: entries.into_iter().map(entry_view).collect(),
-        revision: talk.revision(),
-        total: talk.entries().len() as u64,
+        revision: conversation.revision(),
+        total: conversation.entries().len() as u64,
         usage: usage_view(run.usage()),
         session_id: run.session_id().map(str::to_owned),
         live,
@@ -243,18 +262,19 @@ pub fn chat(run: &ConversationRun, wanted: Page, live: bool) -> chat::Chat {
 /// The journals of a conversation without a live agent.
 #[derive(Debug, Clone)]
 pub struct PastConversation {
-    /// Oldest first.
+    /// The earlier runs, oldest first.
     pub before: Vec<ConversationSource>,
+    /// The newest run.
     pub last: ConversationSource,
 }
 
 impl PastConversation {
-    /// Blocking.
-    pub fn read(&self, wanted: Page) -> Result<chat::Chat, Failure> {
-        Ok(chat(&self.fold()?.run, wanted, false))
+    /// Blocking. Reads a page.
+    pub fn read(&self, page: Page) -> Result<chat::Chat, Failure> {
+        Ok(chat(&self.fold()?.run, page, false))
     }
 
-    /// Blocking. What was answered in it, oldest first.
+    /// Blocking. The answered approvals, oldest first.
     pub fn decisions(&self) -> Result<Vec<PastDecision>, Failure> {
         Ok(decisions(&self.fold()?))
     }
@@ -267,7 +287,7 @@ impl PastConversation {
     }
 }
 
-/// What was answered so far, oldest first.
+/// The approvals that have been answered so far, oldest first.
 pub fn decisions(fold: &ConversationFold) -> Vec<PastDecision> {
     let entries = fold.run.conversation().entries();
     let decided = fold.decided.iter().filter_map(|(number, at)| {
@@ -281,16 +301,16 @@ pub fn approval(approval: &Approval) -> Option<chat::Approval> {
     Some(approval_view(approval))
 }
 
-/// In events, which are kept for all tasks together.
-const LONGEST_TOLD: usize = 16_000;
+/// Bytes of one text in an event. The event log holds the events of all tasks.
+const LONGEST_IN_EVENTS: usize = 16_000;
 
-/// An event as subscribers see it. None for what only the conversation shows.
+/// An event as subscribers see it. `None` for events that only the conversation shows.
 pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option<EventData> {
     Some(match event {
         ConversationEvent::Output { text } => event::OutputEvent { text: shortened(text) }.into(),
         ConversationEvent::Thinking { text } => event::ThinkingEvent { text: shortened(text) }.into(),
         ConversationEvent::ToolUse { id, name, input } => {
-            let input = shorten_value(input, LONGEST_TOLD);
+            let input = shorten_value(input, LONGEST_IN_EVENTS);
             event::ToolUseEvent { id: id.clone(), name: shortened(name), input }.into()
         }
         ConversationEvent::ToolResult { id, name, output, success } => event::ToolResultEvent {
@@ -313,8 +333,8 @@ pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option
             ..event::ApprovalEvent::default()
         }
         .into(),
-        ConversationEvent::ApprovalDecided { id, outcome } => decided(id, outcome).into(),
-        ConversationEvent::TurnEnd(end) => turn_end(end, session_id).into(),
+        ConversationEvent::ApprovalDecided { id, outcome } => decision_event(id, outcome).into(),
+        ConversationEvent::TurnEnd(end) => turn_end_event(end, session_id).into(),
         ConversationEvent::Error { message, cause } => event::ErrorEvent {
             message: shortened(message),
             cause: cause.as_deref().map(shortened),
@@ -325,7 +345,7 @@ pub fn event_data(event: &ConversationEvent, session_id: Option<&str>) -> Option
     })
 }
 
-fn decided(id: &str, outcome: &Outcome) -> event::ApprovalEvent {
+fn decision_event(id: &str, outcome: &Outcome) -> event::ApprovalEvent {
     let decision = if outcome.allowed { ApprovalDecision::Allowed } else { ApprovalDecision::Denied };
     event::ApprovalEvent {
         id: id.to_owned(),
@@ -337,7 +357,7 @@ fn decided(id: &str, outcome: &Outcome) -> event::ApprovalEvent {
     }
 }
 
-fn turn_end(end: &TurnEnd, session_id: Option<&str>) -> event::TurnEndEvent {
+fn turn_end_event(end: &TurnEnd, session_id: Option<&str>) -> event::TurnEndEvent {
     event::TurnEndEvent {
         text: end.text.as_deref().map(shortened),
         reason: end.reason.as_deref().map(shortened),
@@ -347,7 +367,7 @@ fn turn_end(end: &TurnEnd, session_id: Option<&str>) -> event::TurnEndEvent {
     }
 }
 
-/// A text as long as events may hold it.
+/// A text, cut to the length that events may have.
 fn shortened(text: &str) -> String {
-    shorten_text(text, LONGEST_TOLD)
+    shorten_text(text, LONGEST_IN_EVENTS)
 }

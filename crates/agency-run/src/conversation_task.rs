@@ -54,7 +54,7 @@ pub struct ConversationTask {
     /// The session is being closed and ends at this time in any case.
     stop_at: Option<Duration>,
     has_reported_session_loss: bool,
-    /// What happened in the conversation while no daemon ran.
+    /// Events of the conversation from the time when no daemon ran.
     missed: Vec<TimedEvent>,
 }
 
@@ -117,7 +117,7 @@ impl RunTask for ConversationTask {
         self.report_events(missed).await;
         if self.fold.run.is_half_written() && self.fold.exit.is_none() {
             // An earlier daemon died in the middle of a line. End it, so that the next line is not a part of it.
-            self.lines.push(b"\n".to_vec(), LineSource::Nobody);
+            self.lines.push(b"\n".to_vec(), LineSource::Follower);
         }
     }
 
@@ -165,7 +165,7 @@ impl RunTask for ConversationTask {
     async fn on_stop(&mut self, grace: Duration) -> io::Result<()> {
         if self.follower.link.context.is_session && grace > Duration::ZERO && self.stop_at.is_none() {
             for line in self.fold.run.stop() {
-                self.lines.push(line, LineSource::Nobody);
+                self.lines.push(line, LineSource::Follower);
             }
             self.stop_at = Some(clock::now() + CLOSED_WITHIN.min(grace));
             return Ok(());
@@ -308,7 +308,7 @@ impl ConversationTask {
     fn on_line_written(&mut self, line: WrittenLine<LineSource>) {
         let WrittenLine { source, sent_at } = line;
         match source {
-            LineSource::Nobody | LineSource::Owed { .. } | LineSource::Setting { .. } => {}
+            LineSource::Follower | LineSource::Owed { .. } | LineSource::Setting { .. } => {}
             LineSource::Message(message) => self.on_message_written(message, sent_at),
             LineSource::Answer { id, answer } => self.answers.written.push((id, answer)),
             LineSource::Interrupt { answer } => send_reply(answer, Ok(())),
@@ -317,7 +317,7 @@ impl ConversationTask {
 
     fn on_line_refused(&mut self, source: LineSource, failure: Failure) {
         match source {
-            LineSource::Nobody => {}
+            LineSource::Follower => {}
             // The protocol still owes the line, so it is queued again.
             LineSource::Owed { key } => self.owed_keys.retain(|owed| *owed != key),
             LineSource::Message(message) => {

@@ -1,4 +1,4 @@
-//! The environment of an agent: the caller's own, less what belongs to the caller's terminal, plus ours.
+//! The environment of an agent: the caller's, without what belongs to the caller's terminal, and with our own variables.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,12 +10,14 @@ use agency_api::paths::RunDir;
 
 use crate::limits;
 
-/// Known only to the run it was made for; also how a rescuing keeper finds the tree again.
+/// The id of the run. A rescue finds the processes of the run by it.
 pub const RUN_ID: &str = "AGENCY_RUN_ID";
+/// The daemon's socket.
 pub const SOCKET: &str = "AGENCY_SOCKET";
+/// The file with a prompt that is too long for the command line.
 pub const PROMPT_FILE: &str = "AGENCY_PROMPT_FILE";
 
-/// Speak of the terminal or the agent that the caller sits in, not of ours.
+/// Variables that describe the terminal or the agent that the caller runs in, not the new agent's.
 const REMOVED: &[&str] = &[
     "TMUX",
     "TMUX_PANE",
@@ -38,7 +40,7 @@ const REMOVED: &[&str] = &[
 const REMOVED_PREFIXES: &[&str] =
     &["TERM_PROGRAM", "KITTY_", "AGENCY_", "ITERM_", "WEZTERM_", "GHOSTTY_", "VTE_", "ZELLIJ_", "ALACRITTY_"];
 
-/// What of the caller's environment an agent gets.
+/// The part of the caller's environment that an agent gets, with our terminal's variables.
 pub fn from_caller(caller: &[(Bytes, Bytes)]) -> Environment {
     let kept = caller.iter().filter(|(name, _)| !is_removed(name.as_os_str()));
     let mut env: Environment =
@@ -46,7 +48,7 @@ pub fn from_caller(caller: &[(Bytes, Bytes)]) -> Environment {
     env.insert("TERM".into(), "xterm-256color".into());
     env.insert("COLORTERM".into(), "truecolor".into());
     if !speaks_utf8(&env) {
-        // Without it agents print `_` for every glyph.
+        // Without UTF-8, agents print `_` for every glyph.
         env.insert("LANG".into(), "C.UTF-8".into());
         env.remove(OsStr::new("LC_ALL"));
         env.remove(OsStr::new("LC_CTYPE"));
@@ -60,7 +62,7 @@ fn is_removed(name: &OsStr) -> bool {
         || REMOVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
 }
 
-/// The first of these that is set decides, as in every C library.
+/// The first of these variables that is set decides, as in every C library.
 fn speaks_utf8(env: &Environment) -> bool {
     let decisive = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
@@ -72,7 +74,7 @@ fn speaks_utf8(env: &Environment) -> bool {
     })
 }
 
-/// Replaced by a link that follows the user: their agent socket is another one after each login.
+/// Replaces the ssh agent's socket by a link that the daemon can update: each login of the user has another socket.
 pub fn link_ssh_agent(env: &mut Environment, run_dir: &RunDir) -> std::io::Result<()> {
     let Some(target) = env.get(OsStr::new("SSH_AUTH_SOCK")).filter(|target| !target.is_empty()) else {
         return Ok(());
@@ -82,10 +84,11 @@ pub fn link_ssh_agent(env: &mut Environment, run_dir: &RunDir) -> std::io::Resul
     Ok(())
 }
 
+/// Makes the run's link point to the socket.
 pub fn refresh_ssh_link(run_dir: &RunDir, target: &OsStr) -> std::io::Result<PathBuf> {
     let link = run_dir.path().join("ssh");
     if Path::new(target) == link {
-        // A caller inside this very run.
+        // The caller is inside this run.
         return Ok(link);
     }
     let fresh = run_dir.path().join("ssh.new");
@@ -97,7 +100,7 @@ pub fn refresh_ssh_link(run_dir: &RunDir, target: &OsStr) -> std::io::Result<Pat
     Ok(link)
 }
 
-/// Returns the names; values are nobody's business.
+/// Removes variables that exec does not take. Returns their names; the values may be secret.
 pub fn drop_long_variables(env: &mut Environment) -> Vec<String> {
     let mut dropped = Vec::new();
     env.retain(|name, value| {
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_of_the_callers_terminal_stays_behind() {
+    fn variables_of_the_callers_terminal_are_removed() {
         let env = env(&[
             ("TMUX", "x"),
             ("KITTY_PID", "1"),
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locale_that_speaks_utf8_is_left_alone_and_another_is_helped() {
+    fn a_utf8_locale_stays_and_another_one_is_replaced() {
         assert_eq!(get(&env(&[("LANG", "de_DE.UTF-8")]), "LANG"), Some("de_DE.UTF-8"));
         assert_eq!(get(&env(&[("LC_ALL", "en_GB.utf8"), ("LANG", "C")]), "LANG"), Some("C"));
         assert_eq!(get(&env(&[]), "LANG"), Some("C.UTF-8"));

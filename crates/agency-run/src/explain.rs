@@ -19,11 +19,11 @@ pub struct Explanation {
     pub standing: Standing,
     /// One entry per source that claims something.
     pub witnesses: Vec<Witness>,
-    /// What would change the state, in sentences.
+    /// Sentences that say what would change the state.
     pub outlook: Vec<String>,
 }
 
-/// What the detector knows now.
+/// The explanation of the current state.
 pub fn explain(detector: &Detector, now: Duration) -> Explanation {
     let standing = detector.standing();
     let decides = standing.evidence.source;

@@ -1,4 +1,4 @@
-//! A run's journal folded into its terminal: the same code whether it is live, adopted or long over.
+//! The journal of a run folded into its terminal: the same code for live, adopted and ended runs.
 
 use std::io;
 use std::path::Path;
@@ -13,24 +13,28 @@ use agency_terminal::{ScreenEvent, Size};
 
 use crate::probe;
 
+/// A terminal as far as its journal has been folded.
 pub struct Fold {
+    /// The screen and the detector.
     pub run: TerminalRun,
     /// The first record that has not been folded.
     pub next_seq: u64,
-    /// Output bytes of the run up to there.
+    /// Output bytes of the run up to that record.
     pub output_offset: u64,
-    /// Output up to here is in a checkpoint.
+    /// A checkpoint holds the output up to here.
     pub checkpointed_to: u64,
+    /// How the run ended.
     pub exit: Option<RunExit>,
-    /// The conversation that the agent last said it was in.
+    /// The session that the agent's hooks named last.
     pub session_id: Option<String>,
-    /// The terminal's modes as the keeper saw them last.
+    /// The terminal's modes in the keeper's last probe.
     pub terminal: Option<TerminalProbe>,
     settings: Settings,
-    began: bool,
+    has_begun: bool,
 }
 
 impl Fold {
+    /// Without any record.
     pub fn fresh(settings: Settings) -> Fold {
         let run = TerminalRun::began(Size::cells(80, 24), &settings, Duration::ZERO);
         Fold {
@@ -42,11 +46,11 @@ impl Fold {
             session_id: None,
             terminal: None,
             settings,
-            began: false,
+            has_begun: false,
         }
     }
 
-    /// Folds everything that the journal in `dir` holds now, from its newest checkpoint on.
+    /// Blocking. Folds everything that the journal in `dir` holds now, from its newest checkpoint on.
     pub fn rebuild(dir: &Path, settings: Settings) -> io::Result<Fold> {
         let mut fold = Fold::from_checkpoint(dir, settings)?;
         let mut reader = Reader::open(dir, unseal)?;
@@ -75,10 +79,10 @@ impl Fold {
                             session_id: None,
                             terminal: None,
                             settings,
-                            began: true,
+                            has_begun: true,
                         });
                     }
-                    Err(cause) => tracing::warn!(seq = record.seq, %cause, "a checkpoint cannot be used"),
+                    Err(cause) => tracing::warn!(seq = record.seq, %cause, "cannot use a checkpoint"),
                 }
             }
             before = Some(record.seq);
@@ -86,15 +90,15 @@ impl Fold {
         Ok(Fold::fresh(settings))
     }
 
-    /// Returns what the agent said to its terminal besides what it drew.
+    /// Folds one record. Returns what the agent sent to its terminal apart from drawing.
     pub fn record(&mut self, record: &Record) -> Vec<ScreenEvent> {
         let at = Duration::from_nanos(record.at_ns);
-        if !self.began {
-            // The machine counts silence from here: the journal's first record is the spawn.
+        if !self.has_begun {
+            // The detector counts silence from here: the journal's first record is the spawn.
             self.run = TerminalRun::began(Size::cells(80, 24), &self.settings, at);
-            self.began = true;
+            self.has_begun = true;
         }
-        // What the disk did not take has no number; it is shown, and the journal will tell of a gap.
+        // A record that the disk did not take has no number. The screen shows it; the journal will have a gap.
         if record.seq > 0 {
             self.next_seq = record.seq + 1;
             self.output_offset = record.end_offset();
@@ -111,8 +115,8 @@ impl Fold {
                 let size = Size { cols: *cols, rows: *rows, x_pixels: *x_pixels, y_pixels: *y_pixels };
                 self.run.on_resize(size, at);
             }
-            Body::Exit { status, stopped_by: asked } => {
-                let exit = run_exit(*status, *asked);
+            Body::Exit { status, stopped_by } => {
+                let exit = run_exit(*status, *stopped_by);
                 self.run.on_exit(exit.code, at);
                 self.exit = Some(exit);
             }
@@ -121,7 +125,7 @@ impl Fold {
                 match restored(bytes, &self.settings) {
                     Ok(run) => self.run = run,
                     Err(cause) => {
-                        tracing::warn!(seq = record.seq, %cause, "the first checkpoint cannot be used")
+                        tracing::warn!(seq = record.seq, %cause, "cannot use the first checkpoint")
                     }
                 }
             }
@@ -132,13 +136,13 @@ impl Fold {
         Vec::new()
     }
 
-    /// What the keeper saw of the kernel, and what the agent's hooks told it. One that makes no sense says nothing.
+    /// Folds a probe or a hook report. An invalid note is ignored.
     fn note(&mut self, tag: &str, bytes: &[u8], at: Duration) {
         match tag {
             PROBE_TAG => {
                 let Ok(noted) = serde_json::from_slice::<Probe>(bytes) else { return };
                 self.terminal.clone_from(&noted.terminal);
-                if let Some(probe) = probe::seen(noted) {
+                if let Some(probe) = probe::to_evidence(noted) {
                     self.run.on_probe(&probe, at);
                 }
             }
@@ -152,7 +156,7 @@ impl Fold {
         }
     }
 
-    /// What the journal keeps so that the next fold starts here.
+    /// A checkpoint for the journal, so that the next fold starts here, and the last record that it includes.
     pub fn checkpoint(&mut self) -> io::Result<(u64, Vec<u8>)> {
         let bytes = compress(&self.run.checkpoint())?;
         self.checkpointed_to = self.output_offset;
@@ -160,17 +164,17 @@ impl Fold {
     }
 }
 
-/// It becomes an argument of the agent's next start, and any program in the agent's terminal can leave a note: what
-/// could be read as an option is no name of a conversation.
+/// Whether a session id is safe. It becomes an argument of the agent's next start, and any program in the agent's terminal
+/// can leave a note, so an id must not look like an option.
 pub fn is_name(id: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     !id.is_empty() && !id.starts_with('-') && id.chars().all(is_plain)
 }
 
-/// The position of a checkpoint that came with the launch: before every record.
+/// The position of the checkpoint that came with the launch: before every record.
 pub const NO_RECORD: u64 = u64::MAX;
 
-/// What a new run of the task starts from: everything the last one showed, and a separator.
+/// Blocking. The first checkpoint of a new run: everything that the last run showed, and a separator.
 pub fn seed(last_journal: &Path, size: Size, settings: Settings, now: Duration) -> io::Result<Vec<u8>> {
     let last = Fold::rebuild(last_journal, settings.clone())?;
     let mut next = TerminalRun::continued(last.run, size, &settings, now);
@@ -182,9 +186,10 @@ fn restored(bytes: &[u8], settings: &Settings) -> Result<TerminalRun, String> {
     TerminalRun::restored(&plain, settings).map_err(|err| err.to_string())
 }
 
-/// Journals are written for every byte an agent prints; the fastest level is the one that is not felt.
+/// Every byte of an agent goes to a journal, so speed matters more than size.
 const COMPRESSION_LEVEL: i32 = 1;
 
+/// Compresses a segment or a checkpoint.
 pub fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     zstd::encode_all(bytes, COMPRESSION_LEVEL)
 }
@@ -194,24 +199,25 @@ pub fn unseal(path: &Path) -> io::Result<Vec<u8>> {
     zstd::decode_all(std::fs::File::open(path)?)
 }
 
-pub fn run_exit(status: ExitStatus, asked: Option<StopSignal>) -> RunExit {
+/// The exit of a run from its record.
+pub fn run_exit(status: ExitStatus, stopped_by: Option<StopSignal>) -> RunExit {
     let raw = match status {
         ExitStatus::Code(code) => ExitCode::Code(code),
         ExitStatus::Signal(signal) => ExitCode::Signal(signal),
         ExitStatus::Unknown => ExitCode::Unknown,
     };
-    match asked {
+    match stopped_by {
         Some(StopSignal::Term) => RunExit::stopped(StoppedBy::Term, raw),
         Some(StopSignal::Kill) => RunExit::stopped(StoppedBy::Kill, raw),
         None => RunExit::unasked(raw),
     }
 }
 
-/// How the run in a journal ended, if the journal knows.
+/// Blocking. How the run of a journal ended, if the journal holds its exit.
 pub fn exit_in(journal: &Path) -> io::Result<Option<RunExit>> {
     let mut before = None;
     loop {
-        // The last checkpoint may have been taken after the exit, so look on from the one before it.
+        // The last checkpoint may be after the exit. Then search from the checkpoint before it.
         let checkpoint = agency_journal::latest_checkpoint(journal, unseal, before)?;
         before = checkpoint.map(|record| record.seq);
         let exit = last_exit(journal, before.unwrap_or(0))?;
@@ -226,14 +232,14 @@ fn last_exit(journal: &Path, from_seq: u64) -> io::Result<Option<RunExit>> {
     reader.seek(from_seq)?;
     let mut exit = None;
     while let Some(record) = reader.next()? {
-        if let Body::Exit { status, stopped_by: asked } = record.body {
-            exit = Some(run_exit(status, asked));
+        if let Body::Exit { status, stopped_by } = record.body {
+            exit = Some(run_exit(status, stopped_by));
         }
     }
     Ok(exit)
 }
 
-/// The records from `from_seq` up to but not including `until_seq`.
+/// Blocking. The records from `from_seq` up to but not including `until_seq`.
 pub fn records(journal: &Path, from_seq: u64, until_seq: u64) -> io::Result<Vec<Record>> {
     let mut reader = Reader::open(journal, unseal)?;
     reader.seek(from_seq)?;
@@ -252,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conversation_has_a_name_and_not_an_option() {
+    fn a_session_id_must_not_look_like_an_option() {
         assert!(is_name("6f1d2c1e-0b4e-4a51-9d0e-3a8a3f6f7a11"));
         for id in ["", "--dangerously-skip-permissions", "-r", "a b", "a\n", "$(id)", "../x"] {
             assert!(!is_name(id), "{id:?}");

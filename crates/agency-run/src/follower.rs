@@ -24,7 +24,7 @@ use crate::send_queue::SendRequest;
 use crate::state_reporter::{StateReporter, StateUpdate};
 use crate::timer::sleep_until;
 
-/// What the follower of every run has.
+/// The state that the followers of all runs share.
 pub struct Follower {
     pub link: KeeperLink,
     pub reporter: RunReporter,
@@ -100,7 +100,7 @@ pub trait RunTask: Sized + Send + 'static {
 
     /// The run is over. Called once, before the daemon hears of it.
     fn on_over(&mut self, exit: RunExit);
-    /// The keeper closed its socket: nobody knows whether it wrote the input that was on its way.
+    /// The keeper closed its socket. It may or may not have written the input that was on its way.
     fn on_hangup(&mut self);
     /// The keeper is gone for good.
     fn on_keeper_lost(&mut self) -> impl Future<Output = ()> + Send;

@@ -9,7 +9,7 @@ use crate::command::{ConversationCommand, RunCommand, TerminalCommand};
 /// Input of viewers waits here while the keeper is busy. More than this is not typing.
 const COMMANDS_WAITING: usize = 256;
 
-/// What the daemon holds of a run that it follows.
+/// A run that the daemon follows.
 #[derive(Debug, Clone)]
 pub struct RunHandle {
     /// Where commands go.

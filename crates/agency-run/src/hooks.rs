@@ -1,4 +1,4 @@
-//! Claude Code's hooks, for one launch: they report to the keeper, and nothing of the user's is edited.
+//! Claude Code's hooks for one launch: they report to the keeper, and the user's own files stay as they are.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use agency_api::paths::RunDir;
 use serde_json::{Map, Value, json};
 
-/// What tells that it works, waits or has ended.
+/// The events that show whether the agent works, waits or has ended.
 const EVENTS: [&str; 9] = [
     "SessionStart",
     "UserPromptSubmit",
@@ -20,10 +20,10 @@ const EVENTS: [&str; 9] = [
     "SessionEnd",
 ];
 
-/// It takes milliseconds; one that hangs must not hold the agent up.
+/// A hook takes milliseconds; one that hangs must not delay the agent.
 const TIMEOUT_SECONDS: u64 = 5;
 
-/// Puts the hooks into a command that runs Claude Code, unless it brings settings of its own.
+/// Adds the hooks to a command that runs Claude Code, unless the command has settings of its own.
 pub fn inject(argv: &mut Vec<OsString>, run_dir: &RunDir, keeper: &Path) -> io::Result<()> {
     let is_claude =
         argv.first().is_some_and(|program| Path::new(program).file_name() == Some(OsStr::new("claude")));
@@ -49,7 +49,7 @@ fn settings(keeper: &Path) -> Value {
     json!({ "hooks": hooks })
 }
 
-/// Hooks are run by a shell.
+/// Quotes a word for the shell that runs hooks.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }

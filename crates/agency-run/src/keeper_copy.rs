@@ -1,7 +1,7 @@
-//! The keeper's binary, copied under a name of its own version.
+//! The keeper's program, copied to a file for each version.
 //!
-//! Keepers run for weeks; an upgrade that replaced the file they were started from would pull it
-//! away under them, and a rescue would start another version than it expects.
+//! Keepers run for weeks. If an upgrade replaced the file that they were started from, a rescue would start another version
+//! than it expects.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -12,6 +12,7 @@ use agency_store::atomic;
 
 const NAME: &str = "agency-keeper";
 
+/// Why there is no copy of the keeper.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperCopyError {
     #[error("no {NAME} beside {}", .0.display())]
@@ -20,7 +21,7 @@ pub enum KeeperCopyError {
     Copy { from: PathBuf, to: PathBuf, source: io::Error },
 }
 
-/// The copy of the keeper that belongs to this build; made if it is not there yet.
+/// Returns the copy of the keeper that belongs to this build, and makes it if it is missing.
 pub fn installed(state: &StateDir) -> Result<PathBuf, KeeperCopyError> {
     let from = find()?;
     let content = std::fs::read(&from).map_err(|source| copy_error(&from, &state.keeper_copies(), source))?;
@@ -39,7 +40,7 @@ fn is_whole(path: &Path, len: u64) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.len() == len && meta.permissions().mode() & 0o100 != 0)
 }
 
-/// `$AGENCY_KEEPER`, else beside this program, else where a development build puts it.
+/// Looks at `$AGENCY_KEEPER`, then beside this program, then where a development build puts it.
 fn find() -> Result<PathBuf, KeeperCopyError> {
     if let Some(path) = std::env::var_os("AGENCY_KEEPER") {
         return Ok(PathBuf::from(path));

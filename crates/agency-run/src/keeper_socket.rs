@@ -166,7 +166,7 @@ impl Handshake {
 pub struct Frames {
     stream: Stream,
     buffer: Vec<u8>,
-    /// Where the first frame begins that nobody has taken.
+    /// The start of the first frame that `take` has not returned.
     start: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Starting a keeper: the launch spec goes down a pipe, one line comes back.
+//! Starts a keeper: sends the launch spec through a pipe and reads one line back.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -12,18 +12,19 @@ use command_fds::{CommandFdExt, FdMapping};
 
 use crate::fold::NO_RECORD;
 
+/// Why a keeper could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     #[error("cannot start the keeper {}", path.display())]
     Keeper { path: std::path::PathBuf, source: io::Error },
-    #[error("the keeper ended without a word")]
+    #[error("the keeper ended without an answer")]
     Silent,
     #[error("cannot {what}")]
     Step { what: String, source: io::Error },
 }
 
-/// Blocking. `seed` becomes the first state in the run's journal; `rescued` is the PTY master of a
-/// run whose keeper was killed.
+/// Blocking. `seed` becomes the first checkpoint in the run's journal. `rescued` is the PTY master of a run whose keeper was
+/// killed.
 pub fn start_keeper(
     keeper: &Path,
     spec: &LaunchSpec,
@@ -33,7 +34,7 @@ pub fn start_keeper(
     let failed = |source| LaunchError::Keeper { path: keeper.to_path_buf(), source };
     let mut command = Command::new(keeper);
     command.arg0(format!("agency-keeper: {} {}", spec.name, spec.run_id));
-    // What it needs is in the spec; nothing of the daemon's own environment is the agent's business.
+    // The spec holds everything that the keeper needs. The agent must not see the daemon's own environment.
     command.env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     if let Some(master) = rescued {
@@ -45,21 +46,21 @@ pub fn start_keeper(
     let mut child = command.spawn().map_err(failed)?;
     let stdin = child.stdin.take().map(OwnedFd::from).map(File::from);
     let stdout = child.stdout.take();
-    let told = stdin.map_or(Err(LaunchError::Silent), |pipe| tell(pipe, spec, seed).map_err(failed));
-    let answer = stdout.map_or(Err(LaunchError::Silent), |pipe| hear(pipe).map_err(failed));
-    // It forks twice and this one, the first, is done at once.
+    let sent = stdin.map_or(Err(LaunchError::Silent), |pipe| send_spec(pipe, spec, seed).map_err(failed));
+    let answer = stdout.map_or(Err(LaunchError::Silent), |pipe| read_answer(pipe).map_err(failed));
+    // The keeper forks twice, and this first process exits at once.
     child.wait().map_err(failed)?;
     match answer? {
         Some(LaunchAnswer::Ready { .. }) => Ok(()),
         Some(LaunchAnswer::Failed { what, errno }) => {
             Err(LaunchError::Step { what, source: io::Error::from_raw_os_error(errno) })
         }
-        // What it could not be told may be why it says nothing.
-        None => told.and(Err(LaunchError::Silent)),
+        // If the spec did not arrive, that is the cause.
+        None => sent.and(Err(LaunchError::Silent)),
     }
 }
 
-fn tell(mut pipe: File, spec: &LaunchSpec, seed: Option<Vec<u8>>) -> io::Result<()> {
+fn send_spec(mut pipe: File, spec: &LaunchSpec, seed: Option<Vec<u8>>) -> io::Result<()> {
     let mut bytes = Frame::control(spec)?.encoded();
     if let Some(seed) = seed {
         Frame::Checkpoint { at_seq: NO_RECORD, bytes: seed }.encode_into(&mut bytes);
@@ -67,7 +68,7 @@ fn tell(mut pipe: File, spec: &LaunchSpec, seed: Option<Vec<u8>>) -> io::Result<
     pipe.write_all(&bytes)
 }
 
-fn hear(pipe: impl io::Read) -> io::Result<Option<LaunchAnswer>> {
+fn read_answer(pipe: impl io::Read) -> io::Result<Option<LaunchAnswer>> {
     let mut line = String::new();
     BufReader::new(pipe).read_line(&mut line)?;
     Ok(serde_json::from_str(&line).ok())

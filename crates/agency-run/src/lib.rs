@@ -1,6 +1,26 @@
 //! Follows runs: connects to keepers, folds their journals, serves viewers, delivers messages and carries shared connections.
 //!
-//! Decides nothing about tasks. A run reports what happens to it through a [`report::ReportSink`] and does what it is ordered to do.
+//! Decides nothing about tasks. A run reports what happens to it through a [`report::ReportSink`] and obeys the commands that
+//! the daemon sends through its [`handle::RunHandle`].
+//!
+//! # Modules
+//!
+//! - **Starting a run.** [`plan`] decides command, environment and terms; [`environment`], [`limits`], [`capacity`] and
+//!   `hooks` hold the details; [`launch`] starts the keeper from [`keeper_copy`]; [`run_meta`] is the run's file on disk.
+//! - **Following a run.** [`follow`] begins; `follower` is the loop that all runs share; `terminal_task` and
+//!   `conversation_task` are the two kinds of runs. [`command`], [`handle`] and [`report`] are how the daemon and a run talk.
+//! - **The keeper.** `keeper_socket` does the handshake and frames; [`keeper_link`] regains a lost keeper; [`process_tree`]
+//!   ends the processes of a run without a keeper.
+//! - **Folding journals.** [`fold`] makes a terminal of a journal, [`conversation`] a conversation; `probe` converts what
+//!   keepers probe; `compression` compresses closed segments.
+//! - **States.** `state_reporter` reports each change once, `state_log` keeps the changes, [`explain`] says why.
+//! - **Viewers.** [`viewers`] decides what each viewer sees, [`viewer_queue`] holds what waits for it, `frame_clock` paces frames.
+//! - **Sending.** [`send_queue`] types messages into terminals, `line_queue` writes lines to protocols, `rule_decisions` knows
+//!   which approvals rules may still answer.
+//! - **Connections.** [`connection`] runs the shared process of an ACP agent and a session for each task.
+//! - **Logs and recordings.** [`logs`] reads output, `cast` writes recordings, [`recording`] reads them.
+//!
+//! [`view`] converts to the types of the API; [`reply`] and [`timer`] are small helpers for tasks.
 
 pub mod capacity;
 mod cast;

@@ -11,10 +11,11 @@ use tokio::sync::oneshot;
 /// A keeper holds 1 MiB that the agent has not read; this leaves space for more.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// What a line of a conversation is for, and the caller that waits until it is written.
+/// The purpose of a line, and the caller that waits until it is written.
 #[derive(Debug)]
 pub enum LineSource {
-    Nobody,
+    /// The follower itself: it does not wait.
+    Follower,
     /// The protocol requires the line.
     Owed {
         key: String,
@@ -126,8 +127,8 @@ mod tests {
     fn a_long_line_goes_in_pieces_and_nothing_comes_between() {
         let mut queue = LineQueue::default();
         let long = vec![b'x'; 2 * PIECE_BYTES + 1];
-        queue.push(long.clone(), LineSource::Nobody);
-        queue.push(b"next\n".to_vec(), LineSource::Nobody);
+        queue.push(long.clone(), LineSource::Follower);
+        queue.push(b"next\n".to_vec(), LineSource::Follower);
         let mut written = Vec::new();
         for whole in [false, false, true, true] {
             let (id, piece) = queue.next_piece().expect("a piece");
@@ -143,8 +144,8 @@ mod tests {
     #[test]
     fn a_line_that_is_refused_makes_way_for_the_next() {
         let mut queue = LineQueue::default();
-        queue.push(vec![b'x'; PIECE_BYTES + 1], LineSource::Nobody);
-        queue.push(b"next\n".to_vec(), LineSource::Nobody);
+        queue.push(vec![b'x'; PIECE_BYTES + 1], LineSource::Follower);
+        queue.push(b"next\n".to_vec(), LineSource::Follower);
         let (id, _) = queue.next_piece().expect("a piece");
         assert!(queue.on_refused(id).is_some());
         assert_eq!(queue.next_piece().map(|(_, piece)| piece), Some(b"next\n".to_vec()));

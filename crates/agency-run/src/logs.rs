@@ -1,4 +1,4 @@
-//! What a task's runs printed, as text, as the very bytes or as a recording, to the end or for as long as it goes on.
+//! The output of a task's runs as text, as raw bytes or as a recording, up to now or for as long as the newest run lives.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,25 +18,27 @@ use tokio::sync::{mpsc, watch};
 use crate::cast::Cast;
 use crate::fold::unseal;
 
-/// A reader that is slower than the disk makes the disk wait.
+/// The disk waits for a slow reader.
 const CHUNKS_WAITING: usize = 16;
 
+/// Which log a caller wants.
 #[derive(Debug)]
 pub struct LogRequest {
-    /// Oldest first.
+    /// The runs, oldest first.
     pub runs: Vec<RunDir>,
+    /// The form of the log.
     pub form: LogForm,
-    /// Go on with the newest run while it lives.
+    /// Follow the newest run while it lives.
     pub follow: bool,
 }
 
-/// The log as it is read; the receiver's end is the log's.
+/// Reads a log. The channel closes at its end.
 pub fn read(request: LogRequest) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
     tokio::spawn(async move {
         match write_all(request, sender).await {
             Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
-                tracing::warn!(%cause, "a log cannot be read to its end");
+                tracing::warn!(%cause, "cannot read a log to its end");
             }
             _ => {}
         }
@@ -44,7 +46,7 @@ pub fn read(request: LogRequest) -> mpsc::Receiver<Vec<u8>> {
     receiver
 }
 
-/// The log of a workspace's setup, for as long as it grows.
+/// Reads the log of a workspace's setup, for as long as it grows.
 pub fn read_setup(path: PathBuf, mut grows: Option<watch::Receiver<u64>>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
     tokio::spawn(async move {
@@ -54,7 +56,7 @@ pub fn read_setup(path: PathBuf, mut grows: Option<watch::Receiver<u64>>) -> mps
             return;
         };
         loop {
-            // Asked before it is read, so that what comes meanwhile is read the next time.
+            // Check this before reading, so that the next pass reads what arrives meanwhile.
             let is_over = match &mut grows {
                 Some(grows) => grows.has_changed().is_err(),
                 None => true,
@@ -68,7 +70,7 @@ pub fn read_setup(path: PathBuf, mut grows: Option<watch::Receiver<u64>>) -> mps
                 return;
             }
             if let Some(grows) = &mut grows {
-                // An error says that it has ended, which the next look sees.
+                // An error means that the setup has ended; the next pass sees that.
                 tokio::select! {
                     changed = grows.changed() => changed.unwrap_or_default(),
                     () = sender.closed() => return,
@@ -90,65 +92,72 @@ async fn write_all(request: LogRequest, sink: mpsc::Sender<Vec<u8>>) -> io::Resu
     let newest = request.runs.last().cloned();
     let follow = request.follow;
     let past_sink = sink.clone();
-    let (mut out, next_seq) =
-        tokio::task::spawn_blocking(move || past(&request, &past_sink)).await.map_err(io::Error::other)??;
+    let (mut out, next_seq) = tokio::task::spawn_blocking(move || read_past(&request, &past_sink))
+        .await
+        .map_err(io::Error::other)??;
     if let (Some(newest), true) = (newest, follow) {
         out.flush_complete_lines();
-        live(&mut out, &newest, next_seq, &sink).await?;
+        read_live(&mut out, &newest, next_seq, &sink).await?;
     }
     out.rest_of_screen();
-    out.hand_over(&sink).await
+    out.send_ready(&sink).await
 }
 
-/// What the journals hold by now; returns the record that comes after it.
-fn past(request: &LogRequest, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<(Output, u64)> {
+/// Blocking. Reads what the journals hold now. Returns the number of the next record.
+fn read_past(request: &LogRequest, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<(Output, u64)> {
     let mut out = Output { rendering: Rendering::new(request.form), ready: Vec::new() };
     let mut next_seq = 0;
-    let asked = agency_store::clock::now();
+    let asked_at = agency_store::clock::now();
     for (at, run) in request.runs.iter().enumerate() {
         if at > 0 {
             out.end_of_run();
         }
         next_seq = 0;
-        // An agent that prints without end would never let go of us. Times of earlier boots mean nothing now.
+        // Stop at the time of the request: an agent may print faster than we read. Only the times of a live run are
+        // comparable; another run may be from an earlier boot.
         let is_live = run.pid_file().exists();
         let mut reader = Reader::open(&run.journal(), unseal)?;
         while let Some(record) = reader.next()? {
-            if is_live && Duration::from_nanos(record.at_ns) > asked {
+            if is_live && Duration::from_nanos(record.at_ns) > asked_at {
                 break;
             }
             next_seq = record.seq + 1;
             out.record(&record);
             if !out.ready.is_empty() {
-                sink.blocking_send(std::mem::take(&mut out.ready)).map_err(|_| nobody_reads())?;
+                sink.blocking_send(std::mem::take(&mut out.ready)).map_err(|_| reader_left())?;
             }
         }
     }
     Ok((out, next_seq))
 }
 
-/// Follows the keeper itself, as a guest, until the run is gone or nobody reads.
-async fn live(out: &mut Output, run: &RunDir, next_seq: u64, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+/// Follows the keeper until the run is gone or the reader has left.
+async fn read_live(
+    out: &mut Output,
+    run: &RunDir,
+    next_seq: u64,
+    sink: &mpsc::Sender<Vec<u8>>,
+) -> io::Result<()> {
     let mut next_seq = next_seq;
-    if let Ok(mut guest) = Guest::connect(run, next_seq).await {
-        follow(out, run, &mut guest, &mut next_seq, sink).await?;
+    if let Ok(mut reader) = KeeperReader::connect(run, next_seq).await {
+        follow(out, run, &mut reader, &mut next_seq, sink).await?;
     }
-    // The keeper is gone, or was before we came: the journal has the rest.
+    // The keeper is gone now, or was gone before. The journal holds the rest.
     read_on(out, run, &mut next_seq, u64::MAX)
 }
 
 async fn follow(
     out: &mut Output,
     run: &RunDir,
-    guest: &mut Guest,
+    reader: &mut KeeperReader,
     next_seq: &mut u64,
     sink: &mpsc::Sender<Vec<u8>>,
 ) -> io::Result<()> {
     loop {
-        out.hand_over(sink).await?;
+        out.send_ready(sink).await?;
         let frame = tokio::select! {
-            frame = guest.next() => frame?,
-            () = sink.closed() => return Err(nobody_reads()),
+            frame = reader.next() => frame?,
+            () = sink.closed() => return Err(reader_left()),
         };
         match frame {
             Some(Frame::Record(bytes)) => {
@@ -156,7 +165,7 @@ async fn follow(
                     *next_seq = (record.seq + 1).max(*next_seq);
                     out.record(&record);
                 }
-                if guest.buffer.is_empty() {
+                if reader.buffer.is_empty() {
                     out.flush_complete_lines();
                 }
             }
@@ -171,7 +180,7 @@ async fn follow(
     }
 }
 
-/// What the journal holds from `next_seq` up to but not including `until_seq`.
+/// Blocking. Reads the records from `next_seq` up to but not including `until_seq`.
 fn read_on(out: &mut Output, run: &RunDir, next_seq: &mut u64, until_seq: u64) -> io::Result<()> {
     for record in crate::fold::records(&run.journal(), *next_seq, until_seq)? {
         *next_seq = record.seq + 1;
@@ -180,13 +189,13 @@ fn read_on(out: &mut Output, run: &RunDir, next_seq: &mut u64, until_seq: u64) -
     Ok(())
 }
 
-fn nobody_reads() -> io::Error {
-    io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads the log any more")
+fn reader_left() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the reader of the log has left")
 }
 
 struct Output {
     rendering: Rendering,
-    /// Not handed over yet.
+    /// Rendered, but not sent yet.
     ready: Vec<u8>,
 }
 
@@ -199,7 +208,7 @@ enum Rendering {
 impl Rendering {
     fn new(form: LogForm) -> Rendering {
         match form {
-            // What a setup printed is in no journal; see `read_setup`.
+            // The output of a setup is in no journal; see `read_setup`.
             LogForm::Raw | LogForm::Setup => Rendering::Raw,
             LogForm::Text => Rendering::Text { screen: Box::new(fresh_screen()), printed: 0 },
             LogForm::Cast => Rendering::Cast(Cast::new(false)),
@@ -208,12 +217,12 @@ impl Rendering {
     }
 }
 
-/// Lines are taken out of the scrollback as they arrive there, so it may be as small as it likes to be.
+/// Lines leave the scrollback as soon as they arrive there, so it can be small.
 fn fresh_screen() -> Screen {
     Screen::new(Size { cols: 80, rows: 24, x_pixels: 0, y_pixels: 0 }, SCROLLBACK)
 }
 
-/// More than one record can scroll off, and no more than memory is worth.
+/// More lines than one record can scroll off the screen.
 const SCROLLBACK: usize = 100_000;
 
 impl Output {
@@ -248,7 +257,7 @@ impl Output {
         write_lines(&mut self.ready, lines.iter().skip(already).map(String::as_str));
     }
 
-    /// In a log that goes on, a line is printed once the cursor has left it.
+    /// In a log that is followed, a line is printed once the cursor has left it.
     fn flush_complete_lines(&mut self) {
         let Rendering::Text { screen, printed } = &mut self.rendering else { return };
         let complete = screen.lines_above_cursor();
@@ -275,15 +284,15 @@ impl Output {
         write_lines(&mut self.ready, text.trim_end().lines().skip(*printed));
     }
 
-    async fn hand_over(&mut self, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+    async fn send_ready(&mut self, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<()> {
         if self.ready.is_empty() {
             return Ok(());
         }
-        sink.send(std::mem::take(&mut self.ready)).await.map_err(|_| nobody_reads())
+        sink.send(std::mem::take(&mut self.ready)).await.map_err(|_| reader_left())
     }
 }
 
-/// A keeper that was killed may have lost something or not; the others know.
+/// A killed keeper may have lost output without knowing how much. All other causes know the amount.
 fn is_loss(cause: GapCause, output_bytes: u64) -> bool {
     output_bytes > 0 || cause == GapCause::KeeperLost
 }
@@ -304,14 +313,14 @@ fn write_lines<'a>(out: &mut Vec<u8>, lines: impl Iterator<Item = &'a str>) {
     }
 }
 
-/// A keeper's reader that may look and nothing else.
-struct Guest {
+/// A connection to a keeper that only reads.
+struct KeeperReader {
     stream: UnixStream,
     buffer: Vec<u8>,
 }
 
-impl Guest {
-    async fn connect(run: &RunDir, from_seq: u64) -> io::Result<Guest> {
+impl KeeperReader {
+    async fn connect(run: &RunDir, from_seq: u64) -> io::Result<KeeperReader> {
         let stream = agency_api::socket::connect(&run.socket())?;
         stream.set_nonblocking(true)?;
         let mut stream = UnixStream::from_std(stream)?;
@@ -324,7 +333,7 @@ impl Guest {
         };
         stream.write_all(&Frame::control(&hello)?.encoded()).await?;
         stream.write_all(&Frame::control(&ToKeeper::Follow { from_seq })?.encoded()).await?;
-        Ok(Guest { stream, buffer: Vec::new() })
+        Ok(KeeperReader { stream, buffer: Vec::new() })
     }
 
     async fn next(&mut self) -> io::Result<Option<Frame>> {

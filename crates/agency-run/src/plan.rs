@@ -1,4 +1,4 @@
-//! What a start will do, found out before anything is made: which agent, which command, on which terms.
+//! Plans a start before the daemon makes anything: which agent, which command, on which terms.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -29,60 +29,76 @@ use crate::{hooks, limits};
 /// A start that is known to be possible.
 #[derive(Debug, Clone)]
 pub struct LaunchPlan {
+    /// The agent.
     pub agent: Agent,
+    /// How Agency talks to the agent.
     pub driver: Driver,
+    /// The size of its terminal.
     pub size: Size,
+    /// Soft and hard limit of open files.
     pub open_files: Option<(u64, u64)>,
+    /// The environment of the agent.
     pub environment: Environment,
+    /// How its journal is folded.
     pub fold: FoldSettings,
+    /// How the run is stopped and restarted.
     pub terms: RunTerms,
-    /// What the call that started it said about the configuration.
+    /// The configuration that the caller passed with the start.
     pub overrides: Overrides,
-    /// A new session, whichever the task was in.
+    /// Begin a new session even if the task has one.
     pub fresh: bool,
-    /// Instead of the agent's own command: what `agency new SLUG -- COMMAND…` was given.
+    /// The command of `agency new SLUG -- COMMAND…`, which replaces the agent's own.
     pub command: Option<Vec<String>>,
 }
 
-/// What a caller wants otherwise than the task's file says.
+/// A caller's options for a start that differ from the task's file.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StartOptions {
+    /// Another driver.
     pub driver: Option<Driver>,
     /// Begin a new session.
     pub fresh: bool,
-    /// Go on without the commands of a setup that is still to be done.
+    /// Start even if the setup has not run.
     pub skip_setup: bool,
 }
 
-/// Makes Claude Code say when it works and when it waits.
-const TELLS_STATES: &str = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
+/// Makes Claude Code report when it works and when it waits.
+const REPORTS_STATES: &str = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
 
-/// What differs from one launch of a task to the next.
+/// The parts of a launch that differ from one run of a task to the next.
 #[derive(Debug)]
 pub struct LaunchContext<'a> {
+    /// The name of the task.
     pub name: &'a TaskName,
+    /// The root of the project.
     pub root: &'a Path,
+    /// The task's workspace.
     pub worktree: &'a Path,
+    /// The run.
     pub run: &'a RunId,
+    /// The directory of the run.
     pub run_dir: &'a RunDir,
+    /// The daemon's socket.
     pub daemon_socket: &'a Path,
+    /// The keeper's program.
     pub keeper_binary: &'a Path,
+    /// The task's ports.
     pub ports: Option<Ports>,
 }
 
-/// Which agent a task that names none gets, and a word about it.
+/// Chooses the agent of a task. Returns a note for the user if the choice may surprise them.
 pub fn choose_agent<'a>(
     config: &'a Config,
-    asked: Option<&str>,
+    wanted: Option<&str>,
     env: &Environment,
 ) -> Result<(&'a Agent, Option<String>), Failure> {
-    if let Some(name) = asked {
+    if let Some(name) = wanted {
         return Ok((config.agents.find(name).map_err(agent_failure)?, None));
     }
     let agent = config.choose_default_agent(|program| find_program(program, env, Path::new("/")).is_some());
     let agent = agent.map_err(agent_failure)?;
     let note = match config.default_agent {
-        // The user's own choice is no news to them.
+        // Users know their own choice, so only a project's choice is worth a note.
         Some(_) => match config.origin(&Key::DEFAULT_AGENT) {
             Origin::File { file, .. } if Path::new(&file).ends_with(".agency/config.toml") => {
                 Some(format!("agent: {}, chosen by {file}", agent.display_name))
@@ -96,11 +112,12 @@ pub fn choose_agent<'a>(
     Ok((agent, note))
 }
 
-/// A command of the user's own is a terminal program, whatever the agent is in whose place it stands.
+/// A command of the user's own is a terminal program, whatever the agent is that it replaces.
 pub fn driver_for(agent: &Agent, has_command: bool) -> Driver {
     if has_command { Driver::Terminal } else { agent.usual_driver() }
 }
 
+/// Plans the start of a task. Fails if the agent's program is not installed.
 pub fn plan(
     config: &Config,
     agent: &Agent,
@@ -111,9 +128,9 @@ pub fn plan(
     let driver = file.driver.unwrap_or_else(|| driver_for(agent, file.command.is_some()));
     let program = match file.command {
         Some(command) => command.first().cloned().unwrap_or_default(),
-        None => action(agent, driver, file.session_known, &env)?[0].clone(),
+        None => agent_command(agent, driver, file.session_known, &env)?[0].clone(),
     };
-    if !mentions_place(&program) && find_program(&program, &env, file.directory).is_none() {
+    if !has_tokens(&program) && find_program(&program, &env, file.directory).is_none() {
         let agent = agent.name.clone();
         return Err(match file.command {
             None => agent_failure(AgentError::NotInstalled { agent, program }),
@@ -131,7 +148,7 @@ pub fn plan(
         open_files: caller.open_files,
         environment: env,
         fold: fold_settings(config, agent, &program),
-        terms: terms(agent, driver),
+        terms: run_terms(agent, driver),
         overrides: caller.overrides.clone(),
         fresh: false,
         command: file.command.map(<[String]>::to_vec),
@@ -139,7 +156,7 @@ pub fn plan(
     })
 }
 
-fn action<'a>(
+fn agent_command<'a>(
     agent: &'a Agent,
     driver: Driver,
     session_known: bool,
@@ -153,17 +170,20 @@ fn action<'a>(
     .map_err(agent_failure)
 }
 
-/// What of a task decides its launch.
+/// The parts of a task that decide its launch.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedTask<'a> {
+    /// The driver, if the task or the caller names one.
     pub driver: Option<Driver>,
+    /// The command that replaces the agent's own.
     pub command: Option<&'a [String]>,
+    /// The task has a session to resume.
     pub session_known: bool,
-    /// Where a command with a relative path is looked for.
+    /// Where to look for a command with a relative path.
     pub directory: &'a Path,
 }
 
-/// `program` as its command names it.
+/// How the journal of an agent is folded. `program` is the first word of its command.
 pub fn fold_settings(config: &Config, agent: &Agent, program: &str) -> FoldSettings {
     let timing = Timing {
         needs_input_after: config.needs_input_timeout(agent),
@@ -173,9 +193,10 @@ pub fn fold_settings(config: &Config, agent: &Agent, program: &str) -> FoldSetti
     FoldSettings { timing, scrollback: config.scrollback as usize, program }
 }
 
-pub fn terms(agent: &Agent, driver: Driver) -> RunTerms {
+/// How a run is stopped and restarted.
+pub fn run_terms(agent: &Agent, driver: Driver) -> RunTerms {
     let restart = match agent.restart(driver) {
-        // Its connection comes back by itself, and its session with it.
+        // The daemon restarts the connection and resumes the session.
         _ if driver == Driver::Acp => RestartPolicy::Never,
         Restart::Never => RestartPolicy::Never,
         Restart::OnCrash => RestartPolicy::OnCrash { max_restarts: agent.max_restarts(driver) },
@@ -184,57 +205,57 @@ pub fn terms(agent: &Agent, driver: Driver) -> RunTerms {
 }
 
 impl LaunchPlan {
-    /// The launch, and what the user should know about it.
+    /// The launch spec for the keeper, and notes for the user.
     pub fn spec(
         &self,
         file: &TaskFile,
-        place: &LaunchContext<'_>,
+        context: &LaunchContext<'_>,
     ) -> Result<(LaunchSpec, Vec<String>), Failure> {
         let tokens = Tokens {
-            task_id: place.name.id,
-            slug: place.name.slug.clone(),
+            task_id: context.name.id,
+            slug: context.name.slug.clone(),
             body: file.body().to_vec(),
-            project_root: place.root.to_path_buf(),
-            worktree: place.worktree.to_path_buf(),
+            project_root: context.root.to_path_buf(),
+            worktree: context.worktree.to_path_buf(),
             session_id: file.fields().session_id.clone().filter(|_| !self.fresh),
             message: None,
-            ports: place.ports,
+            ports: context.ports,
         };
-        let action = match &self.command {
+        let command = match &self.command {
             Some(command) => command,
-            None => action(&self.agent, self.driver, tokens.session_id.is_some(), &self.environment)?,
+            None => agent_command(&self.agent, self.driver, tokens.session_id.is_some(), &self.environment)?,
         };
-        let mut argv = tokens.expand(action);
+        let mut argv = tokens.expand(command);
         let mut env = self.environment.clone();
         let (stdio, max_journal_bytes) = match self.driver {
             Driver::Terminal => {
-                hooks::inject(&mut argv, place.run_dir, place.keeper_binary)
+                hooks::inject(&mut argv, context.run_dir, context.keeper_binary)
                     .map_err(|err| Failure::new("cannot write the agent's hooks").caused_by(&err))?;
                 (Stdio::Pty { size: self.size }, Some(limits::TERMINAL_JOURNAL_BYTES))
             }
-            // A conversation is kept whole.
+            // The whole journal of a conversation is kept.
             Driver::StreamJson | Driver::Acp => {
-                env.insert(TELLS_STATES.into(), "1".into());
+                env.insert(REPORTS_STATES.into(), "1".into());
                 (Stdio::Pipes, None)
             }
         };
         env.extend(self.agent.env.iter().map(|(name, value)| (name.into(), value.into())));
         env.extend(tokens.exported().into_iter().map(|(name, value)| (name.into(), value)));
-        env.insert("PWD".into(), place.worktree.into());
-        env.insert(environment::RUN_ID.into(), place.run.0.clone().into());
-        env.insert(environment::SOCKET.into(), place.daemon_socket.into());
-        env.insert(keeper::SOCKET_VARIABLE.into(), place.run_dir.socket().into());
-        link_ssh_agent(&mut env, place.run_dir)
+        env.insert("PWD".into(), context.worktree.into());
+        env.insert(environment::RUN_ID.into(), context.run.0.clone().into());
+        env.insert(environment::SOCKET.into(), context.daemon_socket.into());
+        env.insert(keeper::SOCKET_VARIABLE.into(), context.run_dir.socket().into());
+        link_ssh_agent(&mut env, context.run_dir)
             .map_err(|err| Failure::new("cannot link the ssh agent's socket").caused_by(&err))?;
-        let notes = pass_long_values_by_file(&mut argv, &mut env, file, place.run_dir)?;
+        let notes = pass_long_values_by_file(&mut argv, &mut env, file, context.run_dir)?;
         let spec = LaunchSpec {
-            run_id: place.run.0.clone(),
-            name: place.name.to_string(),
-            run_dir: place.run_dir.path().into(),
+            run_id: context.run.0.clone(),
+            name: context.name.to_string(),
+            run_dir: context.run_dir.path().into(),
             start: Start::Spawn {
                 argv: argv.into_iter().map(Bytes::from).collect(),
                 env: environment::to_wire(env),
-                cwd: place.worktree.into(),
+                cwd: context.worktree.into(),
                 stdio,
             },
             segment_bytes: limits::SEGMENT_BYTES,
@@ -248,14 +269,14 @@ impl LaunchPlan {
 }
 
 impl LaunchPlan {
-    /// Its process is not for others: it knows the workspace, or is not the agent's usual command.
+    /// The task does not share its process: the process knows the workspace, or runs another command than the agent's usual.
     pub fn has_own_connection(&self) -> bool {
         self.agent.per_workspace || self.command.is_some()
     }
 
-    /// The process of a connection that tasks share knows of none of them.
+    /// How to start a process that tasks share. It knows none of them.
     pub fn shared_connection_spec(&self) -> Result<ConnectionSpec, Failure> {
-        let argv = action(&self.agent, self.driver, false, &self.environment)?;
+        let argv = agent_command(&self.agent, self.driver, false, &self.environment)?;
         let mut env = self.environment.clone();
         env.extend(self.agent.env.iter().map(|(name, value)| (name.into(), value.into())));
         drop_long_variables(&mut env);
@@ -271,7 +292,7 @@ impl LaunchPlan {
         })
     }
 
-    /// The first message of an agent that takes it only at its own prompt.
+    /// The first message, if the agent takes it only at its prompt.
     pub fn typed_message(&self, file: &TaskFile) -> Option<Bytes> {
         let text = tokens::first_message(file.body());
         let is_own = self.command.is_some() && self.driver == Driver::Terminal;
@@ -280,7 +301,8 @@ impl LaunchPlan {
     }
 }
 
-/// Exec takes no single value beyond 128 KiB: a longer prompt waits in a file, and the agent is told where.
+/// Exec takes no single value over 128 KiB. A longer prompt goes to a file, and the agent gets its path. Returns notes for
+/// the user.
 fn pass_long_values_by_file(
     argv: &mut [OsString],
     env: &mut Environment,
@@ -288,7 +310,7 @@ fn pass_long_values_by_file(
     run_dir: &RunDir,
 ) -> Result<Vec<String>, Failure> {
     let path = run_dir.path().join("prompt.md");
-    let told = shorten_arguments(argv, file.body(), &path)?;
+    let is_replaced = shorten_arguments(argv, file.body(), &path)?;
     let dropped = drop_long_variables(env);
     let (text, others): (Vec<String>, Vec<String>) =
         dropped.into_iter().partition(|name| name == tokens::PROMPT || name == tokens::BODY);
@@ -296,13 +318,13 @@ fn pass_long_values_by_file(
         .iter()
         .map(|name| format!("the variable {name} is too long for a program: the agent runs without it"))
         .collect();
-    if told || !text.is_empty() {
+    if is_replaced || !text.is_empty() {
         agency_store::atomic::write(&path, tokens::first_message(file.body()))
             .map_err(|err| Failure::new(format!("cannot write {}", path.display())).caused_by(&err))?;
         env.insert(environment::PROMPT_FILE.into(), path.clone().into());
         let size = file.body().len();
-        let instead = match told {
-            true => format!("the agent is told to read {}", path.display()),
+        let instead = match is_replaced {
+            true => format!("the agent gets the path {}", path.display()),
             false => format!("{} names the file that has it", environment::PROMPT_FILE),
         };
         notes.push(format!("the task's text is too long for a command ({size} bytes): {instead}"));
@@ -310,29 +332,29 @@ fn pass_long_values_by_file(
     Ok(notes)
 }
 
-/// Puts the way to the task's text where the text is too long. Returns whether it had to.
+/// Replaces the task's text by the path of its file in arguments that are too long. Returns whether it replaced any.
 fn shorten_arguments(argv: &mut [OsString], body: &[u8], path: &Path) -> Result<bool, Failure> {
     let text: Vec<u8> = tokens::first_message(body).iter().copied().filter(|byte| *byte != 0).collect();
     let instead = format!("Your task is in the file {}. Read it first.", path.display());
-    let mut told = false;
+    let mut is_replaced = false;
     for (position, argument) in argv.iter_mut().enumerate() {
         if argument.len() <= limits::LONGEST_EXEC_VALUE {
             continue;
         }
-        let shortened = replaced(argument.as_bytes(), &text, instead.as_bytes());
+        let shortened = replace_all(argument.as_bytes(), &text, instead.as_bytes());
         if shortened.len() > limits::LONGEST_EXEC_VALUE {
             return Err(Failure::new(format!("argument {position} of the agent's command is too long"))
                 .because(format!("it has {} bytes, and programs take 128 KiB at most", argument.len()))
                 .hint("put it in a file and name that file in the command"));
         }
         *argument = OsString::from_vec(shortened);
-        told = true;
+        is_replaced = true;
     }
-    Ok(told)
+    Ok(is_replaced)
 }
 
-fn replaced(haystack: &[u8], needle: &[u8], instead: &[u8]) -> Vec<u8> {
-    // Words as short as the replacement are found everywhere, and are not what is too long.
+fn replace_all(haystack: &[u8], needle: &[u8], instead: &[u8]) -> Vec<u8> {
+    // A text as short as its replacement may occur anywhere by chance, and is not what is too long.
     if needle.len() <= instead.len() {
         return haystack.to_vec();
     }
@@ -352,12 +374,13 @@ fn replaced(haystack: &[u8], needle: &[u8], instead: &[u8]) -> Vec<u8> {
     result
 }
 
+/// The error of an agent as a person reads it.
 pub fn agent_failure(error: AgentError) -> Failure {
     Failure::new(error.to_string()).hint(error.hint())
 }
 
-/// A program whose path contains a token is known only once the workspace is there.
-fn mentions_place(program: &str) -> bool {
+/// A path with a token can be checked only once the workspace exists.
+fn has_tokens(program: &str) -> bool {
     program.contains("$AGENCY_")
 }
 
@@ -417,11 +440,7 @@ mod tests {
         let names: Vec<_> = passed.env.keys().map(|name| name.to_str().unwrap()).collect();
         assert_eq!(names, ["AGENCY_PROMPT_FILE", "EDITOR"]);
         assert_eq!(passed.notes.len(), 1);
-        assert!(
-            passed.notes[0].ends_with(&format!("the agent is told to read {path}")),
-            "{}",
-            passed.notes[0]
-        );
+        assert!(passed.notes[0].ends_with(&format!("the agent gets the path {path}")), "{}", passed.notes[0]);
     }
 
     #[test]

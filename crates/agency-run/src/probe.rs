@@ -1,10 +1,10 @@
-//! What a keeper's probe says, in the detector's words.
+//! Converts a keeper's probe to the detector's evidence.
 
 use agency_api::keeper::{Probe, ProcessProbe};
 use agency_core::evidence::{self, ProbedProcess, Waits};
 
-/// `None` where there is no terminal.
-pub fn seen(probe: Probe) -> Option<evidence::Probe> {
+/// `None` if the run has no terminal.
+pub fn to_evidence(probe: Probe) -> Option<evidence::Probe> {
     let terminal = probe.terminal?;
     let process = |probed: ProcessProbe| process(probed, terminal.canonical);
     Some(evidence::Probe {
@@ -28,7 +28,7 @@ fn process(process: ProcessProbe, canonical: bool) -> ProbedProcess {
 
 fn waits(process: &ProcessProbe, canonical: bool) -> Waits {
     match () {
-        // A full-screen program that ticks looks for keys in between, also while it works.
+        // A full-screen program with a timer looks for keys between two ticks, also while it works.
         () if process.at_terminal && process.timeout && !canonical => Waits::ForTerminalToo,
         () if process.at_terminal => Waits::ForTerminal,
         () if process.watches_terminal == Some(true) => Waits::ForTerminalToo,
@@ -45,13 +45,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_ticks_is_not_taken_for_one_that_waits() {
+    fn a_program_with_a_timer_does_not_count_as_waiting() {
         let reader =
             ProcessProbe { pid: 7, group: 7, at_terminal: true, timeout: true, ..Default::default() };
         for (canonical, expected) in [(false, Waits::ForTerminalToo), (true, Waits::ForTerminal)] {
             let terminal = TerminalProbe { canonical, foreground_group: Some(7), ..Default::default() };
             let probe = Probe { terminal: Some(terminal), processes: vec![reader.clone()], left_out: 0 };
-            assert_eq!(seen(probe).expect("a terminal").processes[0].waits, expected);
+            assert_eq!(to_evidence(probe).expect("a terminal").processes[0].waits, expected);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A recording read by the detector: the same fold as a live run's, over an asciicast file.
+//! Reads a recording with the detector: the same fold as for a live run, over an asciicast file.
 //!
-//! What the kernel said stands beside it, in a file of the same name that ends in `.proc.jsonl`.
+//! The probes are in a file beside it, with the same name and the suffix `.proc.jsonl`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ use agency_driver::terminal::{Settings, TerminalRun};
 use agency_terminal::Size;
 use serde_json::Value;
 
-/// Every change of state in the recording, its times counted from its beginning.
+/// Every change of state in the recording, with times from its beginning.
 pub fn states(path: &Path, rules: Arc<Rules>, timing: Timing) -> Result<Vec<StateChange>, Failure> {
     let mut lines = Lines::open(path)?;
     let header = lines.next().transpose()?.map(|(_, value)| value).unwrap_or_default();
@@ -45,7 +45,7 @@ pub fn states(path: &Path, rules: Arc<Rules>, timing: Timing) -> Result<Vec<Stat
         }
         last = event.at;
     }
-    // Who stands still draws nothing more, and the kernel was asked until the end.
+    // An agent that waits draws nothing, but the recorder probed until the end.
     for (at, probe) in probes {
         run.on_probe(&probe, at);
         last = at.max(last);
@@ -114,8 +114,8 @@ fn resized(data: &str) -> Option<Size> {
     Some(Size::cells(cols.parse().ok()?, rows.parse().ok()?))
 }
 
-/// The name of the program in the header's command. One that rules know may stand anywhere in a path, behind an
-/// interpreter too: `node …/claude-code/cli.js`.
+/// The program in the header's command. A program that rules know may be anywhere in a path, also after an interpreter:
+/// `node …/claude-code/cli.js`.
 fn program_of(header: &Value, rules: &Rules) -> String {
     let command = header["command"].as_str().unwrap_or_default();
     let parts = || command.split(|c: char| c.is_whitespace() || c == '/');
@@ -146,7 +146,7 @@ fn probed(value: &Value) -> Option<(Duration, Probe)> {
     let echo = value["lflag"]["echo"].as_bool()?;
     let process = |process: &Value| process_of(process, canonical, echo);
     let processes: Vec<ProbedProcess> = value["p"].as_array()?.iter().filter_map(process).collect();
-    // The first one listed is the program itself; such files do not say whose child the others are.
+    // The first process is the program itself. Such files do not name the parents of the others.
     let root = processes.first().map_or(0, |process| process.pid);
     let child = |mut process: ProbedProcess| {
         process.parent = if process.pid == root { 0 } else { root };
@@ -158,25 +158,25 @@ fn probed(value: &Value) -> Option<(Duration, Probe)> {
 
 fn process_of(process: &Value, canonical: bool, echo: bool) -> Option<ProbedProcess> {
     let (pid, group) = (number(&process["pid"])?, number(&process["pgrp"])?);
-    let told = told_waits(process);
+    let recorded = recorded_wait(process);
     Some(ProbedProcess {
         pid,
         parent: 0,
         group,
         name: process["comm"].as_str()?.to_owned(),
         ended: process["st"].as_str() == Some("Z"),
-        waits: told.unwrap_or_else(|| guessed_waits(process, canonical, echo, pid == group)),
+        waits: recorded.unwrap_or_else(|| guessed_wait(process, canonical, echo, pid == group)),
     })
 }
 
-/// Where the kernel lets those sleep who read from a terminal.
+/// Where a process that reads from a terminal sleeps in the kernel.
 const TERMINAL_READ: &str = "wait_woken";
 
-/// What the recorder saw of the descriptors that the process waits for.
-fn told_waits(process: &Value) -> Option<Waits> {
+/// From the descriptors that the recorder saw the process wait for.
+fn recorded_wait(process: &Value) -> Option<Waits> {
     match (process["at_terminal"].as_bool(), process["watches_terminal"].as_bool()) {
         (Some(true), _) => Some(Waits::ForTerminal),
-        // A call that names only the terminal's descriptor cannot wait for more.
+        // A call with only the terminal's descriptor cannot wait for anything else.
         (_, Some(true)) if waits(&process["sys"], false) == Waits::ForTerminal => Some(Waits::ForTerminal),
         (_, Some(true)) => Some(Waits::ForTerminalToo),
         (_, Some(false)) if process["wchan"] == TERMINAL_READ => Some(Waits::ForInnerTerminal),
@@ -185,7 +185,7 @@ fn told_waits(process: &Value) -> Option<Waits> {
     }
 }
 
-fn guessed_waits(process: &Value, canonical: bool, echo: bool, leads: bool) -> Waits {
+fn guessed_wait(process: &Value, canonical: bool, echo: bool, leads: bool) -> Waits {
     // Descriptor 0 of a helper in the middle of a pipe is not the terminal.
     if canonical || leads { waits(&process["sys"], canonical && !echo) } else { Waits::Otherwise }
 }
@@ -194,13 +194,13 @@ fn number(value: &Value) -> Option<i32> {
     value.as_i64().and_then(|number| i32::try_from(number).ok())
 }
 
-/// From the number of a system call on x86-64 and its first argument, which is all that such files have.
+/// From the number of a system call on x86-64 and its first argument: such files hold nothing else.
 fn waits(call: &Value, hides: bool) -> Waits {
     const READ: &str = "0";
     const SELECT: [&str; 2] = ["23", "270"];
     match (call[0].as_str(), call[1].as_str()) {
         (Some(READ), Some("0x0")) => Waits::ForTerminal,
-        // Whoever asks for a secret opens the terminal anew.
+        // A program that asks for a secret opens the terminal again.
         (Some(READ), Some(_)) if hides => Waits::ForTerminal,
         (Some(number), Some("0x1")) if SELECT.contains(&number) => Waits::ForTerminal,
         _ => Waits::Otherwise,

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-/// Sends the answer. The caller may have left meanwhile; then nobody needs it.
+/// Sends the answer. If the caller has left meanwhile, the answer is dropped.
 pub fn send_reply<T>(to: oneshot::Sender<T>, answer: T) {
     drop(to.send(answer));
 }

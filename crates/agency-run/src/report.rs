@@ -1,4 +1,4 @@
-//! What runs and connections report, and where the reports go.
+//! The reports of runs and connections, and the sink that takes them to the daemon's loop.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub enum Report {
     Connection { name: String, attempt: u64, report: ConnectionReport },
 }
 
-/// What happened to a run.
+/// A report about a run.
 #[derive(Debug)]
 pub enum RunReport {
     State(Box<Change>),
@@ -33,7 +33,7 @@ pub enum RunReport {
     SessionLost,
     /// How many viewers are attached now.
     Viewers(usize),
-    /// What happened in the conversation before `next_seq`, each with its time on the journal's clock.
+    /// New events of the conversation before `next_seq`, each with its time on the journal's clock.
     ConversationEvents {
         events: Vec<(Duration, EventData)>,
         next_seq: u64,
@@ -59,7 +59,7 @@ pub enum RunReport {
     },
 }
 
-/// What happened to the process of a connection.
+/// A report about the process of a connection.
 #[derive(Debug)]
 pub enum ConnectionReport {
     Spawned,

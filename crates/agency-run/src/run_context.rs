@@ -1,4 +1,4 @@
-//! What a follower knows about its run before it begins, and never changes.
+//! The facts about a run that its follower knows from the beginning and never changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,38 +13,50 @@ use agency_store::rule_book::RuleBook;
 
 use crate::conversation::ConversationSource;
 
-/// What a run needs to follow its keeper and to replace it.
+/// The facts that a follower needs to follow a keeper and to replace it.
 #[derive(Debug, Clone)]
 pub struct RunContext {
+    /// The run.
     pub id: RunId,
+    /// The name of the task, or of the connection.
     pub name: String,
+    /// How Agency talks to the agent.
     pub driver: Driver,
-    /// It has a place at a connection that others share, and no keeper of its own.
+    /// The run is a session on a connection and has no keeper of its own.
     pub is_session: bool,
-    /// What the driver of its conversation needs to know, where it holds one.
+    /// The terms for the driver of the conversation, if the run has one.
     pub conversation: ConversationTerms,
-    /// The runs whose conversation this one goes on with, oldest first.
+    /// The runs whose conversation this run continues, oldest first.
     pub before: Vec<ConversationSource>,
+    /// The directory of the run.
     pub dir: RunDir,
+    /// The epoch of the daemon.
     pub epoch: u64,
+    /// The keeper's program.
     pub keeper_binary: PathBuf,
+    /// Soft and hard limit of open files.
     pub open_files: Option<(u64, u64)>,
+    /// Programs that `stop` leaves alone although the agent started them.
     pub spare: Vec<String>,
+    /// How the journal is folded.
     pub fold: FoldSettings,
+    /// The screen rules.
     pub rule_book: Arc<RuleBook>,
 }
 
-/// What decides how a run's journal is read.
+/// How a run's journal is folded.
 #[derive(Debug, Clone)]
 pub struct FoldSettings {
+    /// When silence counts as waiting.
     pub timing: Timing,
+    /// Lines above the screen.
     pub scrollback: usize,
     /// The name of the agent's program.
     pub program: String,
 }
 
 impl RunContext {
-    /// With the rules as they are now.
+    /// The driver's settings, with the rules as they are now.
     pub fn settings(&self) -> Settings {
         let FoldSettings { timing, scrollback, program } = self.fold.clone();
         Settings { timing, scrollback, program, rules: self.rule_book.rules() }

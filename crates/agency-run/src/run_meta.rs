@@ -10,56 +10,68 @@ use agency_driver::conversation::ConversationTerms;
 use agency_store::atomic;
 use serde::{Deserialize, Serialize};
 
+/// The facts about a run that a later daemon needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunMeta {
+    /// The run.
     pub run: RunId,
-    /// Which machine holds it: with a shared home, others see this file too.
+    /// Which machine it runs on. With a shared home, other machines see this file too.
     pub host: String,
-    /// The machine's name, for people.
+    /// The machine's name for people.
     pub host_name: String,
+    /// The root of the project.
     pub root: PathBuf,
+    /// Its version control.
     pub vcs: String,
+    /// The id of the task.
     pub task: u64,
+    /// Its slug.
     pub slug: String,
+    /// The name of the agent.
     pub agent: String,
+    /// How Agency talks to the agent.
     pub driver: String,
     /// The name of the agent's program.
     #[serde(default)]
     pub program: String,
+    /// The branch that the workspace started from.
     pub base_branch: Option<String>,
     /// For a session on a connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acp: Option<AcpMeta>,
-    /// RFC 3339, then a counter: the order of a task's runs.
+    /// RFC 3339.
     pub started_at: String,
+    /// Counts the runs of a task.
     pub order: u64,
 }
 
-/// What a session was begun with.
+/// How a session on a connection was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcpMeta {
     /// The name of its connection.
     #[serde(rename = "wire")]
     pub connection: String,
+    /// The working directory.
     pub cwd: PathBuf,
-    /// The session that it goes on with.
+    /// The session that it resumes.
     pub session_id: Option<String>,
-    /// It comes from another driver: no other session will do.
+    /// The session comes from another driver: the agent must resume it and must not open a new one.
     #[serde(default)]
     pub must_resume: bool,
+    /// The mode of the agent.
     pub mode: Option<String>,
-    /// What its agent may use.
+    /// MCP servers that the agent may use.
     #[serde(default)]
     pub servers: Vec<McpServer>,
 }
 
 impl RunMeta {
-    /// The connection that the run has its session on.
+    /// The connection that the session is on.
     pub fn connection_name(&self) -> Option<&str> {
         self.acp.as_ref().map(|acp| acp.connection.as_str())
     }
 
-    /// What its conversation's driver needs to know.
+    /// The terms for the driver of the conversation.
     pub fn conversation_terms(&self) -> ConversationTerms {
         match &self.acp {
             None => ConversationTerms::Stream,
@@ -75,20 +87,23 @@ impl RunMeta {
         }
     }
 
+    /// Writes `run.json`.
     pub fn write(&self, dir: &RunDir) -> io::Result<()> {
         atomic::write(&dir.meta(), &serde_json::to_vec_pretty(self)?)
     }
 
+    /// `None` if the file is missing or invalid.
     pub fn read(dir: &RunDir) -> Option<RunMeta> {
         serde_json::from_slice(&std::fs::read(dir.meta()).ok()?).ok()
     }
 
+    /// The name of the task: `1-fix-login`.
     pub fn name(&self) -> String {
         format!("{}-{}", self.task, self.slug)
     }
 }
 
-/// Every run that left a trace, oldest first.
+/// Every run that has a directory, oldest first.
 pub fn all(state: &StateDir) -> Vec<(RunDir, RunMeta)> {
     let Ok(entries) = std::fs::read_dir(state.runs()) else { return Vec::new() };
     let mut runs: Vec<(RunDir, RunMeta)> = entries
@@ -100,11 +115,12 @@ pub fn all(state: &StateDir) -> Vec<(RunDir, RunMeta)> {
     runs
 }
 
+/// The machine's name for people.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// A name nobody else has, short enough for a socket path.
+/// A random name, short enough for a socket path.
 pub fn new_run_id() -> io::Result<RunId> {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut random = [0; 10];

@@ -14,7 +14,7 @@ use crate::reply::send_reply;
 /// A message or keys for an agent, and the caller that waits for the receipt.
 #[derive(Debug)]
 pub struct SendRequest {
-    /// What to send.
+    /// The message or keys.
     pub order: SendOrder,
     /// Where the receipt goes.
     pub receipt: oneshot::Sender<Result<Receipt, Failure>>,

@@ -15,7 +15,7 @@ pub struct StateReporter {
     reported_session: Option<String>,
 }
 
-/// What a fold knows about the state of its agent.
+/// The state of an agent as its fold knows it.
 pub struct StateUpdate {
     /// Since the last update, oldest first.
     pub changes: Vec<Change>,

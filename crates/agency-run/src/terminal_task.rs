@@ -280,7 +280,7 @@ impl TerminalTask {
         let changes = self.fold.run.take_changes();
         let update = StateUpdate::new(changes, self.fold.run.detector(), self.fold.session_id.as_deref());
         if self.follower.report_state(update).await {
-            // While the agent rests, compressing its journal disturbs nobody.
+            // The agent rests: a good time to compress its journal.
             self.follower.compress_journal();
         }
     }

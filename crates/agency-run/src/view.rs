@@ -1,4 +1,4 @@
-//! The daemon's knowledge as callers see it.
+//! Conversions between the daemon's types and the types of the API.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use agency_core::task_status::TaskStatus;
 use agency_store::workspace_record::Mark;
 use agency_terminal::{Colours, Rgb, Size};
 
+/// The status of a task.
 pub fn status(status: TaskStatus) -> view::TaskStatus {
     match status {
         TaskStatus::Draft => view::TaskStatus::Draft,
@@ -23,7 +24,7 @@ pub fn status(status: TaskStatus) -> view::TaskStatus {
     }
 }
 
-/// `runs`: at this moment.
+/// The state of a setup. `runs`: its commands run at this moment.
 pub fn setup(mark: Mark, runs: bool) -> Option<view::SetupState> {
     match mark {
         _ if runs => Some(view::SetupState::Running),
@@ -35,7 +36,7 @@ pub fn setup(mark: Mark, runs: bool) -> Option<view::SetupState> {
     }
 }
 
-/// `since` is when it came to be so; one that waits says itself since when.
+/// The state of an agent. `since` is when it began; a waiting state holds its own time.
 pub fn state(state: AgentState, since: Duration, now: Duration) -> view::AgentState {
     let waited = state.waiting().map_or(since, |(since, _)| since);
     let for_seconds = now.saturating_sub(waited).as_secs();
@@ -52,6 +53,7 @@ pub fn state(state: AgentState, since: Duration, now: Duration) -> view::AgentSt
     }
 }
 
+/// Why an agent needs input.
 pub fn why(why: Why) -> view::Why {
     match why {
         Why::Prompt => view::Why::Prompt,
@@ -63,6 +65,7 @@ pub fn why(why: Why) -> view::Why {
     }
 }
 
+/// The evidence that decides a state.
 pub fn evidence(evidence: &Evidence) -> view::Evidence {
     view::Evidence {
         source: evidence.source.as_str().to_owned(),
@@ -72,7 +75,7 @@ pub fn evidence(evidence: &Evidence) -> view::Evidence {
     }
 }
 
-/// `began` is the beginning of the run on the same clock.
+/// A change of state. `began` is the beginning of the run on the same clock.
 pub fn change(new: &Standing, began: Duration, time: Option<String>) -> view::StateChange {
     let (name, code) = match new.state {
         AgentState::Starting => (view::StateName::Starting, None),
@@ -93,6 +96,7 @@ pub fn change(new: &Standing, began: Duration, time: Option<String>) -> view::St
     }
 }
 
+/// The status of a workspace in the rail.
 pub fn workspace_status(status: WorkspaceStatus) -> view::WorkspaceStatus {
     match status {
         WorkspaceStatus::Idle => view::WorkspaceStatus::Idle,
@@ -104,17 +108,20 @@ pub fn workspace_status(status: WorkspaceStatus) -> view::WorkspaceStatus {
     }
 }
 
+/// A size as the API and the keeper have it.
 pub fn api_size(size: Size) -> agency_api::keeper::Size {
     let Size { cols, rows, x_pixels, y_pixels } = size;
     agency_api::keeper::Size { cols, rows, x_pixels, y_pixels }
 }
 
+/// A size as the screen has it.
 pub fn screen_size(size: agency_api::keeper::Size) -> Size {
     let agency_api::keeper::Size { cols, rows, x_pixels, y_pixels } = size;
-    // A terminal without a cell can hold nothing; some callers report one.
+    // Some callers report a terminal without any cell, which can show nothing.
     Size { cols: cols.max(1), rows: rows.max(1), x_pixels, y_pixels }
 }
 
+/// Colours as the screen has them.
 pub fn screen_colours(colours: &agency_api::pty::Colours) -> Colours {
     let rgb = |[r, g, b]: [u8; 3]| Rgb(r, g, b);
     Colours {

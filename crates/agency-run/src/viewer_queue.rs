@@ -1,7 +1,7 @@
-//! What waits to be sent to one viewer.
+//! The queue of output and notices for one viewer.
 //!
-//! Invariant: bounded. A viewer that does not keep up loses what waits and gets a fresh screen
-//! when it is ready again; it never holds up the agent or another viewer.
+//! Invariant: bounded. A viewer that does not keep up loses the output in its queue and gets a fresh screen once the queue is
+//! empty. It never delays the agent or another viewer.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -9,22 +9,27 @@ use std::sync::Mutex;
 use agency_api::pty::ViewerNotice;
 use tokio::sync::Notify;
 
-/// Some hundred screens; more than this is history by the time it arrives.
+/// A few hundred screens. More than this is out of date when it arrives.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
 const BELL: &[u8] = b"\x07";
 
+/// One attached client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ViewerId(pub u64);
 
+/// A message for a viewer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outgoing {
+    /// Output for its terminal.
     Bytes(Vec<u8>),
+    /// A notice.
     Notice(ViewerNotice),
     /// Nothing follows.
     End,
 }
 
+/// Messages that wait for one viewer.
 #[derive(Debug, Default)]
 pub struct ViewerQueue {
     waiting: Mutex<Waiting>,
@@ -42,22 +47,23 @@ struct Waiting {
 enum Flow {
     #[default]
     Live,
-    /// Output was dropped.
+    /// The queue has dropped output.
     Lagging,
-    /// A fresh screen has been asked for; output before it would be drawn on a stale one.
+    /// The viewer's sender has asked for a fresh screen. Output before it would be drawn on a stale one.
     AwaitingScreen,
 }
 
-/// What the sender of a viewer does next.
+/// The next step for the sender of a viewer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
+    /// Send this message.
     Send(Outgoing),
-    /// Everything was sent, but something had been dropped: ask for a fresh screen.
+    /// The queue is empty, but it has dropped output: ask for a fresh screen.
     Refresh,
 }
 
 impl ViewerQueue {
-    /// Live output; dropped, with all output before it, once too much waits.
+    /// Adds live output. Drops it, and all output before it, once too much waits.
     pub fn push_bytes(&self, bytes: &[u8]) {
         let mut waiting = self.lock();
         if waiting.flow != Flow::Live || bytes.is_empty() {
@@ -78,22 +84,22 @@ impl ViewerQueue {
         self.changed.notify_one();
     }
 
-    /// A whole screen, whatever its size: from here on the viewer is up to date.
+    /// Adds a whole screen of any size. From here on the viewer is up to date.
     pub fn push_screen(&self, screen: Vec<u8>) {
         let mut waiting = self.lock();
         waiting.flow = Flow::Live;
-        // It begins from nothing, so what waits before it would only flicker by.
+        // It draws everything, so older output would only flicker.
         waiting.messages.retain(|message| !matches!(message, Outgoing::Bytes(_)));
         waiting.messages.push_back(Outgoing::Bytes(screen));
-        // The screen itself does not count: a viewer must be able to take at least one.
+        // The screen does not count against the limit: a viewer must be able to get at least one.
         waiting.bytes = 0;
         drop(waiting);
         self.changed.notify_one();
     }
 
-    /// Whether a frame may follow now. If not, a refresh is asked for as soon as what waits was sent: frames
-    /// are left out for a viewer that is slow, not queued.
-    pub fn takes_frame(&self) -> bool {
+    /// Whether a frame may follow now. If not, the viewer's sender asks for a refresh once the queue is empty: frames for a
+    /// slow viewer are left out, not queued.
+    pub fn reserve_frame(&self) -> bool {
         let mut waiting = self.lock();
         if waiting.messages.iter().any(|message| matches!(message, Outgoing::Bytes(_))) {
             waiting.flow = Flow::Lagging;
@@ -101,7 +107,7 @@ impl ViewerQueue {
         waiting.flow == Flow::Live
     }
 
-    /// What changed since the frame before: from here on the viewer is up to date.
+    /// Adds the changes since the last frame. From here on the viewer is up to date.
     pub fn push_frame(&self, frame: Vec<u8>) {
         let mut waiting = self.lock();
         waiting.flow = Flow::Live;
@@ -113,8 +119,8 @@ impl ViewerQueue {
         self.changed.notify_one();
     }
 
-    /// For a viewer of frames. It takes no frame away, since the next one only says what differs; and one bell
-    /// is as good as many.
+    /// Rings the bell of a viewer with frames. Unlike output it never drops a frame, because the next frame holds only the
+    /// differences. One waiting bell is enough.
     pub fn push_bell(&self) {
         let mut waiting = self.lock();
         if waiting.messages.iter().any(|message| matches!(message, Outgoing::Bytes(bytes) if bytes == BELL)) {
@@ -126,7 +132,7 @@ impl ViewerQueue {
         self.changed.notify_one();
     }
 
-    /// A notice that makes those of its kind needless that wait before it: agents may send one after another.
+    /// Adds a notice and removes older ones of its kind: agents may send many in a row.
     pub fn push_latest(&self, notice: ViewerNotice) {
         let kind = std::mem::discriminant(&notice);
         let mut waiting = self.lock();
@@ -138,11 +144,13 @@ impl ViewerQueue {
         self.changed.notify_one();
     }
 
+    /// Adds a message that is never dropped.
     pub fn push(&self, message: Outgoing) {
         self.lock().messages.push_back(message);
         self.changed.notify_one();
     }
 
+    /// Waits for the next thing to do.
     pub async fn next(&self) -> Next {
         loop {
             if let Some(next) = self.try_next() {
@@ -210,15 +218,15 @@ mod tests {
     #[test]
     fn frames_do_not_wait_behind_each_other() {
         let queue = ViewerQueue::default();
-        assert!(queue.takes_frame());
+        assert!(queue.reserve_frame());
         queue.push_frame(b"one".to_vec());
-        assert!(!queue.takes_frame(), "the first is still to be sent");
+        assert!(!queue.reserve_frame(), "the first is still to be sent");
         assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(b"one".to_vec()))));
         assert_eq!(queue.try_next(), Some(Next::Refresh));
-        assert!(!queue.takes_frame(), "it has been asked for");
+        assert!(!queue.reserve_frame(), "it has been asked for");
         queue.push_frame(b"three".to_vec());
         assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(b"three".to_vec()))));
-        assert!(queue.takes_frame());
+        assert!(queue.reserve_frame());
     }
 
     #[test]
@@ -231,6 +239,6 @@ mod tests {
         assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(frame))));
         assert_eq!(queue.try_next(), Some(Next::Send(Outgoing::Bytes(BELL.to_vec()))));
         assert_eq!(queue.try_next(), None);
-        assert!(queue.takes_frame());
+        assert!(queue.reserve_frame());
     }
 }

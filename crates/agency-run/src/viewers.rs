@@ -1,7 +1,7 @@
-//! The viewers of one run: who looks, who types, and what each is shown.
+//! The viewers of one run: who controls it, and what each viewer sees.
 //!
-//! At most one controls: types and sizes. The others look. Whose terminal is as large as the screen gets all
-//! that the agent prints; whose is not gets frames of the part that fits.
+//! At most one viewer is the controller: it types and sets the size. The others look on. A viewer whose terminal is as large
+//! as the screen gets all output of the agent. Another one gets frames of the part that fits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,54 +13,57 @@ use agency_terminal::{Colours, Keys, Screen, Size, ViewerFilter, Window};
 use crate::frame_clock::FrameClock;
 use crate::viewer_queue::{Outgoing, ViewerId, ViewerQueue};
 
-/// A terminal draws so many before anyone sees it happen.
+/// A terminal draws this many rows before a person notices.
 const ROWS_AT_ONCE: usize = 500;
 
-/// How somebody wants to look.
+/// The options of a viewer.
 #[derive(Debug, Clone, Copy)]
 pub struct ViewerOptions {
+    /// The size of its terminal.
     pub size: Size,
+    /// Whether it wants control.
     pub mode: AttachMode,
-    /// The scrollback is on the viewer's terminal already.
+    /// Send no scrollback: the viewer's terminal shows it already.
     pub screen_only: bool,
-    /// Frames also where the size fits.
+    /// Send frames even if the size fits.
     pub frames: bool,
-    /// What agents write to the clipboard may reach this one's terminal.
+    /// Whether the agent may write to the clipboard of the viewer's terminal.
     pub clipboard: Clipboard,
 }
 
 #[derive(Default)]
-pub struct Viewers {
+pub(crate) struct Viewers {
     viewers: Vec<Viewer>,
     controller: Option<ViewerId>,
-    /// Takes out of the output what only the agent's own terminal may see.
+    /// Removes from the output what only the agent's own terminal may see.
     filter: ViewerFilter,
     frames: FrameClock,
-    /// Waits for the end of something long that is on its way past, an image say.
+    /// A clipboard notice for the controller. Waits until no long sequence, such as an image, is in progress.
     copied: Option<ViewerNotice>,
-    /// For everyone, and waits likewise.
-    passing: Option<ViewerNotice>,
+    /// A notice for all viewers. Waits likewise.
+    pending: Option<ViewerNotice>,
 }
 
 struct Viewer {
     id: ViewerId,
     queue: Arc<ViewerQueue>,
     options: ViewerOptions,
-    seen: Seen,
-    /// Unknown until its terminal has said.
+    shown: Shown,
+    /// Unknown until its terminal has named them.
     colours: Option<Colours>,
 }
 
-enum Seen {
-    /// Waits for the terminal to have its size.
+/// The part of the output that a viewer gets now.
+enum Shown {
+    /// The viewer waits until the agent's terminal has its size.
     Nothing,
     Everything,
     Frames(Window),
 }
 
-/// What a viewer is to be shown.
+/// The part of the output that a viewer should get.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Show {
+enum Display {
     Nothing,
     Everything,
     Frames(Keys),
@@ -75,7 +78,7 @@ impl Viewers {
         self.controller == Some(viewer)
     }
 
-    /// Adds a viewer; returns the size the terminal must take first, if it has another.
+    /// Adds a viewer. Returns the size that the agent's terminal must take first, if it has another one.
     pub fn attach(
         &mut self,
         screen: &mut Screen,
@@ -84,10 +87,10 @@ impl Viewers {
         options: ViewerOptions,
     ) -> Option<Size> {
         if self.viewers.is_empty() {
-            // Nobody listened until now: begin where the screen's own parser stands.
+            // The filter has seen no output while no viewer was attached: start in the state of the screen's own parser.
             self.filter = screen.viewer_filter();
         }
-        self.viewers.push(Viewer { id, queue, options, seen: Seen::Nothing, colours: None });
+        self.viewers.push(Viewer { id, queue, options, shown: Shown::Nothing, colours: None });
         let controls = match options.mode {
             AttachMode::Take => true,
             AttachMode::Control => self.controller.is_none(),
@@ -102,7 +105,7 @@ impl Viewers {
         (controls && screen.size() != options.size).then_some(options.size)
     }
 
-    /// Control goes to whoever has waited for it longest.
+    /// Removes a viewer. Control goes to the viewer that has waited for it longest.
     pub fn detach(&mut self, screen: &mut Screen, id: ViewerId) {
         self.viewers.retain(|viewer| viewer.id != id);
         if self.is_controller(id) {
@@ -117,7 +120,8 @@ impl Viewers {
         }
     }
 
-    /// An agent that asks is told the colours of who controls; of who did last, while nobody knows better.
+    /// The screen answers colour queries of the agent with the colours of the controller, or of the last controller that
+    /// named its colours.
     pub fn set_colours(&mut self, screen: &mut Screen, id: ViewerId, colours: Colours) {
         for viewer in self.viewers.iter_mut().filter(|viewer| viewer.id == id) {
             viewer.colours = Some(colours.clone());
@@ -128,7 +132,7 @@ impl Viewers {
     }
 
     fn give_control(&mut self, screen: &mut Screen, to: Option<ViewerId>) {
-        // Meant for who controlled when it was written.
+        // The agent wrote it for the controller of that time.
         self.copied = None;
         if let Some(before) = self.controller.take() {
             self.notify(before, ViewerNotice::Control { yours: false });
@@ -156,43 +160,43 @@ impl Viewers {
         let mut passed = Vec::with_capacity(bytes.len());
         self.filter.pass(bytes, &mut passed);
         for viewer in &self.viewers {
-            match viewer.seen {
-                Seen::Nothing => {}
-                Seen::Everything => viewer.queue.push_bytes(&passed),
-                Seen::Frames(_) => self.frames.changed(now),
+            match viewer.shown {
+                Shown::Nothing => {}
+                Shown::Everything => viewer.queue.push_bytes(&passed),
+                Shown::Frames(_) => self.frames.on_change(now),
             }
         }
-        self.pass_copied();
-        self.pass_on();
+        self.send_copied();
+        self.send_pending();
     }
 
-    /// A word to every viewer's terminal, in between what the agent says.
+    /// Sends a notice to every viewer, between two sequences of the agent.
     pub fn notify_all(&mut self, notice: ViewerNotice) {
-        self.passing = Some(notice);
-        self.pass_on();
+        self.pending = Some(notice);
+        self.send_pending();
     }
 
-    fn pass_on(&mut self) {
+    fn send_pending(&mut self) {
         if self.viewers.is_empty() {
-            self.passing = None;
+            self.pending = None;
         } else if self.filter.at_boundary()
-            && let Some(notice) = self.passing.take()
+            && let Some(notice) = self.pending.take()
         {
             self.viewers.iter().for_each(|viewer| viewer.queue.push_latest(notice.clone()));
         }
     }
 
-    /// For the terminal of who controls and for no other, if its user allows it.
+    /// Passes a clipboard text to the controller's terminal and to no other, if its user allows it.
     pub fn copy(&mut self, selection: String, data: String) {
         let controller = self.viewers.iter().find(|viewer| self.controller == Some(viewer.id));
         self.copied = controller.map(|controller| match controller.options.clipboard {
             Clipboard::Allow => ViewerNotice::Clipboard { selection, data },
             Clipboard::Deny => ViewerNotice::ClipboardDenied,
         });
-        self.pass_copied();
+        self.send_copied();
     }
 
-    fn pass_copied(&mut self) {
+    fn send_copied(&mut self) {
         let controller = self.viewers.iter().find(|viewer| self.controller == Some(viewer.id));
         if let (Some(controller), true) = (controller, self.filter.at_boundary())
             && let Some(notice) = self.copied.take()
@@ -201,14 +205,14 @@ impl Viewers {
         }
     }
 
-    /// Whoever sees frames hears it by itself.
+    /// Rings the bell of viewers with frames. The others get the bell with the output.
     pub fn bell(&self) {
-        for viewer in self.viewers.iter().filter(|viewer| matches!(viewer.seen, Seen::Frames(_))) {
+        for viewer in self.viewers.iter().filter(|viewer| matches!(viewer.shown, Shown::Frames(_))) {
             viewer.queue.push_bell();
         }
     }
 
-    /// A viewer's terminal has a new size. If it controls, the agent's must take it: that is what is returned.
+    /// A viewer's terminal has a new size. Returns the size if the agent's terminal must take it.
     pub fn resize(&mut self, screen: &mut Screen, id: ViewerId, size: Size) -> Option<Size> {
         for viewer in self.viewers.iter_mut().filter(|viewer| viewer.id == id) {
             viewer.options.size = size;
@@ -216,62 +220,62 @@ impl Viewers {
         if self.is_controller(id) {
             return Some(size);
         }
-        // Whatever it showed has been moved about by its terminal.
+        // Its terminal has moved around what it showed.
         self.show(screen, |viewer| viewer.id == id);
         None
     }
 
-    /// The terminal has a new size: whoever waited for it sees everything, the others see it anew.
+    /// The agent's terminal has a new size. Viewers that waited for it see the screen now; the others get it again.
     pub fn resized(&mut self, screen: &mut Screen) {
-        self.show(screen, |viewer| matches!(viewer.seen, Seen::Everything));
+        self.show(screen, |viewer| matches!(viewer.shown, Shown::Everything));
     }
 
-    /// The viewer has been sent all there was, and lost some of it or has waited since.
+    /// The viewer has received everything in its queue and needs what it lost or what has changed since.
     pub fn refresh(&mut self, screen: &mut Screen, id: ViewerId) {
-        self.show(screen, |viewer| viewer.id == id && matches!(viewer.seen, Seen::Everything));
+        self.show(screen, |viewer| viewer.id == id && matches!(viewer.shown, Shown::Everything));
         self.show_frames(screen, |viewer| viewer.id == id);
     }
 
-    /// When frames are due next.
+    /// When the next frames are due.
     pub fn deadline(&self) -> Option<Duration> {
         self.frames.deadline()
     }
 
     pub fn draw_frames_if_due(&mut self, screen: &mut Screen, now: Duration) {
-        if self.frames.strikes(now, screen.modes().synchronized) {
-            // One that still has something to take asks for a refresh when it has taken it.
-            self.show_frames(screen, |viewer| viewer.queue.takes_frame());
+        if self.frames.take_due(now, screen.modes().synchronized) {
+            // A viewer whose queue is not empty asks for a refresh once it is.
+            self.show_frames(screen, |viewer| viewer.queue.reserve_frame());
         }
     }
 
-    /// Shows each viewer what it is to be shown, if it sees something else now or `anew` says so.
-    fn show(&mut self, screen: &mut Screen, anew: impl Fn(&Viewer) -> bool) {
+    /// Shows each viewer what it should see, if it sees something else now or `again` is true for it.
+    fn show(&mut self, screen: &mut Screen, again: impl Fn(&Viewer) -> bool) {
         for viewer in &mut self.viewers {
-            let show = viewer.to_be_shown(screen.size(), self.controller == Some(viewer.id));
-            match (show, &viewer.seen) {
-                (Show::Nothing, _) => {}
-                (Show::Everything, Seen::Everything) | (Show::Frames(_), Seen::Frames(_))
-                    if !anew(viewer) => {}
-                (Show::Everything, _) => viewer.show_everything(screen),
-                (Show::Frames(keys), _) => viewer.begin_frames(screen, keys),
+            let display = viewer.wanted_display(screen.size(), self.controller == Some(viewer.id));
+            match (display, &viewer.shown) {
+                (Display::Nothing, _) => {}
+                (Display::Everything, Shown::Everything) | (Display::Frames(_), Shown::Frames(_))
+                    if !again(viewer) => {}
+                (Display::Everything, _) => viewer.show_everything(screen),
+                (Display::Frames(keys), _) => viewer.begin_frames(screen, keys),
             }
         }
-        self.show_frames(screen, |viewer| viewer.queue.takes_frame());
+        self.show_frames(screen, |viewer| viewer.queue.reserve_frame());
     }
 
     fn show_frames(&mut self, screen: &mut Screen, whom: impl Fn(&Viewer) -> bool) {
         for viewer in &mut self.viewers {
-            let show = viewer.to_be_shown(screen.size(), self.controller == Some(viewer.id));
-            match (show, &viewer.seen) {
-                (Show::Frames(keys), Seen::Frames(_)) if whom(viewer) => viewer.show_frame(screen, keys),
+            let display = viewer.wanted_display(screen.size(), self.controller == Some(viewer.id));
+            match (display, &viewer.shown) {
+                (Display::Frames(keys), Shown::Frames(_)) if whom(viewer) => viewer.show_frame(screen, keys),
                 _ => {}
             }
         }
     }
 
-    /// The last word to everyone.
+    /// Sends a last notice to every viewer and detaches them all.
     pub fn end(&mut self, screen: &mut Screen, notice: &ViewerNotice) {
-        // What came since the last frame.
+        // The output since the last frame.
         self.show_frames(screen, |_| true);
         for viewer in self.viewers.drain(..) {
             viewer.queue.push(Outgoing::Notice(notice.clone()));
@@ -282,60 +286,61 @@ impl Viewers {
 }
 
 impl Viewer {
-    fn to_be_shown(&self, screen: Size, controls: bool) -> Show {
+    fn wanted_display(&self, screen: Size, controls: bool) -> Display {
         let own = self.options.size.bounded();
         let fits = (own.cols, own.rows) == (screen.cols, screen.rows);
         let keys = if controls { Keys::Program } else { Keys::Plain };
-        match &self.seen {
-            Seen::Nothing if controls && own != screen => Show::Nothing,
-            _ if self.options.frames => Show::Frames(keys),
-            // The new size of who controls is on its way to the agent.
-            Seen::Everything if controls => Show::Everything,
-            _ if fits => Show::Everything,
-            _ => Show::Frames(keys),
+        match &self.shown {
+            Shown::Nothing if controls && own != screen => Display::Nothing,
+            _ if self.options.frames => Display::Frames(keys),
+            // The new size of the controller is on its way to the agent.
+            Shown::Everything if controls => Display::Everything,
+            _ if fits => Display::Everything,
+            _ => Display::Frames(keys),
         }
     }
 
-    /// The screen; with the scrollback above it for those who have seen nothing yet. A long one takes its time
-    /// to arrive, so the screen comes first, and once more below it.
+    /// Sends the screen, to a new viewer with the scrollback above it. A long scrollback takes time to arrive, so the screen
+    /// comes first, and again after the scrollback.
     fn show_everything(&mut self, screen: &mut Screen) {
         let scrollback = self.wants_scrollback();
-        let long = scrollback && screen.scrollback_rows() > ROWS_AT_ONCE;
-        self.queue.push_screen(screen.redraw(scrollback && !long));
-        if long {
+        let is_long = scrollback && screen.scrollback_rows() > ROWS_AT_ONCE;
+        self.queue.push_screen(screen.redraw(scrollback && !is_long));
+        if is_long {
             self.queue.push(Outgoing::Bytes(screen.redraw(true)));
         }
-        self.seen = Seen::Everything;
+        self.shown = Shown::Everything;
     }
 
     fn begin_frames(&mut self, screen: &mut Screen, keys: Keys) {
         let mut window = Window::new(self.options.size);
-        let mut bytes = if self.wants_scrollback() { flowed(screen, self.options.size) } else { Vec::new() };
+        let mut bytes =
+            if self.wants_scrollback() { rewrapped(screen, self.options.size) } else { Vec::new() };
         bytes.extend(screen.frame(&mut window, keys));
         self.queue.push_screen(bytes);
-        self.seen = Seen::Frames(window);
+        self.shown = Shown::Frames(window);
     }
 
     fn show_frame(&mut self, screen: &mut Screen, keys: Keys) {
-        if let Seen::Frames(window) = &mut self.seen {
+        if let Shown::Frames(window) = &mut self.shown {
             self.queue.push_frame(screen.frame(window, keys));
         }
     }
 
     fn wants_scrollback(&self) -> bool {
-        matches!(self.seen, Seen::Nothing) && !self.options.screen_only
+        matches!(self.shown, Shown::Nothing) && !self.options.screen_only
     }
 }
 
-/// The scrollback as lines of another width.
-fn flowed(screen: &mut Screen, size: Size) -> Vec<u8> {
+/// The scrollback, wrapped to another width.
+fn rewrapped(screen: &mut Screen, size: Size) -> Vec<u8> {
     match Screen::restore(&screen.dump()) {
         Ok(mut copy) => {
             copy.resize(size);
             copy.redraw(true)
         }
         Err(cause) => {
-            tracing::warn!(%cause, "a viewer goes without scrollback");
+            tracing::warn!(%cause, "a viewer gets no scrollback");
             Vec::new()
         }
     }

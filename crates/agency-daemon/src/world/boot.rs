@@ -290,7 +290,7 @@ impl World {
         let config = self.config_for(&key.project);
         let agent = config.agents.find(&meta.agent).cloned();
         let agent = agent.unwrap_or_else(|_| agency_core::agent::Agent::named(&meta.agent));
-        plan::terms(&agent, meta.driver.parse().unwrap_or_default())
+        plan::run_terms(&agent, meta.driver.parse().unwrap_or_default())
     }
 
     fn config_for(&self, project: &ProjectId) -> Config {

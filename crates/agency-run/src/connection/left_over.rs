@@ -1,4 +1,4 @@
-//! What earlier daemons left: processes of connections, live and dead, and the sessions that were on them.
+//! The processes of connections that earlier daemons left, live and dead, and their sessions.
 
 use std::collections::HashMap;
 use std::io;

@@ -21,7 +21,7 @@ pub struct ConnectionPlan {
     pub is_own: bool,
 }
 
-/// What a later daemon needs to adopt the process of a connection.
+/// The facts that a later daemon needs to adopt the process of a connection.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConnectionMeta {
     /// Which connection it is.

@@ -48,10 +48,14 @@ pub(super) struct Kill {
     pub(super) grace: Duration,
 }
 
-/// Who waits until a line is written.
+/// The sender of a line, which waits until the line is written.
 pub(super) enum LineSender {
-    Nobody,
-    Session { run: RunId, id: u64 },
+    /// The connection itself: it does not wait.
+    Connection,
+    Session {
+        run: RunId,
+        id: u64,
+    },
 }
 
 impl Process {
@@ -75,7 +79,7 @@ impl Process {
         self.greeting == Greeting::Accepted
     }
 
-    /// What the router has read of the handshake.
+    /// The handshake as the router has read it.
     pub(super) fn read_greeting(&self) -> Greeting {
         match self.router.greeting() {
             None => Greeting::Pending,
@@ -104,7 +108,7 @@ impl Process {
         for (key, bytes) in owed {
             if !self.owed_keys.contains(&key) {
                 self.owed_keys.push(key);
-                self.lines.push(bytes, LineSender::Nobody);
+                self.lines.push(bytes, LineSender::Connection);
             }
         }
     }

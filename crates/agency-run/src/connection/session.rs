@@ -27,7 +27,7 @@ const UNWRITTEN_TAG: &str = "unwritten";
 /// Lines that wait for a run that is behind. An agent sends fewer in a busy second.
 const LINES_WAITING: usize = 4096;
 
-/// What a session's journal says about its connection. The driver reads the parts that it needs.
+/// A note in a session's journal about its connection. The driver reads the parts that it needs.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum SessionNote {
@@ -36,7 +36,7 @@ enum SessionNote {
     GivenUp { message: String, cause: Option<String> },
 }
 
-/// What a connection tells a session.
+/// A message from the connection to a session.
 #[derive(Debug)]
 pub enum ToSession {
     /// A process has answered `initialize` with this line.
@@ -66,9 +66,9 @@ pub enum ToSession {
 /// Why the daemon does not connect again.
 #[derive(Debug, Clone)]
 pub struct GiveUpReason {
-    /// What failed.
+    /// The failure.
     pub message: String,
-    /// Why it failed.
+    /// Its cause.
     pub cause: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct SessionLine {
     pub at_ns: u64,
 }
 
-/// What a session tells its connection.
+/// A message from a session to its connection.
 #[derive(Debug)]
 pub enum FromSession {
     /// A whole line for the agent.

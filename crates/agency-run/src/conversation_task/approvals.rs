@@ -1,7 +1,7 @@
 //! Approvals that the agent asks for: first the user's rules are checked, then a person answers.
 //!
-//! The journal gets a note of who answers before the agent gets the answer. The caller hears of success once the journal
-//! holds the answer too.
+//! The journal gets a note with the name of the answerer before the agent gets the answer. The caller gets a reply once the
+//! journal holds the answer too.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +26,7 @@ type AnswerReply = oneshot::Sender<Result<chat::Approval, Failure>>;
 /// Answers on their way to the agent.
 #[derive(Default)]
 pub(super) struct PendingAnswers {
-    /// Who answers, by approval.
+    /// The name of the answerer, by approval.
     by: BTreeMap<String, String>,
     /// Answers that wait until the journal holds their `decision` note. Only then are they sent to the agent.
     noted: Vec<NotedAnswer>,
@@ -105,7 +105,7 @@ impl ConversationTask {
             self.rule_decisions.leave_to_people(&id);
             return Ok(());
         }
-        // Nobody waits for this answer: the conversation shows what becomes of it.
+        // No caller waits for this answer: the conversation shows the outcome.
         let (answer, _) = oneshot::channel();
         self.answer(AnswerRequest { id: Some(id), verdict, by, why, answer }).await
     }
@@ -141,14 +141,14 @@ impl ConversationTask {
         }
     }
 
-    /// What became of an approval, for a caller that came too late.
+    /// The outcome of an approval, for a caller that came too late.
     fn describe_outcome(&self, approval: &Approval) -> String {
         let title = &approval.title;
         let Some(outcome) = &approval.outcome else {
-            let by = self.answers.by.get(&approval.id).map_or("somebody", String::as_str);
+            let by = self.answers.by.get(&approval.id).map_or("another user", String::as_str);
             return format!("{by} was first: the answer to `{title}` is on its way");
         };
-        let by = outcome.by.as_deref().unwrap_or("somebody");
+        let by = outcome.by.as_deref().unwrap_or("another user");
         match (outcome.cancelled, outcome.allowed) {
             (true, _) => format!("the agent withdrew `{title}`"),
             (false, true) => format!("{by} was first and allowed `{title}`"),
@@ -156,7 +156,7 @@ impl ConversationTask {
         }
     }
 
-    /// Answers the callers whose answers are in the journal. Until then nobody else may answer.
+    /// Answers the callers whose answers are in the journal. Until then no other caller may answer.
     pub(super) fn confirm_answers(&mut self) {
         let run = &self.fold.run;
         self.answers.by.retain(|id, _| run.open_requests().contains(&id.as_str()));

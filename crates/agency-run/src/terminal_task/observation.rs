@@ -1,4 +1,4 @@
-//! What the send machine needs to know of the agent before it types or presses Enter.
+//! Observations of the agent that the send machine needs before it types or presses Enter.
 
 use std::time::Duration;
 

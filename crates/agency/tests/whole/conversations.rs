@@ -126,7 +126,9 @@ fn a_denial_passes_its_reason_and_a_question_gets_its_answer() {
     wait_said(&stage, "no", "  not that directory");
     wait_why(&stage, "no", "question");
     assert!(
-        stage.refused(&["approve", "no", "--answer", "1", "--answer", "2"]).contains("the agent asks 1 question, but you gave 2 answers")
+        stage
+            .refused(&["approve", "no", "--answer", "1", "--answer", "2"])
+            .contains("the agent asks 1 question, but you gave 2 answers")
     );
     stage.run(["approve", "no", "--answer", "2"]).ok();
     wait_said(&stage, "no", "answered: Blue");
