@@ -15,10 +15,19 @@ const NAME: &str = "agency-keeper";
 /// Why there is no copy of the keeper.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperCopyError {
+    /// The keeper's program is not beside this one.
     #[error("no {NAME} beside {}", .0.display())]
     Missing(PathBuf),
+    /// The program cannot be read, or its copy cannot be written.
     #[error("cannot copy {} to {}", from.display(), to.display())]
-    Copy { from: PathBuf, to: PathBuf, source: io::Error },
+    Copy {
+        /// The program.
+        from: PathBuf,
+        /// The copy.
+        to: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
 }
 
 /// Returns the copy of the keeper that belongs to this build, and makes it if it is missing.

@@ -15,12 +15,25 @@ use crate::fold::NO_RECORD;
 /// Why a keeper could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
+    /// The keeper's program cannot be run.
     #[error("cannot start the keeper {}", path.display())]
-    Keeper { path: std::path::PathBuf, source: io::Error },
+    Keeper {
+        /// The program.
+        path: std::path::PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The keeper exited before it answered.
     #[error("the keeper ended without an answer")]
     Silent,
+    /// The keeper could not do one of its steps.
     #[error("cannot {what}")]
-    Step { what: String, source: io::Error },
+    Step {
+        /// The step, as an infinitive.
+        what: String,
+        /// The cause.
+        source: io::Error,
+    },
 }
 
 /// Blocking. `seed` becomes the first checkpoint in the run's journal. `rescued` is the PTY master of a run whose keeper was

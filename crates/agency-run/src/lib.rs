@@ -22,6 +22,8 @@
 //!
 //! [`view`] converts to the types of the API; [`reply`] and [`timer`] are small helpers for tasks.
 
+#![warn(missing_docs)]
+
 pub mod capacity;
 mod cast;
 mod chat_view;

@@ -16,14 +16,27 @@ use agency_core::ids::RunId;
 #[derive(Debug)]
 pub enum Report {
     /// Something happened to a run.
-    Run { run: RunId, report: RunReport },
+    Run {
+        /// The run.
+        run: RunId,
+        /// The event.
+        report: RunReport,
+    },
     /// Something happened to the process of a connection.
-    Connection { name: String, attempt: u64, report: ConnectionReport },
+    Connection {
+        /// The connection.
+        name: String,
+        /// The attempt that started the process.
+        attempt: u64,
+        /// The event.
+        report: ConnectionReport,
+    },
 }
 
 /// A report about a run.
 #[derive(Debug)]
 pub enum RunReport {
+    /// The state has changed.
     State(Box<Change>),
     /// The state is the same, but other evidence decides it now, or the evidence has another detail.
     Evidence(Box<Evidence>),
@@ -31,30 +44,37 @@ pub enum RunReport {
     Session(String),
     /// The agent does not have the session that it was to resume.
     SessionLost,
-    /// How many viewers are attached now.
+    /// The number of attached viewers has changed.
     Viewers(usize),
-    /// New events of the conversation before `next_seq`, each with its time on the journal's clock.
+    /// New events of the conversation.
     ConversationEvents {
+        /// The events, each with its time on the journal's clock.
         events: Vec<(Duration, EventData)>,
+        /// The first record that the follower has not folded.
         next_seq: u64,
     },
     /// The agent asks for an approval. The daemon checks the user's rules first.
     ApprovalRequested(Box<Approval>),
     /// The agent has exited, the follower has folded its output, and its process tree is gone.
     Over {
+        /// How it exited.
         exit: RunExit,
+        /// The processes that were ended with it.
         ended: Vec<Ended>,
     },
     /// The keeper was killed and another one holds the run now.
     Rescued {
+        /// The new keeper.
         keeper: ProcessIdentity,
     },
     /// A keeper that did not answer when the daemon found it answers now.
     Reached {
+        /// The environment that the agent was launched with.
         environment: Vec<(Bytes, Bytes)>,
     },
-    /// The keeper cannot write the journal; without a cause: it can again.
+    /// The keeper cannot write the journal, or it can again.
     Journal {
+        /// Why it cannot; absent if it can.
         cause: Option<String>,
     },
 }
@@ -62,26 +82,35 @@ pub enum RunReport {
 /// A report about the process of a connection.
 #[derive(Debug)]
 pub enum ConnectionReport {
+    /// The process runs.
     Spawned,
+    /// The process could not be started.
     SpawnFailed {
+        /// Its program does not exist.
         not_found: bool,
+        /// Why.
         cause: String,
     },
+    /// The agent has answered `initialize`.
     Greeted {
+        /// The agent's own name and version.
         name: Option<String>,
         /// The agent can resume a session of another process.
         resumes: bool,
     },
+    /// The agent has refused `initialize`.
     HandshakeFailed {
+        /// Why.
         cause: String,
     },
     /// The process closed its pipes, or ended.
     Lost {
+        /// Why.
         cause: String,
     },
     /// Nothing is left of the process.
     Gone,
-    /// So many tasks have a session on the connection.
+    /// The number of open sessions has changed.
     Sessions(usize),
 }
 
@@ -93,10 +122,12 @@ pub type Taken = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub struct ReportSink(Arc<dyn Fn(Report) -> Taken + Send + Sync>);
 
 impl ReportSink {
+    /// A sink that calls a function for each report.
     pub fn new(take: impl Fn(Report) -> Taken + Send + Sync + 'static) -> ReportSink {
         ReportSink(Arc::new(take))
     }
 
+    /// Resolves once the loop has taken the report.
     pub async fn report(&self, report: Report) {
         (self.0)(report).await;
     }
@@ -104,11 +135,14 @@ impl ReportSink {
 
 /// Sends the reports of one run.
 pub struct RunReporter {
+    /// Where the reports go.
     pub sink: ReportSink,
+    /// The run.
     pub run: RunId,
 }
 
 impl RunReporter {
+    /// Resolves once the loop has taken the report.
     pub async fn report(&self, report: RunReport) {
         self.sink.report(Report::Run { run: self.run.clone(), report }).await;
     }
