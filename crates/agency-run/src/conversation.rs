@@ -297,6 +297,7 @@ pub fn decisions(fold: &ConversationFold) -> Vec<PastDecision> {
     decided.collect()
 }
 
+/// An approval as callers see it.
 pub fn approval(approval: &Approval) -> Option<chat::Approval> {
     Some(approval_view(approval))
 }

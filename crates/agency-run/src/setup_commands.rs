@@ -48,9 +48,13 @@ const PIECES_WAITING: usize = 64;
 /// The commands, with everything that is needed to run them.
 #[derive(Debug)]
 pub struct SetupCommands {
+    /// Program and arguments of each command, in order.
     pub commands: Vec<Vec<OsString>>,
+    /// Their whole environment.
     pub env: Environment,
+    /// The directory they run in.
     pub cwd: PathBuf,
+    /// The file that gets their output.
     pub log: PathBuf,
     /// For all commands together.
     pub limit: Option<Duration>,
@@ -61,6 +65,7 @@ pub struct SetupCommands {
 /// Why the commands did not all succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetupError {
+    /// What went wrong, in words.
     pub why: String,
     /// The last lines that the failed command printed.
     pub last_lines: Vec<String>,
@@ -71,7 +76,9 @@ pub struct SetupError {
 /// Whether a log that exists already is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldContent {
+    /// Truncate the log first.
     Replace,
+    /// Append to the log.
     Keep,
 }
 
