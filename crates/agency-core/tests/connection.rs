@@ -1,4 +1,4 @@
-//! The life of a connection: stories that are known, and worlds in which everything happens at every moment.
+//! The life of a connection: stories, and a simulated world in which anything can happen at any moment.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn check(story: &str) {
                 let (seconds, event) = event.split_once(' ').expect("a time and an event");
                 let now = Duration::from_secs_f64(seconds.parse().expect("seconds"));
                 let effects = connection.on(read(event), now);
-                effects.iter().map(shown).collect::<Vec<_>>().join("; ")
+                effects.iter().map(describe).collect::<Vec<_>>().join("; ")
             }
         };
         assert_eq!(effects, expected, "\nafter `{event}` in{story}");
@@ -48,7 +48,7 @@ fn read(text: &str) -> Event {
     }
 }
 
-fn shown(effect: &Effect) -> String {
+fn describe(effect: &Effect) -> String {
     match effect {
         Effect::Spawn { epoch } => format!("spawn e{}", epoch.0),
         Effect::End { epoch } => format!("end e{}", epoch.0),
@@ -60,7 +60,7 @@ fn shown(effect: &Effect) -> String {
 }
 
 #[test]
-fn who_needs_it_joins_the_attempt_in_flight_and_gets_the_one_that_lives() {
+fn callers_join_an_attempt_in_progress_and_get_a_live_connection_at_once() {
     check(
         "
         0 ensure #1 -> starting; spawn e1
@@ -95,7 +95,7 @@ fn a_first_attempt_that_fails_is_not_retried() {
 }
 
 #[test]
-fn a_lost_connection_is_brought_back_after_one_two_four_eight_and_sixteen_seconds_and_then_given_up() {
+fn a_lost_connection_is_retried_after_one_two_four_eight_and_sixteen_seconds_and_then_given_up() {
     check(
         "
         0 adopted greeted -> connected
@@ -126,7 +126,7 @@ fn a_lost_connection_is_brought_back_after_one_two_four_eight_and_sixteen_second
 }
 
 #[test]
-fn who_needs_it_does_not_wait_for_the_next_retry() {
+fn a_caller_does_not_wait_for_the_next_retry() {
     check(
         "
         0 adopted greeted -> connected
@@ -146,7 +146,7 @@ fn who_needs_it_does_not_wait_for_the_next_retry() {
 }
 
 #[test]
-fn a_process_that_takes_its_time_to_go_is_waited_for() {
+fn the_next_process_waits_for_the_end_of_a_slow_one() {
     check(
         "
         0 adopted greeted -> connected
@@ -158,7 +158,7 @@ fn a_process_that_takes_its_time_to_go_is_waited_for() {
 }
 
 #[test]
-fn somebody_who_wants_it_made_anew_gets_a_new_one_whatever_there_was() {
+fn a_reconnect_makes_a_new_process_in_every_state() {
     check(
         "
         0 reconnect #1 -> reconnecting; starting; spawn e1
@@ -183,7 +183,7 @@ fn somebody_who_wants_it_made_anew_gets_a_new_one_whatever_there_was() {
 }
 
 #[test]
-fn a_greeting_that_nobody_answers_fails() {
+fn a_greeting_without_an_answer_fails() {
     check(
         "
         0 ensure #1 -> starting; spawn e1
@@ -197,7 +197,7 @@ fn a_greeting_that_nobody_answers_fails() {
 }
 
 #[test]
-fn shutting_down_leaves_nothing_in_any_state() {
+fn a_shutdown_leaves_no_process_in_any_state() {
     check("0 shutdown #1 -> #1 ok");
     check(
         "
@@ -237,7 +237,7 @@ fn shutting_down_leaves_nothing_in_any_state() {
 }
 
 #[test]
-fn one_that_was_found_in_its_greeting_is_waited_for() {
+fn a_process_that_was_found_before_it_answered_the_greeting_gets_time_to_answer() {
     check(
         "
         0 adopted -> starting
@@ -266,7 +266,7 @@ fn an_agent_that_connects_and_dies_again_and_again_is_given_up() {
     }
     assert_eq!((lives, connection.status()), (11, Status::Disconnected));
     let effects = connection.on(Event::Ensure { ticket: Ticket(1) }, now);
-    assert!(effects.contains(&Effect::Announce { status: Status::Starting }), "somebody may ask again");
+    assert!(effects.contains(&Effect::Announce { status: Status::Starting }), "a caller may try again");
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -301,14 +301,14 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// A machine, and the processes that it has been given.
+/// A connection, and the processes that it started.
 struct World {
     connection: Connection,
     now: Duration,
-    /// Asked for, and neither there nor refused.
+    /// The connection ordered it, and it neither lives nor has failed.
     pending: Option<Epoch>,
     alive: Option<Epoch>,
-    /// Told to end.
+    /// The connection ordered its end.
     ending: bool,
     open: BTreeSet<Ticket>,
     next_ticket: u64,
@@ -341,11 +341,11 @@ impl World {
             match effect {
                 Effect::Spawn { epoch } => {
                     assert_eq!((self.pending, self.alive), (None, None), "never two processes");
-                    assert!(epoch.0 > self.last_epoch, "every process has a name of its own");
+                    assert!(epoch.0 > self.last_epoch, "every process has its own epoch");
                     (self.pending, self.last_epoch, self.ending) = (Some(epoch), epoch.0, false);
                 }
                 Effect::End { epoch } => {
-                    assert_eq!(self.alive, Some(epoch), "only what lives is ended");
+                    assert_eq!(self.alive, Some(epoch), "only a live process is ended");
                     assert!(!std::mem::replace(&mut self.ending, true), "once");
                 }
                 Effect::Answer { ticket, .. } => assert!(self.open.remove(&ticket), "answered once"),
@@ -378,15 +378,15 @@ impl World {
                 Some(epoch) => self.on(Event::SpawnFailed { epoch, not_found: true, cause: String::new() }),
                 None => {}
             },
-            Act::Initialize => self.of_the_living(|epoch| Event::Initialized { epoch }),
-            Act::Refuse => self.of_the_living(|epoch| Event::HandshakeFailed { epoch, cause: String::new() }),
-            Act::Break => self.of_the_living(|epoch| Event::Lost { epoch, cause: String::new() }),
+            Act::Initialize => self.report_live(|epoch| Event::Initialized { epoch }),
+            Act::Refuse => self.report_live(|epoch| Event::HandshakeFailed { epoch, cause: String::new() }),
+            Act::Break => self.report_live(|epoch| Event::Lost { epoch, cause: String::new() }),
             Act::Die => {
                 if let Some(epoch) = self.alive.take() {
                     self.on(Event::Gone { epoch });
                 }
             }
-            Act::Stale(which) => self.stale(which),
+            Act::Stale(which) => self.report_stale(which),
             Act::Wait(millis) => {
                 self.now += Duration::from_millis(u64::from(millis));
                 self.on(Event::Tick);
@@ -394,13 +394,13 @@ impl World {
         }
     }
 
-    fn of_the_living(&mut self, event: impl FnOnce(Epoch) -> Event) {
+    fn report_live(&mut self, event: impl FnOnce(Epoch) -> Event) {
         if let Some(epoch) = self.alive {
             self.on(event(epoch));
         }
     }
 
-    fn stale(&mut self, which: u8) {
+    fn report_stale(&mut self, which: u8) {
         let gone = self.last_epoch.checked_sub(1).filter(|epoch| *epoch > 0).map(Epoch);
         let Some(epoch) = gone else { return };
         let before = (self.connection.status(), self.connection.epoch(), self.connection.deadline());
@@ -412,24 +412,24 @@ impl World {
             _ => Event::Gone { epoch },
         });
         let after = (self.connection.status(), self.connection.epoch(), self.connection.deadline());
-        assert_eq!(before, after, "what speaks of another process changes nothing");
+        assert_eq!(before, after, "a report about another process changes nothing");
     }
 
-    /// Whatever has happened: everything answers in the end, and then nothing is left.
-    fn ends(&mut self) {
+    /// After a shutdown every caller has an answer, and no process is left.
+    fn check_shutdown(&mut self) {
         self.act(Act::Shutdown);
         self.act(Act::Spawn { works: true });
         if self.alive.is_some() {
-            assert!(self.ending, "what lives is told to end");
+            assert!(self.ending, "the connection ends a live process");
         }
         self.act(Act::Die);
         assert_eq!((self.pending, self.alive), (None, None));
         assert_eq!((self.connection.status(), self.connection.deadline()), (Status::Idle, None));
-        assert_eq!(self.open, BTreeSet::new(), "everybody was answered");
+        assert_eq!(self.open, BTreeSet::new(), "every caller has an answer");
     }
 
-    /// With a world that answers, whoever waits is answered without asking anything more.
-    fn settles(&mut self) {
+    /// If every process starts and answers, every caller gets an answer without a further request.
+    fn check_answers(&mut self) {
         for _ in 0..20 {
             self.act(Act::Spawn { works: true });
             if self.ending {
@@ -442,7 +442,7 @@ impl World {
                 self.on(Event::Tick);
             }
         }
-        assert_eq!(self.open, BTreeSet::new(), "everybody was answered");
+        assert_eq!(self.open, BTreeSet::new(), "every caller has an answer");
     }
 }
 
@@ -450,16 +450,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn never_two_processes_and_nothing_is_left(acts in prop::collection::vec(act(), 0..80)) {
+    fn there_are_never_two_processes_and_a_shutdown_leaves_none(acts in prop::collection::vec(act(), 0..80)) {
         let mut world = World::new();
         acts.into_iter().for_each(|act| world.act(act));
-        world.ends();
+        world.check_shutdown();
     }
 
     #[test]
-    fn everybody_is_answered_in_a_world_that_answers(acts in prop::collection::vec(act(), 0..80)) {
+    fn every_caller_gets_an_answer_if_processes_answer(acts in prop::collection::vec(act(), 0..80)) {
         let mut world = World::new();
         acts.into_iter().for_each(|act| world.act(act));
-        world.settles();
+        world.check_answers();
     }
 }

@@ -1,5 +1,5 @@
-//! The detector, whatever it is told and whenever: it never spins, forgets nothing over a checkpoint, and has one
-//! authority at a time.
+//! Laws of the detector for any evidence at any time: it never spins, a checkpoint loses nothing, and there is one authority
+//! at a time.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use agency_core::exit::ExitCode;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum EvidenceStep {
     Status(&'static str),
     Hook(&'static str, Option<&'static str>),
     Title(Option<Matched>),
@@ -87,7 +87,7 @@ fn look() -> impl Strategy<Value = Look> {
     })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = EvidenceStep> {
     let statuses = vec![
         "state=working",
         "state=idle",
@@ -101,47 +101,47 @@ fn step() -> impl Strategy<Value = Step> {
     let events = vec!["PermissionRequest", "Stop", "PreToolUse", "SessionStart", "Notification", "Else"];
     let kinds = prop::option::of(prop::sample::select(vec!["idle_prompt", "permission_prompt"]));
     prop_oneof![
-        2 => prop::sample::select(statuses).prop_map(Step::Status),
-        2 => (prop::sample::select(events), kinds).prop_map(|(event, kind)| Step::Hook(event, kind)),
-        2 => matched().prop_map(Step::Title),
-        1 => any::<bool>().prop_map(Step::Shell),
-        1 => any::<bool>().prop_map(Step::Progress),
-        1 => prop::option::of(prop::sample::select(vec!["come", ""])).prop_map(Step::Notice),
-        3 => any::<bool>().prop_map(Step::Input),
-        4 => probe().prop_map(Step::Probe),
-        8 => look().prop_map(Step::Look),
-        1 => (0..8u64).prop_map(Step::Resize),
-        1 => (0..9_000u64, 0..90_000u64).prop_map(|(needs, stale)| Step::Timing(needs, stale)),
-        2 => Just(Step::Tick),
+        2 => prop::sample::select(statuses).prop_map(EvidenceStep::Status),
+        2 => (prop::sample::select(events), kinds).prop_map(|(event, kind)| EvidenceStep::Hook(event, kind)),
+        2 => matched().prop_map(EvidenceStep::Title),
+        1 => any::<bool>().prop_map(EvidenceStep::Shell),
+        1 => any::<bool>().prop_map(EvidenceStep::Progress),
+        1 => prop::option::of(prop::sample::select(vec!["come", ""])).prop_map(EvidenceStep::Notice),
+        3 => any::<bool>().prop_map(EvidenceStep::Input),
+        4 => probe().prop_map(EvidenceStep::Probe),
+        8 => look().prop_map(EvidenceStep::Look),
+        1 => (0..8u64).prop_map(EvidenceStep::Resize),
+        1 => (0..9_000u64, 0..90_000u64).prop_map(|(needs, stale)| EvidenceStep::Timing(needs, stale)),
+        2 => Just(EvidenceStep::Tick),
     ]
 }
 
-fn play(detector: &mut Detector, step: &Step, mark: Mark) {
+fn play(detector: &mut Detector, step: &EvidenceStep, mark: Mark) {
     match step.clone() {
-        Step::Status(text) => detector.on_status(text, mark),
-        Step::Hook(event, kind) => {
+        EvidenceStep::Status(text) => detector.on_status(text, mark),
+        EvidenceStep::Hook(event, kind) => {
             let (event, kind) = (event.to_owned(), kind.map(str::to_owned));
             detector.on_hook(&Hook { event, kind, ..Hook::default() }, mark);
         }
-        Step::Title(matched) => detector.on_title(matched, mark),
-        Step::Shell(shown) => detector.on_shell_prompt(shown, mark),
-        Step::Progress(running) => detector.on_progress(running, mark),
-        Step::Notice(words) => detector.on_notice(words, mark),
-        Step::Input(enter) => detector.on_input(enter, mark),
-        Step::Probe(probe) => detector.on_probe(&probe, mark),
-        Step::Look(look) => detector.on_look(look, mark),
-        Step::Resize(digest) => detector.on_resize(digest, mark),
-        Step::Timing(needs, stale) => detector.set_timing(Timing {
+        EvidenceStep::Title(matched) => detector.on_title(matched, mark),
+        EvidenceStep::Shell(shown) => detector.on_shell_prompt(shown, mark),
+        EvidenceStep::Progress(running) => detector.on_progress(running, mark),
+        EvidenceStep::Notice(words) => detector.on_notice(words, mark),
+        EvidenceStep::Input(enter) => detector.on_input(enter, mark),
+        EvidenceStep::Probe(probe) => detector.on_probe(&probe, mark),
+        EvidenceStep::Look(look) => detector.on_look(look, mark),
+        EvidenceStep::Resize(digest) => detector.on_resize(digest, mark),
+        EvidenceStep::Timing(needs, stale) => detector.set_timing(Timing {
             needs_input_after: Duration::from_millis(needs),
             stale_after: Duration::from_millis(stale),
         }),
-        Step::Tick => {}
-        Step::Exit(code) => detector.on_exit(ExitCode::Code(code), mark),
+        EvidenceStep::Tick => {}
+        EvidenceStep::Exit(code) => detector.on_exit(ExitCode::Code(code), mark),
     }
     detector.tick(mark.at);
 }
 
-/// Who decides is the most trusted of those who claim something, and the state is what it says.
+/// The most trusted claim decides, and the state follows it.
 fn check_authority(detector: &Detector) -> Result<(), TestCaseError> {
     let standing = detector.standing();
     if matches!(standing.state, AgentState::Exited { .. }) {
@@ -160,7 +160,7 @@ fn check_authority(detector: &Detector) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Each change goes on from the one before it, and time does not go back.
+/// Each change starts from the state of the change before it, and time does not go back.
 fn check_changes(changes: &[Change], last: &mut (AgentState, Duration)) -> Result<(), TestCaseError> {
     for change in changes {
         prop_assert_eq!(change.old, last.0);
@@ -176,7 +176,7 @@ const BEGAN: Duration = Duration::from_secs(100);
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_is_told_one_decides_and_nothing_spins(
+    fn one_claim_decides_and_no_deadline_repeats(
         steps in prop::collection::vec((step(), prop_oneof![0..50u64, 0..9_000u64]), 1..80),
         exit in prop::option::of(0..80usize),
     ) {
@@ -184,7 +184,7 @@ proptest! {
         let (mut now, mut last) = (BEGAN, (detector.state(), BEGAN));
         for (number, (step, wait)) in steps.into_iter().enumerate() {
             now += Duration::from_millis(wait);
-            let step = if exit == Some(number) { Step::Exit(3) } else { step };
+            let step = if exit == Some(number) { EvidenceStep::Exit(3) } else { step };
             play(&mut detector, &step, Mark { at: now, offset: number as u64 });
             let due = detector.deadline();
             prop_assert!(due.is_none_or(|due| due > now), "due {due:?} at {now:?} after {step:?}: {detector:?}");
@@ -217,13 +217,13 @@ proptest! {
         }
     }
 
-    /// Ticks are dated by when they were due: looking often and looking once come to the same.
+    /// A change begins when it was due, so many ticks and a single late one give the same changes.
     #[test]
-    fn looking_often_changes_nothing(
+    fn more_ticks_change_nothing(
         steps in prop::collection::vec((step(), 0..9_000u64), 1..40),
         pace in 1..700u64,
     ) {
-        let steps: Vec<_> = steps.into_iter().filter(|(step, _)| !matches!(step, Step::Timing(..))).collect();
+        let steps: Vec<_> = steps.into_iter().filter(|(step, _)| !matches!(step, EvidenceStep::Timing(..))).collect();
         let (mut often, mut once) = (Detector::new(Timing::default(), BEGAN), Detector::new(Timing::default(), BEGAN));
         let mut now = BEGAN;
         for (number, (step, wait)) in steps.into_iter().enumerate() {

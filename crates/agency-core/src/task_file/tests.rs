@@ -34,7 +34,7 @@ fn list(words: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_parent_that_is_no_task_is_somebody_elses_word() {
+fn a_parent_that_is_not_a_task_id_is_ignored_and_kept() {
     for (written, parent) in [("7", Some(TaskId(7))), ("epic", None), ("0", None), ("[1]", None), ("", None)]
     {
         let text = format!("---\nparent: {written}\n---\n");
@@ -162,7 +162,7 @@ last_exit:
 #[test]
 fn a_change_touches_its_own_lines_only() {
     for (before, field, expected) in [
-        // In place, and the comment stays.
+        // Replaced in place; the comment stays.
         ("status: draft # mine\nagent: codex", running(), "status: running # mine\nagent: codex"),
         ("status:   'draft'", running(), "status: running"),
         ("status:", running(), "status: running"),
@@ -197,11 +197,11 @@ fn a_change_touches_its_own_lines_only() {
         ("agent: 'co\n  dex'\nx: 1", Field::Agent(some("a")), "agent: a\nx: 1"),
         ("agent: co\n  dex\nx: 1", Field::Agent(some("a")), "agent: a\nx: 1"),
         ("agent:\n  codex\nx: 1", Field::Agent(some("a")), "agent: a\nx: 1"),
-        // Taken out.
+        // Removed.
         ("agent: codex # old\nx: 1", Field::Agent(None), "x: 1"),
         ("x: 1\nagent: codex", Field::Agent(None), "x: 1"),
         ("command:\n- a\n- b\n\nx: 1", Field::Command(None), "\nx: 1"),
-        // Characters wider than a byte in front of the value and behind it.
+        // Characters of several bytes before and after the value.
         ("\"stat\\u0075s\": \"dr\\u0061ft\" # größe ✓", running(), "\"stat\\u0075s\": running # größe ✓"),
     ] {
         let written = after(&format!("---\n{before}\n---\nbody"), field);
@@ -211,7 +211,7 @@ fn a_change_touches_its_own_lines_only() {
 }
 
 #[test]
-fn what_is_already_so_changes_nothing() {
+fn setting_the_same_value_changes_nothing() {
     for text in
         ["---\nstatus:   'running'   # odd\n---\n", "---\nlabels:\n  - a\n  - b\nstatus: running\n---\n"]
     {
@@ -235,9 +235,9 @@ fn line_ends_and_a_byte_order_mark_survive() {
         "---\r\nlabels: [\"b\"]\r\nx: 1\r\n---\r\n"
     );
     assert_eq!(after("---\r\n---\r\n", running()), "---\r\nstatus: running\r\n---\r\n");
-    // The closing line is the last of the file, without an end of its own.
+    // The closing `---` is the last line of the file, without a newline.
     assert_eq!(after("---\n---", running()), "---\nstatus: running\n---");
-    // Mixed, as after an edit on another system.
+    // Mixed line ends, as after an edit on another system.
     assert_eq!(after("---\nstatus: draft\r\nx: 1\n---\n", running()), "---\nstatus: running\r\nx: 1\n---\n");
 }
 
@@ -319,7 +319,7 @@ fn text_that_yaml_would_misread_is_quoted() {
 }
 
 #[test]
-fn a_broken_file_says_where_and_what() {
+fn a_broken_file_gives_a_line_and_a_problem() {
     for (text, expected, hint) in [
         ("", "line 1: the file does not begin with `---`", "begin the file"),
         ("fix it\n", "line 1: the file does not begin with `---`", "begin the file"),
@@ -404,7 +404,7 @@ fn a_broken_file_says_where_and_what() {
 }
 
 #[test]
-fn keys_that_hang_together_are_left_alone_and_it_is_said() {
+fn connected_keys_are_refused_and_left_alone() {
     let text = "---\nagent: &a codex\nreviewer: *a\n---\n";
     let mut file = parsed(text);
     let error = file.set(Field::Agent(some("fake"))).expect_err("an alias would dangle");
@@ -421,7 +421,7 @@ fn hostile_front_matter_is_refused_not_fatal() {
         [("[", "]"), ("{a: ", "}"), ("- ", ""), ("? ", ""), ("a:\n ", ""), ("!!x ", ""), ("&a ", "")]
     {
         let deep = format!("---\nx: {}1{}\n---\n", open.repeat(20_000), close.repeat(20_000));
-        // Taken or refused: there just has to be an answer.
+        // It may be accepted or refused, but the parser must return.
         if let Ok(file) = TaskFile::parse(deep.as_bytes()) {
             assert_eq!(text_of(&file), deep);
         }
@@ -465,7 +465,7 @@ fn any_field() -> impl Strategy<Value = Field> {
     ]
 }
 
-/// Lines of keys that are not ours, in all the shapes people use.
+/// Lines of unknown keys, in all forms that people use.
 const STRANGERS: [&str; 9] = [
     "# a comment\n",
     "\n",
@@ -478,7 +478,7 @@ const STRANGERS: [&str; 9] = [
     "plain: one\n  two # end\n",
 ];
 
-/// Front matter with some strangers and some of our keys in any order and style.
+/// Front matter with unknown keys and keys of Agency, in any order and style.
 fn any_head() -> impl Strategy<Value = (Vec<&'static str>, String)> {
     let strangers = prop::sample::subsequence(&STRANGERS[..], 0..=STRANGERS.len());
     let ours = prop::sample::subsequence(
@@ -533,7 +533,7 @@ proptest! {
     }
 
     #[test]
-    fn changes_keep_all_that_is_not_theirs(
+    fn a_change_keeps_everything_else(
         (strangers, head) in any_head(),
         crlf in any::<bool>(),
         changes in prop::collection::vec(any_field(), 1..8),

@@ -15,7 +15,7 @@ fn a_run_that_ends_leaves_a_running_or_idle_task_stopped() {
 }
 
 #[test]
-fn a_crash_is_reported_and_stays_down_where_nobody_wants_restarts() {
+fn a_crash_is_reported_and_stays_down_if_the_policy_is_never() {
     check(
         "
         given 1=running:a
@@ -25,7 +25,7 @@ fn a_crash_is_reported_and_stays_down_where_nobody_wants_restarts() {
 }
 
 #[test]
-fn an_end_that_nobody_can_explain_is_not_called_a_crash() {
+fn an_unknown_end_is_not_a_crash() {
     check(
         "
         given 1=started:a on-crash=3
@@ -123,7 +123,7 @@ fn a_stop_ends_the_restarting_too() {
 }
 
 #[test]
-fn an_agent_whose_work_was_called_done_is_not_brought_back() {
+fn an_agent_whose_work_is_marked_done_is_not_restarted() {
     for (said, status) in [("complete", "completed"), ("fail", "failed"), ("review", "reviewed")] {
         check(&format!(
             "

@@ -3,7 +3,7 @@
 use crate::script::check;
 
 #[test]
-fn boot_spawns_nothing_adopts_what_lives_and_marks_the_rest() {
+fn boot_spawns_nothing_adopts_live_runs_and_marks_the_other_tasks_stopped() {
     check(
         "
         0 boot 1=draft 2=running 3=idle 4=running:a 5=idle:b 6=completed:c 7=running@elsewhere 8=stopped
@@ -18,7 +18,7 @@ fn boot_spawns_nothing_adopts_what_lives_and_marks_the_rest() {
 }
 
 #[test]
-fn what_ended_while_nobody_looked_is_written_down_and_not_brought_back() {
+fn a_run_that_ended_without_a_daemon_is_recorded_and_not_restarted() {
     check(
         "
         0 boot 1=running!a/1 2=completed!b/0 3=idle!c/term:0
@@ -44,7 +44,7 @@ fn a_live_run_is_adopted_with_the_status_its_task_had() {
 }
 
 #[test]
-fn a_task_of_another_host_is_looked_at_and_never_touched() {
+fn a_task_of_another_host_is_shown_and_never_changed() {
     check(
         "
         given 1=running@elsewhere
@@ -83,7 +83,7 @@ fn a_file_edited_by_hand_is_picked_up() {
 }
 
 #[test]
-fn an_orphan_is_taken_into_its_task() {
+fn an_orphan_is_adopted_by_its_task() {
     check(
         "
         given 1=stopped 2=completed 3=running:c

@@ -63,7 +63,7 @@ fn two_starts_cannot_share_the_last_slot() {
 }
 
 #[test]
-fn a_cancelled_start_gives_its_slot_back_when_no_process_can_come_of_it_any_more() {
+fn a_cancelled_start_keeps_its_slot_until_no_process_can_result() {
     check(
         "
         max 1

@@ -1,6 +1,6 @@
 //! Each operation, begun while a task is in the middle of each occupation.
 //!
-//! The letters are what really happens when a supervisor is brought there and asked; core's table must say the same.
+//! The test brings a supervisor into each occupation and records what happens. The table of core must agree.
 
 use agency_core::supervisor::{AgentActivity, Occupation, Operation, Permit};
 
@@ -108,7 +108,7 @@ fn the_table_of_core_is_this_one() {
     }
 }
 
-/// The event by which an operation is asked for, where it is one.
+/// The event that requests an operation, if an event does.
 fn event(name: &str) -> Option<&'static str> {
     Some(match name {
         "start" => "9 start 1 #9",
@@ -123,10 +123,10 @@ fn event(name: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn what_the_table_refuses_is_refused_and_nothing_changes() {
+fn a_refusal_of_the_table_changes_nothing() {
     for (name, cells) in rows() {
         for ((way, occupation), cell) in WAYS.iter().zip(Occupation::ALL).zip(cells.clone()) {
-            // Beside its orphan the task is free, and both must permit it.
+            // The task is free apart from its orphan, and both must permit the operation.
             let cell = if occupation == Occupation::Orphaned && cells[0] == '-' { '-' } else { cell };
             let mut story = brought_into(way);
             let told = match event(name) {
@@ -134,7 +134,7 @@ fn what_the_table_refuses_is_refused_and_nothing_changes() {
                 None => tell_begin(&mut story, name, AgentActivity::AtWork),
             };
             let is_refused = told.contains("#9 refused: ") || told.starts_with("refused: ");
-            // A stop that only the daemon can carry out, or of an agent that is not there beside a merge.
+            // Only the daemon can carry out this stop, or there is no agent to stop during a merge.
             let is_daemons = name == "stop" && story.supervisor.live_run(&key("1")).is_none();
             match cell {
                 '-' | 'W' | 'R' => {

@@ -3,7 +3,7 @@
 use crate::script::check;
 
 #[test]
-fn what_rests_can_go_at_once() {
+fn a_task_at_rest_can_be_removed_at_once() {
     check(
         "
         given 1=merged
@@ -17,7 +17,7 @@ fn what_rests_can_go_at_once() {
 }
 
 #[test]
-fn what_lives_is_stopped_first() {
+fn a_removal_stops_a_live_agent_first() {
     check(
         "
         given 1=running:a
@@ -34,7 +34,7 @@ fn what_lives_is_stopped_first() {
 }
 
 #[test]
-fn what_is_about_to_live_is_cancelled_first() {
+fn a_removal_cancels_a_start_first() {
     check(
         "
         given 1=draft 2=stopped
@@ -64,7 +64,7 @@ fn a_removal_takes_the_place_of_a_start_that_waits() {
 }
 
 #[test]
-fn what_could_not_be_removed_after_all_is_seen_again() {
+fn a_task_that_could_not_be_removed_is_known_again() {
     check(
         "
         given 1=stopped

@@ -247,7 +247,7 @@ impl Story {
         Event::WorkspaceMade { key: key(task), epoch: self.epoch(at), made_by, readiness }
     }
 
-    /// One that the story has not shown is none that the supervisor waits for.
+    /// An epoch that the story has not shown is one that the supervisor does not wait for.
     fn epoch(&self, text: &str) -> Epoch {
         let shown = number(text.strip_prefix('e').expect("an epoch"));
         self.epochs.get(shown as usize - 1).copied().unwrap_or(Epoch(1_000_000 + shown))

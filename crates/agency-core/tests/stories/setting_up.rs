@@ -35,7 +35,7 @@ fn a_setup_that_fails_keeps_the_workspace_and_the_task() {
 }
 
 #[test]
-fn an_agent_that_does_not_start_leaves_what_was_set_up_for_it() {
+fn a_failed_start_keeps_the_workspace_that_was_set_up() {
     check(
         "
         1 start 1 #1 new -> make 1 e1

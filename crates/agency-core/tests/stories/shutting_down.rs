@@ -52,7 +52,7 @@ fn the_limit_over_all_cuts_long_graces_short() {
 }
 
 #[test]
-fn what_survives_sigkill_does_not_keep_the_daemon_and_is_not_called_stopped() {
+fn a_run_that_survives_sigkill_does_not_delay_the_shutdown_and_is_not_stopped() {
     check(
         "
         wait 30
@@ -68,7 +68,7 @@ fn what_survives_sigkill_does_not_keep_the_daemon_and_is_not_called_stopped() {
 }
 
 #[test]
-fn starts_in_flight_are_cancelled_and_what_comes_of_them_is_ended() {
+fn starts_in_progress_are_cancelled_and_their_processes_are_ended() {
     check(
         "
         given 1=draft 2=stopped 3=stopped
@@ -158,7 +158,7 @@ fn a_live_run_that_turns_up_meanwhile_is_ended_too() {
 }
 
 #[test]
-fn nobody_is_left_without_an_answer_when_the_world_does_not_answer() {
+fn every_caller_gets_an_answer_even_if_the_daemon_reports_nothing() {
     check(
         "
         wait 30

@@ -62,7 +62,7 @@ fn a_start_on_a_live_task_makes_it_running_without_a_second_process() {
 }
 
 #[test]
-fn a_start_while_starting_joins_and_hears_the_same() {
+fn a_start_while_starting_joins_and_gets_the_same_answer() {
     check(
         "
         given 1=draft 2=draft
@@ -93,7 +93,7 @@ fn a_workspace_that_cannot_be_made_spawns_nothing() {
 }
 
 #[test]
-fn a_spawn_that_fails_takes_back_the_workspace_it_made_before_it_says_so() {
+fn a_spawn_that_fails_removes_the_workspace_it_made_before_it_answers() {
     check(
         "
         given 1=draft
@@ -107,7 +107,7 @@ fn a_spawn_that_fails_takes_back_the_workspace_it_made_before_it_says_so() {
 }
 
 #[test]
-fn a_spawn_that_fails_leaves_a_workspace_that_was_there() {
+fn a_spawn_that_fails_keeps_a_workspace_that_existed() {
     check(
         "
         given 1=stopped
@@ -137,7 +137,7 @@ fn a_workspace_that_was_found_stays_when_its_start_fails_or_is_cancelled() {
 }
 
 #[test]
-fn a_new_task_whose_start_fails_was_never_there() {
+fn a_new_task_whose_start_fails_is_removed() {
     check(
         "
         0 start 1 #1 new -> make 1 e1
@@ -188,7 +188,7 @@ fn an_agent_that_dies_before_its_keeper_is_announced_is_not_taken_for_alive() {
 }
 
 #[test]
-fn answers_to_what_nobody_asks_any_more_fall_away() {
+fn answers_to_old_orders_are_ignored() {
     check(
         "
         given 1=draft
@@ -240,7 +240,7 @@ fn an_answer_from_an_earlier_attempt_does_not_pass_for_one_from_this() {
 }
 
 #[test]
-fn a_keeper_that_nobody_waits_for_is_stopped() {
+fn a_keeper_that_no_start_expects_is_stopped() {
     check(
         "
         given 1=stopped 2=running:b
@@ -253,7 +253,7 @@ fn a_keeper_that_nobody_waits_for_is_stopped() {
 }
 
 #[test]
-fn what_is_not_known_cannot_be_asked_of() {
+fn requests_for_an_unknown_task_are_refused() {
     check(
         "
         0 start 7 #1 -> #1 refused: there is no task 7
@@ -268,7 +268,7 @@ fn what_is_not_known_cannot_be_asked_of() {
 }
 
 #[test]
-fn a_file_edited_to_merged_during_its_start_keeps_its_word() {
+fn a_file_edited_to_merged_during_its_start_keeps_its_status() {
     check(
         "
         given 1=stopped

@@ -1,4 +1,4 @@
-//! Stops and restarts: of what lives, of what is only about to, and of what will not go.
+//! Stops and restarts of live runs, of runs that are starting, and of runs that do not end.
 
 use crate::script::check;
 
@@ -16,7 +16,7 @@ fn a_stop_is_answered_when_the_process_is_gone_and_the_status_written() {
 }
 
 #[test]
-fn a_run_that_needed_sigkill_says_so() {
+fn a_run_that_needed_sigkill_reports_it() {
     check(
         "
         given 1=idle:a
@@ -52,7 +52,7 @@ fn stops_join() {
 }
 
 #[test]
-fn only_what_lives_can_be_stopped() {
+fn only_a_live_agent_can_be_stopped() {
     for status in ["draft", "stopped", "completed", "failed", "reviewed", "merged"] {
         check(&format!(
             "
@@ -161,7 +161,7 @@ fn a_start_after_a_cancelled_one_takes_over_its_workspace_and_its_duties() {
 }
 
 #[test]
-fn a_start_after_a_cancelled_one_tries_again_what_failed() {
+fn a_start_after_a_cancelled_one_retries_the_failed_step() {
     check(
         "
         given 1=draft
@@ -201,7 +201,7 @@ fn a_restart_waits_until_the_old_process_is_gone() {
 }
 
 #[test]
-fn a_restart_of_what_does_not_live_is_a_start() {
+fn a_restart_without_a_live_agent_is_a_start() {
     check(
         "
         given 1=stopped
@@ -239,7 +239,7 @@ fn a_task_is_called_stopped_as_soon_as_its_restart_has_failed() {
 }
 
 #[test]
-fn a_restart_makes_a_task_running_that_a_person_had_called_done() {
+fn a_restart_makes_a_task_running_that_a_user_had_marked_done() {
     check(
         "
         given 1=completed:a
@@ -282,7 +282,7 @@ fn a_stop_during_a_restart_leaves_it_stopped() {
 }
 
 #[test]
-fn a_keeper_that_did_not_hear_the_stop_is_told_to_kill_once() {
+fn a_keeper_that_missed_the_stop_gets_one_kill() {
     check(
         "
         given 1=running:a
@@ -299,7 +299,7 @@ fn a_keeper_that_did_not_hear_the_stop_is_told_to_kill_once() {
 }
 
 #[test]
-fn what_survives_sigkill_is_said_to_live_and_may_be_stopped_again() {
+fn a_run_that_survives_sigkill_counts_as_live_and_may_be_stopped_again() {
     check(
         "
         given 1=running:a

@@ -3,7 +3,7 @@
 use crate::script::check;
 
 #[test]
-fn idle_is_a_pause_of_what_runs() {
+fn only_a_running_task_can_be_idle() {
     check(
         "
         given 1=running:a
@@ -55,7 +55,7 @@ fn verdicts_follow_the_contract() {
 }
 
 #[test]
-fn nothing_is_said_about_a_task_whose_start_would_overwrite_it() {
+fn a_task_cannot_be_marked_while_its_start_would_overwrite_the_status() {
     check(
         "
         given 1=stopped 2=running:b
@@ -71,7 +71,7 @@ fn nothing_is_said_about_a_task_whose_start_would_overwrite_it() {
 }
 
 #[test]
-fn a_task_may_be_called_done_while_it_stops() {
+fn a_task_may_be_marked_done_while_it_stops() {
     check(
         "
         given 1=running:a

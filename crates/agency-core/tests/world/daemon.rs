@@ -1,6 +1,6 @@
 //! The daemon of the simulated world: it performs what the supervisor decides, and may die between any two effects.
 //!
-//! Every effect is also an occasion to ask whether it may be done at all.
+//! It also asserts for every effect that the supervisor may order it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Chance, repeatable from a seed.
+//! Random numbers, repeatable from a seed.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ pub(crate) struct Dice(u64);
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
-        // Neighbouring seeds shall not begin alike.
+        // Neighbouring seeds must not start with similar numbers.
         let mut dice = Dice(seed.wrapping_mul(0xd134_2543_de82_ef95));
         dice.next();
         dice
     }
 
-    /// SplitMix64: short, and good enough to be surprised by.
+    /// SplitMix64: short and random enough for tests.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -32,7 +32,7 @@ impl Dice {
         choices[self.below(choices.len() as u64) as usize].clone()
     }
 
-    /// Mostly short, sometimes long, and often nothing at all: ties and overtakings are where order matters.
+    /// Mostly short, sometimes long, and often zero: equal times and overtaking messages test the order of events.
     pub(crate) fn delay(&mut self) -> Duration {
         let longest = self.one_of(&[1, 1, 50, 500, 3_000, 20_000]);
         Duration::from_millis(self.below(longest))

@@ -1,4 +1,4 @@
-//! A simulated world: thousands of stories in which everything goes wrong that can, at every moment it can.
+//! A simulated world: thousands of stories in which everything that can go wrong does, at any moment.
 //!
 //! Time is a number, git and processes are entries in maps, and one seed decides what happens when. A story that
 //! breaks a law prints its seed; `AGENCY_WORLD_SEED=n cargo test --test world` tells it again, line by line.
