@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Bytes;
-use crate::method::TaskRef;
+use crate::caller::TaskRef;
 
 /// Which part of a conversation to read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod bytes;
+pub mod caller;
 pub mod chat;
 pub mod config;
 pub mod connection;

@@ -8,6 +8,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Bytes;
+pub use crate::caller::{Caller, ProjectRef, TaskRef};
 use crate::chat;
 use crate::config::{self, Overrides};
 use crate::connection;
@@ -304,39 +305,6 @@ pub struct DaemonStopParams {
     /// Configuration for this call only.
     #[serde(default)]
     pub overrides: Overrides,
-}
-
-/// The project that a directory is in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProjectRef {
-    /// The caller's directory.
-    pub cwd: Bytes,
-}
-
-/// A task of the project that a directory is in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskRef {
-    /// The caller's directory.
-    pub cwd: Bytes,
-    /// The id, the slug, `id-slug` or a unique prefix of the slug.
-    pub name: String,
-}
-
-/// The properties of the caller's terminal and process that a started program takes over.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Caller {
-    /// The environment variables.
-    pub env: Vec<(Bytes, Bytes)>,
-    /// The size of the terminal.
-    pub size: Option<Size>,
-    /// The soft and the hard limit of open files.
-    pub open_files: Option<(u64, u64)>,
-    /// Configuration for this call only.
-    #[serde(default)]
-    pub overrides: Overrides,
-    /// A word that the caller chooses. Events of a setup that this call starts or waits for carry it in `asked_by`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub watch: Option<String>,
 }
 
 /// The new task.

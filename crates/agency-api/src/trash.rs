@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
-use crate::method::TaskRef;
+use crate::caller::TaskRef;
 use crate::view;
 
 /// The trash of a project.

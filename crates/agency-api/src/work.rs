@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
-use crate::method::{Caller, TaskRef};
+use crate::caller::{Caller, TaskRef};
 use crate::view;
 
 /// Which work to compare.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::evidence::{Activity, Why};
+use crate::activity::{Activity, Why};
 use crate::exit::ExitCode;
 
 /// The state of an agent.

@@ -16,8 +16,10 @@ mod settling;
 mod status;
 mod title;
 
-pub use claim::{Activity, Claim, Confidence, Rung, Why};
+pub use claim::{Claim, Confidence, Rung};
 pub use detector::{Change, Consulted, Detector, Evidence, Look, Mark, Standing};
 pub use hook::Hook;
 pub use kernel::{Probe, ProbedProcess, Waits};
 pub use rules::{Matched, RuleProblem, Rules};
+
+pub use crate::activity::{Activity, Why};

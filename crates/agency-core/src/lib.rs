@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+pub mod activity;
 pub mod agent;
 pub mod agent_state;
 pub mod approval;

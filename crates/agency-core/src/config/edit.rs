@@ -8,7 +8,8 @@ use std::ops::Range;
 use toml_edit::{Document, DocumentMut, InlineTable, Item, Table, TableLike};
 
 use super::key::Key;
-use super::layer::{ConfigError, Layer};
+use super::layer::Layer;
+use super::problem::ConfigError;
 use super::reader::parse;
 use super::value::Value;
 use crate::agent::canonical_name;

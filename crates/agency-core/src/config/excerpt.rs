@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::layer::Position;
+use super::problem::Position;
 
 /// Columns of a line that are shown. A longer line is cut on both sides of the position.
 const WIDEST: usize = 100;

@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-use super::layer::ConfigProblem;
 use super::schema::{
     AGENT_KEYS, APPROVE, ConfigKey, ENV, FieldKey, GENERAL, KeyInfo, TABLES, config_key, find, named_tables,
 };
@@ -184,11 +183,5 @@ impl UnknownName {
     pub fn hint(&self) -> String {
         let near = did_you_mean(&self.nearest);
         near.unwrap_or_else(|| "`agency config` lists all keys".to_owned())
-    }
-}
-
-impl From<UnknownName> for ConfigProblem {
-    fn from(unknown: UnknownName) -> ConfigProblem {
-        ConfigProblem::Unknown(unknown)
     }
 }

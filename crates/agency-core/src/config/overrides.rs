@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::key::Key;
-use super::layer::{ConfigProblem, Layer, Origin, Setting};
+use super::layer::{Layer, Origin, Setting};
+use super::problem::ConfigProblem;
 use super::schema::{ConfigKey, GENERAL};
 use super::value::Value;
 use crate::spelling::{did_you_mean, nearest};

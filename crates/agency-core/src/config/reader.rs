@@ -7,9 +7,10 @@ use toml_edit::{Document, Item, Key as TomlKey, TableLike, Value as TomlValue};
 
 use super::excerpt::excerpt;
 use super::key::{Key, is_agent_name, is_variable};
-use super::layer::{ConfigError, ConfigProblem, Layer, Origin, Position, Setting, UnknownKey};
+use super::layer::{Layer, Origin, Setting};
 use super::mcp::TOOLS;
 use super::notify::{OCCASIONS, is_address};
+use super::problem::{ConfigError, ConfigProblem, Position, UnknownKey};
 use super::schema::{AGENT_KEYS, APPROVE, ConfigTable, GENERAL, REQUIRED, RULE_KEYS, find, named_tables};
 use super::time_span::{TimeSpanError, parse_time_span};
 use super::value::{Value, ValueKind};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::{Activity, Why};
 use crate::Time;
+use crate::activity::{Activity, Why};
 
 /// This many different screens within `LIVELY_WITHIN` are an animation or a stream of text.
 const LIVELY: usize = 5;

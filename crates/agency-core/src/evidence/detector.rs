@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::animation::Animation;
-use super::claim::{Activity, Claim, Confidence, Rung, Why};
+use super::claim::{Claim, Confidence, Rung};
 use super::editor::Editor;
 use super::hook::{Hook, HookMeaning};
 use super::kernel::{ForegroundChange, KernelWatch, Probe};
@@ -17,6 +17,7 @@ use super::settling::Settling;
 use super::status;
 use super::title::TitleWatch;
 use crate::Time;
+use crate::activity::{Activity, Why};
 use crate::agent_state::{AgentMachine, AgentState, Timing};
 use crate::exit::ExitCode;
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::{Activity, Why};
+use crate::activity::{Activity, Why};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Editor {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::{Activity, Why};
+use crate::activity::{Activity, Why};
 
 /// One look at the agent's processes and its terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-use super::claim::{Activity, Why};
 use super::status::one_line;
+use crate::activity::{Activity, Why};
 
 /// Every shipped rule file: name and text.
 const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped_rules.rs"));

@@ -2,7 +2,7 @@
 //!
 //! `state=blocked:app=claude-code:kind=permission:msg=BASE64`, fields in any order. Unknown fields are ignored.
 
-use super::claim::{Activity, Why};
+use crate::activity::{Activity, Why};
 use crate::plain;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::{Activity, Why};
 use super::rules::Matched;
 use super::settling::Settling;
 use crate::Time;
+use crate::activity::{Activity, Why};
 
 /// One glyph of a spinner may look like the glyph of rest, so a title of rest must stay this long.
 const REST_AFTER: Duration = Duration::from_millis(250);

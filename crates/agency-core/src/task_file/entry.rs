@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::front_matter::byte_of;
 use super::{TaskFileError, TaskFileProblem};
 
 /// One `key: value`.
@@ -245,4 +244,15 @@ fn refuse_duplicates(entries: &[Entry]) -> Result<(), TaskFileError> {
         Some(double) => Err(TaskFileProblem::Twice(double.key.clone()).at(double.line)),
         None => Ok(()),
     }
+}
+
+/// The byte of a column, at most the end of the line.
+pub(super) fn byte_of(line: &str, column: usize) -> usize {
+    let line = without_line_end(line);
+    line.char_indices().nth(column).map_or(line.len(), |(at, _)| at)
+}
+
+pub(super) fn without_line_end(line: &str) -> &str {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    line.strip_suffix('\r').unwrap_or(line)
 }

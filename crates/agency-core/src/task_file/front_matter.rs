@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of what the keys mean.
 
-use super::entry::{self, Entry};
+use super::entry::{self, Entry, byte_of, without_line_end};
 use super::{TaskFileError, TaskFileProblem};
 
 const BOM: &str = "\u{feff}";
@@ -31,11 +31,6 @@ pub(super) fn split(bytes: &[u8]) -> Result<(&str, &[u8]), TaskFileError> {
 
 fn is_fence(line: &[u8]) -> bool {
     line.strip_prefix(b"---").is_some_and(|rest| rest.iter().all(u8::is_ascii_whitespace))
-}
-
-fn without_line_end(line: &str) -> &str {
-    let line = line.strip_suffix('\n').unwrap_or(line);
-    line.strip_suffix('\r').unwrap_or(line)
 }
 
 /// Opening fence, lines in between, closing fence.
@@ -89,12 +84,6 @@ fn replace_value(entry: &Entry, lines: &[&str], value: &str) -> String {
         None => &first[before.len()..],
     };
     format!("{before} {value}{behind}")
-}
-
-/// The byte of a column, at most the end of the line.
-pub(super) fn byte_of(line: &str, column: usize) -> usize {
-    let line = without_line_end(line);
-    line.char_indices().nth(column).map_or(line.len(), |(at, _)| at)
 }
 
 fn indent(line: &str) -> &str {
